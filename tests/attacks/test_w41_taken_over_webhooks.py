@@ -45,7 +45,7 @@ def test_w41_names_of_repos_that_are_gone_are_not_shown_to_apps(hub: RunningHub)
         assert [[one["name"] for one in said["watched"]] for said in shown] == [["ada", "ada/open"]] * 6
         assert app.get(f"{PATH}/{gone['id']}").json()["webhook"]["watched"] == []
         refused = app.post(f"{PATH}/{gone['id']}", json={"domains": ["repo"]})
-        assert (refused.status_code, "Name what to watch" in refused.text) == (422, True)
+        assert (refused.status_code, "Choose what to watch" in refused.text) == (422, True)
 
 
 def test_w41_an_apps_own_watches_stay_as_it_named_them(hub: RunningHub) -> None:
@@ -69,7 +69,7 @@ def test_w41_a_webhook_whose_address_the_app_left_alone_is_the_owners_with_the_n
         assert stage.heard(receiver) == {"ada/open"}
         shown = browser.get(page).text
         assert MANAGED in shown
-        assert "It is yours again once you save a change." in shown
+        assert "Save a change to take the webhook back." in shown
         watched = [{"type": kind, "name": name} for kind, _, name in (one.partition(":") for one in WATCHED)]
         with api(hub, stage.token) as owner:
             said = owner.post(path, json={"watched": watched}).json()["webhook"]
@@ -101,7 +101,7 @@ def test_w41_a_webhook_that_sends_to_the_apps_address_is_the_owners_with_another
             assert stage.heard(receiver) == {"ada/open"}, change
         shown = browser.get(f"{page}/settings").text
         assert MANAGED in shown
-        assert "It is yours again once you save another address." in shown
+        assert "Save another address to take the webhook back." in shown
         receiver.received.clear()
         with receiving() as own:
             form = {"url": own.url, "watched": "user:ada\norg:acme", "domains": ["repo", "discussion"]}

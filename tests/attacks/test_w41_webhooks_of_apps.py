@@ -74,7 +74,7 @@ def test_w41_a_revoked_app_leaves_a_suspended_webhook_and_a_notice(hub: RunningH
     assert stage.heard(receiver) == set()
     (mail,) = stage.mails()
     assert mail["subject"].startswith("Webhook suspended: 127.0.0.1:")
-    assert "Notebook created it and no longer has access" in mail.get_content()
+    assert "Notebook created this webhook and no longer has access" in mail.get_content()
     page = f"/settings/webhooks/{webhook['id']}"
     with api(hub, stage.token) as owner, browser_of(hub, stage.ada) as browser:
         refused = owner.post(f"{PATH}/{webhook['id']}/enable")
@@ -113,7 +113,7 @@ def test_w41_a_webhook_follows_its_grant_however_it_shrinks(hub: RunningHub, rec
     stage.follow()
     assert stage.state(webhook) == ("suspended-after-failure" if suspended else False)
     subjects = [mail["subject"] for mail in stage.mails()]
-    said = "Webhook suspended: " if suspended else "Webhook sends less: "
+    said = "Webhook suspended: " if suspended else "Webhook sends fewer events: "
     assert [subject.startswith(said) for subject in subjects] == [True], "one notice for one change"
 
 
@@ -326,7 +326,7 @@ def test_w41_an_app_learns_nothing_private_from_a_webhook_of_its_user(hub: Runni
             name: 200 if name == "ada/open" else 404 for name in REPOS
         }
         refused = app.post(f"{PATH}/{hidden['id']}", json={"url": receiver.url})
-        assert (refused.status_code, "Name what to watch" in refused.text) == (422, True)
+        assert (refused.status_code, "Choose what to watch" in refused.text) == (422, True)
 
 
 def test_w41_deliveries_are_shown_within_the_token_and_the_grant(hub: RunningHub, receiver: Receiver) -> None:
@@ -376,7 +376,7 @@ def test_w41_an_organization_that_limits_token_exchange_limits_webhooks(
     assert stage.heard(receiver) == left
     stage.follow()
     assert stage.state(webhook, OF_ACME) == (False if left else "suspended-after-failure")
-    said = "Webhook sends less: " if left else "Webhook suspended: "
+    said = "Webhook sends fewer events: " if left else "Webhook suspended: "
     assert [mail["subject"].startswith(said) for mail in stage.mails()] == [True]
 
 

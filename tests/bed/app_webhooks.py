@@ -11,7 +11,7 @@ from tests.bed.watching import Receiver, settle
 
 from hubgate.server.accounts.model import Organization
 from hubgate.server.resources import Hub
-from hubgate.server.webhooks.management.grants import FollowGrants
+from hubgate.server.webhooks.permissions.grants import GrantChecks
 
 PATH, OF_ACME = "/api/settings/webhooks", "/api/organizations/acme/settings/webhooks"
 SCOPES = ("openid", "profile", "webhooks", "read-repos", "contribute-repos")
@@ -55,7 +55,7 @@ class Stage:
         """Run the background job that checks the grants of webhooks."""
 
         async def work(opened: Hub) -> None:
-            while await FollowGrants(opened.webhooks).step():
+            while await GrantChecks(opened.webhooks).step():
                 pass
 
         self.hub.call(work)

@@ -16,6 +16,7 @@ from hubgate.server.webhooks.delivering.store import NewDelivery
 from hubgate.server.webhooks.management import store
 from hubgate.server.webhooks.model import DISABLED, ENABLED, SUSPENDED, Watch, Webhook
 from hubgate.server.webhooks.sealed import new_key, sealed_secret
+from hubgate.server.webhooks.watches import store as watches
 
 _WORKING, _SUSPENDED, _DISABLED, _PULL, _ACMES = (f"{number:024x}" for number in range(0xA0, 0xA5))
 AT = f"/settings/webhooks/{_WORKING}"
@@ -59,7 +60,9 @@ async def add_webhooks(hub: Hub, ada: User, acme: Organization) -> None:
         replace(suspended, state=SUSPENDED, failing_since=now - 6 * DAY, suspended_at=now - DAY),
         replace(_webhook(hub, _DISABLED, ada.id, "http://10.0.0.8:7860/webhooks/label", now), state=DISABLED),
         replace(_webhook(hub, _PULL, ada.id, None, now), domains="repo"),
-        replace(_webhook(hub, _ACMES, None, "https://bots.example/acme", now), org_id=acme.id, ordered=1),
+        replace(
+            _webhook(hub, _ACMES, None, "https://bots.example/acme", now), org_id=acme.id, options={"ordered": True}
+        ),
     ]
     watched = [Watch("user", "ada", ada.id), Watch("org", "acme", acme.id), Watch("model", _REPOS[0])]
     watched += [Watch("dataset", "nobody-yet/rows"), Watch("space", _REPOS[1])]
@@ -67,7 +70,7 @@ async def add_webhooks(hub: Hub, ada: User, acme: Organization) -> None:
     async def unit(tx: Tx) -> None:
         for webhook in made:
             await store.add(tx, webhook)
-            await store.set_watches(tx, webhook.id, watched if webhook is failing else watched[:2], now)
+            await watches.set_all(tx, webhook.id, watched if webhook is failing else watched[:2], now)
         await _fates(tx, failing, 0xD0, _FATES, now)
         waiting: tuple[tuple[str, str, tuple[int | None, ...]], ...] = (("skipped", "suspended", ()),) * 7
         await _fates(tx, suspended, 0x1D0, (*waiting, ("failed", "", (500,) * 12)), now)
@@ -89,7 +92,6 @@ def _webhook(hub: Hub, webhook_id: str, user_id: str | None, url: str | None, no
         old_secret_until=None,
         private_key=private,
         public_key=public,
-        ordered=0,
         state=ENABLED,
         failing_since=None,
         closed_until=0,

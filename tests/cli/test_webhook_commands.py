@@ -50,6 +50,8 @@ def test_from_first_to_last(hub: RunningHub, shell: Shell) -> None:
     assert "secret   set\n" in shown
     updated = shell.run("webhooks", "update", made["id"], "--secret-stdin", "--json", stdin=b"fresh\n")
     assert '"secret": "fresh"' in updated.stdout
+    assert shell.json("webhooks", "update", made["id"], "--ordered")["ordered"] is True
+    assert shell.json("webhooks", "update", made["id"], "--no-ordered")["ordered"] is False
     unsigned = shell.json("webhooks", "update", made["id"], "--no-secret", "--domain", "discussion")
     assert unsigned["hasSecret"] is False
     assert shell.says("webhooks", "disable", made["id"]).startswith(f"✓ {made['id']} is disabled.")
@@ -145,7 +147,9 @@ def test_trying_looking_and_sending_again(hub: RunningHub, shell: Shell, receive
     assert [line[:9].rstrip() for line in looked] == ["id", "state", "event", "repo", "queued", "next try", "try 1"]
     assert (looked[1], looked[-1][-6:]) == ("state    retrying", "418 {}")
     assert shell.json("webhooks", "activity", made["id"], delivery)["payload"]["repo"]["name"] == "ada/tiny"
-    assert shell.refused("webhooks", "activity", made["id"], "6530c2a1b2c3d4e5f6071829").startswith("There is no such")
+    assert shell.refused("webhooks", "activity", made["id"], "6530c2a1b2c3d4e5f6071829").startswith(
+        "Delivery not found."
+    )
     with delivering(hub):
         refused = shell.run("webhooks", "test", made["id"])
         assert (refused.returncode, refused.stdout) == (1, "✕ The receiver answered 418.\n")

@@ -55,9 +55,9 @@ def test_a_change_whose_fate_is_unknown_is_made_once(first: Any, raised: type[Ex
 
 
 def test_what_was_deleted_the_first_time_is_deleted(tmp_path: Path) -> None:
-    with hostile(reset, as_json(404, {"error": "There is no such webhook."})) as server:
+    with hostile(reset, as_json(404, {"error": "Webhook not found."})) as server:
         assert through(FACES[0], server.url, lambda hub: hub.delete_webhook("w1"), tmp_path, retries=1) is None
-    with hostile(as_json(404, {"error": "There is no such webhook."})) as server, pytest.raises(errors.NotFound):
+    with hostile(as_json(404, {"error": "Webhook not found."})) as server, pytest.raises(errors.NotFound):
         through(FACES[0], server.url, lambda hub: hub.delete_webhook("w1"), tmp_path, retries=1)
 
 

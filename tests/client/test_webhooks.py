@@ -73,6 +73,10 @@ def test_one_to_pull_from_and_what_cannot_be(as_user: Callable[[str], Hub]) -> N
     ada = as_user("ada")
     made = ada.create_webhook(watched=ADA, pull=True, ordered=True)
     assert (made.url, made.pull, made.ordered) == (None, True, True)
+    assert ada.update_webhook(made.id, ordered=False).ordered is False
+    assert ada.update_webhook(made.id, ordered=True) == made
+    with pytest.raises(TypeError, match="no option 'orderly'"):
+        ada.create_webhook(URL, watched=ADA, orderly=True)  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="either url or pull"):
         ada.create_webhook(watched=ADA)
     for watched in ("acme", ":acme", {"type": "user"}, {"name": "ada"}, {"type": "user", "name": ""}, None):

@@ -81,5 +81,5 @@ def test_they_are_served_and_shown(hub: RunningHub) -> None:
             assert f'href="/api/event-schemas/{kind.full_name}"' in page
             assert members("every") | members(kind.full_name) == set(schema["properties"])
         refused = client.get("/api/event-schemas/repo.odd")
-        assert (refused.status_code, refused.json()["error"]) == (404, "There is no such kind of event.")
+        assert (refused.status_code, refused.json()["error"]) == (404, "Kind of event not found.")
         assert "/docs/webhooks" in client.get("/docs").text

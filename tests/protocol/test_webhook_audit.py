@@ -16,8 +16,9 @@ from tests.bed.watching import Receiver, make_webhook, settle
 from hubgate.server.accounts.model import Organization, Owner
 from hubgate.server.audit.model import Actor
 from hubgate.server.errors import Forbidden
-from hubgate.server.webhooks.management import deletion, lifecycle
+from hubgate.server.webhooks.management import activation, lifecycle
 from hubgate.server.webhooks.management.lifecycle import WebhookRequest
+from hubgate.server.webhooks.retention import deletion
 
 PATH = "/api/organizations/acme/settings/webhooks"
 WATCHED = [{"type": "org", "name": "acme"}]
@@ -128,7 +129,7 @@ def test_who_is_no_admin_any_more_changes_nothing(hub: RunningHub) -> None:
         for deed in (
             lambda opened: lifecycle.create(opened.webhooks, owner, wanted, actor),
             lambda opened: lifecycle.update(opened.webhooks, owner, webhook["id"], wanted, actor),
-            lambda opened: lifecycle.switch(opened.webhooks, owner, webhook["id"], actor, on=False),
+            lambda opened: activation.switch(opened.webhooks, owner, webhook["id"], actor, on=False),
             lambda opened: deletion.delete(opened.webhooks, owner, webhook["id"], actor),
         ):
             with pytest.raises(Forbidden):

@@ -19,7 +19,7 @@ from hubgate.server.webhooks.delivering.claiming import Claim, claim
 from hubgate.server.webhooks.delivering.noting import note
 from hubgate.server.webhooks.delivering.sending import Sender
 from hubgate.server.webhooks.fanout.fanning import FanOut
-from hubgate.server.webhooks.retention.cleanup import Retention
+from hubgate.server.webhooks.retention.deletion import Retention
 
 COUNT = 10_000
 PATH = "/api/settings/webhooks"

@@ -87,8 +87,8 @@ def test_everything_that_is_wrong_is_said_at_once(browser: httpx.Client) -> None
     bad = {"url": "", "watched": "user:ada\r\nada\r\nmodel:tiny\r\nx:y\r\nuser:a/b", "secretKind": "own", "secret": "é"}
     said = complaints(submit(browser, f"{ROOT}/new", ROOT, **bad))
     assert said == {
-        "url": "Write the address of the receiver.",
-        "watched": "ada, x:y: Write each on a line of its own, such as user:ada, org:acme, model:acme/tiny or "
+        "url": "Enter the address of the receiver.",
+        "watched": "ada, x:y: Write one per line, such as user:ada, org:acme, model:acme/tiny or "
         "dataset:acme/rows. model:tiny: The name of a model looks like ada/tiny. user:a/b: The name of a user "
         "looks like ada.",
         "domains": "Choose one or both of repo and discussion.",
@@ -96,10 +96,10 @@ def test_everything_that_is_wrong_is_said_at_once(browser: httpx.Client) -> None
     }
     many = "\n".join(f"bad{number}" for number in range(7))
     said = complaints(submit(browser, f"{ROOT}/new", ROOT, **{**FIELDS, "watched": many}))
-    assert said["watched"].startswith("bad0, bad1, bad2 and 4 more: Write each on a line")
+    assert said["watched"].startswith("bad0, bad1, bad2 and 4 more: Write one per line")
     long = "\n".join(f"user:u{number}" for number in range(101))
     said = complaints(submit(browser, f"{ROOT}/new", ROOT, **{**FIELDS, "watched": long}))
-    assert said == {"watched": "Watch at most 100."}
+    assert said == {"watched": "At most 100 names can be watched."}
 
 
 def test_the_error_of_the_choices_is_tied_to_them(browser: httpx.Client) -> None:

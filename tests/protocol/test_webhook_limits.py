@@ -70,7 +70,10 @@ def test_a_hundred_watched_things(hub: RunningHub) -> None:
         for more in ([*hundred, "one-more"], ["same"] * 101):
             for place in (PATH, at):
                 refused = ada.post(place, json=body(*more))
-                assert (refused.status_code, refused.json()["error"]) == (422, "watched: Watch at most 100.")
+                assert (refused.status_code, refused.json()["error"]) == (
+                    422,
+                    "watched: At most 100 names can be watched.",
+                )
         sets = [[f"s{number}-{turn}" for number in range(100)] for turn in range(8)]
         answers = at_once([partial(ada.post, at, json=body(*names)) for names in sets])
         assert {answer.status_code for answer in answers} == {200}

@@ -131,18 +131,18 @@ def test_a_secret_that_the_hub_makes_is_shown_once(
     now = secret_of(hub, webhook["id"])
     assert now != first
     assert f'value="{now}" readonly' in replaced.text
-    assert "The old one signs beside it for 1 hour." in text_of(replaced)
-    assert "The one before signs too, until" in text_of(browser.get(f"{at}/settings"))
+    assert "The old secret also signs for 1 hour." in text_of(replaced)
+    assert "The old secret also signs until" in text_of(browser.get(f"{at}/settings"))
     own = submit(browser, f"{at}/secret", f"{at}/secret", secretKind="own", secret="mine", overlapSeconds="0")
     assert "The secret is set." in seen(browser, own)
     assert secret_of(hub, webhook["id"]) == "mine"
     for fields, error in (
-        ({"secretKind": "own", "secret": ""}, "Write the secret, or have one made."),
+        ({"secretKind": "own", "secret": ""}, "Enter the secret, or generate one."),
         (
             {"secretKind": "own", "secret": "é"},
             "A secret is 1 to 256 printable ASCII characters, no space at either end.",
         ),
-        ({"secretKind": "make", "overlapSeconds": "5"}, "Choose one of the list."),
+        ({"secretKind": "make", "overlapSeconds": "5"}, "Choose one from the list."),
     ):
         refused = submit(browser, f"{at}/secret", f"{at}/secret", **fields)
         assert (refused.status_code, text_of(refused).count(error)) == (422, 2)
@@ -162,7 +162,7 @@ def test_what_has_to_be_mended(browser: httpx.Client, program: httpx.Client) -> 
     assert "Fix before saving:" in text_of(refused)
     for name, error in (
         ("url", "This address is not allowed: port 22 belongs to another kind of service."),
-        ("watched", "ada: Write each on a line of its own, such as user:ada, org:acme"),
+        ("watched", "ada: Write one per line, such as user:ada, org:acme"),
         ("domains", "Choose one or both of repo and discussion."),
     ):
         assert f'<a href="#{name}">{error}' in unescape(refused.text)
@@ -170,7 +170,7 @@ def test_what_has_to_be_mended(browser: httpx.Client, program: httpx.Client) -> 
         assert f'id="{name}-error"' in refused.text
     assert 'value="http://127.0.0.1:22/"' in refused.text
     assert "hush" not in refused.text
-    assert "Write the address of the receiver." in text_of(
+    assert "Enter the address of the receiver." in text_of(
         submit(browser, f"{ROOT}/new", ROOT, **{**FIELDS, "url": ""})
     )
     twice = browser.post(ROOT, data={**Page(browser.get(f"{ROOT}/new")).hidden(ROOT), **FIELDS, "url": ["a", "b"]})
@@ -215,10 +215,10 @@ def test_changed_switched_and_deleted(hub: RunningHub, browser: httpx.Client, pr
     assert program.get(one).json()["webhook"]["status"] == "enabled"
 
     events = text_of(browser.get(f"{at}/events"))
-    assert "org acme not there yet" in events
+    assert "org acme does not exist yet" in events
     assert "repo.content update" in events
     asked = browser.get(f"{at}/delete")
-    assert "This deletes the webhook to other.example:8443 with 0 deliveries, for good." in text_of(asked)
+    assert "This permanently deletes the webhook to other.example:8443 with its 0 deliveries." in text_of(asked)
     # Two may send to one host.
     assert "https://other.example:8443/x" in asked.text.replace("<wbr>", "")
     wrong = submit(browser, f"{at}/delete", f"{at}/delete", name="other.example")
@@ -243,7 +243,7 @@ def test_the_events_tab_does_not_tell_whether_a_hidden_repo_is_there(
 def test_activity(hub: RunningHub, browser: httpx.Client, program: httpx.Client, receiver: Receiver) -> None:
     webhook = make_webhook(program, receiver.url, "user:ada", secret="whsec_aHVzaGh1c2g=")
     at = f"{ROOT}/{webhook['id']}"
-    assert "What this webhook sends appears here, with what the receiver answered." in text_of(browser.get(at))
+    assert "Deliveries appear here, with the answers of the receiver." in text_of(browser.get(at))
     receiver.answer = b"<script>alert(1)</script>\xff\x1b[31m done"
     make_repo(program, "tiny")
     settle(hub)
@@ -283,7 +283,7 @@ def test_activity(hub: RunningHub, browser: httpx.Client, program: httpx.Client,
     assert "\x1b" not in page.text
     assert "whsec_" not in page.text
     assert f"curl '{receiver.url}'" in text or f"curl {receiver.url}" in text
-    assert "refuses it once it is more than five minutes old" in text
+    assert "rejects the request after five minutes" in text
     sent = receiver.received[1]
     assert sent.headers["webhook-signature"] in text
     downloaded = browser.get(f"{at}/deliveries/{content['id']}/payload")
@@ -349,7 +349,7 @@ def test_a_suspended_one_goes_on_with_one_click(
     assert "Webhook suspended:" in home
     receiver.status, receiver.received[:] = 200, []
     back = press(browser, at, f"{at}/enable")
-    assert f"Enabled. {count} event{'' if count == '1' else 's'} on the way again." in seen(browser, back)
+    assert f"Enabled. {count} event{'' if count == '1' else 's'} queued again." in seen(browser, back)
     settle(hub)
     assert len(receiver.received) == int(count)
     assert "ada/while-suspended" in [one.json["repo"]["name"] for one in receiver.received]
@@ -367,11 +367,11 @@ def test_gone_for_good(hub: RunningHub, browser: httpx.Client, program: httpx.Cl
     make_repo(program, "tiny")
     settle(hub)
     at = f"{ROOT}/{webhook['id']}"
-    assert "the receiver answered 410, gone for good. Fix the receiver, then re-enable and replay 1 event." in text_of(
+    assert "the receiver answered 410 (gone). Fix the receiver, then re-enable and replay 1 event." in text_of(
         browser.get(at)
     )
     receiver.status = 200
-    assert "Enabled. 1 event on the way again." in seen(browser, press(browser, at, f"{at}/enable"))
+    assert "Enabled. 1 event queued again." in seen(browser, press(browser, at, f"{at}/enable"))
     settle(hub)
     assert [log["state"] for log in program.get(f"{API}/{webhook['id']}/logs").json()] == ["delivered"]
 
@@ -398,7 +398,7 @@ def test_pages_of_deliveries(hub: RunningHub, browser: httpx.Client, program: ht
     assert ">Newer</a>" not in first.text
     assert ">Older</a>" not in second.text
     assert browser.get(f"{at}?cursor=x").status_code == 400
-    assert "No address: events are kept" in text_of(browser.get(ROOT))
+    assert "No address: events are stored" in text_of(browser.get(ROOT))
     settings = f"{at}/settings"
     assert submit(browser, settings, settings, url="", watched="user:ada", domains=["repo"]).status_code == 303
 
@@ -469,9 +469,9 @@ def test_two_who_save_at_the_same_time(browser: httpx.Client, program: httpx.Cli
 
     told = third()
     assert told.status_code == 422
-    assert "Changed meanwhile to https://first.example/. Save again to" in text_of(told)
-    assert "Changed meanwhile to repo. Save again to" in text_of(told)
-    assert "Changed meanwhile to user:ada" not in text_of(told), "what is not touched is not asked about"
+    assert "Someone else changed this to https://first.example/. Save again to" in text_of(told)
+    assert "Someone else changed this to repo. Save again to" in text_of(told)
+    assert "Someone else changed this to user:ada" not in text_of(told), "what is not touched is not asked about"
     assert 'value="https://third.example/"' in told.text, "what was typed is still there"
     assert program.get(one).json()["webhook"] == now
     assert "\nuser:ada\norg:acme</textarea>" in told.text, "and what was not is as it is by now"
@@ -479,8 +479,8 @@ def test_two_who_save_at_the_same_time(browser: httpx.Client, program: httpx.Cli
     assert browser.post(page, data={**Page(told).hidden(page), **kept, "ordered": "on"}).status_code == 303
     saved = program.get(one).json()["webhook"]
     assert (saved["url"], saved["watched"]) == ("https://third.example/", now["watched"])
-    forged = browser.post(page, data={**Page(told).hidden(page), **kept, "seen": "a b c d e", "ordered": "off"})
-    assert (forged.status_code, "Changed meanwhile to on." in text_of(forged)) == (422, True)
+    forged = browser.post(page, data={**Page(told).hidden(page), **kept, "original": "a b c d e", "ordered": "off"})
+    assert (forged.status_code, "Someone else changed this to on." in text_of(forged)) == (422, True)
 
 
 def test_or_at_the_very_same_moment(browser: httpx.Client, program: httpx.Client) -> None:

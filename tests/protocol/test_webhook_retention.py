@@ -11,7 +11,7 @@ from tests.bed.running import RunningHub, running
 from tests.bed.watching import Receiver, make_webhook, settle
 
 from hubgate.server.resources import Hub
-from hubgate.server.webhooks.retention.cleanup import Retention
+from hubgate.server.webhooks.retention.deletion import Retention
 
 DAY_SECONDS = 24 * 3600
 

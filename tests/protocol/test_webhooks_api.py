@@ -128,14 +128,14 @@ def test_nobody_elses(hub: RunningHub, ada: httpx.Client) -> None:
                 answer = client.request(method, f"{root}/{name}{tail}", **body)
                 assert (answer.status_code, bool(answer.json()["error"])) == (status, True), (method, root, tail)
         for tail in (f"/logs/{NOBODY}", "/logs/x"):
-            assert ada.get(f"{PATH}/{webhook['id']}{tail}").json()["error"] == "There is no such delivery."
+            assert ada.get(f"{PATH}/{webhook['id']}{tail}").json()["error"] == "Delivery not found."
         assert ada.post(f"{PATH}/{webhook['id']}/replay/{NOBODY}").status_code == 404
 
 
 def test_what_is_refused_names_the_field(ada: httpx.Client) -> None:
     bad = [
-        ({"url": None}, "url: Say where to, or pull instead."),
-        ({"pull": True}, "url: Say where to, or pull instead."),
+        ({"url": None}, "url: Set either url or pull."),
+        ({"pull": True}, "url: Set either url or pull."),
         ({"url": "ftp://ci.example/"}, "url: This address is not allowed: it must begin with http:// or https://."),
         ({"url": "https://ci.example/{x}"}, "url: This address is not allowed: it contains {, which is written %7B."),
         ({"url": "https://ci.example/a b"}, "url: This address is not allowed: it contains a space."),
@@ -143,7 +143,10 @@ def test_what_is_refused_names_the_field(ada: httpx.Client) -> None:
         ({"url": "https://ci.example/\t"}, "url: This address is not allowed: it contains a control character."),
         ({"url": "https://" + "a" * 2048}, "url: This address is not allowed: it is longer than 2,048 characters."),
         ({"watched": []}, "watched: Name at least one user, organization or repo."),
-        ({"watched": [{"type": "user", "name": f"u{n}"} for n in range(101)]}, "watched: Watch at most 100."),
+        (
+            {"watched": [{"type": "user", "name": f"u{n}"} for n in range(101)]},
+            "watched: At most 100 names can be watched.",
+        ),
         ({"watched": [{"type": "user", "name": "ada/tiny"}]}, "watched: The name of a user looks like ada."),
         ({"watched": [{"type": "model", "name": "ada"}]}, "watched: The name of a model looks like ada/tiny."),
         ({"domains": []}, "domains: Choose one or both of repo and discussion."),
@@ -162,9 +165,9 @@ def test_what_is_refused_names_the_field(ada: httpx.Client) -> None:
     at = f"{PATH}/{made(ada)['id']}"
     for change, error in (
         ({"url": "https://u:p@ci.example/"}, "url: This address is not allowed: it contains a user name or password."),
-        ({"url": URL, "pull": True}, "url: Say where to, or pull instead."),
-        ({"secret": "a", "overlapSeconds": 604801}, "overlapSeconds: 0 to 604,800."),
-        ({"secret": "a", "overlapSeconds": -1}, "overlapSeconds: 0 to 604,800."),
+        ({"url": URL, "pull": True}, "url: Set either url or pull."),
+        ({"secret": "a", "overlapSeconds": 604801}, "overlapSeconds: Must be 0 to 604,800."),
+        ({"secret": "a", "overlapSeconds": -1}, "overlapSeconds: Must be 0 to 604,800."),
         ({"domains": []}, "domains: Choose one or both of repo and discussion."),
     ):
         answer = ada.post(at, json=change)

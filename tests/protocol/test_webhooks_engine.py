@@ -25,7 +25,7 @@ from hubgate.server.webhooks.delivering.losing import INTERRUPTED, release_lost
 from hubgate.server.webhooks.delivering.noting import note
 from hubgate.server.webhooks.delivering.sending import FRESH_SECONDS, Sender, Tried, Unsent
 from hubgate.server.webhooks.fanout.fanning import FanOut
-from hubgate.server.webhooks.retention.cleanup import Retention
+from hubgate.server.webhooks.retention.deletion import Retention
 
 T = TypeVar("T")
 LOGS = "/api/settings/webhooks/{}/logs"
@@ -254,7 +254,7 @@ def test_days_without_a_try_are_no_days_of_failure(
     hub.clock.advance(10 * 86_400)
     shown = browser.get(f"/settings/webhooks/{webhook['id']}").text
     assert "No success since" in shown
-    assert "it is suspended" not in shown
+    assert "will be suspended" not in shown
     with delivering(hub):
         # Of a test nothing follows.
         assert ada.post(f"/api/settings/webhooks/{webhook['id']}/test").json()["status"] == 500

@@ -63,8 +63,12 @@ def _fields(shape: Hashable) -> list[tuple[str, str, Any, bool]]:
 
 
 def _wire_name(field: "dataclasses.Field[Any]") -> str:
-    first, *others = field.name.split("_")
-    return str(field.metadata.get("wire") or first + "".join(word.title() for word in others))
+    return str(field.metadata.get("wire") or camel_case(field.name))
+
+
+def camel_case(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(word.title() for word in others)
 
 
 def _read(kind: Any, data: object, where: str) -> object:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 # The hub always sends these members, as null if there is no value.
 _NULL = {"null": True}
@@ -34,6 +34,12 @@ class Webhook:
     created_at: datetime | None = None
     last_trigger_at: datetime | None = None
     has_secret: bool = False
+
+
+class WebhookOptions(TypedDict, total=False):
+    """Optional settings of a webhook. None and absent ones are not sent. The text is the help of the command line."""
+
+    ordered: Annotated[bool | None, "later deliveries of a repo wait up to 5 minutes for the retry of a failed one"]
 
 
 @dataclass(frozen=True)

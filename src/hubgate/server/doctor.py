@@ -21,7 +21,7 @@ from hubgate.server.secret import CannotOpen, secret_file
 from hubgate.server.setting_values import is_loopback
 from hubgate.server.settings import Settings
 from hubgate.server.storage.upgrade import SchemaState, refusal_of, schema_state
-from hubgate.server.webhooks.backlog.store import oldest_waiting
+from hubgate.server.webhooks.management.store import oldest_waiting
 
 # Leases and codes tolerate clocks this far apart. A larger skew means that the machine is misconfigured.
 MOST_SKEW_SECONDS = 5

@@ -31,8 +31,8 @@ from hubgate.server.storage.database import Database, Tx
 from hubgate.server.storage.engines import open_database
 from hubgate.server.throttle.rate_limiter import Limiter
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.management import deletion as webhook_removing
-from hubgate.server.webhooks.watched_names import store as watched_names
+from hubgate.server.webhooks.retention import deletion as webhook_removing
+from hubgate.server.webhooks.watches import store as watches
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Hub:
             move_along=partial(repo_moving.rename_with_owner, settings.base_url),
             end_app_sign_ins=account_reset.end_sign_ins,
             end_created=_revoke_created,
-            unlink_redirects=partial(redirects.unlink_to_others, watched_names.end_for_repo),
+            unlink_redirects=partial(redirects.unlink_to_others, watches.end_for_repo),
         )
 
     @cached_property
@@ -101,7 +101,7 @@ class Hub:
             folders=Folders(settings.data_dir / "repos"),
             large_files=LargeFiles(settings.data_dir / "lfs"),
             regular_upload_max=settings.regular_upload_max,
-            on_unlinked=watched_names.end_for_repo,
+            on_unlinked=watches.end_for_repo,
             guest_pull_requests=settings.guest_pull_requests,
             guest_bytes=settings.guest_bytes,
             limits=self.limits,

@@ -4,15 +4,23 @@ import argparse
 import os
 import sys
 from datetime import UTC, datetime, timedelta
+from typing import cast, get_args, get_type_hints
 
 from hubgate.cli.user import common, deliveries
 from hubgate.cli.user.webhook_arguments import add, add_one, org_option
 from hubgate.client import Hub, HubgateError
 from hubgate.client.answers import sanitized
-from hubgate.client.models import Webhook
+from hubgate.client.models import Webhook, WebhookOptions
 
 DOMAINS = ("repo", "discussion")
 _MAX_COUNT = 1000
+# The type and the help of each option.
+_OPTIONS = {
+    name: (get_args(kind)[0], text)
+    for name, (kind, text) in (
+        (name, get_args(hint)) for name, hint in get_type_hints(WebhookOptions, include_extras=True).items()
+    )
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -71,6 +79,19 @@ def _add_watch(parser: argparse.ArgumentParser, *, required: bool) -> None:
     parser.add_argument(
         "--domain", action="append", choices=DOMAINS, help="repo or discussion; may be repeated (default both)"
     )
+    for name, (kind, text) in _OPTIONS.items():
+        if kind is bool:
+            parser.add_argument(_flag(name), action=argparse.BooleanOptionalAction, help=text)
+        else:
+            parser.add_argument(_flag(name), type=kind, help=text)
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _options(options: argparse.Namespace) -> WebhookOptions:
+    return cast("WebhookOptions", {name: getattr(options, name) for name in _OPTIONS})
 
 
 def _add_secret(group: "argparse._MutuallyExclusiveGroup") -> None:
@@ -131,6 +152,7 @@ def _create(options: argparse.Namespace, hub: Hub) -> int:
         secret=_secret(options),
         organization=options.org,
         pull=options.pull,
+        **_options(options),
     )
     return common.say(
         options, created, f"✓ Created {_id(created)}. Try: hubgate webhooks test {_id(created)}{org_option(options)}"
@@ -138,10 +160,12 @@ def _create(options: argparse.Namespace, hub: Hub) -> int:
 
 
 def _update(options: argparse.Namespace, hub: Hub) -> int:
-    changes = (options.url, options.watch, options.domain, options.secret)
+    changes = (options.url, options.watch, options.domain, options.secret, *_options(options).values())
     if all(one is None for one in changes) and not (options.secret_stdin or options.no_secret):
-        can = "--url, --watch, --domain, --secret-stdin or --no-secret; --overlap requires a secret"
-        raise ValueError(f"nothing to change. Pass {can}.")
+        flags = ", ".join(["--url", "--watch", "--domain", *map(_flag, _OPTIONS)])
+        raise ValueError(
+            f"nothing to change. Pass {flags}, --secret-stdin or --no-secret; --overlap requires a secret."
+        )
     if options.overlap is not None and options.secret is None and not options.secret_stdin:
         raise ValueError("--overlap requires a new secret. Add --secret-stdin, or omit --overlap.")
     changed = hub.update_webhook(
@@ -152,6 +176,7 @@ def _update(options: argparse.Namespace, hub: Hub) -> int:
         secret="" if options.no_secret else _secret(options),
         overlap_seconds=options.overlap,
         organization=options.org,
+        **_options(options),
     )
     return common.say(options, changed, f"✓ Changed {_id(changed)}.")
 

@@ -3,12 +3,12 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Unpack
 
 from hubgate.client.addresses import segment
-from hubgate.client.codec import decode, decode_list, member
+from hubgate.client.codec import camel_case, decode, decode_list, member
 from hubgate.client.errors import Conflict, Forbidden, NotFound, Refused
-from hubgate.client.models import Delivery, Sent, Watched, Webhook
+from hubgate.client.models import Delivery, Sent, Watched, Webhook, WebhookOptions
 from hubgate.client.session import Call, Session, json_call
 from hubgate.client.wire import Flow, sleep
 
@@ -30,7 +30,7 @@ def create_webhook(
     secret: str | None = None,
     organization: str | None = None,
     pull: bool = False,
-    ordered: bool | None = None,
+    **options: Unpack[WebhookOptions],
 ) -> Flow[Webhook]:
     """Create a webhook that sends events to `url` or, with `pull=True`, stores them for the caller to fetch.
 
@@ -40,7 +40,7 @@ def create_webhook(
         raise ValueError("Set either url or pull=True.")
     body: dict[str, Any] = {"watched": [_watched(item) for item in watched]}
     body |= {"pull": True} if pull else {"url": url}
-    body |= _given(domains=_listed(domains), secret=secret, ordered=ordered)
+    body |= _given(domains=_listed(domains), secret=secret, **_options(options))
     return _one((yield from session.json(json_call("POST", _list_path(organization), body))))
 
 
@@ -61,8 +61,8 @@ def update_webhook(
     *,
     secret: str | None = None,
     overlap_seconds: int | None = None,
-    ordered: bool | None = None,
     organization: str | None = None,
+    **options: Unpack[WebhookOptions],
 ) -> Flow[Webhook]:
     """Change a webhook. Arguments that are None leave the setting unchanged.
 
@@ -76,7 +76,7 @@ def update_webhook(
         domains=_listed(domains),
         secret=secret,
         overlapSeconds=overlap_seconds,
-        ordered=ordered,
+        **_options(options),
     )
     return _one((yield from session.json(json_call("POST", _path(organization, webhook_id), body))))
 
@@ -214,6 +214,14 @@ def _watched(item: Watchable) -> dict[str, str]:
 
 def _listed(values: Sequence[str] | None) -> list[str] | None:
     return None if values is None else list(values)
+
+
+def _options(options: WebhookOptions) -> dict[str, object]:
+    """The options by their names on the wire."""
+    unknown = options.keys() - WebhookOptions.__annotations__
+    if unknown:
+        raise TypeError(f"A webhook has no option {min(unknown)!r}.")
+    return {camel_case(name): value for name, value in options.items()}
 
 
 def _given(**members: object) -> dict[str, Any]:

@@ -70,22 +70,23 @@ def webhook_failing(recipient: str, host: str, since: str, status: str, suspensi
 
 
 def webhook_suspended(recipient: str, host: str, waiting: int, link: str) -> Message:
-    events = "1 event waits" if waiting == 1 else f"{waiting:,} events wait"
+    events = "1 event is waiting" if waiting == 1 else f"{waiting:,} events are waiting"
     text = f"{events}. Re-enable and replay: {link}"
     return Message(recipient, f"Webhook suspended: {host}", text)
 
 
 def webhook_app_revoked(recipient: str, host: str, app: str, link: str, done: str) -> Message:
     """`done` is the verb for what the app did: created or changed the webhook."""
-    text = f"{app} {done} it and no longer has access, so nothing is sent. Allow {app} again, or delete it: {link}"
+    text = f"{app} {done} this webhook and no longer has access. Allow {app} again, or delete the webhook: {link}"
     return Message(recipient, f"Webhook suspended: {host}", text)
 
 
 def webhook_app_narrowed(recipient: str, host: str, app: str, link: str, done: str) -> Message:
-    text = f"{app} {done} it and may now read fewer private repos, so it sends less. See {link}"
-    return Message(recipient, f"Webhook sends less: {host}", text)
+    text = f"{app} {done} this webhook and may now read fewer private repos, so fewer events are sent. See {link}"
+    return Message(recipient, f"Webhook sends fewer events: {host}", text)
 
 
 def webhook_taken_over(recipient: str, host: str, app: str, link: str) -> Message:
-    text = f"{app} changed it, so it now sends only what {app} may read. Not wanted? Take it back or delete it: {link}"
+    scope = f"It now sends only what {app} may read."
+    text = f"{app} changed this webhook. {scope} Not wanted? Take it back or delete it: {link}"
     return Message(recipient, f"Webhook changed by {app}: {host}", text)

@@ -1,9 +1,11 @@
 """Webhooks as they are stored, delivery states, and the limits of both."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from hubgate.server.clock import DAY, HOUR, MINUTE, SECOND
+from hubgate.server.webhooks.options import OptionValue, default_options
 
 DOMAINS = ("repo", "discussion")
 REPO_TYPES = ("model", "dataset", "space")
@@ -14,10 +16,10 @@ WATCHABLE = (*OWNER_TYPES, *REPO_TYPES, "bucket", "kernel")
 MOST_WATCHED = 100
 LONGEST_SECRET = 256
 LONGEST_OVERLAP = 7 * 24 * 60 * 60
-DEEPEST = 5
+MAX_DEPTH = 5
 QUOTA_WINDOW = DAY
 
-PER_WEBHOOK = 8
+MAX_IN_FLIGHT = 8
 BACKOFF = tuple(
     [5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE] + [hours * HOUR for hours in (2, 5, 10, 14, 20, 24)]
 )
@@ -41,10 +43,10 @@ SUSPENDED_AFTER = 5 * DAY
 # The longest interval between two attempts of a delivery, with a margin. A longer time without attempts does not count
 # as time of failing.
 LONGEST_PAUSE = 36 * HOUR
-BREAKS_AFTER = 10
-BREAK_FIRST, BREAK_LONGEST = 10 * SECOND, 5 * MINUTE
+BREAKER_OPENS_AFTER = 10
+BREAKER_FIRST, BREAKER_LONGEST = 10 * SECOND, 5 * MINUTE
 # In an ordered webhook, a failed delivery blocks later deliveries of the same repo for this long.
-HOLDS_LANE = 5 * MINUTE
+LANE_BLOCKED_FOR = 5 * MINUTE
 
 ENABLED, DISABLED, SUSPENDED = "enabled", "disabled", "suspended"
 
@@ -55,9 +57,9 @@ STATES = (*ALIVE, DELIVERED, FAILED, SKIPPED, CANCELLED, STORED)
 # How an app got its token: by a user's consent, or by its organization's token exchange.
 CONSENT, EXCHANGE = "consent", "exchange"
 # Values of `Webhook.taken_over`: an app took over the owner's webhook, and the URL was set by the owner or by the app.
-OWNERS_ADDRESS, APPS_ADDRESS = 1, 2
+OWNERS_URL, APPS_URL = 1, 2
 # The repo id and the owner id in a test delivery about an invented repo.
-NOBODY = "0" * 24
+NO_ID = "0" * 24
 # Reasons for skipping a delivery.
 QUOTA, LOOP, FORBIDDEN = "quota", "loop", "forbidden"
 
@@ -90,7 +92,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """A row of the table `webhooks`. The order of the fields is the order of `managing/store.COLUMNS`."""
+    """A row of the table `webhooks`. The order of the fields is the order of `management/store.COLUMNS`."""
 
     id: str
     user_id: str | None
@@ -102,7 +104,6 @@ class Webhook:
     old_secret_until: int | None
     private_key: bytes
     public_key: str
-    ordered: int
     state: str
     failing_since: int | None
     closed_until: int
@@ -116,6 +117,10 @@ class Webhook:
     granted_scopes: str | None = None
     # 0 if an app created the webhook or no app manages it; otherwise OWNERS_ADDRESS or APPS_ADDRESS.
     taken_over: int = 0
+    # Incremented by every change of the settings.
+    version: int = 1
+    # The values of `OPTIONS` by name, each of which has a column.
+    options: Mapping[str, OptionValue] = field(default_factory=default_options)
 
     @property
     def grant(self) -> Grant | None:
@@ -127,13 +132,13 @@ class Webhook:
         """The value of `taken_over` after an app changes the webhook and sets `url`; 0 if an app created it."""
         if self.client_id is not None and not self.taken_over:
             return 0
-        return APPS_ADDRESS if url != self.url else self.taken_over or OWNERS_ADDRESS
+        return APPS_URL if url != self.url else self.taken_over or OWNERS_URL
 
     def is_taken_back_with(self, url: str | None) -> bool:
         """Whether a change by the owner that results in `url` returns the webhook to the owner. The URL of an app must
         be replaced first: otherwise the app would receive all events that the owner may read (attack W41).
         """
-        return self.taken_over == OWNERS_ADDRESS or (self.taken_over == APPS_ADDRESS and url != self.url)
+        return self.taken_over == OWNERS_URL or (self.taken_over == APPS_URL and url != self.url)
 
     @property
     def done_by_app(self) -> str:

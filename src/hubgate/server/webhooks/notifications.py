@@ -18,11 +18,12 @@ from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.management import audit, store
 from hubgate.server.webhooks.management.store import OwnerAddress
 from hubgate.server.webhooks.model import SUSPENDED_AFTER, Webhook
+from hubgate.server.webhooks.permissions.store import app_name
 
 
 async def half_way(tx: Tx, webhooks: Webhooks, webhook_id: str, failing_since: int, status: int | None) -> None:
     last_status = "none" if status is None else str(status)
-    for owner in await store.owners_of(tx, webhook_id):
+    for owner in await store.owner_addresses(tx, webhook_id):
         mail = texts.webhook_failing(
             owner.email,
             _host(owner),
@@ -38,7 +39,7 @@ async def suspended(tx: Tx, webhooks: Webhooks, webhook_id: str, waiting: int) -
     webhook = await store.lock(tx, webhook_id)
     if webhook is not None:
         await audit.record_change(tx, webhook, Kind.WEBHOOK_SUSPEND, "suspended", SYSTEM, webhooks.clock())
-    for owner in await store.owners_of(tx, webhook_id):
+    for owner in await store.owner_addresses(tx, webhook_id):
         mail = texts.webhook_suspended(owner.email, _host(owner), waiting, _link(webhooks, owner, webhook_id))
         await webhooks.outbox.add(tx, mail)
 
@@ -63,8 +64,8 @@ async def _mail_about_app(
 ) -> None:
     if webhook.grant is None:
         return
-    app = await store.app_name(tx, webhook.grant)
-    for owner in await store.owners_of(tx, webhook.id):
+    app = await app_name(tx, webhook.grant)
+    for owner in await store.owner_addresses(tx, webhook.id):
         name = _host(owner) or webhook.id
         await webhooks.outbox.add(tx, text(owner.email, name, app, _link(webhooks, owner, webhook.id)))
 

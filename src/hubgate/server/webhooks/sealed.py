@@ -1,15 +1,20 @@
 """Encryption of webhook secrets and signing keys under the server secret, each bound to its webhook."""
 
 import base64
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from hubgate.server.secret import CannotOpen, ServerSecret
+from hubgate.server.storage.database import Database
+from hubgate.server.webhooks.management import store
 from hubgate.server.webhooks.model import Webhook
 
 PUBLIC_PREFIX = "whpk_"
+_BATCH = 500
+# The sealed columns, and what each contains.
+_COLUMNS = {"secret": "secret", "old_secret": "secret", "private_key": "key"}
 
 
 def sealed_secret(secret: ServerSecret, webhook_id: str, text: str) -> bytes:
@@ -45,7 +50,25 @@ def opened_key(secret: ServerSecret, webhook_id: str, sealed: bytes) -> Ed25519P
     return Ed25519PrivateKey.from_private_bytes(secret.open(sealed, _binding(webhook_id, "key")))
 
 
-def resealed(secret: ServerSecret, webhook_id: str, what: str, sealed: bytes) -> bytes | None:
+async def reseal(db: Database, secret: ServerSecret) -> int:
+    """Encrypt with the new server secret; the number of changed values. A value that no configured key decrypts stays:
+    restoring the missing key makes it readable again.
+    """
+    changed, after = 0, ""
+    while rows := await db.read_long(partial(store.sealed, after=after, most=_BATCH)):
+        after = rows[-1]["id"]
+        for row in rows:
+            for column, what in _COLUMNS.items():
+                old = row[column]
+                new = None if old is None else _resealed(secret, row["id"], what, bytes(old))
+                if new is not None:
+                    # A value replaced since the read is already encrypted with the new key.
+                    write = partial(store.reseal, webhook_id=row["id"], column=column, old=bytes(old), new=new)
+                    changed += await db.write(write)
+    return changed
+
+
+def _resealed(secret: ServerSecret, webhook_id: str, what: str, sealed: bytes) -> bytes | None:
     """Encrypt again with the server's first key. None if it already is, or if no key decrypts it. `what` is "secret" or
     "key".
     """

@@ -20,8 +20,8 @@ from hubgate.server.settings import Settings
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.deliverer import IDLE_SECONDS, Deliverer
 from hubgate.server.webhooks.fanout.fanning import FanOut
-from hubgate.server.webhooks.management import grants
-from hubgate.server.webhooks.retention.cleanup import EVERY_SECONDS, Retention
+from hubgate.server.webhooks.permissions import grants
+from hubgate.server.webhooks.retention.deletion import EVERY_SECONDS, Retention
 from hubgate.server.worker.child import exit_as_child, raise_file_limit, report_ready, settings_from_parent, stop_event
 from hubgate.server.worker.loops import Loop, LoopRunner
 from hubgate.server.worker.servers import GRACE_SECONDS
@@ -63,7 +63,7 @@ async def run(
         Loop("housekeeping", housekeeping.EVERY_SECONDS, housekeeping.Housekeeping(hub.repos).step),
         Loop("commit counts", commit_counts.EVERY_SECONDS, commit_counts.Recount(hub.repos).step),
         Loop("fan-out", IDLE_SECONDS, FanOut(webhooks, deliverer.wake.set).step, lease_seconds=FAN_OUT_LEASE_SECONDS),
-        Loop("webhooks of apps", grants.EVERY_SECONDS, grants.FollowGrants(webhooks).step),
+        Loop("webhooks of apps", grants.EVERY_SECONDS, grants.GrantChecks(webhooks).step),
         Loop("delivery retention", EVERY_SECONDS, Retention(webhooks, settings.delivery_retention_days).step),
         *_audit(hub),
     ]

@@ -56,7 +56,7 @@ webhooks = Table(
     Column("grant_kind", Text),
     Column("granted_by", Text),
     Column("granted_scopes", Text),
-    # What the grant allowed the webhook to read at the last check (webhooks/management/grants.py).
+    # What the grant allowed the webhook to read at the last check (webhooks/permissions/grants.py).
     Column("reach", Text),
     # When the app created or last changed the webhook: earlier revocations by an organization do not apply to it.
     Column("granted_at", BigInteger),
@@ -65,6 +65,8 @@ webhooks = Table(
     # 0 if an app created the webhook. If its owner created it and an app took it over: 1 while the owner's URL is
     # unchanged, 2 once an app has set another.
     Column("taken_over", BigInteger, nullable=False, server_default="0"),
+    # Incremented by every change of the settings, to detect concurrent changes.
+    Column("version", BigInteger, nullable=False, server_default="1"),
     Index("ix_webhooks_granted", "id", sqlite_where=_GRANTED, postgresql_where=_GRANTED),
     Index("ix_webhooks_granted_by", "granted_by", "client_id", sqlite_where=_GRANTED, postgresql_where=_GRANTED),
     Index(None, "user_id"),

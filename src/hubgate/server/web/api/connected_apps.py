@@ -22,7 +22,7 @@ from hubgate.server.scopes import join_scopes
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.listing import PAGING, listed
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.management import grants
+from hubgate.server.webhooks.permissions import grants
 
 PATH = "/api/settings/connected-apps"
 _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
@@ -76,13 +76,13 @@ def routes(oauth: OAuth, webhooks: Webhooks) -> list[Route]:
                 None if given.resource_scopes is UNSET else given.resource_scopes,
             ),
         )
-        await grants.follow_of(webhooks, caller.user.id, changed.client_id)
+        await grants.check_grants_of(webhooks, caller.user.id, changed.client_id)
         return JsonResponse(described(changed))
 
     async def revoke(request: HubRequest, caller: Caller) -> Response:
         client_id = request.param("client_id")
         await connections.revoke(oauth, caller.user.id, client_id)
-        await grants.follow_of(webhooks, caller.user.id, client_id)
+        await grants.check_grants_of(webhooks, caller.user.id, client_id)
         return Response(status_code=204)
 
     api, at_one = Surface.API, f"{PATH}/{{client_id}}"

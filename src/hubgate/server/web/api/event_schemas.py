@@ -36,7 +36,7 @@ def routes(base_url: str) -> list[Route]:
     async def schema(request: HubRequest) -> ASGIApp:
         found = by_name.get(request.param("name"))
         if found is None:
-            raise NotFound("There is no such kind of event.")
+            raise NotFound("Kind of event not found.")
         return JsonResponse(found, headers=_CACHED)
 
     api = Surface.API
@@ -46,8 +46,8 @@ def routes(base_url: str) -> list[Route]:
             PATH,
             public(kinds),
             api,
-            "Every kind of event",
-            answers={200: ("With the address of its schema.", list[dict[str, Any]])},
+            "All kinds of events",
+            answers={200: ("Each kind with the address of its schema.", list[dict[str, Any]])},
         ),
         Route(
             "GET",
@@ -55,6 +55,6 @@ def routes(base_url: str) -> list[Route]:
             public(schema),
             api,
             "The JSON Schema of a kind of event",
-            answers={200: ("Draft 2020-12.", dict[str, Any]), 404: ("There is no such kind.", None)},
+            answers={200: ("A schema of draft 2020-12.", dict[str, Any]), 404: ("Kind of event not found.", None)},
         ),
     ]

@@ -1,6 +1,6 @@
 """A webhook and its deliveries as JSON. A list is bare, a single webhook is wrapped: existing clients expect both."""
 
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -12,6 +12,16 @@ from hubgate.server.webhooks.activity.delivery_log import FullDelivery
 from hubgate.server.webhooks.activity.store import LoggedDelivery
 from hubgate.server.webhooks.management.lifecycle import StoredWebhook, WebhookRequest
 from hubgate.server.webhooks.model import ALIVE, ENABLED, SUSPENDED
+from hubgate.server.webhooks.options import OPTIONS
+
+_S = TypeVar("_S", bound=msgspec.Struct)
+
+
+def _with_options(name: str, base: type[_S], fields: list[Any], **config: Any) -> type[_S]:
+    """The struct `base` with a field for each option."""
+    namespace = {"__doc__": base.__doc__} if base.__doc__ else {}
+    struct = msgspec.defstruct(name, fields, bases=(base,), namespace=namespace, rename="camel", **config)
+    return cast("type[_S]", struct)
 
 
 class Watched(msgspec.Struct):
@@ -19,19 +29,18 @@ class Watched(msgspec.Struct):
     name: str
 
 
-class NewWebhook(msgspec.Struct, rename="camel"):
+class _NewWebhook(msgspec.Struct, rename="camel"):
     watched: list[Watched]
     url: str | None = None
     domains: list[str] | None = None
     secret: str | None = None
     pull: bool = False
-    ordered: bool | None = None
     job: Any = None
     job_source_id: Any = None
 
 
-class WebhookChanges(msgspec.Struct, rename="camel"):
-    """What is missing or null stays as it is, but for the secret: null takes it away."""
+class _WebhookChanges(msgspec.Struct, rename="camel"):
+    """Settings that are missing or null stay unchanged, except the secret: null removes it."""
 
     watched: list[Watched] | UnsetType | None = UNSET
     url: str | UnsetType | None = UNSET
@@ -39,19 +48,17 @@ class WebhookChanges(msgspec.Struct, rename="camel"):
     secret: str | UnsetType | None = UNSET
     overlap_seconds: int | None = None
     pull: bool = False
-    ordered: bool | None = None
     job: Any = None
     job_source_id: Any = None
 
 
-class WebhookJson(msgspec.Struct, rename="camel", omit_defaults=True):
+class _WebhookJson(msgspec.Struct, rename="camel", omit_defaults=True):
     id: str
     watched: list[Watched]
     domains: list[str]
     disabled: bool | str
     status: str
     public_key: str
-    ordered: bool
     created_at: str
     has_secret: bool
     url: str | UnsetType = UNSET
@@ -61,18 +68,29 @@ class WebhookJson(msgspec.Struct, rename="camel", omit_defaults=True):
     last_trigger_at: str | UnsetType = UNSET
 
 
+_GIVEN = [(option.name, option.type | None, None) for option in OPTIONS]
+NewWebhook = _with_options("NewWebhook", _NewWebhook, _GIVEN)
+WebhookChanges = _with_options("WebhookChanges", _WebhookChanges, _GIVEN)
+WebhookJson = _with_options(
+    "WebhookJson", _WebhookJson, [(option.name, option.type) for option in OPTIONS], kw_only=True, omit_defaults=True
+)
+
+
+WebhookList = list[WebhookJson]  # type: ignore[valid-type]
+
+
 class OneWebhook(msgspec.Struct):
-    webhook: WebhookJson
+    webhook: WebhookJson  # type: ignore[valid-type]
 
 
 class Sent(msgspec.Struct):
-    """`status` is null where no answer has come yet."""
+    """`status` is null if there was no response yet."""
 
     status: int | None
     id: str
 
 
-def requested(given: NewWebhook | WebhookChanges) -> WebhookRequest:
+def settings_of(given: _NewWebhook | _WebhookChanges) -> WebhookRequest:
     if given.job is not None or given.job_source_id is not None:
         raise Unprocessable("job: this hub runs no jobs. Give a url.")
     return WebhookRequest(
@@ -80,13 +98,13 @@ def requested(given: NewWebhook | WebhookChanges) -> WebhookRequest:
         pull=given.pull,
         watched=[(watch.type, watch.name) for watch in given.watched] if given.watched else None,
         domains=None if isinstance(given.domains, UnsetType) else given.domains,
-        secret=_secret(given) if isinstance(given, WebhookChanges) else given.secret,
-        overlap_seconds=given.overlap_seconds if isinstance(given, WebhookChanges) else None,
-        ordered=given.ordered,
+        secret=_secret(given) if isinstance(given, _WebhookChanges) else given.secret,
+        overlap_seconds=given.overlap_seconds if isinstance(given, _WebhookChanges) else None,
+        options={name: value for name, _, _ in _GIVEN if (value := getattr(given, name)) is not None},
     )
 
 
-def _secret(given: WebhookChanges) -> str | None:
+def _secret(given: _WebhookChanges) -> str | None:
     """Return the new secret, "" to remove it, None to leave it. huggingface_hub before 1.0 always sends all four
     fields, null if its caller gave none: a change of the url must not remove the secret and open the receiver to
     everyone.
@@ -98,7 +116,7 @@ def _secret(given: WebhookChanges) -> str | None:
     return given.secret or ""
 
 
-def described(stored: StoredWebhook, secret: str | UnsetType = UNSET) -> WebhookJson:
+def webhook_json(stored: StoredWebhook, secret: str | UnsetType = UNSET) -> _WebhookJson:
     """Describe a webhook. `secret` is given only for the response to the request that set it."""
     webhook = stored.webhook
     return WebhookJson(
@@ -108,17 +126,17 @@ def described(stored: StoredWebhook, secret: str | UnsetType = UNSET) -> Webhook
         disabled="suspended-after-failure" if webhook.state == SUSPENDED else webhook.state != ENABLED,
         status=ENABLED if webhook.state == ENABLED else "disabled",
         public_key=webhook.public_key,
-        ordered=bool(webhook.ordered),
         created_at=iso(webhook.created_at),
         has_secret=webhook.secret is not None,
         url=UNSET if webhook.url is None else webhook.url,
         pull=True if webhook.url is None else UNSET,
         secret=secret,
         last_trigger_at=UNSET if webhook.last_trigger_at is None else iso(webhook.last_trigger_at),
+        **cast("dict[str, Any]", webhook.options),
     )
 
 
-def logged_json(logged: LoggedDelivery) -> dict[str, Any]:
+def delivery_json(logged: LoggedDelivery) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "id": logged.id,
         "event": {"id": logged.event_id, "action": logged.action, "scope": logged.scope},
@@ -135,9 +153,9 @@ def logged_json(logged: LoggedDelivery) -> dict[str, Any]:
     return fields
 
 
-def in_full_json(full: FullDelivery) -> dict[str, Any]:
+def full_delivery_json(full: FullDelivery) -> dict[str, Any]:
     return {
-        **logged_json(full.logged),
+        **delivery_json(full.logged),
         "payload": None if full.payload is None else msgspec.Raw(full.payload),
         "request": {"url": full.request.url, "headers": full.request.headers},
         "tries": [_try(row) for row in full.tries],

@@ -20,19 +20,23 @@ from hubgate.server.web.owner_routes import WEBHOOKS, OwnerContext
 from hubgate.server.webhooks.activity import delivery_log, replays
 from hubgate.server.webhooks.activity.store import DeliveryFilter
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.management import deletion, lifecycle
-from hubgate.server.webhooks.management.grants import grant_of
+from hubgate.server.webhooks.management import activation, lifecycle
 from hubgate.server.webhooks.management.lifecycle import StoredWebhook
 from hubgate.server.webhooks.model import STATES
+from hubgate.server.webhooks.permissions.grants import grant_of
+from hubgate.server.webhooks.retention import deletion
 
 _ONE = "/{id}"
-_REFUSALS = {**NO_TOKEN, 403: ("The token lacks the webhooks scope, or you are no admin there.", None)}
-_NOT_FOUND = {**_REFUSALS, 404: ("There is no such webhook, or it is not yours.", None)}
-_INVALID = {422: ("A field has to be mended; error says which.", None)}
+_REFUSALS = {
+    **NO_TOKEN,
+    403: ("The token lacks the webhooks scope, or you are not an admin of the organization.", None),
+}
+_NOT_FOUND = {**_REFUSALS, 404: ("Webhook not found, or it belongs to someone else.", None)}
+_INVALID = {422: ("A field is invalid; error names it.", None)}
 _FILTERS = (
     Query("state", f"One of {', '.join(STATES)}."),
-    Query("repo", "Its name, with the namespace."),
-    Query("scope", "Such as repo.content."),
+    Query("repo", "The name of a repo, with its namespace."),
+    Query("scope", "The scope of an event, such as repo.content."),
 )
 
 
@@ -45,25 +49,25 @@ class _Api:
     def __init__(self, webhooks: Webhooks) -> None:
         self._webhooks = webhooks
 
-    async def every(self, _: HubRequest, context: OwnerContext) -> ASGIApp:
-        found = await self._shown(await lifecycle.every(self._webhooks, context.owner), context)
-        return JsonResponse([shapes.described(stored) for stored in found])
+    async def list_all(self, _: HubRequest, context: OwnerContext) -> ASGIApp:
+        found = await self._shown(await lifecycle.list_webhooks(self._webhooks, context.owner), context)
+        return JsonResponse([shapes.webhook_json(stored) for stored in found])
 
     async def create(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        wanted = shapes.requested(await request.read_json(shapes.NewWebhook))
+        settings = shapes.settings_of(await request.read_json(shapes.NewWebhook))
         grant = grant_of(self._webhooks, context.identity)
-        stored = await lifecycle.create(self._webhooks, context.owner, wanted, context.actor, grant=grant)
-        return _wrapped(stored, wanted.secret)
+        stored = await lifecycle.create(self._webhooks, context.owner, settings, context.actor, grant=grant)
+        return _wrapped(stored, settings.secret)
 
     async def one(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
         (shown,) = await self._shown([await self._stored(request, context)], context)
         return _wrapped(shown)
 
     async def update(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        wanted = shapes.requested(await request.read_json(shapes.WebhookChanges))
+        settings = shapes.settings_of(await request.read_json(shapes.WebhookChanges))
         grant, webhook_id = grant_of(self._webhooks, context.identity), request.param("id")
-        stored = await lifecycle.update(self._webhooks, context.owner, webhook_id, wanted, context.actor, grant=grant)
-        return _wrapped(stored, wanted.secret)
+        stored = await lifecycle.update(self._webhooks, context.owner, webhook_id, settings, context.actor, grant=grant)
+        return _wrapped(stored, settings.secret)
 
     async def enable(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
         return await self._switch(request, context, on=True)
@@ -76,22 +80,23 @@ class _Api:
         return JsonResponse({})
 
     async def logs(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        (stored, sight), query = await self._stored_for_app(request, context), request.query()
-        asked = DeliveryFilter(query.get("state", ""), query.get("repo", ""), query.get("scope", ""), sight=sight)
-        wanted = delivery_log.check_filter(asked)
-        found = await delivery_log.page(self._webhooks, stored.webhook, wanted, parse_page(query, delivery_log.CURSOR))
-        return listed(request, self._webhooks.base_url, found, shapes.logged_json)
+        (stored, visible), query = await self._stored_for_app(request, context), request.query()
+        state, repo, scope = (query.get(name, "") for name in ("state", "repo", "scope"))
+        criteria = delivery_log.check_filter(DeliveryFilter(state, repo, scope, visible=visible))
+        request_page = parse_page(query, delivery_log.CURSOR)
+        found = await delivery_log.page(self._webhooks, stored.webhook, criteria, request_page)
+        return listed(request, self._webhooks.base_url, found, shapes.delivery_json)
 
     async def log(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        stored, sight = await self._stored_for_app(request, context)
-        full = await delivery_log.one(self._webhooks, stored.webhook, request.param("delivery"), sight)
-        return JsonResponse(shapes.in_full_json(full))
+        stored, visible = await self._stored_for_app(request, context)
+        full = await delivery_log.one(self._webhooks, stored.webhook, request.param("delivery"), visible)
+        return JsonResponse(shapes.full_delivery_json(full))
 
     async def replay(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
         stored, grant = await self._stored(request, context), grant_of(self._webhooks, context.identity)
         # An app may replay anything to a receiver of the user's own: the app learns nothing from that.
-        sight = visible_repos(context.identity) if grant and grant.created(stored.webhook) else None
-        new = await replays.replay(self._webhooks, stored.webhook, request.param("delivery"), sight)
+        visible = visible_repos(context.identity) if grant and grant.created(stored.webhook) else None
+        new = await replays.replay(self._webhooks, stored.webhook, request.param("delivery"), visible)
         return await self._await_delivery(stored, new)
 
     async def test(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
@@ -99,11 +104,11 @@ class _Api:
         return await self._await_delivery(stored, await replays.test(self._webhooks, stored))
 
     async def _await_delivery(self, stored: StoredWebhook, delivery_id: str) -> ASGIApp:
-        logged = await replays.awaited(self._webhooks, stored.webhook, delivery_id)
+        logged = await replays.await_result(self._webhooks, stored.webhook, delivery_id)
         return JsonResponse(shapes.Sent(logged.status if logged else None, delivery_id))
 
     async def _switch(self, request: HubRequest, context: OwnerContext, *, on: bool) -> ASGIApp:
-        stored = await lifecycle.switch(self._webhooks, context.owner, request.param("id"), context.actor, on=on)
+        stored = await activation.switch(self._webhooks, context.owner, request.param("id"), context.actor, on=on)
         (shown,) = await self._shown([stored], context)
         return _wrapped(shown)
 
@@ -113,7 +118,9 @@ class _Api:
     async def _stored_for_app(
         self, request: HubRequest, context: OwnerContext
     ) -> tuple[StoredWebhook, VisibleRepos | None]:
-        """Payloads reveal private repos: an app sees deliveries of the webhooks it created, for repos it may see."""
+        """A webhook whose deliveries the caller may read. Payloads reveal private repos: an app reads deliveries of the
+        webhooks it created, for repos it may see.
+        """
         stored, grant = await self._stored(request, context), grant_of(self._webhooks, context.identity)
         if grant is None:
             return stored, None
@@ -128,7 +135,7 @@ class _Api:
 
 def _wrapped(stored: StoredWebhook, secret: str | None = None) -> ASGIApp:
     """`secret` is the secret that the request set, if any."""
-    return JsonResponse(shapes.OneWebhook(shapes.described(stored, secret or UNSET)))
+    return JsonResponse(shapes.OneWebhook(shapes.webhook_json(stored, secret or UNSET)))
 
 
 def _routes(api: _Api, accounts: Accounts | None) -> list[Route]:
@@ -142,15 +149,15 @@ def _routes(api: _Api, accounts: Accounts | None) -> list[Route]:
 
     wrapped = {200: ("The webhook.", shapes.OneWebhook), **_NOT_FOUND}
     sent = {
-        200: ("What the receiver answered, if it did within 20 s.", shapes.Sent),
+        200: ("The status of the receiver's response, if it responded within 20 s.", shapes.Sent),
         **_NOT_FOUND,
         409: ("The webhook is disabled or suspended.", None),
     }
-    every = {200: ("Oldest first.", list[shapes.WebhookJson]), **_REFUSALS}
+    every = {200: ("Oldest first.", shapes.WebhookList), **_REFUSALS}
     created = {200: ("The webhook.", shapes.OneWebhook), **_REFUSALS, **_INVALID}
     return [
-        route("GET", "", api.every, f"Every one of {whose} webhooks", every),
-        route("POST", "", api.create, f"Make one of {whose} webhooks", created, body=shapes.NewWebhook),
+        route("GET", "", api.list_all, f"All of {whose} webhooks", every),
+        route("POST", "", api.create, f"Create one of {whose} webhooks", created, body=shapes.NewWebhook),
         route("GET", _ONE, api.one, f"One of {whose} webhooks", wrapped),
         route(
             "POST",
@@ -160,16 +167,16 @@ def _routes(api: _Api, accounts: Accounts | None) -> list[Route]:
             {**wrapped, **_INVALID},
             body=shapes.WebhookChanges,
         ),
-        route("POST", f"{_ONE}/enable", api.enable, f"Switch one of {whose} webhooks on", wrapped),
-        route("POST", f"{_ONE}/disable", api.disable, f"Switch one of {whose} webhooks off", wrapped),
-        route("DELETE", _ONE, api.delete, f"Delete one of {whose} webhooks", {200: ("Gone.", None), **_NOT_FOUND}),
+        route("POST", f"{_ONE}/enable", api.enable, f"Enable one of {whose} webhooks", wrapped),
+        route("POST", f"{_ONE}/disable", api.disable, f"Disable one of {whose} webhooks", wrapped),
+        route("DELETE", _ONE, api.delete, f"Delete one of {whose} webhooks", {200: ("Deleted.", None), **_NOT_FOUND}),
         route("POST", f"{_ONE}/test", api.test, f"Send a test to one of {whose} webhooks", sent),
         route(
             "GET",
             f"{_ONE}/logs",
             api.logs,
             f"Deliveries of one of {whose} webhooks",
-            {200: ("The newest first.", list[dict[str, Any]]), **_NOT_FOUND},
+            {200: ("Newest first.", list[dict[str, Any]]), **_NOT_FOUND},
             query=(*_FILTERS, *PAGING),
         ),
         route(
@@ -177,7 +184,7 @@ def _routes(api: _Api, accounts: Accounts | None) -> list[Route]:
             f"{_ONE}/logs/{{delivery}}",
             api.log,
             f"One delivery of one of {whose} webhooks",
-            {200: ("With payload and tries.", dict[str, Any]), **_NOT_FOUND},
+            {200: ("The delivery with its payload and attempts.", dict[str, Any]), **_NOT_FOUND},
         ),
         route("POST", f"{_ONE}/replay/{{delivery}}", api.replay, f"Send a delivery of {whose} webhook again", sent),
     ]

@@ -16,7 +16,7 @@ from hubgate.server.webhooks.management.validation import InvalidField
 from hubgate.server.webhooks.model import DELIVERED, STATES, Webhook
 
 CURSOR = (int,)
-NO_SUCH = "There is no such delivery."
+NOT_FOUND = "Delivery not found."
 # Replaces the secret wherever a request is shown (attack W33).
 MASK = "***"
 LATEST = 10
@@ -42,7 +42,7 @@ class FullDelivery:
     tries: Sequence[Row]
     request: Request
     # For a replay: whether the original delivery is still stored.
-    keeps_origin: bool
+    has_origin: bool
     # The time of the change, which may be long before the delivery; None for a test and once the event was deleted.
     happened_at: int | None
 
@@ -92,15 +92,15 @@ async def latest(webhooks: Webhooks, owner: Owner) -> dict[str, LatestDelivery]:
 
 
 async def one(
-    webhooks: Webhooks, webhook: Webhook, delivery_id: str, sight: VisibleRepos | None = None
+    webhooks: Webhooks, webhook: Webhook, delivery_id: str, visible: VisibleRepos | None = None
 ) -> FullDelivery:
-    """Read a delivery in full. `sight` limits an app to deliveries it may see."""
+    """Read a delivery in full. `visible` limits an app to deliveries it may see."""
     now = webhooks.clock()
 
     async def unit(tx: Tx) -> FullDelivery:
-        logged = await store.one(tx, webhook.id, delivery_id, now, sight)
+        logged = await store.one(tx, webhook.id, delivery_id, now, visible)
         if logged is None:
-            raise NotFound(NO_SUCH)
+            raise NotFound(NOT_FOUND)
         body = await store.body(tx, delivery_id) if await _may_show(tx, webhook, logged) else None
         tries = await store.tries(tx, delivery_id)
         payload = None if body is None else with_webhook(body, webhook.id)

@@ -11,31 +11,31 @@ from hubgate.server.events.payload import RefChange, Snapshot, body_of
 from hubgate.server.ids import is_id, new_id
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.activity import store
-from hubgate.server.webhooks.activity.delivery_log import NO_SUCH
+from hubgate.server.webhooks.activity.delivery_log import NOT_FOUND
 from hubgate.server.webhooks.activity.store import LoggedDelivery
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering import store as deliveries
 from hubgate.server.webhooks.delivering.store import NewDelivery
-from hubgate.server.webhooks.management.lifecycle import NO_SUCH as NO_SUCH_WEBHOOK
+from hubgate.server.webhooks.management.lifecycle import NOT_FOUND as NO_SUCH_WEBHOOK
 from hubgate.server.webhooks.management.lifecycle import StoredWebhook
-from hubgate.server.webhooks.model import ALIVE, ENABLED, NOBODY, OWNER_TYPES, PENDING, REPO_TYPES, STORED, Webhook
+from hubgate.server.webhooks.model import ALIVE, ENABLED, NO_ID, OWNER_TYPES, PENDING, REPO_TYPES, STORED, Webhook
 
 WAITS_SECONDS = 20.0
 _POLL_SECONDS = 0.1
 _SAMPLE_OLD, _SAMPLE_NEW = "0" * 39 + "1", "0" * 39 + "2"
 
 
-async def replay(webhooks: Webhooks, webhook: Webhook, delivery_id: str, sight: VisibleRepos | None = None) -> str:
+async def replay(webhooks: Webhooks, webhook: Webhook, delivery_id: str, visible: VisibleRepos | None = None) -> str:
     """Queue a copy of a delivery and return its id. The body is the original; URL and secret are the current ones, and
-    permission to read the repo is checked again. `sight` limits an app to deliveries it may see.
+    permission to read the repo is checked again. `visible` limits an app to deliveries it may see.
     """
     now = webhooks.clock()
     new = new_id(now)
 
     async def unit(tx: Tx) -> None:
         row = await store.origin(tx, webhook.id, delivery_id) if is_id(delivery_id) else None
-        if row is None or (sight and await store.one(tx, webhook.id, delivery_id, now, sight) is None):
-            raise NotFound(NO_SUCH)
+        if row is None or (visible and await store.one(tx, webhook.id, delivery_id, now, visible) is None):
+            raise NotFound(NOT_FOUND)
         if not row["known"]:
             raise Forbidden("The owner of this webhook may no longer read that repo.")
         await _queue(tx, webhook, new, delivery_id, dict(_copied(row)), now)
@@ -92,7 +92,7 @@ def _sample(stored: StoredWebhook) -> Snapshot:
     name = f"{watch.name}/example" if watch.type in OWNER_TYPES else watch.name
     # Owners, and types that this hub does not have, are represented by a model.
     repo_type = watch.type if watch.type in REPO_TYPES else "model"
-    return Snapshot(NOBODY, repo_type, name, NOBODY, False, _SAMPLE_NEW, ())
+    return Snapshot(NO_ID, repo_type, name, NO_ID, False, _SAMPLE_NEW, ())
 
 
 async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, about: dict[str, object], now: int) -> None:
@@ -123,7 +123,7 @@ async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, about: dict[st
     )
 
 
-async def awaited(
+async def await_result(
     webhooks: Webhooks, webhook: Webhook, delivery_id: str, seconds: float = WAITS_SECONDS
 ) -> LoggedDelivery | None:
     """Wait up to `seconds` for the first attempt of a delivery; the delivery as it is then."""

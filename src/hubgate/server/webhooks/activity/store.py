@@ -15,7 +15,7 @@ from hubgate.server.webhooks.delivering.store import (
     PRIVATE_NOW,
     PRIVATE_THEN,
 )
-from hubgate.server.webhooks.model import HOLDS_LANE, NOBODY, PARKED
+from hubgate.server.webhooks.model import LANE_BLOCKED_FOR, NO_ID, PARKED
 from hubgate.server.webhooks.permissions.store import may_read
 
 
@@ -57,7 +57,7 @@ _BLOCKED_REPOS = f"""
     WITH held AS MATERIALIZED (
         SELECT p.repo_id, min(p.repo_seq) AS held_from FROM deliveries p JOIN webhooks o ON o.id = p.webhook_id
         WHERE p.webhook_id = :webhook_id AND o.ordered = 1 AND p.{ALIVE} AND p.replay_of = ''
-            AND p.tried_at > CAST(:now AS bigint) - {HOLDS_LANE}
+            AND p.tried_at > CAST(:now AS bigint) - {LANE_BLOCKED_FOR}
         GROUP BY p.repo_id
     )
 """
@@ -93,7 +93,7 @@ class DeliveryFilter:
     repo: str = ""
     scope: str = ""
     # Limits an app to deliveries it may see; None shows all deliveries.
-    sight: VisibleRepos | None = field(default=None, kw_only=True)
+    visible: VisibleRepos | None = field(default=None, kw_only=True)
 
 
 async def page(
@@ -143,12 +143,12 @@ def _matching(webhook_id: str, criteria: DeliveryFilter, now: int) -> tuple[str,
         # Names are case-insensitive.
         conditions.append("lower(d.repo_name) = :repo")
         values["repo"] = criteria.repo.lower()
-    if criteria.sight is not None:
-        conditions.append(_seen(criteria.sight, values))
+    if criteria.visible is not None:
+        conditions.append(_seen(criteria.visible, values))
     return " AND ".join(conditions), values
 
 
-def _seen(sight: VisibleRepos, values: dict[str, str | int]) -> str:
+def _seen(visible: VisibleRepos, values: dict[str, str | int]) -> str:
     """The condition for deliveries an app may see: its present permissions must cover the repo as it is now and as it
     was at the event. The webhook may have reported on more before the app took it over, or while the app had more
     permissions (attack W41).
@@ -159,14 +159,14 @@ def _seen(sight: VisibleRepos, values: dict[str, str | int]) -> str:
         values.update(named)
         return f"IN ({', '.join(f':{each}' for each in named) or 'NULL'})"
 
-    values["seen_through"] = sight.client_id or ""
-    seen, created = among(sight.owners, "seen"), among(sight.creators, "made")
+    values["seen_through"] = visible.client_id or ""
+    seen, created = among(visible.owners, "seen"), among(visible.creators, "made")
 
     def sees(private: str, owner: str) -> str:
         return f"({private} = 0 OR {owner} {seen} OR ({owner} {created} AND r.creator_client = :seen_through))"
 
     return f"""
-        (d.repo_id = '{NOBODY}' OR EXISTS (
+        (d.repo_id = '{NO_ID}' OR EXISTS (
             SELECT 1 FROM webhooks w LEFT JOIN events e ON e.id = d.event_id LEFT JOIN repos r ON r.id = d.repo_id
             WHERE w.id = d.webhook_id AND {sees(PRIVATE_NOW, OWNER_NOW)} AND {sees(PRIVATE_THEN, OWNER_THEN)}
         ))
@@ -186,9 +186,9 @@ async def latest(tx: Tx, user_id: str | None, org_id: str | None, most: int) -> 
 
 
 async def one(
-    tx: Tx, webhook_id: str, delivery_id: str, now: int, sight: VisibleRepos | None = None
+    tx: Tx, webhook_id: str, delivery_id: str, now: int, visible: VisibleRepos | None = None
 ) -> LoggedDelivery | None:
-    condition, values = _matching(webhook_id, DeliveryFilter(sight=sight), now)
+    condition, values = _matching(webhook_id, DeliveryFilter(visible=visible), now)
     row = await tx.one(
         f"{_BLOCKED_REPOS} SELECT {_COLUMNS} FROM deliveries d WHERE d.id = :id AND {condition}",
         {**values, "id": delivery_id},

@@ -11,7 +11,15 @@ from hubgate.server.storage.database import Row, Tx, Unit
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.leases import store
 from hubgate.server.webhooks.delivering.leases.store import Turn
-from hubgate.server.webhooks.model import BREAKS_AFTER, FORBIDDEN, HOLDS_LANE, PER_WEBHOOK, SKIPPED, STORED, Pace
+from hubgate.server.webhooks.model import (
+    BREAKER_OPENS_AFTER,
+    FORBIDDEN,
+    LANE_BLOCKED_FOR,
+    MAX_IN_FLIGHT,
+    SKIPPED,
+    STORED,
+    Pace,
+)
 
 _NEVER = 2**62
 # How often an ordered webhook is asked whether a lane has been held for long enough.
@@ -39,7 +47,7 @@ class Claim:
         return time.monotonic() < self.taken + lasts and now < self.until - int(pace.deadline_seconds * SECOND)
 
 
-async def claim(webhooks: Webhooks, most_webhooks: int, each: int = PER_WEBHOOK) -> list[Claim]:
+async def claim(webhooks: Webhooks, most_webhooks: int, each: int = MAX_IN_FLIGHT) -> list[Claim]:
     """At most `each` at a time of every webhook, in one unit for all of them."""
     return await webhooks.db.write_long(claiming(webhooks, most_webhooks, each))
 
@@ -84,8 +92,8 @@ def claiming(webhooks: Webhooks, most_webhooks: int, each: int) -> Unit[list[Cla
 
 def _turn(row: Row, each: int, now: int) -> Turn:
     """One at a time where a breaker was open."""
-    cap = 1 if row["failures"] >= BREAKS_AFTER else each
-    return Turn(row["id"], cap, now - HOLDS_LANE if row["ordered"] else _NEVER)
+    cap = 1 if row["failures"] >= BREAKER_OPENS_AFTER else each
+    return Turn(row["id"], cap, now - LANE_BLOCKED_FOR if row["ordered"] else _NEVER)
 
 
 def _unsent(rows: Sequence[Row]) -> dict[str, tuple[str, str, str]]:

@@ -22,7 +22,7 @@ from hubgate.server.webhooks.delivering.leases import store
 from hubgate.server.webhooks.delivering.losing import release_lost
 from hubgate.server.webhooks.delivering.noting import MOST, Result, noting
 from hubgate.server.webhooks.delivering.sending import Sender, Unsent
-from hubgate.server.webhooks.model import PER_WEBHOOK
+from hubgate.server.webhooks.model import MAX_IN_FLIGHT
 
 log = logging.getLogger("hubgate.deliver")
 
@@ -102,7 +102,7 @@ class Deliverer:
     def _room(self) -> tuple[int, int]:
         """For how many webhooks, and for how many deliveries of each."""
         in_the_air = len(self._sending) + len(self._results)
-        each = PER_WEBHOOK if in_the_air < MOST_IN_THE_AIR // 2 else 1
+        each = MAX_IN_FLIGHT if in_the_air < MOST_IN_THE_AIR // 2 else 1
         room = 0 if self.stop.is_set() else (MOST_IN_THE_AIR - in_the_air) // each
         return min(room, self._webhooks_at_once), each
 

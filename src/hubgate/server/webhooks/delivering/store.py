@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields
 
 from hubgate.server.storage.database import Tx
 from hubgate.server.storage.sqltext import RowStatement
-from hubgate.server.webhooks.model import FAILED, NOBODY, PENDING, RETRYING, SKIPPED, SUSPENDED
+from hubgate.server.webhooks.model import FAILED, NO_ID, PENDING, RETRYING, SKIPPED, SUSPENDED
 from hubgate.server.webhooks.permissions.store import could_read, may_read
 
 ALIVE = "state IN ('pending', 'retrying', 'parked')"
@@ -21,7 +21,7 @@ PRIVATE_NOW, OWNER_NOW = "COALESCE(r.private, e.private)", "COALESCE(r.owner_id,
 PRIVATE_THEN = "COALESCE(e.private, CASE WHEN d.created_at < w.granted_at THEN 1 ELSE 0 END)"
 OWNER_THEN = "COALESCE(e.owner_id, r.owner_id)"
 MAY_GO = f"""
-    (d.repo_id = '{NOBODY}' OR ({may_read(PRIVATE_NOW, OWNER_NOW, "d.repo_id")}
+    (d.repo_id = '{NO_ID}' OR ({may_read(PRIVATE_NOW, OWNER_NOW, "d.repo_id")}
         AND {could_read(PRIVATE_THEN, OWNER_THEN, "d.repo_id")}))
 """
 

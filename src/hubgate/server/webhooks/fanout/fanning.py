@@ -18,8 +18,8 @@ from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.results import store as results
 from hubgate.server.webhooks.fanout import store
 from hubgate.server.webhooks.fanout.store import Called, Numbers, Unfanned
-from hubgate.server.webhooks.model import DEEPEST
-from hubgate.server.webhooks.watched_names import store as watched_names
+from hubgate.server.webhooks.model import MAX_DEPTH
+from hubgate.server.webhooks.watches import store as watches
 
 MOST_EVENTS = 64
 WATCHERS_AT_ONCE = 500
@@ -51,7 +51,7 @@ class _Chunk:
 
     @property
     def is_counted(self) -> bool:
-        return self.event.depth < DEEPEST
+        return self.event.depth < MAX_DEPTH
 
     @property
     def is_end_of_move(self) -> bool:
@@ -88,7 +88,7 @@ class FanOut:
         await store.advance(tx, [(chunk.event, chunk.cursor) for chunk in chunks], now)
         await self._tell(tx, chunks, now)
         # Watchers of a name that a repo left are told of that, and of nothing that it does elsewhere.
-        await watched_names.end_for_repos(tx, {chunk.event.repo_id for chunk in chunks if chunk.is_end_of_move})
+        await watches.end_for_repos(tx, {chunk.event.repo_id for chunk in chunks if chunk.is_end_of_move})
         went_to = chunks[-1].event.repo_id if chunks else ""
         return went_to, max(most // 2, 1) if len(chunks) < len(events) else min(most * 2, MOST_EVENTS)
 

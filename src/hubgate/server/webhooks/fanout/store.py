@@ -7,10 +7,10 @@ from hubgate.server.clock import HOUR
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Kind, Params, RowStatement
 from hubgate.server.webhooks.model import (
-    BREAK_LONGEST,
-    DEEPEST,
+    BREAKER_LONGEST,
     ENABLED,
     LOOP,
+    MAX_DEPTH,
     PENDING,
     QUOTA,
     QUOTA_WINDOW,
@@ -272,7 +272,7 @@ async def number(tx: Tx, counts: Mapping[str, Numbers], now: int) -> None:
         {"id": webhook_id, "count": numbers.all, "counted": numbers.counted, "of_guests": numbers.of_guests}
         for webhook_id, numbers in counts.items()
     ]
-    moments = {"window": now - QUOTA_WINDOW, "ahead": now + CLOCKS_DIFFER, "opens_by": now + BREAK_LONGEST}
+    moments = {"window": now - QUOTA_WINDOW, "ahead": now + CLOCKS_DIFFER, "opens_by": now + BREAKER_LONGEST}
     await tx.each(_NUMBER, rows, {"now": now, **moments})
 
 
@@ -282,13 +282,13 @@ _OVER_QUOTA = """
         - CAST(:counted_later AS bigint) > :quota
 """
 _STATE = f"""
-    CASE WHEN w.state <> '{ENABLED}' THEN '{SKIPPED}' WHEN CAST(:depth AS bigint) >= {DEEPEST} THEN '{SKIPPED}'
+    CASE WHEN w.state <> '{ENABLED}' THEN '{SKIPPED}' WHEN CAST(:depth AS bigint) >= {MAX_DEPTH} THEN '{SKIPPED}'
         WHEN {_OVER_QUOTA} THEN '{SKIPPED}'
         WHEN w.url IS NULL THEN '{STORED}' ELSE '{PENDING}' END
 """
 # A loop first: what a suspension cost is sent once it ends.
 _REASON = f"""
-    CASE WHEN CAST(:depth AS bigint) >= {DEEPEST} THEN '{LOOP}' WHEN w.state <> '{ENABLED}' THEN w.state
+    CASE WHEN CAST(:depth AS bigint) >= {MAX_DEPTH} THEN '{LOOP}' WHEN w.state <> '{ENABLED}' THEN w.state
         WHEN {_OVER_QUOTA} THEN '{QUOTA}' ELSE '' END
 """
 # As the event has them.

@@ -1,37 +1,39 @@
-"""Creating, reading, changing, enabling and disabling webhooks."""
+"""Creating, reading and changing webhooks."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from hubgate.server.accounts.model import Owner
 from hubgate.server.accounts.single_use_forms import OneUse, use_up
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.clock import HOUR, SECOND
-from hubgate.server.errors import Conflict, NotFound, Unprocessable
+from hubgate.server.errors import NotFound, Unprocessable
 from hubgate.server.ids import is_id, new_id
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks import notifications
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering import store as queue
-from hubgate.server.webhooks.management import audit, grants, store
-from hubgate.server.webhooks.management.store import Troubled
+from hubgate.server.webhooks.management import audit, store
+from hubgate.server.webhooks.management.store import FailingWebhook
 from hubgate.server.webhooks.management.validation import (
     InvalidField,
     check_domains,
+    check_options,
     check_overlap,
     check_secret,
     check_url,
     check_watched,
 )
-from hubgate.server.webhooks.model import DISABLED, DOMAINS, ENABLED, OWNER_TYPES, Grant, Watch, Webhook
-from hubgate.server.webhooks.permissions.store import is_under_grant
+from hubgate.server.webhooks.model import DOMAINS, ENABLED, OWNER_TYPES, Grant, Watch, Webhook
+from hubgate.server.webhooks.options import OPTIONS, OptionValue, default_options
+from hubgate.server.webhooks.permissions import grants
+from hubgate.server.webhooks.permissions import store as permissions
 from hubgate.server.webhooks.sealed import is_secret, new_key, sealed_secret
+from hubgate.server.webhooks.watches import store as watches
 
-NO_SUCH = "There is no such webhook."
+NOT_FOUND = "Webhook not found."
 FAILING_FOR = HOUR
-# Settings besides the secret and the watched names; the audit log uses these names.
-_LOGGED_SETTINGS = ("url", "domains", "ordered")
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,8 @@ class WebhookRequest:
     secret: str | None = None
     # How long the old secret also signs. None: no overlap for a new secret, no change for the same secret.
     overlap_seconds: int | None = None
-    ordered: bool | None = None
+    # By name; a new webhook has the default of an absent option.
+    options: Mapping[str, OptionValue] = field(default_factory=dict)
 
 
 async def create(
@@ -71,7 +74,7 @@ async def create(
     now = webhooks.clock()
     webhook_id = new_id(now)
     if (settings.url is None) is not settings.pull:
-        raise InvalidField("url", "Say where to, or pull instead.")
+        raise InvalidField("url", "Set either url or pull.")
     private_key, public_key = new_key(webhooks.secret, webhook_id)
     webhook = Webhook(
         id=webhook_id,
@@ -84,13 +87,13 @@ async def create(
         old_secret_until=None,
         private_key=private_key,
         public_key=public_key,
-        ordered=int(bool(settings.ordered)),
         state=ENABLED,
         failing_since=None,
         closed_until=0,
         last_trigger_at=None,
         suspended_at=None,
         created_at=now,
+        options={**default_options(), **check_options(settings.options)},
     )
     watched = check_watched(settings.watched or ())
 
@@ -109,7 +112,7 @@ async def create(
 
 
 class ConcurrentChange(Exception):
-    """The webhook was changed concurrently: its settings differ from those the caller saw."""
+    """The webhook has another version than the caller read: another request changed it."""
 
 
 async def update(
@@ -119,20 +122,21 @@ async def update(
     settings: WebhookRequest,
     actor: Actor,
     use: OneUse | None = None,
-    as_of: StoredWebhook | None = None,
+    version: int | None = None,
     grant: Grant | None = None,
 ) -> StoredWebhook:
     """Change a webhook. An empty `watched` changes nothing, because existing clients send it. `use` is as in `create`.
-    Raises ChangedMeanwhile if the settings differ from `as_of`.
+    Raises ConcurrentChange if `version` is given and is not the present version.
 
     With `grant`, the app takes the webhook over and its permissions apply: otherwise the app could redirect events that
     only the owner may read. A change without `grant` returns the webhook to its owner, unless the URL is the app's.
     """
     if settings.pull and settings.url is not None:
-        raise InvalidField("url", "Say where to, or pull instead.")
+        raise InvalidField("url", "Set either url or pull.")
     watched = check_watched(settings.watched) if settings.watched else None
     domains = None if settings.domains is None else check_domains(settings.domains)
     url = None if settings.url is None else check_url(settings.url, webhooks.egress)
+    options = check_options(settings.options)
     overlap, now = check_overlap(settings.overlap_seconds or 0), webhooks.clock()
     sealed = _sealed(webhooks, webhook_id, settings.secret)
 
@@ -141,14 +145,15 @@ async def update(
         if use is not None:
             await use_up(tx, use)
         before = await lock_webhook(tx, owner, webhook_id)
-        watched_before = await store.watches_of(tx, webhook_id)
-        if as_of is not None and _settings_of(as_of) != _settings_of(StoredWebhook(before, watched_before)):
+        if version is not None and version != before.version:
             raise ConcurrentChange
+        watched_before = await watches.of_webhook(tx, webhook_id)
         after = replace(
             before,
             url=None if settings.pull else url or before.url,
             domains=domains or before.domains,
-            ordered=before.ordered if settings.ordered is None else int(settings.ordered),
+            options={**before.options, **options},
+            version=before.version + 1,
         )
         if settings.secret and is_secret(webhooks.secret, before, settings.secret):
             if settings.overlap_seconds is not None and (before.old_secret_until or 0) > now:
@@ -177,11 +182,11 @@ async def update(
             await store.reset_failures(tx, webhook_id)
             await queue.replan(tx, [webhook_id], now)
         stored = (
-            StoredWebhook(after, await store.watches_of(tx, webhook_id))
+            StoredWebhook(after, await watches.of_webhook(tx, webhook_id))
             if watched is None
             else await _with_watches(tx, after, watched, webhooks.clock())
         )
-        changed = [name for name in _LOGGED_SETTINGS if getattr(before, name) != getattr(after, name)]
+        changed = _changed_settings(before, after)
         changed += ["watched"] if list(stored.watched) != watched_before else []
         await audit.record_update(tx, before, after, changed, actor, now)
         if after.secret and _secrets(after) != _secrets(before):
@@ -194,47 +199,28 @@ async def update(
     return await webhooks.db.write(unit)
 
 
-def _settings_of(stored: StoredWebhook) -> tuple[object, ...]:
-    return stored.webhook.url, stored.webhook.domains, stored.webhook.ordered, list(stored.watched)
-
-
-async def switch(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor, *, on: bool) -> StoredWebhook:
-    """Enable or disable a webhook. Disabling skips queued deliveries; enabling does not queue them again."""
-    now = webhooks.clock()
-
-    async def unit(tx: Tx) -> StoredWebhook:
-        await audit.begin(tx, owner.org_id, actor)
-        before = await lock_webhook(tx, owner, webhook_id)
-        if on:
-            await require_grant(tx, before)
-            await store.enable(tx, webhook_id)
-        elif before.state != DISABLED:
-            await store.disable(tx, webhook_id)
-            await queue.skip_all(tx, webhook_id, DISABLED, now)
-        state = ENABLED if on else DISABLED
-        if before.state != state:
-            kind, verb = (Kind.WEBHOOK_ENABLE, "enabled") if on else (Kind.WEBHOOK_DISABLE, "disabled")
-            await audit.record_change(tx, before, kind, verb, actor, now)
-        return StoredWebhook(replace(before, state=state), await store.watches_of(tx, webhook_id))
-
-    return await webhooks.db.write_long(unit)
+def _changed_settings(before: Webhook, after: Webhook) -> list[str]:
+    """The names of changed settings for the audit log, without the secret and the watched names."""
+    changed = [name for name in ("url", "domains") if getattr(before, name) != getattr(after, name)]
+    audited = (option for option in OPTIONS if option.audited)
+    return changed + [each.wire for each in audited if before.options[each.name] != after.options[each.name]]
 
 
 async def get(webhooks: Webhooks, owner: Owner, webhook_id: str) -> StoredWebhook:
     async def unit(tx: Tx) -> StoredWebhook:
         found = await store.find(tx, webhook_id, owner.user_id, owner.org_id) if is_id(webhook_id) else None
         if found is None:
-            raise NotFound(NO_SUCH)
-        return StoredWebhook(found, await store.watches_of(tx, webhook_id), await _app_name(tx, found))
+            raise NotFound(NOT_FOUND)
+        return StoredWebhook(found, await watches.of_webhook(tx, webhook_id), await _app_name(tx, found))
 
     return await webhooks.db.read(unit)
 
 
-async def every(webhooks: Webhooks, owner: Owner) -> list[StoredWebhook]:
+async def list_webhooks(webhooks: Webhooks, owner: Owner) -> list[StoredWebhook]:
     async def unit(tx: Tx) -> list[StoredWebhook]:
-        watches = await store.watches_of_owner(tx, owner.user_id, owner.org_id)
+        watched = await watches.of_owner(tx, owner.user_id, owner.org_id)
         found = await store.of_owner(tx, owner.user_id, owner.org_id)
-        return [StoredWebhook(webhook, watches.get(webhook.id, [])) for webhook in found]
+        return [StoredWebhook(webhook, watched.get(webhook.id, [])) for webhook in found]
 
     return await webhooks.db.read_long(unit)
 
@@ -245,7 +231,7 @@ async def shown_to_app(webhooks: Webhooks, found: Sequence[StoredWebhook], grant
     """
     foreign = [stored for stored in found if not grant.created(stored.webhook)]
     targets = {watch.target_id for stored in foreign for watch in stored.watched if watch.target_id}
-    public = await webhooks.db.read(lambda tx: store.public_among(tx, sorted(targets))) if targets else set()
+    public = await webhooks.db.read(lambda tx: watches.public_among(tx, sorted(targets))) if targets else set()
 
     def hidden(stored: StoredWebhook) -> StoredWebhook:
         shown = [watch for watch in stored.watched if watch.type in OWNER_TYPES or watch.target_id in public]
@@ -254,18 +240,20 @@ async def shown_to_app(webhooks: Webhooks, found: Sequence[StoredWebhook], grant
     return [stored if grant.created(stored.webhook) else hidden(stored) for stored in found]
 
 
-async def troubled(webhooks: Webhooks, user_id: str, most: int) -> tuple[list[Troubled], dict[str | None, int]]:
+async def failing_webhooks(
+    webhooks: Webhooks, user_id: str, most: int
+) -> tuple[list[FailingWebhook], dict[str | None, int]]:
     """Webhooks that need attention, because they are suspended or have been failing for FAILING_FOR, and the number of
     further ones by organization, None for the user's own.
     """
     before = webhooks.clock() - FAILING_FOR
 
-    async def unit(tx: Tx) -> tuple[list[Troubled], dict[str | None, int]]:
-        found = await store.troubled(tx, user_id, before, most)
+    async def unit(tx: Tx) -> tuple[list[FailingWebhook], dict[str | None, int]]:
+        found = await store.failing_webhooks(tx, user_id, before, most)
         if len(found) < most:
             return found, {}
         listed = Counter(webhook.organization for webhook in found)
-        totals = await store.count_troubled(tx, user_id, before)
+        totals = await store.count_failing(tx, user_id, before)
         return found, {name: count - listed[name] for name, count in totals.items() if count > listed[name]}
 
     return await webhooks.db.read_long(unit)
@@ -275,14 +263,8 @@ async def lock_webhook(tx: Tx, owner: Owner, webhook_id: str) -> Webhook:
     """Lock a webhook of the owner until the transaction ends."""
     webhook = await store.lock(tx, webhook_id) if is_id(webhook_id) else None
     if webhook is None or (webhook.user_id, webhook.org_id) != (owner.user_id, owner.org_id):
-        raise NotFound(NO_SUCH)
+        raise NotFound(NOT_FOUND)
     return webhook
-
-
-async def require_grant(tx: Tx, webhook: Webhook) -> None:
-    """Reject enabling a webhook whose grant has ended."""
-    if not await is_under_grant(tx, webhook.id):
-        raise Conflict(grants.lapsed(webhook))
 
 
 async def _set_grant(tx: Tx, webhook: Webhook, grant: Grant, now: int) -> Webhook:
@@ -293,18 +275,18 @@ async def _set_grant(tx: Tx, webhook: Webhook, grant: Grant, now: int) -> Webhoo
         granted_by=grant.user_id,
         granted_scopes=grant.scopes,
     )
-    await store.set_grant(tx, granted, await grants.reach_of(tx, grant, webhook.org_id), now)
+    await permissions.set_grant(tx, granted, await grants.read_scopes_of(tx, grant, webhook.org_id), now)
     return granted
 
 
 async def _return_to_owner(tx: Tx, webhook: Webhook, actor: Actor, now: int) -> Webhook:
     await audit.record_app(tx, webhook, "took back", "from", await _app_name(tx, webhook), actor, now)
-    await store.clear_grant(tx, webhook.id)
+    await permissions.clear_grant(tx, webhook.id)
     return replace(webhook, client_id=None, grant_kind=None, granted_by=None, granted_scopes=None, taken_over=0)
 
 
 async def _app_name(tx: Tx, webhook: Webhook) -> str:
-    return await store.app_name(tx, webhook.grant) if webhook.grant else ""
+    return await permissions.app_name(tx, webhook.grant) if webhook.grant else ""
 
 
 def _with_new_credentials(webhooks: Webhooks, webhook: Webhook, sealed: bytes | None) -> Webhook:
@@ -326,16 +308,18 @@ async def _drop_watches_beyond_grant(tx: Tx, webhook_id: str) -> None:
     """Remove watches that the grant does not cover from a webhook that an app takes over: the app would learn the names
     of private repos.
     """
-    await store.drop_beyond_grant(tx, webhook_id)
-    if not await store.watches_of(tx, webhook_id):
-        raise InvalidField("watched", "Name what to watch: this app may not see what this webhook watches now.")
+    await watches.drop_beyond_grant(tx, webhook_id)
+    if not await watches.of_webhook(tx, webhook_id):
+        raise InvalidField(
+            "watched", "Choose what to watch: this app may not see the repos that this webhook watches now."
+        )
 
 
 async def _with_watches(tx: Tx, webhook: Webhook, watched: Sequence[Watch], now: int) -> StoredWebhook:
     # `now` is read inside the transaction: changes from before its start were not watched.
-    bound = [replace(watch, target_id=await store.target_of(tx, watch)) for watch in watched]
-    await store.set_watches(tx, webhook.id, bound, now)
-    return StoredWebhook(webhook, await store.watches_of(tx, webhook.id))
+    bound = [replace(watch, target_id=await watches.target_of(tx, watch)) for watch in watched]
+    await watches.set_all(tx, webhook.id, bound, now)
+    return StoredWebhook(webhook, await watches.of_webhook(tx, webhook.id))
 
 
 def _with_old_secret(webhook: Webhook, old: bytes | None, seconds: int, now: int) -> Webhook:

@@ -1,7 +1,7 @@
-"""Validation of a webhook's URL, secret, domains and watched names."""
+"""Validation of a webhook's URL, secret, domains, options and watched names."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from hubgate.server.egress.client import Egress
 from hubgate.server.errors import FieldErrors, Unprocessable
@@ -14,6 +14,7 @@ from hubgate.server.webhooks.model import (
     WATCHABLE,
     Watch,
 )
+from hubgate.server.webhooks.options import OPTIONS, OptionValue
 from hubgate.server.webhooks.signing import hmac_key
 
 # Printable ASCII, because the secret is sent in a header (attacks W15, W16).
@@ -46,13 +47,13 @@ def check_secret(secret: str) -> str:
         )
     if not hmac_key(secret):
         # With an empty key, anyone could sign.
-        raise InvalidField("secret", "After whsec_ comes a key in base64.")
+        raise InvalidField("secret", "The key after whsec_ must be base64.")
     return secret
 
 
 def check_overlap(seconds: int) -> int:
     if not 0 <= seconds <= LONGEST_OVERLAP:
-        raise InvalidField("overlapSeconds", f"0 to {LONGEST_OVERLAP:,}.")
+        raise InvalidField("overlapSeconds", f"Must be 0 to {LONGEST_OVERLAP:,}.")
     return seconds
 
 
@@ -63,12 +64,20 @@ def check_domains(domains: Collection[str]) -> str:
     return " ".join(name for name in DOMAINS if name in domains)
 
 
+def check_options(options: Mapping[str, OptionValue]) -> Mapping[str, OptionValue]:
+    """Check options by name; absent ones are not checked."""
+    for option in OPTIONS:
+        if option.name in options and (problem := option.problem(options[option.name])):
+            raise InvalidField(option.wire, problem)
+    return options
+
+
 def check_watched(watched: Sequence[tuple[str, str]]) -> list[Watch]:
     """Check pairs of type and name. The caller need not own the targets, and the targets need not exist."""
     if not watched:
         raise InvalidField("watched", "Name at least one user, organization or repo.")
     if len(watched) > MOST_WATCHED:
-        raise InvalidField("watched", f"Watch at most {MOST_WATCHED}.")
+        raise InvalidField("watched", f"At most {MOST_WATCHED} names can be watched.")
     found: dict[tuple[str, str], Watch] = {}
     for kind, name in watched:
         if kind not in WATCHABLE:

@@ -1,4 +1,4 @@
-"""SQL conditions over `webhooks w`: whether a webhook may report on a repo.
+"""SQL conditions over `webhooks w`: whether a webhook may report on a repo; and statements for the grants of apps.
 
 A user's webhook has the permissions of that user. An organization's webhook may read the organization's repos and
 public repos, regardless of which admin created it. The webhook of an app is also limited to the present grant of that
@@ -6,10 +6,18 @@ app: the user's consent, or the organization's token exchange (attack W41). The 
 again right before sending (attacks W30, W31).
 """
 
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
 from hubgate.server.access.actions import Action
 from hubgate.server.accounts.roles import Role
 from hubgate.server.accounts.store import under_membership
-from hubgate.server.storage.database import Tx
+from hubgate.server.scopes import parse_scopes
+from hubgate.server.storage.database import Row, Tx
+from hubgate.server.storage.sqltext import RowStatement, Value
+from hubgate.server.webhooks.management.store import COLUMNS, webhook_of
+from hubgate.server.webhooks.model import ENABLED, Grant, Webhook
 
 _WEBHOOK_SCOPES = Action.ACCOUNT_WRITE_WEBHOOKS.rule.scopes
 _READ_SCOPES, _CREATED_SCOPES = Action.REPO_SEE.rule.scopes, Action.REPO_SEE.rule.created
@@ -52,7 +60,7 @@ def _consented(private: str, owner: str, repo: str) -> str:
 # The scopes for which the app may exchange tokens now: the app's scopes that the organization's admins allow, stored as
 # a JSON list.
 _ALLOWED = "REPLACE(REPLACE(REPLACE(REPLACE(ga.allowed_scopes, '[', ''), ']', ''), ',', ''), '\"', '')"
-_EXCHANGEABLE = ("w.granted_scopes", "ga.scopes", f"COALESCE({_ALLOWED}, ga.scopes)")
+_EXCHANGEABLE_COLUMNS = ("w.granted_scopes", "ga.scopes", f"COALESCE({_ALLOWED}, ga.scopes)")
 _ROLE_ALLOWED = f"""(ga.allowed_roles IS NULL OR ga.allowed_roles LIKE '%"{Role.ADMIN.label}"%')"""
 
 # Start times identify the membership, the plan and the token exchange. They are compared for equality only, because the
@@ -76,8 +84,8 @@ def _exchanged(private: str, owner: str, repo: str) -> str:
             WHERE gm.org_id = w.org_id AND gm.user_id = w.granted_by AND gm.role = {int(Role.ADMIN)}
                 AND {_EXCHANGED_UNDER} = w.granted_under AND gx.plan = 'enterprise'
                 AND ga.client_id = w.client_id AND ga.token_exchange = 1 AND ga.paused = 0 AND ga.confidential = 1
-                AND {_scoped(_WEBHOOK_SCOPES, *_EXCHANGEABLE)} AND {_ROLE_ALLOWED}
-                AND ({private} = 0 OR (gx.id = {owner} AND {_sees(repo, *_EXCHANGEABLE)}))
+                AND {_scoped(_WEBHOOK_SCOPES, *_EXCHANGEABLE_COLUMNS)} AND {_ROLE_ALLOWED}
+                AND ({private} = 0 OR (gx.id = {owner} AND {_sees(repo, *_EXCHANGEABLE_COLUMNS)}))
         )
     """
 
@@ -118,3 +126,133 @@ ALIVE = _under_grant("0", "''", "''")
 
 async def is_under_grant(tx: Tx, webhook_id: str) -> bool:
     return await tx.one(f"SELECT 1 FROM webhooks w WHERE w.id = :id AND {ALIVE}", {"id": webhook_id}) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class AppWebhook:
+    """An enabled webhook of an app, with the scopes with which its grant read private repos at the last check."""
+
+    webhook: Webhook
+    read_scopes: frozenset[str]
+    # Whether the grant still allows the app to manage webhooks.
+    is_alive: bool
+
+
+_APP_WEBHOOKS = f"""
+    SELECT {COLUMNS}, w.reach, CASE WHEN {ALIVE} THEN 1 ELSE 0 END AS is_alive
+    FROM webhooks w WHERE w.client_id IS NOT NULL AND w.state = '{ENABLED}'
+"""
+
+
+async def app_webhooks(tx: Tx, after: str, most: int) -> list[AppWebhook]:
+    """Enabled webhooks of apps after an id, ordered by id."""
+    sql = f"{_APP_WEBHOOKS} AND w.id > :after ORDER BY w.id LIMIT :most"
+    return _app_webhooks(await tx.all(sql, {"after": after, "most": most}))
+
+
+async def app_webhooks_of(tx: Tx, user_id: str, client_id: str) -> list[AppWebhook]:
+    """Enabled webhooks that a user granted to an app."""
+    sql = f"{_APP_WEBHOOKS} AND w.client_id = :client_id AND w.granted_by = :user_id ORDER BY w.id"
+    return _app_webhooks(await tx.all(sql, {"client_id": client_id, "user_id": user_id}))
+
+
+async def app_webhook(tx: Tx, webhook_id: str) -> list[AppWebhook]:
+    """The webhook as a list; empty if it is no longer an enabled webhook of an app."""
+    return _app_webhooks(await tx.all(f"{_APP_WEBHOOKS} AND w.id = :id", {"id": webhook_id}))
+
+
+def _app_webhooks(rows: Iterable[Row]) -> list[AppWebhook]:
+    return [AppWebhook(webhook_of(row), frozenset((row["reach"] or "").split()), bool(row["is_alive"])) for row in rows]
+
+
+async def set_grant(tx: Tx, webhook: Webhook, read_scopes: Iterable[str], now: int) -> None:
+    await tx.exec(
+        f"""
+        UPDATE webhooks AS w SET client_id = :client_id, grant_kind = :grant_kind, granted_by = :granted_by,
+            granted_scopes = :granted_scopes, granted_at = :now, granted_under = ({EXCHANGED_UNDER}),
+            taken_over = :taken_over, reach = :reach
+        WHERE id = :id
+        """,
+        {
+            "id": webhook.id,
+            "client_id": webhook.client_id,
+            "grant_kind": webhook.grant_kind,
+            "granted_by": webhook.granted_by,
+            "granted_scopes": webhook.granted_scopes,
+            "taken_over": webhook.taken_over,
+            "reach": " ".join(sorted(read_scopes)),
+            "now": now,
+        },
+    )
+
+
+async def clear_grant(tx: Tx, webhook_id: str) -> None:
+    await tx.exec(
+        """
+        UPDATE webhooks SET client_id = NULL, grant_kind = NULL, granted_by = NULL, granted_scopes = NULL,
+            granted_at = NULL, granted_under = NULL, taken_over = 0, reach = NULL
+        WHERE id = :id
+        """,
+        {"id": webhook_id},
+    )
+
+
+_CONSENTED = RowStatement(
+    f"""
+    SELECT c.user_id, c.client_id, c.scopes, co.org_id, co.scopes AS org_scopes FROM consents c
+    LEFT JOIN consent_organizations co ON co.consent_id = c.id AND EXISTS (
+        SELECT 1 FROM memberships m WHERE {under_membership()}
+    )
+    WHERE c.user_id = :user_id AND c.client_id = :client_id
+    """,
+    {"user_id": "text", "client_id": "text"},
+)
+
+
+_EXCHANGEABLE = RowStatement(
+    "SELECT a.client_id, a.scopes, a.allowed_scopes FROM apps a WHERE a.client_id = :client_id", {"client_id": "text"}
+)
+
+
+async def consents_of(tx: Tx, grants: Iterable[Grant]) -> dict[tuple[str, str], list[Row]]:
+    """Present consents by user and client: their scopes, and org_id and org_scopes of each organization they cover."""
+    keys = sorted({(grant.user_id, grant.client_id) for grant in grants})
+    found: dict[tuple[str, str], list[Row]] = {}
+    rows = [{"user_id": user_id, "client_id": client_id} for user_id, client_id in keys]
+    for row in await tx.each(_CONSENTED, rows) if rows else ():
+        found.setdefault((row["user_id"], row["client_id"]), []).append(row)
+    return found
+
+
+async def exchangeable_scopes(tx: Tx, grants: Iterable[Grant]) -> dict[str, frozenset[str]]:
+    """The scopes for which apps may exchange tokens, by client."""
+    rows: list[dict[str, Value]] = [{"client_id": each} for each in sorted({grant.client_id for grant in grants})]
+    return {row["client_id"]: _exchangeable(row) for row in (await tx.each(_EXCHANGEABLE, rows) if rows else ())}
+
+
+def _exchangeable(row: Row) -> frozenset[str]:
+    scopes = frozenset(parse_scopes(row["scopes"]))
+    return scopes if row["allowed_scopes"] is None else scopes.intersection(json.loads(row["allowed_scopes"]))
+
+
+async def set_read_scopes(tx: Tx, webhook_id: str, read_scopes: Iterable[str]) -> None:
+    sql = "UPDATE webhooks SET reach = :reach WHERE id = :id"
+    await tx.exec(sql, {"id": webhook_id, "reach": " ".join(sorted(read_scopes))})
+
+
+async def app_name(tx: Tx, grant: Grant) -> str:
+    """The name of the app, from the app or from the consent; its client id if neither exists."""
+    row = await tx.one(
+        """
+        SELECT COALESCE((SELECT a.name FROM apps a WHERE a.client_id = :client_id), (
+            SELECT c.app_name FROM consents c WHERE c.client_id = :client_id AND c.user_id = :user_id
+        )) AS name
+        """,
+        {"client_id": grant.client_id, "user_id": grant.user_id},
+    )
+    return _in_one_line((row["name"] if row else None) or "") or grant.client_id
+
+
+def _in_one_line(name: str) -> str:
+    """A name for mail without line breaks and invisible characters, which an app's developer can set (attack O33)."""
+    return " ".join("".join(char if char.isprintable() else " " for char in name).split())

@@ -1,1 +1,1 @@
-"""Deletion of old deliveries and events."""
+"""Deletion of webhooks, and of old deliveries and events."""

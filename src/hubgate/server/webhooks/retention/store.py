@@ -1,7 +1,8 @@
-"""SQL statements that delete old deliveries and events."""
+"""SQL statements that delete webhooks, old deliveries and old events."""
 
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.delivering.store import ALIVE
+from hubgate.server.webhooks.model import CANCELLED, DISABLED
 
 
 async def drop_deliveries(tx: Tx, before: int, most: int) -> int:
@@ -34,3 +35,49 @@ async def drop_events(tx: Tx, before: int, most: int) -> int:
         """,
         {"before": before, "most": most},
     )
+
+
+async def ids_of_owner(tx: Tx, owner_id: str) -> list[str]:
+    """The webhooks of a user or an organization, in lock order."""
+    sql = "SELECT id FROM webhooks WHERE user_id = :owner_id OR org_id = :owner_id ORDER BY id"
+    return [row["id"] for row in await tx.all(sql, {"owner_id": owner_id})]
+
+
+async def abandon(tx: Tx, webhook_id: str, now: int) -> None:
+    """Remove the owner, the watches and the secrets, and revoke leases so that results in flight are not recorded."""
+    await tx.exec(
+        f"""
+        UPDATE webhooks SET user_id = NULL, org_id = NULL, url = NULL, secret = NULL, old_secret = NULL,
+            old_secret_until = NULL, state = '{DISABLED}', next_due_at = NULL
+        WHERE id = :id
+        """,
+        {"id": webhook_id},
+    )
+    await tx.exec("DELETE FROM watches WHERE webhook_id = :id", {"id": webhook_id})
+    await tx.exec(
+        f"""
+        UPDATE deliveries SET state = '{CANCELLED}', due_at = NULL, lease_token = NULL, lease_until = NULL,
+            ended_at = :now
+        WHERE webhook_id = :id AND lease_until IS NOT NULL
+        """,
+        {"id": webhook_id, "now": now},
+    )
+
+
+async def any_abandoned(tx: Tx) -> str | None:
+    row = await tx.one("SELECT id FROM webhooks WHERE user_id IS NULL AND org_id IS NULL LIMIT 1")
+    return row["id"] if row else None
+
+
+async def drop_abandoned(tx: Tx, webhook_id: str, most: int) -> None:
+    """Delete a batch of deliveries, with their attempts by cascade, and the webhook once no deliveries are left."""
+    deleted = await tx.exec(
+        """
+        DELETE FROM deliveries WHERE id IN (
+            SELECT id FROM deliveries WHERE webhook_id = :id ORDER BY seq LIMIT :most
+        )
+        """,
+        {"id": webhook_id, "most": most},
+    )
+    if deleted < most:
+        await tx.exec("DELETE FROM webhooks WHERE id = :id", {"id": webhook_id})

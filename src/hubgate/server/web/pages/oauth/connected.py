@@ -24,7 +24,7 @@ from hubgate.server.web.pages.oauth.consent import OrganizationLine, groups_of, 
 from hubgate.server.web.pages.settings.paged import shown_of
 from hubgate.server.web.rendering import NO_ERRORS, Pages
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.management import grants
+from hubgate.server.webhooks.permissions import grants
 
 PATH = "/settings/connected"
 _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
@@ -97,7 +97,7 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
             await connections.change(oauth, person, connected.client_id, changes_of(form))
         except FieldErrors as error:
             return show_one(request, person, connected, error.fields)
-        await grants.follow_of(webhooks, person.user.id, connected.client_id)
+        await grants.check_grants_of(webhooks, person.user.id, connected.client_id)
         return pages.redirect(address_of(connected.client_id), "Saved. Takes effect at its next request.")
 
     async def ask_revoke(request: HubRequest, caller: Caller) -> Response:
@@ -109,7 +109,7 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
         user = caller.user
         connected = await connections.get(oauth, user.id, request.param("client_id"))
         await connections.revoke(oauth, user.id, connected.client_id)
-        await grants.follow_of(webhooks, user.id, connected.client_id)
+        await grants.check_grants_of(webhooks, user.id, connected.client_id)
         return pages.redirect(PATH, f"{name_of(connected)} is revoked.")
 
     def page(method: str, path: str, handler: Handler[Caller], action: Action, summary: str) -> Route:

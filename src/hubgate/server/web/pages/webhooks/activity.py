@@ -17,12 +17,12 @@ from hubgate.server.paging import PageRequest, decode_cursor, encode_cursor
 from hubgate.server.web.foreign_text import clean
 from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.listing import ROWS
-from hubgate.server.web.pages.webhooks.frame import ONE, Frame
+from hubgate.server.web.pages.webhooks.page_context import ONE, WebhookPageContext
 from hubgate.server.webhooks.activity import delivery_log, replays
 from hubgate.server.webhooks.activity.delivery_log import FullDelivery
 from hubgate.server.webhooks.activity.store import DeliveryFilter, LoggedDelivery
 from hubgate.server.webhooks.delivering.outcome import NO_ANSWER
-from hubgate.server.webhooks.management import grants, resumption
+from hubgate.server.webhooks.management import activation
 from hubgate.server.webhooks.management.lifecycle import StoredWebhook
 from hubgate.server.webhooks.model import (
     ALIVE,
@@ -36,6 +36,7 @@ from hubgate.server.webhooks.model import (
     SUSPENDED_AFTER,
     Webhook,
 )
+from hubgate.server.webhooks.permissions import grants
 
 _DELIVERY = f"{ONE}/deliveries/{{delivery}}"
 # How long to wait for the receiver's response to a test or a replay.
@@ -53,18 +54,18 @@ class _Rows:
     older: str | None = None
 
 
-def routes(frame: Frame) -> list[Route]:
-    webhooks = frame.webhooks
+def routes(base: WebhookPageContext) -> list[Route]:
+    webhooks = base.webhooks
 
     async def one(request: HubRequest, context: OwnerContext) -> Response:
-        stored, query = await frame.kept(request, context), request.query()
+        stored, query = await base.load(request, context), request.query()
         at, webhook = context.at(stored.webhook.id), stored.webhook
-        wanted = DeliveryFilter(*(query.get(name, "").strip()[:_LONGEST_NAME] for name in ("state", "repo", "scope")))
-        values: dict[str, Any] = {"states": STATES, "scopes": SCOPES, "wanted": wanted, **await health(stored)}
+        criteria = DeliveryFilter(*(query.get(name, "").strip()[:_LONGEST_NAME] for name in ("state", "repo", "scope")))
+        values: dict[str, Any] = {"states": STATES, "scopes": SCOPES, "criteria": criteria, **await health(stored)}
         try:
-            delivery_log.check_filter(wanted)
+            delivery_log.check_filter(criteria)
         except FieldErrors as error:
-            return frame.show_one(
+            return base.show_one(
                 request,
                 context,
                 stored,
@@ -73,17 +74,17 @@ def routes(frame: Frame) -> list[Route]:
                 **_listed(at, DeliveryFilter(), _Rows([]), 0),
                 **values,
             )
-        rows = await page(webhook, wanted, query.get("cursor", ""))
-        count = await delivery_log.count(webhooks, webhook, wanted)
-        return frame.show_one(request, context, stored, "activity.html", **_listed(at, wanted, rows, count), **values)
+        rows = await page(webhook, criteria, query.get("cursor", ""))
+        count = await delivery_log.count(webhooks, webhook, criteria)
+        return base.show_one(request, context, stored, "activity.html", **_listed(at, criteria, rows, count), **values)
 
     async def health(stored: StoredWebhook) -> dict[str, Any]:
         """The state of the webhook, for the banner."""
         webhook, now = stored.webhook, webhooks.clock()
         since, suspended = webhook.failing_since, webhook.suspended_at
         return {
-            "is_lapsed": suspended is not None and await grants.is_lapsed(webhooks, webhook),
-            "missed": await resumption.missed(webhooks, webhook),
+            "is_grant_ended": suspended is not None and await grants.is_grant_ended(webhooks, webhook),
+            "missed": await activation.missed(webhooks, webhook),
             # Suspended at once because the receiver answered that it is permanently gone.
             "is_gone": suspended is not None and since is not None and suspended - since < SUSPENDED_AFTER,
             "days": SUSPENDED_AFTER // DAY,
@@ -92,24 +93,24 @@ def routes(frame: Frame) -> list[Route]:
             "closed_until": webhook.closed_until if webhook.closed_until > now else None,
         }
 
-    async def page(webhook: Webhook, wanted: DeliveryFilter, cursor: str) -> _Rows:
-        way, place = decode_cursor(cursor, (str, int)) if cursor else (_OLDER, None)
-        if way == _NEWER and isinstance(place, int):
-            found = await delivery_log.newer(webhooks, webhook, wanted, place, ROWS + 1)
+    async def page(webhook: Webhook, criteria: DeliveryFilter, cursor: str) -> _Rows:
+        direction, position = decode_cursor(cursor, (str, int)) if cursor else (_OLDER, None)
+        if direction == _NEWER and isinstance(position, int):
+            found = await delivery_log.newer(webhooks, webhook, criteria, position, ROWS + 1)
             if len(found) > ROWS:
                 items = found[1:]
                 return _Rows(items, _cursor(_NEWER, items[0]), _cursor(_OLDER, items[-1]))
             # The top is reached: show a full page, including deliveries added since then.
-            place = None
-        asked = PageRequest(ROWS, None if place is None else (place,))
-        older = await delivery_log.page(webhooks, webhook, wanted, asked)
-        newer = _cursor(_NEWER, older.items[0]) if place is not None and older.items else None
+            position = None
+        request = PageRequest(ROWS, None if position is None else (position,))
+        older = await delivery_log.page(webhooks, webhook, criteria, request)
+        newer = _cursor(_NEWER, older.items[0]) if position is not None and older.items else None
         return _Rows(older.items, newer, _cursor(_OLDER, older.items[-1]) if older.next_cursor else None)
 
     async def delivery(request: HubRequest, context: OwnerContext) -> Response:
-        stored = await frame.kept(request, context)
+        stored = await base.load(request, context)
         full = await delivery_log.one(webhooks, stored.webhook, request.param("delivery"))
-        return frame.show_one(
+        return base.show_one(
             request,
             context,
             stored,
@@ -124,51 +125,51 @@ def routes(frame: Frame) -> list[Route]:
         )
 
     async def payload(request: HubRequest, context: OwnerContext) -> Response:
-        stored = await frame.kept(request, context)
+        stored = await base.load(request, context)
         full = await delivery_log.one(webhooks, stored.webhook, request.param("delivery"))
         if full.payload is None:
-            raise NotFound("There is no payload to show: it is no longer kept, or it may not be read any more.")
+            raise NotFound("No payload: it was deleted, or you may no longer read it.")
         name = f"attachment; filename={full.logged.id}.json"
         return Response(full.payload, media_type="application/json", headers={"content-disposition": name})
 
     async def replay(request: HubRequest, context: OwnerContext) -> Response:
-        stored, repeated = await frame.kept(request, context), request.param("delivery")
+        stored, repeated = await base.load(request, context), request.param("delivery")
         try:
             new = await replays.replay(webhooks, stored.webhook, repeated)
         except (Conflict, Forbidden) as error:
-            return frame.pages.redirect(
+            return base.pages.redirect(
                 f"{context.at(stored.webhook.id)}/deliveries/{repeated}", f"Not sent. {error.message}"
             )
         return await show_delivery(context, stored, new, "Replayed")
 
     async def test(request: HubRequest, context: OwnerContext) -> Response:
-        stored = await frame.kept(request, context)
+        stored = await base.load(request, context)
         try:
             new = await replays.test(webhooks, stored)
         except Conflict as error:
-            return frame.pages.redirect(context.at(stored.webhook.id), f"Not sent. {error.message}")
-        return await show_delivery(context, stored, new, "Sent a test" if stored.webhook.url else "Kept a test")
+            return base.pages.redirect(context.at(stored.webhook.id), f"Not sent. {error.message}")
+        return await show_delivery(context, stored, new, "Sent a test" if stored.webhook.url else "Stored a test")
 
     async def show_delivery(context: OwnerContext, stored: StoredWebhook, new: str, done: str) -> Response:
-        logged = await replays.awaited(webhooks, stored.webhook, new, _WAIT_SECONDS)
-        return frame.pages.redirect(
+        logged = await replays.await_result(webhooks, stored.webhook, new, _WAIT_SECONDS)
+        return base.pages.redirect(
             f"{context.at(stored.webhook.id)}/deliveries/{new}", f"{done}. {_outcome(logged)}".strip()
         )
 
     return [
-        *frame.views(ONE, one, "What a webhook sent"),
-        *frame.views(_DELIVERY, delivery, "One delivery of a webhook"),
-        *frame.views(f"{_DELIVERY}/payload", payload, "The payload of a delivery, as a download"),
-        *frame.forms("POST", f"{_DELIVERY}/replay", replay, "Send a delivery again"),
-        *frame.forms("POST", f"{ONE}/test", test, "Send a test to a webhook"),
+        *base.views(ONE, one, "Deliveries of a webhook"),
+        *base.views(_DELIVERY, delivery, "One delivery of a webhook"),
+        *base.views(f"{_DELIVERY}/payload", payload, "The payload of a delivery, as a download"),
+        *base.forms("POST", f"{_DELIVERY}/replay", replay, "Send a delivery again"),
+        *base.forms("POST", f"{ONE}/test", test, "Send a test to a webhook"),
     ]
 
 
-def _cursor(way: str, logged: LoggedDelivery) -> str:
-    return encode_cursor((way, logged.seq))
+def _cursor(direction: str, logged: LoggedDelivery) -> str:
+    return encode_cursor((direction, logged.seq))
 
 
-def _listed(at: str, wanted: DeliveryFilter, rows: _Rows, count: int) -> dict[str, Any]:
+def _listed(at: str, criteria: DeliveryFilter, rows: _Rows, count: int) -> dict[str, Any]:
     def address(only: DeliveryFilter, cursor: str | None = None) -> str:
         query = {"state": only.state, "repo": only.repo, "scope": only.scope, "cursor": cursor}
         encoded = urlencode({name: value for name, value in query.items() if value})
@@ -177,9 +178,9 @@ def _listed(at: str, wanted: DeliveryFilter, rows: _Rows, count: int) -> dict[st
     chips = [
         (text, address(without))
         for text, without in (
-            (wanted.state, replace(wanted, state="")),
-            (wanted.repo, replace(wanted, repo="")),
-            (wanted.scope, replace(wanted, scope="")),
+            (criteria.state, replace(criteria, state="")),
+            (criteria.repo, replace(criteria, repo="")),
+            (criteria.scope, replace(criteria, scope="")),
         )
         if text
     ]
@@ -187,16 +188,16 @@ def _listed(at: str, wanted: DeliveryFilter, rows: _Rows, count: int) -> dict[st
         "rows": rows.items,
         "count": count,
         "chips": chips,
-        "newer": address(wanted, rows.newer) if rows.newer else "",
-        "older": address(wanted, rows.older) if rows.older else "",
+        "newer": address(criteria, rows.newer) if rows.newer else "",
+        "older": address(criteria, rows.older) if rows.older else "",
     }
 
 
 def _outcome(logged: LoggedDelivery | None) -> str:
     if logged is not None and logged.state == PARKED and logged.attempts == 0:
-        return "It waits, for the webhook pauses after failures. A test that arrives ends the pause."
+        return "The delivery waits because the webhook pauses after failures. A successful test ends the pause."
     if logged is None or (logged.attempts == 0 and logged.state in ALIVE):
-        return "It is on its way: look again shortly."
+        return "The delivery is being sent. Reload to see the result."
     if logged.attempts == 0:
         return ""
     return NO_ANSWER if logged.status is None else f"The receiver answered {logged.status}."
@@ -220,13 +221,13 @@ def _lines(text: str) -> str:
 
 
 def _reason(logged: LoggedDelivery, webhook: Webhook, quota: int) -> str:
-    reader = "Its organization" if webhook.org_id else "You"
+    reader = "The organization" if webhook.org_id else "You"
     return {
-        QUOTA: f"Over the quota of {quota:,} triggers in 24 hours. Replay it if you want it.",
+        QUOTA: f"Over the quota of {quota:,} triggers in 24 hours. You can replay this delivery.",
         DISABLED: "The webhook was disabled.",
         SUSPENDED: "The webhook was suspended.",
-        FORBIDDEN: f"{reader} may not read this repo any more.",
-        LOOP: "A receiver's change caused a change, five times over. It stops here, or it would go on for ever.",
+        FORBIDDEN: f"{reader} may no longer read this repo.",
+        LOOP: "Skipped to stop a loop: five times in a row, a receiver answered an event with another change.",
     }.get(logged.reason, logged.reason)
 
 

@@ -17,15 +17,24 @@ from hubgate.server.webhooks.model import BACKOFF
 
 PATH = "/docs/webhooks"
 HEADERS = (
-    ("webhook-id", "The delivery. The same on every retry, so that you know one you had; a replay has a new one."),
-    ("webhook-timestamp", "When this try left, in seconds. Refuse what is more than five minutes away."),
-    ("webhook-signature", "One or more, separated by spaces: v1 with the secret, else v1a with the webhook's own key."),
+    (
+        "webhook-id",
+        "The id of the delivery. A retry has the same id, so that you detect duplicates; a replay has a new one.",
+    ),
+    ("webhook-timestamp", "The Unix time of this try. Reject deliveries that are more than five minutes off."),
+    (
+        "webhook-signature",
+        "One or more, separated by spaces: v1 with the secret, otherwise v1a with the webhook's own key.",
+    ),
     ("X-Webhook-Secret", "The secret itself, if one is set."),
-    ("X-Hubgate-Webhook", "Which webhook sends it."),
-    ("X-Hubgate-Attempt", "1 at the first try."),
-    ("X-Hubgate-Sequence", "Counts the events of a repo without a gap. A test has 0."),
-    ("X-Hubgate-Depth", "How many deliveries led to the change. Send it along when you change something in answer."),
-    ("X-Hubgate-Test", "1 on a test, else absent."),
+    ("X-Hubgate-Webhook", "The id of the webhook."),
+    ("X-Hubgate-Attempt", "1 for the first try."),
+    ("X-Hubgate-Sequence", "Counts the events of a repo without gaps; 0 for a test."),
+    (
+        "X-Hubgate-Depth",
+        "How many deliveries led to the change. Send the header along when your receiver changes something.",
+    ),
+    ("X-Hubgate-Test", "1 for a test, otherwise absent."),
 )
 _CONTENTS = (
     ("#receive", "Receive"),
@@ -56,7 +65,7 @@ def routes(pages: Pages) -> list[Route]:
             schemas=SCHEMAS,
         )
 
-    return [Route("GET", PATH, public(show), Surface.PAGE, "What webhooks send, and every kind of event")]
+    return [Route("GET", PATH, public(show), Surface.PAGE, "What webhooks send, and all kinds of events")]
 
 
 def _members(schemas: Mapping[str, Schema]) -> list[tuple[str, str, bool]]:

@@ -1,65 +1,85 @@
-"""Concurrent changes of one webhook's settings: fields that a user did not change stay as another user set them. If
-both changed a field, the second user is warned before anything is overwritten.
+"""Concurrent changes of a webhook's settings. The form carries the version of the settings that it showed, and their
+values: settings that the user did not change stay as another user set them. If both changed a setting, the second user
+sees the other's value and confirms before anything is overwritten.
 """
 
-import hashlib
-from dataclasses import replace
+import json
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hubgate.server.errors import FieldErrors
-from hubgate.server.web.pages.webhooks.form import Draft
-from hubgate.server.webhooks.management.lifecycle import WebhookRequest
+from hubgate.server.http.forms import Fields
+from hubgate.server.web.pages.webhooks.form import Draft, draft_of
+from hubgate.server.webhooks.management.lifecycle import StoredWebhook, WebhookRequest
+from hubgate.server.webhooks.options import OPTIONS
 
-FIELD = "seen"
-_FIELDS = ("url", "watched", "domains", "ordered")
 _MOST_SHOWN = 200
+_FLAGS = frozenset(option.wire for option in OPTIONS if option.is_flag)
 
 
-def seen(shown: Draft) -> str:
-    """A hidden form value: a short hash of each field as first shown."""
-    return " ".join(_hashes(shown).values())
+@dataclass(frozen=True)
+class Edit:
+    """The settings that the form showed when the user opened it. `values` is empty if the field is not valid JSON."""
+
+    version: str
+    values: dict[str, Any]
+
+    def merge(self, typed: Draft, stored: StoredWebhook) -> Draft:
+        """The typed settings, with the stored value of each setting that the user did not change."""
+        now, values = _values(draft_of(stored)), _values(typed)
+        unchanged = {name: now[name] for name in now if values[name] == self.values.get(name)}
+        return _with_values(typed, {**values, **unchanged})
+
+    def changes(self, request: WebhookRequest, draft: Draft, stored: StoredWebhook) -> WebhookRequest:
+        """Reduce the request to the settings of the merged draft that differ from the stored ones. Raises FieldErrors
+        if another user changed one of these.
+        """
+        now, values = _values(draft_of(stored)), _values(draft)
+        changed = {name for name in now if values[name] != now[name]}
+        if self.version != str(stored.webhook.version):
+            conflicts = [name for name in now if name in changed and self.values.get(name) != now[name]]
+            if conflicts:
+                raise FieldErrors({name: _conflict_message(name, now[name]) for name in conflicts})
+        return WebhookRequest(
+            url=request.url if "url" in changed else None,
+            # Unchanged names stay bound to their repos, even if another repo has the name by now.
+            watched=request.watched if "watched" in changed else None,
+            domains=request.domains if "domains" in changed else None,
+            options={option.name: request.options[option.name] for option in OPTIONS if option.wire in changed},
+        )
 
 
-def merged(typed: Draft, now: Draft, seen_before: str) -> Draft:
-    """Merge the form into `now`, the stored settings. `seen_before` is the value sent with the form; without it, no
-    concurrent change is detected.
-    """
-    original, typed_hashes = _read(seen_before), _hashes(typed)
-    untouched: dict[str, Any] = {
-        name: getattr(now, name) for name in _FIELDS if typed_hashes[name] == original.get(name)
-    }
-    return replace(typed, **untouched)
+def fields(stored: StoredWebhook) -> dict[str, str]:
+    """The hidden fields of the form."""
+    return {"version": str(stored.webhook.version), "original": json.dumps(_values(draft_of(stored)))}
 
 
-def changes(asked: WebhookRequest, draft: Draft, now: Draft, seen_before: str) -> WebhookRequest:
-    """Return only the fields of the merged draft that differ from the stored ones. Rejects overwriting a concurrent
-    change.
-    """
-    original, wanted_hashes, stored = _read(seen_before), _hashes(draft), _hashes(now)
-    touched = [name for name in _FIELDS if wanted_hashes[name] != stored[name]]
-    conflicts = [name for name in touched if original.get(name, stored[name]) != stored[name]]
-    if conflicts:
-        raise FieldErrors({name: _conflict_message(name, now) for name in conflicts})
-    # Unchanged names stay bound to their repos: a name that another repo took since then is not watched by accident.
-    unset: dict[str, Any] = dict.fromkeys(set(_FIELDS).difference(touched))
-    return replace(asked, **unset)
+def sent_edit(form: Fields, stored: StoredWebhook) -> Edit:
+    """Read the hidden fields. A form without them was shown the present settings."""
+    version, original = form.get("version"), form.get("original")
+    if not version and not original:
+        return Edit(str(stored.webhook.version), {})
+    try:
+        values = json.loads(original)
+    except (ValueError, RecursionError):
+        values = None
+    return Edit(version, values if isinstance(values, dict) else {})
 
 
-def _read(seen_before: str) -> dict[str, str]:
-    return dict(zip(_FIELDS, seen_before.split(" "), strict=False)) if seen_before else {}
+def _values(draft: Draft) -> dict[str, Any]:
+    """The settings by form field, in a form that can be compared."""
+    values = {"url": draft.url, "watched": draft.watched.strip(), "domains": sorted(draft.domains)}
+    return values | {option.wire: draft.options[option.name] for option in OPTIONS}
 
 
-def _hashes(draft: Draft) -> dict[str, str]:
-    alike = replace(draft, watched=draft.watched.strip(), domains=tuple(sorted(draft.domains)))
-    return {name: hashlib.sha256(repr(getattr(alike, name)).encode()).hexdigest()[:16] for name in _FIELDS}
+def _with_values(draft: Draft, values: dict[str, Any]) -> Draft:
+    options = {option.name: values[option.wire] for option in OPTIONS}
+    domains = tuple(values["domains"])
+    return replace(draft, url=values["url"], watched=values["watched"], domains=domains, options=options)
 
 
-def _conflict_message(name: str, now: Draft) -> str:
-    value = {
-        "url": now.url or "none",
-        "watched": ", ".join(now.watched.split("\n")),
-        "domains": " and ".join(now.domains),
-        "ordered": "on" if now.ordered else "off",
-    }[name]
-    shown = value if len(value) <= _MOST_SHOWN else value[:_MOST_SHOWN] + "…"
-    return f"Changed meanwhile to {shown}. Save again to have it as it is here."
+def _conflict_message(name: str, value: str | list[str]) -> str:
+    text = " and ".join(value) if isinstance(value, list) else ", ".join(value.split("\n"))
+    shown = text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + "…"
+    empty = "off" if name in _FLAGS else "none"
+    return f"Someone else changed this to {shown or empty}. Save again to overwrite it."

@@ -11,21 +11,22 @@ from hubgate.server.errors import FieldErrors, Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.settings.paged import shown_of
-from hubgate.server.web.pages.webhooks.form import DOMAIN_WORDS, MAKE, Draft, requested_change, sent
-from hubgate.server.web.pages.webhooks.frame import Frame, name_of
+from hubgate.server.web.pages.webhooks.form import DOMAIN_WORDS, GENERATE, Draft, parse_draft, validated_new
+from hubgate.server.web.pages.webhooks.page_context import WebhookPageContext, name_of
 from hubgate.server.web.rendering import NO_ERRORS
 from hubgate.server.webhooks.activity import delivery_log
 from hubgate.server.webhooks.management import lifecycle
+from hubgate.server.webhooks.options import OPTIONS
 
 _LONGEST_WATCH = 200
 
 
-def routes(frame: Frame) -> list[Route]:
-    async def every(request: HubRequest, context: OwnerContext) -> Response:
-        found = await lifecycle.every(frame.webhooks, context.owner)
-        latest = await delivery_log.latest(frame.webhooks, context.owner)
+def routes(base: WebhookPageContext) -> list[Route]:
+    async def list_all(request: HubRequest, context: OwnerContext) -> Response:
+        found = await lifecycle.list_webhooks(base.webhooks, context.owner)
+        latest = await delivery_log.latest(base.webhooks, context.owner)
         rows = [(stored, name_of(stored.webhook), latest.get(stored.webhook.id)) for stored in found]
-        return frame.show(request, context, "list.html", shown=shown_of(request, rows), most=frame.webhooks.per_owner)
+        return base.show(request, context, "list.html", shown=shown_of(request, rows), most=base.webhooks.per_owner)
 
     def show(
         request: HubRequest,
@@ -34,14 +35,15 @@ def routes(frame: Frame) -> list[Route]:
         errors: Mapping[str, str] = NO_ERRORS,
         already: str = "",
     ) -> Response:
-        return frame.show(
+        return base.show(
             request,
             context,
             "new.html",
             errors,
             draft=draft,
             domain_words=DOMAIN_WORDS,
-            once=single_use_forms.number_for(frame.accounts, context.user),
+            options=OPTIONS,
+            once=single_use_forms.number_for(base.accounts, context.user),
             already=already,
         )
 
@@ -52,11 +54,11 @@ def routes(frame: Frame) -> list[Route]:
 
     async def create(request: HubRequest, context: OwnerContext) -> Response:
         form = request.form_fields
-        draft = sent(form)
+        draft = parse_draft(form)
         try:
-            use = single_use_forms.check_number(frame.accounts, context.user, form.get(single_use_forms.FIELD))
-            asked = requested_change(draft, form.get("secret"), frame.webhooks.egress)
-            stored = await lifecycle.create(frame.webhooks, context.owner, asked, context.actor, use)
+            use = single_use_forms.check_number(base.accounts, context.user, form.get(single_use_forms.FIELD))
+            settings = validated_new(draft, form.get("secret"), base.webhooks.egress)
+            stored = await lifecycle.create(base.webhooks, context.owner, settings, context.actor, use)
         except FieldErrors as error:
             return show(request, context, draft, error.fields)
         except AlreadyUsed as error:
@@ -64,14 +66,14 @@ def routes(frame: Frame) -> list[Route]:
         except Unprocessable as error:
             return show(request, context, draft, {"form": error.message})
         at = context.at(stored.webhook.id)
-        if draft.secret_kind != MAKE:
-            return frame.pages.redirect(at, "Saved. Send a test to see whether the receiver answers.")
-        return frame.show_one(request, context, stored, "made.html", secret=asked.secret)
+        if draft.secret_kind != GENERATE:
+            return base.pages.redirect(at, "Saved. Send a test to see whether the receiver answers.")
+        return base.show_one(request, context, stored, "created.html", secret=settings.secret)
 
     return [
-        *frame.views("", every, "Webhooks"),
-        *frame.forms("GET", "/new", begin, "The form for a new webhook"),
-        *frame.forms("POST", "", create, "Make a webhook"),
+        *base.views("", list_all, "Webhooks"),
+        *base.forms("GET", "/new", begin, "The form for a new webhook"),
+        *base.forms("POST", "", create, "Create a webhook"),
     ]
 
 

@@ -15,27 +15,29 @@ from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.webhooks import concurrent_edits
 from hubgate.server.web.pages.webhooks.form import (
     DOMAIN_WORDS,
-    MAKE,
+    GENERATE,
     OVERLAPS,
     Draft,
-    drafted,
+    draft_of,
     new_secret,
-    requested,
-    sent,
+    parse_draft,
+    validated,
 )
-from hubgate.server.web.pages.webhooks.frame import ONE, Frame, name_of
+from hubgate.server.web.pages.webhooks.page_context import ONE, WebhookPageContext, name_of
 from hubgate.server.web.rendering import NO_ERRORS
 from hubgate.server.webhooks.activity import delivery_log
 from hubgate.server.webhooks.activity.store import DeliveryFilter
-from hubgate.server.webhooks.management import deletion, lifecycle, resumption
+from hubgate.server.webhooks.management import activation, lifecycle
 from hubgate.server.webhooks.management.lifecycle import ConcurrentChange, StoredWebhook, WebhookRequest
 from hubgate.server.webhooks.model import SUSPENDED
+from hubgate.server.webhooks.options import OPTIONS
+from hubgate.server.webhooks.retention import deletion
 
 _SETTINGS, _SECRET, _REMOVE = f"{ONE}/settings", f"{ONE}/secret", f"{ONE}/secret/remove"
 
 
-def routes(frame: Frame) -> list[Route]:
-    webhooks = frame.webhooks
+def routes(base: WebhookPageContext) -> list[Route]:
+    webhooks = base.webhooks
 
     def show(
         request: HubRequest,
@@ -46,58 +48,59 @@ def routes(frame: Frame) -> list[Route]:
     ) -> Response:
         now = webhooks.clock()
         until = stored.webhook.old_secret_until
-        return frame.show_one(
+        return base.show_one(
             request,
             context,
             stored,
             "settings.html",
             errors,
             draft=draft,
-            seen=concurrent_edits.seen(drafted(stored)),
+            hidden=concurrent_edits.fields(stored),
             domain_words=DOMAIN_WORDS,
+            options=OPTIONS,
             overlap_until=until if until is not None and until > now else None,
         )
 
     async def settings(request: HubRequest, context: OwnerContext) -> Response:
-        stored = await frame.kept(request, context)
-        return show(request, context, stored, drafted(stored))
+        stored = await base.load(request, context)
+        return show(request, context, stored, draft_of(stored))
 
     async def save(request: HubRequest, context: OwnerContext) -> Response:
         while True:
             try:
-                return await save_over(request, context, await frame.kept(request, context))
+                return await save_over(request, context, await base.load(request, context))
             except ConcurrentChange:
                 # Retry with the present settings.
                 continue
 
     async def save_over(request: HubRequest, context: OwnerContext, stored: StoredWebhook) -> Response:
         form = request.form_fields
-        now, seen = drafted(stored), form.get(concurrent_edits.FIELD)
-        draft = concurrent_edits.merged(sent(form), now, seen)
+        edit = concurrent_edits.sent_edit(form, stored)
+        draft, webhook = edit.merge(parse_draft(form), stored), stored.webhook
         try:
-            asked = requested(draft, webhooks.egress, pull=stored.webhook.url is None)
-            asked = concurrent_edits.changes(asked, draft, now, seen)
-            await lifecycle.update(webhooks, context.owner, stored.webhook.id, asked, context.actor, as_of=stored)
+            settings = validated(draft, webhooks.egress, pull=webhook.url is None)
+            changes = edit.changes(settings, draft, stored)
+            await lifecycle.update(webhooks, context.owner, webhook.id, changes, context.actor, version=webhook.version)
         except FieldErrors as error:
             return show(request, context, stored, draft, error.fields)
-        return frame.pages.redirect(f"{context.at(stored.webhook.id)}/settings", "Saved.")
+        return base.pages.redirect(f"{context.at(webhook.id)}/settings", "Saved.")
 
     async def events(request: HubRequest, context: OwnerContext) -> Response:
-        stored = await frame.kept(request, context)
+        stored = await base.load(request, context)
         domains = stored.webhook.domains.split()
         kinds = [(kind, kind.domain in domains) for kind in Kind]
-        return frame.show_one(request, context, stored, "events.html", kinds=kinds)
+        return base.show_one(request, context, stored, "events.html", kinds=kinds)
 
     async def switch(request: HubRequest, context: OwnerContext, *, on: bool) -> Response:
-        stored = await frame.kept(request, context)
+        stored = await base.load(request, context)
         if on and stored.webhook.state == SUSPENDED:
-            resumed = await resumption.resume(webhooks, context.owner, stored.webhook.id, context.actor)
-            events = f"{resumed.queued:,} event{'' if resumed.queued == 1 else 's'}"
-            message = f"Enabled. {events} on the way again." if resumed.queued else "Enabled."
+            queued = await activation.resume(webhooks, context.owner, stored.webhook.id, context.actor)
+            events = f"{queued:,} event{'' if queued == 1 else 's'}"
+            message = f"Enabled. {events} queued again." if queued else "Enabled."
         else:
-            await lifecycle.switch(webhooks, context.owner, stored.webhook.id, context.actor, on=on)
+            await activation.switch(webhooks, context.owner, stored.webhook.id, context.actor, on=on)
             message = "Enabled." if on else "Disabled. Nothing is sent until you enable it."
-        return frame.pages.redirect(context.at(stored.webhook.id), message)
+        return base.pages.redirect(context.at(stored.webhook.id), message)
 
     async def enable(request: HubRequest, context: OwnerContext) -> Response:
         return await switch(request, context, on=True)
@@ -112,69 +115,69 @@ def routes(frame: Frame) -> list[Route]:
         errors: Mapping[str, str] = NO_ERRORS,
         **values: Any,
     ) -> Response:
-        return frame.show_one(
+        return base.show_one(
             request,
             context,
             stored,
             "secret.html",
             errors,
             overlaps=OVERLAPS,
-            once=single_use_forms.number_for(frame.accounts, context.user),
-            **{"kind": MAKE, "overlap": "0", "secret": "", "already": "", **values},
+            once=single_use_forms.number_for(base.accounts, context.user),
+            **{"kind": GENERATE, "overlap": "0", "secret": "", "already": "", **values},
         )
 
     async def ask_secret(request: HubRequest, context: OwnerContext) -> Response:
-        return await show_secret(request, context, await frame.kept(request, context))
+        return await show_secret(request, context, await base.load(request, context))
 
     async def set_secret(request: HubRequest, context: OwnerContext) -> Response:
-        stored, form = await frame.kept(request, context), request.form_fields
-        kind, overlap = form.get("secretKind", MAKE), form.get("overlapSeconds", "0")
+        stored, form = await base.load(request, context), request.form_fields
+        kind, overlap = form.get("secretKind", GENERATE), form.get("overlapSeconds", "0")
         try:
-            use = single_use_forms.check_number(frame.accounts, context.user, form.get(single_use_forms.FIELD))
-            asked = new_secret(kind, form.get("secret"), overlap)
-            await lifecycle.update(webhooks, context.owner, stored.webhook.id, asked, context.actor, use)
+            use = single_use_forms.check_number(base.accounts, context.user, form.get(single_use_forms.FIELD))
+            change = new_secret(kind, form.get("secret"), overlap)
+            await lifecycle.update(webhooks, context.owner, stored.webhook.id, change, context.actor, use)
         except FieldErrors as error:
             return await show_secret(request, context, stored, error.fields, kind=kind, overlap=overlap)
         except AlreadyUsed as error:
             return await show_secret(request, context, stored, already=error.message)
-        if kind == MAKE:
-            return await show_secret(request, context, stored, secret=asked.secret, overlap=overlap)
-        return frame.pages.redirect(f"{context.at(stored.webhook.id)}/settings", "The secret is set.")
+        if kind == GENERATE:
+            return await show_secret(request, context, stored, secret=change.secret, overlap=overlap)
+        return base.pages.redirect(f"{context.at(stored.webhook.id)}/settings", "The secret is set.")
 
     async def ask_remove(request: HubRequest, context: OwnerContext) -> Response:
-        return frame.show_one(request, context, await frame.kept(request, context), "secret_remove.html")
+        return base.show_one(request, context, await base.load(request, context), "secret_remove.html")
 
     async def remove(request: HubRequest, context: OwnerContext) -> Response:
-        stored = await frame.kept(request, context)
+        stored = await base.load(request, context)
         await lifecycle.update(webhooks, context.owner, stored.webhook.id, WebhookRequest(secret=""), context.actor)
         message = "The secret is removed. Deliveries are signed with the webhook's own key."
-        return frame.pages.redirect(f"{context.at(stored.webhook.id)}/settings", message)
+        return base.pages.redirect(f"{context.at(stored.webhook.id)}/settings", message)
 
     async def ask_delete(
         request: HubRequest, context: OwnerContext, errors: Mapping[str, str] = NO_ERRORS, typed: str = ""
     ) -> Response:
-        stored = await frame.kept(request, context)
+        stored = await base.load(request, context)
         deliveries = await delivery_log.count(webhooks, stored.webhook, DeliveryFilter())
-        return frame.show_one(request, context, stored, "delete.html", errors, deliveries=deliveries, typed=typed)
+        return base.show_one(request, context, stored, "delete.html", errors, deliveries=deliveries, typed=typed)
 
     async def delete(request: HubRequest, context: OwnerContext) -> Response:
-        stored, typed = await frame.kept(request, context), request.form_fields.get("name").strip()
+        stored, typed = await base.load(request, context), request.form_fields.get("name").strip()
         name = name_of(stored.webhook)
         if typed != name:
             return await ask_delete(request, context, {"name": f"Type {name}, as it is written here."}, typed)
         await deletion.delete(webhooks, context.owner, stored.webhook.id, context.actor)
-        return frame.pages.redirect(context.root, f"Deleted the webhook to {name}.")
+        return base.pages.redirect(context.root, f"Deleted the webhook to {name}.")
 
     return [
-        *frame.views(_SETTINGS, settings, "Settings of a webhook"),
-        *frame.forms("POST", _SETTINGS, save, "Change a webhook"),
-        *frame.views(f"{ONE}/events", events, "What a webhook is told of"),
-        *frame.forms("POST", f"{ONE}/enable", enable, "Switch a webhook on"),
-        *frame.forms("POST", f"{ONE}/disable", disable, "Switch a webhook off"),
-        *frame.forms("GET", _SECRET, ask_secret, "The form for a webhook's secret"),
-        *frame.forms("POST", _SECRET, set_secret, "Set a webhook's secret"),
-        *frame.forms("GET", _REMOVE, ask_remove, "What removing a webhook's secret means"),
-        *frame.forms("POST", _REMOVE, remove, "Remove a webhook's secret"),
-        *frame.forms("GET", f"{ONE}/delete", ask_delete, "What deleting a webhook means"),
-        *frame.forms("POST", f"{ONE}/delete", delete, "Delete a webhook"),
+        *base.views(_SETTINGS, settings, "Settings of a webhook"),
+        *base.forms("POST", _SETTINGS, save, "Change a webhook"),
+        *base.views(f"{ONE}/events", events, "Kinds of events that a webhook sends"),
+        *base.forms("POST", f"{ONE}/enable", enable, "Enable a webhook"),
+        *base.forms("POST", f"{ONE}/disable", disable, "Disable a webhook"),
+        *base.forms("GET", _SECRET, ask_secret, "The form for a webhook's secret"),
+        *base.forms("POST", _SECRET, set_secret, "Set a webhook's secret"),
+        *base.forms("GET", _REMOVE, ask_remove, "Confirm removing a webhook's secret"),
+        *base.forms("POST", _REMOVE, remove, "Remove a webhook's secret"),
+        *base.forms("GET", f"{ONE}/delete", ask_delete, "Confirm deleting a webhook"),
+        *base.forms("POST", f"{ONE}/delete", delete, "Delete a webhook"),
     ]

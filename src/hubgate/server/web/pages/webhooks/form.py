@@ -2,8 +2,9 @@
 
 import base64
 import secrets
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from hubgate.server.egress.client import Egress
 from hubgate.server.errors import FieldErrors
@@ -12,22 +13,24 @@ from hubgate.server.webhooks.management.lifecycle import StoredWebhook, WebhookR
 from hubgate.server.webhooks.management.validation import (
     InvalidField,
     check_domains,
+    check_options,
     check_secret,
     check_url,
     check_watched,
 )
 from hubgate.server.webhooks.model import DOMAINS, WATCHABLE
+from hubgate.server.webhooks.options import OPTIONS, Option, OptionValue, default_options
 
-MAKE, OWN, NONE = "make", "own", "none"
-DOMAIN_WORDS = {"repo": "Repos: made, moved, deleted, pushed to, set differently", "discussion": "Discussions"}
+GENERATE, OWN, NONE = "make", "own", "none"
+DOMAIN_WORDS = {"repo": "Repos: created, moved, deleted, pushed, settings changed", "discussion": "Discussions"}
 _HOUR, _DAY = 60 * 60, 24 * 60 * 60
 OVERLAPS = (
-    ("0", "None: it ends at once"),
+    ("0", "None: it expires at once"),
     (str(_HOUR), "1 hour"),
     *((str(days * _DAY), f"{days} day{'s' if days > 1 else ''}") for days in (1, 3, 7)),
 )
 _NOT_CHOSEN = "“Use this one” was not chosen. Choose it and type the secret again, or leave its field empty."
-_EXAMPLE = "Write each on a line of its own, such as user:ada, org:acme, model:acme/tiny or dataset:acme/rows."
+_EXAMPLE = "Write one per line, such as user:ada, org:acme, model:acme/tiny or dataset:acme/rows."
 _MOST_NAMED, _MOST_OF_LINE = 3, 60
 _RANDOM_BYTES = 32
 
@@ -39,27 +42,32 @@ class Draft:
     url: str = ""
     watched: str = ""
     domains: tuple[str, ...] = DOMAINS
-    ordered: bool = False
-    secret_kind: str = MAKE
+    # The text of each option by name.
+    options: Mapping[str, str] = field(default_factory=lambda: _texts(default_options()))
+    secret_kind: str = GENERATE
 
 
-def drafted(stored: StoredWebhook) -> Draft:
+def draft_of(stored: StoredWebhook) -> Draft:
     webhook = stored.webhook
     lines = "\n".join(f"{watch.type}:{watch.name}" for watch in stored.watched)
-    return Draft(webhook.url or "", lines, tuple(webhook.domains.split()), bool(webhook.ordered))
+    return Draft(webhook.url or "", lines, tuple(webhook.domains.split()), _texts(webhook.options))
 
 
-def sent(form: Fields) -> Draft:
+def _texts(options: Mapping[str, OptionValue]) -> dict[str, str]:
+    return {option.name: option.text(options[option.name]) for option in OPTIONS}
+
+
+def parse_draft(form: Fields) -> Draft:
     return Draft(
         form.get("url").strip(),
         form.get("watched").replace("\r\n", "\n"),
         tuple(form.all("domains")),
-        form.get("ordered") == "on",
+        {option.name: form.get(option.wire).strip() for option in OPTIONS},
         form.get("secretKind", NONE),
     )
 
 
-def requested(draft: Draft, egress: Egress, *, pull: bool = False) -> WebhookRequest:
+def validated(draft: Draft, egress: Egress, *, pull: bool = False) -> WebhookRequest:
     """Validate the draft. `pull` webhooks need no address. Raises with a message for each invalid field."""
     watched: list[tuple[str, str]] = []
 
@@ -71,25 +79,35 @@ def requested(draft: Draft, egress: Egress, *, pull: bool = False) -> WebhookReq
         if draft.url or not pull:
             _required_url(draft.url, egress)
 
-    _check_each(check_address, read_watched, lambda: check_domains(draft.domains))
-    return WebhookRequest(url=draft.url or None, watched=watched, domains=draft.domains, ordered=draft.ordered)
+    options: dict[str, OptionValue] = {}
+
+    def read_option(option: Option) -> None:
+        try:
+            options[option.name] = option.parse(draft.options[option.name])
+        except ValueError:
+            raise InvalidField(option.wire, "Enter a number.") from None
+        check_options({option.name: options[option.name]})
+
+    option_checks = (partial(read_option, option) for option in OPTIONS)
+    _check_each(check_address, read_watched, lambda: check_domains(draft.domains), *option_checks)
+    return WebhookRequest(url=draft.url or None, watched=watched, domains=draft.domains, options=options)
 
 
-def requested_change(draft: Draft, given_secret: str, egress: Egress) -> WebhookRequest:
+def validated_new(draft: Draft, given_secret: str, egress: Egress) -> WebhookRequest:
     """Validate the draft of a new webhook."""
 
-    def with_secret(asked: WebhookRequest) -> WebhookRequest:
-        return _with_secret(asked, draft.secret_kind, given_secret)
+    def with_secret(settings: WebhookRequest) -> WebhookRequest:
+        return _with_secret(settings, draft.secret_kind, given_secret)
 
-    _check_each(lambda: requested(draft, egress), lambda: with_secret(WebhookRequest()))
-    return with_secret(requested(draft, egress))
+    _check_each(lambda: validated(draft, egress), lambda: with_secret(WebhookRequest()))
+    return with_secret(validated(draft, egress))
 
 
 def new_secret(kind: str, given: str, overlap: str) -> WebhookRequest:
     """Replace the secret; removing it is another form."""
     if overlap not in dict(OVERLAPS):
-        raise InvalidField("overlapSeconds", "Choose one of the list.")
-    return _with_secret(WebhookRequest(overlap_seconds=int(overlap)), MAKE if kind == MAKE else OWN, given)
+        raise InvalidField("overlapSeconds", "Choose one from the list.")
+    return _with_secret(WebhookRequest(overlap_seconds=int(overlap)), GENERATE if kind == GENERATE else OWN, given)
 
 
 def generated_secret() -> str:
@@ -97,16 +115,16 @@ def generated_secret() -> str:
     return "whsec_" + base64.b64encode(secrets.token_bytes(_RANDOM_BYTES)).decode()
 
 
-def _with_secret(asked: WebhookRequest, kind: str, given: str) -> WebhookRequest:
+def _with_secret(settings: WebhookRequest, kind: str, given: str) -> WebhookRequest:
     if kind == OWN:
         if not given:
-            raise InvalidField("secret", "Write the secret, or have one made.")
-        return replace(asked, secret=check_secret(given))
+            raise InvalidField("secret", "Enter the secret, or generate one.")
+        return replace(settings, secret=check_secret(given))
     if given.strip():
         # The user has probably configured the receiver with it: another secret would go unnoticed until deliveries
         # fail.
         raise InvalidField("secret", _NOT_CHOSEN)
-    return replace(asked, secret=generated_secret()) if kind == MAKE else asked
+    return replace(settings, secret=generated_secret()) if kind == GENERATE else settings
 
 
 def _check_each(*checks: Callable[[], object]) -> None:
@@ -123,7 +141,7 @@ def _check_each(*checks: Callable[[], object]) -> None:
 
 def _required_url(url: str, egress: Egress) -> str:
     if not url:
-        raise InvalidField("url", "Write the address of the receiver.")
+        raise InvalidField("url", "Enter the address of the receiver.")
     return check_url(url, egress)
 
 

@@ -3,16 +3,16 @@
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.edge.routes import Route
 from hubgate.server.web.pages.webhooks import activity, catalogue, create, edit
-from hubgate.server.web.pages.webhooks.frame import Frame
+from hubgate.server.web.pages.webhooks.page_context import WebhookPageContext
 from hubgate.server.web.rendering import Pages
 from hubgate.server.webhooks.context import Webhooks
 
 
 def routes(pages: Pages, webhooks: Webhooks, accounts: Accounts) -> list[Route]:
-    frame = Frame(pages, webhooks, accounts)
+    base = WebhookPageContext(pages, webhooks, accounts)
     return [
-        *create.routes(frame),
-        *activity.routes(frame),
-        *edit.routes(frame),
+        *create.routes(base),
+        *activity.routes(base),
+        *edit.routes(base),
         *catalogue.routes(pages),
     ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Params, RowStatement, as_params
 from hubgate.server.webhooks.delivering.store import ABOUT, ALIVE, MAY_GO
-from hubgate.server.webhooks.model import BREAK_LONGEST, ENABLED, RETRYING
+from hubgate.server.webhooks.model import BREAKER_LONGEST, ENABLED, RETRYING
 
 MOST_WEBHOOKS = 128
 # Of a webhook's backlog, and of its repos, for what need not wait.
@@ -17,7 +17,7 @@ LOOKED_AT = 200
 # A breaker that is open for longer than any ever is was closed by a clock that has been set back since.
 _DUE = f"""
     next_due_at <= :now AND state = '{ENABLED}'
-    AND (closed_until <= :now OR closed_until > CAST(:now AS bigint) + {BREAK_LONGEST})
+    AND (closed_until <= :now OR closed_until > CAST(:now AS bigint) + {BREAKER_LONGEST})
 """
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from hubgate.server.webhooks.model import BREAK_FIRST, BREAK_LONGEST, BREAKS_AFTER, LONGEST_PAUSE
+from hubgate.server.webhooks.model import BREAKER_FIRST, BREAKER_LONGEST, BREAKER_OPENS_AFTER, LONGEST_PAUSE
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ def after_failure(health: Health, now: int, left_at: int, longest_try: int) -> H
     elif (pause := now - (health.failed_at or since)) > LONGEST_PAUSE:
         # Nothing was tried for longer than any retry waits: those days say nothing of the receiver.
         health = replace(health, failing_since=since + pause)
-    is_open = now < health.closed_until <= now + BREAK_LONGEST
-    is_over = health.failures >= BREAKS_AFTER and health.closed_until <= now
+    is_open = now < health.closed_until <= now + BREAKER_LONGEST
+    is_over = health.failures >= BREAKER_OPENS_AFTER and health.closed_until <= now
     if is_open or (is_over and 0 < (health.failed_at or 0) - left_at <= longest_try):
         # It left before the breaker opened: what it came to is no news, also where a test has ended the pause since.
         return health
@@ -39,7 +39,7 @@ def after_failure(health: Health, now: int, left_at: int, longest_try: int) -> H
 
 
 def _closed_until(failures: int, now: int) -> int:
-    if failures < BREAKS_AFTER:
+    if failures < BREAKER_OPENS_AFTER:
         return 0
     # The exponent is bounded: a number of thousands of binary digits is nobody's pause.
-    return now + min(BREAK_FIRST << min(failures - BREAKS_AFTER, 10), BREAK_LONGEST)
+    return now + min(BREAKER_FIRST << min(failures - BREAKER_OPENS_AFTER, 10), BREAKER_LONGEST)

@@ -29,7 +29,7 @@ def name_of(webhook: Webhook) -> str:
 
 
 @dataclass(frozen=True)
-class Frame:
+class WebhookPageContext:
     pages: Pages
     webhooks: Webhooks
     accounts: Accounts
@@ -87,5 +87,5 @@ class Frame:
             **values,
         )
 
-    async def kept(self, request: HubRequest, context: OwnerContext) -> StoredWebhook:
+    async def load(self, request: HubRequest, context: OwnerContext) -> StoredWebhook:
         return await lifecycle.get(self.webhooks, context.owner, request.param("id"))

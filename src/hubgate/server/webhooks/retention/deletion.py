@@ -1,18 +1,24 @@
-"""Deleting a webhook, or all webhooks of an account.
+"""Deleting a webhook, or all webhooks of an account, and deliveries and events past the retention period.
 
 Deleting a million deliveries takes long, and SQLite has a single writer. So the webhook is detached from its owner and
-from the queue at once, and the remaining rows are deleted in small batches (`retention/`).
+from the queue at once, and a background job deletes the remaining rows in small batches.
 """
+
+from dataclasses import dataclass
 
 from hubgate.server.accounts.model import Owner
 from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.clock import DAY
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.management import audit, store
+from hubgate.server.webhooks.management import audit
 from hubgate.server.webhooks.management.lifecycle import lock_webhook
+from hubgate.server.webhooks.management.store import lock
+from hubgate.server.webhooks.retention import store
 
-# Deliveries deleted together with the webhook; most webhooks have fewer.
-AT_ONCE = 500
+EVERY_SECONDS = 60.0
+# Also the number of deliveries deleted together with the webhook; most webhooks have fewer.
+BATCH = 500
 
 
 async def delete(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor) -> None:
@@ -39,7 +45,7 @@ async def delete_of_owner(tx: Tx, owner_id: str, actor: Actor, reason: str, now:
     """Delete the webhooks of an account that stays, with audit entries; the number of webhooks."""
     ids = await store.ids_of_owner(tx, owner_id)
     for webhook_id in ids:
-        deleted = await store.lock(tx, webhook_id)
+        deleted = await lock(tx, webhook_id)
         await _remove(tx, webhook_id, now)
         if deleted is not None:
             await audit.record_change(tx, deleted, Kind.WEBHOOK_DELETE, "deleted", actor, now, {"reason": reason})
@@ -48,4 +54,29 @@ async def delete_of_owner(tx: Tx, owner_id: str, actor: Actor, reason: str, now:
 
 async def _remove(tx: Tx, webhook_id: str, now: int) -> None:
     await store.abandon(tx, webhook_id, now)
-    await store.drop_abandoned(tx, webhook_id, AT_ONCE)
+    await store.drop_abandoned(tx, webhook_id, BATCH)
+
+
+@dataclass(frozen=True)
+class Retention:
+    """The background job that deletes old deliveries and events, and the remaining rows of deleted webhooks."""
+
+    webhooks: Webhooks
+    days: int
+
+    async def step(self) -> bool:
+        """Delete a batch of each; whether to continue at once."""
+        before = self.webhooks.clock() - self.days * DAY
+        write = self.webhooks.db.write_long
+        deleted = [
+            await write(lambda tx: store.drop_deliveries(tx, before, BATCH)),
+            await write(lambda tx: store.drop_events(tx, before, BATCH)),
+        ]
+        return await write(_delete_abandoned) or BATCH in deleted
+
+
+async def _delete_abandoned(tx: Tx) -> bool:
+    webhook_id = await store.any_abandoned(tx)
+    if webhook_id is not None:
+        await store.drop_abandoned(tx, webhook_id, BATCH)
+    return webhook_id is not None

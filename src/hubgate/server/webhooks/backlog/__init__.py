@@ -1,1 +1,0 @@
-"""Detection of overdue events and deliveries."""

@@ -1,0 +1,1 @@
+"""The accounts and repos that webhooks watch."""
