@@ -1,4 +1,4 @@
-"""O40-O42: who may exchange tokens, and what a refusal tells about people."""
+"""O40-O42: which apps may exchange tokens, and that a refusal reveals nothing about users."""
 
 import statistics
 import time
@@ -50,7 +50,7 @@ def client(hub: RunningHub, acme: Organization) -> Client:
 
 
 def log_of(hub: RunningHub, admin: User) -> list[dict[str, Any]]:
-    """The newest first."""
+    """Newest entry first."""
     with api(hub, make_token(hub, admin)) as script:
         found = script.get("/api/organizations/acme/audit-log/export?q=type:oauth.token").json()
     return list(found)
@@ -63,8 +63,10 @@ def limit(client: Client, **limits: Any) -> None:
     client.hub.call(lambda opened: management.update(opened.oauth, client.app, change, SYSTEM))
 
 
-def test_o40_apps_that_may_not(hub: RunningHub, acme: Organization, client: Client, ada: User) -> None:
-    """Without the privilege, without an organization, without the plan, without a secret."""
+def test_o40_apps_without_permission_cannot_exchange(
+    hub: RunningHub, acme: Organization, client: Client, ada: User
+) -> None:
+    """Without the privilege, an organization, the plan or a secret."""
     team = make_organization(hub, "team", ada, plan="team")
     off_plan = make_app(hub, organization=team)
     hub.call(lambda opened: privileges.set_exchange(opened.oauth, off_plan.id, True, SYSTEM))
@@ -81,8 +83,8 @@ def test_o40_apps_that_may_not(hub: RunningHub, acme: Organization, client: Clie
     assert said(exchange(client, "ada@example.org")) == (200, "a token")
 
 
-def test_o40_the_secret_in_the_body(hub: RunningHub, client: Client, ada: User) -> None:
-    """It would lie in logged bodies. The app has proven itself all the same, so its organization hears of it."""
+def test_o40_secret_in_the_body_is_rejected(hub: RunningHub, client: Client, ada: User) -> None:
+    """It could be in logged bodies. The app is authenticated all the same, so its organization's log has an entry."""
     form = {"grant_type": GRANT, "subject_token": "bob@example.org", "subject_token_type": USER_EMAIL}
     with hub.client() as http:
         proof = {"client_id": client.id, "client_secret": client.secret}
@@ -93,8 +95,8 @@ def test_o40_the_secret_in_the_body(hub: RunningHub, client: Client, ada: User) 
     assert [entry["data"]["error"] for entry in log_of(hub, ada)] == ["invalid_client"] * 2
 
 
-def test_o40_a_wrong_secret_leaves_no_entry(hub: RunningHub, client: Client, ada: User) -> None:
-    """Or strangers could fill an organization's log."""
+def test_o40_wrong_secret_is_not_in_the_audit_log(hub: RunningHub, client: Client, ada: User) -> None:
+    """Otherwise strangers could fill an organization's log."""
     form = {"grant_type": GRANT, "subject_token": "bob@example.org", "subject_token_type": USER_EMAIL}
     with hub.client() as http:
         for auth in ((client.id, "hfcs_wrong"), (client.id, ""), ("nobody", client.secret or "")):
@@ -106,7 +108,7 @@ def test_o40_a_wrong_secret_leaves_no_entry(hub: RunningHub, client: Client, ada
     assert log_of(hub, ada) == []
 
 
-def test_o40_paused_or_from_elsewhere(client: Client) -> None:
+def test_o40_paused_app_or_foreign_address_cannot_exchange(client: Client) -> None:
     for limits in ({"paused": True}, {"networks": ("203.0.113.0/24", "2001:db8::/32")}):
         limit(client, **limits)
         assert said(exchange(client, "bob@example.org")) == NOT_THE_CLIENT
@@ -116,11 +118,13 @@ def test_o40_paused_or_from_elsewhere(client: Client) -> None:
     assert said(exchange(client, "bob@example.org")) == (200, "a token")
 
 
-def test_o40_what_was_taken_back_while_an_exchange_ran(
+def test_o40_token_of_an_exchange_that_raced_a_revocation_stays_invalid(
     hub: RunningHub, acme: Organization, client: Client, ada: User
 ) -> None:
-    """Such a token is written with a later time than the pause, the loss or the departure began with. It must not rise
-    from the dead when all is well again."""
+    """The token has a later time than the pause or the loss of the privilege or plan.
+
+    It must not become valid when that is restored.
+    """
 
     def paused(is_paused: bool) -> None:
         limit(client, paused=is_paused)
@@ -150,12 +154,12 @@ def test_o40_what_was_taken_back_while_an_exchange_ran(
 
 
 def _slipped_in(client: Client, user: User) -> Callable[[Hub], Awaitable[str]]:
-    """What an exchange writes, though by now it may not."""
+    """Issue the token that an exchange would issue, without its checks."""
     wanted = TokenDetails(client.id, user.id, None, client.app.org_id, "read-repos", "family", None, 3600)
     return lambda opened: opened.db.write(lambda tx: issuance.add_access_token(tx, wanted, opened.clock()))
 
 
-def test_o41_a_former_member(hub: RunningHub, acme: Organization, client: Client, ada: User) -> None:
+def test_o41_former_member_cannot_be_exchanged(hub: RunningHub, acme: Organization, client: Client, ada: User) -> None:
     bob = exchanged(client, "bob@example.org")
     user = hub.call(lambda opened: _named(opened, "bob"))
     hub.clock.advance(1)
@@ -180,8 +184,8 @@ async def _named(opened: Hub, name: str) -> User:
     return user
 
 
-def test_o41_an_account_that_is_deleted_meanwhile(hub: RunningHub, ada: User) -> None:
-    """Each exchange gives a token or says that there is no such member; none fails."""
+def test_o41_exchange_during_account_deletion_returns_a_token_or_no_member(hub: RunningHub, ada: User) -> None:
+    """Each exchange returns a token or says that the member does not exist; none fails otherwise."""
     acme = make_organization(hub, "acme2", ada)
     client = make_exchanger(hub, acme)
     for number in range(5):
@@ -196,8 +200,8 @@ def test_o41_an_account_that_is_deleted_meanwhile(hub: RunningHub, ada: User) ->
         assert {said(answer) for answer in answers} <= {(200, "a token"), NO_MEMBER}
 
 
-def test_o42_who_exists_elsewhere_is_not_told(hub: RunningHub, acme: Organization, client: Client) -> None:
-    """Unknown, foreign, unverified, disabled, of a role that is not allowed: one body."""
+def test_o42_refusal_does_not_reveal_who_has_an_account(hub: RunningHub, acme: Organization, client: Client) -> None:
+    """Unknown, foreign, unverified, disabled or of a role that is not allowed: the answer is the same."""
     make_user(hub, "eve")
     for name in ("carol", "dora"):
         make_user(hub, name, verified=name != "carol")
@@ -225,7 +229,7 @@ def _join(organization: Organization, name: str) -> Callable[[Hub], Awaitable[No
     return work
 
 
-def test_o42_nor_by_how_long_it_takes(hub: RunningHub, client: Client) -> None:
+def test_o42_refusal_takes_as_long_for_unknown_accounts(hub: RunningHub, client: Client) -> None:
     make_user(hub, "eve")
     took: dict[str, list[float]] = {"eve": [], "nobody": []}
     with httpx.Client(base_url=hub.url, auth=client.basic) as http:
@@ -240,7 +244,7 @@ def test_o42_nor_by_how_long_it_takes(hub: RunningHub, client: Client) -> None:
     assert 0.4 < unknown / known < 2.5
 
 
-def test_o42_the_log_of_admins_tells_no_more_of_strangers(hub: RunningHub, client: Client, ada: User) -> None:
+def test_o42_audit_log_reveals_nothing_about_strangers(hub: RunningHub, client: Client, ada: User) -> None:
     make_user(hub, "eve")
     for name in ("nobody", "eve"):
         exchange(client, f"{name}@example.org")
@@ -248,8 +252,8 @@ def test_o42_the_log_of_admins_tells_no_more_of_strangers(hub: RunningHub, clien
     assert first == second
 
 
-def test_the_quota_of_a_day(hub: RunningHub, client: Client, ada: User) -> None:
-    """Refusals are free; at once no more get through than one after another."""
+def test_daily_exchange_quota_is_enforced(hub: RunningHub, client: Client, ada: User) -> None:
+    """Refusals do not count; concurrent requests do not pass the limit."""
     limit(client, daily_quota=5)
     assert said(exchange(client, "nobody@example.org")) == NO_MEMBER
     answers = at_once([partial(exchange, client, "bob@example.org")] * 12)

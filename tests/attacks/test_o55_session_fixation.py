@@ -1,4 +1,4 @@
-"""O55: the session's id changes at sign-in and with a change of privilege; sign-out kills it on the server."""
+"""O55: the session id changes at sign-in and with a change of privilege; signing out ends the session on the server."""
 
 from contextlib import ExitStack
 
@@ -27,7 +27,7 @@ def plant(client: httpx.Client, hub: RunningHub, cookie: str) -> None:
     client.cookies.set("token", cookie, domain=hub.settings.host, path="/")
 
 
-def test_o55_a_planted_id_is_not_taken_over(hub: RunningHub) -> None:
+def test_o55_planted_session_id_is_not_used(hub: RunningHub) -> None:
     make_user(hub, "ada")
     with hub.client() as client:
         plant(client, hub, "chosen-by-the-attacker")
@@ -37,8 +37,8 @@ def test_o55_a_planted_id_is_not_taken_over(hub: RunningHub) -> None:
     assert not opens(hub, "chosen-by-the-attacker")
 
 
-def test_o55_a_planted_session_of_the_attackers_own_ends(hub: RunningHub) -> None:
-    """Otherwise the attacker would hold an id of this browser's past."""
+def test_o55_planted_session_of_the_attacker_ends_at_sign_in(hub: RunningHub) -> None:
+    """Otherwise the attacker would have a session id that this browser used before."""
     make_user(hub, "ada")
     make_user(hub, "eve")
     with hub.client() as attacker, hub.client() as phone, hub.client() as victim:
@@ -54,7 +54,7 @@ def test_o55_a_planted_session_of_the_attackers_own_ends(hub: RunningHub) -> Non
     assert opens(hub, elsewhere), "other browsers of that user are none of our business"
 
 
-def test_o55_every_sign_in_has_its_own_id(hub: RunningHub) -> None:
+def test_o55_every_sign_in_has_a_new_id(hub: RunningHub) -> None:
     make_user(hub, "ada")
     cookies = set()
     for _ in range(3):
@@ -64,7 +64,7 @@ def test_o55_every_sign_in_has_its_own_id(hub: RunningHub) -> None:
     assert all(len(cookie) >= 43 for cookie in cookies)
 
 
-def test_o55_sign_out_kills_it_on_the_server(hub: RunningHub) -> None:
+def test_o55_sign_out_ends_the_session_on_the_server(hub: RunningHub) -> None:
     make_user(hub, "ada")
     with hub.client() as here, hub.client() as there:
         mine, other = enter(here), enter(there)
@@ -73,7 +73,7 @@ def test_o55_sign_out_kills_it_on_the_server(hub: RunningHub) -> None:
     assert opens(hub, other)
 
 
-def test_o55_a_new_password_ends_all(hub: RunningHub) -> None:
+def test_o55_new_password_ends_all_sessions(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as client, browser_of(hub, ada) as other:
         before = client.cookies["token"]
@@ -90,7 +90,7 @@ def test_o55_a_new_password_ends_all(hub: RunningHub) -> None:
     assert not opens(hub, after)
 
 
-def test_o55_becoming_the_operator_changes_it(hub: RunningHub) -> None:
+def test_o55_becoming_operator_changes_the_session_id(hub: RunningHub) -> None:
     with browser_of(hub, make_user(hub, "ada")) as client:
         before = client.cookies["token"]
         made = submit(client, setup_link(hub), username="boss", email="boss@example.org", password=PASSWORD)
@@ -100,8 +100,8 @@ def test_o55_becoming_the_operator_changes_it(hub: RunningHub) -> None:
     assert not opens(hub, before)
 
 
-def test_o55_a_password_that_changes_while_it_is_compared_opens_nothing(hub: RunningHub) -> None:
-    """A session made with the old one must not outlive the change, whichever of the two is committed first."""
+def test_o55_old_password_creates_no_session_during_a_password_change(hub: RunningHub) -> None:
+    """A session created with the old password must not outlive the change, whichever transaction commits first."""
     make_user(hub, "ada")
     with ExitStack() as stack:
         asking = stack.enter_context(hub.client())

@@ -1,4 +1,4 @@
-"""O71: the name of a file decides neither what a browser makes of it nor whether the hub can answer."""
+"""O71: a file's name can neither make a browser run the file nor break the hub's answers."""
 
 import mimetypes
 import re
@@ -50,14 +50,14 @@ HEADER = re.compile(r"[\x20-\x7e]*\Z")
 
 @pytest.fixture
 def ada(hub: RunningHub) -> Iterator[httpx.Client]:
-    """Whose token may write to the repo ada/tiny."""
+    """A token that may write to the repo ada/tiny."""
     with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
         make_repo(client, "tiny")
         yield client
 
 
 def sound(answer: httpx.Response, status: int = 200) -> httpx.Response:
-    """The answer, if it is the expected one and each of its headers is one line of printable ASCII."""
+    """The answer, if its status is the expected one and each header is one line of printable ASCII."""
     assert answer.status_code == status, (answer.request.url, answer.status_code, answer.text[:300])
     for name, value in answer.headers.multi_items():
         assert HEADER.match(value), (answer.request.url, name, value)
@@ -65,7 +65,7 @@ def sound(answer: httpx.Response, status: int = 200) -> httpx.Response:
     return answer
 
 
-def test_o71_types_come_from_a_fixed_table(ada: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_o71_content_types_are_from_a_fixed_table(ada: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     mimetypes.init()
     monkeypatch.setitem(mimetypes.types_map, ".unknown", "application/x-of-this-machine")
     committed(ada, "ada/tiny", dict.fromkeys(TYPES, b"<script>alert(1)</script>"))
@@ -145,7 +145,7 @@ def test_o71_names_already_in_a_repo_never_break_an_answer(hub: RunningHub, ada:
         sound(ada.get(f"/ada/tiny/commit/{commit_id}"))
 
 
-def test_o71_other_files_can_still_be_committed_beside_them(hub: RunningHub, ada: httpx.Client) -> None:
+def test_o71_other_files_can_be_committed_beside_them(hub: RunningHub, ada: httpx.Client) -> None:
     branch_with(hub, ada, "ada/tiny", {"a\nb": b"odd"}, "odd")
     committed(ada, "ada/tiny", {"good.txt": b"good"}, rev="odd")
     assert paths_in(ada, "ada/tiny", "odd") == {"a\nb", "good.txt"}
@@ -183,7 +183,7 @@ def test_o71_names_and_revisions_in_a_request_leave_headers_valid(hub: RunningHu
 
 
 def look_everywhere(ada: httpx.Client, rev: str, sha: str, files: dict[str, bytes]) -> None:
-    """Wherever the hub names or serves these files."""
+    """Every page and route that names or serves these files."""
     model = "/api/models/ada/tiny"
     listed = sound(ada.get(f"{model}/tree/{rev}?recursive=1")).json()
     assert {entry["path"] for entry in listed if entry["type"] == "file"} - {".gitattributes"} == set(files)
@@ -225,7 +225,7 @@ def is_pointer(answer: httpx.Response) -> bool:
 
 
 def assert_pages_lead_through(ada: httpx.Client, address: str, count: int) -> None:
-    """The Link header of each page leads to the next, whatever the names are."""
+    """The Link header of each page leads to the next one."""
     for _ in range(count - 1):
         answer = sound(ada.get(address))
         assert len(answer.json()) == 1
@@ -234,7 +234,7 @@ def assert_pages_lead_through(ada: httpx.Client, address: str, count: int) -> No
 
 
 def plain(page: httpx.Response) -> None:
-    """Names are text in a page: they open no element, and their control characters are gone."""
+    """Names are text in a page: they open no element, and control characters are removed."""
     assert "<img src=x" not in page.text
     assert "<script>" not in page.text
     title = unescape(page.text.partition("<title>")[2].partition("</title>")[0])

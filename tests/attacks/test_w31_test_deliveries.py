@@ -1,4 +1,4 @@
-"""W31: a test tells of a real repo, so the right to read it is asked again at each try and at a replay."""
+"""W31: a test delivery reports on a real repo, so read permission is checked again at each attempt and at a replay."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,7 +32,9 @@ def receiver() -> Iterator[Receiver]:
 
 
 @pytest.mark.parametrize("seen", ["replayed", "retried"])
-def test_w31_a_test_of_what_may_not_be_read_any_more(hub: RunningHub, receiver: Receiver, seen: str) -> None:
+def test_w31_test_delivery_is_not_sent_after_the_permission_is_lost(
+    hub: RunningHub, receiver: Receiver, seen: str
+) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="read")
     with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as watcher:

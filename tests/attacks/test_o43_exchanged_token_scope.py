@@ -1,6 +1,6 @@
-"""O43 and O57: what an exchanged token sees and does over the wire, on every route of repos, for a fixed set of places.
+"""O43, O57: an exchanged token is confined to its organization, on every route of repos.
 
-Bob is a member of acme, whose app has the token, and much more elsewhere: admin of club, owner of his own repos.
+Bob is a member of acme, whose app has the token. He is also admin of club and owns repos.
 """
 
 import base64
@@ -77,14 +77,14 @@ def reads(world: World, repo: str, kind: str = "model") -> dict[str, int]:
 
 
 def _git(world: World, files: str, service: str) -> httpx.Response:
-    """As git asks first, with the token as its password."""
+    """git's first request, with the token as its password."""
     basic = base64.b64encode(f"bob:{world.token}".encode()).decode()
     with world.hub.client(headers={"authorization": f"Basic {basic}"}) as git:
         return git.get(f"{files}.git/info/refs", params={"service": f"git-{service}"})
 
 
 def writes(world: World, repo: str, kind: str = "model") -> dict[str, int]:
-    """The deletion comes last."""
+    """Deletion is last."""
     namespace, _, own = repo.partition("/")
     folder = "" if kind == "model" else f"{kind}s/"
     api_of, files = f"/api/{kind}s/{repo}", f"/{folder}{repo}"
@@ -117,15 +117,15 @@ def every(statuses: dict[str, int]) -> set[int]:
 
 
 @pytest.mark.parametrize("role", ["read", "contributor", "write", "admin"])
-def test_o43_inside_the_organization_everything_by_role(build: Build, role: str) -> None:
-    """O57 among it: a reader deletes nothing, whatever the scopes of the token."""
+def test_o43_inside_the_organization_the_role_decides(build: Build, role: str) -> None:
+    """O57 too: a reader deletes nothing, no matter which scopes the token has."""
     world = build(role)
     for kind in ("model", "dataset"):
         for repo in ("acme/open", "acme/secret"):
             assert every(reads(world, repo, kind)) == {200}, (repo, kind)
             want = 200 if role in ("write", "admin") else 403
             found = writes(world, repo, kind)
-            # Whoever may open pull requests may send the large files for one.
+            # Users who may open pull requests may upload large files for them.
             assert found == {**dict.fromkeys(found, want), "upload": 200}
     with world.program() as program:
         made = program.post("/api/repos/create", json={"name": "made", "organization": "acme", "private": True})
@@ -135,8 +135,8 @@ def test_o43_inside_the_organization_everything_by_role(build: Build, role: str)
         assert every(found) == {200}, "what they created is theirs to change"
 
 
-def test_o43_private_things_beyond_it_are_not_there(build: Build) -> None:
-    """Not the member's own, nor those of an organization where they are admin, nor anybody's: like nothing at all."""
+def test_o43_private_repos_outside_the_organization_are_not_found(build: Build) -> None:
+    """The member's own, those of an organization where they are admin, and others': as if they did not exist."""
     world = build("admin")
     for repo in ("bob/secret", "club/secret", "foreign/secret", "bob/nothing", "foreign/nothing", "nobody/nothing"):
         for kind in ("model", "dataset"):
@@ -151,7 +151,7 @@ def test_o43_private_things_beyond_it_are_not_there(build: Build) -> None:
             assert program.get(f"/api/datasets?author={author}&search=secret").json() == []
 
 
-def test_o43_public_things_beyond_it_are_read_and_not_changed(build: Build) -> None:
+def test_o43_public_repos_outside_the_organization_are_read_only(build: Build) -> None:
     world = build("admin")
     for repo in ("bob/open", "club/open", "foreign/open"):
         assert every(reads(world, repo)) == {200}, repo
@@ -160,7 +160,7 @@ def test_o43_public_things_beyond_it_are_read_and_not_changed(build: Build) -> N
         assert every(reads(world, repo)) == {200}, "and there it still is"
 
 
-def test_o43_nothing_crosses_the_fence(build: Build) -> None:
+def test_o43_repos_cannot_be_created_or_moved_outside_the_organization(build: Build) -> None:
     world = build("admin")
     with world.program() as program:
         for space in ("bob", "club", "foreign", None):
@@ -202,8 +202,8 @@ PERSONAL = (
 )
 
 
-def test_o43_settings_are_closed_whoever_the_member_is(build: Build) -> None:
-    """The user's own, the organization's, and those of another one. A cookie is not even looked at."""
+def test_o43_settings_are_forbidden_for_every_role(build: Build) -> None:
+    """The user's own, the organization's, and those of another organization. A cookie is ignored."""
     world = build("admin")
     with world.program() as program:
         for method, path in PERSONAL:
@@ -213,7 +213,7 @@ def test_o43_settings_are_closed_whoever_the_member_is(build: Build) -> None:
         assert program.get("/settings/profile").status_code == 303
 
 
-def test_o43_it_knows_one_organization(build: Build) -> None:
+def test_o43_whoami_and_userinfo_name_only_the_organization(build: Build) -> None:
     world = build("read")
     with world.program() as program:
         whoami, userinfo = program.get("/api/whoami-v2").json(), program.get("/oauth/userinfo").json()
@@ -236,7 +236,9 @@ def test_o43_it_knows_one_organization(build: Build) -> None:
         ("write-repos", 200, 200, 200),
     ],
 )
-def test_o43_inside_it_scopes_count_too(build: Build, scopes: str, public: int, private: int, written: int) -> None:
+def test_o43_scopes_limit_the_token_inside_the_organization(
+    build: Build, scopes: str, public: int, private: int, written: int
+) -> None:
     world = build("admin", scopes)
     assert every(reads(world, "acme/open")) == {public}
     assert every(reads(world, "acme/secret")) == {private}
@@ -246,7 +248,7 @@ def test_o43_inside_it_scopes_count_too(build: Build, scopes: str, public: int, 
         assert gone.status_code == 403, "that takes manage-repos"
 
 
-def test_o57_a_consented_token_of_a_reader(hub: RunningHub) -> None:
+def test_o57_manage_scope_does_not_let_a_reader_delete(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="read")
     with api(hub, make_token(hub, ada)) as script:
@@ -263,14 +265,14 @@ def test_o57_a_consented_token_of_a_reader(hub: RunningHub) -> None:
         assert [script.get(f"/api/models/acme/{name}").status_code for name in ("open", "secret")] == [200, 200]
 
 
-def test_o43_webhooks_of_the_organization_and_of_nobody_else(build: Build) -> None:
-    """By role and scope; the member's own, and those where they are admin elsewhere, are out of reach."""
+def test_o43_only_webhooks_of_the_organization_are_reachable(build: Build) -> None:
+    """By role and scope; the member's own, and those of other organizations, are out of reach."""
     world = build("admin")
     spaces = {"acme": 200, "club": 403, "foreign": 403, "nobody": 404}
     with world.program() as program:
         for space, want in spaces.items():
             path = f"/api/organizations/{space}/settings/webhooks"
-            # What is watched need not be the organization's: nobody is told of more than the organization may read.
+            # A webhook may watch repos of others: it reports only what the organization may read.
             made = program.post(path, json=hook("user:bob", "org:club", f"org:{space}"))
             assert made.status_code == want, (space, made.text)
             assert program.get(path).status_code == want, space
@@ -289,8 +291,8 @@ def test_o43_webhooks_of_the_organization_and_of_nobody_else(build: Build) -> No
                 assert answer.status_code == want, (space, method, tail)
 
 
-def test_o43_a_webhook_of_the_members_own_is_not_there(build: Build) -> None:
-    """Whichever door it is asked for at."""
+def test_o43_members_own_webhook_is_not_found(build: Build) -> None:
+    """By any route."""
     world = build("admin")
     with api(world.hub, make_token(world.hub, user_named(world, "bob"))) as bob:
         mine = bob.post("/api/settings/webhooks", json=hook("user:bob")).json()["webhook"]
@@ -307,7 +309,7 @@ def test_o43_a_webhook_of_the_members_own_is_not_there(build: Build) -> None:
 
 
 @pytest.mark.parametrize(("role", "scopes"), [("write", " ".join(SCOPES)), ("admin", "manage-repos profile")])
-def test_o43_webhooks_take_the_role_and_the_scope(build: Build, role: str, scopes: str) -> None:
+def test_o43_webhooks_require_the_role_and_the_scope(build: Build, role: str, scopes: str) -> None:
     world = build(role, scopes)
     path = "/api/organizations/acme/settings/webhooks"
     with world.program() as program:

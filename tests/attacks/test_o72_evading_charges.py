@@ -1,4 +1,4 @@
-"""O72: what guests store stays charged, however they push, rename and announce it."""
+"""O72: a guest's storage stays charged, however it is pushed, renamed and announced."""
 
 import base64
 import hashlib
@@ -30,7 +30,7 @@ def noise(seed: int) -> bytes:
 
 
 def has_room(scene: Guests) -> bool:
-    """Whether Eve may announce most of what she may hold at all."""
+    """Whether Eve may announce most of her whole allowance."""
     content = random.Random().randbytes(20)
     asked = {"oid": hashlib.sha256(content).hexdigest(), "size": MOST_BYTES - 50_000}
     return scene.batch(scene.eve, asked).status_code == 200
@@ -40,8 +40,8 @@ def stored(scene: Guests) -> int:
     return sum(path.stat().st_size for path in scene.objects)
 
 
-def test_o72_app_that_may_not_write_is_a_guest_whoever_its_user_is(scene: Guests) -> None:
-    """The token counts, not the role behind it: Ada owns the repo, and gave her app only `write-discussions`."""
+def test_o72_app_without_write_permission_is_a_guest_even_for_the_owner(scene: Guests) -> None:
+    """The token decides, not the role behind it: Ada owns the repo and granted her app only `write-discussions`."""
     client = make_app(scene.hub, scene.ada_user, scopes=("openid", "write-discussions"))
     token = tokens_for(client, scene.ada_user, scope="openid write-discussions")["access_token"]
     most = scene.hub.settings.guest_pull_requests
@@ -56,8 +56,8 @@ def test_o72_app_that_may_not_write_is_a_guest_whoever_its_user_is(scene: Guests
         assert scene.batch(app, tebibyte).status_code == 403
 
 
-def test_o72_commits_that_a_force_push_leaves_behind_stay_charged(scene: Guests) -> None:
-    """They stay on disk, so a pull request that is put back to the head of main has not been merged."""
+def test_o72_commits_left_behind_by_a_force_push_stay_charged(scene: Guests) -> None:
+    """They stay on disk, so a pull request that is reset to the head of main has not been merged."""
     scene.proposed({"1.txt": b"1"})
     work = scene.clone("eves")
     main = work.head()
@@ -87,8 +87,8 @@ def test_o72_commits_on_top_of_a_pull_request_are_merged_with_it(scene: Guests) 
     assert has_room(scene)
 
 
-def test_o72_objects_outside_of_the_pull_request_are_refused(scene: Guests) -> None:
-    """Otherwise they would be given back with the merge of a pull request that they are no part of."""
+def test_o72_objects_outside_the_pull_request_are_rejected(scene: Guests) -> None:
+    """Otherwise merging a pull request that does not contain them would release their charge."""
     scene.proposed({"1.txt": b"1"})
     refs, objects = scene.refs(), scene.objects
     moves = [(refs["refs/pr/1"], refs["refs/heads/main"], "refs/pr/1")]
@@ -98,8 +98,8 @@ def test_o72_objects_outside_of_the_pull_request_are_refused(scene: Guests) -> N
     assert (scene.refs(), scene.objects) == (refs, objects)
 
 
-def test_o72_a_guests_push_goes_to_one_pull_request(scene: Guests) -> None:
-    """Otherwise one that is merged would end the charge for what the other holds."""
+def test_o72_guest_may_push_to_one_pull_request_at_a_time(scene: Guests) -> None:
+    """Otherwise merging one would release the charge for the other's storage."""
     for number in range(2):
         scene.proposed({f"{number}.txt": b"1"})
     work = scene.clone("eves")
@@ -113,7 +113,7 @@ def test_o72_a_guests_push_goes_to_one_pull_request(scene: Guests) -> None:
 
 
 def renames(scene: Guests) -> Iterator[httpx.Response]:
-    """Of one file each, out of a folder of the owner's with many."""
+    """Renames of one file each, out of an owner's folder with many files."""
     committed(scene.ada, REPO, {f"big/{number}.txt": b"%d" % number for number in range(2000)})
     yield scene.propose({"1.txt": b"1"})
     for number in range(20):
@@ -133,7 +133,7 @@ def rules(scene: Guests) -> Iterator[httpx.Response]:
 
 
 def folders(scene: Guests) -> Iterator[httpx.Response]:
-    """Every one is an object."""
+    """Each folder is an object."""
     yield scene.propose({"1.txt": b"1"})
     for number in range(60):
         yield send_lines(scene.eve, REPO, text_file("a/" * 100 + f"{number}.txt", ""), rev="refs/pr/1")
@@ -154,7 +154,7 @@ def test_o72_small_commits_that_store_much_are_charged_for_it(scene: Guests, com
     assert stored(scene) - before < MOST_BYTES
 
 
-def test_o72_file_announced_twice_is_charged_in_its_larger_size(scene: Guests) -> None:
+def test_o72_file_announced_twice_is_charged_by_its_larger_size(scene: Guests) -> None:
     for number in range(2):
         content = noise(number)
         oid = hashlib.sha256(content).hexdigest()
@@ -165,7 +165,7 @@ def test_o72_file_announced_twice_is_charged_in_its_larger_size(scene: Guests) -
         assert httpx.put(answer.json()["objects"][0]["actions"]["upload"]["href"], content=content).status_code == 200
 
 
-def test_o72_guests_cannot_go_on_once_pull_requests_are_turned_off(scene: Guests) -> None:
+def test_o72_guests_cannot_continue_once_pull_requests_are_disabled(scene: Guests) -> None:
     scene.proposed({"1.txt": b"1"})
     scene.proposed({"2.txt": b"2"})
     assert scene.set_status(2, "closed").status_code == 200
@@ -185,7 +185,7 @@ def test_o72_guests_cannot_go_on_once_pull_requests_are_turned_off(scene: Guests
 
 
 def test_o72_guests_do_not_make_a_repo_look_newer(scene: Guests) -> None:
-    """Lists of repos begin with those that were changed last."""
+    """Lists of repos start with the most recently changed ones."""
     before = scene.ada.get(API).json()["lastModified"]
     scene.hub.clock.advance(1000)
     scene.proposed({"1.txt": b"1"})
@@ -197,8 +197,8 @@ def test_o72_guests_do_not_make_a_repo_look_newer(scene: Guests) -> None:
     assert scene.ada.get(API).json()["lastModified"] > before
 
 
-def test_o72_files_without_content_are_charged_for_the_room_they_take(scene: Guests) -> None:
-    """Otherwise rows and files without end cost nothing."""
+def test_o72_empty_files_are_charged_for_their_disk_space(scene: Guests) -> None:
+    """Otherwise an unlimited number of rows and files would cost nothing."""
     asked = [{"oid": f"{number:064x}", "size": number % 2} for number in range(MOST_BYTES // 4096 + 1)]
     refused = scene.batch(scene.eve, *asked)
     assert (refused.status_code, TOO_MUCH in refused.json().get("message", "")) == (403, True), refused.text

@@ -1,4 +1,4 @@
-"""O61: a session cookie alone at the API and at the token endpoints is ignored: these take tokens only."""
+"""O61: the API and the token endpoints ignore session cookies: they accept tokens only."""
 
 import re
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.one_engine
 
 
 def endpoints(hub: RunningHub) -> list[Route]:
-    """Everything for programs, as the hub serves it. Files that are read are shown on pages too (attack O60)."""
+    """All routes for programs. File downloads are also shown on pages (attack O60)."""
 
     async def work(opened: Hub) -> list[Route]:
         return [route for route in build_app(opened).table.routes if not _for_browsers(route)]
@@ -32,11 +32,11 @@ def ask(client: httpx.Client, route: Route) -> tuple[int, str]:
     values = {"name": "acme", "user": "ada"}
     path = re.sub(r"{(\w+)(:path)?}", lambda match: values.get(match.group(1), "0" * 24), route.path)
     response = client.request(route.method, path, json={} if route.method in ("POST", "PUT", "PATCH") else None)
-    # OAuth errors name the request they explain.
+    # OAuth errors contain the request id.
     return response.status_code, response.text.replace(response.headers["x-request-id"], "")
 
 
-def test_o61_a_cookie_changes_no_answer(hub: RunningHub) -> None:
+def test_o61_cookie_changes_no_api_answer(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     routes = endpoints(hub)
@@ -51,15 +51,15 @@ def test_o61_a_cookie_changes_no_answer(hub: RunningHub) -> None:
         assert signed_in.get("/settings/profile").status_code == 200, "nothing was signed out or deleted by that"
 
 
-def test_o61_nor_does_the_cookies_value_as_a_token(hub: RunningHub) -> None:
+def test_o61_cookie_value_is_not_a_token(hub: RunningHub) -> None:
     with browser_of(hub, make_user(hub, "ada")) as client:
         cookie = client.cookies["token"]
     response = httpx.get(f"{hub.url}/api/whoami-v2", headers={"authorization": f"Bearer {cookie}"})
     assert response.status_code == 401
 
 
-def test_o61_nor_a_token_as_a_cookie(hub: RunningHub) -> None:
-    """A leaked token must not open the pages, where it could make others of its kind."""
+def test_o61_token_is_not_a_cookie(hub: RunningHub) -> None:
+    """A leaked token must not open the pages, where further tokens can be created."""
     token = make_token(hub, make_user(hub, "ada"))
     with hub.client(cookies={"token": token}) as client:
         assert client.get("/settings/tokens").status_code == 303

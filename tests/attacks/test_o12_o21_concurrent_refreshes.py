@@ -1,4 +1,4 @@
-"""O12 and O21 under way: what ends a family ends the tokens of a refresh beside it too, on either machine."""
+"""O12, O21: whatever ends a token family also ends the tokens of concurrent refreshes, on every machine."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -39,8 +39,8 @@ def client(hubs: tuple[RunningHub, RunningHub], ada: User) -> Client:
 
 
 @pytest.fixture
-def doors(hubs: tuple[RunningHub, RunningHub], client: Client) -> Iterator[tuple[httpx.Client, httpx.Client]]:
-    """The app at either machine, with connections that are open before the race."""
+def app_connections(hubs: tuple[RunningHub, RunningHub], client: Client) -> Iterator[tuple[httpx.Client, httpx.Client]]:
+    """The app's connections to both machines, opened before the race."""
     with hubs[0].client(auth=client.basic) as one, hubs[1].client(auth=client.basic) as other:
         yield one, other
 
@@ -49,45 +49,49 @@ def refresh(door: httpx.Client, token: str) -> httpx.Response:
     return door.post("/oauth/token", data={"grant_type": "refresh_token", "refresh_token": token})
 
 
-def raced(doors: tuple[httpx.Client, httpx.Client], token: str, ending: Call) -> httpx.Response:
-    """Refreshes beside what ends the family; none of their tokens is good afterwards."""
-    refreshes: list[Call] = [partial(refresh, doors[number % 2], token) for number in range(RACERS)]
+def race_refreshes(app_connections: tuple[httpx.Client, httpx.Client], token: str, ending: Call) -> httpx.Response:
+    """Refresh concurrently with the call that ends the family; none of the new tokens is valid afterwards."""
+    refreshes: list[Call] = [partial(refresh, app_connections[number % 2], token) for number in range(RACERS)]
     ended, *answers = at_once([ending, *refreshes])
     for answer in answers:
         if answer.status_code == 200:
             body = answer.json()
-            assert refresh(doors[0], body["refresh_token"]).json()["error"] == "invalid_grant"
+            assert refresh(app_connections[0], body["refresh_token"]).json()["error"] == "invalid_grant"
             headers = {"authorization": f"Bearer {body['access_token']}"}
-            assert doors[1].get("/oauth/userinfo", headers=headers, auth=None).status_code == 401
+            assert app_connections[1].get("/oauth/userinfo", headers=headers, auth=None).status_code == 401
         else:
             assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant")
     return ended
 
 
-def test_revoked_beside_refreshes(client: Client, ada: User, doors: tuple[httpx.Client, httpx.Client]) -> None:
+def test_revocation_ends_tokens_of_concurrent_refreshes(
+    client: Client, ada: User, app_connections: tuple[httpx.Client, httpx.Client]
+) -> None:
     for _ in range(ROUNDS):
         token = tokens_for(client, ada)["refresh_token"]
-        ended = raced(doors, token, partial(doors[0].post, "/oauth/revoke", data={"token": token}))
+        ended = race_refreshes(
+            app_connections, token, partial(app_connections[0].post, "/oauth/revoke", data={"token": token})
+        )
         assert ended.status_code == 200
 
 
-def test_o21_a_stolen_one_beside_refreshes_of_the_latest(
-    hubs: tuple[RunningHub, RunningHub], client: Client, ada: User, doors: tuple[httpx.Client, httpx.Client]
+def test_o21_reused_refresh_token_ends_tokens_of_concurrent_refreshes(
+    hubs: tuple[RunningHub, RunningHub], client: Client, ada: User, app_connections: tuple[httpx.Client, httpx.Client]
 ) -> None:
     families = []
     for _ in range(ROUNDS):
         first = tokens_for(client, ada)["refresh_token"]
-        second = refresh(doors[0], first).json()["refresh_token"]
-        families.append((first, refresh(doors[0], second).json()["refresh_token"]))
+        second = refresh(app_connections[0], first).json()["refresh_token"]
+        families.append((first, refresh(app_connections[0], second).json()["refresh_token"]))
     for hub in hubs:
         hub.clock.advance(seconds=61)
     for stolen, latest in families:
-        ended = raced(doors, latest, partial(refresh, doors[0], stolen))
+        ended = race_refreshes(app_connections, latest, partial(refresh, app_connections[0], stolen))
         assert (ended.status_code, ended.json()["error"]) == (400, "invalid_grant")
 
 
-def test_o12_a_replayed_code_beside_refreshes(
-    client: Client, ada: User, doors: tuple[httpx.Client, httpx.Client]
+def test_o12_replayed_code_ends_tokens_of_concurrent_refreshes(
+    client: Client, ada: User, app_connections: tuple[httpx.Client, httpx.Client]
 ) -> None:
     for _ in range(ROUNDS):
         verifier, challenge = proof()
@@ -98,40 +102,43 @@ def test_o12_a_replayed_code_beside_refreshes(
             "redirect_uri": client.app.redirect_uris[0],
             "code_verifier": verifier,
         }
-        redeem = partial(doors[0].post, "/oauth/token", data=form)
-        ended = raced(doors, redeem().json()["refresh_token"], redeem)
+        redeem = partial(app_connections[0].post, "/oauth/token", data=form)
+        ended = race_refreshes(app_connections, redeem().json()["refresh_token"], redeem)
         assert (ended.status_code, ended.json()["error"]) == (400, "invalid_grant")
 
 
-def test_a_consent_taken_back_beside_refreshes(
-    hubs: tuple[RunningHub, RunningHub], client: Client, ada: User, doors: tuple[httpx.Client, httpx.Client]
+def test_revoked_consent_ends_tokens_of_concurrent_refreshes(
+    hubs: tuple[RunningHub, RunningHub], client: Client, ada: User, app_connections: tuple[httpx.Client, httpx.Client]
 ) -> None:
     with api(hubs[1], make_token(hubs[1], ada)) as script:
         take_back = partial(script.delete, f"/api/settings/connected-apps/{quote(client.id)}")
         for _ in range(ROUNDS):
-            ended = raced(doors, tokens_for(client, ada)["refresh_token"], take_back)
+            ended = race_refreshes(app_connections, tokens_for(client, ada)["refresh_token"], take_back)
             assert ended.status_code in (200, 204), ended.text
 
 
-def test_a_consent_taken_back_beside_redemptions(
-    hubs: tuple[RunningHub, RunningHub], client: Client, ada: User, doors: tuple[httpx.Client, httpx.Client]
+def test_revoked_consent_ends_tokens_of_concurrent_redemptions(
+    hubs: tuple[RunningHub, RunningHub], client: Client, ada: User, app_connections: tuple[httpx.Client, httpx.Client]
 ) -> None:
     with api(hubs[1], make_token(hubs[1], ada)) as script:
         take_back = partial(script.delete, f"/api/settings/connected-apps/{quote(client.id)}")
         for _ in range(ROUNDS):
             codes = [code_for(client, ada) for _ in range(RACERS)]
             form = {"grant_type": "authorization_code", "redirect_uri": client.app.redirect_uris[0]}
-            calls = [partial(doors[n % 2].post, "/oauth/token", data={**form, "code": c}) for n, c in enumerate(codes)]
+            calls = [
+                partial(app_connections[n % 2].post, "/oauth/token", data={**form, "code": c})
+                for n, c in enumerate(codes)
+            ]
             for answer in at_once([take_back, *calls])[1:]:
                 if answer.status_code == 200:
                     headers = {"authorization": f"Bearer {answer.json()['access_token']}"}
-                    assert doors[0].get("/oauth/userinfo", headers=headers, auth=None).status_code == 401
+                    assert app_connections[0].get("/oauth/userinfo", headers=headers, auth=None).status_code == 401
                 else:
                     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant"), answer.text
 
 
-def test_an_account_deleted_beside_refreshes(
-    hubs: tuple[RunningHub, RunningHub], client: Client, doors: tuple[httpx.Client, httpx.Client]
+def test_deleted_account_ends_tokens_of_concurrent_refreshes(
+    hubs: tuple[RunningHub, RunningHub], client: Client, app_connections: tuple[httpx.Client, httpx.Client]
 ) -> None:
     for number in range(3):
         user = make_user(hubs[0], f"user{number}")
@@ -141,4 +148,4 @@ def test_an_account_deleted_beside_refreshes(
             hubs[1].call(lambda opened: own_account.delete(opened.accounts, user, SYSTEM))
             return httpx.Response(204)
 
-        raced(doors, token, delete)
+        race_refreshes(app_connections, token, delete)

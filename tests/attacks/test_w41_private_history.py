@@ -1,5 +1,6 @@
-"""W41: what happened while a repo was private stays hidden from an app that takes a webhook over, also once the repo is
-public: in its logs, in payloads, by replays and by what still waits to be sent.
+"""W41: an app that takes a webhook over does not learn what happened while a repo was private, even if it is public now.
+
+Neither from logs and payloads, nor by replays, nor from waiting deliveries.
 """
 
 from collections.abc import Iterator
@@ -31,14 +32,14 @@ def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    """The user's own."""
+    """The user's own receiver."""
     with receiving() as started:
         yield started
 
 
 @pytest.fixture
 def evil() -> Iterator[Receiver]:
-    """The app's."""
+    """The app's receiver."""
     with receiving() as started:
         yield started
 
@@ -52,7 +53,7 @@ def granted(hub: RunningHub, user: User, *scopes: str, orgs: tuple[Organization,
 
 
 def publish(owner: httpx.Client, old: str = SECRET_NAME, new: str = PUBLIC_NAME) -> None:
-    """Under another name, and the former one unlinked."""
+    """Under another name, with the former one unlinked."""
     moved = owner.post("/api/repos/move", json={"fromRepo": old, "toRepo": new})
     assert moved.status_code == 200, moved.text
     namespace, _, name = old.partition("/")
@@ -73,7 +74,7 @@ def names(receiver: Receiver) -> set[str]:
     return {one.json["repo"]["name"] for one in receiver.received}
 
 
-def test_w41_the_private_past_is_hidden_from_an_app(hub: RunningHub, receiver: Receiver, evil: Receiver) -> None:
+def test_w41_private_history_is_hidden_from_an_app(hub: RunningHub, receiver: Receiver, evil: Receiver) -> None:
     ada = make_user(hub, "ada")
     with api(hub, make_token(hub, ada)) as owner:
         make_repo(owner, SECRET_NAME, private=True)
@@ -108,7 +109,7 @@ def test_w41_the_private_past_is_hidden_from_an_app(hub: RunningHub, receiver: R
     assert b'"private":true' not in b"".join(one.body for one in evil.received)
 
 
-def test_w41_an_app_that_reads_private_repos_sees_their_past(
+def test_w41_app_that_may_read_private_repos_sees_their_history(
     hub: RunningHub, receiver: Receiver, evil: Receiver
 ) -> None:
     ada = make_user(hub, "ada")
@@ -128,8 +129,8 @@ def test_w41_an_app_that_reads_private_repos_sees_their_past(
     assert names(evil) == {SECRET_NAME}
 
 
-def test_w41_the_past_belongs_to_the_owner_of_that_time(hub: RunningHub, receiver: Receiver, evil: Receiver) -> None:
-    """The app may read the user's private repos, and not those of the organization that this one came from."""
+def test_w41_history_belongs_to_the_owner_at_that_time(hub: RunningHub, receiver: Receiver, evil: Receiver) -> None:
+    """The app may read the user's private repos, but not those of the organization that this one was moved from."""
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     with api(hub, make_token(hub, ada)) as owner:
@@ -146,7 +147,7 @@ def test_w41_the_past_belongs_to_the_owner_of_that_time(hub: RunningHub, receive
 
 
 @pytest.mark.parametrize("waits", ["event", "test"])
-def test_w41_what_waits_from_the_private_time_is_not_sent_to_the_app(
+def test_w41_waiting_deliveries_of_a_private_repo_are_not_sent_to_the_app(
     hub: RunningHub, receiver: Receiver, evil: Receiver, waits: str
 ) -> None:
     ada = make_user(hub, "ada")
@@ -174,10 +175,10 @@ def test_w41_what_waits_from_the_private_time_is_not_sent_to_the_app(
         assert owner.get(f"{at}/logs/{secret[-1]}").json()["reason"] == "forbidden"
 
 
-def test_w41_on_the_page_too_the_private_past_is_not_sent_to_the_app(
+def test_w41_replay_on_the_page_does_not_send_private_history_to_the_app(
     hub: RunningHub, receiver: Receiver, evil: Receiver
 ) -> None:
-    """A user who looks at old deliveries may not know where they would be sent by now."""
+    """A user who looks at old deliveries may not know where they would be sent now."""
     ada = make_user(hub, "ada")
     with api(hub, make_token(hub, ada)) as owner:
         make_repo(owner, SECRET_NAME, private=True)

@@ -1,4 +1,6 @@
-"""W26, W27, W36: no proxy but the operator's, never the hub itself, and a test is sent like anything else."""
+"""W26, W27, W36: only the operator's proxy is used, the hub never calls itself, and a test delivery has the same
+limits.
+"""
 
 import socket
 from collections.abc import Iterator
@@ -40,10 +42,10 @@ def test_w26_proxies_of_the_environment_are_ignored(
         assert (proxy.connections, server.connections) == (0, 1)
 
 
-def test_w26_the_operators_proxy_is_no_way_around_the_guard(
+def test_w26_operators_proxy_does_not_bypass_the_address_check(
     sqlite_template: Path, tmp_path: Path, server: Server
 ) -> None:
-    """It is asked for the address that was checked; what is blocked it is not asked for at all."""
+    """The proxy is asked for the checked address; for a blocked address it is not asked at all."""
     asked: list[bytes] = []
     refuses = b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n"
     with serving(answering(refuses, asked)) as proxy:
@@ -63,8 +65,8 @@ def test_w26_the_operators_proxy_is_no_way_around_the_guard(
 
 
 @pytest.mark.parametrize("listens", ["127.0.0.1", "0.0.0.0", "localhost"])
-def test_w27_the_hub_does_not_call_itself(sqlite_template: Path, tmp_path: Path, listens: str) -> None:
-    """By its public name, by where it listens, and by whatever else leads there."""
+def test_w27_hub_does_not_call_itself(sqlite_template: Path, tmp_path: Path, listens: str) -> None:
+    """By its public name, by its listening address, or by another name that leads there."""
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
     allow = "127.0.0.0/8,::1/128"
     settings = settings_for(url, tmp_path, host=listens, egress_allow=allow, webhooks_per_owner="100")
@@ -80,12 +82,12 @@ def test_w27_the_hub_does_not_call_itself(sqlite_template: Path, tmp_path: Path,
             deliver(hub)
         for host, webhook in zip(hosts, webhooks, strict=True):
             assert here.told(webhook)["state"] == "retrying", host
-        # The test itself speaks to the hub, but before and after.
+        # The test itself calls the hub, but only before and after.
         assert port not in {number for _, number in dials}
 
 
-def test_w27_nor_by_its_public_address(sqlite_template: Path, tmp_path: Path, server: Server) -> None:
-    """Behind a proxy that answers for it, at another port than its own."""
+def test_w27_hub_does_not_call_its_public_address(sqlite_template: Path, tmp_path: Path, server: Server) -> None:
+    """Behind a proxy that answers for the hub, on another port."""
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
     public = f"http://localhost:{server.port}"
     with running(settings_for(url, tmp_path, base_url=public, egress_allow="127.0.0.0/8,::1/128")) as hub:
@@ -102,7 +104,7 @@ def test_w27_nor_by_its_public_address(sqlite_template: Path, tmp_path: Path, se
     assert server.connections == 0
 
 
-def test_w36_a_test_passes_the_same_guard(sqlite_template: Path, tmp_path: Path, server: Server) -> None:
+def test_w36_test_delivery_passes_the_same_address_check(sqlite_template: Path, tmp_path: Path, server: Server) -> None:
     names = {"inside.example": [["10.0.0.1"]], "ci.example": [["127.0.0.1"]]}
     with guarded(sqlite_template, tmp_path, names) as here, delivering(here.hub, deliver):  # type: ignore[arg-type]
         inside, outside = here.watch(*(f"http://{host}.example:{server.port}/" for host in ("inside", "ci")))
@@ -115,7 +117,7 @@ def test_w36_a_test_passes_the_same_guard(sqlite_template: Path, tmp_path: Path,
     assert server.connections == 1
 
 
-def test_w36_a_closed_port_answers_a_test_no_sooner_than_a_filtered_one(sqlite_template: Path, tmp_path: Path) -> None:
+def test_w36_test_of_a_closed_port_takes_as_long_as_of_a_filtered_one(sqlite_template: Path, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     names = {"inside.example": [["10.0.0.1"]]}

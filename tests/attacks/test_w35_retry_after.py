@@ -1,4 +1,4 @@
-"""W35: a receiver that says when to come again, or never."""
+"""W35: a receiver that answers with Retry-After, or with 410."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -36,7 +36,7 @@ def http_date(hub: RunningHub, seconds: int) -> str:
     return formatdate(hub.clock() / 1_000_000 + seconds, usegmt=True)
 
 
-def test_w35_retry_after_is_kept_within_a_day(hub: RunningHub, receiver: Receiver) -> None:
+def test_w35_retry_after_is_limited_to_a_day(hub: RunningHub, receiver: Receiver) -> None:
     receiver.status = 503
     least, most = timedelta(seconds=4), timedelta(seconds=6.1)
     waits = {
@@ -69,8 +69,8 @@ def test_w35_retry_after_is_kept_within_a_day(hub: RunningHub, receiver: Receive
             ada.delete(f"{PATH}/{webhook['id']}")
 
 
-def test_w35_it_holds_up_nobody_else(hub: RunningHub, receiver: Receiver) -> None:
-    """Neither the repo's next event nor another webhook at the same place."""
+def test_w35_retry_after_delays_no_other_delivery(hub: RunningHub, receiver: Receiver) -> None:
+    """Neither the repo's next event nor another webhook at the same host."""
     receiver.status, receiver.answer_headers = 429, {"Retry-After": "86400"}
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         one = make_webhook(ada, receiver.url, "user:ada")
@@ -85,7 +85,7 @@ def test_w35_it_holds_up_nobody_else(hub: RunningHub, receiver: Receiver) -> Non
         assert len(receiver.received) == 3
 
 
-def test_w35_gone_suspends_the_webhook_that_was_told_so(hub: RunningHub, receiver: Receiver) -> None:
+def test_w35_410_suspends_only_the_webhook_that_received_it(hub: RunningHub, receiver: Receiver) -> None:
     receiver.status = 410
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada, receiving() as elsewhere:
         gone, other = make_webhook(ada, receiver.url, "user:ada"), make_webhook(ada, elsewhere.url, "user:ada")

@@ -1,5 +1,6 @@
-"""O66, O69: a request whose body is received after its caller lost the right changes nothing; refreshed tokens
-follow what is left of a grant.
+"""O66, O69: a request whose body is received after its caller lost the permission changes nothing.
+
+Refreshed tokens reach only what is left of a grant.
 """
 
 import pytest
@@ -30,7 +31,7 @@ def remove(hub: RunningHub, organization: Organization, user: User) -> None:
 
 @pytest.mark.parametrize("how", ["removed", "demoted"])
 @pytest.mark.parametrize("what", ["move", "delete"])
-def test_o69_former_admin_neither_takes_nor_deletes_a_repo(hub: RunningHub, what: str, how: str) -> None:
+def test_o69_former_admin_cannot_move_or_delete_a_repo(hub: RunningHub, what: str, how: str) -> None:
     ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
     acme = make_organization(hub, "acme", ada, eve="admin")
     with api(hub, make_token(hub, ada)) as admin:
@@ -51,7 +52,7 @@ def test_o69_former_admin_neither_takes_nor_deletes_a_repo(hub: RunningHub, what
         assert admin.get("/api/models/acme/secret").json()["id"] == "acme/secret"
 
 
-def test_o69_former_member_moves_nothing_into_the_organization(hub: RunningHub) -> None:
+def test_o69_former_member_cannot_move_a_repo_into_the_organization(hub: RunningHub) -> None:
     ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
     acme = make_organization(hub, "acme", ada, eve="write")
     token = make_token(hub, eve)
@@ -64,7 +65,7 @@ def test_o69_former_member_moves_nothing_into_the_organization(hub: RunningHub) 
         assert writer.get("/api/models/eve/mine").json()["id"] == "eve/mine"
 
 
-def test_o66_a_refreshed_token_reaches_what_is_left_of_the_grant(hub: RunningHub) -> None:
+def test_o66_refreshed_token_reaches_only_what_is_left_of_the_grant(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="write")
     scopes = ("openid", "profile", "read-repos", "webhooks")
@@ -106,8 +107,8 @@ def test_o66_a_refreshed_token_reaches_what_is_left_of_the_grant(hub: RunningHub
         assert refreshed(third)["error"] == "invalid_grant"
 
 
-def test_o37_tampered_fields_of_organizations_grant_nothing(hub: RunningHub) -> None:
-    """On the consent page, and under Connected apps with its fields for single organizations."""
+def test_o37_tampered_organization_fields_grant_nothing(hub: RunningHub) -> None:
+    """On the consent page, and on Connected apps with its fields per organization."""
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     foreign = make_organization(hub, "foreign", make_user(hub, "bob"))

@@ -1,4 +1,4 @@
-"""O77: a route whose handler checks nothing is guarded all the same; one that declares no action cannot be built."""
+"""O77: a route whose handler checks nothing is still guarded; a route without an action cannot be built."""
 
 import pytest
 from tests.bed.people import api, browser_of, make_organization, make_token, make_user, post
@@ -13,8 +13,8 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 
 
-def test_o77_careless_handler_of_an_organization_runs_for_admins_alone(hub: RunningHub) -> None:
-    """The route declares `org.write_members`; its handler, in tests/bed/testbuild.py, asks for nothing."""
+def test_o77_unchecked_organization_handler_runs_for_admins_only(hub: RunningHub) -> None:
+    """The route declares `org.write_members`; its handler, in tests/bed/testbuild.py, checks nothing."""
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     make_user(hub, "eve")
     make_organization(hub, "acme", ada, bob="write")
@@ -29,7 +29,7 @@ def test_o77_careless_handler_of_an_organization_runs_for_admins_alone(hub: Runn
         assert admin.post(at).json() == {"changed": "acme"}
 
 
-def test_o77_careless_handler_of_a_repo_runs_for_writers_alone(hub: RunningHub) -> None:
+def test_o77_unchecked_repo_handler_runs_for_writers_only(hub: RunningHub) -> None:
     ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
     at = "/api/test/careless/ada/tiny"
     with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, eve)) as stranger:
@@ -41,7 +41,7 @@ def test_o77_careless_handler_of_a_repo_runs_for_writers_alone(hub: RunningHub) 
         assert anonymous.post(at).status_code == 401
 
 
-def test_o77_careless_page_runs_for_operators_alone(hub: RunningHub) -> None:
+def test_o77_unchecked_page_runs_for_operators_only(hub: RunningHub) -> None:
     at = "/oauth/test/careless"
     with browser_of(hub, make_user(hub, "eve")) as stranger:
         assert post(stranger, at).status_code == 403
@@ -53,19 +53,19 @@ async def careless(_: HubRequest, __: object) -> JsonResponse:
     return JsonResponse({})
 
 
-def test_o77_a_route_takes_no_bare_handler() -> None:
+def test_o77_route_cannot_have_a_bare_handler() -> None:
     with pytest.raises(TypeError, match=r"POST /api/test/bare takes an Endpoint"):
         bare_route()
 
 
-def test_o77_an_endpoint_needs_an_action_and_a_locator() -> None:
+def test_o77_endpoint_needs_an_action_and_a_locator() -> None:
     with pytest.raises(TypeError, match="needs a Locator"):
         Endpoint(Action.ORG_WRITE_MEMBERS, careless, careless)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="needs an Action"):
         Endpoint("org.write_members", THE_HUB, careless)  # type: ignore[arg-type]
 
 
-def test_o77_an_action_is_declared_only_on_what_it_is_judged_on() -> None:
+def test_o77_action_must_match_the_kind_of_resource() -> None:
     with pytest.raises(TypeError, match="never judged"):
         Endpoint(Action.ORG_WRITE_MEMBERS, OWN_ACCOUNT, careless)
     either = Locator((Account, Organization), OWN_ACCOUNT.find)
@@ -73,7 +73,7 @@ def test_o77_an_action_is_declared_only_on_what_it_is_judged_on() -> None:
         Endpoint(Action.ACCOUNT_WRITE_SETTINGS, either, careless)
 
 
-def test_o77_a_locator_cannot_choose_an_action_that_is_not_declared(hub: RunningHub) -> None:
-    """The answer is 500 instead of a judgement by a weaker rule."""
+def test_o77_locator_cannot_choose_an_undeclared_action(hub: RunningHub) -> None:
+    """The answer is 500, rather than a decision by a weaker rule."""
     with api(hub, make_token(hub, make_user(hub, "eve"))) as client:
         assert client.get("/api/test/undeclared").status_code == 500

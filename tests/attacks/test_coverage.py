@@ -1,4 +1,4 @@
-"""Every attack that has a number has a test of that name, so that none is forgotten when files are moved."""
+"""Every numbered attack has a test that carries its number, and docs/threats.md names every file of attack tests."""
 
 import re
 from pathlib import Path
@@ -6,12 +6,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 NAMES = re.compile(r"^(?:async )?def test_((?:[ow]\d+_(?:to_|and_)?)+)", re.MULTILINE)
-# Signing out of an app's own accord does not exist yet.
+# Hubgate does not offer sign-out initiated by an app yet.
 NOT_YET = {"o49"}
 
 
 def numbers_in(name: str) -> set[str]:
-    """Of `o1_`, `w19_w20_` and `w1_to_w7_`."""
+    """The numbers in names like `o1_`, `w19_w20_` and `w1_to_w7_`."""
     found: set[str] = set()
     for first, last in re.findall(r"([ow]\d+)_(?:to_([ow]\d+))?", name):
         found |= {f"{first[0]}{number}" for number in range(int(first[1:]), int((last or first)[1:]) + 1)}
@@ -26,7 +26,7 @@ def test_every_attack_has_a_test() -> None:
     assert wanted - covered == NOT_YET
 
 
-def test_every_promise_names_tests_that_exist() -> None:
+def test_threats_page_names_every_attack_file_and_only_existing_files() -> None:
     page = (ROOT / "docs" / "threats.md").read_text()
     named = set(re.findall(r"`((?:tests/access/)?test_\w+\.py)`", page))
     missing = [name for name in named if not (ROOT / ("" if "/" in name else "tests/attacks") / name).is_file()]

@@ -34,7 +34,7 @@ DEADLINE = Pace().deadline_seconds
 
 @dataclass
 class Victim:
-    """Counts who is on the line at once, and answers nobody until told to."""
+    """Counts concurrent requests, and answers none of them until told to."""
 
     most: int = 0
     requests: int = 0
@@ -54,8 +54,11 @@ class Victim:
             peer.sendall(OK)
 
 
-def test_w29_a_crowd_of_webhooks_on_one_address(sqlite_template: Path, tmp_path: Path) -> None:
-    """Of several users, under several names, on two ports: the address counts. Who finds no room waits, untried."""
+def test_w29_concurrent_requests_to_one_address_are_limited(sqlite_template: Path, tmp_path: Path) -> None:
+    """From several users, by several names, on two ports: the address counts.
+
+    Deliveries beyond the limit wait without an attempt.
+    """
     victim = Victim()
     names = {f"n{number}.example": [["127.0.0.1"]] for number in range(4)} | {"mapped.example": [["::ffff:127.0.0.1"]]}
     with (
@@ -73,7 +76,7 @@ def test_w29_a_crowd_of_webhooks_on_one_address(sqlite_template: Path, tmp_path:
             here.change()
             with working(here.hub, 10):
                 until(lambda: victim.requests == PER_ADDRESS and len(here.names.asked) == len(urls))
-                # The others have waited for as long as they do.
+                # The others have waited as long as they may.
                 over = time.monotonic() + 2 * WAIT_SECONDS
                 until(lambda: time.monotonic() > over)
                 victim.answers.set()
@@ -91,7 +94,7 @@ def test_w29_a_crowd_of_webhooks_on_one_address(sqlite_template: Path, tmp_path:
 
 @contextlib.contextmanager
 def abyss() -> Iterator[int]:
-    """On every loopback address at once: takes connections, reads, never answers."""
+    """On all loopback addresses: accepts connections, reads, never answers."""
     listener = socket.create_server(("0.0.0.0", 0), backlog=4096)
     listener.setblocking(False)
     waiting, over = selectors.DefaultSelector(), threading.Event()
@@ -120,7 +123,7 @@ def abyss() -> Iterator[int]:
 
 
 def copied(hub: RunningHub, webhook: dict[str, str], urls: list[str]) -> None:
-    """As many webhooks like it, at these addresses."""
+    """Copies of this webhook with these addresses."""
 
     async def work(opened: Hub) -> None:
         async def unit(tx: Tx) -> None:
@@ -142,8 +145,8 @@ def copied(hub: RunningHub, webhook: dict[str, str], urls: list[str]) -> None:
     hub.call(work)
 
 
-def test_w37_a_thousand_receivers_that_hang_delay_nobody(engine: Engine, tmp_path: Path) -> None:
-    """Every delivery to a healthy receiver arrives before the first hanging one has reached its deadline."""
+def test_w37_a_thousand_hanging_receivers_delay_nobody(engine: Engine, tmp_path: Path) -> None:
+    """Every delivery to a healthy receiver is received before the first hanging one reaches its deadline."""
     arrived: list[float] = []
 
     def behave(peer: socket.socket) -> None:

@@ -1,5 +1,5 @@
-"""O67: once the owner of an address proves it, no stranger shares the account's organizations or has its names lead
-elsewhere.
+"""O67: once the owner of an address proves it, no stranger shares the account's organizations or redirects its
+names.
 """
 
 import re
@@ -33,7 +33,7 @@ NEW = "another horse battery"
 
 
 def reset(hub: RunningHub, user: User) -> str:
-    """By mail, as the owner of the address does it; what the mail afterwards says, in one line."""
+    """Reset by mail, as the owner of the address does; returns the mail sent afterwards, in one line."""
     with hub.client() as client:
         assert submit(client, "/reset", email=user.email).status_code == 200
         (link,) = [link_in(mail) for mail in mails_to(hub, user.email) if mail["Subject"] == "Reset your password"]
@@ -44,7 +44,7 @@ def reset(hub: RunningHub, user: User) -> str:
 
 
 def token_after(hub: RunningHub, user: User) -> str:
-    """Of the account as it is after the reset."""
+    """A token of the account after the reset."""
     found = hub.call(lambda opened: accounts.user(opened.db, user.id))
     assert found is not None
     return make_token(hub, found)
@@ -74,7 +74,7 @@ def log_of(client: httpx.Client, name: str, kind: str) -> list[dict[str, Any]]:
     return entries
 
 
-def test_o67_a_reset_leaves_shared_organizations_and_unlinks_what_leads_to_others(hub: RunningHub) -> None:
+def test_o67_reset_leaves_shared_organizations_and_removes_redirects_to_others(hub: RunningHub) -> None:
     vic, att = make_user(hub, "vic", verified=False), make_user(hub, "att")
     with browser_of(hub, vic) as creator, browser_of(hub, att) as accomplice:
         assert submit(creator, "/organizations/new", name="trap", fullname="").status_code == 303
@@ -100,8 +100,8 @@ def test_o67_a_reset_leaves_shared_organizations_and_unlinks_what_leads_to_other
         make_repo(owner, "vic/model")
 
 
-def test_o67_the_only_admin_stays_and_is_told(hub: RunningHub) -> None:
-    """As nobody else could leave there: the organization would be left without an admin."""
+def test_o67_only_admin_stays_and_is_notified(hub: RunningHub) -> None:
+    """The organization would otherwise have no admin."""
     vic, att = make_user(hub, "vic", verified=False), make_user(hub, "att")
     make_organization(hub, "crew", vic, att="write")
     make_organization(hub, "acme", make_user(hub, "ada"), vic="admin", att="read")
@@ -113,7 +113,7 @@ def test_o67_the_only_admin_stays_and_is_told(hub: RunningHub) -> None:
         assert set(members(other, "acme")) == {"ada", "att"}
 
 
-def test_o67_names_of_an_organization_nobody_else_is_in_lead_to_no_stranger(hub: RunningHub) -> None:
+def test_o67_redirects_of_an_organization_without_other_members_are_removed(hub: RunningHub) -> None:
     vic, att = make_user(hub, "vic", verified=False), make_user(hub, "att")
     make_organization(hub, "alone", vic)
     make_organization(hub, "trap", att, vic="admin")
@@ -129,7 +129,7 @@ def test_o67_names_of_an_organization_nobody_else_is_in_lead_to_no_stranger(hub:
     assert entry["message"] == "unlinked alone/model"
 
 
-def test_o67_a_verified_account_keeps_memberships_and_redirects(hub: RunningHub) -> None:
+def test_o67_verified_account_retains_memberships_and_redirects(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     make_organization(hub, "acme", bob, ada="admin")
     with api(hub, make_token(hub, ada)) as owner:
@@ -142,8 +142,8 @@ def test_o67_a_verified_account_keeps_memberships_and_redirects(hub: RunningHub)
 
 
 @pytest.mark.parametrize("what", ["move", "join"])
-def test_o67_neither_a_move_nor_a_joining_under_way_outlasts_the_reset(hub: RunningHub, what: str) -> None:
-    """A request whose caller was found before the reset, and whose body was received after it."""
+def test_o67_move_or_join_in_flight_does_not_survive_the_reset(hub: RunningHub, what: str) -> None:
+    """The caller was authenticated before the reset, and the body was received after it."""
     vic, att = make_user(hub, "vic", verified=False), make_user(hub, "att")
     trap = make_organization(hub, "trap", att)
     with api(hub, make_token(hub, vic)) as script, browser_of(hub, att) as accomplice:

@@ -1,4 +1,4 @@
-"""O76: names are not hoarded by founding and deleting organizations or accounts in a loop either."""
+"""O76: names cannot be hoarded by creating and deleting organizations or accounts in a loop."""
 
 import httpx
 import pytest
@@ -11,7 +11,7 @@ DAY = 24 * 3600
 PER_DAY = 20
 
 
-def found(browser: httpx.Client, name: str) -> httpx.Response:
+def create(browser: httpx.Client, name: str) -> httpx.Response:
     return submit(browser, "/organizations/new", name=name, fullname="")
 
 
@@ -22,39 +22,39 @@ def delete(browser: httpx.Client, name: str) -> None:
 
 def is_free(hub: RunningHub, name: str) -> bool:
     with browser_of(hub, make_user(hub, f"probe-{name}")) as browser:
-        answer = found(browser, name)
+        answer = create(browser, name)
         assert answer.status_code in (303, 422), answer.text
         return answer.status_code == 303
 
 
-def test_o76_organizations_are_founded_twenty_times_a_day(hub: RunningHub) -> None:
+def test_o76_user_may_create_twenty_organizations_a_day(hub: RunningHub) -> None:
     with browser_of(hub, make_user(hub, "eve")) as browser:
         for number in range(PER_DAY):
-            assert found(browser, f"brand{number}").status_code == 303
+            assert create(browser, f"brand{number}").status_code == 303
             delete(browser, f"brand{number}")
-        assert found(browser, "a name").status_code == 422, "what is wrong with a name is still said"
-        refused = found(browser, "one-more")
+        assert create(browser, "a name").status_code == 422, "what is wrong with a name is still said"
+        refused = create(browser, "one-more")
         assert refused.status_code == 429
         assert 0 < int(refused.headers["retry-after"]) <= DAY
         assert "20 organizations a day" in refused.text
         hub.clock.advance(DAY + 1)
-        assert found(browser, "one-more").status_code == 303
+        assert create(browser, "one-more").status_code == 303
 
 
-def test_o76_parallel_foundings_do_not_pass_the_limit(hub: RunningHub) -> None:
+def test_o76_concurrent_creations_do_not_pass_the_limit(hub: RunningHub) -> None:
     with browser_of(hub, make_user(hub, "eve")) as browser:
         for number in range(PER_DAY - 3):
-            assert found(browser, f"brand{number}").status_code == 303
+            assert create(browser, f"brand{number}").status_code == 303
         posts = [filled(browser, "/organizations/new", name=f"more{n}", fullname="") for n in range(6)]
         answers = sorted(answer.status_code for answer in at_once(posts))
     assert answers == [303] * 3 + [429] * 3
 
 
-def test_o76_name_of_an_organization_that_was_only_founded_is_free_again(hub: RunningHub) -> None:
+def test_o76_name_of_a_briefly_unused_organization_is_free_again(hub: RunningHub) -> None:
     eve = make_user(hub, "eve")
     with browser_of(hub, eve) as browser, api(hub, make_token(hub, eve)) as script:
         for name in ("passed", "with-repo", "old"):
-            assert found(browser, name).status_code == 303
+            assert create(browser, name).status_code == 303
         make_repo(script, "with-repo/tiny")
         gone = script.request("DELETE", "/api/repos/delete", json={"name": "tiny", "organization": "with-repo"})
         assert gone.status_code == 200, gone.text
@@ -66,7 +66,7 @@ def test_o76_name_of_an_organization_that_was_only_founded_is_free_again(hub: Ru
 
 
 @pytest.mark.parametrize("held", ["shortly", "with a repo", "for a day"])
-def test_o76_name_of_a_deleted_user_is_free_if_it_was_held_shortly(hub: RunningHub, held: str) -> None:
+def test_o76_name_of_a_briefly_used_account_without_repos_is_free_again(hub: RunningHub, held: str) -> None:
     eve = make_user(hub, "eve")
     with browser_of(hub, eve) as browser, api(hub, make_token(hub, eve)) as script:
         if held == "with a repo":
