@@ -1,4 +1,4 @@
-"""W41: an app that takes a webhook over does not learn what happened while a repo was private, even if it is public now.
+"""W41: an app that takes a webhook over does not learn what happened while a repo was private, even if public now.
 
 Neither from logs and payloads, nor by replays, nor from waiting deliveries.
 """

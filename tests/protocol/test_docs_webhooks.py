@@ -1,4 +1,4 @@
-"""The code that verifies a delivery, in docs/webhooks.md and on `/docs/webhooks`, does so for this hub's."""
+"""The sample code that verifies a delivery, in docs/webhooks.md and on `/docs/webhooks`, works."""
 
 import json
 import re
@@ -27,7 +27,7 @@ Verify = Callable[[str, dict[str, str], bytes], bool]
 
 @pytest.fixture(scope="module")
 def told(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """One delivery for each secret, what checks it, and the page."""
+    """One delivery for each secret, its verifier, and the page."""
     folder = tmp_path_factory.mktemp("hub")
     url = SqliteEngine(sqlite_template, folder).fresh_url()
     with running(settings_for(url, folder, egress_allow="127.0.0.0/8")) as hub, receiving() as receiver:
@@ -75,7 +75,7 @@ def expect(verify: Verify, key: str, sent: Received) -> None:
 
 
 def expect_strangers_are_refused(verify: Verify, key: str, sent: Received) -> None:
-    """Without an error, which could end the program that asks."""
+    """Without an exception, which could end the program that calls it."""
     headers = {name: value for name, value in sent.headers.items() if name.startswith("webhook-")}
     assert not verify(key, {}, b"")
     for name in headers:
@@ -86,7 +86,7 @@ def expect_strangers_are_refused(verify: Verify, key: str, sent: Received) -> No
         assert not verify(key, {**headers, "webhook-signature": signature}, sent.body)
 
 
-def test_with_a_secret(told: dict[str, Any]) -> None:
+def test_samples_verify_with_a_secret(told: dict[str, Any]) -> None:
     (written,) = re.findall(r"(?ms)^```python\n(.*?)```", DOCS)
     (script,) = re.findall(r"(?ms)^```js\n(.*?)```", DOCS)
     shown = on_page(told["page"], "verify-secret")
@@ -98,7 +98,7 @@ def test_with_a_secret(told: dict[str, Any]) -> None:
         expect_strangers_are_refused(verify, *told["with_secret"][0])
 
 
-def test_with_the_public_key(told: dict[str, Any]) -> None:
+def test_samples_verify_with_the_public_key(told: dict[str, Any]) -> None:
     for key, sent in told["with_key"]:
         verify = python(on_page(told["page"], "verify-key"))
         expect(verify, key, sent)

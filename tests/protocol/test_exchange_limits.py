@@ -1,4 +1,4 @@
-"""What an organization's admins allow its app to exchange tokens for: networks, roles, scopes, so many a day."""
+"""What an organization's admins allow its app to exchange tokens for: networks, roles, scopes, a daily quota."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +20,7 @@ DAY = 24 * 60 * 60
 
 @pytest.fixture
 def behind_proxy(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    """So that requests may come from anywhere."""
+    """So that requests may have any client address."""
     with running(settings_for(engine.fresh_url(), tmp_path, trusted_proxies="127.0.0.0/8")) as hub:
         yield hub
 
@@ -45,7 +45,7 @@ class Bench:
             return http.post("/oauth/token", data=form, auth=self.client.basic)
 
     def results(self) -> list[str]:
-        """Of every exchange in the audit log."""
+        """The results of all exchanges in the audit log."""
         return sorted(e["data"]["result"] for e in entries_of(self.hub, self.acme) if e["type"] == "oauth.token")
 
 
@@ -64,7 +64,9 @@ def said(answer: httpx.Response) -> tuple[int, str]:
         (["0.0.0.0/0"], ["8.8.8.8", "::ffff:8.8.8.8"], ["2001:db8::1"]),
     ],
 )
-def test_networks(behind_proxy: RunningHub, networks: list[str], inside: list[str], outside: list[str]) -> None:
+def test_networks_are_limited(
+    behind_proxy: RunningHub, networks: list[str], inside: list[str], outside: list[str]
+) -> None:
     bench = Bench(behind_proxy)
     bench.limit(allowedNetworks=networks)
     for address in inside:
@@ -81,7 +83,7 @@ def test_networks(behind_proxy: RunningHub, networks: list[str], inside: list[st
         assert bench.ask_from(address).status_code == 200
 
 
-def test_roles(hub: RunningHub) -> None:
+def test_roles_are_limited(hub: RunningHub) -> None:
     bench = Bench(hub)
     bench.limit(allowedRoles=["write", "contributor"])
     unknown = exchange(bench.client, "nobody@example.org")
@@ -96,7 +98,7 @@ def test_roles(hub: RunningHub) -> None:
     exchanged(bench.client, "dave@example.org")
 
 
-def test_scopes(hub: RunningHub) -> None:
+def test_scopes_are_limited(hub: RunningHub) -> None:
     bench = Bench(hub)
     bench.limit(allowedScopes=["read-repos", "email"])
     assert set(exchanged(bench.client, "bob@example.org")["scope"].split()) == {"read-repos", "email"}
@@ -107,7 +109,7 @@ def test_scopes(hub: RunningHub) -> None:
     assert set(exchanged(bench.client, "bob@example.org")["scope"].split()) == set(SCOPES)
 
 
-def test_so_many_a_day(hub: RunningHub) -> None:
+def test_daily_quota_is_enforced(hub: RunningHub) -> None:
     bench = Bench(hub)
     bench.limit(dailyQuota=3)
     for _ in range(5):
@@ -120,7 +122,7 @@ def test_so_many_a_day(hub: RunningHub) -> None:
         assert said(refused) == (429, "temporarily_unavailable")
         assert int(refused.headers["retry-after"]) == DAY - 3600
     assert bench.results() == ["granted"] * 3 + ["refused"] * 7
-    # What is refused for another reason says that reason still.
+    # A request refused for another reason still names that reason.
     assert said(exchange(bench.client, "nobody@example.org")) == (400, "invalid_grant")
     bench.limit(dailyQuota=4)
     exchanged(bench.client, "bob@example.org")

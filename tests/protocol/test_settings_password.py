@@ -1,4 +1,4 @@
-"""Changing the password: the present one is asked for, other browsers are signed out, the owner is told."""
+"""Changing the password: the current one is required, other browsers are signed out, the owner is notified."""
 
 import pytest
 from tests.bed.people import PASSWORD, api, browser_of, mails_to, make_token, make_user, submit
@@ -22,7 +22,7 @@ def fits(hub: RunningHub, user: User, password: str) -> bool:
     return hub.call(work)
 
 
-def test_o55_the_session_is_new_and_the_others_end(hub: RunningHub) -> None:
+def test_o55_session_is_new_and_the_others_end(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as mine, browser_of(hub, ada) as other, hub.client() as thief:
         before = mine.cookies["token"]
@@ -45,7 +45,7 @@ def test_o55_the_session_is_new_and_the_others_end(hub: RunningHub) -> None:
     ("current", "new", "field"),
     [("wrong", NEW, "current_password"), (PASSWORD, "short", "new_password"), (PASSWORD, "x" * 1025, "new_password")],
 )
-def test_a_refused_change_changes_nothing(hub: RunningHub, current: str, new: str, field: str) -> None:
+def test_rejected_change_changes_nothing(hub: RunningHub, current: str, new: str, field: str) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as client, browser_of(hub, ada) as other:
         response = submit(client, PATH, current_password=current, new_password=new)
@@ -65,7 +65,7 @@ def test_guesses_are_throttled(hub: RunningHub) -> None:
         assert submit(client, PATH, current_password=PASSWORD, new_password=NEW).status_code == 303
 
 
-def test_tokens_go_on_working(hub: RunningHub) -> None:
+def test_personal_tokens_still_work(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as client, api(hub, make_token(hub, ada)) as program:
         submit(client, PATH, current_password=PASSWORD, new_password=NEW)

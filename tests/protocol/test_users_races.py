@@ -1,4 +1,4 @@
-"""Renames and deletions of one user at once, by two hubs on one database: one name stays, or none."""
+"""Concurrent renames and deletions of one user, by two hubs on one database, leave one name or none."""
 
 from collections.abc import Callable
 from functools import partial
@@ -43,7 +43,7 @@ def current_names(hub: RunningHub, user: User) -> list[str]:
     return hub.call(read)
 
 
-def test_after_two_renames_a_user_has_one_name(hubs: tuple[RunningHub, RunningHub]) -> None:
+def test_concurrent_renames_leave_one_name(hubs: tuple[RunningHub, RunningHub]) -> None:
     one, other = hubs
     for number in range(ROUNDS):
         user = make_user(one, f"user{number}")
@@ -54,7 +54,7 @@ def test_after_two_renames_a_user_has_one_name(hubs: tuple[RunningHub, RunningHu
         assert current_names(one, user) == [latest.name]
 
 
-def test_a_deleted_user_has_no_name_whoever_renames_meanwhile(hubs: tuple[RunningHub, RunningHub]) -> None:
+def test_user_deleted_during_a_rename_has_no_name(hubs: tuple[RunningHub, RunningHub]) -> None:
     one, other = hubs
     for number in range(ROUNDS):
         user = make_user(one, f"user{number}")

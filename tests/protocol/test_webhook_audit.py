@@ -1,4 +1,4 @@
-"""Each change of an organization's webhooks leaves one entry in its log: who, what and where to, and no secret."""
+"""Each change of an organization's webhooks creates one audit entry: actor, change and host, and no secret."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,12 +30,12 @@ def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
 
 
 def told(hub: RunningHub, organization: Organization) -> list[tuple[str, str, str, dict[str, Any]]]:
-    """Who, type, message and data of what is about webhooks."""
+    """Actor, type, message and data of the entries about webhooks."""
     found = [entry for entry in entries_of(hub, organization) if entry["type"].startswith("webhook.")]
     return [(entry["author_name"], entry["type"], entry["message"], entry["data"]) for entry in found]
 
 
-def test_every_change_and_nothing_else(hub: RunningHub) -> None:
+def test_every_change_is_logged_and_nothing_else(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     with api(hub, make_token(hub, ada)) as admin:
@@ -98,7 +98,7 @@ def test_every_change_and_nothing_else(hub: RunningHub) -> None:
             assert secret not in exported
 
 
-def test_a_suspension_is_the_hubs_and_its_end_an_admins(hub: RunningHub, receiver: Receiver) -> None:
+def test_suspension_is_logged_for_the_hub_and_its_end_for_the_admin(hub: RunningHub, receiver: Receiver) -> None:
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     receiver.status = 410
@@ -117,8 +117,8 @@ def test_a_suspension_is_the_hubs_and_its_end_an_admins(hub: RunningHub, receive
     ]
 
 
-def test_who_is_no_admin_any_more_changes_nothing(hub: RunningHub) -> None:
-    """The right was looked at when the request came in, and is again in the unit that changes something."""
+def test_former_admin_changes_nothing(hub: RunningHub) -> None:
+    """The permission is checked when the request is received, and again in the transaction of the change."""
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="write")
     owner, actor = Owner(org_id=acme.id), Actor("bob", bob.id)

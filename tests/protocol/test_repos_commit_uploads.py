@@ -1,4 +1,4 @@
-"""Commits as they arrive: in one piece, cut off, or so slowly that the world has changed by the time they are here."""
+"""Receiving commits: as one JSON document, cut off, or so slowly that permissions changed before the end."""
 
 import base64
 import json
@@ -22,8 +22,8 @@ def _line(key: str, **value: Any) -> bytes:
     return json.dumps({"key": key, "value": value}).encode()
 
 
-def test_a_commit_in_one_piece(hub: RunningHub) -> None:
-    """As clients sent it before there were lines."""
+def test_commit_as_one_json_document(hub: RunningHub) -> None:
+    """As older clients send it."""
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         sha = committed(ada, "ada/tiny", {"gone": b"", "dir/x": b"", "entry": b""})
@@ -54,7 +54,7 @@ def test_a_commit_in_one_piece(hub: RunningHub) -> None:
         assert ada.post(address, content=large, headers={"content-type": "application/json"}).status_code == 413
 
 
-def test_a_client_that_leaves_in_the_middle(on_sqlite: RunningHub) -> None:
+def test_client_that_disconnects_commits_nothing(on_sqlite: RunningHub) -> None:
     hub = on_sqlite
     token = make_token(hub, make_user(hub, "ada"))
     incoming = hub.settings.data_dir / "lfs/incoming"
@@ -73,8 +73,8 @@ def test_a_client_that_leaves_in_the_middle(on_sqlite: RunningHub) -> None:
         assert len(ada.get("/api/models/ada/tiny/events").json()) == 1
 
 
-def test_a_right_that_is_lost_on_the_way(hub: RunningHub) -> None:
-    """A body may take hours to arrive: what counts is what its sender may do at its end (as with a push)."""
+def test_permission_lost_during_the_upload_rejects_the_commit(hub: RunningHub) -> None:
+    """A body may take hours to be received: permissions are checked at its end (as for a push)."""
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="write")
     incoming = hub.settings.data_dir / "lfs/incoming"
@@ -85,7 +85,7 @@ def test_a_right_that_is_lost_on_the_way(hub: RunningHub) -> None:
         def slowly(meanwhile: Callable[[], object]) -> Iterator[bytes]:
             line = _line("file", path="a", content="A" * 200_000)
             yield HEADER + line[:150_000]
-            # It is being read, so its sender was let in.
+            # The body is being read, so the sender was authorized.
             until(lambda: any(incoming.glob("*")))
             meanwhile()
             yield line[150_000:]

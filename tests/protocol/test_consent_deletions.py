@@ -1,4 +1,4 @@
-"""What a consent hangs on is deleted while the user decides: a page of ours says so, and nothing outlives it."""
+"""The app, the user or the organization is deleted while the user decides: a page says so, and no consent remains."""
 
 from contextlib import ExitStack
 from functools import partial
@@ -19,7 +19,7 @@ ROUNDS, PEOPLE = 8, 5
 
 
 def filled(browser: httpx.Client, address: str, **fields: object) -> partial[httpx.Response]:
-    """The consent form with everything ticked; what is returned presses Allow."""
+    """Fill in the consent form with everything ticked; the returned function presses Allow."""
     shown = browser.get(address)
     assert shown.status_code == 200, shown.text[:300]
     form = {**Page(shown).hidden(), "decision": "approve", "scopes": ["read-repos"], **fields}
@@ -35,7 +35,7 @@ def consents_of(hub: RunningHub, client: Client) -> int:
     return hub.call(work)
 
 
-def test_the_app_is_deleted(hub: RunningHub) -> None:
+def test_app_deleted_during_the_approval_leaves_no_consent(hub: RunningHub) -> None:
     owner, people = make_user(hub, "olga"), [make_user(hub, f"user{number}") for number in range(PEOPLE)]
     with ExitStack() as open_until_done:
         script = open_until_done.enter_context(api(hub, make_token(hub, owner)))
@@ -55,7 +55,7 @@ def test_the_app_is_deleted(hub: RunningHub) -> None:
             assert consents_of(hub, client) == 0
 
 
-def test_the_app_is_gone_before(hub: RunningHub) -> None:
+def test_approval_of_a_deleted_app_is_rejected(hub: RunningHub) -> None:
     owner, ada = make_user(hub, "olga"), make_user(hub, "ada")
     client = make_app(hub, owner)
     with api(hub, make_token(hub, owner)) as script, browser_of(hub, ada) as browser:
@@ -64,7 +64,7 @@ def test_the_app_is_gone_before(hub: RunningHub) -> None:
         assert allow().status_code == 400
 
 
-def test_the_user_is_deleted(hub: RunningHub) -> None:
+def test_user_deleted_during_the_approval_leaves_no_consent(hub: RunningHub) -> None:
     client = make_app(hub, make_user(hub, "olga"))
     for number in range(3):
         user = make_user(hub, f"user{number}")
@@ -80,7 +80,7 @@ def test_the_user_is_deleted(hub: RunningHub) -> None:
     assert consents_of(hub, client) == 0
 
 
-def test_an_organization_is_deleted(hub: RunningHub) -> None:
+def test_approval_succeeds_although_an_organization_is_deleted(hub: RunningHub) -> None:
     client = make_app(hub, make_user(hub, "olga"))
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as browser:

@@ -1,5 +1,6 @@
-"""What was judged when a request came in no longer holds when it is its turn: the password was changed, the account
-disabled or deleted, the role taken away."""
+"""A request was authorized and its caller loses the permission before it is executed: by a new password, a disabled
+or deleted account, or a lost role.
+"""
 
 from contextlib import ExitStack
 from urllib.parse import urlsplit
@@ -50,8 +51,8 @@ def delete(hub: RunningHub, user: User) -> None:
     hub.call(lambda opened: own_account.delete(opened.accounts, user, SYSTEM))
 
 
-def test_an_old_password_leaves_no_way_back_after_a_reset(hub: RunningHub) -> None:
-    """An intruder who knows the old one asks without pause to move the account to an address of theirs."""
+def test_old_password_cannot_change_the_address_after_a_reset(hub: RunningHub) -> None:
+    """An intruder who knows the old password keeps requesting to move the account to their own address."""
     ada = make_user(hub, "ada")
     with ExitStack() as open_until_done:
         calls = []
@@ -63,12 +64,12 @@ def test_an_old_password_leaves_no_way_back_after_a_reset(hub: RunningHub) -> No
         calls.append(filled(owner, reset_path(hub, ada), password=NEW))
         *asked, reset = [response.status_code for response in at_once(calls)]
     assert reset == 303
-    # 401: the session had ended before it was asked who this is.
+    # 401: the session had ended before the caller was identified.
     assert set(asked) <= {303, 401, 422}
     assert count(hub, "links", ada) == 0
 
 
-def test_an_old_password_does_not_undo_a_reset(hub: RunningHub) -> None:
+def test_old_password_cannot_undo_a_reset(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with ExitStack() as open_until_done:
         calls = []
@@ -79,7 +80,7 @@ def test_an_old_password_does_not_undo_a_reset(hub: RunningHub) -> None:
         owner = open_until_done.enter_context(browser_of(hub))
         calls.append(filled(owner, reset_path(hub, ada), password=NEW))
         *changed, reset = [response.status_code for response in at_once(calls)]
-        # A change that came first took the mailed link with it; then the owner asks for another one.
+        # A change that was first invalidated the mailed link; the owner then requests another one.
         if reset == 404:
             assert changed.count(303) == 1
             reset = submit(owner, reset_path(hub, ada), password=NEW).status_code
@@ -89,7 +90,7 @@ def test_an_old_password_does_not_undo_a_reset(hub: RunningHub) -> None:
     assert count(hub, "sessions", ada) == 1
 
 
-def test_disabled_meanwhile_no_password_counts(hub: RunningHub) -> None:
+def test_account_disabled_during_the_request_accepts_no_password(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     known = hub.call(lambda opened: store.password_hash(opened.db, ada.id))
     assert known is not None
@@ -97,8 +98,8 @@ def test_disabled_meanwhile_no_password_counts(hub: RunningHub) -> None:
     assert not hub.call(lambda opened: opened.db.write(lambda tx: store.lock_password(tx, ada.id, known)))
 
 
-def test_disabling_ends_the_links_too(hub: RunningHub) -> None:
-    """A thief who asked for a change of address must not be mailed the owner's next reset link."""
+def test_disabling_an_account_ends_its_links(hub: RunningHub) -> None:
+    """A thief who requested a change of address must not be mailed the owner's next reset link."""
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as thief:
         form = {"email": "thief@example.org", "password": PASSWORD}
@@ -113,7 +114,7 @@ def test_disabling_ends_the_links_too(hub: RunningHub) -> None:
     assert count(hub, "links", ada) == 0
 
 
-def test_a_deleted_account_is_refused_and_not_a_fault_of_ours(hub: RunningHub) -> None:
+def test_deleted_account_is_rejected_without_a_server_error(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with ExitStack() as open_until_done:
         browsers = [open_until_done.enter_context(browser_of(hub, ada)) for _ in range(8)]
@@ -128,7 +129,7 @@ def test_a_deleted_account_is_refused_and_not_a_fault_of_ours(hub: RunningHub) -
 
 
 @pytest.mark.parametrize("what", ["token", "confirmation", "reset", "invitation", "password", "address", "deletion"])
-def test_each_use_case_copes_with_a_deleted_account(hub: RunningHub, what: str) -> None:
+def test_each_use_case_rejects_a_deleted_account(hub: RunningHub, what: str) -> None:
     ada, bob = make_user(hub, "ada", verified=False), make_user(hub, "bob")
     acme = make_organization(hub, "acme", bob)
     admin = Actor("bob", bob.id)
@@ -156,7 +157,7 @@ def test_each_use_case_copes_with_a_deleted_account(hub: RunningHub, what: str) 
         hub.call(work)
 
 
-def test_no_more_tokens_than_allowed_however_many_ask_at_once(hub: RunningHub) -> None:
+def test_concurrent_requests_do_not_pass_the_limit_of_tokens(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
 
     async def nearly(tx: Tx) -> None:
@@ -176,7 +177,7 @@ def test_no_more_tokens_than_allowed_however_many_ask_at_once(hub: RunningHub) -
     assert count(hub, "access_tokens", ada) == MOST_PER_USER
 
 
-def test_billing_is_not_set_by_who_was_an_admin(hub: RunningHub) -> None:
+def test_former_admin_cannot_change_billing(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="write")
     former = Actor("bob", bob.id)
@@ -185,8 +186,8 @@ def test_billing_is_not_set_by_who_was_an_admin(hub: RunningHub) -> None:
     assert "org.set_billing" not in [entry["type"] for entry in entries_of(hub, acme)]
 
 
-def test_the_log_names_the_invited_as_they_are_called(hub: RunningHub) -> None:
-    """Not as the inviter spelled them: `\u212a` is a K to whoever compares without case."""
+def test_audit_log_names_the_invited_user_by_their_current_name(hub: RunningHub) -> None:
+    """Not as the inviter spelled it: a Kelvin sign equals `K` in a comparison without case."""
     ada = make_user(hub, "ada")
     make_user(hub, "Kate")
     acme = make_organization(hub, "acme", ada)
@@ -202,7 +203,7 @@ def test_the_log_names_the_invited_as_they_are_called(hub: RunningHub) -> None:
 
 @pytest.mark.parametrize("page", ["/settings/sessions", "/settings/tokens", "/settings/organizations"])
 @pytest.mark.parametrize("number", ["000000001" + "0" * 5000, "0000000019", "-1", "\u00b2"])
-def test_a_list_has_no_such_page(hub: RunningHub, page: str, number: str) -> None:
+def test_invalid_page_number_is_404(hub: RunningHub, page: str, number: str) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as browser:
         assert browser.get(page, params={"page": number}).status_code == 404

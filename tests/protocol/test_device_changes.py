@@ -1,4 +1,4 @@
-"""What changes between the start of a device, the decision about it and its next question."""
+"""Changes between the start of a device flow, the decision and the next poll."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -48,31 +48,31 @@ def client(hub: RunningHub) -> Client:
 
 @pytest.fixture
 def approved(hub: RunningHub, client: Client, ada: User) -> str:
-    """The device code."""
+    """Returns the device code."""
     started = devices.start(client, scope=ALL)
     devices.approve(hub, ada, started["user_code"], ALL)
     return started["device_code"]
 
 
-def test_consent_is_taken_back_before_the_poll(hub: RunningHub, client: Client, ada: User, approved: str) -> None:
+def test_revoked_consent_ends_the_device_code(hub: RunningHub, client: Client, ada: User, approved: str) -> None:
     with api(hub, make_token(hub, ada)) as script:
         assert script.delete(f"/api/settings/connected-apps/{client.id}").is_success
     assert said(devices.poll(client, approved)) == UNKNOWN
 
 
-def test_less_is_left_of_the_consent_by_the_poll(hub: RunningHub, client: Client, ada: User, approved: str) -> None:
+def test_token_has_what_is_left_of_the_consent(hub: RunningHub, client: Client, ada: User, approved: str) -> None:
     with api(hub, make_token(hub, ada)) as script:
         left = {"scopes": ["openid", "profile", "email"], "organizations": []}
         assert script.patch(f"/api/settings/connected-apps/{client.id}", json=left).is_success
     assert set(devices.poll(client, approved).json()["scope"].split()) == {"openid", "profile", "email"}
 
 
-def test_the_user_is_disabled_before_the_poll(hub: RunningHub, client: Client, ada: User, approved: str) -> None:
+def test_disabled_users_device_code_is_rejected(hub: RunningHub, client: Client, ada: User, approved: str) -> None:
     hub.call(lambda opened: operator_actions.disable(opened.accounts, ada))
     assert said(devices.poll(client, approved)) == UNKNOWN
 
 
-def test_the_app_is_deleted_before_the_decision(hub: RunningHub, client: Client, ada: User) -> None:
+def test_decision_for_a_deleted_app_is_rejected(hub: RunningHub, client: Client, ada: User) -> None:
     started = devices.start(client)
     with browser_of(hub, ada) as browser:
         asked = devices.enter(browser, started["user_code"])
@@ -82,8 +82,8 @@ def test_the_app_is_deleted_before_the_decision(hub: RunningHub, client: Client,
     assert said(devices.poll(client, started["device_code"])) == (401, "invalid_client")
 
 
-def test_the_app_is_deleted_while_devices_start(hub: RunningHub) -> None:
-    """Each is started or told that there is no such client; none fails."""
+def test_device_requests_during_the_deletion_of_the_app(hub: RunningHub) -> None:
+    """Each succeeds or answers that the client is unknown; none fails otherwise."""
     olga = make_user(hub, "olga")
     with api(hub, make_token(hub, olga)) as script:
         for _ in range(6):
@@ -95,8 +95,8 @@ def test_the_app_is_deleted_while_devices_start(hub: RunningHub) -> None:
             assert {said(answer) for answer in answers} <= {(200, "a token"), (401, "invalid_client")}
 
 
-def test_the_app_is_renamed_before_the_decision(hub: RunningHub, client: Client, ada: User) -> None:
-    """The page comes once more, with the new name; what was meant for the old one allows nothing."""
+def test_renamed_app_is_shown_again_before_approval(hub: RunningHub, client: Client, ada: User) -> None:
+    """The page is shown again with the new name; the approval of the old one grants nothing."""
     started = devices.start(client)
     with browser_of(hub, ada) as browser:
         asked = devices.enter(browser, started["user_code"])
@@ -108,8 +108,8 @@ def test_the_app_is_renamed_before_the_decision(hub: RunningHub, client: Client,
     assert devices.poll(client, started["device_code"]).status_code == 200
 
 
-def test_a_scope_the_app_lost_before_the_decision(hub: RunningHub, client: Client, ada: User) -> None:
-    """A device that began while the app had it must not bring it back."""
+def test_scope_that_the_app_lost_is_not_granted(hub: RunningHub, client: Client, ada: User) -> None:
+    """A device flow that began while the app had the scope must not restore it."""
     started = devices.start(client)
     change(client, lambda app: replace(app, scopes=SCOPES))
     with browser_of(hub, ada) as browser:
@@ -121,7 +121,7 @@ def test_a_scope_the_app_lost_before_the_decision(hub: RunningHub, client: Clien
         assert "manage-repos" not in script.get(f"/api/settings/connected-apps/{client.id}").json()["scopes"]
 
 
-def test_a_page_that_is_open_for_too_long(hub: RunningHub, client: Client, ada: User) -> None:
+def test_approval_after_expiry_is_rejected(hub: RunningHub, client: Client, ada: User) -> None:
     started = devices.start(client)
     with browser_of(hub, ada) as browser:
         asked = devices.enter(browser, started["user_code"])
@@ -130,8 +130,8 @@ def test_a_page_that_is_open_for_too_long(hub: RunningHub, client: Client, ada: 
         assert client.id not in browser.get("/settings/connected").text, "nothing was allowed by that"
 
 
-def test_a_form_that_asks_for_more_than_the_device(hub: RunningHub, client: Client, ada: User) -> None:
-    """As on the consent page (attack O37): only what was asked, only own organizations."""
+def test_form_cannot_widen_the_request(hub: RunningHub, client: Client, ada: User) -> None:
+    """As on the consent page (attack O37): only requested scopes, only the user's organizations."""
     foreign = make_organization(hub, "foreign", make_user(hub, "eve"))
     started = devices.start(client, scope="openid")
     with browser_of(hub, ada) as browser:
@@ -141,7 +141,7 @@ def test_a_form_that_asks_for_more_than_the_device(hub: RunningHub, client: Clie
     assert devices.poll(client, started["device_code"]).json()["scope"] == "openid"
 
 
-def test_what_one_user_was_shown_is_not_anothers(hub: RunningHub, client: Client, ada: User) -> None:
+def test_form_of_another_user_is_rejected(hub: RunningHub, client: Client, ada: User) -> None:
     started = devices.start(client)
     with browser_of(hub, ada) as hers, browser_of(hub, make_user(hub, "bob")) as his:
         seal = Page(devices.enter(hers, started["user_code"])).hidden()["shown"]
@@ -150,8 +150,8 @@ def test_what_one_user_was_shown_is_not_anothers(hub: RunningHub, client: Client
     assert said(devices.poll(client, started["device_code"])) == PENDING
 
 
-def test_a_configured_command_line_that_is_registered_too(hub: RunningHub, client: Client, ada: User) -> None:
-    """The registration counts, with its scopes, secret and lifetime; also for devices that began before it."""
+def test_registration_of_a_configured_cli_takes_precedence(hub: RunningHub, client: Client, ada: User) -> None:
+    """Its scopes, secret and lifetime apply, also to device flows that began before it."""
     with hub.client() as device:
         before = device.post("/oauth/device", data={"client_id": CLI}).json()
         draft = App(client_id=CLI, name="Ours", scopes=("openid",), confidential=True)
@@ -169,14 +169,14 @@ def test_a_configured_command_line_that_is_registered_too(hub: RunningHub, clien
 
 @pytest.fixture
 def with_metrics(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    """A hub whose operator has a scope of their own."""
+    """A hub whose operator defines a scope."""
     extra = (Scope(METRICS, Risk.PRIVATE, "See how the hub is used"),)
     with running(replace(settings_for(engine.fresh_url(), tmp_path), extra_scopes=extra)) as found:
         yield found
 
 
-def test_a_scope_the_operator_takes_back(with_metrics: RunningHub) -> None:
-    """From devices that wait and from exchanged tokens too; a limit to that scope alone does not turn into none."""
+def test_scope_that_the_operator_removes_is_not_granted(with_metrics: RunningHub) -> None:
+    """Nor to waiting devices and exchanged tokens; a limit to that scope alone does not become unlimited."""
     hub = with_metrics
     ada = make_user(hub, "ada")
     client = make_exchanger(hub, make_organization(hub, "acme", ada), scopes=("openid", "read-repos"))

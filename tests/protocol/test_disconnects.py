@@ -1,4 +1,4 @@
-"""Both HTTP servers notice that a client left, and what it asked for is not done any more."""
+"""Both HTTP servers notice that a client disconnected, and cancel its reads."""
 
 from tests.bed.breaking_off import broken_off, slow_yaml
 from tests.bed.people import api, make_token, make_user
@@ -8,13 +8,13 @@ from tests.bed.running import RunningHub
 CLIENTS = 8
 
 
-def test_a_text_is_not_parsed_for_a_client_that_left(on_each_server: RunningHub) -> None:
+def test_text_is_not_parsed_for_a_disconnected_client(on_each_server: RunningHub) -> None:
     ended = broken_off(on_each_server, ["/api/validate-yaml"] * CLIENTS, slow_yaml())
     assert ended.count(200) <= CLIENTS // 2
     assert '"level":"error"' not in on_each_server.log
 
 
-def test_a_change_is_made_although_its_client_left(on_each_server: RunningHub) -> None:
+def test_change_is_completed_for_a_disconnected_client(on_each_server: RunningHub) -> None:
     token = make_token(on_each_server, make_user(on_each_server, "ada"))
     with api(on_each_server, token) as ada:
         make_repo(ada, "tiny")

@@ -1,4 +1,4 @@
-"""An owner that is deleted takes its repos along: rows, events and folders, whatever happens meanwhile."""
+"""Deleting an owner deletes its repos: rows, events and folders, despite concurrent changes."""
 
 from collections.abc import Callable
 
@@ -29,7 +29,7 @@ def owners_without_account(hub: RunningHub) -> int:
     return int(row["lost"]) if row else 0
 
 
-def test_a_user_s_repos_go_with_the_account(hub: RunningHub) -> None:
+def test_users_repos_are_deleted_with_the_account(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with api(hub, make_token(hub, ada)) as script, browser_of(hub, ada) as browser:
         made = [make_repo(script, "tiny", kind) for kind in ("model", "dataset", "space")]
@@ -42,7 +42,7 @@ def test_a_user_s_repos_go_with_the_account(hub: RunningHub) -> None:
         assert anyone.get("/api/models").json() == []
 
 
-def test_an_organization_s_repos_go_with_it_and_those_of_its_members_stay(hub: RunningHub) -> None:
+def test_organizations_repos_are_deleted_with_it_and_members_repos_remain(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     with api(hub, make_token(hub, ada)) as script, browser_of(hub, ada) as browser:
@@ -56,8 +56,8 @@ def test_an_organization_s_repos_go_with_it_and_those_of_its_members_stay(hub: R
     assert [action for _, action, _ in kinds_recorded(hub, own["id"])] == ["create"]
 
 
-def test_no_repo_comes_into_an_account_that_goes(hub: RunningHub) -> None:
-    """Created there, moved there, moved away: each before the account's end or not at all."""
+def test_no_repo_is_created_in_or_moved_to_a_deleted_account(hub: RunningHub) -> None:
+    """Creating, moving there and moving away happen before the deletion or not at all."""
     ada = make_user(hub, "ada")
     with api(hub, make_token(hub, ada)) as script:
         for number in range(ROUNDS):
@@ -82,7 +82,7 @@ def test_no_repo_comes_into_an_account_that_goes(hub: RunningHub) -> None:
             assert went == {200: 200}.get(answers[2].status_code, 404)
 
 
-def test_an_operator_deletes_a_user_with_repos(hub: RunningHub) -> None:
+def test_operator_deletes_a_user_with_repos(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with api(hub, make_token(hub, ada)) as script:
         made = make_repo(script, "tiny")

@@ -1,4 +1,4 @@
-"""What every request reads of a user is bounded: nobody makes the hub slow for all by having more and more of it."""
+"""What every request reads about a user is limited, so that no user can slow the hub down."""
 
 import pytest
 from tests.bed.organizations import put_into_organizations, role_in
@@ -14,7 +14,7 @@ from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
 
 
-def test_organizations(hub: RunningHub) -> None:
+def test_organizations_per_user_are_limited(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", bob)
     put_into_organizations(hub, ada, members.MOST_PER_USER - 1)
@@ -33,7 +33,7 @@ def test_organizations(hub: RunningHub) -> None:
     assert role_in(hub, acme, ada) is None
 
 
-def test_an_invitation_waits_until_there_is_room(hub: RunningHub) -> None:
+def test_invitation_can_be_accepted_once_below_the_limit(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", bob)
     put_into_organizations(hub, ada, members.MOST_PER_USER)
@@ -44,15 +44,15 @@ def test_an_invitation_waits_until_there_is_room(hub: RunningHub) -> None:
         shown = browser.get("/settings/organizations").text
         accept = shown[shown.index("/settings/organizations/invitations/") :].partition('"')[0]
         assert submit(browser, "/settings/organizations", accept).status_code == 422
-        # The only admin cannot leave, so this one is given up in the table.
+        # The only admin cannot leave, so the membership is deleted in the table.
         sql = "DELETE FROM memberships WHERE org_id = :id"
         hub.call(lambda opened: opened.db.write(lambda tx: tx.exec(sql, {"id": f"{0:024x}"})))
         assert submit(browser, "/settings/organizations", accept).status_code == 303
     assert role_in(hub, acme, ada) == "read"
 
 
-def test_sessions(hub: RunningHub) -> None:
-    """The one not used for the longest time makes room."""
+def test_sessions_per_user_are_limited(hub: RunningHub) -> None:
+    """The least recently used session ends."""
     ada = make_user(hub, "ada")
     now = hub.clock()
 
