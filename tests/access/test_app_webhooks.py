@@ -1,5 +1,6 @@
-"""Whether a webhook of an app reports on a repo is asked in the database; the answer is the policy's for a token with
-the same grant, for every grant and every repo.
+"""Whether an app's webhook reports on a repo is decided in the database.
+
+The result equals the policy's decision for a token with the same grant, for every grant and every repo.
 """
 
 from itertools import count, product
@@ -30,7 +31,7 @@ ORGS = ("acme", "club", "foreign")
 KNOWN = f"SELECT r.id FROM webhooks w JOIN repos r ON {may_read('r.private', 'r.owner_id', 'r.id')} WHERE w.id = :id"
 
 
-def test_a_webhook_of_an_app_reports_on_what_the_policy_lets_the_app_see(hub: RunningHub) -> None:
+def test_apps_webhook_reports_exactly_what_the_policy_lets_the_app_read(hub: RunningHub) -> None:
     me, other = make_user(hub, "me"), make_user(hub, "other")
     orgs = {name: make_organization(hub, name, other).id for name in ORGS}
     client_id = make_app(hub, other, scopes=("openid", *SCOPES)).id

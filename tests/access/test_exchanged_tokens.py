@@ -1,8 +1,7 @@
-"""An exchanged token against three oracles, each of which knows one of fence, role and scope and nothing of the others.
+"""An exchanged token against three oracles: one knows only the organization's boundary, one the role, one the scopes.
 
-They are written from SEED.md 2.6 and 5.3 and from the roles of CONTRACT.md, by verb and object; no rule of the policy
-is consulted. What all three allow is allowed, and nothing else is. Routes that are built later are covered by the
-actions they ask about.
+They are written from SEED.md 2.6 and 5.3 and the roles of CONTRACT.md, by verb and object, without the rules of the
+policy. Exactly what all three allow is allowed. Later routes are covered by the actions they declare.
 """
 
 from dataclasses import dataclass
@@ -34,7 +33,7 @@ COLLECTION_SCOPES_THAT_READ = {"read-collections", "write-collections"}
 
 @dataclass(frozen=True)
 class Try:
-    """What a member's token tries. `role` is the one in the bound organization, which every living token has."""
+    """What a member's token tries. `role` is the role in the token's organization."""
 
     role: str
     elsewhere: dict[str, Role]
@@ -86,8 +85,9 @@ def tries(draw: st.DrawFn) -> Try:
 
 
 def fence_allows(one: Try) -> bool:
-    """SEED.md 5.3: the organization's own; outside it public gated repos the user was individually granted. Who the
-    user is goes along, for the organization named them itself."""
+    """SEED.md 5.3: resources of the organization; outside it, public gated repos the user was individually granted
+    access to. The user's identity is included, because the organization itself named the user.
+    """
     if one.inside:
         return True
     if one.action in ("account.identify", "account.read_profile", "account.read_email"):
@@ -101,7 +101,7 @@ WRITERS = """
     repo.write repo.configure repo.manage repo.read_access_requests repo.handle_access_requests
     collection.create collection.write discussion.moderate discussion.merge jobs.run
 """
-# By which role at least, in the bound organization.
+# The least role in the token's organization.
 NEEDED = {
     **dict.fromkeys(ADMINS.split(), "admin"),
     **dict.fromkeys(WRITERS.split(), "write"),
@@ -110,7 +110,7 @@ NEEDED = {
 
 
 def role_allows(one: Try) -> bool:
-    """CONTRACT.md, Roles; whoever wrote something may change it."""
+    """CONTRACT.md, Roles; authors may change what they wrote."""
     if not one.inside:
         return True
     wrote = isinstance(one.thing, Post) and one.thing.author_id == "me"
@@ -157,7 +157,7 @@ OF_THE_APPS_OWN_REPOS = ("repo.see", "repo.read_content", "repo.write", "repo.co
 
 
 def scope_allows(one: Try) -> bool:
-    """SEED.md 2.6. To discuss in a private repo takes a scope that reads it, too."""
+    """SEED.md 2.6. Discussing in a private repo also needs a scope that reads it."""
     held, repo, action = one.scopes, one.repo, one.action
     if action in CLOSED:
         return False
@@ -172,7 +172,7 @@ def scope_allows(one: Try) -> bool:
     let_in = repo is not None and repo.granted and repo.gated and not repo.private
     if action == "repo.read_content" and let_in and "gated-repos" in held:
         return True
-    # Beyond the organization the scopes for its own repos open nothing; a profile is the user's wherever they are.
+    # Outside the organization the scopes for its repos allow nothing; the user's profile is available everywhere.
     return (one.inside or action.startswith("account.")) and bool(held & ENOUGH[action])
 
 
@@ -182,7 +182,7 @@ def allowed(one: Try) -> bool:
 
 @MANY
 @given(tries())
-def test_allowed_is_what_fence_role_and_scope_all_allow(one: Try) -> None:
+def test_allowed_is_what_boundary_role_and_scope_all_allow(one: Try) -> None:
     outcome = decide(one.token, NAMED[one.action], one.thing).outcome
     assert (outcome is Outcome.ALLOW) == allowed(one), outcome
     event(f"{outcome.value} {'inside' if one.inside else 'outside'}")
@@ -190,8 +190,8 @@ def test_allowed_is_what_fence_role_and_scope_all_allow(one: Try) -> None:
 
 @MANY
 @given(tries())
-def test_what_is_private_beyond_the_fence_is_not_there(one: Try) -> None:
-    """O43: and nothing is changed beyond it, public or not."""
+def test_private_resources_outside_the_organization_are_hidden(one: Try) -> None:
+    """O43: and nothing outside it can be changed, public or not."""
     assume(not one.inside and not isinstance(one.thing, Hub))
     outcome = decide(one.token, NAMED[one.action], one.thing).outcome
     if one.private:
@@ -202,16 +202,16 @@ def test_what_is_private_beyond_the_fence_is_not_there(one: Try) -> None:
 
 @MANY
 @given(tries(), st.dictionaries(st.sampled_from(OTHERS), st.sampled_from(Role)))
-def test_what_else_the_member_is_never_matters(one: Try, others: dict[str, Role]) -> None:
-    """Other organizations, whatever the role there, neither open nor close anything."""
+def test_roles_in_other_organizations_do_not_matter(one: Try, others: dict[str, Role]) -> None:
+    """They neither allow nor forbid anything."""
     elsewhere = Try(one.role, others, one.scopes, one.action, one.thing)
     assert decide(one.token, NAMED[one.action], one.thing) == decide(elsewhere.token, NAMED[one.action], one.thing)
 
 
 @MANY
 @given(tries())
-def test_lists_show_no_more_than_may_be_seen(one: Try) -> None:
-    """What a statement asks for is the organization's alone, and nothing where no scope reads."""
+def test_lists_show_only_what_may_be_read(one: Try) -> None:
+    """A list is limited to the organization, and empty if no scope reads."""
     sight = visible_repos(one.token)
     assert {*sight.owners, *sight.creators} <= {BOUND}
     if sight.owners:
@@ -220,15 +220,15 @@ def test_lists_show_no_more_than_may_be_seen(one: Try) -> None:
 
 @MANY
 @given(tries())
-def test_whoever_left_keeps_only_what_anyone_may_read(one: Try) -> None:
-    """The token itself is dead by then; if it ever got this far, it would open nothing."""
+def test_former_members_token_allows_only_what_anyone_may_read(one: Try) -> None:
+    """The token itself is already invalid; this is a second line of defence."""
     left = Identity.exchanged("me", one.elsewhere, client_id="app", scopes=one.scopes, organization=BOUND)
     assert decide(left, NAMED[one.action], one.thing).allowed == one.may_anyone
 
 
 @pytest.mark.parametrize("oracle", [fence_allows, role_allows, scope_allows])
 def test_each_oracle_forbids_something_that_the_others_allow(oracle: object) -> None:
-    """Or the property would hold without it."""
+    """Otherwise the property would hold without it."""
     others = [one for one in (fence_allows, role_allows, scope_allows) if one is not oracle]
     cases = {
         fence_allows: Try("admin", {}, frozenset(NAMES), "account.read_billing", Account("me")),

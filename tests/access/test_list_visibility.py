@@ -1,4 +1,6 @@
-"""Lists ask the database which repos a caller may see; the answer is the policy's, for every caller and every repo."""
+"""Lists select visible repos in the database; the result equals the policy's decision, for every caller and every
+repo.
+"""
 
 from itertools import count, product
 
@@ -22,7 +24,7 @@ OWNERS = [*(("user", user) for user in USERS), *(("org", org) for org in ORGS)]
 
 
 def every_repo() -> list[Repo]:
-    """Of each owner: open, gated and private, made by each person, through each app and through none."""
+    """For each owner: open, gated and private, created by each person, through each app and through none."""
     numbers = count()
     made = product(OWNERS, (0, 1), ("", "manual"), USERS, (None, *APPS))
     return [
@@ -51,7 +53,7 @@ def every_repo() -> list[Repo]:
     ]
 
 
-def test_a_list_shows_what_the_policy_lets_see(hub: RunningHub) -> None:
+def test_list_shows_exactly_what_the_policy_makes_visible(hub: RunningHub) -> None:
     repos = every_repo()
 
     async def fill(tx: Tx) -> None:
