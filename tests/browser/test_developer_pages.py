@@ -1,4 +1,4 @@
-"""Those who build apps, in a real Chromium: what only the answer to a form shows, with and without script."""
+"""Pages for app developers in a real Chromium: results of forms, with and without script."""
 
 from collections.abc import Iterator
 
@@ -29,7 +29,7 @@ def ada(request: pytest.FixtureRequest, browser: Browser, stage: Stage) -> Itera
 
 
 def expect_well_made(page: Page) -> None:
-    """As test_shell.py does for pages with an address of their own."""
+    """The checks that test_shell.py does for pages with their own URL."""
     assert page.locator(".button-primary").count() <= 1
     for size in (DESKTOP, PHONE):
         page.set_viewport_size(size)
@@ -37,14 +37,14 @@ def expect_well_made(page: Page) -> None:
         assert objections(page) == []
 
 
-def test_a_new_app_shows_its_secret_once(ada: BrowserContext) -> None:
+def test_new_app_shows_its_secret_once(ada: BrowserContext) -> None:
     page = ada.new_page()
     page.goto("/settings/applications/new")
     page.get_by_label("Name", exact=True).fill("نوت‏بوك Atlas of everything that can be signed in to with this")
     page.get_by_label("Redirect URIs").fill("https://app.example/callback\nhttp://localhost/cb")
     page.get_by_role("checkbox", name="Required read-repos").check()
     page.get_by_role("button", name="Create app").click()
-    # A mark that turns text around is nothing a name may hold.
+    # A direction mark is not allowed in a name.
     expect(page.get_by_role("alert")).to_contain_text("An app's name has 1 to 96 characters.")
     expect(page.get_by_role("checkbox", name="Required read-repos")).to_be_checked()
     expect_well_made(page)
@@ -60,7 +60,7 @@ def test_a_new_app_shows_its_secret_once(ada: BrowserContext) -> None:
     assert secret not in page.content()
 
 
-def test_a_new_secret_for_an_organizations_app(ada: BrowserContext) -> None:
+def test_organizations_app_gets_a_new_secret(ada: BrowserContext) -> None:
     page = ada.new_page()
     page.goto(f"{ACMES}/secret")
     page.get_by_label("Overlap").select_option(label="2 days")
@@ -70,7 +70,7 @@ def test_a_new_secret_for_an_organizations_app(ada: BrowserContext) -> None:
     expect_well_made(page)
 
 
-def test_a_document_is_checked(ada: BrowserContext) -> None:
+def test_metadata_document_is_checked(ada: BrowserContext) -> None:
     page = ada.new_page()
     page.goto("/docs/cimd")
     page.get_by_label("Address of the document").fill("http://app.example/../x#y")
@@ -80,7 +80,7 @@ def test_a_document_is_checked(ada: BrowserContext) -> None:
     expect_well_made(page)
 
 
-def test_on_a_phone_nothing_one_came_for_gives_way(ada: BrowserContext) -> None:
+def test_essential_columns_and_code_are_visible_on_a_phone(ada: BrowserContext) -> None:
     page = ada.new_page()
     page.set_viewport_size(PHONE)
     page.goto("/settings/connected")

@@ -1,4 +1,4 @@
-"""A real browser at an address that holds a secret: its forms are taken, and nobody is told where it was."""
+"""A real browser at a URL with a secret: forms on the page work, and the secret is not sent to other sites."""
 
 from collections.abc import Iterator
 
@@ -34,8 +34,8 @@ def reset_link(hub: RunningHub) -> str:
     return link_in(mails_to(hub, "ada@example.org")[-1])
 
 
-def test_the_secret_is_in_no_referrer_and_the_form_is_ours(hub: RunningHub, page: Page) -> None:
-    """Under a bare no-referrer Chromium would send "Origin: null", which is refused."""
+def test_secret_is_in_no_referrer_and_the_form_is_accepted(hub: RunningHub, page: Page) -> None:
+    """With a bare no-referrer Chromium would send "Origin: null", which is rejected."""
     link = reset_link(hub)
     sent: list[Request] = []
     page.on("request", lambda request: sent.append(request))
@@ -50,7 +50,7 @@ def test_the_secret_is_in_no_referrer_and_the_form_is_ours(hub: RunningHub, page
         assert link.rpartition("/")[2] not in request.all_headers().get("referer", "")
 
 
-def test_so_are_the_forms_of_a_page_that_says_the_link_is_gone(hub: RunningHub, page: Page) -> None:
+def test_theme_form_works_on_the_page_of_an_expired_link(hub: RunningHub, page: Page) -> None:
     page.goto("/reset/gone")
     expect(page.get_by_role("heading", level=1)).to_have_text("Not found")
     with page.expect_response("**/theme") as answer:
@@ -65,7 +65,7 @@ def test_so_are_the_forms_of_a_page_that_says_the_link_is_gone(hub: RunningHub, 
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
-def test_the_way_on_after_signing_in(hub: RunningHub, page: Page) -> None:
+def test_visitor_continues_to_the_page_after_signing_in(hub: RunningHub, page: Page) -> None:
     make_user(hub, "ada")
     page.goto("/settings/tokens")
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
