@@ -1,4 +1,4 @@
-"""The Python on `/docs/sign-in`, taken off the page and run as its last lines say."""
+"""The Python sample on `/docs/sign-in`, extracted from the page and run as its last lines say."""
 
 import re
 from html import unescape
@@ -12,7 +12,7 @@ from tests.bed.sites import Site, decide, shown, sign_in
 
 pytestmark = pytest.mark.browser
 
-# What the command `uvicorn app:app` does, on the socket that the test holds.
+# What the command `uvicorn app:app` does, on the test's socket.
 SERVE = """
 import os, socket, uvicorn
 uvicorn.Server(uvicorn.Config(app)).run(sockets=[socket.socket(fileno=int(os.environ["LISTEN_FD"]))])
@@ -20,7 +20,7 @@ uvicorn.Server(uvicorn.Config(app)).run(sockets=[socket.socket(fileno=int(os.env
 
 
 @pytest.mark.parametrize("confidential", [True, False], ids=["secret", "public"])
-def test_allowed_denied_and_begun_under_another_name(
+def test_sample_handles_consent_denial_and_a_start_by_another_host_name(
     sqlite_today: RunningHub, its_site: Site, page: Page, *, confidential: bool
 ) -> None:
     hub, ada, olga = sqlite_today, make_user(sqlite_today, "ada"), make_user(sqlite_today, "olga")
@@ -40,7 +40,7 @@ def test_allowed_denied_and_begun_under_another_name(
     sign_in(page, "ada")
     decide(page, "Notebook", "Deny")
     assert shown(page, f"{its_site.url}/callback?") == {"error": "access_denied", "why": "The user said no."}
-    # The cookie is of 127.0.0.1, the way back leads to localhost.
+    # The cookie belongs to 127.0.0.1, but the redirect leads to localhost.
     page.goto(f"{its_site.url.replace('localhost', '127.0.0.1')}/login")
     decide(page, "Notebook")
     assert shown(page, f"{its_site.url}/callback?")["error"] == "mismatching_state"

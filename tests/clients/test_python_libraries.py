@@ -11,7 +11,7 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.mark.parametrize("library", ["requests_oauthlib", "httpx_oauth"])
-def test_signing_in_and_refreshing(sqlite_today: RunningHub, its_site: Site, page: Page, library: str) -> None:
+def test_library_signs_in_and_refreshes(sqlite_today: RunningHub, its_site: Site, page: Page, library: str) -> None:
     hub, ada = sqlite_today, make_user(sqlite_today, "ada")
     client = make_app(hub, make_user(hub, "olga"), redirect_uris=(f"{its_site.url}/callback",), refresh_tokens=True)
     assert client.secret is not None

@@ -1,4 +1,4 @@
-"""Handlers of the shapes in huggingface_hub's webhook guide, on that library and on ours, word for word the same."""
+"""Handlers from huggingface_hub's webhook guide run unchanged on that library and on ours."""
 
 import json
 import re
@@ -16,20 +16,20 @@ from tests.bed.sites import PROGRAMS
 
 from hubgate.receiver.testing import KINDS, Signed, signed
 
-# Anywhere in a line: while a handler speaks, the server may still be saying where it listens.
+# Anywhere in a line: the server may still be logging while a handler prints.
 SAID = r"said (\[.*\])"
-# huggingface_hub with gradio, and so also FastAPI.
+# huggingface_hub with gradio, which includes FastAPI.
 ENVIRONMENT = "webhooks-2.4"
 SHAPES = (PROGRAMS / "guide_shapes.py").read_text()
 IMPORT = "from huggingface_hub import"
 OURS = "from hubgate.receiver import"
-# The port and the tunnel are the only things that are said differently.
+# Only the port and the tunnel are configured differently.
 LAUNCH = {
     "theirs": "\napp.launch(share=False, server_name='127.0.0.1', server_port={port}, quiet=True)\n",
     "ours": "\napp.launch(port={port})\n",
 }
 OWN_PORT = "\nWebhooksServer.launch.__defaults__ = ('127.0.0.1', {port}, False, False)\n"
-# Theirs of this version cannot start at the end of a script: gradio is then too late to be imported.
+# Theirs of this version cannot start at the end of a script: gradio is imported too late then.
 ENDINGS = {
     "theirs at once": "\nfarewell.launch()\n",
     "ours at once": OWN_PORT + "\nfarewell.launch()\n",
@@ -48,7 +48,7 @@ def running(folder: Path, whose: str, ending: str) -> Iterator[tuple[str, Conver
         "WEBHOOK_SECRET": SECRET,
         "GRADIO_ANALYTICS_ENABLED": "False",
         "NO_PROXY": "127.0.0.1",
-        # Theirs opens a tunnel unless it finds itself in a hosted place.
+        # Theirs opens a tunnel unless it detects a hosted environment.
         "SPACE_ID": "ada/receiver",
         "GRADIO_SERVER_NAME": "127.0.0.1",
         "GRADIO_SERVER_PORT": str(port),
@@ -68,7 +68,7 @@ def told(url: str, path: str, delivery: Signed) -> tuple[int, object]:
 
 
 @pytest.mark.parametrize("whose", ["theirs", "ours"])
-def test_a_server_object(tmp_path: Path, whose: str) -> None:
+def test_server_object_receives_events(tmp_path: Path, whose: str) -> None:
     secret = "my_secret_key"
     with running(tmp_path, whose, LAUNCH[whose]) as (url, conversation):
         update = signed("repo.content.update", secret=secret)
@@ -90,7 +90,7 @@ def test_a_server_object(tmp_path: Path, whose: str) -> None:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_decorated_functions(tmp_path: Path, ending: str) -> None:
+def test_decorated_functions_receive_events(tmp_path: Path, ending: str) -> None:
     with running(tmp_path, ending.partition(" ")[0], ENDINGS[ending]) as (url, conversation):
         for kind, repo_type in (("repo.content.update", "dataset"), ("repo.config.update", "model")):
             delivery = signed(kind, type=repo_type, secret=SECRET)
@@ -132,7 +132,7 @@ else:
 
 
 @pytest.mark.parametrize("how", ["alone", "mounted"])
-def test_blocks_of_gradio_and_requests_of_fastapi(tmp_path: Path, how: str) -> None:
+def test_gradio_blocks_and_fastapi_requests_work(tmp_path: Path, how: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     (tmp_path / "blocks.py").write_text(BLOCKS)
