@@ -1,4 +1,4 @@
-"""What changes while a push is still arriving: rights are asked again right before its refs move."""
+"""Changes while a push is being received: permissions are checked again right before its refs move."""
 
 import pytest
 from tests.bed.packs import SlowPush, blob, commands, commit, pack, tree
@@ -18,7 +18,7 @@ MAIN = "refs/heads/main"
 
 
 def half_way(scene: Scene, token: str, repo: str, ref: str, old: str | None) -> tuple[SlowPush, bytes]:
-    """A push that the hub has begun to unpack, and what is still to come."""
+    """A push that the hub has started to unpack, and the rest of its body."""
     item = blob(b"late\n")
     root = tree(("100644", "late.txt", item))
     head = commit(root, *([old] if old else []))
@@ -35,14 +35,14 @@ def finished(scene: Scene, push: SlowPush, rest: bytes) -> bytes:
     return answer
 
 
-def test_nothing_changes(scene: Scene) -> None:
+def test_undisturbed_push_succeeds(scene: Scene) -> None:
     push, rest = half_way(scene, scene.token, "ada/tiny", MAIN, scene.refs()[MAIN])
     assert b"ok refs/heads/main" in finished(scene, push, rest)
     assert len(scene.events()) == 2
 
 
 @pytest.mark.parametrize("how", ["removed", "demoted"])
-def test_a_role_is_lost(scene: Scene, how: str) -> None:
+def test_lost_role_rejects_the_push(scene: Scene, how: str) -> None:
     bob = make_user(scene.hub, "bob")
     acme = make_organization(scene.hub, "acme", scene.ada, bob="write")
     head = scene.client.get(f"/api/models/{make_repo(scene.client, 'acme/theirs')['name']}").json()["sha"]
@@ -59,7 +59,7 @@ def test_a_role_is_lost(scene: Scene, how: str) -> None:
     assert scene.client.get("/api/models/acme/theirs").json()["sha"] == head
 
 
-def test_the_token_is_revoked(scene: Scene) -> None:
+def test_revoked_token_rejects_the_push(scene: Scene) -> None:
     push, rest = half_way(scene, scene.token, "ada/tiny", MAIN, scene.refs()[MAIN])
     before = scene.refs()
     with api(scene.hub) as anyone:
@@ -68,7 +68,7 @@ def test_the_token_is_revoked(scene: Scene) -> None:
     assert scene.refs() == before
 
 
-def test_the_repo_is_deleted(scene: Scene) -> None:
+def test_deleted_repo_rejects_the_push(scene: Scene) -> None:
     push, rest = half_way(scene, scene.token, "ada/tiny", MAIN, scene.refs()[MAIN])
     assert scene.client.request("DELETE", "/api/repos/delete", json={"name": "tiny"}).status_code == 200
     answer = finished(scene, push, rest)
@@ -77,7 +77,7 @@ def test_the_repo_is_deleted(scene: Scene) -> None:
     assert '"level":"error"' not in scene.hub.log
 
 
-def test_the_branch_moves(scene: Scene) -> None:
+def test_moved_branch_rejects_the_push(scene: Scene) -> None:
     push, rest = half_way(scene, scene.token, "ada/tiny", MAIN, scene.refs()[MAIN])
     sha = committed(scene.client, "ada/tiny", {"first.txt": b"first\n"})
     assert b"ng refs/heads/main fetch first" in finished(scene, push, rest)
@@ -85,7 +85,7 @@ def test_the_branch_moves(scene: Scene) -> None:
     assert len(scene.events()) == 2
 
 
-def test_the_pull_request_is_closed(scene: Scene) -> None:
+def test_closed_pull_request_rejects_the_push(scene: Scene) -> None:
     bob = make_token(scene.hub, make_user(scene.hub, "bob"))
     with api(scene.hub, bob) as client:
         commit_over_http(client, "ada/tiny", {"idea.txt": b"x"}, query="?create_pr=1")
@@ -98,8 +98,8 @@ def test_the_pull_request_is_closed(scene: Scene) -> None:
     assert b"ng refs/pr/1 no such pull request" in finished(scene, push, rest)
 
 
-def test_the_repo_moves(scene: Scene) -> None:
-    """A push that began under the old name ends well under the new one."""
+def test_push_to_a_renamed_repo_succeeds(scene: Scene) -> None:
+    """A push that began under the old name succeeds under the new one."""
     push, rest = half_way(scene, scene.token, "ada/tiny", MAIN, scene.refs()[MAIN])
     asked = {"fromRepo": "ada/tiny", "toRepo": "ada/small", "type": "model"}
     assert scene.client.post("/api/repos/move", json=asked).status_code == 200
@@ -107,7 +107,7 @@ def test_the_repo_moves(scene: Scene) -> None:
     assert scene.events("ada/small")[-1]["repo"]["name"] == "ada/small"
 
 
-def test_the_sender_leaves(scene: Scene) -> None:
+def test_disconnected_push_leaves_nothing(scene: Scene) -> None:
     push, _ = half_way(scene, scene.token, "ada/tiny", MAIN, scene.refs()[MAIN])
     push.leave()
     until(lambda: not scene.in_quarantine)

@@ -1,4 +1,4 @@
-"""A hundred pushes and commits to one branch at the same moment: each lands on top or is refused, nothing is lost."""
+"""A hundred concurrent pushes and commits to one branch: each succeeds or is rejected, and nothing is lost."""
 
 import random
 import shutil
@@ -9,13 +9,13 @@ from tests.bed.repos import commit
 from tests.git.conftest import Scene
 
 MAIN = "refs/heads/main"
-# By git; over HTTP, on top of whatever is there; over HTTP, on top of what the sender saw and nothing else.
+# By git; over HTTP, on any parent; over HTTP, only on the parent that the sender saw.
 PUSHES, COMMITS, CAREFUL = 30, 35, 35
 IMPATIENCE = 0.3
 
 
 def push_until_it_lands(work: Work, number: int, tries: int = 60) -> list[str]:
-    """Each push that was acknowledged, as the commit it brought."""
+    """The commits of all acknowledged pushes."""
     chance = random.Random(number)
     work.commit(f"{number}.txt", f"{number}\n")
     for _ in range(tries):
@@ -23,7 +23,7 @@ def push_until_it_lands(work: Work, number: int, tries: int = 60) -> list[str]:
         if done.returncode == 0:
             return [work.head()]
         assert any(reason in done.stderr for reason in ("fetch first", "non-fast-forward")), done.stderr
-        # Somebody else was faster, or this one has no patience.
+        # Somebody else was faster, or the request timed out.
         if chance.random() < IMPATIENCE:
             return []
         work.git("fetch", "-q", "origin", "main")
@@ -44,7 +44,7 @@ def commit_on_what_is_seen(scene: Scene, number: int, tries: int = 60) -> list[s
     return []
 
 
-def test_one_branch(scene: Scene) -> None:
+def test_concurrent_changes_of_one_branch_lose_nothing(scene: Scene) -> None:
     first = scene.clone("copy-0")
     copies = [first, *(Work(scene.folder / f"copy-{number}") for number in range(1, PUSHES))]
     for copy in copies[1:]:
@@ -73,20 +73,20 @@ def test_one_branch(scene: Scene) -> None:
     assert scene.in_quarantine == []
 
 
-def test_commits_take_turns(scene: Scene) -> None:
-    """Each is put on top of its branch once: whoever comes second waits, and writes nothing that lands nowhere."""
+def test_commits_wait_for_each_other(scene: Scene) -> None:
+    """Each is built on its branch once: the second waits, and writes no unused objects."""
     texts = [{f"{number}.txt": b"x\n"} for number in range(COMMITS)]
     done = at_once([lambda files=files: commit(scene.client, "ada/tiny", files) for files in texts])  # type: ignore[misc]
     assert {answer.status_code for answer in done} == {200}
     assert len(scene.events()) == 1 + COMMITS
-    # Brings the refs on disk up to date.
+    # Updates the refs on disk.
     scene.clone("copy")
     folder = scene.repo_folder(scene.client.get("/api/models/ada/tiny").json()["_id"])
     found = run_git(folder, "fsck", "--unreachable", "--no-reflogs")
     assert (found.returncode, found.stdout) == (0, "")
 
 
-def test_the_same_push_twice_at_once(scene: Scene) -> None:
+def test_same_push_twice_concurrently_is_one_event(scene: Scene) -> None:
     one = scene.clone("one")
     one.commit()
     two = scene.clone("two")

@@ -1,4 +1,4 @@
-"""A gate keeps its files from those who were not let in, also where a pull request of theirs names one as README.md."""
+"""A gated repo hides its files from users without access, even if their pull request names one README.md."""
 
 from tests.bed import packs
 from tests.bed.people import api, browser_of, make_token, make_user
@@ -9,7 +9,7 @@ SECRET = b"only for those who were let in\n"
 PULL_REQUEST = "refs%2Fpr%2F1"
 
 
-def test_a_pull_request_does_not_carry_files_through_the_gate(scene: Scene) -> None:
+def test_pull_request_does_not_expose_gated_files(scene: Scene) -> None:
     make_repo(scene.client, "gated")
     committed(scene.client, "ada/gated", {"README.md": b"# What it is\n", "secret.txt": SECRET, "weights.bin": SECRET})
     assert scene.client.put("/api/models/ada/gated/settings", json={"gated": "manual"}).status_code == 200
@@ -18,7 +18,7 @@ def test_a_pull_request_does_not_carry_files_through_the_gate(scene: Scene) -> N
         opened = commit(client, "ada/gated", {"idea.txt": b"an idea\n"}, query="?create_pr=1")
         assert opened.status_code == 200, opened.text
         ids = {entry["path"]: entry["oid"] for entry in client.get("/api/models/ada/gated/tree/main").json()}
-        # The names of files and their git ids are public. A tree that calls one README.md needs no more.
+        # File names and git ids are public, which suffices for a tree that calls one of them README.md.
         for name in ("secret.txt", "weights.bin"):
             before = head_of(client, "ada/gated", "refs/pr/1")
             tree = packs.Object(packs.TREE, b"100644 README.md\0" + bytes.fromhex(ids[name]))
@@ -31,13 +31,13 @@ def test_a_pull_request_does_not_carry_files_through_the_gate(scene: Scene) -> N
                 assert (answer.status_code, answer.headers.get("x-error-code")) == (403, "GatedRepo"), rev
         with browser_of(scene.hub, bob) as browser:
             assert SECRET.decode().strip() not in browser.get(f"/ada/gated/blob/{PULL_REQUEST}/README.md").text
-        # What the owner shows before the gate stays there, however it is named.
+        # What the owner made public stays public under any name.
         for rev in ("main", "HEAD", "refs%2Fheads%2Fmain", head_of(client, "ada/gated")):
             assert client.get(f"/ada/gated/resolve/{rev}/README.md").text == "# What it is\n", rev
 
 
-def test_a_copy_within_the_repo_stays_behind_the_gate(scene: Scene) -> None:
-    """By its SHA-256, which somebody may know from elsewhere."""
+def test_copy_within_the_repo_stays_gated(scene: Scene) -> None:
+    """By its SHA-256, which may be known from elsewhere."""
     make_repo(scene.client, "gated")
     committed(scene.client, "ada/gated", {"weights.bin": SECRET})
     oid = scene.client.get("/api/models/ada/gated/tree/main").json()[-1]["lfs"]["oid"]

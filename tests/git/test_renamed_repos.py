@@ -1,4 +1,4 @@
-"""A repo that was renamed, by its old name."""
+"""A renamed repo, by its old name."""
 
 from tests.bed.people import api, make_organization
 from tests.bed.repos import make_repo
@@ -10,7 +10,7 @@ def move(scene: Scene, old: str, new: str) -> None:
     assert scene.client.post("/api/repos/move", json=asked).status_code == 200
 
 
-def test_git_follows(scene: Scene) -> None:
+def test_git_follows_a_rename(scene: Scene) -> None:
     make_repo(scene.client, "secret", private=True)
     make_organization(scene.hub, "acme", scene.ada)
     for repo in ("tiny", "secret"):
@@ -24,7 +24,7 @@ def test_git_follows(scene: Scene) -> None:
         assert scene.events(f"acme/{repo}-2")[-1]["updatedRefs"][0]["newSha"] == head
 
 
-def test_only_for_those_who_may_see_it(scene: Scene) -> None:
+def test_old_name_redirects_only_users_who_may_see_the_repo(scene: Scene) -> None:
     make_repo(scene.client, "secret", private=True)
     move(scene, "ada/secret", "ada/hidden")
     with api(scene.hub) as anyone:
