@@ -1,4 +1,4 @@
-"""A statement for many rows: one round trip on PostgreSQL, and the same outcome on both engines."""
+"""A statement for many rows: one round trip on PostgreSQL, and the same result on both engines."""
 
 import pytest
 from tests.bed.engines import Engine, opened
@@ -17,7 +17,7 @@ SET = RowStatement(
     """,
     {"name": "text", "holder": "text"},
 )
-# The limit counts for every row by itself.
+# The limit applies to every row separately.
 BEFORE = RowStatement(
     """
     SELECT CAST(:name AS text) AS asked, l.name FROM leases l WHERE l.name < :name ORDER BY l.name DESC LIMIT :most
@@ -49,19 +49,19 @@ async def test_rows_are_added_changed_and_found(storage: Engine) -> None:
         assert [tuple(row) for row in found] == [("d", "c"), ("d", "b"), ("c", "b"), ("c", "a")]
 
 
-async def test_no_rows_are_no_statement(storage: Engine) -> None:
+async def test_no_rows_run_no_statement(storage: Engine) -> None:
     async with opened(storage.fresh_url()) as db:
         assert list(await db.write(lambda tx: tx.each(ADD, []))) == []
 
 
-async def test_one_bad_row_undoes_the_unit(storage: Engine) -> None:
+async def test_one_invalid_row_rolls_the_unit_back(storage: Engine) -> None:
     async with opened(storage.fresh_url()) as db:
         with pytest.raises(ConstraintViolated):
             await db.write(lambda tx: tx.each(ADD, some("a", "b", "a")))
         assert await db.one("SELECT 1 FROM leases WHERE name IN ('a', 'b')") is None
 
 
-def test_what_postgres_reads() -> None:
+def test_postgres_gets_one_statement_with_arrays() -> None:
     text, names = as_single_statement(SET)
     assert text.startswith(
         "WITH batch AS (SELECT * FROM unnest($1::text[], $2::text[]) AS given(each_name, each_holder))"

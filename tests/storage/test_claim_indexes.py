@@ -1,4 +1,4 @@
-"""What looks for work on SQLite, whose one writer waits for it, goes along the indexes that were made for it."""
+"""On SQLite, whose only writer waits for them, the statements that claim deliveries use their indexes."""
 
 import sqlite3
 from contextlib import closing
@@ -16,8 +16,8 @@ def indexes_of(database: Path, sql: str) -> set[str]:
     return {word for step in steps for word in step.split() if word.startswith("ix_deliveries")}
 
 
-def test_a_crowd_is_not_walked_through(sqlite_template: Path) -> None:
-    """Two indexes have the same columns for some of the rows each: one taken for the other is a walk through all."""
+def test_claims_use_the_partial_indexes(sqlite_template: Path) -> None:
+    """Two indexes have the same columns for different rows: with the wrong one a claim would scan all."""
     ready = {"ix_deliveries_waiting", "ix_deliveries_untried", "ix_deliveries_tried", "ix_deliveries_leased"}
     assert indexes_of(sqlite_template, store.READY.sql) == ready
     beside = ready - {"ix_deliveries_waiting"} | {"ix_deliveries_beside"}

@@ -1,4 +1,4 @@
-"""What sign-in for apps leaves behind is deleted once it has expired, and nothing before."""
+"""Expired codes, tokens, secrets and documents are deleted, and nothing before."""
 
 from tests.bed.apps import code_for, make_app, tokens_for
 from tests.bed.documents import keep_document
@@ -28,7 +28,7 @@ def swept(hub: RunningHub) -> dict[str, int]:
     return rows(hub)
 
 
-def test_each_goes_in_its_time(hub: RunningHub) -> None:
+def test_expired_rows_are_deleted_and_no_others(hub: RunningHub) -> None:
     ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
     client = make_app(hub, olga, refresh_tokens=True)
     tokens = tokens_for(client, ada)
