@@ -29,7 +29,7 @@ from hubgate.server.resources import Hub
 NOT_THE_CLIENT, NO_MEMBER = (401, "invalid_client"), (400, "invalid_grant")
 
 
-def said(answer: httpx.Response) -> tuple[int, str]:
+def status_and_error(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json().get("error", "a token")
 
 
@@ -72,15 +72,15 @@ def test_o40_apps_without_permission_cannot_exchange(
     hub.call(lambda opened: privileges.set_exchange(opened.oauth, off_plan.id, True, SYSTEM))
     for refused in (make_app(hub, organization=acme), make_app(hub, ada), off_plan):
         answer = exchange(refused, "ada@example.org")
-        assert said(answer) == NOT_THE_CLIENT
+        assert status_and_error(answer) == NOT_THE_CLIENT
         assert answer.headers["www-authenticate"].startswith("Basic")
         assert answer.headers["cache-control"] == "no-store"
     public = make_exchanger(hub, acme, confidential=False)
     form = {"grant_type": GRANT, "subject_token": "ada@example.org", "subject_token_type": USER_EMAIL}
     with hub.client() as http:
-        assert said(http.post("/oauth/token", data={**form, "client_id": public.id})) == NOT_THE_CLIENT
-        assert said(http.post("/oauth/token", data=form, auth=(public.id, ""))) == NOT_THE_CLIENT
-    assert said(exchange(client, "ada@example.org")) == (200, "a token")
+        assert status_and_error(http.post("/oauth/token", data={**form, "client_id": public.id})) == NOT_THE_CLIENT
+        assert status_and_error(http.post("/oauth/token", data=form, auth=(public.id, ""))) == NOT_THE_CLIENT
+    assert status_and_error(exchange(client, "ada@example.org")) == (200, "a token")
 
 
 def test_o40_secret_in_the_body_is_rejected(hub: RunningHub, client: Client, ada: User) -> None:
@@ -88,10 +88,10 @@ def test_o40_secret_in_the_body_is_rejected(hub: RunningHub, client: Client, ada
     form = {"grant_type": GRANT, "subject_token": "bob@example.org", "subject_token_type": USER_EMAIL}
     with hub.client() as http:
         proof = {"client_id": client.id, "client_secret": client.secret}
-        assert said(http.post("/oauth/token", data={**form, **proof})) == NOT_THE_CLIENT
-        assert said(http.post("/oauth/token", json={**form, **proof})) == NOT_THE_CLIENT
+        assert status_and_error(http.post("/oauth/token", data={**form, **proof})) == NOT_THE_CLIENT
+        assert status_and_error(http.post("/oauth/token", json={**form, **proof})) == NOT_THE_CLIENT
         both = http.post("/oauth/token", data={**form, **proof}, auth=client.basic)
-        assert said(both) == (400, "invalid_request")
+        assert status_and_error(both) == (400, "invalid_request")
     assert [entry["data"]["error"] for entry in log_of(hub, ada)] == ["invalid_client"] * 2
 
 
@@ -100,22 +100,22 @@ def test_o40_wrong_secret_is_not_in_the_audit_log(hub: RunningHub, client: Clien
     form = {"grant_type": GRANT, "subject_token": "bob@example.org", "subject_token_type": USER_EMAIL}
     with hub.client() as http:
         for auth in ((client.id, "hfcs_wrong"), (client.id, ""), ("nobody", client.secret or "")):
-            assert said(http.post("/oauth/token", data=form, auth=auth)) == NOT_THE_CLIENT
+            assert status_and_error(http.post("/oauth/token", data=form, auth=auth)) == NOT_THE_CLIENT
         without = http.post("/oauth/token", data=form)
-        assert said(without) == NOT_THE_CLIENT, "no proof at all is a failed one (RFC 6749, section 5.2)"
+        assert status_and_error(without) == NOT_THE_CLIENT, "no proof at all is a failed one (RFC 6749, section 5.2)"
         assert without.headers["www-authenticate"].startswith("Basic")
-        assert said(http.post("/oauth/token", data={**form, "client_id": "hubgate-cli"})) == NOT_THE_CLIENT
+        assert status_and_error(http.post("/oauth/token", data={**form, "client_id": "hubgate-cli"})) == NOT_THE_CLIENT
     assert log_of(hub, ada) == []
 
 
 def test_o40_paused_app_or_foreign_address_cannot_exchange(client: Client) -> None:
     for limits in ({"paused": True}, {"networks": ("203.0.113.0/24", "2001:db8::/32")}):
         limit(client, **limits)
-        assert said(exchange(client, "bob@example.org")) == NOT_THE_CLIENT
+        assert status_and_error(exchange(client, "bob@example.org")) == NOT_THE_CLIENT
         limit(client, paused=False, networks=None)
-        assert said(exchange(client, "bob@example.org")) == (200, "a token")
+        assert status_and_error(exchange(client, "bob@example.org")) == (200, "a token")
     limit(client, networks=("127.0.0.0/8",))
-    assert said(exchange(client, "bob@example.org")) == (200, "a token")
+    assert status_and_error(exchange(client, "bob@example.org")) == (200, "a token")
 
 
 def test_o40_token_of_an_exchange_that_raced_a_revocation_stays_invalid(
@@ -144,16 +144,16 @@ def test_o40_token_of_an_exchange_that_raced_a_revocation_stays_invalid(
     for shut, opened_again in gates:
         shut()
         hub.clock.advance(1)
-        token = hub.call(_slipped_in(client, ada))
+        token = hub.call(_issue_unchecked(client, ada))
         hub.clock.advance(1)
         opened_again()
         with api(hub, token) as program:
             assert program.get("/api/whoami-v2").status_code == 401
-    with api(hub, hub.call(_slipped_in(client, ada))) as program:
+    with api(hub, hub.call(_issue_unchecked(client, ada))) as program:
         assert program.get("/api/whoami-v2").status_code == 200, "it was the time alone"
 
 
-def _slipped_in(client: Client, user: User) -> Callable[[Hub], Awaitable[str]]:
+def _issue_unchecked(client: Client, user: User) -> Callable[[Hub], Awaitable[str]]:
     """Issue the token that an exchange would issue, without its checks."""
     wanted = TokenDetails(client.id, user.id, None, client.app.org_id, "read-repos", "family", None, 3600)
     return lambda opened: opened.db.write(lambda tx: issuance.add_access_token(tx, wanted, opened.clock()))
@@ -164,7 +164,7 @@ def test_o41_former_member_cannot_be_exchanged(hub: RunningHub, acme: Organizati
     user = hub.call(lambda opened: _named(opened, "bob"))
     hub.clock.advance(1)
     hub.call(lambda opened: members.remove(opened.accounts, acme, user, SYSTEM))
-    assert said(exchange(client, "bob@example.org")) == NO_MEMBER
+    assert status_and_error(exchange(client, "bob@example.org")) == NO_MEMBER
     refused, granted = log_of(hub, ada)
     assert (granted["data"]["result"], granted["data"]["user"]) == ("granted", "bob")
     assert (refused["type"], refused["oauth"]["clientId"]) == ("oauth.token", client.id)
@@ -197,7 +197,7 @@ def test_o41_exchange_during_account_deletion_returns_a_token_or_no_member(hub: 
             hub.call(lambda opened: own_account.delete(opened.accounts, user, SYSTEM))
 
         answers = [answer for answer in at_once([delete, *[ask] * 8]) if answer is not None]
-        assert {said(answer) for answer in answers} <= {(200, "a token"), NO_MEMBER}
+        assert {status_and_error(answer) for answer in answers} <= {(200, "a token"), NO_MEMBER}
 
 
 def test_o42_refusal_does_not_reveal_who_has_an_account(hub: RunningHub, acme: Organization, client: Client) -> None:
@@ -213,12 +213,12 @@ def test_o42_refusal_does_not_reveal_who_has_an_account(hub: RunningHub, acme: O
     told = {}
     for name in ("nobody", "eve", "carol", "dora", "bob"):
         answer = exchange(client, f"{name}@example.org")
-        assert said(answer) == NO_MEMBER, name
+        assert status_and_error(answer) == NO_MEMBER, name
         body = {key: value for key, value in answer.json().items() if key != "error_uri"}
         kept = {name: value for name, value in answer.headers.items() if name not in ("x-request-id", "date")}
         told[name] = (body, {key: value for key, value in kept.items() if key != "content-length"})
     assert all(one == told["nobody"] for one in told.values()), told
-    assert said(exchange(client, "ada@example.org")) == (200, "a token")
+    assert status_and_error(exchange(client, "ada@example.org")) == (200, "a token")
 
 
 def _join(organization: Organization, name: str) -> Callable[[Hub], Awaitable[None]]:
@@ -255,13 +255,13 @@ def test_o42_audit_log_reveals_nothing_about_strangers(hub: RunningHub, client: 
 def test_daily_exchange_quota_is_enforced(hub: RunningHub, client: Client, ada: User) -> None:
     """Refusals do not count; concurrent requests do not pass the limit."""
     limit(client, daily_quota=5)
-    assert said(exchange(client, "nobody@example.org")) == NO_MEMBER
+    assert status_and_error(exchange(client, "nobody@example.org")) == NO_MEMBER
     answers = at_once([partial(exchange, client, "bob@example.org")] * 12)
     over = (429, "temporarily_unavailable")
-    assert sorted(said(answer) for answer in answers) == [(200, "a token")] * 5 + [over] * 7
+    assert sorted(status_and_error(answer) for answer in answers) == [(200, "a token")] * 5 + [over] * 7
     (retry_after,) = {answer.headers["retry-after"] for answer in answers if answer.status_code == 429}
     assert retry_after == "86400"
     results = [entry["data"]["result"] for entry in log_of(hub, ada)]
     assert sorted(results) == ["granted"] * 5 + ["refused"] * 8
     hub.clock.advance(86_401)
-    assert said(exchange(client, "bob@example.org")) == (200, "a token")
+    assert status_and_error(exchange(client, "bob@example.org")) == (200, "a token")

@@ -43,7 +43,7 @@ LOOK_ALIKES = (
 )
 
 
-def said(answer: httpx.Response) -> tuple[int, str]:
+def status_and_error(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json().get("error", "a token")
 
 
@@ -59,9 +59,9 @@ def client(hub: RunningHub, ada: User) -> Client:
 
 def test_o45_look_alike_addresses_name_nobody(hub: RunningHub, client: Client, ada: User) -> None:
     for email in LOOK_ALIKES:
-        assert said(exchange(client, email)) == NO_MEMBER, email
+        assert status_and_error(exchange(client, email)) == NO_MEMBER, email
     for email in ("ADA@EXAMPLE.ORG", " ada@example.org "):
-        assert said(exchange(client, email)) == (200, "a token"), email
+        assert status_and_error(exchange(client, email)) == (200, "a token"), email
     with api(hub, make_token(hub, ada)) as script:
         entries = script.get("/api/organizations/acme/audit-log/export?q=type:oauth.token").json()
     refused = [entry for entry in entries if entry["data"]["result"] == "refused"]
@@ -75,21 +75,21 @@ def test_o45_account_with_a_look_alike_address_is_not_a_member(hub: RunningHub, 
     sql = "UPDATE users SET email = :email WHERE id = :id"
     look = {"email": "\u0430da@example.org", "id": mallory.id}
     hub.call(lambda opened: opened.db.write(lambda tx: tx.exec(sql, look)))
-    assert said(exchange(client, look["email"])) == NO_MEMBER
+    assert status_and_error(exchange(client, look["email"])) == NO_MEMBER
 
 
 def test_o45_unverified_address_is_rejected(hub: RunningHub, ada: User) -> None:
     make_user(hub, "carol", verified=False)
     client = make_exchanger(hub, make_organization(hub, "club", ada, carol="admin"))
-    assert said(exchange(client, "carol@example.org")) == NO_MEMBER
+    assert status_and_error(exchange(client, "carol@example.org")) == NO_MEMBER
 
 
 def test_o46_invalid_subject_tokens_are_rejected(hub: RunningHub, client: Client, ada: User) -> None:
     """An access token as subject is rejected, and does not appear in the organization's log."""
     token = tokens_for(client, ada)["access_token"]
     for subject in ("ada", "x", token, "ada\uff20example.org", "ada%40example.org"):
-        assert said(exchange(client, subject)) == MALFORMED, subject
-    assert said(exchange(client, f"{token}@example.org")) == NO_MEMBER
+        assert status_and_error(exchange(client, subject)) == MALFORMED, subject
+    assert status_and_error(exchange(client, f"{token}@example.org")) == NO_MEMBER
     form: dict[str, Any] = {"grant_type": GRANT, "subject_token": "ada@example.org", "subject_token_type": USER_EMAIL}
     changes: list[dict[str, Any]] = [
         {"subject_token": ""},
@@ -105,14 +105,14 @@ def test_o46_invalid_subject_tokens_are_rejected(hub: RunningHub, client: Client
     ]
     with hub.client(auth=client.basic) as http:
         for change in changes:
-            assert said(http.post("/oauth/token", data={**form, **change})) == MALFORMED, change
-            assert said(http.post("/oauth/token", json={**form, **change})) == MALFORMED, change
+            assert status_and_error(http.post("/oauth/token", data={**form, **change})) == MALFORMED, change
+            assert status_and_error(http.post("/oauth/token", json={**form, **change})) == MALFORMED, change
         for fine in (
             {"requested_token_type": ACCESS_TOKEN},
             {"audience": ["a", "b"]},
             {"resource": hub.url},
         ):
-            assert said(http.post("/oauth/token", data={**form, **fine})) == (200, "a token")
+            assert status_and_error(http.post("/oauth/token", data={**form, **fine})) == (200, "a token")
     with api(hub, make_token(hub, ada)) as script:
         export = script.get("/api/organizations/acme/audit-log/export?q=type:oauth.token")
     assert token[12:] not in export.text
@@ -128,4 +128,4 @@ def test_o46_operator_may_allow_further_subject_token_types(engine: Engine, tmp_
     with running(settings) as hub:
         client = make_exchanger(hub, make_organization(hub, "acme", make_user(hub, "ada")))
         for kind, answer in ((one, (200, "a token")), (USER_EMAIL, (200, "a token")), (other, MALFORMED)):
-            assert said(exchange(client, "ada@example.org", subject_token_type=kind)) == answer
+            assert status_and_error(exchange(client, "ada@example.org", subject_token_type=kind)) == answer

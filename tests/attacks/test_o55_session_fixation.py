@@ -10,13 +10,13 @@ from tests.bed.running import RunningHub
 NEW = "another horse battery"
 
 
-def opens(hub: RunningHub, cookie: str) -> bool:
+def is_session(hub: RunningHub, cookie: str) -> bool:
     with hub.client() as client:
         client.cookies.set("token", cookie)
         return client.get("/settings/profile").status_code == 200
 
 
-def enter(client: httpx.Client, name: str = "ada", password: str = PASSWORD) -> str:
+def sign_in(client: httpx.Client, name: str = "ada", password: str = PASSWORD) -> str:
     response = submit(client, "/login", username=name, password=password)
     assert response.status_code == 303, response.text
     return client.cookies["token"]
@@ -31,10 +31,10 @@ def test_o55_planted_session_id_is_not_used(hub: RunningHub) -> None:
     make_user(hub, "ada")
     with hub.client() as client:
         plant(client, hub, "chosen-by-the-attacker")
-        cookie = enter(client)
+        cookie = sign_in(client)
     assert cookie != "chosen-by-the-attacker"
-    assert opens(hub, cookie)
-    assert not opens(hub, "chosen-by-the-attacker")
+    assert is_session(hub, cookie)
+    assert not is_session(hub, "chosen-by-the-attacker")
 
 
 def test_o55_planted_session_of_the_attacker_ends_at_sign_in(hub: RunningHub) -> None:
@@ -42,16 +42,16 @@ def test_o55_planted_session_of_the_attacker_ends_at_sign_in(hub: RunningHub) ->
     make_user(hub, "ada")
     make_user(hub, "eve")
     with hub.client() as attacker, hub.client() as phone, hub.client() as victim:
-        planted, elsewhere = enter(attacker, "eve"), enter(phone, "eve")
+        planted, elsewhere = sign_in(attacker, "eve"), sign_in(phone, "eve")
         plant(victim, hub, planted)
         field = victim.get("/").text.partition('name="csrf" value="')[2].partition('"')[0]
         form = {"csrf": field, "username": "ada", "password": PASSWORD}
         assert victim.post("/login", data=form).status_code == 303
         own = victim.cookies["token"]
     assert own != planted
-    assert opens(hub, own)
-    assert not opens(hub, planted)
-    assert opens(hub, elsewhere), "other browsers of that user are none of our business"
+    assert is_session(hub, own)
+    assert not is_session(hub, planted)
+    assert is_session(hub, elsewhere), "other browsers of that user are none of our business"
 
 
 def test_o55_every_sign_in_has_a_new_id(hub: RunningHub) -> None:
@@ -59,7 +59,7 @@ def test_o55_every_sign_in_has_a_new_id(hub: RunningHub) -> None:
     cookies = set()
     for _ in range(3):
         with hub.client() as client:
-            cookies.add(enter(client))
+            cookies.add(sign_in(client))
     assert len(cookies) == 3
     assert all(len(cookie) >= 43 for cookie in cookies)
 
@@ -67,10 +67,10 @@ def test_o55_every_sign_in_has_a_new_id(hub: RunningHub) -> None:
 def test_o55_sign_out_ends_the_session_on_the_server(hub: RunningHub) -> None:
     make_user(hub, "ada")
     with hub.client() as here, hub.client() as there:
-        mine, other = enter(here), enter(there)
+        mine, other = sign_in(here), sign_in(there)
         assert submit(here, "/", "/logout").status_code == 303
-    assert not opens(hub, mine)
-    assert opens(hub, other)
+    assert not is_session(hub, mine)
+    assert is_session(hub, other)
 
 
 def test_o55_new_password_ends_all_sessions(hub: RunningHub) -> None:
@@ -81,13 +81,13 @@ def test_o55_new_password_ends_all_sessions(hub: RunningHub) -> None:
         assert changed.status_code == 303, changed.text
         after = client.cookies["token"]
         assert after != before
-        assert opens(hub, after)
-        assert not opens(hub, before)
-        assert not opens(hub, other.cookies["token"])
+        assert is_session(hub, after)
+        assert not is_session(hub, before)
+        assert not is_session(hub, other.cookies["token"])
         assert submit(client, "/reset", email="ada@example.org").status_code == 200
         link = link_in(next(m for m in mails_to(hub, "ada@example.org", 2) if m["Subject"] == "Reset your password"))
         assert submit(client, link, password=PASSWORD).status_code == 303
-    assert not opens(hub, after)
+    assert not is_session(hub, after)
 
 
 def test_o55_becoming_operator_changes_the_session_id(hub: RunningHub) -> None:
@@ -96,8 +96,8 @@ def test_o55_becoming_operator_changes_the_session_id(hub: RunningHub) -> None:
         made = submit(client, setup_link(hub), username="boss", email="boss@example.org", password=PASSWORD)
         assert made.status_code == 303
         assert client.cookies["token"] != before
-        assert opens(hub, client.cookies["token"])
-    assert not opens(hub, before)
+        assert is_session(hub, client.cookies["token"])
+    assert not is_session(hub, before)
 
 
 def test_o55_old_password_creates_no_session_during_a_password_change(hub: RunningHub) -> None:
@@ -113,4 +113,4 @@ def test_o55_old_password_creates_no_session_during_a_password_change(hub: Runni
         assert answers[-1].status_code == 303
         assert {answer.status_code for answer in answers[:-1]} <= {303, 422}
         cookies = [client.cookies["token"] for client in clients if "token" in client.cookies]
-    assert [cookie for cookie in cookies if opens(hub, cookie)] == []
+    assert [cookie for cookie in cookies if is_session(hub, cookie)] == []

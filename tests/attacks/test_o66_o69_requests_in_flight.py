@@ -116,7 +116,7 @@ def test_o37_tampered_organization_fields_grant_nothing(hub: RunningHub) -> None
     page = f"/settings/connected/{client.id}"
     with browser_of(hub, ada) as browser, api(hub, make_token(hub, ada)) as script:
 
-        def said(client_id: str = client.id) -> tuple[list[str], dict[str, list[str]]]:
+        def granted_scopes(client_id: str = client.id) -> tuple[list[str], dict[str, list[str]]]:
             (found,) = [
                 one for one in script.get("/api/settings/connected-apps").json() if one["clientId"] == client_id
             ]
@@ -132,7 +132,7 @@ def test_o37_tampered_organization_fields_grant_nothing(hub: RunningHub) -> None
         twice = {**tampered, f"scopes.{acme.id}": ["webhooks", "read-repos"]}
         assert answer_of(approve(browser, asked, **twice))["error"] == "invalid_request"
         assert "code" in answer_of(approve(browser, asked, **tampered))
-        assert said() == (["read-repos", "openid"], {acme.id: ["read-repos"]})
+        assert granted_scopes() == (["read-repos", "openid"], {acme.id: ["read-repos"]})
         for twice in ("decision", "shown"):
             hidden = {**Page(browser.get(client.address(prompt="consent"))).hidden(), "decision": "approve"}
             sent = browser.post(client.address(prompt="consent"), data={**hidden, twice: [hidden[twice]] * 2})
@@ -146,10 +146,12 @@ def test_o37_tampered_organization_fields_grant_nothing(hub: RunningHub) -> None
             assert browser.post(page, data={**form, **wrong}).status_code == 422, wrong
         outside = {f"scopes.{acme.id}": ["", "manage-repos", "webhooks"], f"scopes.{foreign.id}": ["read-repos"]}
         assert browser.post(page, data={**form, **outside}).status_code == 303
-        assert said() == (["read-repos", "openid"], {acme.id: []}), "only what the app may do altogether"
+        assert granted_scopes() == (["read-repos", "openid"], {acme.id: []}), "only what the app may do altogether"
         address = document.address(scope="openid read-repos", code_challenge="a" * 43, code_challenge_method="S256")
         assert "code" in answer_of(approve(browser, address, **tampered))
-        assert said(document.id)[1] == {acme.id: ["read-repos"]}
+        assert granted_scopes(document.id)[1] == {acme.id: ["read-repos"]}
         elsewhere = f"{address}&resource=https%3A%2F%2Fmcp.example%2F"
         assert "code" in answer_of(approve(browser, elsewhere, **tampered))
-        assert said(document.id)[1] == {acme.id: ["read-repos"]}, "the token elsewhere reaches no organization"
+        assert granted_scopes(document.id)[1] == {acme.id: ["read-repos"]}, (
+            "the token elsewhere reaches no organization"
+        )

@@ -26,7 +26,7 @@ def receiver() -> Iterator[Receiver]:
         yield started
 
 
-def refs_told(receiver: Receiver) -> list[str]:
+def received_refs(receiver: Receiver) -> list[str]:
     return [ref["ref"] for one in receiver.received for ref in one.json["updatedRefs"]]
 
 
@@ -47,8 +47,8 @@ def test_o72_guests_events_do_not_use_the_owners_quota(scene: Guests, receiver: 
         if not at_once:
             settle(scene.hub)
     settle(scene.hub)
-    assert refs_told(receiver).count("refs/heads/main") == QUOTA
-    assert len([ref for ref in refs_told(receiver) if ref.startswith("refs/pr/")]) == QUOTA, "guests have their own"
+    assert received_refs(receiver).count("refs/heads/main") == QUOTA
+    assert len([ref for ref in received_refs(receiver) if ref.startswith("refs/pr/")]) == QUOTA, "guests have their own"
     within, over = [("delivered", "")] * QUOTA, [("skipped", "quota")]
     assert outcomes(scene, webhook) == [*within, *over, *within, *over]
 
@@ -90,4 +90,4 @@ def test_o72_refs_deleted_by_a_guest_do_not_use_the_owners_quota(scene: Guests, 
         assert scene.eve.delete(f"{API}/discussions/{num}/ref").status_code == 200
     assert commit(scene.ada, REPO, {"hers.txt": b"x"}).status_code == 200
     settle(scene.hub)
-    assert refs_told(receiver)[-1] == "refs/heads/main"
+    assert received_refs(receiver)[-1] == "refs/heads/main"

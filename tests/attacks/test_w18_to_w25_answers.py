@@ -26,7 +26,9 @@ def here(sqlite_template: Path, tmp_path: Path) -> Iterator[Guarded]:
         yield started
 
 
-def tried(here: Guarded, url: str, name: str = "tiny", seconds: float = DEADLINE) -> tuple[dict[str, Any], float]:
+def single_attempt(
+    here: Guarded, url: str, name: str = "tiny", seconds: float = DEADLINE
+) -> tuple[dict[str, Any], float]:
     """The only attempt of a delivery to this server, and how long it took."""
     (webhook,) = here.watch(url)
     here.change(name)
@@ -53,7 +55,7 @@ def test_w18_blocked_refused_unknown_and_timed_out_look_the_same(here: Guarded) 
             f"https://127.0.0.1:{slow.port}/",
             f"http://127.0.0.1:{other.port}/",
         ]
-        found = [tried(here, url, f"r{number}") for number, url in enumerate(places)]
+        found = [single_attempt(here, url, f"r{number}") for number, url in enumerate(places)]
     said = [{name: value for name, value in one.items() if name != "at"} for one, _ in found]
     silence = {"status": None, "error": NO_ANSWER, "response": "", "durationMs": int(DEADLINE * 1000)}
     assert said[0] == {**silence, "state": "retrying"}
@@ -93,7 +95,7 @@ def deaf(peer: socket.socket) -> None:
 )
 def test_w19_w20_one_deadline_for_the_whole_attempt(here: Guarded, line: str, behave: Behaviour) -> None:
     with serving(behave) as server:
-        one, took = tried(here, f"http://127.0.0.1:{server.port}/")
+        one, took = single_attempt(here, f"http://127.0.0.1:{server.port}/")
         assert (one["status"], one["error"], one["state"]) == (None, NO_ANSWER, "retrying"), line
         assert took < DEADLINE + 1.5
 
@@ -155,7 +157,7 @@ PIECE = b"0123456789abcdef" * 256
 def test_w21_endless_body_is_read_up_to_64_kib(here: Guarded, head: bytes, piece: bytes) -> None:
     pouring = Pouring(b"HTTP/1.1 200 OK\r\n" + head, piece)
     with serving(pouring) as server:
-        one, _ = tried(here, f"http://127.0.0.1:{server.port}/", seconds=5)
+        one, _ = single_attempt(here, f"http://127.0.0.1:{server.port}/", seconds=5)
         assert pouring.ended.wait(20)
     # Socket buffers may have accepted a little more.
     assert pouring.sent < ENDLESS / 4
@@ -169,7 +171,7 @@ def test_w22_compressed_answers_are_not_inflated(here: Guarded, encoding: str) -
     head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: {len(bomb)}\r\n\r\n"
     seen: list[bytes] = []
     with serving(answering(head.encode() + bomb, seen)) as server:
-        one, _ = tried(here, f"http://127.0.0.1:{server.port}/")
+        one, _ = single_attempt(here, f"http://127.0.0.1:{server.port}/")
     assert one["response"] == bomb[:4096].decode("utf-8", "replace")
     assert b"\r\naccept-encoding: identity\r\n" in seen[0].lower()
 
@@ -191,7 +193,7 @@ def test_w22_compressed_answers_are_not_inflated(here: Guarded, encoding: str) -
 def test_w23_endless_headers_are_cut_off(here: Guarded, head: bytes, piece: bytes) -> None:
     pouring = Pouring(head, piece)
     with serving(pouring) as server:
-        one, _took = tried(here, f"http://127.0.0.1:{server.port}/", seconds=1.5)
+        one, _took = single_attempt(here, f"http://127.0.0.1:{server.port}/", seconds=1.5)
         assert pouring.ended.wait(20)
     assert pouring.sent < ENDLESS / 4
     assert (one["status"], one["state"]) == (None, "retrying")
@@ -214,9 +216,9 @@ def test_w24_hanging_tls_or_a_foreign_certificate_is_a_failure(sqlite_template: 
                 f"https://ci.example:{plain.port}/",
                 f"https://ci.example:{mute.port}/",
             ]
-            states = [tried(here, url, f"r{number}")[0]["state"] for number, url in enumerate(urls)]
+            states = [single_attempt(here, url, f"r{number}")[0]["state"] for number, url in enumerate(urls)]
         with guarded(sqlite_template, tmp_path, names) as here:  # type: ignore[arg-type]
-            states.append(tried(here, urls[0])[0]["state"])
+            states.append(single_attempt(here, urls[0])[0]["state"])
     assert states == ["delivered", *["retrying"] * 5], "only the certificate for the name, of somebody we trust"
     assert len(seen) == 1, "and nothing was sent in the clear instead"
 

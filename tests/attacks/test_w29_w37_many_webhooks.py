@@ -93,7 +93,7 @@ def test_w29_concurrent_requests_to_one_address_are_limited(sqlite_template: Pat
 
 
 @contextlib.contextmanager
-def abyss() -> Iterator[int]:
+def hanging_receivers() -> Iterator[int]:
     """On all loopback addresses: accepts connections, reads, never answers."""
     listener = socket.create_server(("0.0.0.0", 0), backlog=4096)
     listener.setblocking(False)
@@ -156,7 +156,7 @@ def test_w37_a_thousand_hanging_receivers_delay_nobody(engine: Engine, tmp_path:
 
     settings = settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8", webhooks_per_owner="2000")
     with (
-        abyss() as port,
+        hanging_receivers() as port,
         serving(behave) as server,
         running(settings) as hub,
         api(hub, make_token(hub, make_user(hub, "ada"))) as ada,

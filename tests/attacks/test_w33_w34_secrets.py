@@ -44,7 +44,7 @@ def spellings(secret: str) -> list[str]:
     return [*raw, base64.b64encode(secret.encode()).decode(), secret.encode().hex()]
 
 
-def holds_none(text: str | bytes, where: str) -> None:
+def contains_no_secret(text: str | bytes, where: str) -> None:
     said = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
     for secret in SECRETS:
         for spelling in spellings(secret):
@@ -72,12 +72,12 @@ def test_w33_secret_is_shown_to_its_owner_only(hub: RunningHub, receiver: Receiv
             receiver.answer = " ".join(spellings(secret)[:4] * 3).encode()
             with delivering(hub, deliver):
                 told = owner.post(f"{PATH}/{webhook['id']}/test")
-            holds_none(told.text, "the answer of a test")
+            contains_no_secret(told.text, "the answer of a test")
             logs = owner.get(f"{PATH}/{webhook['id']}/logs")
-            holds_none(logs.text, "the list")
+            contains_no_secret(logs.text, "the list")
             for log in logs.json():
                 found = owner.get(f"{PATH}/{webhook['id']}/logs/{log['id']}")
-                holds_none(found.text, "a delivery")
+                contains_no_secret(found.text, "a delivery")
                 assert found.json()["tries"][-1]["response"]
             # Rejected bodies, wrong routes: an error does not repeat what it was sent.
             for place in (PATH, f"{PATH}/{webhook['id']}", of_acme):
@@ -86,20 +86,20 @@ def test_w33_secret_is_shown_to_its_owner_only(hub: RunningHub, receiver: Receiv
                     "url": "http://10.0.0.1/",
                     "watched": [{"type": secret, "name": secret}],
                 }
-                holds_none(owner.post(place, json=wrong).text, "an error")
-                holds_none(owner.post(place, json={"secret": [secret], "watched": [secret]}).text, "an error")
-            holds_none(owner.get(f"{PATH}/{quote(secret, safe='')}").text, "an error page")
+                contains_no_secret(owner.post(place, json=wrong).text, "an error")
+                contains_no_secret(owner.post(place, json={"secret": [secret], "watched": [secret]}).text, "an error")
+            contains_no_secret(owner.get(f"{PATH}/{quote(secret, safe='')}").text, "an error page")
             for page in pages_of(browser, webhook["id"], log["id"]):
-                holds_none(page.text, str(page.url))
+                contains_no_secret(page.text, str(page.url))
             owner.delete(f"{PATH}/{webhook['id']}")
         export = owner.get("/api/organizations/acme/audit-log/export")
         assert export.status_code == 200
-        holds_none(export.text, "the export")
+        contains_no_secret(export.text, "the export")
         own = browser.get("/settings/export")
         assert own.status_code == 200
-        holds_none(own.text, "the export of an account")
-    holds_none(hub.call(dump), "the database, and so every backup")
-    holds_none(hub.log, "the log")
+        contains_no_secret(own.text, "the export of an account")
+    contains_no_secret(hub.call(dump), "the database, and so every backup")
+    contains_no_secret(hub.log, "the log")
 
 
 def pages_of(browser: httpx.Client, webhook_id: str, delivery_id: str) -> list[httpx.Response]:

@@ -62,7 +62,7 @@ def running(folder: Path, whose: str, ending: str) -> Iterator[tuple[str, Conver
         yield f"http://127.0.0.1:{port}", conversation
 
 
-def told(url: str, path: str, delivery: Signed) -> tuple[int, object]:
+def post_delivery(url: str, path: str, delivery: Signed) -> tuple[int, object]:
     answer = httpx.post(url + path, headers=delivery.headers, content=delivery.body, timeout=30)
     return answer.status_code, answer.json()
 
@@ -72,17 +72,17 @@ def test_server_object_receives_events(tmp_path: Path, whose: str) -> None:
     secret = "my_secret_key"
     with running(tmp_path, whose, LAUNCH[whose]) as (url, conversation):
         update = signed("repo.content.update", secret=secret)
-        assert told(url, "/webhooks/say_hello", update) == (200, {"message": "hello"})
-        assert told(url, "/webhooks/goodbye", update) == (200, {"message": "goodbye"})
-        assert told(url, "/webhooks/number", update) == (200, 42)
-        assert told(url, "/webhooks/nothing", update) == (200, None)
-        assert told(url, "/webhooks/goodbye", signed("repo.create"))[0] == 401
-        assert told(url, "/webhooks/goodbye", signed("repo.create", secret="wrong"))[0] == 403
+        assert post_delivery(url, "/webhooks/say_hello", update) == (200, {"message": "hello"})
+        assert post_delivery(url, "/webhooks/goodbye", update) == (200, {"message": "goodbye"})
+        assert post_delivery(url, "/webhooks/number", update) == (200, 42)
+        assert post_delivery(url, "/webhooks/nothing", update) == (200, None)
+        assert post_delivery(url, "/webhooks/goodbye", signed("repo.create"))[0] == 401
+        assert post_delivery(url, "/webhooks/goodbye", signed("repo.create", secret="wrong"))[0] == 403
         broken = Signed({"X-Webhook-Secret": secret, "Content-Type": "application/json"}, b'{"event": {}}')
-        assert told(url, "/webhooks/goodbye", broken)[0] == 422
+        assert post_delivery(url, "/webhooks/goodbye", broken)[0] == 422
         for kind in KINDS:
             delivery = signed(kind, secret=secret)
-            status, answer = told(url, "/webhooks/whole", delivery)
+            status, answer = post_delivery(url, "/webhooks/whole", delivery)
             assert (status, answer) == (200, expected(json.loads(delivery.body))), kind
             read = json.loads(conversation.until(SAID)[1])[1]
             assert read["repo"]["name"] == "ada/tiny"
@@ -94,10 +94,13 @@ def test_decorated_functions_receive_events(tmp_path: Path, ending: str) -> None
     with running(tmp_path, ending.partition(" ")[0], ENDINGS[ending]) as (url, conversation):
         for kind, repo_type in (("repo.content.update", "dataset"), ("repo.config.update", "model")):
             delivery = signed(kind, type=repo_type, secret=SECRET)
-            assert told(url, "/webhooks/trigger_training", delivery) == (200, None)
-            assert told(url, "/webhooks/trigger_evaluation", delivery) == (200, None)
-        assert told(url, "/webhooks/goodbye", signed("repo.create", secret=SECRET)) == (200, {"message": "goodbye"})
-        assert told(url, "/webhooks/goodbye", signed("repo.create"))[0] == 401
+            assert post_delivery(url, "/webhooks/trigger_training", delivery) == (200, None)
+            assert post_delivery(url, "/webhooks/trigger_evaluation", delivery) == (200, None)
+        assert post_delivery(url, "/webhooks/goodbye", signed("repo.create", secret=SECRET)) == (
+            200,
+            {"message": "goodbye"},
+        )
+        assert post_delivery(url, "/webhooks/goodbye", signed("repo.create"))[0] == 401
         said = [json.loads(conversation.until(SAID)[1]) for _ in range(2)]
     assert said == [["train", "ada/tiny"], ["evaluate", "ada/tiny", "repo.config"]]
 
@@ -151,11 +154,11 @@ def test_gradio_blocks_and_fastapi_requests_work(tmp_path: Path, how: str) -> No
             assert page.status_code == 200
             assert re.search("gradio", page.text)
         delivery = signed("repo.create", secret="my_secret_key", attempt=4)
-        assert told(url, "/webhooks/heard", delivery) == (200, ["4", "ada/tiny", "model"])
-        assert told(url, "/webhooks/heard", signed("repo.create"))[0] == 401
+        assert post_delivery(url, "/webhooks/heard", delivery) == (200, ["4", "ada/tiny", "model"])
+        assert post_delivery(url, "/webhooks/heard", signed("repo.create"))[0] == 401
         if how == "mounted":
-            assert told(url, "/hooks/webhooks/heard", delivery) == (200, ["4", "ada/tiny", "model"])
-            assert told(url, "/hooks/webhooks/heard", signed("repo.create", secret="wrong"))[0] == 403
+            assert post_delivery(url, "/hooks/webhooks/heard", delivery) == (200, ["4", "ada/tiny", "model"])
+            assert post_delivery(url, "/hooks/webhooks/heard", signed("repo.create", secret="wrong"))[0] == 403
 
 
 def expected(payload: dict) -> object:  # type: ignore[type-arg]

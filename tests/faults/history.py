@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 CAP = 8
 # Requests in flight when a webhook was disabled may still be received.
-IN_THE_AIR_SECONDS = 1.0
+IN_FLIGHT_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -138,8 +138,5 @@ def _too_many_at_once(history: History) -> Iterator[str]:
 def _not_silent(history: History) -> Iterator[str]:
     for silence in history.silences:
         for arrival in history.arrivals:
-            if (
-                arrival.webhook == silence.webhook
-                and silence.since + IN_THE_AIR_SECONDS < arrival.began < silence.until
-            ):
+            if arrival.webhook == silence.webhook and silence.since + IN_FLIGHT_SECONDS < arrival.began < silence.until:
                 yield f"{silence.webhook} was disabled and heard of {arrival.change}"

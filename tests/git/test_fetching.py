@@ -38,7 +38,7 @@ def programs(command: bytes = b"upload-pack") -> set[int]:
     return found
 
 
-def asked(scene: Scene) -> bytes:
+def fetch_request(scene: Scene) -> bytes:
     """A request for everything."""
     head = scene.refs()["refs/heads/main"]
     return line(f"want {head} side-band-64k\n".encode()) + b"0000" + line(b"done\n")
@@ -54,7 +54,7 @@ def large(scene: Scene) -> Scene:
 
 
 def test_client_that_disconnects_while_receiving_ends_the_fetch(large: Scene) -> None:
-    body = asked(large)
+    body = fetch_request(large)
     with socket.create_connection(large.hub.address, timeout=20) as connection:
         connection.sendall(f"{REQUEST}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         assert connection.recv(15) == b"HTTP/1.1 200 OK"
@@ -63,7 +63,7 @@ def test_client_that_disconnects_while_receiving_ends_the_fetch(large: Scene) ->
 
 
 def test_fetch_runs_at_low_priority(large: Scene) -> None:
-    body = asked(large)
+    body = fetch_request(large)
     with socket.create_connection(large.hub.address, timeout=20) as connection:
         connection.sendall(f"{REQUEST}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         assert connection.recv(15) == b"HTTP/1.1 200 OK"
@@ -73,7 +73,7 @@ def test_fetch_runs_at_low_priority(large: Scene) -> None:
 
 
 def test_client_that_disconnects_while_sending_ends_the_fetch(scene: Scene) -> None:
-    body = asked(scene)
+    body = fetch_request(scene)
     with socket.create_connection(scene.hub.address, timeout=20) as connection:
         connection.sendall(f"{REQUEST}Content-Length: {len(body)}\r\n\r\n".encode() + body[:-4])
         until(programs)

@@ -17,7 +17,7 @@ from hubgate.server.scopes import Risk, Scope
 pytestmark = pytest.mark.one_engine
 
 
-def told(client: Client, **parameters: str | None) -> dict[str, str]:
+def error_sent(client: Client, **parameters: str | None) -> dict[str, str]:
     with client.hub.client() as visitor:
         answer = answer_of(visitor.get(client.address(**parameters)))
     assert answer["state"] == "s t&te"
@@ -54,7 +54,7 @@ def told(client: Client, **parameters: str | None) -> dict[str, str]:
 )
 def test_errors_are_sent_to_the_app(hub: RunningHub, parameters: dict[str, str | None], error: str) -> None:
     client = make_app(hub, make_user(hub, "olga"))
-    assert told(client, **parameters)["error"] == error
+    assert error_sent(client, **parameters)["error"] == error
 
 
 def test_overlong_state_is_not_echoed(hub: RunningHub) -> None:
@@ -96,7 +96,7 @@ def test_invalid_scope_is_explained(engine: Engine, tmp_path: Path, scope: str, 
     settings = replace(settings_for(engine.fresh_url(), tmp_path), extra_scopes=extra)
     with running(settings) as hub:
         client = make_app(hub, make_user(hub, "olga"))
-        sent = told(client, scope=scope)
+        sent = error_sent(client, scope=scope)
         assert (sent["error"], sent["error_description"]) == ("invalid_scope", says)
 
 
@@ -144,7 +144,7 @@ def test_common_unsupported_scopes_are_ignored(hub: RunningHub) -> None:
 @pytest.mark.parametrize("scope", ["offline_access", "address phone", "offline_access  phone", " "])
 def test_request_with_only_ignored_scopes_is_rejected(hub: RunningHub, scope: str) -> None:
     client = make_app(hub, make_user(hub, "olga"))
-    sent = told(client, scope=scope)
+    sent = error_sent(client, scope=scope)
     assert sent["error"] == "invalid_scope"
     assert sent["error_description"] == "That asks for nothing here. Name scopes of this app, or leave scope out."
 

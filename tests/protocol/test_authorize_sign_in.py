@@ -36,12 +36,12 @@ def sign_in(browser: httpx.Client, sent: httpx.Response, username: str = "ada") 
     return browser.get(done.headers["location"])
 
 
-def way_back(sent: httpx.Response) -> str:
+def return_url(sent: httpx.Response) -> str:
     """The URL that the user continues to after signing in."""
     return parse_qs(urlsplit(sent.headers["location"]).query)["next"][0]
 
 
-def mark_in(address: str) -> str:
+def proof_in(address: str) -> str:
     return parse_qs(urlsplit(address).query)["_mark"][0]
 
 
@@ -109,8 +109,8 @@ def test_app_cannot_forge_the_proof_of_a_new_sign_in(hub: RunningHub, client: Cl
     with signed_in(client) as browser:
         approve(browser, client.address())
         sent = browser.get(client.address(prompt="login"))
-        back = way_back(sent)
-        mark = mark_in(back)
+        back = return_url(sent)
+        mark = proof_in(back)
         _, made_at, session, mac = mark.split(".")
         for forged in ("", "x", f"left.{made_at}..{mac}", f"kept.{made_at}.{session}.{mac}", f"left.0.{session}.{mac}"):
             sign_in_page(browser, browser.get(client.address(prompt="login", _mark=forged)))
@@ -128,7 +128,7 @@ def test_proof_from_another_session_is_not_a_sign_in(hub: RunningHub, client: Cl
     with signed_in(client) as browser, hub.client() as visitor, browser_of(hub, mallory) as theirs:
         approve(browser, client.address())
         hub.clock.advance(seconds=61)
-        for back in (way_back(visitor.get(address)), way_back(theirs.get(address))):
+        for back in (return_url(visitor.get(address)), return_url(theirs.get(address))):
             sign_in_page(browser, browser.get(back))
         assert "code" in answer_of(sign_in(browser, browser.get(back)))
 
@@ -138,7 +138,7 @@ def test_proof_of_sign_in_is_valid_for_its_own_request(hub: RunningHub, client: 
         approve(browser, client.address())
         sent = browser.get(client.address(prompt="login", state="one"))
         assert "code" in answer_of(sign_in(browser, sent))
-        used = mark_in(way_back(sent))
+        used = proof_in(return_url(sent))
         for other in ({"state": "two"}, {"state": "one", "scope": "openid"}, {"state": "one", "max_age": "0"}):
             address = client.address(**{"prompt": "login", **other}, _mark=used)
             sign_in_page(browser, browser.get(address))
@@ -147,7 +147,7 @@ def test_proof_of_sign_in_is_valid_for_its_own_request(hub: RunningHub, client: 
         page = sign_in_page(browser, browser.get(client.address(prompt="select_account", state="one"))).text
         stay = unescape(page.partition('<a href="/oauth/authorize')[2].partition('"')[0])
         assert "code" in answer_of(browser.get(f"/oauth/authorize{stay}"))
-        address = client.address(prompt="select_account", state="two", _mark=mark_in(stay))
+        address = client.address(prompt="select_account", state="two", _mark=proof_in(stay))
         sign_in_page(browser, browser.get(address))
 
 
@@ -155,7 +155,7 @@ def test_proof_of_sign_in_in_the_browser_history_expires_after_an_hour(hub: Runn
     with signed_in(client) as browser:
         approve(browser, client.address())
         sent = browser.get(client.address(prompt="login"))
-        back = way_back(sent)
+        back = return_url(sent)
         sign_in(browser, sent)
         assert "code" in answer_of(browser.get(back))
         hub.clock.advance(seconds=3601)

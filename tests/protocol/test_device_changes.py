@@ -28,7 +28,7 @@ PENDING, UNKNOWN = (400, "authorization_pending"), (400, "invalid_grant")
 METRICS = "read-metrics"
 
 
-def said(answer: httpx.Response) -> tuple[int, str]:
+def status_and_error(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json().get("error", "a token")
 
 
@@ -57,7 +57,7 @@ def approved(hub: RunningHub, client: Client, ada: User) -> str:
 def test_revoked_consent_ends_the_device_code(hub: RunningHub, client: Client, ada: User, approved: str) -> None:
     with api(hub, make_token(hub, ada)) as script:
         assert script.delete(f"/api/settings/connected-apps/{client.id}").is_success
-    assert said(devices.poll(client, approved)) == UNKNOWN
+    assert status_and_error(devices.poll(client, approved)) == UNKNOWN
 
 
 def test_token_has_what_is_left_of_the_consent(hub: RunningHub, client: Client, ada: User, approved: str) -> None:
@@ -69,7 +69,7 @@ def test_token_has_what_is_left_of_the_consent(hub: RunningHub, client: Client, 
 
 def test_disabled_users_device_code_is_rejected(hub: RunningHub, client: Client, ada: User, approved: str) -> None:
     hub.call(lambda opened: operator_actions.disable(opened.accounts, ada))
-    assert said(devices.poll(client, approved)) == UNKNOWN
+    assert status_and_error(devices.poll(client, approved)) == UNKNOWN
 
 
 def test_decision_for_a_deleted_app_is_rejected(hub: RunningHub, client: Client, ada: User) -> None:
@@ -79,7 +79,7 @@ def test_decision_for_a_deleted_app_is_rejected(hub: RunningHub, client: Client,
         hub.call(lambda opened: management.delete(opened.oauth, client.app, SYSTEM))
         assert devices.decide(browser, asked, "approve", scopes=SCOPES).status_code == 404
         assert devices.enter(browser, started["user_code"]).status_code == 404
-    assert said(devices.poll(client, started["device_code"])) == (401, "invalid_client")
+    assert status_and_error(devices.poll(client, started["device_code"])) == (401, "invalid_client")
 
 
 def test_device_requests_during_the_deletion_of_the_app(hub: RunningHub) -> None:
@@ -92,7 +92,7 @@ def test_device_requests_during_the_deletion_of_the_app(hub: RunningHub) -> None
             delete = partial(script.delete, f"/api/settings/applications/{doomed.id}")
             deleted, *answers = at_once([delete, *[start] * 8])
             assert deleted.is_success
-            assert {said(answer) for answer in answers} <= {(200, "a token"), (401, "invalid_client")}
+            assert {status_and_error(answer) for answer in answers} <= {(200, "a token"), (401, "invalid_client")}
 
 
 def test_renamed_app_is_shown_again_before_approval(hub: RunningHub, client: Client, ada: User) -> None:
@@ -103,7 +103,7 @@ def test_renamed_app_is_shown_again_before_approval(hub: RunningHub, client: Cli
         change(client, lambda app: replace(app, name="Bank"))
         again = devices.decide(browser, asked, "approve", scopes=SCOPES)
         assert (again.status_code, "Bank" in again.text) == (200, True)
-        assert said(devices.poll(client, started["device_code"])) == PENDING
+        assert status_and_error(devices.poll(client, started["device_code"])) == PENDING
         assert devices.decide(browser, again, "approve", scopes=SCOPES).status_code == 303
     assert devices.poll(client, started["device_code"]).status_code == 200
 
@@ -147,7 +147,7 @@ def test_form_of_another_user_is_rejected(hub: RunningHub, client: Client, ada: 
         seal = Page(devices.enter(hers, started["user_code"])).hidden()["shown"]
         form = {**Page(devices.enter(his, started["user_code"])).hidden(), "shown": seal, "decision": "approve"}
         assert his.post(devices.VERIFY, data=form).status_code == 200
-    assert said(devices.poll(client, started["device_code"])) == PENDING
+    assert status_and_error(devices.poll(client, started["device_code"])) == PENDING
 
 
 def test_registration_of_a_configured_cli_takes_precedence(hub: RunningHub, client: Client, ada: User) -> None:
@@ -157,7 +157,7 @@ def test_registration_of_a_configured_cli_takes_precedence(hub: RunningHub, clie
         draft = App(client_id=CLI, name="Ours", scopes=("openid",), confidential=True)
         owner = Owner(user_id=make_user(hub, "carol").id)
         registered = Client(hub, *hub.call(lambda opened: management.create(opened.oauth, owner, draft, SYSTEM)))
-        assert said(device.post("/oauth/device", data={"client_id": CLI})) == (401, "invalid_client")
+        assert status_and_error(device.post("/oauth/device", data={"client_id": CLI})) == (401, "invalid_client")
     assert devices.start(registered)
     with browser_of(hub, ada) as browser:
         asked = devices.enter(browser, before["user_code"])

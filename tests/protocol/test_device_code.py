@@ -50,17 +50,17 @@ def test_polling_too_often_slows_the_device_down_permanently(hub: RunningHub) ->
     client = make_app(hub, make_user(hub, "olga"))
     code = devices.start(client)["device_code"]
 
-    def said() -> str:
+    def poll_error() -> str:
         text: str = devices.poll(client, code).json()["error"]
         return text
 
-    assert [said(), said()] == ["authorization_pending", "slow_down"]
+    assert [poll_error(), poll_error()] == ["authorization_pending", "slow_down"]
     hub.clock.advance(seconds=6)
-    assert said() == "slow_down", "the interval has become 10 seconds"
+    assert poll_error() == "slow_down", "the interval has become 10 seconds"
     hub.clock.advance(seconds=15)
-    assert said() == "authorization_pending"
+    assert poll_error() == "authorization_pending"
     hub.clock.advance(seconds=900)
-    assert said() == "expired_token"
+    assert poll_error() == "expired_token"
 
 
 def test_token_has_the_ticked_scopes(hub: RunningHub) -> None:
@@ -81,8 +81,8 @@ def test_page_asks_for_confirmation_even_with_the_code_in_its_url(hub: RunningHu
     with browser_of(hub, ada) as browser:
         assert f'value="{code}"' in browser.get(f"/oauth/device?user_code={code}").text
         page = devices.enter(browser, code).text
-    for said in (code, "Notebook", "Started less than a minute ago from", "127.0.0.1", "Yes, my device shows this"):
-        assert said in page
+    for text in (code, "Notebook", "Started less than a minute ago from", "127.0.0.1", "Yes, my device shows this"):
+        assert text in page
     assert "Not the address you are using now" not in page
 
 

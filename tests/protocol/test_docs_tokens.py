@@ -73,7 +73,7 @@ def test_curl_commands_work_from_the_code_to_the_end(hub: RunningHub, *, confide
     assert curl(steps["3"], ACCESS_TOKEN=latest).status_code == 401
 
 
-def told(page: str) -> dict[str, tuple[set[str], set[str]]]:
+def claims_table(page: str) -> dict[str, tuple[set[str], set[str]]]:
     """The page's table of claims: what a scope adds to the ID token, and to userinfo."""
     region = page[page.index('aria-label="Claims by scope"') :]
     rows = re.findall(
@@ -83,7 +83,7 @@ def told(page: str) -> dict[str, tuple[set[str], set[str]]]:
     return {re.sub(r"<.*?>", "", scope): (set(plain.findall(one)), set(plain.findall(two))) for scope, one, two in rows}
 
 
-def said_in(token: str) -> set[str]:
+def claims_in(token: str) -> set[str]:
     body = token.split(".")[1]
     return set(json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))))
 
@@ -97,12 +97,12 @@ def test_claims_match_the_table(hub: RunningHub) -> None:
 
     hub.call(fill)
     client = make_app(hub, make_user(hub, "olga"), scopes=tuple(NAMES))
-    table = told(httpx.get(hub.url + SIGN_IN).text)
+    table = claims_table(httpx.get(hub.url + SIGN_IN).text)
     always = table.pop("any")
     for scope in sorted(NAMES - {"openid"}):
         tokens = tokens_for(client, ada, scope=f"openid {scope}", nonce="n")
         in_id_token, in_userinfo = table.get(scope, (set(), set()))
-        assert said_in(tokens["id_token"]) == always[0] | in_id_token, scope
+        assert claims_in(tokens["id_token"]) == always[0] | in_id_token, scope
         with api(hub, tokens["access_token"]) as app:
             assert set(app.get("/oauth/userinfo").json()) == always[1] | in_userinfo, scope
     assert set(table) <= NAMES

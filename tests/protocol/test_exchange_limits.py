@@ -49,7 +49,7 @@ class Bench:
         return sorted(e["data"]["result"] for e in entries_of(self.hub, self.acme) if e["type"] == "oauth.token")
 
 
-def said(answer: httpx.Response) -> tuple[int, str]:
+def status_and_error(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json().get("error", "")
 
 
@@ -73,7 +73,7 @@ def test_networks_are_limited(
         assert bench.ask_from(address).status_code == 200, address
     for address in outside:
         refused = bench.ask_from(address)
-        assert said(refused) == (401, "invalid_client"), address
+        assert status_and_error(refused) == (401, "invalid_client"), address
         assert refused.headers["www-authenticate"].startswith("Basic")
     assert bench.results() == ["granted"] * len(inside) + ["refused"] * len(outside)
     asked_from = {entry["ip"] for entry in entries_of(bench.hub, bench.acme) if entry["type"] == "oauth.token"}
@@ -89,7 +89,7 @@ def test_roles_are_limited(hub: RunningHub) -> None:
     unknown = exchange(bench.client, "nobody@example.org")
     for name in ("ada", "dave"):
         refused = exchange(bench.client, f"{name}@example.org")
-        assert said(refused) == (400, "invalid_grant")
+        assert status_and_error(refused) == (400, "invalid_grant")
         uninteresting = {"error_uri": ""}
         assert refused.json() | uninteresting == unknown.json() | uninteresting, "as if there were no such member"
     for name in ("bob", "carol"):
@@ -104,7 +104,7 @@ def test_scopes_are_limited(hub: RunningHub) -> None:
     assert set(exchanged(bench.client, "bob@example.org")["scope"].split()) == {"read-repos", "email"}
     assert exchanged(bench.client, "bob@example.org", scope="email")["scope"] == "email"
     for asked in ("openid", "email openid", "jobs", "fly", "email,read-repos"):
-        assert said(exchange(bench.client, "bob@example.org", scope=asked)) == (400, "invalid_scope"), asked
+        assert status_and_error(exchange(bench.client, "bob@example.org", scope=asked)) == (400, "invalid_scope"), asked
     bench.limit(allowedScopes=[])
     assert set(exchanged(bench.client, "bob@example.org")["scope"].split()) == set(SCOPES)
 
@@ -113,20 +113,20 @@ def test_daily_quota_is_enforced(hub: RunningHub) -> None:
     bench = Bench(hub)
     bench.limit(dailyQuota=3)
     for _ in range(5):
-        assert said(exchange(bench.client, "nobody@example.org")) == (400, "invalid_grant")
+        assert status_and_error(exchange(bench.client, "nobody@example.org")) == (400, "invalid_grant")
     for _ in range(3):
         exchanged(bench.client, "bob@example.org")
     hub.clock.advance(3600)
     for _ in range(2):
         refused = exchange(bench.client, "bob@example.org")
-        assert said(refused) == (429, "temporarily_unavailable")
+        assert status_and_error(refused) == (429, "temporarily_unavailable")
         assert int(refused.headers["retry-after"]) == DAY - 3600
     assert bench.results() == ["granted"] * 3 + ["refused"] * 7
     # A request refused for another reason still names that reason.
-    assert said(exchange(bench.client, "nobody@example.org")) == (400, "invalid_grant")
+    assert status_and_error(exchange(bench.client, "nobody@example.org")) == (400, "invalid_grant")
     bench.limit(dailyQuota=4)
     exchanged(bench.client, "bob@example.org")
-    assert said(exchange(bench.client, "bob@example.org")) == (429, "temporarily_unavailable")
+    assert status_and_error(exchange(bench.client, "bob@example.org")) == (429, "temporarily_unavailable")
     hub.clock.advance(DAY - 3600)
     exchanged(bench.client, "bob@example.org")
     bench.limit(dailyQuota=None)
@@ -139,6 +139,6 @@ def test_each_app_has_its_own_quota(hub: RunningHub) -> None:
     bench.limit(dailyQuota=1)
     other = make_exchanger(hub, bench.acme, name="Other")
     exchanged(bench.client, "bob@example.org")
-    assert said(exchange(bench.client, "bob@example.org")) == (429, "temporarily_unavailable")
+    assert status_and_error(exchange(bench.client, "bob@example.org")) == (429, "temporarily_unavailable")
     for _ in range(2):
         exchanged(other, "bob@example.org")

@@ -27,7 +27,7 @@ NOT_SHOWN = "Sign in as the app's owner."
 NOTHING = "<h1>Nothing to show here</h1>"
 
 
-def kept(hub: RunningHub, client: Client) -> list[Refusal]:
+def stored_refusals(hub: RunningHub, client: Client) -> list[Refusal]:
     async def work(opened: Hub) -> list[Refusal]:
         return await opened.db.read_long(lambda tx: store.of_app(tx, client.id, 0, 1000))
 
@@ -233,15 +233,15 @@ def test_no_secret_is_stored(hub: RunningHub) -> None:
         browser.get(client.address(**{**everything, "redirect_uri": REDIRECT}, state=verifier, id_token_hint=code))
         page = browser.get(client.address(**{**everything, "grant_type": code, "redirect_uri": REDIRECT}))
     assert page.status_code == 303
-    until(lambda: len(kept(hub, client)) >= 6)
+    until(lambda: len(stored_refusals(hub, client)) >= 6)
     dumped = hub.call(dump)
     assert b"evil.example" in dumped, "the dump is complete"
     for what, secret in secrets.items():
         # Without the last four characters of a client secret, which are stored to recognise it.
         assert secret[8:-4].encode() not in dumped, what
-    assert str(kept(hub, client)).count(ada.email) == 0
+    assert str(stored_refusals(hub, client)).count(ada.email) == 0
     with browser_of(hub, olga) as owner:
-        for refusal in kept(hub, client):
+        for refusal in stored_refusals(hub, client):
             shown = owner.get(f"/oauth/explain/{refusal.id}")
             assert shown.status_code == 200
             assert not [what for what, secret in secrets.items() if secret[8:-4] in shown.text]
@@ -258,10 +258,12 @@ def test_latest_fifty_refusals_of_an_app_are_stored(hub: RunningHub) -> None:
     refuse(other, 9999)
     for number in range(60):
         refuse(client, number)
-        until(lambda: any(refusal.id == f"request-{number:04d}" for refusal in kept(hub, client)))
+        until(lambda: any(refusal.id == f"request-{number:04d}" for refusal in stored_refusals(hub, client)))
         hub.clock.advance(4)
-    assert {refusal.id for refusal in kept(hub, client)} == {f"request-{number:04d}" for number in range(10, 60)}
-    assert len(kept(hub, other)) == 1
+    assert {refusal.id for refusal in stored_refusals(hub, client)} == {
+        f"request-{number:04d}" for number in range(10, 60)
+    }
+    assert len(stored_refusals(hub, other)) == 1
     with browser_of(hub, olga) as owner:
         listed = re.findall(r"/oauth/explain/(request-\d+)", owner.get(f"/settings/applications/{client.id}").text)
         assert listed == [f"request-{number:04d}" for number in range(59, 9, -1)]
@@ -280,9 +282,9 @@ def test_refusals_are_stored_for_seven_days(hub: RunningHub) -> None:
         hub.clock.advance(1)
         assert owner.get(path).status_code == 403
         assert "What this app is refused appears here" in owner.get(f"/settings/applications/{client.id}").text
-    assert len(kept(hub, client)) == 1
+    assert len(stored_refusals(hub, client)) == 1
     hub.call(lambda opened: Sweep(opened.db, opened.clock).step())
-    assert kept(hub, client) == []
+    assert stored_refusals(hub, client) == []
 
 
 def test_flood_of_refusals_is_limited(hub: RunningHub) -> None:
@@ -294,8 +296,8 @@ def test_flood_of_refusals_is_limited(hub: RunningHub) -> None:
     for number in range(40):
         httpx.post(f"{hub.url}/oauth/token", data={"grant_type": "x", "client_id": f"nobody-{number}"})
     httpx.get(hub.url + quiet.address(scope="fly"))
-    until(lambda: len(kept(hub, quiet)) == 1)
-    assert len(kept(hub, client)) == 20
+    until(lambda: len(stored_refusals(hub, quiet)) == 1)
+    assert len(stored_refusals(hub, client)) == 20
 
     async def every(opened: Hub) -> int:
         row = await opened.db.one("SELECT count(*) AS rows FROM app_errors")
@@ -304,7 +306,7 @@ def test_flood_of_refusals_is_limited(hub: RunningHub) -> None:
     assert hub.call(every) == 21
     hub.clock.advance(60)
     httpx.get(hub.url + client.address(scope="fly"))
-    until(lambda: len(kept(hub, client)) == 21)
+    until(lambda: len(stored_refusals(hub, client)) == 21)
 
 
 def test_reused_request_id_refers_to_the_first_request(hub: RunningHub) -> None:
@@ -312,10 +314,10 @@ def test_reused_request_id_refers_to_the_first_request(hub: RunningHub) -> None:
     mine, theirs = make_app(hub, ada), make_app(hub, olga)
     headers = {"x-request-id": "chosen-by-caller"}
     httpx.get(hub.url + theirs.address(scope="fly"), headers=headers)
-    until(lambda: len(kept(hub, theirs)) == 1)
+    until(lambda: len(stored_refusals(hub, theirs)) == 1)
     httpx.get(hub.url + mine.address(scope="swim"), headers=headers)
     httpx.get(hub.url + mine.address(scope="walk"))
-    until(lambda: len(kept(hub, mine)) == 1)
+    until(lambda: len(stored_refusals(hub, mine)) == 1)
     with browser_of(hub, ada) as stranger, browser_of(hub, olga) as owner:
         assert stranger.get("/oauth/explain/chosen-by-caller").status_code == 403
         assert "fly" in owner.get("/oauth/explain/chosen-by-caller").text
@@ -327,10 +329,10 @@ def test_refusals_are_deleted_with_the_app_and_not_in_the_audit_log(hub: Running
     hub.clock.advance(1)
     client = make_app(hub, organization=acme)
     httpx.get(hub.url + client.address(scope="fly"))
-    until(lambda: len(kept(hub, client)) == 1)
+    until(lambda: len(stored_refusals(hub, client)) == 1)
     assert sorted(entry["type"] for entry in entries_of(hub, acme)) == ["oauth.create_app", "org.create"]
     with browser_of(hub, olga) as owner:
-        page = f"/oauth/explain/{kept(hub, client)[0].id}"
+        page = f"/oauth/explain/{stored_refusals(hub, client)[0].id}"
         edit = f"/organizations/acme/settings/applications/{client.id}#scopes"
         assert f'href="{edit}">Edit the scopes</a>' in owner.get(page).text
 
@@ -342,7 +344,7 @@ def test_client_id_in_the_query_is_ignored_at_the_token_endpoint(hub: RunningHub
     answer = httpx.post(f"{hub.url}/oauth/token?client_id={client.id}", data={"grant_type": "x"})
     assert "error_uri" not in answer.json()
     httpx.get(hub.url + client.address(scope="fly"))
-    until(lambda: len(kept(hub, client)) == 1)
+    until(lambda: len(stored_refusals(hub, client)) == 1)
 
 
 def test_non_ascii_header_is_rejected_cleanly(hub: RunningHub) -> None:

@@ -17,7 +17,7 @@ FULLNAME = "😀" * profile_fields.LONGEST_FULLNAME
 WEBSITE = "https://ada.example/".ljust(profile_fields.LONGEST_WEBSITE, "x")
 
 
-def told(hub: RunningHub, fullname: str, website: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def claims_for(hub: RunningHub, fullname: str, website: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Claims of the ID token, and of userinfo."""
     ada = make_user(hub, "ada")
     hub.call(lambda opened: own_account.set_profile(opened.accounts, ada, fullname, website))
@@ -28,18 +28,18 @@ def told(hub: RunningHub, fullname: str, website: str) -> tuple[dict[str, Any], 
 
 
 def test_usual_profile_is_in_both(hub: RunningHub) -> None:
-    for claims in told(hub, "Ada Lovelace", "https://ada.example"):
+    for claims in claims_for(hub, "Ada Lovelace", "https://ada.example"):
         assert (claims["name"], claims["website"]) == ("Ada Lovelace", "https://ada.example")
 
 
 def test_long_claims_are_in_userinfo_only(hub: RunningHub) -> None:
-    claims, userinfo = told(hub, FULLNAME, WEBSITE)
+    claims, userinfo = claims_for(hub, FULLNAME, WEBSITE)
     assert (claims["name"], claims["preferred_username"], claims["email"]) == ("ada", "ada", "ada@example.org")
     assert "website" not in claims
     assert (userinfo["name"], userinfo["website"]) == (FULLNAME, WEBSITE)
 
 
 def test_long_website_does_not_displace_the_name(hub: RunningHub) -> None:
-    claims, _ = told(hub, "é" * 60, WEBSITE)
+    claims, _ = claims_for(hub, "é" * 60, WEBSITE)
     assert claims["name"] == "é" * 60
     assert "website" not in claims

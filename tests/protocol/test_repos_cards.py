@@ -63,25 +63,25 @@ def test_hostile_front_matter_breaks_neither_commit_nor_page(hub: RunningHub, as
 def test_validation_explains_errors(hub: RunningHub) -> None:
     with api(hub) as anyone:
 
-        def said(content: str) -> tuple[int, int, int]:
+        def validate(content: str) -> tuple[int, int, int]:
             answer = anyone.post("/api/validate-yaml", json={"content": content, "repoType": "model"})
             body = answer.json()
             return answer.status_code, len(body["errors"]), len(body["warnings"])
 
-        assert said("---\nlicense: mit\ntags: [a, b]\n---\n# x") == (200, 0, 0)
-        assert said("\ufeff---\r\nlicense: mit\r\n---\r\n# x") == (200, 0, 0)
-        assert said("---\n---\n") == (200, 0, 0)
+        assert validate("---\nlicense: mit\ntags: [a, b]\n---\n# x") == (200, 0, 0)
+        assert validate("\ufeff---\r\nlicense: mit\r\n---\r\n# x") == (200, 0, 0)
+        assert validate("---\n---\n") == (200, 0, 0)
         for without in ("# x", "", "---\nno end"):
-            assert said(without) == (200, 0, 1)
-        assert said("---\nmodel-index: foo\n---\n") == (400, 1, 0)
-        assert said("---\nlicense: {a: b}\ntags: x\n---\n") == (400, 2, 0)
-        assert said("---\na: [\n---\n") == (400, 1, 0)
-        assert said("\n---\na: [\n---\n") == (400, 1, 0)
-        assert said("\n \r\n---\nlicense: mit\n---\n") == (200, 0, 0)
+            assert validate(without) == (200, 0, 1)
+        assert validate("---\nmodel-index: foo\n---\n") == (400, 1, 0)
+        assert validate("---\nlicense: {a: b}\ntags: x\n---\n") == (400, 2, 0)
+        assert validate("---\na: [\n---\n") == (400, 1, 0)
+        assert validate("\n---\na: [\n---\n") == (400, 1, 0)
+        assert validate("\n \r\n---\nlicense: mit\n---\n") == (200, 0, 0)
         for known in ("[mit, other]", "llama3.1", ""):
-            assert said(f"---\nlicense: {known}\n---\n") == (200, 0, 0), known
+            assert validate(f"---\nlicense: {known}\n---\n") == (200, 0, 0), known
         for unknown in ("invalid", "MIT", "[mit, invalid]", "[1]"):
-            assert said(f"---\nlicense: {unknown}\n---\n") == (400, 1, 0), unknown
+            assert validate(f"---\nlicense: {unknown}\n---\n") == (400, 1, 0), unknown
         for body in ({}, {"content": 1}, {"content": "a\0b"}):
             refused = anyone.post("/api/validate-yaml", json=body)
             assert (refused.status_code, set(refused.json())) == (422, {"error"})
@@ -109,7 +109,7 @@ def test_slow_front_matter_is_rejected(on_sqlite: RunningHub, name: str) -> None
 
 
 @contextmanager
-def all_at_work(hub: RunningHub, in_thread: Callable[..., Awaitable[bool]], threads: int) -> Iterator[None]:
+def all_threads_busy(hub: RunningHub, in_thread: Callable[..., Awaitable[bool]], threads: int) -> Iterator[None]:
     """Keeps every thread of a kind busy, by several callers: one caller does not get all of them."""
     begun, done = threading.Barrier(threads + 1, timeout=20), threading.Event()
 
@@ -136,10 +136,10 @@ def test_text_and_file_work_do_not_wait_for_each_other(on_sqlite: RunningHub) ->
     readme = "---\nlicense: mit\n---\n# Tiny"
     with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
         make_repo(ada, "tiny")
-        with all_at_work(on_sqlite, in_text_thread, 2):
+        with all_threads_busy(on_sqlite, in_text_thread, 2):
             committed(ada, "ada/tiny", {"README.md": readme.encode()})
             assert ada.get("/api/models/ada/tiny/tree/main").status_code == 200
-        with all_at_work(on_sqlite, in_thread, 8):
+        with all_threads_busy(on_sqlite, in_thread, 8):
             assert ada.post("/api/validate-yaml", json={"content": readme, "repoType": "model"}).status_code == 200
 
 

@@ -163,17 +163,17 @@ def test_auth_check_reports_permissions(hub: RunningHub) -> None:
     with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other, api(hub) as anyone:
         make_repo(owner, "tiny")
 
-        def told(address: str) -> list[tuple[int, str]]:
+        def auth_check(address: str) -> list[tuple[int, str]]:
             answers = [client.get(f"{REPO}/auth-check{address}") for client in (owner, other, anyone)]
             return [(answer.status_code, answer.headers.get("x-error-code", "")) for answer in answers]
 
         assert owner.get(f"{REPO}/auth-check").text == "OK"
-        assert told("") == [(200, "")] * 3
-        assert told("/write") == [(200, ""), (403, ""), (401, "")]
+        assert auth_check("") == [(200, "")] * 3
+        assert auth_check("/write") == [(200, ""), (403, ""), (401, "")]
         assert owner.put(f"{REPO}/settings", json={"gated": "auto"}).status_code == 200
-        assert told("") == [(200, ""), (403, "GatedRepo"), (401, "GatedRepo")]
+        assert auth_check("") == [(200, ""), (403, "GatedRepo"), (401, "GatedRepo")]
         assert owner.put(f"{REPO}/settings", json={"gated": False, "private": True}).status_code == 200
-        assert told("") == told("/write") == [(200, ""), (404, "RepoNotFound"), (401, "RepoNotFound")]
+        assert auth_check("") == auth_check("/write") == [(200, ""), (404, "RepoNotFound"), (401, "RepoNotFound")]
 
 
 def test_repo_can_be_created_with_large_files(hub: RunningHub) -> None:

@@ -23,7 +23,7 @@ def batch(client: httpx.Client, operation: str, *objects: tuple[str, int], repo:
     return answer.json()["objects"]
 
 
-def kept(hub: RunningHub) -> list[str]:
+def stored_files(hub: RunningHub) -> list[str]:
     """All stored large files, complete or not."""
     root = hub.settings.data_dir / "lfs"
     return sorted(str(file.relative_to(root)) for file in root.rglob("*") if file.is_file())
@@ -52,7 +52,7 @@ def test_file_is_uploaded_and_downloaded(hub: RunningHub) -> None:
         assert (got.status_code, got.content) == (206, CONTENT[5:10])
         assert got.headers["content-type"] == "application/octet-stream"
         assert got.headers["content-security-policy"] == "default-src 'none'; sandbox"
-        assert kept(hub) == [f"{OID[:2]}/{OID[2:4]}/{OID}"]
+        assert stored_files(hub) == [f"{OID[:2]}/{OID[2:4]}/{OID}"]
 
 
 def test_upload_that_differs_from_its_announcement_is_not_stored(hub: RunningHub) -> None:
@@ -61,7 +61,7 @@ def test_upload_that_differs_from_its_announcement_is_not_stored(hub: RunningHub
         href = batch(ada, "upload", (OID, 100))[0]["actions"]["upload"]["href"]
         for wrong in (CONTENT[:-1], CONTENT + b"x", b"x" * 100, b"", b"y" * 1_000_000):
             assert anyone.put(href, content=wrong).status_code == 422
-        assert kept(hub) == []
+        assert stored_files(hub) == []
         assert batch(ada, "download", (OID, 100))[0]["error"]["code"] == 404
         # A wrong size: neither uploaded nor found.
         wrong_size = batch(ada, "upload", (OID, 99))[0]["actions"]["upload"]["href"]
@@ -186,7 +186,7 @@ def test_file_is_uploaded_in_parts(hub: RunningHub) -> None:
         assert batch(ada, "download", (OID, 100))[0]["error"]["code"] == 404
         assert complete(list(reversed(good))) == 200
         assert complete(good) == 200, "a client that lost the answer asks again"
-        assert kept(hub) == [f"{OID[:2]}/{OID[2:4]}/{OID}"]
+        assert stored_files(hub) == [f"{OID[:2]}/{OID[2:4]}/{OID}"]
         fetch = batch(ada, "download", (OID, 100))[0]["actions"]["download"]["href"]
         assert anyone.get(fetch).content == CONTENT
         verify = one["actions"]["verify"]["href"]

@@ -158,20 +158,20 @@ def test_changes_of_repos_are_in_the_organizations_audit_log(hub: RunningHub) ->
         assert client.request("DELETE", "/api/repos/delete", json={"name": "other/small"}).status_code == 200
         make_repo(client, "mine")
 
-        def told(organization: str) -> list[tuple[str, str]]:
+        def repo_entries(organization: str) -> list[tuple[str, str]]:
             found = client.get(f"/api/organizations/{organization}/audit-log/export").json()
             return [(entry["type"], entry["message"]) for entry in reversed(found) if entry["type"].startswith("repo.")]
 
-        (moved,) = [entry for entry in told("acme") if entry[0] == "repo.move"]
+        (moved,) = [entry for entry in repo_entries("acme") if entry[0] == "repo.move"]
         assert moved == ("repo.move", "moved the model acme/tiny to other/small")
-        assert told("acme")[:3] == [
+        assert repo_entries("acme")[:3] == [
             ("repo.create", "created the private model acme/tiny"),
             ("repo.update_settings", "changed the settings of the model acme/tiny: public, gated (auto)"),
             ("repo.update_settings", "changed the settings of the model acme/tiny: discussions off"),
         ]
-        allowed = [entry for entry in told("other") if entry[0] == "repo.allow_redirect"]
+        allowed = [entry for entry in repo_entries("other") if entry[0] == "repo.allow_redirect"]
         assert allowed == [("repo.allow_redirect", "allowed other/small to redirect to ada/small")]
-        assert [entry for entry in told("other") if entry not in allowed] == [
+        assert [entry for entry in repo_entries("other") if entry not in allowed] == [
             ("repo.move", "moved the model acme/tiny to other/small"),
             ("repo.move", "moved the model other/small to ada/small"),
             ("repo.move", "moved the model ada/small to other/small"),

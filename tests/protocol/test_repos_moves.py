@@ -21,7 +21,7 @@ def delete(client: httpx.Client, name: str, organization: str | None = None, **m
     return client.request("DELETE", "/api/repos/delete", json={"name": name, "organization": organization, **more})
 
 
-def led(client: httpx.Client, address: str) -> str:
+def redirect_target(client: httpx.Client, address: str) -> str:
     answer = client.get(address)
     assert answer.status_code == 307, (address, answer.status_code)
     location: str = answer.headers["location"]
@@ -37,14 +37,16 @@ def test_chain_of_moves_redirects_to_the_current_name(hub: RunningHub) -> None:
         for old, new in (("ada/one", "ada/two"), ("ada/two", "acme/three"), ("acme/three", "acme/four")):
             assert move(client, old, new, type="model").json()["url"] == f"{hub.url}/{new}"
         for old in ("ada/one", "ada/two", "acme/three", "ADA/One"):
-            assert led(anyone, f"/api/models/{old}") == "/api/models/acme/four"
+            assert redirect_target(anyone, f"/api/models/{old}") == "/api/models/acme/four"
             rest = "resolve/main/d%2Ff?download=true&x=%20"
-            assert led(anyone, f"/{old}/{rest}") == f"/acme/four/{rest}"
+            assert redirect_target(anyone, f"/{old}/{rest}") == f"/acme/four/{rest}"
             assert (
-                led(anyone, f"/api/models/{old}/tree/refs%2Fheads%2Fmain/d")
+                redirect_target(anyone, f"/api/models/{old}/tree/refs%2Fheads%2Fmain/d")
                 == "/api/models/acme/four/tree/refs%2Fheads%2Fmain/d"
             )
-            assert led(anyone, f"/{old}.git/info/refs?service=git-upload-pack").startswith("/acme/four.git/info/refs")
+            assert redirect_target(anyone, f"/{old}.git/info/refs?service=git-upload-pack").startswith(
+                "/acme/four.git/info/refs"
+            )
             assert anyone.head(f"/{old}/resolve/main/d/f").headers["location"] == "/acme/four/resolve/main/d/f"
             # Changes are executed without a redirect: no client should resend gigabytes.
             assert (
@@ -56,7 +58,7 @@ def test_chain_of_moves_redirects_to_the_current_name(hub: RunningHub) -> None:
             assert taken.status_code == 409
         assert move(client, "ada/two", "ada/one").status_code == 200, "back to the first name, asked by the second"
         assert anyone.get("/api/models/ada/one").json()["id"] == "ada/one"
-        assert led(anyone, "/api/models/acme/four") == "/api/models/ada/one"
+        assert redirect_target(anyone, "/api/models/acme/four") == "/api/models/ada/one"
         # A former name cannot be used to delete: the caller may be a script from before the move.
         gone = delete(client, "four", "acme")
         assert (gone.status_code, gone.headers["x-error-code"]) == (404, "RepoNotFound")
@@ -118,7 +120,7 @@ def test_move_of_a_private_repo_is_invisible_to_others(hub: RunningHub) -> None:
     with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other:
         make_repo(owner, "one", private=True)
         assert move(owner, "ada/one", "ada/two").status_code == 200
-        assert led(owner, "/api/models/ada/one") == "/api/models/ada/two"
+        assert redirect_target(owner, "/api/models/ada/one") == "/api/models/ada/two"
         absent = other.get("/api/models/ada/none")
         for name in ("one", "two"):
             hidden = other.get(f"/api/models/ada/{name}")

@@ -15,7 +15,7 @@ MIB = 1024 * 1024
 NEW, OLD = "unknown/None; hf_hub/2.4.0; python/3.12", "unknown/None; hf_hub/0.36.2; python/3.12"
 
 
-def asked(
+def preupload(
     client: httpx.Client, files: dict[str, int], agent: str = OLD, rev: str = "main", **more: Any
 ) -> dict[str, dict[str, Any]]:
     given = [{"path": path, "size": size, "sample": "AAAA"} for path, size in files.items()]
@@ -38,20 +38,22 @@ def test_mode_depends_on_name_size_and_client(hub: RunningHub) -> None:
         make_repo(ada, "tiny")
         files = {"a.txt": 10, "w.bin": 10, "d/w.safetensors": 10, "big.txt": 10 * MIB + 1, "w.h5": 0}
         large = dict.fromkeys(("w.bin", "d/w.safetensors", "big.txt"), "lfs")
-        assert modes(asked(ada, files)) == {**dict.fromkeys(files, "regular"), **large}
+        assert modes(preupload(ada, files)) == {**dict.fromkeys(files, "regular"), **large}
         # Clients that send large files only to Xet include them in the commit while they fit.
-        assert modes(asked(ada, {**files, "huge": 100 * MIB + 1}, NEW)) == {
+        assert modes(preupload(ada, {**files, "huge": 100 * MIB + 1}, NEW)) == {
             **dict.fromkeys(files, "regular"),
             "huge": "lfs",
         }
-        assert modes(asked(ada, {"w.bin": 10}, f"{NEW}; origin/mine")) == {"w.bin": "lfs"}
+        assert modes(preupload(ada, {"w.bin": 10}, f"{NEW}; origin/mine")) == {"w.bin": "lfs"}
         # The rules of the request, of a folder, and revoked ones.
         given = "*.txt filter=lfs\nplain.txt -filter\n"
-        said = asked(ada, {"a.txt": 1, "plain.txt": 1, "w.bin": 1}, gitAttributes=given)
+        said = preupload(ada, {"a.txt": 1, "plain.txt": 1, "w.bin": 1}, gitAttributes=given)
         assert modes(said) == {"a.txt": "lfs", "plain.txt": "regular", "w.bin": "regular"}
         rules = text_file("d/.gitattributes", "*.safetensors !filter\n/only/*.x filter=lfs diff=lfs\n")
         assert send_lines(ada, "ada/tiny", rules).status_code == 200
-        said = asked(ada, {"d/w.safetensors": 1, "w.safetensors": 1, "d/only/a.x": 1, "only/a.x": 1, "d/b/only/a.x": 1})
+        said = preupload(
+            ada, {"d/w.safetensors": 1, "w.safetensors": 1, "d/only/a.x": 1, "only/a.x": 1, "d/b/only/a.x": 1}
+        )
         assert list(modes(said).values()) == ["regular", "lfs", "lfs", "regular", "regular"]
 
 
@@ -96,7 +98,7 @@ def test_existing_files_are_reported(hub: RunningHub) -> None:
             content: hashlib.sha1(b"blob %d\0%b" % (len(content), content)).hexdigest()
             for content in (b"text", b"\0one")
         }
-        old, new = asked(ada, files), asked(ada, files, NEW)
+        old, new = preupload(ada, files), preupload(ada, files, NEW)
         assert old["a.txt"]["oid"] == new["a.txt"]["oid"] == blob[b"text"]
         assert old["in-commit.bin"]["oid"] == hashlib.sha256(b"\0one").hexdigest()
         assert new["in-commit.bin"]["oid"] == blob[b"\0one"], "the id of the mode that is answered"
@@ -111,7 +113,7 @@ def test_ignored_files_are_reported(hub: RunningHub) -> None:
         files = dict.fromkeys(("a.log", "keep.log", "build/x", "src/build/y", "src/a.tmp", "a.txt"), 1)
 
         def ignored(**more: str) -> set[str]:
-            return {path for path, file in asked(ada, files, **more).items() if file["shouldIgnore"]}
+            return {path for path, file in preupload(ada, files, **more).items() if file["shouldIgnore"]}
 
         assert ignored() == set()
         rules = "# comment\n*.log\n!keep.log\n/build\nsrc/*.tmp\n"
@@ -145,7 +147,9 @@ def test_slow_patterns_take_linear_time(hub: RunningHub) -> None:
         make_repo(ada, "tiny")
         slow = "*a" * 60 + "b", "**/a" * 40 + "/b", "[" * 200, "a**" * 50 + "b", "?*" * 60 + "b"
         files = {"a" * 250: 1, "/".join("a" * 90): 1}
-        said = asked(ada, files, gitIgnore="\n".join(slow), gitAttributes="\n".join(f"{p} filter=lfs" for p in slow))
+        said = preupload(
+            ada, files, gitIgnore="\n".join(slow), gitAttributes="\n".join(f"{p} filter=lfs" for p in slow)
+        )
         assert {file["uploadMode"] for file in said.values()} == {"regular"}
         committed(ada, "ada/tiny", {".gitattributes": "\n".join(f"{p} filter=lfs" for p in slow).encode()})
         committed(ada, "ada/tiny", dict.fromkeys(files, b"x"))
@@ -185,5 +189,5 @@ def test_rule_for_an_odd_file_name_is_added_once(hub: RunningHub) -> None:
             assert send_lines(ada, "ada/tiny", ("lfsFile", value)).status_code == 200
         rules = ada.get("/ada/tiny/resolve/main/.gitattributes").text.splitlines()
         assert len(rules) == before + len(names), rules[before:]
-        said = modes(asked(ada, {**dict.fromkeys(names, 1), "what1.txt": 1, "myXbigXfile.txt": 1, "x.txt": 1}))
+        said = modes(preupload(ada, {**dict.fromkeys(names, 1), "what1.txt": 1, "myXbigXfile.txt": 1, "x.txt": 1}))
         assert {path for path, mode in said.items() if mode == "lfs"} == set(names)

@@ -15,7 +15,7 @@ PATH = "/settings/password"
 NEW = "a new pass phrase"
 
 
-def fits(hub: RunningHub, user: User, password: str) -> bool:
+def is_password(hub: RunningHub, user: User, password: str) -> bool:
     async def work(opened: Hub) -> bool:
         return await password_matches(password, await store.password_hash(opened.db, user.id))
 
@@ -35,8 +35,8 @@ def test_o55_session_is_new_and_the_others_end(hub: RunningHub) -> None:
         assert shown.status_code == 200
         assert "Password changed. Ended: 1 other session." in shown.text
         assert other.get(PATH).status_code == thief.get(PATH).status_code == 303
-    assert fits(hub, ada, NEW)
-    assert not fits(hub, ada, PASSWORD)
+    assert is_password(hub, ada, NEW)
+    assert not is_password(hub, ada, PASSWORD)
     (told,) = mails_to(hub, ada.email)
     assert told["Subject"] == "Your password was changed"
 
@@ -54,7 +54,7 @@ def test_rejected_change_changes_nothing(hub: RunningHub, current: str, new: str
         assert current not in response.text
         assert new not in response.text
         assert client.get(PATH).status_code == other.get(PATH).status_code == 200
-    assert fits(hub, ada, PASSWORD)
+    assert is_password(hub, ada, PASSWORD)
 
 
 def test_guesses_are_throttled(hub: RunningHub) -> None:

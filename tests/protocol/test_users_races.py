@@ -16,7 +16,7 @@ from hubgate.server.resources import Hub
 ROUNDS = 12
 
 
-def tried(hub: RunningHub, work: Callable[[Hub], object]) -> bool:
+def succeeds(hub: RunningHub, work: Callable[[Hub], object]) -> bool:
     async def run(opened: Hub) -> bool:
         try:
             await work(opened)  # type: ignore[misc]
@@ -28,11 +28,11 @@ def tried(hub: RunningHub, work: Callable[[Hub], object]) -> bool:
 
 
 def rename(hub: RunningHub, user: User, name: str) -> bool:
-    return tried(hub, lambda opened: own_account.rename(opened.accounts, user, name))
+    return succeeds(hub, lambda opened: own_account.rename(opened.accounts, user, name))
 
 
 def delete(hub: RunningHub, user: User) -> bool:
-    return tried(hub, lambda opened: own_account.delete(opened.accounts, user, SYSTEM))
+    return succeeds(hub, lambda opened: own_account.delete(opened.accounts, user, SYSTEM))
 
 
 def current_names(hub: RunningHub, user: User) -> list[str]:

@@ -29,7 +29,7 @@ def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
         yield started
 
 
-def told(hub: RunningHub, organization: Organization) -> list[tuple[str, str, str, dict[str, Any]]]:
+def webhook_entries(hub: RunningHub, organization: Organization) -> list[tuple[str, str, str, dict[str, Any]]]:
     """Actor, type, message and data of the entries about webhooks."""
     found = [entry for entry in entries_of(hub, organization) if entry["type"].startswith("webhook.")]
     return [(entry["author_name"], entry["type"], entry["message"], entry["data"]) for entry in found]
@@ -66,7 +66,7 @@ def test_every_change_is_logged_and_nothing_else(hub: RunningHub) -> None:
         make_webhook(admin, "https://mine.example/", "user:ada")
         here = {"webhook": webhook, "host": "other.example:8443"}
         there = "to other.example:8443"
-        assert told(hub, acme) == [
+        assert webhook_entries(hub, acme) == [
             (
                 "ada",
                 "webhook.create",
@@ -111,7 +111,7 @@ def test_suspension_is_logged_for_the_hub_and_its_end_for_the_admin(hub: Running
         page = f"/organizations/acme/settings/webhooks/{webhook['id']}"
         submit(browser, page, f"{page}/enable")
     host = receiver.url.split("/")[2]
-    assert [entry[:3] for entry in told(hub, acme)[1:]] == [
+    assert [entry[:3] for entry in webhook_entries(hub, acme)[1:]] == [
         ("system", "webhook.suspend", f"suspended the webhook to {host}"),
         ("ada", "webhook.enable", f"enabled the webhook to {host}"),
     ]
@@ -135,4 +135,4 @@ def test_former_admin_changes_nothing(hub: RunningHub) -> None:
                 hub.call(deed)
         found: httpx.Response = admin.get(PATH)
         assert found.json() == [webhook]
-    assert len(told(hub, acme)) == 1
+    assert len(webhook_entries(hub, acme)) == 1

@@ -52,7 +52,7 @@ def move(client: httpx.Client, old: str, new: str) -> None:
     assert client.post("/api/repos/move", json=asked).status_code == 200
 
 
-def told(receiver: Receiver, webhook: dict[str, Any]) -> list[str]:
+def received(receiver: Receiver, webhook: dict[str, Any]) -> list[str]:
     mine = [one for one in receiver.received if one.headers["x-hubgate-webhook"] == webhook["id"]]
     return [f"{one.kind} {one.json['repo']['name']}" for one in mine]
 
@@ -71,8 +71,8 @@ def test_watch_binds_despite_different_clocks(
     settle(hub)
     committed(ada, "ada/soon", {"a.txt": b"a"})
     settle(hub)
-    assert told(receiver, webhooks[0]) == ["repo create ada/soon", "repo.content update ada/soon"]
-    assert told(receiver, webhooks[1]) == ["repo create eve/first"]
+    assert received(receiver, webhooks[0]) == ["repo create ada/soon", "repo.content update ada/soon"]
+    assert received(receiver, webhooks[1]) == ["repo create eve/first"]
 
 
 def test_repo_deleted_before_it_was_watched_does_not_bind(
@@ -88,11 +88,11 @@ def test_repo_deleted_before_it_was_watched_does_not_bind(
     watched = {"watched": [{"type": "model", "name": "ada/x"}]}
     assert bob.post(f"{PATH}/{later['id']}", json=watched).status_code == 200
     settle(hub)
-    assert told(receiver, before) == ["repo create ada/x", "repo delete ada/x"]
-    assert told(receiver, later) == []
+    assert received(receiver, before) == ["repo create ada/x", "repo delete ada/x"]
+    assert received(receiver, later) == []
     make_repo(ada, "x")
     settle(hub)
-    assert told(receiver, later) == ["repo create ada/x"]
+    assert received(receiver, later) == ["repo create ada/x"]
 
 
 def test_watch_that_never_binds_does_not_delay_the_fan_out(
@@ -118,7 +118,7 @@ def test_watch_that_never_binds_does_not_delay_the_fan_out(
 
     assert hub.call(steps) <= 4
     settle(hub)
-    assert len(told(receiver, webhook)) == 61
+    assert len(received(receiver, webhook)) == 61
 
 
 def test_watch_by_a_former_name_of_the_owner_binds(
@@ -132,7 +132,7 @@ def test_watch_by_a_former_name_of_the_owner_binds(
     webhook = make_webhook(bob, receiver.url, "model:acme/soon")
     make_repo(ada, "soon", organization="apex")
     settle(hub)
-    assert told(receiver, webhook) == ["repo create apex/soon"]
+    assert received(receiver, webhook) == ["repo create apex/soon"]
 
 
 def test_moves_are_sent_with_their_target_at_that_time(
@@ -147,11 +147,11 @@ def test_moves_are_sent_with_their_target_at_that_time(
     move(ada, "aorg/m", "borg/m")
     move(ada, "borg/m", "corg/there")
     settle(hub)
-    assert told(receiver, first) == ["repo create aorg/m", "repo move aorg/m"]
-    assert told(receiver, second) == ["repo move aorg/m", "repo move borg/m"]
-    assert told(receiver, third) == ["repo move borg/m"]
-    assert told(receiver, by_name) == ["repo move borg/m"], "what came before is not of that name"
+    assert received(receiver, first) == ["repo create aorg/m", "repo move aorg/m"]
+    assert received(receiver, second) == ["repo move aorg/m", "repo move borg/m"]
+    assert received(receiver, third) == ["repo move borg/m"]
+    assert received(receiver, by_name) == ["repo move borg/m"], "what came before is not of that name"
     committed(ada, "corg/there", {"a.txt": b"a"})
     settle(hub)
-    assert told(receiver, third)[-1] == told(receiver, by_name)[-1] == "repo.content update corg/there"
-    assert len(told(receiver, first)) == 2
+    assert received(receiver, third)[-1] == received(receiver, by_name)[-1] == "repo.content update corg/there"
+    assert len(received(receiver, first)) == 2

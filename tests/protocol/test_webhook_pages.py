@@ -65,7 +65,7 @@ def text_of(response: httpx.Response) -> str:
     return " ".join(unescape(re.sub(r"<[^>]+>", "", main)).split())
 
 
-def seen(browser: httpx.Client, response: httpx.Response) -> str:
+def text_after(browser: httpx.Client, response: httpx.Response) -> str:
     """The text of the page that a form leads to."""
     assert response.status_code == 303, response.text
     shown = browser.get(response.headers["location"])
@@ -91,7 +91,7 @@ def test_webhook_is_created_on_the_page(hub: RunningHub, browser: httpx.Client, 
     saved = submit(browser, f"{ROOT}/new", ROOT, **FIELDS)
     (webhook,) = program.get(API).json()
     assert saved.headers["location"] == f"{ROOT}/{webhook['id']}"
-    assert "Saved. Send a test to see whether the receiver answers." in seen(browser, saved)
+    assert "Saved. Send a test to see whether the receiver answers." in text_after(browser, saved)
     assert (webhook["url"], webhook["domains"], webhook["ordered"]) == (URL, ["repo"], False)
     assert [f"{watch['type']}:{watch['name']}" for watch in webhook["watched"]] == [
         "user:ada",
@@ -132,7 +132,7 @@ def test_generated_secret_is_shown_once(hub: RunningHub, browser: httpx.Client, 
     assert "The old one signs beside it for 1 hour." in text_of(replaced)
     assert "The one before signs too, until" in text_of(browser.get(f"{at}/settings"))
     own = submit(browser, f"{at}/secret", f"{at}/secret", secretKind="own", secret="mine", overlapSeconds="0")
-    assert "The secret is set." in seen(browser, own)
+    assert "The secret is set." in text_after(browser, own)
     assert secret_of(hub, webhook["id"]) == "mine"
     for fields, error in (
         ({"secretKind": "own", "secret": ""}, "Write the secret, or have one made."),
@@ -146,7 +146,7 @@ def test_generated_secret_is_shown_once(hub: RunningHub, browser: httpx.Client, 
         assert (refused.status_code, text_of(refused).count(error)) == (422, 2)
         assert "<title>Error: Secret" in refused.text
     removed = press(browser, f"{at}/secret/remove", f"{at}/secret/remove")
-    assert "The secret is removed." in seen(browser, removed)
+    assert "The secret is removed." in text_after(browser, removed)
     kept = program.get(f"{API}/{webhook['id']}").json()["webhook"]
     assert kept["hasSecret"] is False
     assert kept["publicKey"] in browser.get(f"{at}/settings").text
@@ -198,18 +198,18 @@ def test_webhook_is_changed_disabled_and_deleted(hub: RunningHub, browser: httpx
         domains=["repo", "discussion"],
         ordered="on",
     )
-    assert "Saved." in seen(browser, changed)
+    assert "Saved." in text_after(browser, changed)
     now = program.get(one).json()["webhook"]
     assert (now["url"], now["watched"]) == ("https://other.example:8443/x", [{"type": "org", "name": "acme"}])
     assert (now["ordered"], now["domains"]) == (True, ["repo", "discussion"])
     assert secret_of(hub, webhook["id"]) == "s"
 
     off = press(browser, f"{at}/settings", f"{at}/disable")
-    assert "Disabled. Nothing is sent until you enable it." in seen(browser, off)
+    assert "Disabled. Nothing is sent until you enable it." in text_after(browser, off)
     assert program.get(one).json()["webhook"]["disabled"] is True
     assert "○ Disabled" in text_of(browser.get(at))
     assert f'action="{at}/test"' not in browser.get(at).text
-    assert "Enabled." in seen(browser, press(browser, at, f"{at}/enable"))
+    assert "Enabled." in text_after(browser, press(browser, at, f"{at}/enable"))
     assert program.get(one).json()["webhook"]["status"] == "enabled"
 
     events = text_of(browser.get(f"{at}/events"))
@@ -222,7 +222,7 @@ def test_webhook_is_changed_disabled_and_deleted(hub: RunningHub, browser: httpx
     wrong = submit(browser, f"{at}/delete", f"{at}/delete", name="other.example")
     assert (wrong.status_code, "Type other.example:8443, as it is written here." in text_of(wrong)) == (422, True)
     gone = submit(browser, f"{at}/delete", f"{at}/delete", name=" other.example:8443 ")
-    assert "Deleted the webhook to other.example:8443." in seen(browser, gone)
+    assert "Deleted the webhook to other.example:8443." in text_after(browser, gone)
     assert program.get(one).status_code == 404
     assert browser.get(at).status_code == 404
 
@@ -305,11 +305,11 @@ def test_test_and_replay_on_the_page(
     at = f"{ROOT}/{webhook['id']}"
     with delivering(hub):
         tested = press(browser, at, f"{at}/test")
-        assert "Sent a test. The receiver answered 200." in seen(browser, tested)
+        assert "Sent a test. The receiver answered 200." in text_after(browser, tested)
         assert receiver.received[0].headers["x-hubgate-test"] == "1"
         receiver.status = 500
         replayed = press(browser, tested.headers["location"], f"{tested.headers['location']}/replay")
-    told = seen(browser, replayed)
+    told = text_after(browser, replayed)
     assert "Replayed. The receiver answered 500." in told
     assert f"Replay of{tested.headers['location'].rpartition('/')[2]}" in told
     assert receiver.received[0].body == receiver.received[1].body
@@ -318,7 +318,7 @@ def test_test_and_replay_on_the_page(
     assert "enable the webhook" in text_of(browser.get(there))
     # A page that was opened before the webhook was disabled.
     late = browser.post(f"{there}/replay", data=Page(browser.get("/docs/api")).hidden("/theme"))
-    assert "Not sent. This webhook is disabled. Enable it first." in seen(browser, late)
+    assert "Not sent. This webhook is disabled. Enable it first." in text_after(browser, late)
 
 
 def test_suspended_webhook_is_resumed_with_one_click(
@@ -351,7 +351,7 @@ def test_suspended_webhook_is_resumed_with_one_click(
     assert "Webhook suspended:" in home
     receiver.status, receiver.received[:] = 200, []
     back = press(browser, at, f"{at}/enable")
-    assert f"Enabled. {count} event{'' if count == '1' else 's'} on the way again." in seen(browser, back)
+    assert f"Enabled. {count} event{'' if count == '1' else 's'} on the way again." in text_after(browser, back)
     settle(hub)
     assert len(receiver.received) == int(count)
     assert "ada/while-suspended" in [one.json["repo"]["name"] for one in receiver.received]
@@ -359,7 +359,7 @@ def test_suspended_webhook_is_resumed_with_one_click(
     assert all(told[one.headers["webhook-id"]] == "delivered" for one in receiver.received)
     assert "See why" not in browser.get("/").text
     # Pressed again: nothing changes.
-    assert "Enabled." in seen(browser, browser.post(f"{at}/enable", data=Page(browser.get(at)).hidden("/theme")))
+    assert "Enabled." in text_after(browser, browser.post(f"{at}/enable", data=Page(browser.get(at)).hidden("/theme")))
     assert settle(hub) == 0
 
 
@@ -375,7 +375,7 @@ def test_webhook_suspended_by_410_shows_the_reason(
         browser.get(at)
     )
     receiver.status = 200
-    assert "Enabled. 1 event on the way again." in seen(browser, press(browser, at, f"{at}/enable"))
+    assert "Enabled. 1 event on the way again." in text_after(browser, press(browser, at, f"{at}/enable"))
     settle(hub)
     assert [log["state"] for log in program.get(f"{API}/{webhook['id']}/logs").json()] == ["delivered"]
 

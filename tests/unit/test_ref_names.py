@@ -14,7 +14,7 @@ NAMES = """
 """.split()  # noqa: SIM905 -- a paragraph reads better than thirty lines
 
 
-def git_takes(name: str) -> bool:
+def git_accepts(name: str) -> bool:
     return subprocess.run(["git", "check-ref-format", name], check=False).returncode == 0
 
 
@@ -22,8 +22,8 @@ def git_takes(name: str) -> bool:
 def test_valid_names_are_those_of_git(name: str) -> None:
     """Except names that git accepts but that have another meaning here."""
     ours = why_not(name)
-    assert ours is None or not git_takes(name) or ours == "this name stands for something else"
-    assert ours is not None or git_takes(name)
+    assert ours is None or not git_accepts(name) or ours == "this name stands for something else"
+    assert ours is not None or git_accepts(name)
 
 
 def test_name_cannot_be_the_folder_of_another() -> None:
