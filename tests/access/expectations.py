@@ -1,13 +1,13 @@
-"""What the specification says, as tables: no rule of `policy.py` is consulted here.
+"""The specification's permissions as tables, written without the rules of `policy.py`.
 
-FULL is what a signed-in user may do, by where the thing lives and the user's role there. A allow, F forbid (403),
-H hide (404), `-` cannot be. The columns:
+FULL is what a signed-in user may do, by the place of the resource and the user's role there. A allow, F forbid (403),
+H hide (404), `-` impossible. The columns:
 
 own          in the user's own namespace          read, contributor, write, admin    the role in its organization
-made         contributor, of a repo the user made stranger  someone else's           nobody  an anonymous visitor
+made         contributor who created the repo     stranger  someone else's           nobody  an anonymous visitor
 
-Conditions of a repo: open (public, gated or not), or public, gated, admitted (gated and this user let in), private.
-Of a post also whose it is.
+Conditions of a repo: open (public, gated or not), or public, gated, admitted (gated and this user has access), private.
+For a post also who wrote it.
 """
 
 COLUMNS = ("own", "read", "contributor", "made", "write", "admin", "stranger", "nobody")

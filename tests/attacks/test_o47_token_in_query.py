@@ -16,7 +16,7 @@ pytestmark = pytest.mark.one_engine
 SAYS = "Send the token in the Authorization header, not in the address."
 
 
-def test_o47_rejected_on_every_route_with_cors(hub: RunningHub) -> None:
+def test_o47_token_is_rejected_on_every_route_with_cors(hub: RunningHub) -> None:
     token = make_token(hub, make_user(hub, "ada"))
 
     async def open_routes(opened):
@@ -42,7 +42,7 @@ def test_o47_rejected_on_every_route_with_cors(hub: RunningHub) -> None:
     "query",
     ["access_token={}", "a=b&access_token={}", "access_token={}&a=b", "access%5Ftoken={}", "%61ccess_token={}"],
 )
-def test_o47_rejected_in_every_spelling_and_beside_a_valid_header(hub: RunningHub, query: str) -> None:
+def test_o47_token_is_rejected_in_every_spelling_and_beside_a_valid_header(hub: RunningHub, query: str) -> None:
     token = make_token(hub, make_user(hub, "ada"))
     for known in (None, token):
         with api(hub, known) as client:
@@ -56,7 +56,7 @@ def test_o47_similar_parameter_names_are_accepted(hub: RunningHub, query: str) -
         assert client.get(f"{hub.url}/api/whoami-v2?{query}").status_code == 200
 
 
-def test_o47_ignored_on_pages_and_in_bodies(hub: RunningHub) -> None:
+def test_o47_token_is_ignored_on_pages_and_in_bodies(hub: RunningHub) -> None:
     """Pages identify users by their cookie; for bodies see RFC 6750, section 2.2."""
     token = make_token(hub, make_user(hub, "ada"))
     with httpx.Client(base_url=hub.url) as client:

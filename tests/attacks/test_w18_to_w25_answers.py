@@ -93,7 +93,7 @@ def deaf(peer: socket.socket) -> None:
     ],
     ids=["headers", "body", "chunks", "interim answers", "silence", "deaf"],
 )
-def test_w19_w20_one_deadline_for_the_whole_attempt(here: Guarded, line: str, behave: Behaviour) -> None:
+def test_w19_w20_one_deadline_covers_the_whole_attempt(here: Guarded, line: str, behave: Behaviour) -> None:
     with serving(behave) as server:
         one, took = single_attempt(here, f"http://127.0.0.1:{server.port}/")
         assert (one["status"], one["error"], one["state"]) == (None, NO_ANSWER, "retrying"), line

@@ -193,7 +193,7 @@ def test_revocation_ends_tokens_immediately(hub: RunningHub) -> None:
         assert browser.get(asked).status_code == 200, "it has to ask again"
 
 
-def test_revocation_during_an_authorization_request(hub: RunningHub) -> None:
+def test_revocation_during_an_authorization_request_fails_cleanly(hub: RunningHub) -> None:
     """In either order the app gets a code or the user is asked: nothing fails."""
     ada, client = make_user(hub, "ada"), make_app(hub)
     token = make_token(hub, ada)

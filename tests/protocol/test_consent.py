@@ -58,7 +58,7 @@ def grant_of(hub: RunningHub, client: Client, user_id: str) -> tuple[set[str], s
     return hub.call(work)
 
 
-def test_page_of_a_registered_app(hub: RunningHub) -> None:
+def test_page_describes_a_registered_app(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     client = make_app(hub, make_user(hub, "olga"), name="Notebook", scopes=tuple(scope.name for scope in BUILT_IN))
@@ -180,7 +180,7 @@ def reached(hub: RunningHub, token: str) -> set[str]:
     return {org["preferred_username"] for org in said["orgs"] if "roleInOrg" in org}
 
 
-def test_page_of_an_app_with_a_metadata_document(hub: RunningHub) -> None:
+def test_page_describes_an_app_with_a_metadata_document(hub: RunningHub) -> None:
     client = keep_document(hub, redirect_uris=["https://elsewhere.example/cb"], client_uri="https://bank.example")
     with browser_of(hub, make_user(hub, "ada")) as browser:
         text = words(browser.get(client.address(scope=None, **PKCE)))
@@ -276,7 +276,7 @@ def test_name_of_invisible_characters_is_replaced_by_the_host(hub: RunningHub) -
         assert "notes.example wants to use your account" in words(browser.get(client.address(scope=None, **PKCE)))
 
 
-def test_page_of_an_app_without_scopes(hub: RunningHub) -> None:
+def test_page_describes_an_app_without_scopes(hub: RunningHub) -> None:
     client = make_app(hub, scopes=())
     with browser_of(hub, make_user(hub, "ada")) as browser:
         text = words(browser.get(client.address(scope=None)))

@@ -82,7 +82,7 @@ def test_decision_for_a_deleted_app_is_rejected(hub: RunningHub, client: Client,
     assert status_and_error(devices.poll(client, started["device_code"])) == (401, "invalid_client")
 
 
-def test_device_requests_during_the_deletion_of_the_app(hub: RunningHub) -> None:
+def test_device_request_during_the_deletion_of_the_app_fails_cleanly(hub: RunningHub) -> None:
     """Each succeeds or answers that the client is unknown; none fails otherwise."""
     olga = make_user(hub, "olga")
     with api(hub, make_token(hub, olga)) as script:

@@ -81,7 +81,7 @@ def test_mail_is_sent(hub: RunningHub, server: MailServer) -> None:
     until(lambda: not waiting(hub))
 
 
-def test_texts_of_mails(hub: RunningHub, server: MailServer) -> None:
+def test_mails_have_the_documented_texts(hub: RunningHub, server: MailServer) -> None:
     ada = make_user(hub, "ada", verified=False)
     until(lambda: server.to("ada@example.org"))
     make_token(hub, bob := make_user(hub, "bob"), name="laptop")

@@ -58,7 +58,7 @@ def test_reload_shows_no_empty_form(hub: RunningHub, root: str) -> None:
         assert f'<a class="button" href="{root}">{"Apps" if root == ACME else "Apps you build"}</a>' in again
 
 
-def test_form_for_a_new_app(hub: RunningHub) -> None:
+def test_form_for_a_new_app_shows_the_essential_fields(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as browser:
         page = browser.get(f"{OWN}/new").text

@@ -183,7 +183,7 @@ def test_mailed_link_admits_one_person(hubs: Hubs) -> None:
     assert [role_in(one, acme, user) for user in people].count("write") == 1
 
 
-def test_concurrent_invitation_and_deletion_of_the_organization(hubs: Hubs) -> None:
+def test_acceptance_during_the_deletion_of_the_organization_leaves_no_member(hubs: Hubs) -> None:
     one, two = hubs
     ada, bob = make_user(one, "ada"), make_user(one, "bob")
     with browser_of(two, bob) as invited:

@@ -148,7 +148,7 @@ def test_name_cannot_reverse_the_text_of_a_profile(hub: RunningHub) -> None:
     assert "xn--pple-43d.example" in page
 
 
-def test_overview_of_a_user(hub: RunningHub) -> None:
+def test_overview_describes_a_user(hub: RunningHub) -> None:
     ada = make_user(hub, "Ada")
     acme = make_organization(hub, "acme", ada)
     said = get(hub, "/api/users/Ada/overview").json()
@@ -172,7 +172,7 @@ def test_overview_of_a_user(hub: RunningHub) -> None:
     }
 
 
-def test_overview_of_an_organization(hub: RunningHub) -> None:
+def test_overview_describes_an_organization(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, plan="team", bob="read")

@@ -50,7 +50,7 @@ def main_of(response: httpx.Response) -> str:
     return response.text.partition("<main")[2].partition("</main>")[0]
 
 
-def test_card_page(hub: RunningHub, tiny: str) -> None:
+def test_card_page_shows_the_readme_and_its_metadata(hub: RunningHub, tiny: str) -> None:
     with hub.client() as client:
         main = main_of(client.get(tiny))
         assert 'id="L1"' in main_of(client.get(f"{tiny}/blob/main/config.json"))
@@ -78,7 +78,7 @@ def test_empty_repo_says_how_to_fill_it(hub: RunningHub) -> None:
     assert "Nothing here yet." in other
 
 
-def test_folder_page(hub: RunningHub, tiny: str) -> None:
+def test_folder_page_lists_files(hub: RunningHub, tiny: str) -> None:
     with hub.client() as client:
         main = main_of(client.get(f"{tiny}/tree/main"))
         inside = main_of(client.get(f"{tiny}/tree/main/docs"))
@@ -107,7 +107,7 @@ def test_large_folder_has_pages(hub: RunningHub) -> None:
             assert client.get(f"/ada/many/tree/main/a?page={bad}").status_code == 404
 
 
-def test_text_file_page(hub: RunningHub, tiny: str) -> None:
+def test_text_file_is_shown_escaped(hub: RunningHub, tiny: str) -> None:
     with hub.client() as client:
         main = main_of(client.get(f"{tiny}/blob/main/notes%20%C3%A9%3F.txt"))
         hostile = main_of(client.get(f"{tiny}/blob/main/page.html"))
@@ -117,7 +117,7 @@ def test_text_file_page(hub: RunningHub, tiny: str) -> None:
     assert "<script>" not in hostile
 
 
-def test_pages_of_markdown_an_image_and_a_large_file(hub: RunningHub, tiny: str) -> None:
+def test_markdown_images_and_large_files_are_shown(hub: RunningHub, tiny: str) -> None:
     with hub.client() as client:
         guide = main_of(client.get(f"{tiny}/blob/main/docs/guide.md"))
         source = main_of(client.get(f"{tiny}/blob/main/docs/guide.md?plain=1"))
@@ -156,7 +156,7 @@ def test_too_large_file_is_not_shown(hub: RunningHub) -> None:
         assert "[[[[" in main_of(client.get("/ada/big"))
 
 
-def test_history_and_commit_pages(hub: RunningHub, tiny: str) -> None:
+def test_history_and_commits_are_shown(hub: RunningHub, tiny: str) -> None:
     with api(hub, make_token(hub, make_user(hub, "bob"))) as client:
         make_repo(client, "steps")
         committed(client, "bob/steps", {"a.txt": b"one\ntwo\nthree\n", "b.bin": b"\0" * 9}, summary="First <b>")

@@ -63,7 +63,7 @@ def test_every_kind_of_line_works(hub: RunningHub) -> None:
         assert other.status_code == 422, "a client copies a large file by its hash"
 
 
-def test_order_of_replacements_in_a_commit(hub: RunningHub) -> None:
+def test_file_replaces_a_folder_only_if_the_commit_deletes_it(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
 
@@ -100,7 +100,7 @@ def test_order_of_replacements_in_a_commit(hub: RunningHub) -> None:
         assert after(("deletedFile", {"path": "a"}), ("deletedFile", {"path": "d"})) == set()
 
 
-def test_header_line_of_a_commit(hub: RunningHub) -> None:
+def test_header_line_is_validated(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         sha = head_of(ada, "ada/tiny")

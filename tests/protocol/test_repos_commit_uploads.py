@@ -22,7 +22,7 @@ def _line(key: str, **value: Any) -> bytes:
     return json.dumps({"key": key, "value": value}).encode()
 
 
-def test_commit_as_one_json_document(hub: RunningHub) -> None:
+def test_commit_may_be_one_json_document(hub: RunningHub) -> None:
     """As older clients send it."""
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")

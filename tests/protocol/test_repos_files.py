@@ -86,7 +86,7 @@ RANGES = {
 
 
 @pytest.mark.parametrize("kind", ["in git", "in git and streamed", "large"])
-def test_ranges_of_a_file(on_sqlite: RunningHub, kind: str) -> None:
+def test_ranges_of_a_file_are_served(on_sqlite: RunningHub, kind: str) -> None:
     content = bytes(range(256)) * (SMALL // 256 + 10) if "streamed" in kind else bytes(range(200))
     hub = on_sqlite
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
@@ -196,7 +196,7 @@ def test_revisions_may_contain_slashes(hub: RunningHub) -> None:
             assert ada.get(f"/ada/tiny/resolve/{rest}").headers["x-error-code"] == "RevisionNotFound", rest
 
 
-def test_abbreviated_and_unknown_commits(on_sqlite: RunningHub) -> None:
+def test_abbreviated_commits_are_found_and_unknown_ones_are_404(on_sqlite: RunningHub) -> None:
     hub = on_sqlite
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")

@@ -128,7 +128,7 @@ def test_move_of_a_private_repo_is_invisible_to_others(hub: RunningHub) -> None:
             assert "location" not in hidden.headers
 
 
-def test_creating_and_deleting(hub: RunningHub) -> None:
+def test_creating_and_deleting_validate_names_and_permissions(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     make_organization(hub, "acme", ada)
     with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other, api(hub) as anyone:

@@ -298,7 +298,7 @@ def test_activity_lists_deliveries(
     assert "Failing since" in listed
 
 
-def test_test_and_replay_on_the_page(
+def test_page_sends_tests_and_replays(
     hub: RunningHub, browser: httpx.Client, program: httpx.Client, receiver: Receiver
 ) -> None:
     webhook = make_webhook(program, receiver.url, "user:ada")
@@ -407,7 +407,7 @@ def test_deliveries_have_pages(hub: RunningHub, browser: httpx.Client, program: 
     assert submit(browser, settings, settings, url="", watched="user:ada", domains=["repo"]).status_code == 303
 
 
-def test_pages_of_an_organizations_webhooks(
+def test_admins_manage_an_organizations_webhooks(
     hub: RunningHub, ada: User, browser: httpx.Client, receiver: Receiver
 ) -> None:
     bob = make_user(hub, "bob")

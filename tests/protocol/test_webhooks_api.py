@@ -308,7 +308,9 @@ def test_test_delivery_uses_the_newest_repo_or_a_sample(hub: RunningHub, ada: ht
     assert one.json["repo"]["name"] == "ada/old"
 
 
-def test_test_delivery_without_an_existing_watched_repo(hub: RunningHub, ada: httpx.Client, receiver: Receiver) -> None:
+def test_test_delivery_works_without_an_existing_watched_repo(
+    hub: RunningHub, ada: httpx.Client, receiver: Receiver
+) -> None:
     """Existing clients know buckets and kernels."""
     webhook = make_webhook(ada, receiver.url, "bucket:ada/b", "kernel:ada/k")
     with delivering(hub):
