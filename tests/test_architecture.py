@@ -1,4 +1,4 @@
-"""The shape of the house: which way imports point, how large a file may grow, where SQL may stand."""
+"""The architecture's rules: direction of imports, size of files, place of SQL."""
 
 import ast
 import re
@@ -16,7 +16,7 @@ SOURCE = ROOT / "src"
 FILES = sorted(SOURCE.rglob("*.py"))
 MOST_LINES = 500
 
-# From the top down. A layer may import those below it; neighbours on one layer never import one another.
+# From the top down. A layer may import those below it; packages of one layer never import one another.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli",),
     ("server.doctor", "server.startup"),
@@ -36,7 +36,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("server.scopes", "server.secret", "server.paging", "server.ids"),
     ("server.setting_values",),
     ("server.clock", "server.errors", "server.failpoint"),
-    # Installed without the server; the two parts know of each other only by the wire, and by the depth of a delivery.
+    # Installed without the server; the two share only the protocol and the depth of a delivery.
     ("client", "receiver"),
     ("depth",),
 )
@@ -92,7 +92,7 @@ def test_the_server_imports_neither_client_nor_receiver() -> None:
 
 
 @pytest.mark.parametrize("folder", ["src", "tests", "bench"])
-def test_no_file_outgrows_its_subject(folder: str) -> None:
+def test_no_file_exceeds_500_lines(folder: str) -> None:
     for path in (ROOT / folder).rglob("*.py"):
         assert len(path.read_text().splitlines()) <= MOST_LINES, path
 
@@ -109,7 +109,7 @@ def strings_of(path: Path) -> Iterator[str]:
                 yield token.string
 
 
-def test_sql_stands_only_in_stores() -> None:
+def test_sql_is_only_in_stores() -> None:
     for path in FILES:
         if path.name == "store.py" or "storage" in path.parts:
             continue
@@ -124,8 +124,8 @@ def test_routes_are_only_in_web() -> None:
             assert module_of(path).startswith(allowed), path
 
 
-def test_tests_run_coroutines_beside_the_browsers_loop() -> None:
-    """Playwright keeps a loop running in the main thread, so `asyncio.run` fails in whichever test comes after it."""
+def test_tests_do_not_call_asyncio_run() -> None:
+    """Playwright runs a loop in the main thread, so `asyncio.run` would fail in later tests."""
     for path in (ROOT / "tests").rglob("*.py"):
         for line in path.read_text().splitlines():
             inside = line.startswith(" ") and "asyncio.run(" in line
@@ -133,7 +133,7 @@ def test_tests_run_coroutines_beside_the_browsers_loop() -> None:
             assert not inside or elsewhere or path.name in ("running.py", "test_architecture.py"), path
 
 
-def test_every_package_says_what_it_owns() -> None:
+def test_every_package_has_a_docstring() -> None:
     for path in FILES:
         if path.name == "__init__.py" and path.parent.name != "versions":
             assert ast.get_docstring(ast.parse(path.read_text())), path

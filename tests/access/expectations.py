@@ -1,13 +1,13 @@
-"""What the specification says, as tables: no rule of `policy.py` is consulted here.
+"""The specification's permissions as tables, written without the rules of `policy.py`.
 
-FULL is what a signed-in user may do, by where the thing lives and the user's role there. A allow, F forbid (403),
-H hide (404), `-` cannot be. The columns:
+FULL is what a signed-in user may do, by the place of the resource and the user's role there. A allow, F forbid (403),
+H hide (404), `-` impossible. The columns:
 
 own          in the user's own namespace          read, contributor, write, admin    the role in its organization
-made         contributor, of a repo the user made stranger  someone else's           nobody  an anonymous visitor
+made         contributor who created the repo     stranger  someone else's           nobody  an anonymous visitor
 
-Conditions of a repo: open (public, gated or not), or public, gated, admitted (gated and this user let in), private.
-Of a post also whose it is.
+Conditions of a repo: open (public, gated or not), or public, gated, admitted (gated and this user has access), private.
+For a post also who wrote it.
 """
 
 COLUMNS = ("own", "read", "contributor", "made", "write", "admin", "stranger", "nobody")
@@ -94,7 +94,7 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# The hub itself has no owner: who is at the door is all that counts.
+# The hub itself has no owner: only the kind of caller matters.
 HUB = {
     "hub.public": {"operator's session", "session", "tokens", "nobody"},
     "repo.list": {"operator's session", "session", "tokens", "nobody"},
@@ -123,7 +123,7 @@ CLOSED_TO_APPS = _names(
 
 WITHOUT_SCOPE = frozenset({"account.identify", "org.identify", "repo.list_owned"})
 
-# Each scope and all it opens by itself, on what the user may reach; from WIRE.md 24.
+# Each scope and all that it allows by itself, on what the user may reach; from WIRE.md 24.
 _READING = "repo.see repo.read_content"
 _WRITING = f"{_READING} repo.write repo.configure discussion.merge"
 OPENED_BY = {
@@ -144,11 +144,11 @@ OPENED_BY = {
     "write-discussions": "discussion.open discussion.comment discussion.edit discussion.push discussion.close"
     " discussion.moderate",
 }
-# And what the two conditional scopes open where their condition holds.
+# What the two conditional scopes allow where their condition is met.
 CONTRIBUTE_OPENS_IN_CREATED = _names(_WRITING)
 GATED_OPENS_WHERE_ADMITTED = frozenset({"repo.read_content"})
 
-# Of the user's own area an exchanged token sees only who the user is.
+# In the user's own area an exchanged token sees only who the user is.
 KNOWN_ACROSS_THE_FENCE = frozenset({"account.identify", "account.read_profile", "account.read_email"})
 
 

@@ -1,6 +1,6 @@
-"""What a caller should get: start from all the user may do, then take away what the credential does not carry.
+"""The expected decision: everything the user may do, minus what the credential does not allow.
 
-`policy.py` goes the other way, from a rule to a caller, so that the two can disagree.
+`policy.py` works the other way round, from a rule to a caller, so that the two can disagree.
 """
 
 from tests.access.expectations import (

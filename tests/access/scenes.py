@@ -1,4 +1,4 @@
-"""Callers and things, built from the columns and conditions of the expectation tables."""
+"""Callers and resources, built from the columns and conditions of the expectation tables."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ SCOPE_SETS: tuple[frozenset[str], ...] = tuple(
 
 @dataclass(frozen=True)
 class Scene:
-    """A thing, and the facts about it that the oracle reasons with."""
+    """A resource, and the facts about it that the oracle uses."""
 
     resource: Resource
     column: str
@@ -47,7 +47,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Caller:
-    """An identity, and how its limits look from the thing: `inside` an organization it was given, or not."""
+    """An identity and its limits relative to the resource: `inside` a granted organization, or not."""
 
     identity: Identity
     kind: str
@@ -56,8 +56,10 @@ class Caller:
 
 
 def callers(column: str) -> Iterator[Caller]:
-    """Everyone who could ask for a thing in that column. The user is an admin of CLUB throughout, so that a fence or
-    consent elsewhere is a strong one."""
+    """All callers for a resource in that column.
+
+    The user is always an admin of CLUB, so that a token for another organization is a powerful one.
+    """
     if column == "nobody":
         yield Caller(Identity.anonymous(), "anonymous")
         return
@@ -77,7 +79,7 @@ def callers(column: str) -> Iterator[Caller]:
 
 
 def scenes(action: Action, condition: str, column: str) -> Iterator[Scene]:
-    """Every thing that fits a cell of the table."""
+    """All resources that fit a cell of the table."""
     for owner in _owners(action, column):
         if Account in action.rule.on or Organization in action.rule.on:
             yield Scene(owner, column, condition)
@@ -102,7 +104,7 @@ def _on_repos(action: Action, owner: Namespace, column: str, condition: str) -> 
     visibility, _, author = condition.partition(",")
     gates = {"public": [(False, False)], "gated": [(True, False)], "admitted": [(True, True)]}
     private = visibility == "private"
-    # Having made a repo counts for contributors only: a demoted or former member has no claim to it.
+    # Having created a repo matters for contributors only: a demoted or former member has no claim to it.
     creators = {"made": (ME,), "contributor": (SOMEONE, None)}.get(column, (ME, SOMEONE))
     for gated, granted in gates.get(visibility, [(False, False), (True, False), (True, True)]):
         if granted and column == "nobody" and visibility == "open":

@@ -1,4 +1,4 @@
-"""For every route a request that would work for the owner of what it names, and what the policy says of others."""
+"""For every route, a request that works for the owner of its resource, and the policy's decision for others."""
 
 import re
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _APP = {"name": "Taken", "redirectUris": ["https://evil.example/callback"]}
 _WEBHOOK = {"url": "https://evil.example/hook", "watched": _WATCHED}
 _COMMIT = b'{"key":"header","value":{"summary":"x"}}\n{"key":"file","value":{"path":"x","content":"x"}}\n'
 
-# By the end of a path; the first that fits. Bytes are sent as they are, the rest as JSON.
+# By the end of a path; the first match is used. Bytes are sent as they are, the rest as JSON.
 _JSON: tuple[tuple[str, Any], ...] = (
     ("/api/repos/create", {"name": "planted", "organization": "acme"}),
     ("/api/repos/delete", {"name": "secret", "organization": "acme"}),
@@ -70,7 +70,7 @@ _MEMBERS = "/api/organizations/{name}/members"
 _QUERIES = {"/info/refs": "?service=git-receive-pack", _MEMBERS: "?email=vic@example.org"}
 
 _WRITE, _CONTENT = (Action.REPO_WRITE,), (Action.REPO_READ_CONTENT,)
-# What these requests need besides the first action of their route; of each group one.
+# Actions these requests need besides the first one of their route; one of each group.
 _FURTHER: tuple[tuple[str, str, tuple[Action, ...]], ...] = (
     ("POST", "/commit/{rev:path}", _WRITE),
     ("POST", "/preupload/{rev:path}", _WRITE),
@@ -88,7 +88,7 @@ _PATHS = {"rest": "main/config.json", "rev": "main", "branch": "side", "sha": "m
 
 
 def path_values() -> dict[str, str]:
-    """What the parameters of a repo's paths stand for."""
+    """The values of the parameters in a repo's paths."""
     return dict(_PATHS)
 
 
@@ -106,7 +106,7 @@ class Request(NamedTuple):
 
 
 def request(route: Route, stage: Stage, sender: Sender, organization: str = "acme") -> Request:
-    """`organization` is the one in the address; ids are always vic's or acme's."""
+    """`organization` is the one in the path; ids are always vic's or acme's."""
     query = next((query for end, query in _QUERIES.items() if route.path.endswith(end)), "")
     path = _filled(route, stage, organization) + query
     headers = dict(sender.headers)
@@ -123,7 +123,7 @@ def request(route: Route, stage: Stage, sender: Sender, organization: str = "acm
 
 
 def _filled(route: Route, stage: Stage, organization: str) -> str:
-    """Every parameter names something that is there and is vic's, or her organization's."""
+    """Every parameter names an existing thing of vic's or of her organization."""
     belongings = stage.organizations if of_organization(route) else stage.own
     segments, before = [], ""
     for segment in route.path.split("/"):
@@ -150,7 +150,7 @@ def _repo_of(route: Route, stage: Stage) -> tuple[str, Repo]:
 
 
 def decision(route: Route, stage: Stage, sender: Sender) -> Decision:
-    """What the policy says to this request."""
+    """The policy's decision on this request."""
     for group in _needs(route, stage, sender):
         decisions = [decide(sender.identity, action, resource) for action, resource in group]
         if not any(one.allowed for one in decisions):
@@ -190,5 +190,5 @@ def names_by_id(route: Route) -> bool:
 
 
 def names_anothers(route: Route) -> bool:
-    """Whether it is about the caller's own account and names a thing of another one by its id."""
+    """Whether it concerns the caller's own account and names another account's object by its id."""
     return Account in route.action.rule.on and "{name}" not in route.path and names_by_id(route)

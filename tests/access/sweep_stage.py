@@ -1,4 +1,4 @@
-"""A hub with something of every kind that belongs to others, and everyone who might try to get at it."""
+"""A hub with objects of every kind that belong to others, and all kinds of callers who might try to reach them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ RECEIVER = "https://receiver.example/hook"
 
 @dataclass(frozen=True)
 class Sender:
-    """Somebody with one credential. `works` is False where the credential itself is refused."""
+    """A caller with one credential. `works` is False if the credential itself is rejected."""
 
     name: str
     identity: Identity
@@ -44,23 +44,23 @@ class Sender:
 
 @dataclass(frozen=True)
 class Stage:
-    """Everything is vic's: her own account, and the organization acme of which she is the admin."""
+    """Everything belongs to vic: her own account, and the organization acme of which she is the admin."""
 
     hub: RunningHub
     vic: User
     acme_id: str
     # By the plural of its type: an organization's private model, a user's private dataset, a public space.
     repos: dict[str, tuple[str, Repo]]
-    # What the parameters of a path stand for, in vic's account and in her organization.
+    # The values of path parameters, in vic's account and in her organization.
     own: dict[str, str]
     organizations: dict[str, str]
     senders: list[Sender]
-    # Those who own it all.
+    # Credentials of the owner of everything.
     owners: list[Sender]
 
     @property
     def admins_elsewhere(self) -> list[Sender]:
-        """Of `club`: eve, with credentials that reach all she may do."""
+        """Credentials of eve, the admin of `club`, that allow everything she may do."""
         return [sender for sender in self.senders if sender.name in ("stranger's session", "stranger's write token")]
 
 
@@ -97,7 +97,7 @@ def _repos(client: httpx.Client, vic: User, acme_id: str) -> Iterator[tuple[str,
 
 
 def _belongings(hub: RunningHub, client: httpx.Client, vic: User, at: str) -> dict[str, str]:
-    """What parameters of paths below `at` stand for: `{id}` is named after the segment before it."""
+    """The values of parameters in paths below `at`: `{id}` is named after the segment before it."""
     asked = {"name": "Notebook", "redirectUris": ["https://app.example/callback"], "scopes": ["openid"]}
     app = client.post(f"{at}/applications", json=asked)
     assert app.status_code == 201, app.text
@@ -117,7 +117,7 @@ def _belongings(hub: RunningHub, client: httpx.Client, vic: User, at: str) -> di
 
 
 def _senders(hub: RunningHub, acme: OrganizationRow, fred: User, rita: User, carl: User) -> Iterator[Sender]:
-    """Of everyone who is not vic: `rita` and `carl` have lower roles, `fred` is leaving, `eve` is a stranger."""
+    """Everyone but vic: `rita` and `carl` have lower roles, `fred` is leaving, `eve` is a stranger."""
     eve = make_user(hub, "eve")
     club = make_organization(hub, "club", eve)
     in_club = {club.id: Role.ADMIN}

@@ -1,4 +1,4 @@
-"""Action x caller x scope x relation, exhaustively: the decision against the tables of the specification."""
+"""Action x caller x scope x relation, exhaustively: the policy's decision against the tables of the specification."""
 
 import pytest
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ from hubgate.server.scopes import BUILT_IN, NAMES
 LETTERS = {Outcome.ALLOW: "A", Outcome.FORBID: "F", Outcome.HIDE: "H"}
 ORDER = tuple(scope.name for scope in BUILT_IN)
 FEW = [frozenset(names) for names in ((), ("profile",), ("read-repos",), ("write-discussions",))]
-# To discuss in a private repo takes one scope to act and one to read; contribute-repos reads what the app created.
+# Discussing in a private repo needs one scope to act and one to read; contribute-repos reads what the app created.
 DISCUSS_AND_READ = {
     False: ("manage-repos", "write-repos", "write-discussions", "read-repos"),
     True: ("manage-repos", "write-repos", "contribute-repos", "write-discussions", "read-repos"),
@@ -28,7 +28,7 @@ OWNED = [action for action in Action if action.rule.on != (Hub,)]
 
 
 @pytest.mark.parametrize("action", OWNED, ids=lambda action: action.rule.name)
-def test_every_caller_gets_what_the_tables_say(action: Action) -> None:
+def test_every_decision_matches_the_tables(action: Action) -> None:
     name = action.rule.name
     wrong = []
     judged = 0
@@ -48,7 +48,7 @@ def test_every_caller_gets_what_the_tables_say(action: Action) -> None:
 
 
 @pytest.mark.parametrize("action", OWNED, ids=lambda action: action.rule.name)
-def test_a_refused_token_is_told_every_scope_that_helps_and_no_other(action: Action) -> None:
+def test_refusal_names_exactly_the_scopes_that_would_help(action: Action) -> None:
     for condition, cells in FULL[action.rule.name].items():
         for column in [column for column, letter in cells.items() if letter != "-"]:
             things = list(scenes(action, condition, column))
@@ -73,13 +73,13 @@ def _check_named(token: Identity, action: Action, things: list[Scene]) -> None:
 
 
 def widened(token: Identity, *scopes: str) -> Identity:
-    """With these scopes, too, in every organization it was granted."""
+    """With these scopes added, also in every granted organization."""
     granted = {org: held | set(scopes) for org, held in token.granted.items()}
     return replace(token, scopes=token.scopes | set(scopes), granted=granted)
 
 
 @pytest.mark.parametrize("name", HUB)
-def test_the_hub_itself(name: str) -> None:
+def test_decisions_on_the_hub_itself_match_the_table(name: str) -> None:
     action = next(action for action in Action if action.rule.name == name)
     members = {ACME: Role.ADMIN}
     doors = {
@@ -107,7 +107,7 @@ def test_every_action_has_rows() -> None:
     assert {action.rule.name for action in Action} == {*FULL, *HUB}
 
 
-def test_every_action_is_judged_in_all_its_conditions_and_relations() -> None:
+def test_every_action_is_tested_in_all_its_conditions_and_relations() -> None:
     everyone = set(COLUMNS)
     for action in OWNED:
         on, rows = action.rule.on, FULL[action.rule.name]
@@ -130,14 +130,14 @@ def test_every_action_is_judged_in_all_its_conditions_and_relations() -> None:
             assert columns <= {column for column, letter in cells.items() if letter != "-"}, action
 
 
-def test_every_scope_opens_something_or_only_shapes_what_is_issued() -> None:
+def test_every_scope_allows_an_action_or_only_affects_issued_claims() -> None:
     asked = {scope for action in Action for scope in action.rule.scopes + action.rule.created + action.rule.gate}
     assert asked | MINTED_ONLY == NAMES
     assert not asked & MINTED_ONLY
     assert set(OPENED_BY) == NAMES == {scope.name for scope in BUILT_IN}
 
 
-def test_every_scoped_action_names_a_scope_and_no_other_does() -> None:
+def test_exactly_the_scoped_actions_name_a_scope() -> None:
     for action in Action:
         assert bool(action.rule.scopes) == (action.rule.credential is Credential.SCOPED), action
 
@@ -146,13 +146,13 @@ def test_names_are_unique() -> None:
     assert len({action.rule.name for action in Action}) == len(Action)
 
 
-def test_an_action_on_the_wrong_kind_of_thing_is_a_programming_error() -> None:
+def test_action_on_the_wrong_kind_of_resource_is_a_programming_error() -> None:
     with pytest.raises(TypeError, match=r"repo\.see is not judged on Account"):
         decide(Identity.anonymous(), Action.REPO_SEE, Account(ME))
 
 
-def test_a_lapsed_exchanged_token_is_worth_no_more_than_none() -> None:
-    """O44: the member left, the token lives."""
+def test_lapsed_exchanged_token_is_treated_as_anonymous() -> None:
+    """O44: the member left, the token still exists."""
     gone = Identity.exchanged(ME, {CLUB: Role.ADMIN}, client_id=APP, scopes=NAMES, organization=ACME)
     for action in OWNED:
         for condition, cells in FULL[action.rule.name].items():

@@ -1,4 +1,4 @@
-"""Laws that hold for every caller and every thing, whatever the tables say."""
+"""Properties that hold for every caller and every resource, independent of the tables."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -82,13 +82,17 @@ def owner_of(resource: Resource) -> Account | Organization | None:
 
 @law
 @given(tokens(), deeds(), scope_sets)
-def test_more_scopes_never_take_away(token: Identity, deed: tuple[Action, Resource], more: frozenset[str]) -> None:
+def test_more_scopes_never_remove_a_permission(
+    token: Identity, deed: tuple[Action, Resource], more: frozenset[str]
+) -> None:
     assert not allows(token, deed) or allows(replace(token, scopes=token.scopes | more), deed)
 
 
 @law
 @given(callers, deeds(), st.sampled_from(ORGS), st.sampled_from(Role))
-def test_a_higher_role_never_takes_away(caller: Identity, deed: tuple[Action, Resource], org: str, role: Role) -> None:
+def test_higher_role_never_removes_a_permission(
+    caller: Identity, deed: tuple[Action, Resource], org: str, role: Role
+) -> None:
     raised = max(role, caller.memberships.get(org, role))
     promoted = replace(caller, memberships={**caller.memberships, org: raised})
     assert not allows(caller, deed) or allows(promoted, deed)
@@ -96,7 +100,7 @@ def test_a_higher_role_never_takes_away(caller: Identity, deed: tuple[Action, Re
 
 @law
 @given(tokens(), deeds(), grants)
-def test_granting_organizations_never_takes_away(
+def test_granting_organizations_never_removes_a_permission(
     token: Identity, deed: tuple[Action, Resource], more: dict[str, frozenset[str]]
 ) -> None:
     before = token.granted
@@ -106,10 +110,10 @@ def test_granting_organizations_never_takes_away(
 
 @law
 @given(tokens(), deeds(), st.sampled_from(ORGS), scope_sets)
-def test_a_scope_an_organization_was_not_granted_with_does_nothing_there(
+def test_scope_that_was_not_granted_for_an_organization_has_no_effect_there(
     token: Identity, deed: tuple[Action, Resource], org: str, granted: frozenset[str]
 ) -> None:
-    """In private, where no right comes from anything but the grant."""
+    """For private resources, where only the grant gives access."""
     narrow = replace(token, granted={org: granted})
     scoped = replace(token, granted={org: granted}, scopes=token.scopes & granted)
     if token.kind is Kind.CONSENTED and is_private(deed[1]) and owner_of(deed[1]) == Organization(org):
@@ -118,7 +122,7 @@ def test_a_scope_an_organization_was_not_granted_with_does_nothing_there(
 
 @law
 @given(memberships, scope_sets, st.sampled_from(ORGS), deeds())
-def test_an_exchanged_token_does_no_more_than_a_consented_one(
+def test_exchanged_token_allows_no_more_than_a_consented_one(
     members: dict[str, Role], scopes: frozenset[str], fence: str, deed: tuple[Action, Resource]
 ) -> None:
     exchanged = Identity.exchanged("me", members, client_id="app", scopes=scopes, organization=fence)
@@ -130,7 +134,7 @@ def test_an_exchanged_token_does_no_more_than_a_consented_one(
 
 @law
 @given(memberships, scope_sets, st.sampled_from(ORGS), deeds())
-def test_beyond_its_fence_an_exchanged_token_changes_nothing_and_sees_nothing_private(
+def test_exchanged_token_outside_its_organization_changes_nothing_and_sees_nothing_private(
     members: dict[str, Role], scopes: frozenset[str], fence: str, deed: tuple[Action, Resource]
 ) -> None:
     """O43."""
@@ -147,21 +151,21 @@ def test_beyond_its_fence_an_exchanged_token_changes_nothing_and_sees_nothing_pr
 
 @law
 @given(tokens(), deeds())
-def test_a_token_does_no_more_than_its_user_signed_in(token: Identity, deed: tuple[Action, Resource]) -> None:
+def test_token_allows_no_more_than_its_users_session(token: Identity, deed: tuple[Action, Resource]) -> None:
     session = Identity.session("me", token.memberships)
     assert not allows(token, deed) or allows(session, deed)
 
 
 @law
 @given(tokens(), deeds())
-def test_an_app_does_no_more_than_a_write_token(token: Identity, deed: tuple[Action, Resource]) -> None:
+def test_app_may_do_no_more_than_a_write_token(token: Identity, deed: tuple[Action, Resource]) -> None:
     personal = Identity.personal("me", token.memberships, role=TokenRole.WRITE)
     assert not allows(token, deed) or allows(personal, deed)
 
 
 @law
 @given(memberships, deeds())
-def test_a_read_token_does_exactly_the_reads_of_a_write_token(
+def test_read_token_allows_exactly_the_reads_of_a_write_token(
     members: dict[str, Role], deed: tuple[Action, Resource]
 ) -> None:
     reading = Identity.personal("me", members, role=TokenRole.READ)
@@ -172,9 +176,7 @@ def test_a_read_token_does_exactly_the_reads_of_a_write_token(
 
 @law
 @given(sessions, deeds())
-def test_the_operator_flag_opens_the_operators_pages_and_nothing_else(
-    session: Identity, deed: tuple[Action, Resource]
-) -> None:
+def test_operator_flag_opens_only_the_operators_pages(session: Identity, deed: tuple[Action, Resource]) -> None:
     if deed[0] is not Action.OPERATOR_USE:
         assert decide(replace(session, operator=True), *deed) == decide(replace(session, operator=False), *deed)
 
@@ -187,13 +189,13 @@ def test_no_token_opens_the_operators_pages(token: Identity) -> None:
 
 @law
 @given(callers, deeds())
-def test_what_anyone_may_do_everyone_may(caller: Identity, deed: tuple[Action, Resource]) -> None:
+def test_everyone_may_do_what_anonymous_visitors_may(caller: Identity, deed: tuple[Action, Resource]) -> None:
     assert not allows(Identity.anonymous(), deed) or allows(caller, deed)
 
 
 @law
 @given(callers, deeds())
-def test_only_private_things_are_hidden_and_only_the_anonymous_are_sent_to_sign_in(
+def test_only_private_resources_are_hidden_and_only_anonymous_callers_are_sent_to_sign_in(
     caller: Identity, deed: tuple[Action, Resource]
 ) -> None:
     decision = decide(caller, *deed)
@@ -203,8 +205,8 @@ def test_only_private_things_are_hidden_and_only_the_anonymous_are_sent_to_sign_
 
 @law
 @given(callers, deeds())
-def test_a_refusal_tells_why_in_one_plain_line(caller: Identity, deed: tuple[Action, Resource]) -> None:
-    """X-Error-Message carries it: ASCII, one line."""
+def test_refusal_gives_the_reason_in_one_line(caller: Identity, deed: tuple[Action, Resource]) -> None:
+    """It is sent as X-Error-Message: ASCII, one line."""
     decision = decide(caller, *deed)
     assert bool(decision.reason) != decision.allowed
     assert decision.reason.isascii()

@@ -1,4 +1,4 @@
-"""What a refusal becomes at the edge, and that absence looks like privacy."""
+"""How the edge answers a refusal, and that a missing resource looks like a private one."""
 
 import re
 
@@ -29,7 +29,7 @@ def answer(identity: Identity, action: Action, resource: Repo | Collection) -> t
     return type(caught.value), caught.value.message, caught.value.code
 
 
-def test_allowed_passes() -> None:
+def test_allowed_request_passes() -> None:
     require(SIGNED_IN, Action.REPO_MANAGE, PRIVATE)
 
 
@@ -46,7 +46,7 @@ def test_invisible_collection_carries_no_repo_code() -> None:
     assert answer(Identity.session("other", {}), Action.COLLECTION_READ, hidden)[::2] == (NotFound, None)
 
 
-def test_gate_is_401_to_the_anonymous_and_403_to_others_with_the_sentence_clients_match() -> None:
+def test_gated_repo_is_401_for_anonymous_and_403_for_others_with_the_text_clients_match() -> None:
     gated = Repo(ACME, gated=True, label="model acme/tiny")
     sentence = re.compile("Access to model .* is restricted and you are not in the authorized list")
     for identity, wanted in ((ANYONE, Unauthorized), (SIGNED_IN, Forbidden)):
@@ -55,17 +55,17 @@ def test_gate_is_401_to_the_anonymous_and_403_to_others_with_the_sentence_client
         assert sentence.search(message)
 
 
-def test_writing_anonymously_asks_to_sign_in() -> None:
+def test_anonymous_write_asks_to_sign_in() -> None:
     assert answer(ANYONE, Action.REPO_WRITE, Repo(ACME))[::2] == (Unauthorized, None)
 
 
-def test_lack_of_a_scope_names_all_that_would_help_in_registry_order() -> None:
+def test_missing_scope_names_all_that_would_help_in_registry_order() -> None:
     with pytest.raises(Forbidden, match=r"manage-repos or write-repos to change") as caught:
         require(app("read-repos"), Action.REPO_WRITE, PRIVATE)
     assert caught.value.scopes == ("manage-repos", "write-repos")
 
 
-def test_a_pull_request_on_a_private_repo_needs_a_reading_scope_too() -> None:
+def test_pull_request_on_a_private_repo_needs_a_reading_scope_too() -> None:
     with pytest.raises(Forbidden) as caught:
         require(app("write-discussions"), Action.DISCUSSION_OPEN, PRIVATE)
     assert caught.value.scopes == ("manage-repos", "write-repos", "read-repos")
@@ -75,19 +75,19 @@ def test_a_pull_request_on_a_private_repo_needs_a_reading_scope_too() -> None:
     require(app("write-discussions", "read-repos"), Action.DISCUSSION_OPEN, PRIVATE)
 
 
-def test_o57_a_reader_of_the_organization_cannot_delete_with_manage_repos() -> None:
+def test_o57_reader_of_the_organization_cannot_delete_with_manage_repos() -> None:
     with pytest.raises(Forbidden, match="write role") as caught:
         require(app("manage-repos", role=Role.READ), Action.REPO_MANAGE, Repo(ACME, private=True))
     assert caught.value.scopes == ()
 
 
-def test_what_no_scope_opens_is_said_to_be_closed_to_apps() -> None:
+def test_action_without_a_scope_is_answered_as_closed_to_apps() -> None:
     with pytest.raises(Forbidden, match="No app can see the audit log") as caught:
         require(app(*NAMES), Action.ORG_READ_AUDIT_LOG, ACME)
     assert caught.value.scopes == ()
 
 
-def test_a_token_without_the_organization_is_told_so() -> None:
+def test_token_without_the_organization_is_refused_for_that_reason() -> None:
     token = Identity.consented("me", {"acme": Role.ADMIN}, client_id="app", scopes=NAMES, organizations={})
     with pytest.raises(Forbidden, match="not given access to the organization"):
         require(token, Action.REPO_WRITE, Repo(ACME))
@@ -95,8 +95,8 @@ def test_a_token_without_the_organization_is_told_so() -> None:
 
 @pytest.mark.parametrize("action", [a for a in Action if a.rule.on == (Repo,)], ids=lambda a: a.rule.name)
 @pytest.mark.parametrize("owner", [ME, ACME, Account("other"), Organization("foreign")], ids=str)
-def test_a_missing_repo_answers_like_a_private_one(action: Action, owner: Account | Organization) -> None:
-    """Unless the caller may see all that is private there, when the truth gives nothing away."""
+def test_missing_repo_answers_like_a_private_one(action: Action, owner: Account | Organization) -> None:
+    """Unless the caller may see everything private there, when the truth reveals nothing."""
     private = Repo(owner, private=True, creator_id="founder", creator_client="another-app")
     members = {"acme": Role.READ}
     callers = [ANYONE, SIGNED_IN, Identity.personal("me", members, role=TokenRole.READ)]
@@ -116,7 +116,7 @@ def test_a_missing_repo_answers_like_a_private_one(action: Action, owner: Accoun
             assert got == answer(caller, action, private)
 
 
-def test_a_missing_collection_is_not_found() -> None:
+def test_missing_collection_is_not_found() -> None:
     with pytest.raises(NotFound):
         refuse_missing(SIGNED_IN, Action.COLLECTION_WRITE, Collection.missing(ME))
     with pytest.raises(Unauthorized):

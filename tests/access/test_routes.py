@@ -1,4 +1,4 @@
-"""Every route of the hub has its row here: the actions it declares. A route without a row fails."""
+"""Every route has a row here with the actions it declares. A route without a row fails."""
 
 from pathlib import Path
 
@@ -369,7 +369,7 @@ OF_A_REPO_IN_THE_API = {
     ("PUT", "/settings"): "repo.configure repo.manage",
 }
 
-# Under /api/{models,datasets,spaces}/{repo}: refused as what is not there.
+# Under /api/{models,datasets,spaces}/{repo}: answered as not found.
 WITHOUT_NAMESPACE = (
     *("DELETE branch", "DELETE tag", "GET commits", "GET revision", "GET tree", "GET xet-write-token", "POST branch"),
     *("POST commit", "POST paths-info", "POST preupload", "POST super-squash", "POST tag"),
@@ -413,7 +413,7 @@ def every_row() -> dict[str, str]:
 @pytest.fixture
 def routes(sqlite_template: Path, tmp_path: Path) -> list[Route]:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
-    # With the optional routes too: metrics were asked for on the public address.
+    # With the optional routes too: metrics on the public address.
     settings = settings_for(url, tmp_path, port="8000", metrics_listen="127.0.0.1:8000")
 
     async def table() -> list[Route]:
@@ -431,7 +431,7 @@ def test_every_route_is_listed_with_its_action(routes: list[Route]) -> None:
     assert found == every_row()
 
 
-def test_no_account_can_take_a_name_of_the_hubs_own(routes: list[Route]) -> None:
+def test_no_account_can_use_a_name_of_the_hubs_routes(routes: list[Route]) -> None:
     first = {route.path.split("/")[1] for route in routes}
     for name in sorted(name for name in first if name and not name.startswith("{")):
         with pytest.raises(Unprocessable):

@@ -1,7 +1,7 @@
-"""A private repo and one that does not exist are answered alike, also where something else is wrong with the request.
+"""A private repo and a missing one are answered alike, even if something else is wrong with the request.
 
 Every route about a repo is sent malformed queries, bodies and forms by callers who may not know of the repo. A route
-that rejects what was sent before it judges the caller tells them which names are taken.
+that validates the request before it authorizes the caller would reveal which names are taken.
 """
 
 import re
@@ -27,7 +27,7 @@ _MALFORMED_QUERIES = ("?field=%ff", "?service=git-upload-pack&service=twice")
 _BODIES = (b"", b"{", b"[]", b"{}", b'{"private": true, "visibility": "public"}')
 _TYPES = ("application/json", "text/plain")
 _FORMS = ("", "&owner=acme&owner=twice", "&owner=nobody&name=x", "&name=x&name=y")
-# Of the routes that name the repo in their body.
+# For routes that name the repo in their body.
 _IN_BODIES: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("DELETE", "/api/repos/delete", {"organization": "acme", "name": "{repo}"}),
     ("DELETE", "/api/repos/delete", {"organization": "club", "name": "acme/{repo}"}),

@@ -1,7 +1,7 @@
-"""Every route with every kind of credential on resources of others: each is answered as the policy says (O77).
+"""Every route with every kind of credential on resources of others: each answer matches the policy (O77).
 
-The routes come from the app, the requests are such that they would work for the owner, the expectation is the policy's
-decision on the action that the route declares. Nothing that belongs to others changes.
+The routes are the app's, the requests would work for the owner, and the expectation is the policy's decision on the
+route's declared action. Nothing that belongs to others changes.
 """
 
 from collections.abc import Iterator
@@ -22,12 +22,12 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
 
-# The time of the last use is noted in these; of the others, every column counts.
+# These columns record the last use; all others must not change.
 _COLUMNS = {"access_tokens": "id, user_id, name, role", "sessions": "id, user_id"}
 
 
 @pytest.mark.one_engine
-def test_every_route_answers_as_the_policy_says(hub: RunningHub) -> None:
+def test_every_route_answers_as_the_policy_decides(hub: RunningHub) -> None:
     staged = stage(hub)
     wait_for_mail(hub)
     before, routes = contents(hub), routes_of(hub)
@@ -36,7 +36,7 @@ def test_every_route_answers_as_the_policy_says(hub: RunningHub) -> None:
         wrong += [line for route in routes for line in borrowed(client, staged, route)]
         assert not wrong, f"{len(wrong)} wrong answers:\n" + "\n".join(wrong[:40])
         assert contents(hub) == before
-        # Each of them works for the owner: otherwise it may have been refused for what is wrong with it.
+        # Each request works for the owner: otherwise it may be rejected for another reason.
         in_order = sorted(routes, key=lambda route: (ends_something(route), route.path))
         malformed = [line for route in in_order for line in complaints(client, staged, route)]
     assert not malformed, "\n".join(malformed)
@@ -54,7 +54,7 @@ def mistakes(client: httpx.Client, staged: Stage, route: Route) -> Iterator[str]
 
 
 def borrowed(client: httpx.Client, staged: Stage, route: Route) -> Iterator[str]:
-    """Ids of one organization at the address of another, by its admin: each belongs to one owner alone."""
+    """Ids of one organization in the path of another, by its admin: each belongs to one owner only."""
     if not (of_organization(route) and names_by_id(route)):
         return
     for sender in filter(partial(is_for, route), staged.admins_elsewhere):
@@ -69,14 +69,14 @@ def complaints(client: httpx.Client, staged: Stage, route: Route) -> Iterator[st
         return
     for sender in filter(partial(is_for, route), staged.owners):
         answer = client.request(**request(route, staged, sender)._asdict())
-        # A form that is shown again passed the judgement.
+        # A form that is shown again passed the authorization.
         malformed = (400, 405, 413, 415) if route.surface is Surface.PAGE else (400, 405, 413, 415, 422)
         if answer.status_code in malformed or not is_answered(answer.status_code):
             yield f"{route.method} {route.path}: {answer.status_code} {answer.text[:200]}"
 
 
 def routes_of(hub: RunningHub) -> list[Route]:
-    """All that are not public."""
+    """All routes that are not public."""
 
     async def work(opened: Hub) -> list[Route]:
         return [route for route in build_app(opened).table.routes if route.action is not Action.HUB_PUBLIC]
@@ -85,13 +85,13 @@ def routes_of(hub: RunningHub) -> list[Route]:
 
 
 def is_for(route: Route, sender: Sender) -> bool:
-    """Pages take sessions, all else takes tokens (O61); files are read with either."""
+    """Pages accept sessions, all else accepts tokens (O61); files accept either."""
     by_either = route.surface is Surface.FILE and route.method == "GET"
     return by_either or sender.is_browser == (route.surface is Surface.PAGE)
 
 
 def may_be_sent(route: Route) -> bool:
-    """What the policy allows is not done where it would change something; ids of others are tried."""
+    """Requests that the policy allows are not sent if they would change something; ids of others are tried."""
     return route.method == "GET" or route.action.rule.read or names_anothers(route)
 
 
@@ -112,12 +112,12 @@ def is_expected(route: Route, sender: Sender, said: Decision, answer: httpx.Resp
 
 
 def is_answered(status: int) -> bool:
-    """501 answers the locks of git-lfs, which this hub does not have."""
+    """501 is the answer for git-lfs locks, which this hub does not have."""
     return status < 500 or status == 501
 
 
 def ends_something(route: Route) -> int:
-    """Requests after which others have nothing left to work on come last, the largest at the very end."""
+    """Requests that delete what others need are last, the largest at the very end."""
     for rank, words in ((3, ("settings/delete",)), (2, ("rename", "move", "repos/delete"))):
         if any(word in route.path for word in words):
             return rank
@@ -125,10 +125,10 @@ def ends_something(route: Route) -> int:
 
 
 def contents(hub: RunningHub) -> dict[str, list[str]]:
-    """All that is stored."""
+    """Everything that is stored."""
 
     async def work(opened: Hub) -> dict[str, list[str]]:
-        # What a stranger announces to upload is charged to the stranger, and to nobody else.
+        # A stranger's announced uploads are charged to the stranger only.
         tables = sorted(set(await opened.db.tables()) - {"guest_bytes"})
 
         async def unit(tx: Tx) -> dict[str, list[str]]:

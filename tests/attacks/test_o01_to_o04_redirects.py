@@ -1,4 +1,4 @@
-"""O1-O4: a code goes only where the app registered it to go; a loopback port alone is free."""
+"""O1-O4: a code is sent only to a registered redirect URI; only the port of a loopback URI may differ."""
 
 import pytest
 from tests.bed.apps import Client, answer_of, approve, make_app
@@ -63,7 +63,9 @@ O2_CONFUSING = [
 
 
 def assert_stopped(client: Client, redirect_uris: list[str]) -> None:
-    """Whoever asks, and whatever was allowed before."""
+    """Each redirect URI is rejected without a redirect: signed in or not, by GET and POST, despite an earlier
+    consent.
+    """
     user = make_user(client.hub, "ada")
     with client.hub.client() as visitor, browser_of(client.hub, user) as browser:
         assert approve(browser, client.address()).status_code == 303
@@ -77,15 +79,15 @@ def assert_stopped(client: Client, redirect_uris: list[str]) -> None:
                 assert "evil.example" not in str(response.headers)
 
 
-def test_o1_altered_addresses_are_stopped(hub: RunningHub) -> None:
+def test_o1_altered_redirect_uris_are_rejected(hub: RunningHub) -> None:
     assert_stopped(make_app(hub, None, redirect_uris=(GOOD,)), O1_ALTERED)
 
 
-def test_o2_confusing_addresses_are_stopped(hub: RunningHub) -> None:
+def test_o2_confusing_redirect_uris_are_rejected(hub: RunningHub) -> None:
     assert_stopped(make_app(hub, None, redirect_uris=(GOOD,)), O2_CONFUSING)
 
 
-def test_o2_also_where_any_path_is_taken(hub: RunningHub) -> None:
+def test_o2_confusing_redirect_uris_are_rejected_with_origin_matching(hub: RunningHub) -> None:
     elsewhere = [uri for uri in O2_CONFUSING if not uri.startswith("https://good.example/")]
     assert len(elsewhere) > 10
     assert_stopped(make_app(hub, None, redirect_uris=(GOOD,), redirect_match="origin"), elsewhere)
@@ -111,8 +113,8 @@ ANSWERS = [
 ]
 
 
-def test_o1_where_any_path_is_taken_nobody_adds_an_answer_to_ours(hub: RunningHub) -> None:
-    """Whoever sends somebody here could have them signed in to the app as another."""
+def test_o1_origin_matching_rejects_response_parameters_in_the_redirect_uri(hub: RunningHub) -> None:
+    """Otherwise an attacker could have a user signed in to the app as somebody else."""
     client = make_app(hub, None, redirect_uris=(GOOD,), redirect_match="origin")
     assert_stopped(client, [f"{ORIGIN}/Path/callback{answer}" for answer in ANSWERS] + [ORIGIN + ANSWERS[0]])
     with browser_of(hub, make_user(hub, "bob")) as browser:
@@ -122,7 +124,7 @@ def test_o1_where_any_path_is_taken_nobody_adds_an_answer_to_ours(hub: RunningHu
             assert sent.headers["location"].startswith(target), query
 
 
-def test_o1_what_the_owner_registered_is_the_owners_own(hub: RunningHub) -> None:
+def test_o1_registered_redirect_uri_may_contain_response_parameters(hub: RunningHub) -> None:
     for match in ("exact", "origin"):
         client = make_app(hub, None, redirect_uris=(f"{GOOD}?state=fixed",), redirect_match=match)
         with browser_of(hub, make_user(hub, f"ada-{match}")) as browser:
@@ -130,14 +132,14 @@ def test_o1_what_the_owner_registered_is_the_owners_own(hub: RunningHub) -> None
 
 
 @pytest.mark.parametrize("match", ["exact", "origin"])
-def test_o1_an_origin_has_one_spelling(hub: RunningHub, match: str) -> None:
+def test_o1_other_spellings_of_the_origin_are_rejected(hub: RunningHub, match: str) -> None:
     client = make_app(hub, None, redirect_uris=(GOOD,), redirect_match=match)
     others = ["HTTPS://good.example", "https://GOOD.example", "https://good.example:443", "https://good.example:"]
     assert_stopped(client, [f"{other}/Path/callback" for other in others])
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
-def test_o3_a_loopback_port_is_free_and_nothing_else_is(hub: RunningHub, host: str) -> None:
+def test_o3_only_the_port_of_a_loopback_redirect_uri_may_differ(hub: RunningHub, host: str) -> None:
     others = {"localhost", "127.0.0.1", "[::1]", "127.0.0.2", "localhost.evil.example", "0.0.0.0", "[::]"} - {host}
     client = make_app(hub, None, redirect_uris=(f"http://{host}/cb?a=1",))
     with browser_of(hub, make_user(hub, "ada")) as browser:
@@ -174,7 +176,7 @@ def test_o3_a_loopback_port_is_free_and_nothing_else_is(hub: RunningHub, host: s
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
-def test_o3_to_the_letter_but_for_the_port(hub: RunningHub, host: str) -> None:
+def test_o3_loopback_redirect_uri_must_match_exactly_apart_from_the_port(hub: RunningHub, host: str) -> None:
     client = make_app(hub, None, redirect_uris=(f"http://{host}/cb", f"http://{host}:0/other"))
     with browser_of(hub, make_user(hub, "ada")) as browser:
         assert approve(browser, client.address(redirect_uri=f"http://{host}:3000/cb")).status_code == 303
@@ -196,7 +198,7 @@ O4_PORTS = [
 ]
 
 
-def test_o4_elsewhere_the_port_counts(hub: RunningHub) -> None:
+def test_o4_port_of_other_redirect_uris_must_match(hub: RunningHub) -> None:
     with browser_of(hub, make_user(hub, "ada")) as browser:
         for registered, other in O4_PORTS:
             client = make_app(hub, None, redirect_uris=(registered,))

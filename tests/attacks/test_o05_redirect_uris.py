@@ -1,4 +1,4 @@
-"""O5: an address that no app can be answered at cannot be registered: by the API, by the page or by a document."""
+"""O5: unsafe redirect URIs cannot be registered by the API, on the page or in a metadata document."""
 
 import json
 from contextlib import ExitStack
@@ -66,7 +66,7 @@ GOOD = [
 ]
 
 
-def test_o5_the_api_registers_none_of_them(hub: RunningHub) -> None:
+def test_o5_api_rejects_unsafe_redirect_uris(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     with api(hub, make_token(hub, ada)) as client:
@@ -83,12 +83,12 @@ def test_o5_the_api_registers_none_of_them(hub: RunningHub) -> None:
             assert len(client.get(path).json()) == 1
 
 
-# One on each line of a field: a line break makes two, and an empty line none.
+# One URI on each line of a field: a line break separates two, and an empty line is ignored.
 LINES = [bad for bad in BAD if bad and "\r" not in bad]
 
 
 @pytest.mark.parametrize("root", ["/settings/applications", "/organizations/acme/settings/applications"])
-def test_o5_the_page_registers_none_of_them(hub: RunningHub, root: str) -> None:
+def test_o5_page_rejects_unsafe_redirect_uris(hub: RunningHub, root: str) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     form = {"name": "x", "scopes": "openid", "redirectMatch": "exact", "tokenLifetime": "28800", "secret": "yes"}
@@ -111,13 +111,13 @@ def test_o5_the_page_registers_none_of_them(hub: RunningHub, root: str) -> None:
         assert client.get(f"/api{one}").json()["redirectUris"] == GOOD
 
 
-def test_o5_nobody_is_sent_there_by_a_document(engine: Engine, tmp_path: Path) -> None:
-    """Over the wire: the hub fetches it, and refuses all of it."""
+def test_o5_metadata_document_with_an_unsafe_redirect_uri_is_rejected_over_http(engine: Engine, tmp_path: Path) -> None:
+    """The hub fetches the document and rejects all of it."""
     with running(settings_for(engine.fresh_url(), tmp_path, **LENIENT)) as hub, ExitStack() as stack:
         app, ada = App(stack), make_user(hub, "ada")
         with browser_of(hub, ada) as browser:
             for bad in BAD:
-                # Ten fetches a minute of one host.
+                # A host is fetched from ten times a minute.
                 hub.clock.advance(seconds=60)
                 app.answer = json_answer(described(app.url, redirect_uris=[GOOD[0], bad]))
                 for uri in (GOOD[0], bad):
@@ -138,15 +138,15 @@ def test_o5_nobody_is_sent_there_by_a_document(engine: Engine, tmp_path: Path) -
         ("myhost.example:8443/cb", "https://myhost.example:8443/cb"),
     ],
 )
-def test_a_forgotten_scheme_is_named(on_sqlite: RunningHub, given: str, meant: str) -> None:
+def test_missing_scheme_is_named_in_the_error(on_sqlite: RunningHub, given: str, meant: str) -> None:
     with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as client:
         refused = client.post("/api/settings/applications", json={"name": "x", "redirectUris": [given]})
         assert refused.json()["error"] == f"{given} has no scheme. Write {meant}."
 
 
 @pytest.mark.parametrize("bad", [bad for bad in BAD if bad.strip() == bad and bad and "\r" not in bad])
-def test_o5_a_metadata_document_with_one_is_refused(bad: str) -> None:
-    """What the hub does with such a document is tested with the documents; here, that each address is one."""
+def test_o5_metadata_document_with_an_unsafe_redirect_uri_is_rejected(bad: str) -> None:
+    """Only the parser: each of these URIs makes a document invalid."""
     url = "https://app.example/.well-known/oauth-cimd"
     document = {"client_id": url, "client_name": "x", "redirect_uris": [bad], "token_endpoint_auth_method": "none"}
     findings, app = check_document(url, json.dumps(document).encode())

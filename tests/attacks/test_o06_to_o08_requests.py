@@ -13,7 +13,7 @@ pytestmark = pytest.mark.one_engine
 _, CHALLENGE = proof()
 
 
-def test_o6_an_unknown_client_is_stopped_here(hub: RunningHub) -> None:
+def test_o6_unknown_client_is_rejected_without_a_redirect(hub: RunningHub) -> None:
     client = make_app(hub)
     with browser_of(hub, make_user(hub, "ada")) as browser:
         for client_id in ("nobody", "0" * 36, "", "hubgate-cli", "' OR 1=1 --", "a\x00b", "é"):
@@ -29,7 +29,7 @@ def refused(client: Client, **parameters: str | None) -> dict[str, str]:
     return answer
 
 
-def test_o7_without_pkce(hub: RunningHub) -> None:
+def test_o7_missing_pkce_is_rejected_where_it_is_required(hub: RunningHub) -> None:
     public, strict = make_app(hub, confidential=False), make_app(hub, require_pkce=True)
     for client in (public, strict, keep_document(hub)):
         assert refused(client, scope="openid")["error"] == "invalid_request"
@@ -47,7 +47,7 @@ O8_WEAK: list[dict[str, str | None]] = [
 ]
 
 
-def test_o8_weak_pkce(hub: RunningHub) -> None:
+def test_o8_weak_pkce_is_rejected(hub: RunningHub) -> None:
     for client in (make_app(hub), make_app(hub, confidential=False)):
         for sent in O8_WEAK:
             assert refused(client, **sent)["error"] == "invalid_request", sent
@@ -60,7 +60,7 @@ ONCE = (
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_o17_a_parameter_sent_twice(hub: RunningHub, method: str) -> None:
+def test_o17_repeated_parameter_is_rejected(hub: RunningHub, method: str) -> None:
     client = make_app(hub)
     with browser_of(hub, make_user(hub, "ada")) as browser:
         for name in ONCE.split():
@@ -72,7 +72,7 @@ def test_o17_a_parameter_sent_twice(hub: RunningHub, method: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["client_id", "redirect_uri"])
-def test_o17_who_asks_and_where_to_answer_sent_twice(hub: RunningHub, name: str) -> None:
+def test_o17_repeated_client_id_or_redirect_uri_is_rejected_without_a_redirect(hub: RunningHub, name: str) -> None:
     client = make_app(hub)
     value = quote({"client_id": client.id, "redirect_uri": client.app.redirect_uris[0]}[name], safe="")
     with browser_of(hub, make_user(hub, "ada")) as browser:
@@ -83,7 +83,7 @@ def test_o17_who_asks_and_where_to_answer_sent_twice(hub: RunningHub, name: str)
             assert (response.status_code, "location" in response.headers) == (400, False)
 
 
-def test_o17_what_may_repeat(hub: RunningHub) -> None:
+def test_o17_resource_audience_and_org_ids_may_repeat(hub: RunningHub) -> None:
     client = make_app(hub)
     more = f"&resource={hub.url}&resource={hub.url}/&audience=c&audience=d&orgIds=e&orgIds=f"
     with browser_of(hub, make_user(hub, "ada")) as browser:

@@ -1,4 +1,4 @@
-"""O9-O16: authorization codes. One use, one minute, one app, one proof."""
+"""O9-O16: an authorization code is valid once, for a minute, for one app, with one verifier."""
 
 import httpx
 import pytest
@@ -32,65 +32,65 @@ def refused(response: httpx.Response) -> str:
     return error
 
 
-def is_good(hub: RunningHub, token: str) -> bool:
+def is_valid(hub: RunningHub, token: str) -> bool:
     with api(hub, token) as app:
         return app.get("/oauth/userinfo").status_code == 200
 
 
-def test_o9_challenge_without_verifier(client: Client, ada: User) -> None:
+def test_o9_challenge_without_verifier_is_rejected(client: Client, ada: User) -> None:
     code, verifier = code_with_proof(client, ada)
     assert refused(client.redeem(code)) == "invalid_grant"
     assert client.redeem(code, code_verifier=verifier).status_code == 200, "the refusal used nothing up"
 
 
-def test_o10_verifier_without_challenge(client: Client, ada: User) -> None:
+def test_o10_verifier_without_challenge_is_rejected(client: Client, ada: User) -> None:
     code = code_for(client, ada)
     assert refused(client.redeem(code, code_verifier=proof()[0])) == "invalid_grant"
 
 
 @pytest.mark.parametrize("verifier", ["a" * 42, "a" * 129, "ä" * 50, "a b" * 20])
-def test_o11_a_verifier_of_the_wrong_shape(client: Client, ada: User, verifier: str) -> None:
+def test_o11_malformed_verifier_is_rejected(client: Client, ada: User, verifier: str) -> None:
     code, _ = code_with_proof(client, ada)
     assert refused(client.redeem(code, code_verifier=verifier)) == "invalid_grant"
 
 
-def test_o12_a_valid_replay_ends_the_tokens(hub: RunningHub, ada: User) -> None:
+def test_o12_replayed_code_revokes_its_tokens(hub: RunningHub, ada: User) -> None:
     client = make_app(hub, ada, refresh_tokens=True)
     code, verifier = code_with_proof(client, ada)
     body = client.redeem(code, code_verifier=verifier).json()
     other = client.redeem(code_for(client, ada)).json()["access_token"]
-    assert is_good(hub, body["access_token"])
+    assert is_valid(hub, body["access_token"])
     assert refused(client.redeem(code, code_verifier=verifier)) == "invalid_grant"
-    assert not is_good(hub, body["access_token"])
+    assert not is_valid(hub, body["access_token"])
     form = {"grant_type": "refresh_token", "refresh_token": body["refresh_token"]}
     assert refused(client.post("/oauth/token", form)) == "invalid_grant"
-    assert is_good(hub, other), "another sign-in is another family"
+    assert is_valid(hub, other), "another sign-in is another family"
 
 
-def test_o13_a_replay_that_proves_nothing_ends_nothing(hub: RunningHub, client: Client, ada: User) -> None:
+def test_o13_replay_without_proof_revokes_nothing(hub: RunningHub, client: Client, ada: User) -> None:
     code, verifier = code_with_proof(client, ada)
     token = client.redeem(code, code_verifier=verifier).json()["access_token"]
     stranger = make_app(hub, ada)
     assert refused(client.redeem(code, code_verifier=proof()[0])) == "invalid_grant"
     assert refused(client.redeem(code)) == "invalid_grant"
     assert refused(stranger.redeem(code, code_verifier=verifier)) == "invalid_grant"
-    assert is_good(hub, token)
+    assert is_valid(hub, token)
 
 
-def test_o14_fifty_redemptions_at_once_give_one_token(client: Client, ada: User) -> None:
+def test_o14_fifty_concurrent_redemptions_issue_one_token(client: Client, ada: User) -> None:
     code, verifier = code_with_proof(client, ada)
     answers = at_once([lambda: client.redeem(code, code_verifier=verifier)] * 50)
     assert sorted(answer.status_code for answer in answers) == [200] + [400] * 49
 
 
-def test_o15_another_apps_code(hub: RunningHub, client: Client, ada: User) -> None:
+def test_o15_code_of_another_app_is_rejected(hub: RunningHub, client: Client, ada: User) -> None:
     stranger = make_app(hub, ada)
     code = code_for(client, ada)
     assert refused(stranger.redeem(code)) == "invalid_grant"
     assert client.redeem(code).status_code == 200
 
 
-def test_o16_after_a_minute(hub: RunningHub, client: Client, ada: User) -> None:
+def test_o16_code_expires_after_a_minute(hub: RunningHub, client: Client, ada: User) -> None:
     early, late = code_for(client, ada), code_for(client, ada)
     hub.clock.advance(seconds=59)
     assert client.redeem(early).status_code == 200
@@ -98,7 +98,7 @@ def test_o16_after_a_minute(hub: RunningHub, client: Client, ada: User) -> None:
     assert refused(client.redeem(late)) == "invalid_grant"
 
 
-def test_another_redirect_uri_than_the_codes(client: Client, ada: User) -> None:
+def test_code_with_another_redirect_uri_is_rejected(client: Client, ada: User) -> None:
     code = code_for(client, ada)
     for uri in ("https://app.example/other", "https://app.example/callback?x=1", "http://app.example/callback"):
         assert refused(client.redeem(code, redirect_uri=uri)) == "invalid_grant"

@@ -1,4 +1,4 @@
-"""O17-O24: who is asking at the token endpoint, and refresh tokens."""
+"""O17-O24: client authentication at the token endpoint, and refresh tokens."""
 
 import base64
 from urllib.parse import quote
@@ -36,7 +36,7 @@ def refresh(client: Client, token: str, **more: str) -> httpx.Response:
 
 
 @pytest.mark.parametrize("doubled", ["grant_type", "code", "redirect_uri", "client_id", "code_verifier", "unknown"])
-def test_o17_a_parameter_sent_twice(hub: RunningHub, client: Client, ada: User, doubled: str) -> None:
+def test_o17_repeated_parameter_is_rejected(hub: RunningHub, client: Client, ada: User, doubled: str) -> None:
     fields = {
         "grant_type": "authorization_code",
         "code": code_for(client, ada),
@@ -50,7 +50,7 @@ def test_o17_a_parameter_sent_twice(hub: RunningHub, client: Client, ada: User, 
 
 
 @pytest.mark.parametrize("path", ["/oauth/token", "/oauth/revoke", "/oauth/introspect"])
-def test_o17_a_member_sent_twice_in_json(hub: RunningHub, client: Client, ada: User, path: str) -> None:
+def test_o17_repeated_json_member_is_rejected(hub: RunningHub, client: Client, ada: User, path: str) -> None:
     fields = {"grant_type": "refresh_token", "refresh_token": tokens_for(client, ada)["refresh_token"], "token": "x"}
     for doubled in ("grant_type", "code", "client_id", "refresh_token", "token", "unknown", "sc\\u006fpe"):
         members = [f'"{name}": "{value}"' for name, value in fields.items() if name != doubled]
@@ -86,13 +86,13 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("path", ["/oauth/token", "/oauth/revoke"])
-def test_o17_a_json_body_of_the_wrong_shape(hub: RunningHub, client: Client, path: str) -> None:
+def test_o17_json_body_of_the_wrong_shape_is_rejected(hub: RunningHub, client: Client, path: str) -> None:
     for shape, body in SHAPES.items():
         response = httpx.post(hub.url + path, content=body, headers=JSON, auth=client.basic)
         assert (response.status_code, response.json()["error"]) == (400, "invalid_request"), shape
 
 
-def test_json_that_says_the_same_as_a_form(hub: RunningHub, client: Client, ada: User) -> None:
+def test_json_body_is_accepted_like_a_form(hub: RunningHub, client: Client, ada: User) -> None:
     token = tokens_for(client, ada)["refresh_token"]
     body = {"grant_type": "refresh_token", "refresh_token": token, "scope": None, "client_secret": None, "max_age": 1}
     more = {"resource": [hub.url, f"{hub.url}/"], "audience": [], "scope": ["openid"]}
@@ -111,7 +111,7 @@ def test_o17_resource_may_repeat(hub: RunningHub, client: Client, ada: User) -> 
     assert httpx.post(f"{hub.url}/oauth/token", content=body, headers=headers, auth=client.basic).status_code == 200
 
 
-def test_o18_two_proofs(hub: RunningHub, client: Client, ada: User) -> None:
+def test_o18_two_client_authentication_methods_are_rejected(hub: RunningHub, client: Client, ada: User) -> None:
     assert client.secret is not None
     form = {"grant_type": "authorization_code", "code": code_for(client, ada), "client_secret": client.secret}
     response = httpx.post(f"{hub.url}/oauth/token", data=form, auth=client.basic)
@@ -119,7 +119,9 @@ def test_o18_two_proofs(hub: RunningHub, client: Client, ada: User) -> None:
 
 
 @pytest.mark.parametrize("grant", list(GRANTS))
-def test_o19_an_app_with_a_secret_by_its_id_alone(hub: RunningHub, client: Client, ada: User, grant: str) -> None:
+def test_o19_confidential_app_without_its_secret_is_rejected(
+    hub: RunningHub, client: Client, ada: User, grant: str
+) -> None:
     tokens, started = tokens_for(client, ada), devices.start(client)
     devices.approve(hub, ada, started["user_code"], "openid profile")
     form = {
@@ -140,7 +142,7 @@ def test_o19_an_app_with_a_secret_by_its_id_alone(hub: RunningHub, client: Clien
         assert (response.status_code, response.json()["error"]) == (401, "invalid_client")
 
 
-def test_o20_a_deleted_secret_fails_at_once(hub: RunningHub, client: Client, ada: User) -> None:
+def test_o20_deleted_secret_is_rejected_immediately(hub: RunningHub, client: Client, ada: User) -> None:
     async def forget(opened: Hub) -> None:
         await management.delete_secret(opened.oauth, client.app, SYSTEM)
 
@@ -151,7 +153,7 @@ def test_o20_a_deleted_secret_fails_at_once(hub: RunningHub, client: Client, ada
     assert "access_token" in tokens_for(public, ada)
 
 
-def test_o21_a_stolen_refresh_token_ends_the_family(hub: RunningHub, client: Client, ada: User) -> None:
+def test_o21_reused_refresh_token_ends_the_family(hub: RunningHub, client: Client, ada: User) -> None:
     first = tokens_for(client, ada)["refresh_token"]
     second = refresh(client, first).json()
     with api(hub, second["access_token"]) as app:
@@ -165,8 +167,8 @@ def test_o21_a_stolen_refresh_token_ends_the_family(hub: RunningHub, client: Cli
         assert app.get("/oauth/userinfo").status_code == 401
 
 
-def test_o21_a_lost_answer_costs_nothing(hub: RunningHub, client: Client, ada: User) -> None:
-    """The successor was never used, so however late the client asks again, it is not a thief."""
+def test_o21_refresh_can_be_repeated_after_a_lost_answer(hub: RunningHub, client: Client, ada: User) -> None:
+    """The successor was never used, so a repeated request is not a theft, no matter how late."""
     first = tokens_for(client, ada)["refresh_token"]
     lost = refresh(client, first).json()
     hub.clock.advance(seconds=3600)
@@ -174,28 +176,28 @@ def test_o21_a_lost_answer_costs_nothing(hub: RunningHub, client: Client, ada: U
     assert again["refresh_token"] == lost["refresh_token"]
 
 
-def test_o22_twenty_refreshes_at_once_have_one_successor(client: Client, ada: User) -> None:
+def test_o22_twenty_concurrent_refreshes_have_one_successor(client: Client, ada: User) -> None:
     first = tokens_for(client, ada)["refresh_token"]
     answers = at_once([lambda: refresh(client, first)] * 20)
     assert {answer.status_code for answer in answers} == {200}
     assert len({answer.json()["refresh_token"] for answer in answers}) == 1
 
 
-def test_o23_a_refresh_never_widens(client: Client, ada: User) -> None:
+def test_o23_refresh_cannot_widen_the_scope(client: Client, ada: User) -> None:
     token = tokens_for(client, ada, scope="openid")["refresh_token"]
     for scope in ("openid profile", "profile", "webhooks", "nonsense"):
         assert refresh(client, token, scope=scope).json()["error"] == "invalid_scope"
     assert refresh(client, token, scope="openid").json()["scope"] == "openid"
 
 
-def test_o24_another_apps_refresh_token(hub: RunningHub, client: Client, ada: User) -> None:
+def test_o24_refresh_token_of_another_app_is_rejected(hub: RunningHub, client: Client, ada: User) -> None:
     token = tokens_for(client, ada)["refresh_token"]
     stranger = make_app(hub, ada, refresh_tokens=True)
     assert refresh(stranger, token).json()["error"] == "invalid_grant"
     assert refresh(client, token).status_code == 200
 
 
-def test_basic_credentials_form_decoded_and_raw(hub: RunningHub, client: Client, ada: User) -> None:
+def test_basic_credentials_may_be_raw_or_form_encoded(hub: RunningHub, client: Client, ada: User) -> None:
     assert client.secret is not None
     for pair in (f"{client.id}:{client.secret}", f"{quote(client.id, safe='')}:{quote(client.secret, safe='')}"):
         header = {"authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
@@ -208,7 +210,7 @@ def test_basic_credentials_form_decoded_and_raw(hub: RunningHub, client: Client,
 
 
 @pytest.mark.parametrize("header", ["Basic nonsense", "Basic !!!", "Bearer hf_x", "Basic eDp5"])
-def test_a_bad_authorization_header(hub: RunningHub, header: str) -> None:
+def test_malformed_authorization_header_is_rejected(hub: RunningHub, header: str) -> None:
     form = {"grant_type": "refresh_token", "refresh_token": "x"}
     response = httpx.post(f"{hub.url}/oauth/token", data=form, headers={"authorization": header})
     assert (response.status_code, response.json()["error"]) == (401, "invalid_client")

@@ -1,4 +1,4 @@
-"""O20: with its secret deleted an app is public: the old secret fails at once, the id with PKCE works."""
+"""O20: an app whose secret is deleted becomes public: the old secret fails at once, the client id with PKCE works."""
 
 import httpx
 from tests.bed.apps import code_for, make_app, proof, tokens_for
@@ -6,7 +6,7 @@ from tests.bed.people import api, make_token, make_user
 from tests.bed.running import RunningHub
 
 
-def test_o20_the_old_secret_fails_at_once_and_the_app_works_without(hub: RunningHub) -> None:
+def test_o20_deleted_secret_fails_immediately_and_the_app_works_without_it(hub: RunningHub) -> None:
     ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
     client = make_app(hub, olga, refresh_tokens=True)
     before = tokens_for(client, ada)
@@ -38,7 +38,7 @@ def test_o20_the_old_secret_fails_at_once_and_the_app_works_without(hub: Running
 
 
 def test_o20_a_public_app_must_use_pkce(hub: RunningHub) -> None:
-    """What was left out with a secret is needed without one: also for a code that was asked for before."""
+    """A code that was requested without PKCE before the deletion cannot be redeemed either."""
     ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
     client = make_app(hub, olga)
     code = code_for(client, ada)

@@ -1,4 +1,4 @@
-"""O25-O32, O63: apps that describe themselves at an address of their choice."""
+"""O25-O32, O63: apps identified by the URL of their metadata document."""
 
 import gzip
 import json
@@ -34,7 +34,7 @@ LENIENT = {"egress_allow": "127.0.0.0/8", "cimd_allow_http_loopback": "true"}
 
 @pytest.fixture
 def lenient(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    """Development: documents on http loopback may be fetched."""
+    """Development mode: documents may be fetched by http from loopback addresses."""
     with running(settings_for(engine.fresh_url(), tmp_path, **LENIENT)) as hub:
         yield hub
 
@@ -62,7 +62,7 @@ def json_answer(body: bytes, status: str = "200 OK", extra: str = "") -> bytes:
 
 
 class App:
-    """An app whose document a raw server gives out; the document can be changed while it runs."""
+    """An app whose document is served by a raw server and can be changed at any time."""
 
     def __init__(self, stack: ExitStack, *, slow: bool = False, **members: Any) -> None:
         self._slow = slow
@@ -101,7 +101,7 @@ def status_of(hub: RunningHub, client_id: str) -> int:
         return visitor.get(address(client_id)).status_code
 
 
-def test_an_app_signs_in_by_its_document(lenient: RunningHub, far_end: ExitStack) -> None:
+def test_app_signs_in_by_its_metadata_document(lenient: RunningHub, far_end: ExitStack) -> None:
     app, ada = App(far_end), make_user(lenient, "ada")
     verifier, challenge = proof()
     with browser_of(lenient, ada) as browser:
@@ -130,7 +130,7 @@ def test_an_app_signs_in_by_its_document(lenient: RunningHub, far_end: ExitStack
         *("::ffff:127.0.0.1", "::ffff:0:127.0.0.1", "64:ff9b::a00:1", "2002:7f00:1::", "4000::1"),
     ],
 )
-def test_o25_no_connection_to_private_addresses(
+def test_o25_private_addresses_are_never_connected_to(
     engine: Engine, tmp_path: Path, far_end: ExitStack, target: str
 ) -> None:
     server = far_end.enter_context(serving(answering(b"")))
@@ -143,20 +143,22 @@ def test_o25_no_connection_to_private_addresses(
     assert server.port not in {port for _, port in dials}
 
 
-def test_o25_http_and_loopback_are_for_development_alone(hub: RunningHub, far_end: ExitStack) -> None:
+def test_o25_http_and_loopback_are_allowed_in_development_only(hub: RunningHub, far_end: ExitStack) -> None:
     app = App(far_end)
     assert status_of(hub, app.url) == 400
     assert status_of(hub, app.url.replace("http:", "https:")) == 400
     assert app.server.connections == 0
 
 
-def test_o26_rebinding_and_certificates(engine: Engine, tmp_path: Path, far_end: ExitStack) -> None:
+def test_o26_name_is_resolved_once_and_its_certificate_is_verified(
+    engine: Engine, tmp_path: Path, far_end: ExitStack
+) -> None:
     for_server, for_client = certificate_for("app.example", tmp_path)
     seen: list[bytes] = []
     server = far_end.enter_context(
         serving(answering(b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n", seen), tls=for_server)
     )
-    # Asked a second time the name would be private: it is not asked a second time.
+    # A second lookup would answer with a private address; there is none.
     names = Names({"app.example": [["127.0.0.1"], ["169.254.169.254"]], "other.example": [["127.0.0.1"]]})
     egress = Egress(LOOPBACK, resolve=names, tls=for_client)
     with running(settings_for(engine.fresh_url(), tmp_path), egress) as hub:
@@ -171,7 +173,7 @@ def test_o26_rebinding_and_certificates(engine: Engine, tmp_path: Path, far_end:
 @pytest.mark.parametrize(
     "status", ["301 Moved", "302 Found", "307 Temporary", "204 No", "404 No", "500 Broken", "201 Made"]
 )
-def test_o27_only_200_is_an_answer(lenient: RunningHub, far_end: ExitStack, status: str) -> None:
+def test_o27_only_status_200_is_accepted(lenient: RunningHub, far_end: ExitStack, status: str) -> None:
     app = App(far_end)
     good = app.answer
     app.answer = json_answer(described(app.url), status, f"Location: {app.url}/good\r\n")
@@ -195,7 +197,7 @@ TRAILER = b"X-T: " + b"a" * 4096 + b"\r\n"
     ],
     ids=["length", "chunks", "trailers", "a trailer", "gzip"],
 )
-def test_o28_an_endless_document_is_cut(
+def test_o28_endless_document_is_cut_off(
     lenient: RunningHub, far_end: ExitStack, head: str, begin: bytes, more: bytes
 ) -> None:
     sent, ended = 0, threading.Event()
@@ -214,11 +216,11 @@ def test_o28_an_endless_document_is_cut(
     server = far_end.enter_context(serving(behave))
     assert status_of(lenient, f"http://127.0.0.1:{server.port}/app") == 400
     assert ended.wait(20)
-    # What fits into the sockets between us may have left; the rest was never taken.
+    # Socket buffers may have accepted a little more.
     assert sent < ENDLESS / 4
 
 
-def test_o29_a_slow_drip_ends_at_the_deadline(lenient: RunningHub, far_end: ExitStack) -> None:
+def test_o29_slow_document_is_cut_off_at_the_deadline(lenient: RunningHub, far_end: ExitStack) -> None:
     def behave(peer: socket.socket) -> None:
         read_request(peer)
         peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n")
@@ -229,7 +231,7 @@ def test_o29_a_slow_drip_ends_at_the_deadline(lenient: RunningHub, far_end: Exit
     server: Server = far_end.enter_context(serving(behave))
     started = time.monotonic()
     assert status_of(lenient, f"http://127.0.0.1:{server.port}/app") == 400
-    # After five seconds, where the drip would take fifty.
+    # The deadline is five seconds; the whole document would take fifty.
     assert time.monotonic() - started < 25
 
 
@@ -249,7 +251,7 @@ def test_o29_a_slow_drip_ends_at_the_deadline(lenient: RunningHub, far_end: Exit
     ],
     ids=lambda members: next(f"{name}={value}" for name, value in members.items()),
 )
-def test_o30_a_document_that_breaks_a_rule(lenient: RunningHub, far_end: ExitStack, members: dict[str, Any]) -> None:
+def test_o30_invalid_document_is_rejected(lenient: RunningHub, far_end: ExitStack, members: dict[str, Any]) -> None:
     app = App(far_end)
     good, app.answer = app.answer, json_answer(described(app.url, **members))
     assert status_of(lenient, app.url) == 400
@@ -257,7 +259,7 @@ def test_o30_a_document_that_breaks_a_rule(lenient: RunningHub, far_end: ExitSta
     assert status_of(lenient, app.url) == 303, "not kept"
 
 
-def test_unknown_members_and_grant_types_are_passed_over(lenient: RunningHub, far_end: ExitStack) -> None:
+def test_unknown_members_and_grant_types_are_ignored(lenient: RunningHub, far_end: ExitStack) -> None:
     app = App(
         far_end, grant_types=["authorization_code", "urn:x:unknown"], foo={"bar": 1}, jwks_uri="https://x.example"
     )
@@ -265,13 +267,13 @@ def test_unknown_members_and_grant_types_are_passed_over(lenient: RunningHub, fa
 
 
 @pytest.mark.parametrize("path", ["", "/", "/a/../b", "/a/%2e%2e/b", "/./a", "/a#b"])
-def test_addresses_that_are_none(lenient: RunningHub, path: str) -> None:
+def test_invalid_client_id_urls_are_rejected(lenient: RunningHub, path: str) -> None:
     assert status_of(lenient, f"https://app.example{path}") == 400
     assert status_of(lenient, "https://user@app.example/app") == 400
 
 
-def test_o31_many_authorizations_at_once_fetch_once(lenient: RunningHub, far_end: ExitStack) -> None:
-    """The host takes its time, so that the first fifty want the document before it is there."""
+def test_o31_concurrent_authorizations_fetch_the_document_once(lenient: RunningHub, far_end: ExitStack) -> None:
+    """The host answers slowly, so that all requests need the document before it was received."""
     app = App(far_end, slow=True)
     with lenient.client() as visitor:
         rounds = [at_once([lambda: visitor.get(address(app.url))] * 50) for _ in range(3)]
@@ -279,7 +281,7 @@ def test_o31_many_authorizations_at_once_fetch_once(lenient: RunningHub, far_end
     assert app.fetches == 1
 
 
-def test_o31_one_fetch_for_all_processes(engine: Engine, tmp_path: Path, far_end: ExitStack) -> None:
+def test_o31_document_is_fetched_once_for_all_processes(engine: Engine, tmp_path: Path, far_end: ExitStack) -> None:
     app, settings = App(far_end, slow=True), settings_for(engine.fresh_url(), tmp_path, **LENIENT)
     with running(settings) as one, running(settings) as two:
         answers = at_once([partial(status_of, hub, app.url) for hub in (one, two)] * 5)
@@ -287,8 +289,8 @@ def test_o31_one_fetch_for_all_processes(engine: Engine, tmp_path: Path, far_end
     assert app.fetches == 1
 
 
-def test_the_last_good_copy_stands_in(lenient: RunningHub, far_end: ExitStack) -> None:
-    """Neither a broken host nor a stranger who uses up the host's fetches takes an app out of service."""
+def test_last_valid_copy_is_used_while_the_host_fails(lenient: RunningHub, far_end: ExitStack) -> None:
+    """Neither a failing host nor a stranger who uses up the host's fetch limit takes an app out of service."""
     app = App(far_end)
     assert status_of(lenient, app.url) == 303
     lenient.clock.advance(2 * 3600)
@@ -315,7 +317,7 @@ def test_the_last_good_copy_stands_in(lenient: RunningHub, far_end: ExitStack) -
     ],
     ids=["UTF-16", "a surrogate", "a member twice", "NaN"],
 )
-def test_a_document_that_two_readers_read_differently(
+def test_ambiguous_json_document_is_rejected(
     lenient: RunningHub, far_end: ExitStack, text: Callable[[bytes], bytes]
 ) -> None:
     app = App(far_end)
@@ -323,7 +325,7 @@ def test_a_document_that_two_readers_read_differently(
     assert status_of(lenient, app.url) == 400
 
 
-def test_o32_and_o33_logo_and_name_are_neutral(lenient: RunningHub, far_end: ExitStack) -> None:
+def test_o32_and_o33_logo_is_not_loaded_and_name_is_escaped(lenient: RunningHub, far_end: ExitStack) -> None:
     app = App(far_end, client_name="Ev\u202eil <script>\u200b</script>", logo_uri="https://app.example/logo.svg")
     with browser_of(lenient, make_user(lenient, "ada")) as browser:
         page = browser.get(address(app.url)).text
@@ -334,7 +336,7 @@ def test_o32_and_o33_logo_and_name_are_neutral(lenient: RunningHub, far_end: Exi
     assert "Evil &lt;script&gt;&lt;/script&gt;" in page
 
 
-def test_o63_bad_addresses_of_one_host_are_fetched_ten_times_a_minute(lenient: RunningHub, far_end: ExitStack) -> None:
+def test_o63_invalid_urls_of_one_host_are_fetched_ten_times_a_minute(lenient: RunningHub, far_end: ExitStack) -> None:
     app = App(far_end)
     app.answer = b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"
     with lenient.client() as visitor:

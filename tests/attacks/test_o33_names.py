@@ -1,4 +1,4 @@
-"""O33: the name an app gives itself cannot turn the text around, hide in it or break out of it."""
+"""O33: an app's name cannot reverse, hide in or break out of the text around it."""
 
 import json
 import re
@@ -31,7 +31,7 @@ NAMES = [
 
 
 def pages(client: Client, number: int = 0) -> list[str]:
-    """Everywhere it is shown to a user: asked, sent astray, connected."""
+    """All pages that show the name to a user: consent, redirect errors, connected apps."""
     hub, ada = client.hub, make_user(client.hub, f"ada{number}")
     acme = make_organization(hub, f"acme{number}", ada)
     asked = {"scope": "openid profile", **PKCE}
@@ -47,7 +47,7 @@ def pages(client: Client, number: int = 0) -> list[str]:
     return [page.text for page in shown]
 
 
-def test_o33_a_name_is_only_ever_text(hub: RunningHub) -> None:
+def test_o33_name_is_always_escaped(hub: RunningHub) -> None:
     found = [page for number, name in enumerate(NAMES) for page in pages(keep_document(hub, client_name=name), number)]
     assert len(found) == 5 * len(NAMES)
     for page in found:
@@ -59,8 +59,8 @@ def test_o33_a_name_is_only_ever_text(hub: RunningHub) -> None:
         assert "x" * 61 not in page
 
 
-def test_o33_each_name_stands_alone(hub: RunningHub) -> None:
-    """In <bdi>, so that right-to-left letters leave the sentence around them in order."""
+def test_o33_name_is_isolated_from_the_text_direction_around_it(hub: RunningHub) -> None:
+    """`<bdi>` keeps right-to-left letters from reordering the sentence around them."""
     name = "بنك السلام"
     client = keep_document(hub, client_name=name)
     consent, _, *others = pages(client)
@@ -69,7 +69,7 @@ def test_o33_each_name_stands_alone(hub: RunningHub) -> None:
         assert f"<bdi>{name}</bdi>" in page
 
 
-def test_o33_a_registered_name_too(hub: RunningHub) -> None:
+def test_o33_registered_name_is_escaped_too(hub: RunningHub) -> None:
     client = make_app(hub, name='<b>"Bank"</b>')
     with browser_of(hub, make_user(hub, "ada")) as browser:
         page = browser.get(client.address()).text
@@ -77,8 +77,8 @@ def test_o33_a_registered_name_too(hub: RunningHub) -> None:
     assert "&lt;b&gt;" in page
 
 
-def test_o33_half_a_character_is_no_name(hub: RunningHub) -> None:
-    """JSON can spell half a surrogate pair, which nothing can show or store."""
+def test_o33_name_with_a_lone_surrogate_is_rejected(hub: RunningHub) -> None:
+    """JSON can encode half a surrogate pair, which can neither be shown nor stored."""
     client = keep_document(hub, client_name="ab")
     keep_text(hub, client.id, json.dumps({**DOCUMENT, "client_id": client.id, "client_name": "a\ud800b"}))
     with browser_of(hub, make_user(hub, "ada")) as browser:

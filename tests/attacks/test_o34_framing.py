@@ -1,4 +1,4 @@
-"""O34: nothing may frame the consent page, the sign-in page, the pages of a device or what they answer."""
+"""O34: the sign-in, consent and device pages and their answers cannot be framed."""
 
 import httpx
 import pytest
@@ -10,7 +10,7 @@ from tests.bed.running import RunningHub
 pytestmark = pytest.mark.one_engine
 
 
-def test_o34_no_page_on_the_way_can_be_framed(hub: RunningHub) -> None:
+def test_o34_no_page_of_the_code_flow_can_be_framed(hub: RunningHub) -> None:
     client = make_app(hub)
     with browser_of(hub, make_user(hub, "ada")) as browser, hub.client() as visitor:
         pages = {
@@ -28,7 +28,7 @@ def test_o34_no_page_on_the_way_can_be_framed(hub: RunningHub) -> None:
     assert_unframed(pages)
 
 
-def test_o34_no_page_of_a_device_can_be_framed(hub: RunningHub) -> None:
+def test_o34_no_page_of_the_device_flow_can_be_framed(hub: RunningHub) -> None:
     code = devices.start(make_app(hub))["user_code"]
     with browser_of(hub, make_user(hub, "ada")) as browser, hub.client() as visitor:
         asked = devices.enter(browser, code)

@@ -1,4 +1,4 @@
-"""O35: consent, devices, connected apps and apps' settings take a form only from a page made for the same session."""
+"""O35: consent, device, connected-app and app-settings forms are accepted only from a page of the same session."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.one_engine
 DECISION = {"decision": "approve", "scopes": ["openid", "profile", "email", "read-repos"]}
 
 
-def test_o35_consent_without_our_field(hub: RunningHub) -> None:
+def test_o35_consent_without_a_csrf_token_is_rejected(hub: RunningHub) -> None:
     client = make_app(hub)
     with browser_of(hub, make_user(hub, "ada")) as browser:
         for form in ({}, DECISION, {**DECISION, "csrf": ""}, {"decision": "deny"}):
@@ -27,7 +27,7 @@ def test_o35_consent_without_our_field(hub: RunningHub) -> None:
         assert browser.get(client.address()).status_code == 200, "nothing was allowed by that"
 
 
-def test_o35_consent_with_anothers_field(hub: RunningHub) -> None:
+def test_o35_consent_with_another_sessions_csrf_token_is_rejected(hub: RunningHub) -> None:
     client, mallory = make_app(hub), make_user(hub, "mallory")
     with browser_of(hub, make_user(hub, "ada")) as browser, browser_of(hub, mallory) as theirs, hub.client() as visitor:
         taken = [
@@ -44,8 +44,8 @@ def test_o35_consent_with_anothers_field(hub: RunningHub) -> None:
         assert "code" in answer_of(browser.post(client.address(), data=form))
 
 
-def test_o35_a_device(hub: RunningHub) -> None:
-    """Neither a code typed nor a decision made by another site; the worst would be a device of Mallory's, allowed."""
+def test_o35_forged_device_forms_are_rejected(hub: RunningHub) -> None:
+    """Otherwise another site could have the user approve a device of the attacker's."""
     client = make_app(hub)
     started = devices.start(client)
     typed = {"user_code": started["user_code"]}
@@ -80,7 +80,7 @@ def test_o35_a_device(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("deed", ["", "/revoke"])
-def test_o35_connected_apps(hub: RunningHub, deed: str) -> None:
+def test_o35_forged_connected_apps_forms_are_rejected(hub: RunningHub, deed: str) -> None:
     ada, client = make_user(hub, "ada"), make_app(hub)
     token = tokens_for(client, ada)["access_token"]
     address = f"/settings/connected/{client.id}"
@@ -103,7 +103,7 @@ EVIL = {
 
 
 def forms_of(root: str, client: Client) -> list[tuple[str, str, dict[str, str]]]:
-    """Of the pages of apps: where the form stands, where it goes and what is filled in. Sent in this order all work."""
+    """All forms of the app pages: page, action and fields. Submitted in this order, all succeed."""
     one, last_four = f"{root}/{client.id}", (client.secret or "")[-4:]
     organizations = [
         (f"{one}/ask/token-exchange", f"{one}/ask/token-exchange", {"reason": "x"}),
@@ -123,8 +123,8 @@ def forms_of(root: str, client: Client) -> list[tuple[str, str, dict[str, str]]]
 
 
 @pytest.mark.parametrize("root", [SETTINGS, ACME])
-def test_o35_settings_of_apps(hub: RunningHub, root: str) -> None:
-    """Every form: without our field, with another session's, and with the user's own from another site."""
+def test_o35_forged_app_settings_forms_are_rejected(hub: RunningHub, root: str) -> None:
+    """Every form: without a CSRF token, with another session's, and with the user's own sent from another site."""
     ada, boss = make_user(hub, "ada"), make_user(hub, "boss", operator=True)
     acme = make_organization(hub, "acme", ada, plan="enterprise")
     named: dict[str, Any] = {"name": "Evil"}
@@ -158,7 +158,7 @@ def test_o35_settings_of_apps(hub: RunningHub, root: str) -> None:
         assert [app["clientId"] == client.id for app in program.get(f"/api{root}").json()] == [False]
 
 
-def test_o35_a_stolen_decision_does_not_outlive_the_session(hub: RunningHub) -> None:
+def test_o35_stolen_decision_form_ends_with_the_session(hub: RunningHub) -> None:
     client = make_app(hub)
     with browser_of(hub, make_user(hub, "ada")) as browser:
         form = {**Page(browser.get(client.address())).hidden(), **DECISION}
@@ -169,8 +169,8 @@ def test_o35_a_stolen_decision_does_not_outlive_the_session(hub: RunningHub) -> 
     assert response.headers["location"].startswith("/login?")
 
 
-def test_o35_an_approval_is_good_for_its_own_request(hub: RunningHub) -> None:
-    """What was allowed to one app is not allowed to another."""
+def test_o35_approval_form_is_valid_for_its_own_request_only(hub: RunningHub) -> None:
+    """An approval for one app cannot be submitted for another."""
     client, other = make_app(hub), make_app(hub, name="Other")
     with browser_of(hub, make_user(hub, "ada")) as browser:
         assert "code" in answer_of(approve(browser, client.address()))

@@ -1,4 +1,4 @@
-"""O36, O37: an app cannot find out about organizations, and a tampered form gives only what was asked of its own."""
+"""O36, O37: an app cannot discover organizations, and a tampered form grants only what was requested."""
 
 import re
 from dataclasses import replace
@@ -25,14 +25,14 @@ PKCE = {"code_challenge": proof()[1], "code_challenge_method": "S256"}
 
 
 def read(page: httpx.Response, *ids: str) -> str:
-    """Without what differs by design: the form's secret and the address it repeats."""
+    """The page without the parts that differ by design: the CSRF token and the repeated URL."""
     text = re.sub(r'name="csrf" value="[^"]*"', "", page.text)
     for each in ids:
         text = text.replace(each, "ID")
     return text
 
 
-def test_o36_unknown_and_foreign_organizations_look_alike(hub: RunningHub) -> None:
+def test_o36_unknown_and_foreign_organizations_look_the_same(hub: RunningHub) -> None:
     ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
     own, foreign, unknown = make_organization(hub, "acme", ada).id, make_organization(hub, "beta", olga).id, "f" * 24
     client = make_app(hub)
@@ -53,7 +53,7 @@ def test_o36_unknown_and_foreign_organizations_look_alike(hub: RunningHub) -> No
         assert ["code" in answer_of(answer) for answer in silent] == [True, True]
 
 
-def test_o37_only_what_was_asked_and_only_ones_own(hub: RunningHub) -> None:
+def test_o37_only_requested_scopes_and_own_organizations_are_granted(hub: RunningHub) -> None:
     ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
     own, foreign = make_organization(hub, "acme", ada), make_organization(hub, "beta", olga)
     client = make_app(hub, scopes=("openid", "profile", "read-repos", "manage-repos"))
@@ -72,7 +72,7 @@ def test_o37_only_what_was_asked_and_only_ones_own(hub: RunningHub) -> None:
         assert browser.get(client.address(scope="openid manage-repos")).status_code == 200, "not in the grant either"
 
 
-def test_o37_the_request_cannot_be_widened_in_the_form(hub: RunningHub) -> None:
+def test_o37_form_cannot_widen_the_request(hub: RunningHub) -> None:
     client = make_app(hub, scopes=("openid", "read-repos", "manage-repos"))
     with browser_of(hub, make_user(hub, "ada")) as browser:
         sent = approve(browser, client.address(scope="openid"), scope="openid manage-repos", scopes=["manage-repos"])
@@ -81,7 +81,7 @@ def test_o37_the_request_cannot_be_widened_in_the_form(hub: RunningHub) -> None:
         assert (sent.status_code, "location" in sent.headers) == (400, False)
 
 
-def test_o37_what_cannot_be_unticked_stays(hub: RunningHub) -> None:
+def test_o37_required_scopes_cannot_be_unticked(hub: RunningHub) -> None:
     client = make_app(hub, scopes=("openid", "profile", "jobs"), required_scopes=("jobs",))
     with browser_of(hub, make_user(hub, "ada")) as browser:
         sent = approve(browser, client.address(), scopes=[])
@@ -105,8 +105,8 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: "+".join(change))
-def test_o37_what_changed_since_the_page_was_shown_is_shown_first(hub: RunningHub, change: dict[str, Any]) -> None:
-    """The user unticked read-repos; meanwhile the app's owner changes what the page would say."""
+def test_o37_changed_app_is_shown_again_before_approval(hub: RunningHub, change: dict[str, Any]) -> None:
+    """The user unticked read-repos; the app's owner changes the app before the form is submitted."""
     ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
     client = make_app(hub, olga, scopes=("openid", "profile", "read-repos"))
     address = client.address(scope=None)
@@ -129,7 +129,7 @@ def test_o37_what_changed_since_the_page_was_shown_is_shown_first(hub: RunningHu
     assert set(app["scopes"]) == {"openid", "profile", *change.get("requiredScopes", [])}
 
 
-def test_o37_a_document_that_changed_since_is_shown_first(hub: RunningHub) -> None:
+def test_o37_changed_metadata_document_is_shown_again_before_approval(hub: RunningHub) -> None:
     ada, client = make_user(hub, "ada"), keep_document(hub)
     address = client.address(scope=None, **PKCE)
     with browser_of(hub, ada) as browser:
@@ -140,7 +140,7 @@ def test_o37_a_document_that_changed_since_is_shown_first(hub: RunningHub) -> No
     assert allowed(hub, ada) == []
 
 
-def test_o37_a_decision_is_good_for_the_page_it_was_made_on(hub: RunningHub) -> None:
+def test_o37_decision_is_valid_only_for_the_page_that_was_shown(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     uris = ("https://app.example/callback", "https://elsewhere.example/")
     client, other = make_app(hub, redirect_uris=uris), make_app(hub)
@@ -168,8 +168,8 @@ def test_o37_a_decision_is_good_for_the_page_it_was_made_on(hub: RunningHub) -> 
         assert "code" in answer_of(browser.post(client.address(), data={**form, "shown": own}))
 
 
-def test_o37_a_scope_that_the_operator_took_off_the_list_is_not_given_unseen(engine: Engine, tmp_path: Path) -> None:
-    """The page has no words for it."""
+def test_o37_scope_disabled_by_the_operator_is_not_granted(engine: Engine, tmp_path: Path) -> None:
+    """The consent page cannot describe it."""
     plain = settings_for(engine.fresh_url(), tmp_path)
     scopes = ["openid", "read-metrics"]
     with running(replace(plain, extra_scopes=(Scope("read-metrics", Risk.CHANGES, "See figures"),))) as hub:

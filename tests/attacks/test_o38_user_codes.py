@@ -1,4 +1,4 @@
-"""O38: who guesses user codes is locked out, by user and by address, and cannot wriggle out of it."""
+"""O38: guessing user codes is throttled by user and by address, and the throttle cannot be evaded."""
 
 from contextlib import ExitStack
 from functools import partial
@@ -17,7 +17,7 @@ LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 
 
 def guesses(count: int, first: int = 0) -> list[str]:
-    """Codes that could be anybody's; by a chance of one in a billion one of them is."""
+    """Random codes; the chance that one of them exists is one in a billion."""
     return [f"{LETTERS[n % 20]}{LETTERS[n // 20 % 20]}XX-ZZZZ" for n in range(first, first + count)]
 
 
@@ -25,7 +25,7 @@ def guess(browser: httpx.Client, code: str) -> int:
     return devices.enter(browser, code).status_code
 
 
-def test_o38_ten_wrong_codes_lock_a_user(hub: RunningHub) -> None:
+def test_o38_ten_wrong_codes_lock_a_user_out(hub: RunningHub) -> None:
     ada, bob, client = make_user(hub, "ada"), make_user(hub, "bob"), make_app(hub)
     started = devices.start(client)
     with browser_of(hub, ada) as browser, browser_of(hub, ada) as phone, browser_of(hub, bob) as neighbour:
@@ -46,8 +46,8 @@ def test_o38_ten_wrong_codes_lock_a_user(hub: RunningHub) -> None:
         assert guess(browser, devices.start(client)["user_code"]) == 200
 
 
-def test_o38_right_codes_in_between_pay_for_no_wrong_ones(hub: RunningHub) -> None:
-    """A place is given back for a right code alone, and only the one that it took."""
+def test_o38_right_codes_do_not_reset_the_count_of_wrong_ones(hub: RunningHub) -> None:
+    """A right code is not counted, and resets nothing."""
     client = make_app(hub)
     own = devices.start(client)["user_code"]
     with browser_of(hub, make_user(hub, "mallory")) as browser:
@@ -57,7 +57,7 @@ def test_o38_right_codes_in_between_pay_for_no_wrong_ones(hub: RunningHub) -> No
         assert guess(browser, guesses(1, 10)[0]) == 429
 
 
-def test_o38_nor_does_deciding(hub: RunningHub) -> None:
+def test_o38_decisions_do_not_reset_the_count_of_wrong_codes(hub: RunningHub) -> None:
     client = make_app(hub)
     with browser_of(hub, make_user(hub, "mallory")) as browser:
         for number in range(9):
@@ -68,7 +68,7 @@ def test_o38_nor_does_deciding(hub: RunningHub) -> None:
         assert guess(browser, guesses(1, 10)[0]) == 429
 
 
-def test_o38_guesses_at_once_do_not_slip_through(hub: RunningHub) -> None:
+def test_o38_concurrent_guesses_do_not_pass_the_limit(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with ExitStack() as stack:
         browsers = [stack.enter_context(browser_of(hub, ada)) for _ in range(20)]
@@ -80,7 +80,7 @@ def test_o38_guesses_at_once_do_not_slip_through(hub: RunningHub) -> None:
         assert sorted(answer.status_code for answer in at_once(calls)) == [404] * 10 + [429] * 10
 
 
-def test_o38_typing_it_rightly_is_never_throttled(hub: RunningHub) -> None:
+def test_o38_right_codes_are_never_throttled(hub: RunningHub) -> None:
     code = devices.start(make_app(hub))["user_code"]
     with browser_of(hub, make_user(hub, "ada")) as browser:
         spelled = [
@@ -93,8 +93,8 @@ def test_o38_typing_it_rightly_is_never_throttled(hub: RunningHub) -> None:
         assert [guess(browser, spelling) for spelling in spelled * 3] == [200] * 15
 
 
-def test_o38_what_cannot_be_a_code_is_no_guess(hub: RunningHub) -> None:
-    """Nobody is locked out for pressing the button too early."""
+def test_o38_malformed_code_does_not_count_as_a_guess(hub: RunningHub) -> None:
+    """Nobody is locked out for submitting an incomplete code."""
     code = devices.start(make_app(hub))["user_code"]
     with browser_of(hub, make_user(hub, "ada")) as browser:
         for typed in ("", "BCDF", "AEIO-UYAE", "1234-5678", "\uff22CDF-GHJK", "x" * 5_000, "BCDF-GHJK-LMNP") * 2:
@@ -103,7 +103,7 @@ def test_o38_what_cannot_be_a_code_is_no_guess(hub: RunningHub) -> None:
         assert guess(browser, code) == 200
 
 
-def test_o38_an_address_is_locked_whoever_is_signed_in(engine: Engine, tmp_path: Path) -> None:
+def test_o38_address_is_locked_for_every_user(engine: Engine, tmp_path: Path) -> None:
     settings = settings_for(engine.fresh_url(), tmp_path, trusted_proxies="127.0.0.1/32")
     with running(settings) as hub, ExitStack() as stack:
         code = devices.start(make_app(hub))["user_code"]

@@ -1,4 +1,4 @@
-"""O40-O42: who may exchange tokens, and what a refusal tells about people."""
+"""O40-O42: which apps may exchange tokens, and that a refusal reveals nothing about users."""
 
 import statistics
 import time
@@ -29,7 +29,7 @@ from hubgate.server.resources import Hub
 NOT_THE_CLIENT, NO_MEMBER = (401, "invalid_client"), (400, "invalid_grant")
 
 
-def said(answer: httpx.Response) -> tuple[int, str]:
+def status_and_error(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json().get("error", "a token")
 
 
@@ -50,7 +50,7 @@ def client(hub: RunningHub, acme: Organization) -> Client:
 
 
 def log_of(hub: RunningHub, admin: User) -> list[dict[str, Any]]:
-    """The newest first."""
+    """Newest entry first."""
     with api(hub, make_token(hub, admin)) as script:
         found = script.get("/api/organizations/acme/audit-log/export?q=type:oauth.token").json()
     return list(found)
@@ -63,64 +63,68 @@ def limit(client: Client, **limits: Any) -> None:
     client.hub.call(lambda opened: management.update(opened.oauth, client.app, change, SYSTEM))
 
 
-def test_o40_apps_that_may_not(hub: RunningHub, acme: Organization, client: Client, ada: User) -> None:
-    """Without the privilege, without an organization, without the plan, without a secret."""
+def test_o40_apps_without_permission_cannot_exchange(
+    hub: RunningHub, acme: Organization, client: Client, ada: User
+) -> None:
+    """Without the privilege, an organization, the plan or a secret."""
     team = make_organization(hub, "team", ada, plan="team")
     off_plan = make_app(hub, organization=team)
     hub.call(lambda opened: privileges.set_exchange(opened.oauth, off_plan.id, True, SYSTEM))
     for refused in (make_app(hub, organization=acme), make_app(hub, ada), off_plan):
         answer = exchange(refused, "ada@example.org")
-        assert said(answer) == NOT_THE_CLIENT
+        assert status_and_error(answer) == NOT_THE_CLIENT
         assert answer.headers["www-authenticate"].startswith("Basic")
         assert answer.headers["cache-control"] == "no-store"
     public = make_exchanger(hub, acme, confidential=False)
     form = {"grant_type": GRANT, "subject_token": "ada@example.org", "subject_token_type": USER_EMAIL}
     with hub.client() as http:
-        assert said(http.post("/oauth/token", data={**form, "client_id": public.id})) == NOT_THE_CLIENT
-        assert said(http.post("/oauth/token", data=form, auth=(public.id, ""))) == NOT_THE_CLIENT
-    assert said(exchange(client, "ada@example.org")) == (200, "a token")
+        assert status_and_error(http.post("/oauth/token", data={**form, "client_id": public.id})) == NOT_THE_CLIENT
+        assert status_and_error(http.post("/oauth/token", data=form, auth=(public.id, ""))) == NOT_THE_CLIENT
+    assert status_and_error(exchange(client, "ada@example.org")) == (200, "a token")
 
 
-def test_o40_the_secret_in_the_body(hub: RunningHub, client: Client, ada: User) -> None:
-    """It would lie in logged bodies. The app has proven itself all the same, so its organization hears of it."""
+def test_o40_secret_in_the_body_is_rejected(hub: RunningHub, client: Client, ada: User) -> None:
+    """It could be in logged bodies. The app is authenticated all the same, so its organization's log has an entry."""
     form = {"grant_type": GRANT, "subject_token": "bob@example.org", "subject_token_type": USER_EMAIL}
     with hub.client() as http:
         proof = {"client_id": client.id, "client_secret": client.secret}
-        assert said(http.post("/oauth/token", data={**form, **proof})) == NOT_THE_CLIENT
-        assert said(http.post("/oauth/token", json={**form, **proof})) == NOT_THE_CLIENT
+        assert status_and_error(http.post("/oauth/token", data={**form, **proof})) == NOT_THE_CLIENT
+        assert status_and_error(http.post("/oauth/token", json={**form, **proof})) == NOT_THE_CLIENT
         both = http.post("/oauth/token", data={**form, **proof}, auth=client.basic)
-        assert said(both) == (400, "invalid_request")
+        assert status_and_error(both) == (400, "invalid_request")
     assert [entry["data"]["error"] for entry in log_of(hub, ada)] == ["invalid_client"] * 2
 
 
-def test_o40_a_wrong_secret_leaves_no_entry(hub: RunningHub, client: Client, ada: User) -> None:
-    """Or strangers could fill an organization's log."""
+def test_o40_wrong_secret_is_not_in_the_audit_log(hub: RunningHub, client: Client, ada: User) -> None:
+    """Otherwise strangers could fill an organization's log."""
     form = {"grant_type": GRANT, "subject_token": "bob@example.org", "subject_token_type": USER_EMAIL}
     with hub.client() as http:
         for auth in ((client.id, "hfcs_wrong"), (client.id, ""), ("nobody", client.secret or "")):
-            assert said(http.post("/oauth/token", data=form, auth=auth)) == NOT_THE_CLIENT
+            assert status_and_error(http.post("/oauth/token", data=form, auth=auth)) == NOT_THE_CLIENT
         without = http.post("/oauth/token", data=form)
-        assert said(without) == NOT_THE_CLIENT, "no proof at all is a failed one (RFC 6749, section 5.2)"
+        assert status_and_error(without) == NOT_THE_CLIENT, "no proof at all is a failed one (RFC 6749, section 5.2)"
         assert without.headers["www-authenticate"].startswith("Basic")
-        assert said(http.post("/oauth/token", data={**form, "client_id": "hubgate-cli"})) == NOT_THE_CLIENT
+        assert status_and_error(http.post("/oauth/token", data={**form, "client_id": "hubgate-cli"})) == NOT_THE_CLIENT
     assert log_of(hub, ada) == []
 
 
-def test_o40_paused_or_from_elsewhere(client: Client) -> None:
+def test_o40_paused_app_or_foreign_address_cannot_exchange(client: Client) -> None:
     for limits in ({"paused": True}, {"networks": ("203.0.113.0/24", "2001:db8::/32")}):
         limit(client, **limits)
-        assert said(exchange(client, "bob@example.org")) == NOT_THE_CLIENT
+        assert status_and_error(exchange(client, "bob@example.org")) == NOT_THE_CLIENT
         limit(client, paused=False, networks=None)
-        assert said(exchange(client, "bob@example.org")) == (200, "a token")
+        assert status_and_error(exchange(client, "bob@example.org")) == (200, "a token")
     limit(client, networks=("127.0.0.0/8",))
-    assert said(exchange(client, "bob@example.org")) == (200, "a token")
+    assert status_and_error(exchange(client, "bob@example.org")) == (200, "a token")
 
 
-def test_o40_what_was_taken_back_while_an_exchange_ran(
+def test_o40_token_of_an_exchange_that_raced_a_revocation_stays_invalid(
     hub: RunningHub, acme: Organization, client: Client, ada: User
 ) -> None:
-    """Such a token is written with a later time than the pause, the loss or the departure began with. It must not rise
-    from the dead when all is well again."""
+    """The token has a later time than the pause or the loss of the privilege or plan.
+
+    It must not become valid when that is restored.
+    """
 
     def paused(is_paused: bool) -> None:
         limit(client, paused=is_paused)
@@ -140,27 +144,27 @@ def test_o40_what_was_taken_back_while_an_exchange_ran(
     for shut, opened_again in gates:
         shut()
         hub.clock.advance(1)
-        token = hub.call(_slipped_in(client, ada))
+        token = hub.call(_issue_unchecked(client, ada))
         hub.clock.advance(1)
         opened_again()
         with api(hub, token) as program:
             assert program.get("/api/whoami-v2").status_code == 401
-    with api(hub, hub.call(_slipped_in(client, ada))) as program:
+    with api(hub, hub.call(_issue_unchecked(client, ada))) as program:
         assert program.get("/api/whoami-v2").status_code == 200, "it was the time alone"
 
 
-def _slipped_in(client: Client, user: User) -> Callable[[Hub], Awaitable[str]]:
-    """What an exchange writes, though by now it may not."""
+def _issue_unchecked(client: Client, user: User) -> Callable[[Hub], Awaitable[str]]:
+    """Issue the token that an exchange would issue, without its checks."""
     wanted = TokenDetails(client.id, user.id, None, client.app.org_id, "read-repos", "family", None, 3600)
     return lambda opened: opened.db.write(lambda tx: issuance.add_access_token(tx, wanted, opened.clock()))
 
 
-def test_o41_a_former_member(hub: RunningHub, acme: Organization, client: Client, ada: User) -> None:
+def test_o41_former_member_cannot_be_exchanged(hub: RunningHub, acme: Organization, client: Client, ada: User) -> None:
     bob = exchanged(client, "bob@example.org")
     user = hub.call(lambda opened: _named(opened, "bob"))
     hub.clock.advance(1)
     hub.call(lambda opened: members.remove(opened.accounts, acme, user, SYSTEM))
-    assert said(exchange(client, "bob@example.org")) == NO_MEMBER
+    assert status_and_error(exchange(client, "bob@example.org")) == NO_MEMBER
     refused, granted = log_of(hub, ada)
     assert (granted["data"]["result"], granted["data"]["user"]) == ("granted", "bob")
     assert (refused["type"], refused["oauth"]["clientId"]) == ("oauth.token", client.id)
@@ -180,8 +184,8 @@ async def _named(opened: Hub, name: str) -> User:
     return user
 
 
-def test_o41_an_account_that_is_deleted_meanwhile(hub: RunningHub, ada: User) -> None:
-    """Each exchange gives a token or says that there is no such member; none fails."""
+def test_o41_exchange_during_account_deletion_returns_a_token_or_no_member(hub: RunningHub, ada: User) -> None:
+    """Each exchange returns a token or says that the member does not exist; none fails otherwise."""
     acme = make_organization(hub, "acme2", ada)
     client = make_exchanger(hub, acme)
     for number in range(5):
@@ -193,11 +197,11 @@ def test_o41_an_account_that_is_deleted_meanwhile(hub: RunningHub, ada: User) ->
             hub.call(lambda opened: own_account.delete(opened.accounts, user, SYSTEM))
 
         answers = [answer for answer in at_once([delete, *[ask] * 8]) if answer is not None]
-        assert {said(answer) for answer in answers} <= {(200, "a token"), NO_MEMBER}
+        assert {status_and_error(answer) for answer in answers} <= {(200, "a token"), NO_MEMBER}
 
 
-def test_o42_who_exists_elsewhere_is_not_told(hub: RunningHub, acme: Organization, client: Client) -> None:
-    """Unknown, foreign, unverified, disabled, of a role that is not allowed: one body."""
+def test_o42_refusal_does_not_reveal_who_has_an_account(hub: RunningHub, acme: Organization, client: Client) -> None:
+    """Unknown, foreign, unverified, disabled or of a role that is not allowed: the answer is the same."""
     make_user(hub, "eve")
     for name in ("carol", "dora"):
         make_user(hub, name, verified=name != "carol")
@@ -209,12 +213,12 @@ def test_o42_who_exists_elsewhere_is_not_told(hub: RunningHub, acme: Organizatio
     told = {}
     for name in ("nobody", "eve", "carol", "dora", "bob"):
         answer = exchange(client, f"{name}@example.org")
-        assert said(answer) == NO_MEMBER, name
+        assert status_and_error(answer) == NO_MEMBER, name
         body = {key: value for key, value in answer.json().items() if key != "error_uri"}
         kept = {name: value for name, value in answer.headers.items() if name not in ("x-request-id", "date")}
         told[name] = (body, {key: value for key, value in kept.items() if key != "content-length"})
     assert all(one == told["nobody"] for one in told.values()), told
-    assert said(exchange(client, "ada@example.org")) == (200, "a token")
+    assert status_and_error(exchange(client, "ada@example.org")) == (200, "a token")
 
 
 def _join(organization: Organization, name: str) -> Callable[[Hub], Awaitable[None]]:
@@ -225,7 +229,7 @@ def _join(organization: Organization, name: str) -> Callable[[Hub], Awaitable[No
     return work
 
 
-def test_o42_nor_by_how_long_it_takes(hub: RunningHub, client: Client) -> None:
+def test_o42_refusal_takes_as_long_for_unknown_accounts(hub: RunningHub, client: Client) -> None:
     make_user(hub, "eve")
     took: dict[str, list[float]] = {"eve": [], "nobody": []}
     with httpx.Client(base_url=hub.url, auth=client.basic) as http:
@@ -240,7 +244,7 @@ def test_o42_nor_by_how_long_it_takes(hub: RunningHub, client: Client) -> None:
     assert 0.4 < unknown / known < 2.5
 
 
-def test_o42_the_log_of_admins_tells_no_more_of_strangers(hub: RunningHub, client: Client, ada: User) -> None:
+def test_o42_audit_log_reveals_nothing_about_strangers(hub: RunningHub, client: Client, ada: User) -> None:
     make_user(hub, "eve")
     for name in ("nobody", "eve"):
         exchange(client, f"{name}@example.org")
@@ -248,16 +252,16 @@ def test_o42_the_log_of_admins_tells_no_more_of_strangers(hub: RunningHub, clien
     assert first == second
 
 
-def test_the_quota_of_a_day(hub: RunningHub, client: Client, ada: User) -> None:
-    """Refusals are free; at once no more get through than one after another."""
+def test_daily_exchange_quota_is_enforced(hub: RunningHub, client: Client, ada: User) -> None:
+    """Refusals do not count; concurrent requests do not pass the limit."""
     limit(client, daily_quota=5)
-    assert said(exchange(client, "nobody@example.org")) == NO_MEMBER
+    assert status_and_error(exchange(client, "nobody@example.org")) == NO_MEMBER
     answers = at_once([partial(exchange, client, "bob@example.org")] * 12)
     over = (429, "temporarily_unavailable")
-    assert sorted(said(answer) for answer in answers) == [(200, "a token")] * 5 + [over] * 7
+    assert sorted(status_and_error(answer) for answer in answers) == [(200, "a token")] * 5 + [over] * 7
     (retry_after,) = {answer.headers["retry-after"] for answer in answers if answer.status_code == 429}
     assert retry_after == "86400"
     results = [entry["data"]["result"] for entry in log_of(hub, ada)]
     assert sorted(results) == ["granted"] * 5 + ["refused"] * 8
     hub.clock.advance(86_401)
-    assert said(exchange(client, "bob@example.org")) == (200, "a token")
+    assert status_and_error(exchange(client, "bob@example.org")) == (200, "a token")

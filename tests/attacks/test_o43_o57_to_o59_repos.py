@@ -1,4 +1,4 @@
-"""O43, O44, O57, O58, O59: what roles, scopes, grants and fences leave of somebody's rights over repos."""
+"""O43, O44, O57-O59: roles, token scopes, grants and exchanged tokens limit the permissions on repos."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -71,7 +71,7 @@ WRITES: dict[str, Call] = {
 MANAGES: dict[str, Call] = {
     "private": lambda client, repo: client.put(f"/api/models/{repo}/settings", json={"private": True}),
     "gate": lambda client, repo: client.put(f"/api/models/{repo}/settings", json={"gated": False}),
-    # To a name that differs in case only, by which it is found again.
+    # To a name that differs in case only, under which the repo is found afterwards.
     "move": lambda client, repo: client.post("/api/repos/move", json={"fromRepo": repo, "toRepo": _upper(repo)}),
     "delete": _delete,
 }
@@ -89,7 +89,7 @@ def all_are(status: int, calls: dict[str, Call]) -> dict[str, int]:
 
 
 def token_of(app: Client, user: User, scope: str, *organizations: Organization) -> str:
-    """A token for just this, with these organizations ticked."""
+    """A token with these scopes, for these organizations."""
     verifier, challenge = proof()
     asked = {"scope": f"openid {scope}", "code_challenge": challenge, "code_challenge_method": "S256"}
     if not organizations:
@@ -102,7 +102,7 @@ def token_of(app: Client, user: User, scope: str, *organizations: Organization) 
     return answer["access_token"]
 
 
-def test_o57_role_and_scope_must_both_reach(hub: RunningHub) -> None:
+def test_o57_role_and_scope_are_both_required(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     people = {role: make_user(hub, name) for role, name in (("read", "rob"), ("contributor", "cat"), ("write", "wim"))}
     acme = make_organization(hub, "acme", ada, rob="read", cat="contributor", wim="write")
@@ -127,7 +127,7 @@ def test_o57_role_and_scope_must_both_reach(hub: RunningHub) -> None:
     assert made["name"] == "acme/own"
 
 
-def test_o58_an_app_that_contributes_touches_only_what_it_made(hub: RunningHub) -> None:
+def test_o58_contributing_app_changes_only_repos_it_created(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     one, two = (make_app(hub, name=name, scopes=SCOPES) for name in ("One", "Two"))
     mine, others = token_of(one, ada, "contribute-repos"), token_of(two, ada, "contribute-repos")
@@ -154,14 +154,14 @@ def test_o58_an_app_that_contributes_touches_only_what_it_made(hub: RunningHub) 
     assert statuses(hub, mine, "ada/made", MANAGES) == all_are(403, MANAGES)
     with api(hub, mine) as app:
         assert {repo["id"] for repo in app.get("/api/models").json()} == {"ada/made", "ada/made-open", "ada/own-open"}
-        # Moved elsewhere by its user it stays the app's; a repo of that name made by the user is not.
+        # A repo that its user moves stays the app's; one that the user creates under the old name is not.
         with api(hub, make_token(hub, ada)) as owner:
             assert _delete(owner, "ada/made").status_code == 200
             make_repo(owner, "made", private=True)
         assert app.get("/api/models/ada/made").status_code == 404
 
 
-def test_o59_gates_and_private_repos_are_two_things(hub: RunningHub) -> None:
+def test_o59_gated_repos_scope_opens_no_private_repo_and_no_gate(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     app = make_app(hub, scopes=SCOPES)
     with api(hub, make_token(hub, ada)) as owner:
@@ -172,7 +172,7 @@ def test_o59_gates_and_private_repos_are_two_things(hub: RunningHub) -> None:
     for user in (ada, bob):
         token = token_of(app, user, "gated-repos")
         assert statuses(hub, token, "ada/own", READS) == all_are(404, READS)
-        # What is behind the gate is for those who were let in; that somebody owns the repo says nothing of the app.
+        # Gated files are for users with access; that the user owns the repo does not extend the app's scope.
         gated = {"check", "resolve", "raw", "fetch", "large"}
         expected = {name: 403 if name in gated else 200 for name in READS}
         assert statuses(hub, token, "ada/gated", READS) == expected
@@ -188,7 +188,7 @@ def test_o59_gates_and_private_repos_are_two_things(hub: RunningHub) -> None:
     assert statuses(hub, make_token(hub, ada), "ada/gated", READS) == all_are(200, READS)
 
 
-def test_organizations_that_were_not_ticked(hub: RunningHub) -> None:
+def test_organization_that_was_not_granted_is_out_of_reach(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     acme, club = (make_organization(hub, name, ada) for name in ("acme", "club"))
     app = make_app(hub, scopes=SCOPES)
@@ -233,8 +233,8 @@ def test_o43_an_exchanged_token_stays_in_its_organization(hub: RunningHub) -> No
 
 
 @pytest.mark.parametrize("how", ["demoted", "removed"])
-def test_o44_rights_over_repos_end_at_the_next_request(engine: Engine, tmp_path: Path, how: str) -> None:
-    """Whatever was handed out before; the change is made on one machine, the next request comes to another."""
+def test_o44_lost_permissions_end_at_the_next_request(engine: Engine, tmp_path: Path, how: str) -> None:
+    """The change is made on one machine, the next request is sent to another."""
     settings = settings_for(engine.fresh_url(), tmp_path)
     with running(settings) as here, running(settings) as there:
         ada, bob = make_user(here, "ada"), make_user(here, "bob")
@@ -260,11 +260,11 @@ def test_o44_rights_over_repos_end_at_the_next_request(engine: Engine, tmp_path:
         for kind, token in tokens.items():
             if how == "demoted":
                 assert statuses(there, token, "acme/core", READS) == all_are(200, READS), kind
-                # Large files may still be sent by those who may open a pull request with them.
+                # Users who may open a pull request may still upload large files for it.
                 expected = all_are(403, WRITES | MANAGES) | ({"large": 200} if kind == "personal" else {})
                 assert statuses(there, token, "acme/core", WRITES | MANAGES) == expected, kind
             elif kind == "exchanged":
-                # It ends with the membership it was taken under.
+                # The token is bound to the membership it was exchanged under.
                 assert statuses(there, token, "acme/core", READS | WRITES) == all_are(401, READS | WRITES)
             else:
                 assert statuses(there, token, "acme/core", READS | WRITES) == all_are(404, READS | WRITES), kind

@@ -1,4 +1,4 @@
-"""O44: an admin whom the operator disables leaves no way into the organization behind."""
+"""O44: invitations of an admin whom the operator disables are withdrawn."""
 
 import re
 

@@ -1,6 +1,6 @@
-"""O44 for the tokens of apps: what they were taken under changes on one machine, and the next request comes to another.
+"""O44: tokens of apps follow changes that are made on another machine.
 
-Exchanged ones answer 401 like revoked ones; after a demotion, and where they hang on a consent, they follow the role.
+Exchanged tokens answer 401 as if revoked; after a demotion, and under a consent, they follow the role.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -58,7 +58,7 @@ class Scene:
         self.here.call(lambda opened: how(opened, self.acme, self.bob, self.client))
 
     def try_all(self, token: str) -> list[int]:
-        """Who am I, read and write, on the other machine."""
+        """whoami, read and write, on the other machine."""
         with api(self.there, token) as program:
             return [
                 program.get("/api/whoami-v2").status_code,
@@ -70,7 +70,7 @@ class Scene:
 
 @pytest.fixture
 def scene(engine: Engine, tmp_path: Path) -> Iterator[Scene]:
-    # On one database and one folder of repos, as two machines are.
+    # Two machines share one database and one folder of repos.
     url = engine.fresh_url()
     with running(settings_for(url, tmp_path)) as here, running(settings_for(url, tmp_path)) as there:
         ada, bob = make_user(here, "ada"), make_user(here, "bob")
@@ -81,7 +81,7 @@ def scene(engine: Engine, tmp_path: Path) -> Iterator[Scene]:
 
 
 @pytest.mark.parametrize("how", list(ENDS))
-def test_o44_an_exchanged_token_ends(scene: Scene, how: str) -> None:
+def test_o44_exchanged_token_ends_with_what_it_was_issued_under(scene: Scene, how: str) -> None:
     token = exchanged(scene.client, "bob@example.org")["access_token"]
     assert scene.try_all(token) == [200] * 4
     scene.change(ENDS[how])
@@ -91,22 +91,24 @@ def test_o44_an_exchanged_token_ends(scene: Scene, how: str) -> None:
         assert about.json() == {"active": False}
 
 
-def test_o44_an_exchanged_token_follows_the_role(scene: Scene) -> None:
+def test_o44_exchanged_token_follows_the_role(scene: Scene) -> None:
     token = exchanged(scene.client, "bob@example.org")["access_token"]
     assert scene.try_all(token) == [200] * 4
     scene.change(lambda opened, acme, bob, _: members.change_role(opened.accounts, acme, bob, Role.READ, SYSTEM))
     assert scene.try_all(token) == [200, 200, 200, 403]
 
 
-def test_o44_a_new_secret_ends_no_token(scene: Scene) -> None:
+def test_o44_new_secret_does_not_end_tokens(scene: Scene) -> None:
     token = exchanged(scene.client, "bob@example.org")["access_token"]
     scene.change(lambda opened, acme, bob, client: management.refresh_secret(opened.oauth, client.app, 0, SYSTEM))
     assert scene.try_all(token) == [200] * 4
 
 
 @pytest.mark.parametrize("how", ["removed", "demoted"])
-def test_o44_the_token_of_a_device(scene: Scene, how: str) -> None:
-    """It hangs on a consent, so its user stays who they are; the organization is lost, or what the role gave there."""
+def test_o44_device_token_follows_the_membership_and_the_role(scene: Scene, how: str) -> None:
+    """It depends on a consent, so it still identifies the user; access to the organization is lost, or what the
+    role allowed.
+    """
     app = make_app(scene.here, name="Device", scopes=SCOPES)
     started = devices.start(app)
     devices.approve(scene.here, scene.bob, started["user_code"], " ".join(SCOPES), orgs=[scene.acme.id])
@@ -120,7 +122,7 @@ def test_o44_the_token_of_a_device(scene: Scene, how: str) -> None:
         assert scene.try_all(token) == [200, 200, 200, 403]
 
 
-def test_o44_revoked_by_its_own_app(scene: Scene) -> None:
+def test_o44_exchanged_token_is_revoked_by_its_own_app_only(scene: Scene) -> None:
     one, other = (exchanged(scene.client, "bob@example.org")["access_token"] for _ in range(2))
     stranger = make_app(scene.here, organization=scene.acme, name="Stranger")
     assert stranger.post("/oauth/revoke", {"token": one}).status_code == 400

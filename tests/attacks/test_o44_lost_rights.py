@@ -1,4 +1,4 @@
-"""O44: a member who was removed or demoted loses the rights at the next request, whatever they hold."""
+"""O44: a member who is removed or demoted loses permissions at the next request, with a session and with a token."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ MEMBERS = "/api/organizations/acme/members"
 
 
 def as_admin(browser: httpx.Client, program: httpx.Client) -> list[int]:
-    """What an admin sees and changes, with a session and with a token."""
+    """What an admin reads and changes, with a session and with a token."""
     return [
         browser.get(SETTINGS).status_code,
         post(browser, f"{SETTINGS}/carol/role", role="write").status_code,
@@ -29,8 +29,10 @@ def as_admin(browser: httpx.Client, program: httpx.Client) -> list[int]:
 
 
 @pytest.mark.parametrize("how", ["removed", "demoted"])
-def test_a_session_and_a_token_lose_the_organization(engine: Engine, tmp_path: Path, how: str) -> None:
-    """The change is made on one machine, the next request comes to another."""
+def test_session_and_token_of_a_removed_or_demoted_admin_lose_permissions(
+    engine: Engine, tmp_path: Path, how: str
+) -> None:
+    """The change is made on one machine, the next request is sent to another."""
     with two_hubs(engine, tmp_path) as (here, there):
         ada, bob = make_user(here, "ada"), make_user(here, "bob")
         make_user(here, "carol")
@@ -53,7 +55,7 @@ def test_a_session_and_a_token_lose_the_organization(engine: Engine, tmp_path: P
             assert told == (["acme"] if still_in else [])
 
 
-def test_a_form_that_was_open_is_worth_nothing(hub: RunningHub) -> None:
+def test_form_opened_before_the_demotion_is_rejected(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="admin")
     with browser_of(hub, bob) as browser:

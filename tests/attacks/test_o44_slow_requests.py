@@ -1,4 +1,4 @@
-"""O44: rights count when a request is complete. A client that holds back its last byte does not keep what it lost."""
+"""O44: permissions are checked when a request is complete; delaying the last byte does not preserve them."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -29,7 +29,7 @@ def slow_requests(hub: RunningHub, token: str, *asked: tuple[str, dict[str, Any]
         yield begun
 
 
-def test_removed_member_cannot_finish_what_was_begun(hub: RunningHub) -> None:
+def test_removed_member_cannot_complete_a_slow_request(hub: RunningHub) -> None:
     ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
     make_organization(hub, "acme", ada, eve="write")
     with api(hub, make_token(hub, ada)) as admin, api(hub) as anyone:
@@ -57,7 +57,7 @@ def test_removed_member_cannot_finish_what_was_begun(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("credential", ["personal", "app", "exchanged"])
-def test_revoked_token_cannot_finish_what_was_begun(hub: RunningHub, credential: str) -> None:
+def test_revoked_token_cannot_complete_a_slow_request(hub: RunningHub, credential: str) -> None:
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     scopes = ("openid", "manage-repos")
@@ -81,7 +81,7 @@ def test_revoked_token_cannot_finish_what_was_begun(hub: RunningHub, credential:
         assert owner.get(f"/api/models/{name}").json()["private"] is True
 
 
-def test_disabled_users_form_is_refused(hub: RunningHub) -> None:
+def test_form_of_a_disabled_user_is_rejected(hub: RunningHub) -> None:
     ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
     make_organization(hub, "acme", ada, eve="admin")
     with api(hub, make_token(hub, ada)) as owner, browser_of(hub, eve) as browser:

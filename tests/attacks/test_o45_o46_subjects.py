@@ -1,4 +1,4 @@
-"""O45 and O46: whom a subject token names, and what is none."""
+"""O45, O46: which user a subject token names, and which subject tokens are invalid."""
 
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ LOOK_ALIKES = (
 )
 
 
-def said(answer: httpx.Response) -> tuple[int, str]:
+def status_and_error(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json().get("error", "a token")
 
 
@@ -57,11 +57,11 @@ def client(hub: RunningHub, ada: User) -> Client:
     return make_exchanger(hub, make_organization(hub, "acme", ada))
 
 
-def test_o45_look_alikes_are_nobody(hub: RunningHub, client: Client, ada: User) -> None:
+def test_o45_look_alike_addresses_name_nobody(hub: RunningHub, client: Client, ada: User) -> None:
     for email in LOOK_ALIKES:
-        assert said(exchange(client, email)) == NO_MEMBER, email
+        assert status_and_error(exchange(client, email)) == NO_MEMBER, email
     for email in ("ADA@EXAMPLE.ORG", " ada@example.org "):
-        assert said(exchange(client, email)) == (200, "a token"), email
+        assert status_and_error(exchange(client, email)) == (200, "a token"), email
     with api(hub, make_token(hub, ada)) as script:
         entries = script.get("/api/organizations/acme/audit-log/export?q=type:oauth.token").json()
     refused = [entry for entry in entries if entry["data"]["result"] == "refused"]
@@ -69,27 +69,27 @@ def test_o45_look_alikes_are_nobody(hub: RunningHub, client: Client, ada: User) 
     assert all(entry["message"].isprintable() for entry in refused), "nothing turns the reader's line around"
 
 
-def test_o45_an_account_of_the_look_alike_itself(hub: RunningHub, client: Client) -> None:
-    """Somebody else may have that address; it does not make them a member."""
+def test_o45_account_with_a_look_alike_address_is_not_a_member(hub: RunningHub, client: Client) -> None:
+    """Somebody else may have that address; that does not make them a member."""
     mallory = make_user(hub, "mallory")
     sql = "UPDATE users SET email = :email WHERE id = :id"
     look = {"email": "\u0430da@example.org", "id": mallory.id}
     hub.call(lambda opened: opened.db.write(lambda tx: tx.exec(sql, look)))
-    assert said(exchange(client, look["email"])) == NO_MEMBER
+    assert status_and_error(exchange(client, look["email"])) == NO_MEMBER
 
 
-def test_o45_an_address_that_was_never_confirmed(hub: RunningHub, ada: User) -> None:
+def test_o45_unverified_address_is_rejected(hub: RunningHub, ada: User) -> None:
     make_user(hub, "carol", verified=False)
     client = make_exchanger(hub, make_organization(hub, "club", ada, carol="admin"))
-    assert said(exchange(client, "carol@example.org")) == NO_MEMBER
+    assert status_and_error(exchange(client, "carol@example.org")) == NO_MEMBER
 
 
-def test_o46_what_is_no_address(hub: RunningHub, client: Client, ada: User) -> None:
-    """Least of all a token; and the organization's log shows none to its admins."""
+def test_o46_invalid_subject_tokens_are_rejected(hub: RunningHub, client: Client, ada: User) -> None:
+    """An access token as subject is rejected, and does not appear in the organization's log."""
     token = tokens_for(client, ada)["access_token"]
     for subject in ("ada", "x", token, "ada\uff20example.org", "ada%40example.org"):
-        assert said(exchange(client, subject)) == MALFORMED, subject
-    assert said(exchange(client, f"{token}@example.org")) == NO_MEMBER
+        assert status_and_error(exchange(client, subject)) == MALFORMED, subject
+    assert status_and_error(exchange(client, f"{token}@example.org")) == NO_MEMBER
     form: dict[str, Any] = {"grant_type": GRANT, "subject_token": "ada@example.org", "subject_token_type": USER_EMAIL}
     changes: list[dict[str, Any]] = [
         {"subject_token": ""},
@@ -105,27 +105,27 @@ def test_o46_what_is_no_address(hub: RunningHub, client: Client, ada: User) -> N
     ]
     with hub.client(auth=client.basic) as http:
         for change in changes:
-            assert said(http.post("/oauth/token", data={**form, **change})) == MALFORMED, change
-            assert said(http.post("/oauth/token", json={**form, **change})) == MALFORMED, change
+            assert status_and_error(http.post("/oauth/token", data={**form, **change})) == MALFORMED, change
+            assert status_and_error(http.post("/oauth/token", json={**form, **change})) == MALFORMED, change
         for fine in (
             {"requested_token_type": ACCESS_TOKEN},
             {"audience": ["a", "b"]},
             {"resource": hub.url},
         ):
-            assert said(http.post("/oauth/token", data={**form, **fine})) == (200, "a token")
+            assert status_and_error(http.post("/oauth/token", data={**form, **fine})) == (200, "a token")
     with api(hub, make_token(hub, ada)) as script:
         export = script.get("/api/organizations/acme/audit-log/export?q=type:oauth.token")
     assert token[12:] not in export.text
-    # Parameters sent twice are refused before anybody has looked who sends them.
+    # Repeated parameters are rejected before the app is authenticated.
     unread = 4
     refused = 5 + 1 + 2 * len(changes) - unread
     assert [entry["data"]["result"] for entry in export.json()].count("refused") == refused
 
 
-def test_o46_further_spellings_are_the_operators_to_allow(engine: Engine, tmp_path: Path) -> None:
+def test_o46_operator_may_allow_further_subject_token_types(engine: Engine, tmp_path: Path) -> None:
     one, other = "urn:other:token-type:user-email", "urn:another:token-type:mail"
     settings = settings_for(engine.fresh_url(), tmp_path, subject_token_type_aliases=one)
     with running(settings) as hub:
         client = make_exchanger(hub, make_organization(hub, "acme", make_user(hub, "ada")))
         for kind, answer in ((one, (200, "a token")), (USER_EMAIL, (200, "a token")), (other, MALFORMED)):
-            assert said(exchange(client, "ada@example.org", subject_token_type=kind)) == answer
+            assert status_and_error(exchange(client, "ada@example.org", subject_token_type=kind)) == answer

@@ -1,4 +1,4 @@
-"""O47: an access token in the query string is refused, wherever browser apps may call, and stands in no log."""
+"""O47: an access token in the query string is rejected on every route with CORS, and is not logged."""
 
 import re
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.one_engine
 SAYS = "Send the token in the Authorization header, not in the address."
 
 
-def test_o47_on_every_surface_with_cors(hub: RunningHub) -> None:
+def test_o47_token_is_rejected_on_every_route_with_cors(hub: RunningHub) -> None:
     token = make_token(hub, make_user(hub, "ada"))
 
     async def open_routes(opened):
@@ -42,7 +42,7 @@ def test_o47_on_every_surface_with_cors(hub: RunningHub) -> None:
     "query",
     ["access_token={}", "a=b&access_token={}", "access_token={}&a=b", "access%5Ftoken={}", "%61ccess_token={}"],
 )
-def test_o47_however_it_is_written_and_beside_a_good_one(hub: RunningHub, query: str) -> None:
+def test_o47_token_is_rejected_in_every_spelling_and_beside_a_valid_header(hub: RunningHub, query: str) -> None:
     token = make_token(hub, make_user(hub, "ada"))
     for known in (None, token):
         with api(hub, known) as client:
@@ -51,13 +51,13 @@ def test_o47_however_it_is_written_and_beside_a_good_one(hub: RunningHub, query:
 
 
 @pytest.mark.parametrize("query", ["search=access_token=", "my_access_token=x", "access_token_type=x", "a=%ff"])
-def test_o47_others_parameters_are_none_of_it(hub: RunningHub, query: str) -> None:
+def test_o47_similar_parameter_names_are_accepted(hub: RunningHub, query: str) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
         assert client.get(f"{hub.url}/api/whoami-v2?{query}").status_code == 200
 
 
-def test_o47_elsewhere_it_opens_nothing(hub: RunningHub) -> None:
-    """Not on pages, which know people by their cookie, and not in a body (RFC 6750, section 2.2)."""
+def test_o47_token_is_ignored_on_pages_and_in_bodies(hub: RunningHub) -> None:
+    """Pages identify users by their cookie; for bodies see RFC 6750, section 2.2."""
     token = make_token(hub, make_user(hub, "ada"))
     with httpx.Client(base_url=hub.url) as client:
         assert client.get(f"/settings/tokens?access_token={token}").status_code == 303

@@ -1,4 +1,4 @@
-"""O50: a full database dump holds nothing that could be presented."""
+"""O50: a full database dump contains nothing that can be used as a credential."""
 
 import base64
 import hashlib
@@ -48,7 +48,7 @@ def test_o50_private_keys_are_sealed(hub: RunningHub) -> None:
         assert secret not in dumped
 
 
-def test_o50_a_sealed_key_moved_to_another_row_does_not_open(hub: RunningHub) -> None:
+def test_o50_sealed_key_cannot_be_opened_in_another_row(hub: RunningHub) -> None:
     async def swap(opened: Hub) -> list[str]:
         await opened.keys.rotate()
         first, second = await opened.keys.every()
@@ -67,7 +67,7 @@ def test_o50_a_sealed_key_moved_to_another_row_does_not_open(hub: RunningHub) ->
 
 
 def spellings(secret: str) -> list[bytes]:
-    """As it was given, and as the bytes behind it."""
+    """As issued, and as the bytes it encodes."""
     found = [secret.encode(), quote(secret, safe="").encode(), base64.b64encode(secret.encode())]
     found += [secret.encode().hex().encode(), secret[::-1].encode()]
     if re.fullmatch(r"[\w-]{43}", secret):
@@ -76,7 +76,7 @@ def spellings(secret: str) -> list[bytes]:
     return found
 
 
-def test_o50_nothing_that_was_given_out_can_be_read_back(hub: RunningHub) -> None:
+def test_o50_no_issued_secret_is_in_the_dump(hub: RunningHub) -> None:
     given = secrets_given(hub)
     dumped = hub.call(dump)
     for kept in ("session", "open reset", "open confirmation", "open change of address", "open invitation"):
@@ -86,8 +86,8 @@ def test_o50_nothing_that_was_given_out_can_be_read_back(hub: RunningHub) -> Non
             assert spelling not in dumped, what
 
 
-def test_o50_what_is_stored_of_a_secret_cannot_be_presented(hub: RunningHub) -> None:
-    """Neither the hash nor a piece of the database opens what the secret opens."""
+def test_o50_stored_hash_cannot_be_used_as_the_secret(hub: RunningHub) -> None:
+    """Neither the hash nor another part of the database is accepted in place of the secret."""
     given = secrets_given(hub)
     doors = {
         "open reset": "reset",
@@ -114,14 +114,14 @@ def presentable(stored: bytes) -> list[str]:
 
 
 def stolen_key(token: str) -> list[str]:
-    """What the database holds of a token, plainly and dressed up as a token of the same kind and hour."""
+    """The stored form of a token, raw and formatted as a token of the same kind and hour."""
     read = read_token(token)
     assert read is not None, token
     kind, key = read
     return [*presentable(key), *presentable(key[4:]), derived_token(kind, token, key)[0]]
 
 
-def test_o50_what_is_stored_of_an_apps_secrets_cannot_be_presented(hub: RunningHub) -> None:
+def test_o50_stored_hash_of_an_apps_secret_cannot_be_used_as_the_secret(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     client = make_app(hub, ada, refresh_tokens=True)
     tokens, code = tokens_for(client, ada), code_for(client, ada)
@@ -161,7 +161,7 @@ def test_o50_what_is_stored_of_an_apps_secrets_cannot_be_presented(hub: RunningH
     assert ask(client.secret) == 200
 
 
-def test_o50_mail_that_waits_is_sealed(hub: RunningHub) -> None:
+def test_o50_queued_mail_is_sealed(hub: RunningHub) -> None:
     make_user(hub, "ada")
     _block_mail(hub.settings.data_dir / "mail")
     with hub.client() as client:
@@ -186,6 +186,6 @@ def test_o50_mail_that_waits_is_sealed(hub: RunningHub) -> None:
 
 
 def _block_mail(folder: Path) -> None:
-    """A file where the folder should be: nothing can be written there."""
+    """A file in place of the folder, so that nothing can be written there."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.write_text("")

@@ -1,4 +1,4 @@
-"""O51: an app learns about, and ends, the tokens of its owner's apps and no others."""
+"""O51: an app may introspect the tokens of its owner's apps, and revoke its own."""
 
 from tests.bed.apps import make_app, tokens_for
 from tests.bed.people import api, make_organization, make_user
@@ -7,7 +7,7 @@ from tests.bed.running import RunningHub
 INACTIVE = {"active": False}
 
 
-def test_o51_introspection_tells_the_same_owner_alone(hub: RunningHub) -> None:
+def test_o51_introspection_answers_apps_of_the_same_owner_only(hub: RunningHub) -> None:
     ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
     client = make_app(hub, olga, refresh_tokens=True)
     sibling, stranger = make_app(hub, olga), make_app(hub, ada)
@@ -23,7 +23,7 @@ def test_o51_introspection_tells_the_same_owner_alone(hub: RunningHub) -> None:
         assert client.post("/oauth/introspect", {"token": other}).json() == INACTIVE
 
 
-def test_o51_organization_siblings(hub: RunningHub) -> None:
+def test_o51_apps_of_one_organization_may_introspect_each_others_tokens(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     acme, other = make_organization(hub, "acme", ada), make_organization(hub, "other", ada)
     client, sibling = make_app(hub, organization=acme, refresh_tokens=True), make_app(hub, organization=acme)
@@ -33,7 +33,7 @@ def test_o51_organization_siblings(hub: RunningHub) -> None:
         assert stranger.post("/oauth/introspect", {"token": token}).json() == INACTIVE
 
 
-def test_o51_revocation_is_for_the_app_itself(hub: RunningHub) -> None:
+def test_o51_app_can_revoke_only_its_own_tokens(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     client = make_app(hub, ada, refresh_tokens=True)
     tokens = tokens_for(client, ada)

@@ -25,7 +25,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize("path", ["/", "/docs/api", "/nothing", "/api/nothing", "/api/openapi.json", "/oauth/jwks"])
-def test_o52_links_and_cookies_stay_ours(hub: RunningHub, path: str) -> None:
+def test_o52_links_and_cookies_are_not_affected(hub: RunningHub, path: str) -> None:
     with hub.client() as client:
         plain, forged = client.get(path), client.get(path, headers=FORGED)
     assert forged.status_code == plain.status_code
@@ -39,7 +39,7 @@ RESOURCE = "/.well-known/oauth-protected-resource"
 
 @pytest.fixture(params=["", "127.0.0.0/8"], ids=["untrusted", "trusted"])
 def behind(request: pytest.FixtureRequest, engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    """A proxy that is trusted says where a visitor is; it does not say who the hub is."""
+    """A trusted proxy reports the visitor's address; it does not decide the hub's URL."""
     settings = settings_for(engine.fresh_url(), tmp_path, trusted_proxies=request.param)
     with running(settings) as hub:
         yield hub
@@ -50,7 +50,7 @@ def claims_of(id_token: str) -> dict[str, Any]:
     return claims
 
 
-def test_o52_discovery_names_the_hub_alone(behind: RunningHub) -> None:
+def test_o52_discovery_uses_the_hubs_own_url(behind: RunningHub) -> None:
     with behind.client() as client:
         for path in (*METADATA, RESOURCE):
             plain, forged = client.get(path), client.get(path, headers=FORGED)
@@ -75,7 +75,7 @@ def approved(browser: httpx.Client, client: Client, **parameters: str) -> dict[s
     return answer_of(browser.post(address, data=form, headers=FORGED))
 
 
-def test_o52_a_sign_in_names_the_hub_alone(behind: RunningHub) -> None:
+def test_o52_sign_in_uses_the_hubs_own_url(behind: RunningHub) -> None:
     ada, client = make_user(behind, "ada"), make_app(behind, make_user(behind, "olga"))
     verifier, challenge = proof()
     asked = {"code_challenge": challenge, "code_challenge_method": "S256"}
@@ -111,7 +111,7 @@ def test_o52_a_sign_in_names_the_hub_alone(behind: RunningHub) -> None:
         assert refused["error_uri"].startswith(f"{behind.url}/oauth/explain/")
 
 
-def test_o52_paging_links_stay_ours(hub: RunningHub) -> None:
+def test_o52_paging_links_use_the_hubs_own_url(hub: RunningHub) -> None:
     from tests.bed.testbuild import TABLE
 
     hub.call(lambda opened: opened.db.write(lambda tx: tx.exec(TABLE)))
@@ -143,7 +143,7 @@ def test_o52_an_untrusted_peer_cannot_choose_its_address(sqlite_template: Path, 
         ("", "127.0.0.1"),
     ],
 )
-def test_o52_a_trusted_proxy_is_believed_only_for_the_nearest_stranger(
+def test_o52_client_address_is_the_nearest_untrusted_one(
     sqlite_template: Path, tmp_path: Path, forwarded: str, seen: str
 ) -> None:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()

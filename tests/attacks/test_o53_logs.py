@@ -1,4 +1,4 @@
-"""O53: logs hold no code, token, secret, verifier or password, wherever in a request it stood."""
+"""O53: logs contain no code, token, secret, verifier or password, wherever in the request it was sent."""
 
 import ast
 import base64
@@ -31,7 +31,7 @@ SECRETS = {
 }
 
 
-def test_o53_nothing_secret_reaches_the_log(hub: RunningHub) -> None:
+def test_o53_secrets_in_requests_are_not_logged(hub: RunningHub) -> None:
     with hub.client() as client:
         for name, secret in SECRETS.items():
             client.get(f"/api/test/who?{name}={secret}", headers={"authorization": f"Bearer {secret}"})
@@ -47,10 +47,10 @@ def test_o53_nothing_secret_reaches_the_log(hub: RunningHub) -> None:
         assert secret not in hub.log
 
 
-def test_o53_nothing_that_was_given_out_reaches_the_log(hub: RunningHub) -> None:
+def test_o53_issued_secrets_are_not_logged(hub: RunningHub) -> None:
     given = secrets_given(hub)
     with hub.client() as client:
-        # Refused, mistyped, sent to the wrong door or with the wrong method.
+        # Rejected, mistyped, sent to the wrong route or with the wrong method.
         for secret in given.values():
             for door in ("reset", "verify", "change-email", "setup", "invitations", "nothing", "login/x", "api/x"):
                 client.get(f"/{door}/{quote(secret)}")
@@ -84,8 +84,8 @@ IN_BODY = (
 OAUTH = ("/oauth/token", "/oauth/revoke", "/oauth/introspect", "/oauth/device")
 
 
-def test_o53_refused_requests_of_apps(hub: RunningHub) -> None:
-    """Wherever in a request it stood, and whatever was wrong with the rest."""
+def test_o53_rejected_app_requests_log_no_secrets(hub: RunningHub) -> None:
+    """Wherever in the request the secret was, and whatever else was wrong."""
     given = secrets_given(hub)
     sent = 0
     with hub.client() as client:
@@ -116,8 +116,8 @@ def test_o53_refused_requests_of_apps(hub: RunningHub) -> None:
     assert_no_secret(hub, given)
 
 
-def test_o53_requests_of_apps_that_fail(hub: RunningHub) -> None:
-    """The error is logged with all its causes, and none of them says what was sent."""
+def test_o53_failing_app_requests_log_no_secrets(hub: RunningHub) -> None:
+    """The error is logged with all its causes, and none of them repeats the request."""
     given = secrets_given(hub)
 
     async def break_it(opened: Hub) -> None:
@@ -146,7 +146,7 @@ def assert_no_secret(hub: RunningHub, given: dict[str, str]) -> None:
             assert spelling not in hub.log, what
 
 
-def test_o53_every_line_names_its_request(hub: RunningHub) -> None:
+def test_o53_every_line_has_its_request_id(hub: RunningHub) -> None:
     with hub.client() as client:
         response = client.get("/api/test/broken")
 
@@ -178,24 +178,24 @@ def test_o53_every_line_names_its_request(hub: RunningHub) -> None:
         "hf_device_s3cr3tabc",
     ],
 )
-def test_o53_the_second_fence(text: str) -> None:
+def test_o53_secrets_are_redacted_from_texts(text: str) -> None:
     assert "s3cr3t" not in redacted(text)
 
 
-def test_o53_what_is_no_secret_stays_readable() -> None:
+def test_o53_harmless_text_is_not_redacted() -> None:
     text = "process 12 ended with status 1; state=1 at http://127.0.0.1:8000 for bob@example.org"
     assert redacted(text) == text
 
 
-def test_o53_every_line_stays_json(hub: RunningHub) -> None:
+def test_o53_redacted_line_is_still_json(hub: RunningHub) -> None:
     with hub.client() as client:
         client.get("/api/test/broken")
     until(lambda: '"status":500' in hub.log)
     assert [json.loads(line) for line in hub.log.splitlines()]
 
 
-def test_o53_sentences_of_the_hub_stay_readable() -> None:
-    """Refusals are stored and shown to an app's owner through the same fence."""
+def test_o53_hubs_own_messages_are_not_redacted() -> None:
+    """Refusals are stored, and shown to an app's owner, after the same redaction."""
     sentence = re.compile(r"[A-Z][^\n]* [^\n]*[.!]")
     eaten = {}
     for path in SERVER.rglob("*.py"):

@@ -1,4 +1,4 @@
-"""O54: guessing passwords is throttled by account and by address, and tells nothing about which accounts exist."""
+"""O54: password guessing is throttled by account and by address, and does not reveal which accounts exist."""
 
 import statistics
 import time
@@ -40,7 +40,7 @@ def test_o54_ten_failures_lock_an_account_for_a_while(hub: RunningHub) -> None:
         assert guess(client, "ada", PASSWORD).status_code == 303
 
 
-def test_o54_unknown_accounts_answer_alike(hub: RunningHub) -> None:
+def test_o54_unknown_accounts_get_the_same_answer(hub: RunningHub) -> None:
     make_user(hub, "ada")
     seen = {}
     for username in ("ada", "eve", "ada@example.org", "eve@example.org"):
@@ -60,7 +60,9 @@ def _without_the_visitors_own(page: str, username: str) -> str:
 
 
 def test_o54_unknown_accounts_take_as_long(hub: RunningHub) -> None:
-    """Comparing a password is nearly all of the time; left out for unknown accounts, they would be ten times faster."""
+    """Comparing a password takes nearly all of the time; skipped for unknown accounts, they would answer ten times
+    faster.
+    """
     make_user(hub, "ada")
     took: dict[str, list[float]] = {"ada": [], "eve": []}
     with hub.client() as client:
@@ -74,7 +76,7 @@ def test_o54_unknown_accounts_take_as_long(hub: RunningHub) -> None:
     assert 0.4 < unknown / known < 2.5
 
 
-def test_o54_guesses_at_once_do_not_slip_through(hub: RunningHub) -> None:
+def test_o54_concurrent_guesses_do_not_pass_the_limit(hub: RunningHub) -> None:
     make_user(hub, "ada")
     with ExitStack() as stack:
         clients = [stack.enter_context(hub.client()) for _ in range(16)]
@@ -83,14 +85,14 @@ def test_o54_guesses_at_once_do_not_slip_through(hub: RunningHub) -> None:
     assert sorted(answer.status_code for answer in answers) == [422] * 10 + [429] * 6
 
 
-def test_o54_signing_in_rightly_is_never_throttled(hub: RunningHub) -> None:
+def test_o54_successful_sign_ins_are_never_throttled(hub: RunningHub) -> None:
     make_user(hub, "ada")
     for _ in range(15):
         with hub.client() as client:
             assert guess(client, "ada", PASSWORD).status_code == 303
 
 
-def test_o54_nor_are_many_browsers_at_once(hub: RunningHub) -> None:
+def test_o54_many_browsers_can_sign_in_concurrently(hub: RunningHub) -> None:
     make_user(hub, "ada")
     with ExitStack() as stack:
         browsers = [stack.enter_context(hub.client()) for _ in range(30)]
@@ -98,7 +100,7 @@ def test_o54_nor_are_many_browsers_at_once(hub: RunningHub) -> None:
     assert {answer.status_code for answer in answers} == {303}
 
 
-def test_o54_an_address_is_locked_and_can_lock_no_more_accounts(engine: Engine, tmp_path: Path) -> None:
+def test_o54_locked_address_cannot_lock_more_accounts(engine: Engine, tmp_path: Path) -> None:
     settings = settings_for(engine.fresh_url(), tmp_path, trusted_proxies="127.0.0.1/32")
     with running(settings) as hub, hub.client() as client:
         make_user(hub, "ada")
@@ -125,5 +127,5 @@ def test_o54_an_address_is_locked_and_can_lock_no_more_accounts(engine: Engine, 
         ("unknown", "unknown"),
     ],
 )
-def test_o54_addresses_of_one_customer_count_as_one(address: str, network: str) -> None:
+def test_o54_addresses_of_one_network_count_as_one(address: str, network: str) -> None:
     assert network_of(address) == network

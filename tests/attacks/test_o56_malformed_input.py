@@ -23,12 +23,12 @@ BODIES = {
 
 @pytest.mark.parametrize("path", ["/api/test/echo", "/theme"])
 @pytest.mark.parametrize("what", BODIES)
-def test_o56_bodies(hub: RunningHub, path: str, what: str) -> None:
+def test_o56_malformed_bodies_are_rejected(hub: RunningHub, path: str, what: str) -> None:
     with hub.client() as client:
         response = client.post(path, content=BODIES[what], headers=FORM)
         assert 400 <= response.status_code < 500, response.text
         assert response.headers["x-request-id"]
-        # The server is none the worse.
+        # The server still works.
         assert client.get("/readyz").status_code == 200
 
 
@@ -49,7 +49,7 @@ QUERIES = [
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=range(len(QUERIES)))
-def test_o56_queries(hub: RunningHub, query: str) -> None:
+def test_o56_malformed_queries_are_rejected(hub: RunningHub, query: str) -> None:
     with hub.client() as client:
         assert client.get(f"{hub.url}/api/test/names?{query}").status_code == 400
 
@@ -67,7 +67,7 @@ JSON_BODIES = {
 
 
 @pytest.mark.parametrize("what", JSON_BODIES)
-def test_o56_json(hub: RunningHub, what: str) -> None:
+def test_o56_malformed_json_is_rejected(hub: RunningHub, what: str) -> None:
     from tests.bed.testbuild import TABLE
 
     hub.call(lambda opened: opened.db.write(lambda tx: tx.exec(TABLE)))

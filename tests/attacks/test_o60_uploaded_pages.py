@@ -1,4 +1,4 @@
-"""O60: a stranger's page, picture or script, opened where files are by somebody who is signed in, runs nowhere."""
+"""O60: an uploaded page, picture or script never runs in the hub's origin, even if a signed-in user opens it."""
 
 import contextlib
 from urllib.parse import urlsplit
@@ -25,12 +25,12 @@ BY_ENDING = {"svg": SVG, "svgz": SVG, "xhtml": XHTML, "xht": XHTML, "xml": XML, 
              "atom": XML, "pdf": PDF, "mht": MHTML, "mhtml": MHTML, "js": RUN, "mjs": RUN}  # fmt: skip
 ENDINGS = (*BY_ENDING, "html", "htm", "HTML", "shtml", "html.gz", "php", "hta", "htc", "swf", "wasm", "css", "md",
            "txt", "json", "png", "vtt", "eml", "", "html ", "html.", "svg.html.unknown")  # fmt: skip
-# One of each kind, for a browser takes its time.
+# One of each kind, because a browser is slow.
 OPENED = ("html", "xhtml", "svg", "xml", "xsl", "pdf", "mhtml", "js", "txt", "json", "css", "png", "unknown")
 LARGE = ("large.html", "large.svg")
 
 
-def test_o60_nothing_of_a_file_runs_in_our_origin(on_sqlite: RunningHub, browser: Browser) -> None:
+def test_o60_uploaded_file_does_not_run_in_the_hubs_origin(on_sqlite: RunningHub, browser: Browser) -> None:
     hub = on_sqlite
     ada = make_user(hub, "ada")
     files = {f"evil.{ending}": BY_ENDING.get(ending, HTML).encode() for ending in OPENED}
@@ -55,7 +55,7 @@ def test_o60_nothing_of_a_file_runs_in_our_origin(on_sqlite: RunningHub, browser
             for verb in ("resolve", "raw") if name.endswith((".html", ".svg", ".xml")) else ("resolve",):
                 address = f"/ada/tiny/{verb}/main/{name}"
                 asked.clear()
-                # What the browser would rather save ends the navigation.
+                # A download ends the navigation.
                 with contextlib.suppress(Error):
                     answer = page.goto(address)
                     assert answer is not None
@@ -63,7 +63,7 @@ def test_o60_nothing_of_a_file_runs_in_our_origin(on_sqlite: RunningHub, browser
                     assert page.title() != "pwned", address
                     assert page.evaluate("window.origin") == "null", address
                 assert {path for path in asked if path != "/favicon.ico"} == {address}, asked
-        # It did matter: sent as a page the same file runs, with the user's session.
+        # Control: served as a page, the same file runs with the user's session.
         context.route("**/as-a-page", lambda route: route.fulfill(body=HTML, content_type="text/html"))
         page.goto("/as-a-page")
         page.wait_for_url("**/pwned")
@@ -71,7 +71,7 @@ def test_o60_nothing_of_a_file_runs_in_our_origin(on_sqlite: RunningHub, browser
         context.close()
 
 
-def test_o60_types_that_no_browser_acts_on(on_sqlite: RunningHub) -> None:
+def test_o60_content_types_are_inert(on_sqlite: RunningHub) -> None:
     hub = on_sqlite
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")

@@ -1,4 +1,4 @@
-"""O62: a database dump is of no use to whoever wants to know which user codes are open."""
+"""O62: a database dump does not reveal which user codes are open."""
 
 import hashlib
 import hmac
@@ -26,7 +26,7 @@ async def user_code_columns(opened: Hub) -> list[bytes]:
     return [bytes(row["user_code"]) for row in rows]
 
 
-def test_o62_no_hash_of_a_guess_is_found(hub: RunningHub) -> None:
+def test_o62_hashing_all_codes_does_not_find_the_stored_one(hub: RunningHub) -> None:
     """All 25 billion codes can be hashed in a minute; without the server's key that finds none of them."""
     started = devices.start(make_app(hub))
     dumped, (stored,) = hub.call(dump), hub.call(user_code_columns)
@@ -35,7 +35,7 @@ def test_o62_no_hash_of_a_guess_is_found(hub: RunningHub) -> None:
     assert read is not None
     for guess in spellings(started["user_code"]):
         assert guess not in dumped
-        # What a thief of the database has at hand: plain hashes, and those salted with anything in the row.
+        # Available to a thief of the database: plain hashes, and hashes salted with any value of the row.
         for salt in (b"", read[1], read[1][4:], b"user code", started["device_code"].encode()):
             for name in ("md5", "sha1", "sha256", "sha512"):
                 for found in (hashlib.new(name, salt + guess), hmac.new(salt, guess, name)):
@@ -44,8 +44,8 @@ def test_o62_no_hash_of_a_guess_is_found(hub: RunningHub) -> None:
     assert SECRET_KEY.encode() not in dumped
 
 
-def test_o62_the_key_is_what_matters(engine: Engine, tmp_path: Path) -> None:
-    """The same dump under another key opens no device; under a new key beside the old one it still does."""
+def test_o62_stored_code_depends_on_the_servers_key(engine: Engine, tmp_path: Path) -> None:
+    """Under another key the same dump opens no device; under a new key with the old one retained it does."""
     settings = settings_for(engine.fresh_url(), tmp_path)
     with running(settings) as hub:
         ada = make_user(hub, "ada")

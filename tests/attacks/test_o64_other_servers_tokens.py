@@ -1,4 +1,4 @@
-"""O64: a token requested for another server (RFC 8707) is of no use at this hub, and its user was shown that server."""
+"""O64: a token requested for another server (RFC 8707) is useless at this hub, and its user was shown that server."""
 
 import subprocess
 from pathlib import Path
@@ -146,8 +146,8 @@ def test_o64_device_token_for_another_server_is_refused_at_the_hub(
 
 
 @pytest.mark.parametrize("slash", ["", "/"])
-def test_o64_hub_named_as_the_resource_is_the_hub(hub: RunningHub, client: Client, ada: User, slash: str) -> None:
-    """As clients of the Model Context Protocol do at every step."""
+def test_o64_resource_may_name_the_hub_itself(hub: RunningHub, client: Client, ada: User, slash: str) -> None:
+    """Clients of the Model Context Protocol do so at every step."""
     own = hub.url + slash
     with browser_of(hub, ada) as browser:
         answer = answer_of(approve(browser, client.address(resource=own)))
@@ -192,8 +192,8 @@ def test_o64_hub_together_with_another_server_is_an_invalid_target(hub: RunningH
             assert refresh(client, found["refresh_token"], *sent).json()["error"] == "invalid_target"
 
 
-def test_o64_token_request_never_widens(hub: RunningHub, client: Client, ada: User) -> None:
-    """RFC 8707, section 2.2: it may name some of what was authorized."""
+def test_o64_token_request_cannot_widen_the_resources(hub: RunningHub, client: Client, ada: User) -> None:
+    """RFC 8707, section 2.2: it may name a subset of the authorized ones."""
     plain, narrow = tokens(client, ada), tokens(client, ada, resource=OTHER)
     for token, resources in (
         (plain, [OTHER]),
@@ -210,7 +210,7 @@ def test_o64_token_request_never_widens(hub: RunningHub, client: Client, ada: Us
     assert redeem(client, code, OTHER).status_code == 200, "what was refused did not use the code up"
 
 
-def test_o64_one_of_several_servers(hub: RunningHub, client: Client, ada: User) -> None:
+def test_o64_token_may_be_requested_for_one_of_several_servers(hub: RunningHub, client: Client, ada: User) -> None:
     address = f"{client.address()}&{urlencode({'resource': [OTHER, SECOND, OTHER]}, doseq=True)}"
     with browser_of(hub, ada) as browser:
         page = browser.get(address).text
@@ -230,7 +230,7 @@ def about(client: Client, token: str) -> dict[str, Any]:
     return said
 
 
-def test_o64_introspection_and_revocation_of_such_a_token(hub: RunningHub, client: Client, ada: User) -> None:
+def test_o64_introspection_and_revocation_accept_the_token(hub: RunningHub, client: Client, ada: User) -> None:
     found = tokens(client, ada, resource=OTHER)
     said = about(client, found["access_token"])
     assert (said["active"], said["aud"], said["client_id"]) == (True, OTHER, client.id)
@@ -251,7 +251,7 @@ def test_o64_consent_page_names_the_other_server(hub: RunningHub, client: Client
             assert f'<span class="mono">{resource}</span>' in browser.get(client.address(resource=resource)).text
 
 
-def test_o64_consent_holds_for_the_server_that_was_shown(hub: RunningHub, client: Client, ada: User) -> None:
+def test_o64_consent_is_valid_for_the_server_that_was_shown(hub: RunningHub, client: Client, ada: User) -> None:
     def silent(**asked: str) -> str:
         answer = answer_of(browser.get(client.address(prompt="none", **asked)))
         return answer.get("error", "a code")
@@ -270,9 +270,7 @@ def test_o64_consent_holds_for_the_server_that_was_shown(hub: RunningHub, client
         assert answer_of(browser.get(other.address(prompt="none")))["error"] == "consent_required"
 
 
-def test_o64_scopes_allowed_for_another_server_are_asked_for_the_hub(
-    hub: RunningHub, client: Client, ada: User
-) -> None:
+def test_o64_consent_for_another_server_does_not_cover_the_hub(hub: RunningHub, client: Client, ada: User) -> None:
     with browser_of(hub, ada) as browser:
         approve(browser, client.address(scope="openid"))
         approve(browser, client.address(scope="openid manage-repos", resource=OTHER))
@@ -281,10 +279,10 @@ def test_o64_scopes_allowed_for_another_server_are_asked_for_the_hub(
         assert "code" in answer_of(browser.get(client.address(scope="openid", prompt="none")))
 
 
-def test_o64_consent_for_another_server_gives_tokens_for_the_hub_nothing(
+def test_o64_consent_for_another_server_does_not_extend_tokens_for_the_hub(
     hub: RunningHub, client: Client, ada: User
 ) -> None:
-    """A scope that was taken back stays taken back, and no organization is granted."""
+    """A revoked scope stays revoked, and no organization is granted."""
     acme = make_organization(hub, "acme", ada)
     token = tokens(client, ada)
     with api(hub, make_token(hub, ada)) as script:
@@ -307,7 +305,7 @@ def test_o64_consent_for_another_server_gives_tokens_for_the_hub_nothing(
             assert app.get("/api/settings/webhooks").status_code == 403
 
 
-def test_o64_consent_for_another_server_leaves_organizations_as_they_are(
+def test_o64_consent_for_another_server_does_not_change_organizations(
     hub: RunningHub, client: Client, ada: User
 ) -> None:
     acme = make_organization(hub, "acme", ada)
@@ -318,8 +316,8 @@ def test_o64_consent_for_another_server_leaves_organizations_as_they_are(
         assert script.get(f"/api/settings/connected-apps/{client.id}").json()["organizations"] == [acme.id]
 
 
-def test_o64_userinfo_of_such_a_token_says_only_who_the_user_is(hub: RunningHub, ada: User) -> None:
-    """As the page promised: no organization, no billing, whatever was granted on this hub."""
+def test_o64_userinfo_only_identifies_the_user(hub: RunningHub, ada: User) -> None:
+    """As the consent page says: no organization and no billing, no matter what was granted on this hub."""
     acme = make_organization(hub, "acme", ada)
     client = make_app(hub, None, scopes=(*SCOPES, "read-billing", "read-repos"), refresh_tokens=True)
     with browser_of(hub, ada) as browser:
@@ -346,7 +344,7 @@ def test_o64_userinfo_of_such_a_token_says_only_who_the_user_is(hub: RunningHub,
         assert [one["roleInOrg"] for one in app.get("/oauth/userinfo").json()["orgs"]] == ["admin"]
 
 
-def test_o64_connected_apps_names_the_other_servers(hub: RunningHub, client: Client, ada: User) -> None:
+def test_o64_connected_apps_lists_the_other_servers(hub: RunningHub, client: Client, ada: User) -> None:
     path, page = f"/api/settings/connected-apps/{client.id}", f"/settings/connected/{client.id}"
     with browser_of(hub, ada) as browser, api(hub, make_token(hub, ada)) as script:
         approve(browser, client.address())
@@ -369,7 +367,7 @@ def test_o64_connected_apps_names_the_other_servers(hub: RunningHub, client: Cli
         assert script.get(path).json()["resources"] == [], "what was revoked is forgotten"
 
 
-def test_o64_scopes_for_other_servers_are_taken_away(hub: RunningHub, client: Client, ada: User) -> None:
+def test_o64_scopes_for_other_servers_can_be_revoked(hub: RunningHub, client: Client, ada: User) -> None:
     path, page = f"/api/settings/connected-apps/{client.id}", f"/settings/connected/{client.id}"
     found = tokens(client, ada, resource=OTHER, scope="openid profile email")
     with (
@@ -392,8 +390,10 @@ def test_o64_scopes_for_other_servers_are_taken_away(hub: RunningHub, client: Cl
         assert set(app.get("/oauth/userinfo").json()) <= {"sub", "orgs", "organizations", "isPro"}
 
 
-def test_o64_server_that_is_asked_for_each_time_is_listed_too(hub: RunningHub, ada: User) -> None:
-    """Nothing is remembered of an app with a scheme of its own, and the user must still see whom it was allowed for."""
+def test_o64_server_whose_consent_is_not_remembered_is_listed_too(hub: RunningHub, ada: User) -> None:
+    """Consent is not remembered for an app with a custom scheme, but the user must see which servers it was allowed
+    for.
+    """
     client = make_app(
         hub, None, scopes=SCOPES, redirect_uris=("com.example.app:/callback",), confidential=False, refresh_tokens=True
     )
@@ -402,7 +402,7 @@ def test_o64_server_that_is_asked_for_each_time_is_listed_too(hub: RunningHub, a
         assert script.get(f"/api/settings/connected-apps/{client.id}").json()["resources"] == [OTHER]
 
 
-def test_o64_exchanged_token_is_for_the_hub_alone(hub: RunningHub, ada: User) -> None:
+def test_o64_exchanged_token_is_for_the_hub_only(hub: RunningHub, ada: User) -> None:
     acme = make_organization(hub, "acme", ada)
     app = make_exchanger(hub, acme)
     for resource in (OTHER, "x", f"{hub.url}/#a"):

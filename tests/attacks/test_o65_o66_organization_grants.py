@@ -1,4 +1,4 @@
-"""O65, O66: an organization is granted with the scopes the page showed, to the membership of that time."""
+"""O65, O66: an organization is granted with the scopes that were shown, to the current membership."""
 
 import httpx
 from tests.bed.apps import Client, answer_of, approve, make_app
@@ -42,7 +42,7 @@ def stage(hub: RunningHub) -> tuple[User, Organization, Client]:
     return ada, acme, make_app(hub, make_user(hub, "olga"), scopes=SCOPES)
 
 
-def test_o65_an_older_token_gains_nothing_from_a_narrow_consent(hub: RunningHub) -> None:
+def test_o65_narrow_consent_does_not_extend_an_older_token(hub: RunningHub) -> None:
     ada, acme, client = stage(hub)
     wide = token_for(client, ada, "openid profile read-repos write-repos webhooks")
     assert sees(hub, wide) == 404
@@ -67,7 +67,7 @@ def _can_pay(app: httpx.Client) -> bool | None:
     return said
 
 
-def test_o65_a_silent_code_is_given_only_for_what_the_organization_was_granted_with(hub: RunningHub) -> None:
+def test_o65_silent_code_is_issued_only_within_the_organizations_grant(hub: RunningHub) -> None:
     ada, acme, client = stage(hub)
     token_for(client, ada, "openid read-repos")
     token_for(client, ada, "openid webhooks", [acme.id])
@@ -78,7 +78,7 @@ def test_o65_a_silent_code_is_given_only_for_what_the_organization_was_granted_w
         assert refused["error"] == "consent_required"
 
 
-def test_o65_ticking_again_adds_what_was_shown_and_removes_what_was_unticked(hub: RunningHub) -> None:
+def test_o65_new_consent_adds_shown_scopes_and_removes_unticked_ones(hub: RunningHub) -> None:
     ada, acme, client = stage(hub)
     token = token_for(client, ada, "openid read-repos read-billing", [acme.id])
     assert sees(hub, token) == 200
@@ -96,7 +96,7 @@ def test_o65_ticking_again_adds_what_was_shown_and_removes_what_was_unticked(hub
         assert refused.status_code == 403, "an organization that is unticked loses everything"
 
 
-def test_o65_the_refusal_says_what_is_missing_in_the_organization(hub: RunningHub) -> None:
+def test_o65_refusal_names_the_scope_missing_in_the_organization(hub: RunningHub) -> None:
     ada, acme, client = stage(hub)
     wide = token_for(client, ada, "openid webhooks read-repos")
     token_for(client, ada, "openid read-repos", [acme.id])
@@ -144,7 +144,7 @@ def test_o65_connected_apps_shows_and_edits_scopes_per_organization(hub: Running
         assert sees(hub, token) == 404
 
 
-def test_o66_a_member_who_was_removed_and_added_again_has_granted_nothing(hub: RunningHub) -> None:
+def test_o66_member_who_was_removed_and_added_again_has_granted_nothing(hub: RunningHub) -> None:
     _, acme, client = stage(hub)
     bob = make_user(hub, "bob")
 

@@ -1,4 +1,4 @@
-"""O66, W41: processes whose clocks differ neither bring an ended grant back nor end one that holds."""
+"""O66, W41: clocks that differ between processes neither restore an ended grant nor end a valid one."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,7 +55,7 @@ def create(client: httpx.Client, receiver: Receiver) -> dict[str, str]:
     return made
 
 
-def test_o66_a_membership_that_begins_at_the_same_moment_again_is_another(hub: RunningHub, receiver: Receiver) -> None:
+def test_o66_membership_that_starts_again_at_the_same_time_is_a_new_one(hub: RunningHub, receiver: Receiver) -> None:
     """The clock of the machine that adds the member again is behind by exactly that much."""
     stage = Stage(hub)
     join(stage, make_user(hub, "bob"))
@@ -72,7 +72,9 @@ def test_o66_a_membership_that_begins_at_the_same_moment_again_is_another(hub: R
 
 
 @pytest.mark.parametrize("behind", [0, 60])
-def test_o66_a_grant_of_a_machine_whose_clock_is_behind_holds(hub: RunningHub, receiver: Receiver, behind: int) -> None:
+def test_o66_grant_of_a_machine_whose_clock_is_behind_is_valid(
+    hub: RunningHub, receiver: Receiver, behind: int
+) -> None:
     hub.clock.advance(3600)
     stage = Stage(hub)
     app = make_exchanger(hub, stage.acme, scopes=SCOPES)
@@ -98,7 +100,7 @@ async def end_and_begin(opened: Hub, what: str, stage: Stage, app: Client) -> No
 
 @pytest.mark.parametrize("behind", [30, 60], ids=["behind", "at the same moment"])
 @pytest.mark.parametrize("what", ["membership", "plan", "privilege", "pause"])
-def test_w41_what_ended_and_began_again_by_a_clock_behind_ends_the_webhook(
+def test_w41_webhook_ends_with_an_interruption_recorded_by_a_slow_clock(
     hub: RunningHub, receiver: Receiver, what: str, behind: int
 ) -> None:
     stage = Stage(hub)

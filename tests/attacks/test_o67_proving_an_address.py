@@ -1,4 +1,6 @@
-"""O67: an account created with somebody else's address stays its creator's only as long as the address is unproven."""
+"""O67: an account created with somebody else's address belongs to its creator only until the owner proves the
+address.
+"""
 
 from contextlib import ExitStack
 
@@ -63,7 +65,7 @@ def reset_by_mail(hub: RunningHub, user: User) -> str:
 
 
 def reset_by_confirmation(hub: RunningHub, user: User) -> str:
-    """The way of a visitor who opens the confirmation link of an account they know nothing about."""
+    """A visitor opens the confirmation link of an account that they did not create."""
     link = confirmation_of(hub, user)
     with hub.client() as client:
         led = submit(client, link, f"{link}/reset")
@@ -73,7 +75,7 @@ def reset_by_confirmation(hub: RunningHub, user: User) -> str:
     return location
 
 
-def test_o67_a_link_alone_does_not_confirm_the_address(hub: RunningHub) -> None:
+def test_o67_link_alone_does_not_confirm_the_address(hub: RunningHub) -> None:
     eve = make_user(hub, "eve", verified=False)
     link = confirmation_of(hub, eve)
     with hub.client() as victim, browser_of(hub, make_user(hub, "bob")) as elsewhere:
@@ -85,7 +87,7 @@ def test_o67_a_link_alone_does_not_confirm_the_address(hub: RunningHub) -> None:
         assert victim.get(link).status_code == 200, "a refused attempt leaves the link as it was"
 
 
-def test_o67_an_unconfirmed_address_is_not_exchanged(hub: RunningHub) -> None:
+def test_o67_unconfirmed_address_cannot_be_exchanged(hub: RunningHub) -> None:
     boss, eve = make_user(hub, "boss"), make_user(hub, "eve", verified=False)
     client = make_exchanger(hub, make_organization(hub, "acme", boss, eve="read"))
     with hub.client() as victim:
@@ -95,7 +97,7 @@ def test_o67_an_unconfirmed_address_is_not_exchanged(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("proof", ["session", "password", "password beside another's session"])
-def test_o67_the_creator_confirms_and_loses_nothing(hub: RunningHub, proof: str) -> None:
+def test_o67_creator_who_confirms_loses_nothing(hub: RunningHub, proof: str) -> None:
     ada = make_user(hub, "ada", verified=False)
     link, belongings = confirmation_of(hub, ada), make_belongings(hub, ada)
     with ExitStack() as stack:
@@ -109,7 +111,7 @@ def test_o67_the_creator_confirms_and_loses_nothing(hub: RunningHub, proof: str)
     assert belongings.working() == EVERYTHING
 
 
-def test_o67_guesses_at_the_password_are_throttled(hub: RunningHub) -> None:
+def test_o67_password_guesses_on_the_confirmation_page_are_throttled(hub: RunningHub) -> None:
     eve = make_user(hub, "eve", verified=False)
     link = confirmation_of(hub, eve)
     with hub.client() as client:
@@ -122,7 +124,7 @@ def test_o67_guesses_at_the_password_are_throttled(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("way", [reset_by_mail, reset_by_confirmation])
-def test_o67_a_reset_of_a_never_verified_account_ends_everything(hub: RunningHub, way) -> None:
+def test_o67_reset_of_a_never_verified_account_ends_everything(hub: RunningHub, way) -> None:
     eve, bob = make_user(hub, "eve", verified=False), make_user(hub, "bob")
     left_behind, others = make_belongings(hub, eve), make_belongings(hub, bob)
     hub.clock.advance(1)
@@ -143,7 +145,7 @@ def test_o67_a_reset_of_a_never_verified_account_ends_everything(hub: RunningHub
     ) in " ".join(told.get_content().split())
 
 
-def test_o67_a_reset_ends_apps_and_webhooks_of_organizations_nobody_else_is_in(hub: RunningHub) -> None:
+def test_o67_reset_ends_apps_and_webhooks_of_organizations_without_other_members(hub: RunningHub) -> None:
     eve, bob = make_user(hub, "eve", verified=False), make_user(hub, "bob")
     alone, shared = make_organization(hub, "alone", eve), make_organization(hub, "shared", bob, eve="admin")
     apps = [make_app(hub, organization=organization) for organization in (alone, shared)]
@@ -165,7 +167,7 @@ def test_o67_a_reset_ends_apps_and_webhooks_of_organizations_nobody_else_is_in(h
     assert answers == [401, 200], "the app of the organization that bob is in stays"
 
 
-def test_o67_what_a_reset_ends_in_organizations_is_in_their_audit_logs(hub: RunningHub) -> None:
+def test_o67_reset_is_in_the_audit_logs_of_organizations(hub: RunningHub) -> None:
     eve, bob = make_user(hub, "eve", verified=False), make_user(hub, "bob")
     alone, shared = make_organization(hub, "alone", eve), make_organization(hub, "shared", bob, eve="admin")
     app = make_app(hub, organization=alone)
@@ -194,8 +196,8 @@ def test_o67_what_a_reset_ends_in_organizations_is_in_their_audit_logs(hub: Runn
     assert {(entry["author_id"], entry["ip"]) for entry in (*ended, *there)} == {(eve.id, "127.0.0.1")}
 
 
-def test_o67_what_was_under_way_during_the_reset_is_rejected(hub: RunningHub) -> None:
-    """A request whose caller was found before the reset, and whose body was received after it."""
+def test_o67_requests_in_flight_during_the_reset_are_rejected(hub: RunningHub) -> None:
+    """The caller was authenticated before the reset, and the body was received after it."""
     eve = make_user(hub, "eve", verified=False)
     elsewhere = make_app(hub, make_user(hub, "developer"))
     actor = Actor(eve.name, eve.id, HOME.ip, credentials_version=eve.credentials_version)
@@ -222,7 +224,7 @@ def test_o67_what_was_under_way_during_the_reset_is_rejected(hub: RunningHub) ->
             hub.call(under_way)
 
 
-def test_o67_a_confirmation_leads_to_one_reset(hub: RunningHub) -> None:
+def test_o67_confirmation_link_allows_one_reset(hub: RunningHub) -> None:
     eve = make_user(hub, "eve", verified=False)
     link = confirmation_of(hub, eve)
     with ExitStack() as stack:
@@ -233,7 +235,7 @@ def test_o67_a_confirmation_leads_to_one_reset(hub: RunningHub) -> None:
         assert visitors[0].get(link).status_code == 404
 
 
-def test_o67_opening_the_ways_of_a_link_changes_nothing(hub: RunningHub) -> None:
+def test_o67_opening_the_pages_of_a_link_changes_nothing(hub: RunningHub) -> None:
     """Mail scanners open links, and links on the page behind them."""
     eve = make_user(hub, "eve", verified=False)
     link = confirmation_of(hub, eve)
@@ -246,8 +248,8 @@ def test_o67_opening_the_ways_of_a_link_changes_nothing(hub: RunningHub) -> None
     assert not is_verified(hub, eve)
 
 
-def test_o67_older_confirmations_end_with_the_first_that_is_used(hub: RunningHub) -> None:
-    """Otherwise each would be a reset link that is good for a day."""
+def test_o67_first_used_confirmation_ends_older_ones(hub: RunningHub) -> None:
+    """Otherwise each would be a reset link that is valid for a day."""
     ada = make_user(hub, "ada", verified=False)
     hub.clock.advance(1)
     with browser_of(hub, ada) as browser:
@@ -259,8 +261,8 @@ def test_o67_older_confirmations_end_with_the_first_that_is_used(hub: RunningHub
         assert browser.post(f"{first}/reset", data=hidden).status_code == 404
 
 
-def test_o67_confirming_and_resetting_at_once_leaves_one_owner(hub: RunningHub) -> None:
-    """Either the creator was first and keeps the tokens, or the reset was first and they ended."""
+def test_o67_concurrent_confirmation_and_reset_leave_one_owner(hub: RunningHub) -> None:
+    """Either the creator was first and retains the tokens, or the reset was first and ended them."""
     for number in range(4):
         eve = make_user(hub, f"eve{number}", verified=False)
         link = confirmation_of(hub, eve)
@@ -275,8 +277,10 @@ def test_o67_confirming_and_resetting_at_once_leaves_one_owner(hub: RunningHub) 
 
 
 @pytest.mark.parametrize("verified", [True, False])
-def test_o67_a_new_address_needs_the_account_it_is_for(hub: RunningHub, verified: bool) -> None:
-    """An account is to be moved to a stranger's address: the stranger's click neither lends nor gets anything."""
+def test_o67_confirming_a_new_address_requires_its_account(hub: RunningHub, verified: bool) -> None:
+    """An account is being moved to a stranger's address: the stranger's click neither confirms it nor opens the
+    account.
+    """
     eve = make_user(hub, "eve", verified=verified)
     with browser_of(hub, eve) as attacker:
         form = {"email": "victim@example.org", "password": PASSWORD}
@@ -294,8 +298,8 @@ def test_o67_a_new_address_needs_the_account_it_is_for(hub: RunningHub, verified
     assert stored(hub, eve).email == "victim@example.org"
 
 
-def test_o67_an_account_without_a_password_sets_one(hub: RunningHub) -> None:
-    """The operator created it: the link in the mail is its user's way in."""
+def test_o67_account_without_a_password_sets_one(hub: RunningHub) -> None:
+    """The operator created the account; its user gets in by the link in the mail."""
 
     async def work(opened: Hub) -> None:
         await opened.db.write(lambda tx: tx.exec("UPDATE users SET password_hash = NULL"))

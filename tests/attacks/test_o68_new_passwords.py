@@ -1,4 +1,6 @@
-"""O68: a new password ends what somebody who knew the old one may have left signed in, and the mail says what."""
+"""O68: a new password ends sessions and tokens that somebody who knew the old one may have left, and the mail says
+which.
+"""
 
 import pytest
 from tests.bed.apps import tokens_for
@@ -28,7 +30,7 @@ def reset(hub: RunningHub, user: User) -> None:
         assert submit(client, link_in(mails_to(hub, user.email)[-1]), password=NEW).status_code == 303
 
 
-def test_o68_a_reset_ends_sessions_and_app_tokens(hub: RunningHub) -> None:
+def test_o68_reset_ends_sessions_and_app_tokens(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     belongings = make_belongings(hub, ada)
     hub.clock.advance(1)
@@ -37,7 +39,7 @@ def test_o68_a_reset_ends_sessions_and_app_tokens(hub: RunningHub) -> None:
     assert "Ended: 1 session, 1 app token, 1 refresh token. 1 personal token still works." in last_mail(hub, ada)
 
 
-def test_o68_a_change_ends_other_sessions_and_app_tokens(hub: RunningHub) -> None:
+def test_o68_change_ends_other_sessions_and_app_tokens(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     belongings = make_belongings(hub, ada)
     hub.clock.advance(1)
@@ -52,7 +54,7 @@ def test_o68_a_change_ends_other_sessions_and_app_tokens(hub: RunningHub) -> Non
     assert "Ended: 1 other session, 1 app token, 1 refresh token. 1 personal token still works." in said
 
 
-def test_o68_the_mail_counts_what_was_alive(hub: RunningHub) -> None:
+def test_o68_mail_counts_what_was_active(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     belongings = make_belongings(hub, ada)
     tokens_for(belongings.app, ada)
@@ -62,14 +64,14 @@ def test_o68_the_mail_counts_what_was_alive(hub: RunningHub) -> None:
     assert "Ended: 2 sessions, 2 refresh tokens." in last_mail(hub, ada), "the others had expired"
 
 
-def test_o68_with_nothing_open_the_mail_says_so(hub: RunningHub) -> None:
+def test_o68_mail_says_when_nothing_was_open(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     reset(hub, ada)
     assert "No sessions or app tokens were active." in last_mail(hub, ada)
 
 
-def test_o68_an_app_asks_again_only_for_a_sign_in(hub: RunningHub) -> None:
-    """The consent stays: with a new session the app gets tokens without another question."""
+def test_o68_app_only_needs_a_new_sign_in(hub: RunningHub) -> None:
+    """The consent remains: with a new session the app gets tokens without another consent page."""
     ada = make_user(hub, "ada")
     belongings = make_belongings(hub, ada)
     reset(hub, ada)
@@ -77,8 +79,8 @@ def test_o68_an_app_asks_again_only_for_a_sign_in(hub: RunningHub) -> None:
         assert browser.get(belongings.app.address()).status_code == 303
 
 
-def test_o68_what_was_under_way_in_an_organization_is_rejected(hub: RunningHub) -> None:
-    """An intruder's request was judged before the change of password and is executed after it."""
+def test_o68_organization_requests_in_flight_are_rejected(hub: RunningHub) -> None:
+    """An intruder's request was authorized before the change of password and is executed after it."""
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     intruder = Actor(ada.name, ada.id, HOME.ip, credentials_version=ada.credentials_version)

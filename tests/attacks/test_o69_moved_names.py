@@ -1,4 +1,4 @@
-"""O69: the names of a namespace stay its own when a repo leaves it."""
+"""O69: the names of a namespace remain its own when a repo moves out of it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,7 +73,7 @@ def moved(client: httpx.Client, old: str, new: str, **more: Any) -> None:
 
 
 def every_way(client: httpx.Client, repo: str) -> dict[str, httpx.Response]:
-    """The ways in which a name is used."""
+    """All the ways in which a name is used."""
     asked = {"operation": "download", "objects": [{"oid": "0" * 64, "size": 1}]}
     return {
         "info": client.get(f"/api/models/{repo}"),
@@ -109,7 +109,7 @@ def log_of(admin: httpx.Client, kind: str) -> list[dict[str, Any]]:
     return entries
 
 
-def test_o69_name_leads_nowhere_after_contributor_moved_the_repo_out(scene: Scene) -> None:
+def test_o69_name_leads_nowhere_after_a_contributor_moved_the_repo_out(scene: Scene) -> None:
     moved(scene.attacker, "acme/model", "acme/interim")
     moved(scene.attacker, "acme/interim", "eve/evil")
     scene.leave()
@@ -137,7 +137,7 @@ def test_o69_only_an_admin_may_leave_a_redirect(scene: Scene, role: str) -> None
     leads_to(scene.anyone, "acme/model", "acme/renamed")
 
 
-def test_o69_admin_may_leave_a_redirect_and_take_the_name_back(scene: Scene) -> None:
+def test_o69_admin_may_leave_a_redirect_and_reclaim_the_name(scene: Scene) -> None:
     make_organization(scene.hub, "partner", scene.ada)
     moved(scene.admin, "acme/model", "partner/model", leaveRedirect=True)
     leads_to(scene.anyone, "acme/model", "partner/model")
@@ -167,7 +167,7 @@ def test_o69_admin_may_move_without_a_redirect(scene: Scene) -> None:
     assert scene.anyone.get("/api/models/acme/model").status_code == 200
 
 
-def test_o69_present_name_of_a_repo_is_not_unlinked(scene: Scene) -> None:
+def test_o69_current_name_of_a_repo_cannot_be_unlinked(scene: Scene) -> None:
     assert scene.admin.delete(f"{OF_ACME}/model/model").status_code == 404
     assert scene.admin.delete(f"{OF_ACME}/kernel/model").status_code == 404
     assert scene.admin.delete(f"{OF_ACME}/model/%00").status_code in (400, 404)
@@ -175,7 +175,7 @@ def test_o69_present_name_of_a_repo_is_not_unlinked(scene: Scene) -> None:
 
 
 def test_o69_redirect_ends_when_the_repo_moves_on_to_a_third_namespace(scene: Scene) -> None:
-    """The admin of acme allowed a redirect to partner; a contributor of partner does not turn it anywhere else."""
+    """The admin of acme allowed a redirect to partner; a contributor of partner cannot point it elsewhere."""
     make_organization(scene.hub, "partner", scene.ada, eve="contributor")
     make_repo(scene.attacker, "partner/model")
     moved(scene.attacker, "partner/model", "partner/old")
@@ -193,7 +193,7 @@ def test_o69_redirect_ends_when_the_repo_moves_on_to_a_third_namespace(scene: Sc
     assert {entry["author"]["type"] for entry in ended} == {"system"}, "who moved it elsewhere is not partner's to know"
 
 
-def test_o69_renamed_namespace_gives_no_name_away(scene: Scene) -> None:
+def test_o69_renamed_namespace_retains_its_names(scene: Scene) -> None:
     browser = browser_of(scene.hub, scene.ada)
     at = "/organizations/acme/settings"
     with browser:
@@ -204,8 +204,8 @@ def test_o69_renamed_namespace_gives_no_name_away(scene: Scene) -> None:
         leads_nowhere(scene.anyone, name)
 
 
-def test_o69_apps_leave_no_redirect(scene: Scene) -> None:
-    """What an app was granted ends with the grant; a redirect would outlive it."""
+def test_o69_apps_cannot_leave_a_redirect(scene: Scene) -> None:
+    """A redirect would outlive the app's grant."""
     app = make_app(scene.hub, scene.eve, scopes=("openid", "manage-repos"))
     acme = scene.admin.get("/api/whoami-v2").json()["orgs"][0]["id"]
     for name in ("one", "two"):
@@ -224,7 +224,7 @@ def test_o69_apps_leave_no_redirect(scene: Scene) -> None:
             assert script.delete(f"{path}/model/one").status_code == 403
 
 
-def test_o69_own_names_are_the_user_s_to_keep_or_to_end(scene: Scene) -> None:
+def test_o69_user_may_leave_or_end_redirects_in_their_own_namespace(scene: Scene) -> None:
     make_repo(scene.admin, "one")
     moved(scene.admin, "ada/one", "acme/one")
     leads_to(scene.anyone, "ada/one", "acme/one")
@@ -255,7 +255,7 @@ def test_o69_list_does_not_reveal_a_private_repo_elsewhere(scene: Scene) -> None
     make_repo(scene.admin, "acme/model")
 
 
-def test_o69_pages_ask_admins_and_unlink(scene: Scene) -> None:
+def test_o69_page_lets_admins_leave_and_unlink_redirects(scene: Scene) -> None:
     tick = 'name="leave_redirect"'
     make_organization(scene.hub, "partner", scene.ada, eve="contributor")
     with browser_of(scene.hub, scene.ada) as admin, browser_of(scene.hub, scene.eve) as contributor:
@@ -318,8 +318,8 @@ def test_o69_webhooks_do_not_follow_a_repo_out_of_its_namespace(
     assert told == ["repo move acme/model", *followed], "neither the repo elsewhere nor the next one of that name"
 
 
-def test_o69_admin_who_was_demoted_meanwhile_leaves_no_redirect(scene: Scene) -> None:
-    """Judged as an admin when the request came in; the unit asks again."""
+def test_o69_admin_demoted_during_the_request_leaves_no_redirect(scene: Scene) -> None:
+    """The request was authorized as an admin's; the transaction checks again."""
 
     async def work(opened: Hub) -> None:
         repo = await store.named(opened.repos.db, "model", "acme", "model")
@@ -332,7 +332,7 @@ def test_o69_admin_who_was_demoted_meanwhile_leaves_no_redirect(scene: Scene) ->
     assert scene.anyone.get("/api/models/acme/model").status_code == 200
 
 
-def test_o69_redirect_from_before_the_rule_is_kept_marked_and_unlinked(scene: Scene) -> None:
+def test_o69_redirect_from_before_the_rule_is_retained_marked_and_can_be_unlinked(scene: Scene) -> None:
     moved(scene.admin, "acme/model", "ada/model")
 
     async def as_before(opened: Hub) -> None:

@@ -1,8 +1,7 @@
-"""O70: work that anyone may ask for is bounded, shared fairly, and over when its client leaves.
+"""O70: work that anyone may request is bounded, shared fairly, and cancelled when its client disconnects.
 
-Callers are told apart by their address: each has a loopback address of its own. Nothing is timed. What counts is how
-much of the work of clients that left is finished all the same, and how many of one caller's requests are answered
-before another's.
+Callers are distinguished by address: each uses its own loopback address. Nothing is timed: the tests count how much
+work of disconnected clients is completed, and how many of one caller's requests are answered before another's.
 """
 
 import base64
@@ -39,14 +38,14 @@ def long(hub: RunningHub, tmp_path: Path) -> RunningHub:
 
 
 SLOW = {
-    # Deep, but not too deep to be asked for.
+    # Deep, but still allowed.
     "127.0.0.11": [f"{HISTORY}?limit=1000&p=19"] * CLIENTS,
     "127.0.0.12": ["/api/models/ada/long?blobs=true"] * CLIENTS,
     "127.0.0.13": [f"/api/models/ada/long/tree/main?expand=true&limit={20 + number}" for number in range(CLIENTS)],
 }
 
 
-def test_o70_work_is_over_when_its_client_leaves(long: RunningHub) -> None:
+def test_o70_work_is_cancelled_when_its_client_disconnects(long: RunningHub) -> None:
     for source, targets in SLOW.items():
         ended = broken_off(long, targets, source=source)
         assert ended.count(CLIENT_LEFT) == CLIENTS - ended.count(200) >= CLIENTS // 2, targets[0]
@@ -54,19 +53,19 @@ def test_o70_work_is_over_when_its_client_leaves(long: RunningHub) -> None:
     assert '"level":"warning"' not in long.log
 
 
-def test_o70_texts_are_not_parsed_for_clients_that_left(on_sqlite: RunningHub) -> None:
+def test_o70_text_is_not_parsed_for_disconnected_clients(on_sqlite: RunningHub) -> None:
     assert broken_off(on_sqlite, ["/api/validate-yaml"] * CLIENTS, slow_yaml()).count(200) <= CLIENTS // 2
 
 
-def test_o70_others_read_while_one_caller_asks_for_everything(long: RunningHub) -> None:
-    """More of them than there are threads: the other's file is read before most of them."""
+def test_o70_one_callers_requests_do_not_delay_others(long: RunningHub) -> None:
+    """There are more requests than threads: the other's file is read before most of them."""
     with asking(long, ["/api/models/ada/long?blobs=true"] * CLIENTS) as greedy, client_from(long, OTHER) as other:
         for number in range(5):
             assert other.get(f"/ada/other/resolve/main/{number}.txt").text == str(number)
         assert answered(greedy) < 12
 
 
-def test_o70_others_texts_are_parsed_in_turn(on_sqlite: RunningHub) -> None:
+def test_o70_parsing_is_shared_fairly_among_callers(on_sqlite: RunningHub) -> None:
     with asking(on_sqlite, ["/api/validate-yaml"] * CLIENTS, slow_yaml()) as greedy:
         until(lambda: answered(greedy) >= 1)
         with client_from(on_sqlite, OTHER) as other:
@@ -75,7 +74,7 @@ def test_o70_others_texts_are_parsed_in_turn(on_sqlite: RunningHub) -> None:
         assert answered(greedy) <= 4
 
 
-def test_o70_a_page_costs_its_own_commits_and_numbers_end_at_a_hundred(long: RunningHub) -> None:
+def test_o70_history_is_paged_by_cursor_and_page_numbers_end_at_100(long: RunningHub) -> None:
     with client_from(long, OTHER) as client:
         assert client.get(f"{HISTORY}?p=100&limit=1").status_code == 200
         for query in ("p=101", "p=190&limit=1000", "limit=1&p=999999999"):
@@ -91,13 +90,13 @@ def test_o70_a_page_costs_its_own_commits_and_numbers_end_at_a_hundred(long: Run
             assert "p=" not in answer.links["next"]["url"]
             answer = client.get(answer.links["next"]["url"])
         assert seen == [f"commit {number}" for number in reversed(range(COMMITS))]
-        # A deep page by its number is found by a program, and goes on by a cursor.
+        # A deep page by number is found by the git program, and continues by cursor.
         deep = client.get(f"{HISTORY}?limit=1000&p=19")
         assert [commit["title"] for commit in deep.json()][:1] == ["commit 999"]
         assert client.get(f"{HISTORY}?limit=1000&p=20").json() == []
 
 
-def test_o70_cursors_that_others_write(long: RunningHub) -> None:
+def test_o70_forged_cursors_are_rejected(long: RunningHub) -> None:
     def cursor(*parts: object) -> str:
         return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode()
 

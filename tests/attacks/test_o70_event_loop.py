@@ -1,4 +1,4 @@
-"""O70: one small request does not occupy the event loop, on which every other request waits.
+"""O70: a small request does not occupy the event loop, which serves all other requests.
 
 Nothing is timed: the functions called on the loop are counted.
 """
@@ -12,8 +12,8 @@ from tests.bed.running import RunningHub
 PARAMETERS = 900
 
 
-def test_a_list_looks_at_each_parameter_a_few_times(hub: RunningHub) -> None:
-    """With as many parameters as are accepted, each was compared with each."""
+def test_list_reads_each_parameter_a_few_times(hub: RunningHub) -> None:
+    """Comparing each parameter with each other one would be quadratic."""
     query = "&".join(f"p{number}" for number in range(PARAMETERS))
     with client_from(hub, OTHER) as client, calls_on_loop(hub) as calls:
         assert client.get(f"/api/models?{query}&limit=2").status_code == 200
@@ -26,7 +26,7 @@ VALUES = 50_000
 @pytest.mark.parametrize(
     ("text", "status"), [(r"\\u0000", 200), (r"\\\\u0000", 200), (r"\u0000", 422), (r"\\\u0000", 422)]
 )
-def test_a_nul_is_found_without_a_walk_through_the_body(hub: RunningHub, text: str, status: int) -> None:
+def test_nul_is_found_without_walking_the_body(hub: RunningHub, text: str, status: int) -> None:
     many = ",".join(['""'] * VALUES)
     body = f'{{"content": "{text}", "more": [{many}]}}'
     with client_from(hub, OTHER) as client, calls_on_loop(hub) as calls:
@@ -35,7 +35,7 @@ def test_a_nul_is_found_without_a_walk_through_the_body(hub: RunningHub, text: s
     assert calls.total() < VALUES // 10
 
 
-def test_broken_json_with_a_nul_is_not_json(hub: RunningHub) -> None:
+def test_invalid_json_with_a_nul_is_rejected(hub: RunningHub) -> None:
     with client_from(hub, OTHER) as client:
         answer = client.post("/api/validate-yaml", content=rb'{"content": "\u0000"', headers=_JSON)
     assert answer.status_code == 400
@@ -44,7 +44,7 @@ def test_broken_json_with_a_nul_is_not_json(hub: RunningHub) -> None:
 _JSON = {"content-type": "application/json"}
 
 
-def test_a_header_full_of_cookies_is_read_in_one_pass(hub: RunningHub) -> None:
+def test_long_cookie_header_is_read_in_one_pass(hub: RunningHub) -> None:
     pairs = 10_000
     with client_from(hub, OTHER) as client:
         # Templates are compiled once.

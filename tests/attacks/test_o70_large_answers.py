@@ -1,4 +1,4 @@
-"""O70: no answer fills the memory or occupies the event loop, whatever strangers have put into a repo."""
+"""O70: no answer fills the memory or occupies the event loop, no matter what strangers put into a repo."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def _import() -> bytes:
 
 
 @pytest.fixture
-def talkative(hub: RunningHub, tmp_path: Path) -> RunningHub:
+def long_messages(hub: RunningHub, tmp_path: Path) -> RunningHub:
     token = make_token(hub, make_user(hub, "ada"))
     with api(hub, token) as ada:
         make_repo(ada, "talk")
@@ -42,8 +42,8 @@ def talkative(hub: RunningHub, tmp_path: Path) -> RunningHub:
     return hub
 
 
-def test_a_page_of_a_history_ends_where_messages_become_too_much(talkative: RunningHub) -> None:
-    with client_from(talkative, OTHER) as client:
+def test_page_of_history_ends_when_messages_are_too_long(long_messages: RunningHub) -> None:
+    with client_from(long_messages, OTHER) as client:
         target, seen = "/api/models/ada/talk/commits/main?limit=1000&expand=formatted", list[str]()
         while target:
             answer = client.get(target)
@@ -54,8 +54,8 @@ def test_a_page_of_a_history_ends_where_messages_become_too_much(talkative: Runn
     assert seen == [f"commit {number}" for number in range(COMMITS, 0, -1)]
 
 
-def test_refs_are_described_off_the_event_loop(talkative: RunningHub) -> None:
-    with client_from(talkative, OTHER) as client, calls_on_loop(talkative) as calls:
+def test_refs_are_rendered_off_the_event_loop(long_messages: RunningHub) -> None:
+    with client_from(long_messages, OTHER) as client, calls_on_loop(long_messages) as calls:
         refs = client.get("/api/models/ada/talk/refs").json()
     assert len(refs["branches"]) == REFS + 1
     assert refs["tags"] == refs["converts"] == []
@@ -63,7 +63,7 @@ def test_refs_are_described_off_the_event_loop(talkative: RunningHub) -> None:
     assert calls["removeprefix"] < REFS
 
 
-def test_a_list_ends_where_cards_become_too_much(hub: RunningHub) -> None:
+def test_page_of_repos_ends_when_cards_are_too_long(hub: RunningHub) -> None:
     card = "---\nmore: " + "x" * 60_000 + "\n---\n"
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         for number in range(CARDS):

@@ -1,4 +1,4 @@
-"""O70: searches of one caller delay nobody else's, and are not made for a client that left. Nothing is timed."""
+"""O70: one caller's searches do not delay others', and are not run for a client that disconnected. Nothing is timed."""
 
 import pytest
 from tests.bed.breaking_off import OTHER, answered, asking, broken_off, client_from
@@ -7,10 +7,10 @@ from tests.bed.repos import make_repo
 from tests.bed.running import RunningHub
 
 SEARCHES = 40
-# Nothing has any of these: every repo is looked at, for each of them.
+# No repo has any of these tags, so every repo is checked for each of them.
 SLOW = "/api/models?" + "&".join(f"filter=none-{number}" for number in range(20))
 
-# One repo many times over, with as many tags as a card may have.
+# One repo copied many times, with as many tags as a card may have.
 COPIES = """
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000)
 INSERT INTO repos (id, type, owner_kind, owner_id, name, private, gated, discussions_disabled, sdk, creator_id, card,
@@ -30,13 +30,13 @@ def crowded(hub: RunningHub) -> RunningHub:
     return hub
 
 
-def test_others_lists_are_read_in_turn(crowded: RunningHub) -> None:
+def test_one_callers_searches_do_not_delay_others(crowded: RunningHub) -> None:
     with asking(crowded, [SLOW] * SEARCHES) as greedy, client_from(crowded, OTHER) as other:
         for _ in range(3):
             assert [found["id"] for found in other.get("/api/datasets").json()] == ["ada/data"]
         assert answered(greedy) < SEARCHES // 2
 
 
-def test_searches_are_not_made_for_clients_that_left(crowded: RunningHub) -> None:
+def test_searches_are_not_run_for_disconnected_clients(crowded: RunningHub) -> None:
     assert broken_off(crowded, [SLOW] * SEARCHES).count(200) <= SEARCHES // 2
     assert '"level":"error"' not in crowded.log

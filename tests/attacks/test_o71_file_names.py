@@ -1,4 +1,4 @@
-"""O71: the name of a file decides neither what a browser makes of it nor whether the hub can answer."""
+"""O71: a file's name can neither make a browser run the file nor break the hub's answers."""
 
 import mimetypes
 import re
@@ -50,14 +50,14 @@ HEADER = re.compile(r"[\x20-\x7e]*\Z")
 
 @pytest.fixture
 def ada(hub: RunningHub) -> Iterator[httpx.Client]:
-    """Whose token may write to the repo ada/tiny."""
+    """A token that may write to the repo ada/tiny."""
     with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
         make_repo(client, "tiny")
         yield client
 
 
-def sound(answer: httpx.Response, status: int = 200) -> httpx.Response:
-    """The answer, if it is the expected one and each of its headers is one line of printable ASCII."""
+def checked(answer: httpx.Response, status: int = 200) -> httpx.Response:
+    """The answer, if its status is the expected one and each header is one line of printable ASCII."""
     assert answer.status_code == status, (answer.request.url, answer.status_code, answer.text[:300])
     for name, value in answer.headers.multi_items():
         assert HEADER.match(value), (answer.request.url, name, value)
@@ -65,13 +65,13 @@ def sound(answer: httpx.Response, status: int = 200) -> httpx.Response:
     return answer
 
 
-def test_o71_types_come_from_a_fixed_table(ada: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_o71_content_types_are_from_a_fixed_table(ada: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     mimetypes.init()
     monkeypatch.setitem(mimetypes.types_map, ".unknown", "application/x-of-this-machine")
     committed(ada, "ada/tiny", dict.fromkeys(TYPES, b"<script>alert(1)</script>"))
     for path, kind in TYPES.items():
         for verb in ("resolve", "raw"):
-            answer = sound(ada.get(f"/ada/tiny/{verb}/main/{quote(path)}"))
+            answer = checked(ada.get(f"/ada/tiny/{verb}/main/{quote(path)}"))
             assert answer.headers["content-type"] == kind, path
             assert answer.headers["x-content-type-options"] == "nosniff"
             assert answer.headers["content-security-policy"] == "default-src 'none'; sandbox"
@@ -89,13 +89,13 @@ def test_o71_control_characters_are_refused_in_commits(ada: httpx.Client) -> Non
             [text_file("good", oldPath=path)],
             [("deletedFile", {"path": path})],
         ):
-            refused = sound(send_lines(ada, "ada/tiny", *lines), 422)
+            refused = checked(send_lines(ada, "ada/tiny", *lines), 422)
             assert "control character" in refused.json()["error"], (path, refused.text)
         asked = {"files": [{"path": path, "size": 1}]}
-        refused = sound(ada.post("/api/models/ada/tiny/preupload/main", json=asked), 422)
+        refused = checked(ada.post("/api/models/ada/tiny/preupload/main", json=asked), 422)
         assert "control character" in refused.json()["error"]
         asked = {"name": "other", "files": [{"path": path, "content": "x"}]}  # type: ignore[dict-item]
-        refused = sound(ada.post("/api/repos/create", json=asked), 422)
+        refused = checked(ada.post("/api/repos/create", json=asked), 422)
         assert "control character" in refused.json()["error"]
     assert head_of(ada, "ada/tiny") == sha
     assert ada.get("/api/models/ada/other").status_code == 404
@@ -110,7 +110,7 @@ def test_o71_control_characters_are_refused_in_pushes(hub: RunningHub, ada: http
         root = packs.tree(("40000", folder, inner)) if folder else inner
         head = packs.commit(root)
         body = packs.commands([(None, head.sha, "refs/heads/odd")]) + packs.pack({text, inner, root, head})
-        answer = sound(packs.push(hub.url, token, body))
+        answer = checked(packs.push(hub.url, token, body))
         assert packs.report_of(answer) == ["unpack ok", "ng refs/heads/odd refused, see above"], path
         assert b"control character" in answer.content, (path, answer.content)
     assert ada.get("/api/models/ada/tiny/revision/odd").status_code == 404
@@ -142,10 +142,10 @@ def test_o71_names_already_in_a_repo_never_break_an_answer(hub: RunningHub, ada:
     assert send_lines(ada, "ada/tiny", ("deletedFolder", {"path": "fol\x85der"}), rev="odd").status_code == 200
     assert paths_in(ada, "ada/tiny", "odd") == {"fixed.txt"}
     for commit_id in [one["id"] for one in ada.get("/api/models/ada/tiny/commits/odd").json()]:
-        sound(ada.get(f"/ada/tiny/commit/{commit_id}"))
+        checked(ada.get(f"/ada/tiny/commit/{commit_id}"))
 
 
-def test_o71_other_files_can_still_be_committed_beside_them(hub: RunningHub, ada: httpx.Client) -> None:
+def test_o71_other_files_can_be_committed_beside_them(hub: RunningHub, ada: httpx.Client) -> None:
     branch_with(hub, ada, "ada/tiny", {"a\nb": b"odd"}, "odd")
     committed(ada, "ada/tiny", {"good.txt": b"good"}, rev="odd")
     assert paths_in(ada, "ada/tiny", "odd") == {"a\nb", "good.txt"}
@@ -158,10 +158,10 @@ def test_o71_names_that_are_not_utf8_never_break_an_answer(hub: RunningHub, ada:
         *("/api/models/ada/tiny/revision/odd", "/api/models/ada/tiny/revision/odd?blobs=1"),
         *("/ada/tiny/tree/odd", f"/ada/tiny/commit/{sha}", "/ada/tiny/commits/odd", "/ada/tiny/resolve/odd/z.txt"),
     ):
-        sound(ada.get(address))
+        checked(ada.get(address))
     for path in ("latin-%E9.txt", "%FF/%FE"):
         for verb in ("resolve", "raw", "blob", "tree"):
-            sound(ada.get(f"/ada/tiny/{verb}/odd/{path}"), 400)
+            checked(ada.get(f"/ada/tiny/{verb}/odd/{path}"), 400)
 
 
 def test_o71_names_and_revisions_in_a_request_leave_headers_valid(hub: RunningHub, ada: httpx.Client) -> None:
@@ -169,36 +169,38 @@ def test_o71_names_and_revisions_in_a_request_leave_headers_valid(hub: RunningHu
     for name in (*CONTROLS, *UNUSUAL):
         sent = quote(name, safe="")
         for verb in ("resolve", "raw", "blob", "tree"):
-            sound(ada.get(f"/ada/tiny/{verb}/main/{sent}"), 404)
-            sound(ada.get(f"/ada/tiny/{verb}/{sent}/file.txt"), 404)
-            sound(ada.get(f"/ada/tiny/{verb}/main/folder/{sent}"), 404)
+            checked(ada.get(f"/ada/tiny/{verb}/main/{sent}"), 404)
+            checked(ada.get(f"/ada/tiny/{verb}/{sent}/file.txt"), 404)
+            checked(ada.get(f"/ada/tiny/{verb}/main/folder/{sent}"), 404)
         for address in ("tree/main/{}", "tree/{}", "revision/{}", "commits/{}", "tree/{}/folder"):
-            sound(ada.get(f"/api/models/ada/tiny/{address.format(sent)}"), 404)
-        assert sound(ada.post("/api/models/ada/tiny/paths-info/main", json={"paths": [name]})).json() == []
-        sound(ada.post(f"/api/models/ada/tiny/paths-info/{sent}", json={"paths": [name]}), 404)
-        sound(commit(ada, "ada/tiny", {"x": b"x"}, rev=name), 404)
-        sound(send_lines(ada, "ada/tiny", ("deletedEntry", {"path": f"none/{name}"})), 422 if name in CONTROLS else 404)
-        led = sound(ada.get("/ada/tiny/tree", params={"rev": name, "path": name}), 303)
+            checked(ada.get(f"/api/models/ada/tiny/{address.format(sent)}"), 404)
+        assert checked(ada.post("/api/models/ada/tiny/paths-info/main", json={"paths": [name]})).json() == []
+        checked(ada.post(f"/api/models/ada/tiny/paths-info/{sent}", json={"paths": [name]}), 404)
+        checked(commit(ada, "ada/tiny", {"x": b"x"}, rev=name), 404)
+        checked(
+            send_lines(ada, "ada/tiny", ("deletedEntry", {"path": f"none/{name}"})), 422 if name in CONTROLS else 404
+        )
+        led = checked(ada.get("/ada/tiny/tree", params={"rev": name, "path": name}), 303)
         assert led.headers["location"] == f"/ada/tiny/tree/{sent}/{quote(name)}"
 
 
 def look_everywhere(ada: httpx.Client, rev: str, sha: str, files: dict[str, bytes]) -> None:
-    """Wherever the hub names or serves these files."""
+    """Every page and route that names or serves these files."""
     model = "/api/models/ada/tiny"
-    listed = sound(ada.get(f"{model}/tree/{rev}?recursive=1")).json()
+    listed = checked(ada.get(f"{model}/tree/{rev}?recursive=1")).json()
     assert {entry["path"] for entry in listed if entry["type"] == "file"} - {".gitattributes"} == set(files)
-    sound(ada.get(f"{model}/tree/{rev}?recursive=1&expand=1"))
+    checked(ada.get(f"{model}/tree/{rev}?recursive=1&expand=1"))
     assert_pages_lead_through(ada, f"{model}/tree/{rev}?recursive=1&limit=1", len(listed))
-    info = sound(ada.get(f"{model}/revision/{rev}?blobs=1")).json()
+    info = checked(ada.get(f"{model}/revision/{rev}?blobs=1")).json()
     assert {one["rfilename"] for one in info["siblings"]} - {".gitattributes"} == set(files)
     for more in ({"paths": list(files), "expand": True}, {"paths": list(files)}):
-        found = sound(ada.post(f"{model}/paths-info/{rev}", json=more)).json()
+        found = checked(ada.post(f"{model}/paths-info/{rev}", json=more)).json()
         assert {one["path"] for one in found} == set(files)
     for page in (f"/ada/tiny/tree/{rev}", f"/ada/tiny/commit/{sha}", f"/ada/tiny/commits/{rev}"):
-        plain(sound(ada.get(page)))
+        plain(checked(ada.get(page)))
     for path, content in files.items():
         for verb in ("resolve", "raw"):
-            answer = sound(ada.get(f"/ada/tiny/{verb}/{rev}/{quote(path)}"))
+            answer = checked(ada.get(f"/ada/tiny/{verb}/{rev}/{quote(path)}"))
             assert answer.content == content or is_pointer(answer), path
             name = path.rpartition("/")[2]
             said = answer.headers["content-disposition"]
@@ -208,16 +210,16 @@ def look_everywhere(ada: httpx.Client, rev: str, sha: str, files: dict[str, byte
                 "text/javascript",
                 "image/svg+xml",
             )
-        plain(sound(ada.get(f"/ada/tiny/blob/{rev}/{quote(path)}")))
-        led = sound(ada.get(f"/ada/tiny/tree/{rev}/{quote(path)}"), 303)
+        plain(checked(ada.get(f"/ada/tiny/blob/{rev}/{quote(path)}")))
+        led = checked(ada.get(f"/ada/tiny/tree/{rev}/{quote(path)}"), 303)
         assert led.headers["location"] == f"/ada/tiny/blob/{rev}/{quote(path)}"
         folder = path.rpartition("/")[0]
         if folder:
-            plain(sound(ada.get(f"/ada/tiny/tree/{rev}/{quote(folder)}")))
-            sound(ada.get(f"{model}/tree/{rev}/{quote(folder)}"))
-            led = sound(ada.get(f"/ada/tiny/blob/{rev}/{quote(folder)}"), 303)
+            plain(checked(ada.get(f"/ada/tiny/tree/{rev}/{quote(folder)}")))
+            checked(ada.get(f"{model}/tree/{rev}/{quote(folder)}"))
+            led = checked(ada.get(f"/ada/tiny/blob/{rev}/{quote(folder)}"), 303)
             assert led.headers["location"] == f"/ada/tiny/tree/{rev}/{quote(folder)}"
-            sound(ada.get(f"/ada/tiny/resolve/{rev}/{quote(folder)}"), 404)
+            checked(ada.get(f"/ada/tiny/resolve/{rev}/{quote(folder)}"), 404)
 
 
 def is_pointer(answer: httpx.Response) -> bool:
@@ -225,16 +227,16 @@ def is_pointer(answer: httpx.Response) -> bool:
 
 
 def assert_pages_lead_through(ada: httpx.Client, address: str, count: int) -> None:
-    """The Link header of each page leads to the next, whatever the names are."""
+    """The Link header of each page leads to the next one."""
     for _ in range(count - 1):
-        answer = sound(ada.get(address))
+        answer = checked(ada.get(address))
         assert len(answer.json()) == 1
         address = answer.links["next"]["url"]
-    assert "link" not in sound(ada.get(address)).headers
+    assert "link" not in checked(ada.get(address)).headers
 
 
 def plain(page: httpx.Response) -> None:
-    """Names are text in a page: they open no element, and their control characters are gone."""
+    """Names are text in a page: they open no element, and control characters are removed."""
     assert "<img src=x" not in page.text
     assert "<script>" not in page.text
     title = unescape(page.text.partition("<title>")[2].partition("</title>")[0])

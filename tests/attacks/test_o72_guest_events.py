@@ -1,4 +1,4 @@
-"""O72: events that guests cause have a webhook quota of their own, beside the owner's."""
+"""O72: events caused by guests have their own webhook quota, separate from the owner's."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +26,7 @@ def receiver() -> Iterator[Receiver]:
         yield started
 
 
-def refs_told(receiver: Receiver) -> list[str]:
+def received_refs(receiver: Receiver) -> list[str]:
     return [ref["ref"] for one in receiver.received for ref in one.json["updatedRefs"]]
 
 
@@ -36,7 +36,7 @@ def outcomes(scene: Guests, webhook: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("at_once", [True, False], ids=["fanned out together", "one by one"])
-def test_o72_events_of_guests_do_not_use_up_the_owners_quota(scene: Guests, receiver: Receiver, at_once: bool) -> None:
+def test_o72_guests_events_do_not_use_the_owners_quota(scene: Guests, receiver: Receiver, at_once: bool) -> None:
     webhook = make_webhook(scene.ada, receiver.url, "user:ada")
     for number in range(QUOTA + 1):
         scene.proposed({f"{number}.txt": b"x"})
@@ -47,13 +47,13 @@ def test_o72_events_of_guests_do_not_use_up_the_owners_quota(scene: Guests, rece
         if not at_once:
             settle(scene.hub)
     settle(scene.hub)
-    assert refs_told(receiver).count("refs/heads/main") == QUOTA
-    assert len([ref for ref in refs_told(receiver) if ref.startswith("refs/pr/")]) == QUOTA, "guests have their own"
+    assert received_refs(receiver).count("refs/heads/main") == QUOTA
+    assert len([ref for ref in received_refs(receiver) if ref.startswith("refs/pr/")]) == QUOTA, "guests have their own"
     within, over = [("delivered", "")] * QUOTA, [("skipped", "quota")]
     assert outcomes(scene, webhook) == [*within, *over, *within, *over]
 
 
-def test_o72_commits_to_a_guests_pull_request_are_the_guests(scene: Guests, receiver: Receiver) -> None:
+def test_o72_commits_to_a_guests_pull_request_use_the_guests_quota(scene: Guests, receiver: Receiver) -> None:
     scene.proposed({"first.txt": b"x"})
     settle(scene.hub)
     make_webhook(scene.ada, receiver.url, "model:ada/tiny")
@@ -70,7 +70,7 @@ def test_o72_commits_to_a_guests_pull_request_are_the_guests(scene: Guests, rece
     assert len(receiver.received) == 2 * QUOTA, "the owner's commits to it are the owner's"
 
 
-def test_o72_both_quotas_begin_again_after_a_day(scene: Guests, receiver: Receiver) -> None:
+def test_o72_both_quotas_are_renewed_after_a_day(scene: Guests, receiver: Receiver) -> None:
     make_webhook(scene.ada, receiver.url, "user:ada")
     for number in range(QUOTA + 1):
         scene.proposed({f"{number}.txt": b"x"})
@@ -81,7 +81,7 @@ def test_o72_both_quotas_begin_again_after_a_day(scene: Guests, receiver: Receiv
     assert len(receiver.received) == QUOTA + 1
 
 
-def test_o72_refs_that_a_guest_deletes_do_not_use_up_the_owners_quota(scene: Guests, receiver: Receiver) -> None:
+def test_o72_refs_deleted_by_a_guest_do_not_use_the_owners_quota(scene: Guests, receiver: Receiver) -> None:
     numbers = [scene.proposed({f"{number}.txt": b"x"})[0] for number in range(QUOTA + 1)]
     settle(scene.hub)
     make_webhook(scene.ada, receiver.url, "user:ada")
@@ -90,4 +90,4 @@ def test_o72_refs_that_a_guest_deletes_do_not_use_up_the_owners_quota(scene: Gue
         assert scene.eve.delete(f"{API}/discussions/{num}/ref").status_code == 200
     assert commit(scene.ada, REPO, {"hers.txt": b"x"}).status_code == 200
     settle(scene.hub)
-    assert refs_told(receiver)[-1] == "refs/heads/main"
+    assert received_refs(receiver)[-1] == "refs/heads/main"

@@ -1,4 +1,4 @@
-"""O72: what a stranger's pull requests and uploads take is charged to the stranger, and limited."""
+"""O72: storage used by a guest's pull requests and uploads is charged to the guest, and limited."""
 
 import hashlib
 from collections.abc import Iterator
@@ -51,15 +51,15 @@ def test_o72_open_pull_requests_of_a_guest_are_limited(scene: Guests) -> None:
     assert scene.set_status(first, "open", by=scene.ada).status_code == 200, "the owner has the last word"
 
 
-def test_o72_pull_requests_opened_at_once_stay_within_the_limit(scene: Guests) -> None:
+def test_o72_concurrently_opened_pull_requests_stay_within_the_limit(scene: Guests) -> None:
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda n: scene.propose({f"{n}.txt": b"x"}).status_code, range(8)))
     assert sorted(answers) == [200, 200] + [403] * 6
     assert len([ref for ref in scene.refs() if ref.startswith("refs/pr/")]) == 2
 
 
-def test_o72_opening_and_closing_in_a_loop_ends(scene: Guests) -> None:
-    """Each closed pull request still has its ref, which every clone is told of."""
+def test_o72_opening_and_closing_in_a_loop_is_limited(scene: Guests) -> None:
+    """A closed pull request still has its ref, which is advertised to every clone."""
     for number in range(40):
         answer = scene.propose({f"{number}.txt": b"x"})
         if answer.status_code != 200:
@@ -79,14 +79,14 @@ def test_o72_bytes_in_commits_of_a_guest_are_limited(scene: Guests, how: str) ->
     objects = scene.objects
     refused = scene.propose({f"2-{name}": b"2" * 600_000})
     assert (refused.status_code, "1,000,000 bytes" in refused.json()["error"]) == (403, True), refused.text
-    # To a pull request of one's own as well.
+    # Also to a pull request of their own.
     assert commit(scene.eve, REPO, {f"2-{name}": b"2" * 600_000}, rev="refs/pr/1").status_code == 403
     assert scene.objects == objects, "nothing is half written"
     assert scene.propose({"small.txt": b"2"}).status_code == 200
     assert scene.propose({f"2-{name}": b"2" * 600_000}, by=scene.ada).status_code == 200
 
 
-def test_o72_bytes_are_counted_over_all_repos_until_the_pull_request_goes(scene: Guests) -> None:
+def test_o72_bytes_are_counted_over_all_repos_until_the_pull_request_is_removed(scene: Guests) -> None:
     num, _ = scene.proposed({"1.txt": b"1" * 600_000})
     make_repo(scene.ada, "other")
     assert scene.propose({"2.txt": b"2" * 600_000}, repo="ada/other").status_code == 403
@@ -106,7 +106,7 @@ def test_o72_bytes_in_pushes_of_a_guest_are_limited(scene: Guests) -> None:
     sha = work.commit("noise.txt", noise)
     said = work.fails("push", "origin", "HEAD:refs/pr/1")
     assert "1,000,000 bytes" in said
-    # Nor where the push could not move the ref anyway.
+    # Not even where the push could not move the ref.
     assert "1,000,000 bytes" in work.fails("push", "--force", "origin", "HEAD:refs/pr/1", "HEAD:refs/heads/dev")
     assert scene.refs() == before
     assert scene.objects == objects
@@ -117,7 +117,7 @@ def test_o72_bytes_in_pushes_of_a_guest_are_limited(scene: Guests) -> None:
     assert scene.refs()["refs/pr/1"] == head
 
 
-def test_o72_uploads_without_a_pull_request_are_charged_at_once_and_dropped(scene: Guests) -> None:
+def test_o72_uploads_without_a_pull_request_are_charged_at_once_and_dropped_later(scene: Guests) -> None:
     contents = [bytes([65 + number]) * 600_000 for number in range(2)]
     oid = send_large(scene.eve, REPO, contents[0])
     refused = scene.batch(scene.eve, announced(contents[1]))
@@ -132,8 +132,8 @@ def test_o72_uploads_without_a_pull_request_are_charged_at_once_and_dropped(scen
     assert (missing.status_code, oid in missing.json()["error"]) == (422, True)
 
 
-def test_o72_announced_bytes_are_charged_before_they_are_sent(scene: Guests) -> None:
-    """Also many small announcements at once."""
+def test_o72_announced_bytes_are_charged_before_the_upload(scene: Guests) -> None:
+    """Also many small concurrent announcements."""
     asked = [announced(bytes([number]) * 150_000) for number in range(12)]
     with ThreadPoolExecutor(6) as pool:
         answers = list(pool.map(lambda one: scene.batch(scene.eve, one).status_code, asked))
@@ -141,7 +141,7 @@ def test_o72_announced_bytes_are_charged_before_they_are_sent(scene: Guests) -> 
     assert scene.batch(scene.ada, *asked).status_code == 200
 
 
-def test_o72_the_order_of_calls_of_existing_clients_works(scene: Guests) -> None:
+def test_o72_call_order_of_existing_clients_works(scene: Guests) -> None:
     """preupload, then the LFS batch, then the commit that opens the pull request."""
     content = b"w" * 600_000
     asked = {"files": [{"path": "model.bin", "size": len(content), "sample": ""}]}
@@ -155,17 +155,17 @@ def test_o72_the_order_of_calls_of_existing_clients_works(scene: Guests) -> None
     fetched = scene.ada.get(f"/{REPO}/resolve/refs%2Fpr%2F1/model.bin")
     assert fetched.content == content, "a pull request took it up"
     assert scene.storage() == (0, 0)
-    # The same file in a second one is stored once and charged once.
+    # The same file in a second pull request is stored once and charged once.
     assert send_lines(scene.eve, REPO, large(content, "again.bin"), query="?create_pr=1").status_code == 200
 
 
-def test_o72_upload_by_somebody_who_can_open_no_pull_request_is_refused(scene: Guests) -> None:
+def test_o72_upload_by_a_user_who_cannot_open_a_pull_request_is_rejected(scene: Guests) -> None:
     scene.ada.put(f"{API}/settings", json={"discussionsDisabled": True})
     assert scene.batch(scene.eve, announced(b"x" * 10)).status_code == 403
     assert scene.batch(scene.ada, announced(b"x" * 10)).status_code == 200
 
 
-def test_o72_a_guests_files_that_the_owner_uses_are_the_owners(scene: Guests) -> None:
+def test_o72_guests_files_that_the_owner_uses_are_charged_to_the_owner(scene: Guests) -> None:
     content = b"w" * 600_000
     send_large(scene.eve, REPO, content)
     assert send_lines(scene.eve, REPO, large(content), query="?create_pr=1").status_code == 200
@@ -193,8 +193,8 @@ def test_o72_merging_ends_the_charge(scene: Guests) -> None:
     assert scene.ada.get(f"/{REPO}/resolve/main/model.bin").content == content
 
 
-def test_o72_a_squashed_merge_retains_the_files(scene: Guests) -> None:
-    """The owner's commit names a large file by objects that only the pull request had brought."""
+def test_o72_squashed_merge_retains_the_files(scene: Guests) -> None:
+    """The owner's commit refers to a large file by objects that only the pull request contained."""
     content = b"w" * 600_000
     send_large(scene.eve, REPO, content)
     assert send_lines(scene.eve, REPO, large(content), query="?create_pr=1").status_code == 200
@@ -209,7 +209,7 @@ def test_o72_a_squashed_merge_retains_the_files(scene: Guests) -> None:
     assert scene.storage() == (600_000, 600_000)
 
 
-def test_o72_a_guest_who_becomes_a_writer_is_charged_no_more(scene: Guests) -> None:
+def test_o72_guest_who_becomes_a_writer_is_no_longer_charged(scene: Guests) -> None:
     make_organization(scene.hub, "acme", scene.ada_user, eve="read")
     make_repo(scene.ada, "acme/shared")
     for number in range(2):

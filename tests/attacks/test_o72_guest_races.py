@@ -1,4 +1,4 @@
-"""O72: files that are dropped, and users who are deleted, while a guest's request is under way."""
+"""O72: files are dropped, or users deleted, during a guest's request."""
 
 import json
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def pointer(oid: str) -> str:
 
 
 @pytest.mark.parametrize("by", ["eve", "ada"])
-def test_o72_commit_with_a_file_that_is_dropped_by_then_is_refused(scene: Guests, by: str) -> None:
+def test_o72_commit_is_rejected_if_its_file_is_dropped_during_the_request(scene: Guests, by: str) -> None:
     oid = send_large(scene.eve, REPO, CONTENT)
     objects = scene.objects
     scene.at_failpoint("guest-files-found", DROP, oid=oid)
@@ -43,7 +43,7 @@ def test_o72_commit_with_a_file_that_is_dropped_by_then_is_refused(scene: Guests
 
 
 @pytest.mark.parametrize("by", ["eve", "ada"])
-def test_o72_push_with_a_file_that_is_dropped_by_then_is_refused(scene: Guests, by: str) -> None:
+def test_o72_push_is_rejected_if_its_file_is_dropped_during_the_request(scene: Guests, by: str) -> None:
     scene.proposed({"1.txt": b"1"})
     oid = send_large(scene.eve, REPO, CONTENT)
     refs, objects = scene.refs(), scene.objects
@@ -65,7 +65,7 @@ def test_o72_push_with_a_file_that_is_dropped_by_then_is_refused(scene: Guests, 
         ("refs/pr/1", "refs-before-move"),
     ],
 )
-def test_o72_commit_of_a_user_who_is_deleted_by_then_is_refused(scene: Guests, to: str, moment: str) -> None:
+def test_o72_commit_is_rejected_if_its_user_is_deleted_during_the_request(scene: Guests, to: str, moment: str) -> None:
     scene.proposed({"1.txt": b"1"})
     refs = scene.refs()
     scene.at_failpoint(moment, DELETE, id=scene.eve_user.id)
@@ -76,7 +76,7 @@ def test_o72_commit_of_a_user_who_is_deleted_by_then_is_refused(scene: Guests, t
     assert scene.refs() == refs
 
 
-def test_o72_push_of_a_user_who_is_deleted_by_then_is_refused(scene: Guests) -> None:
+def test_o72_push_is_rejected_if_its_user_is_deleted_during_the_request(scene: Guests) -> None:
     scene.proposed({"1.txt": b"1"})
     refs = scene.refs()
     work = scene.clone("eves")
@@ -86,8 +86,8 @@ def test_o72_push_of_a_user_who_is_deleted_by_then_is_refused(scene: Guests) -> 
     assert scene.refs() == refs
 
 
-def test_o72_upload_of_a_user_who_is_deleted_by_then_is_refused(scene: Guests) -> None:
-    """The caller is found before the body is received."""
+def test_o72_upload_is_rejected_if_its_user_is_deleted_during_the_request(scene: Guests) -> None:
+    """The caller is authenticated before the body is received."""
     body = json.dumps({"operation": "upload", "objects": [{"oid": "0" * 64, "size": 5}]}).encode()
     eve = scene.eve_user
 

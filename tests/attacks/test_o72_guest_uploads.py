@@ -1,4 +1,6 @@
-"""O72: a repo is not a guest's file host. Uploads that no pull request took up are for their sender and writers."""
+"""O72: guests cannot use a repo as a file host: uploads that no pull request uses are visible to their sender and
+writers only.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +21,7 @@ def scene(engine: Engine, tmp_path: Path) -> Iterator[Guests]:
 
 
 def readers(scene: Guests, oid: str) -> set[str]:
-    """Who can download it."""
+    """The users who can download it."""
     mallory = make_token(scene.hub, make_user(scene.hub, "mallory"))
     with api(scene.hub, mallory) as other, scene.hub.client() as visitor:
         clients = {"ada": scene.ada, "eve": scene.eve, "mallory": other, "visitor": visitor}
@@ -34,7 +36,7 @@ def propose(scene: Guests, oid: str) -> None:
 EVERYONE = {"ada", "eve", "mallory", "visitor"}
 
 
-def test_o72_upload_is_hidden_until_a_pull_request_takes_it_up(scene: Guests) -> None:
+def test_o72_upload_is_hidden_until_a_pull_request_uses_it(scene: Guests) -> None:
     oid = send_large(scene.eve, REPO, CONTENT)
     assert readers(scene, oid) == {"ada", "eve"}
 
@@ -66,7 +68,7 @@ def test_o72_merged_file_is_readable_before_and_after_the_sweep(scene: Guests, r
     assert readers(scene, oid) == EVERYONE
 
 
-def test_o72_file_that_a_force_push_left_behind_is_dropped(scene: Guests) -> None:
+def test_o72_file_left_behind_by_a_force_push_is_dropped(scene: Guests) -> None:
     oid = send_large(scene.eve, REPO, CONTENT)
     propose(scene, oid)
     work = scene.clone("eves")
@@ -75,7 +77,7 @@ def test_o72_file_that_a_force_push_left_behind_is_dropped(scene: Guests) -> Non
     assert readers(scene, oid) == set()
 
 
-def test_o72_guests_upload_nothing_where_they_cannot_open_pull_requests(engine: Engine, tmp_path: Path) -> None:
+def test_o72_guests_cannot_upload_where_they_cannot_open_pull_requests(engine: Engine, tmp_path: Path) -> None:
     with guests(engine, tmp_path, guest_pull_requests="0") as scene:
         refused = scene.batch(scene.eve, {"oid": "0" * 64, "size": 5})
         reason = scene.propose({"1.txt": b"1"}).json()["error"]

@@ -1,5 +1,5 @@
-"""O72: a commit that only a pull request brought cannot be presented as the owner's: it is marked wherever it is shown
-by its id.
+"""O72: a commit that only a pull request contains is marked wherever it is shown by its id, so that it does not
+look like the owner's.
 """
 
 from collections.abc import Iterator
@@ -79,17 +79,17 @@ def test_o72_pushed_commits_are_marked_even_if_the_ref_does_not_move(scene: Gues
     work.git("push", "-q", "origin", "HEAD:refs/pr/1")
     assert_marked(scene, below)
     assert_marked(scene, tip)
-    # A push from an older state is refused, but its objects may be stored by then.
+    # A push from an outdated state is rejected, but its objects may already be stored.
     work.git("reset", "-q", "--hard", "HEAD~1")
     lost = work.commit("evil.txt", "again\n")
     work.fails("push", "origin", "HEAD:refs/pr/1")
     assert scene.ada.get(f"{API}/revision/{lost}").headers.get(HEADER, "true") == "true"
-    # Sending the owner's commits again does not mark them.
+    # Pushing the owner's commits again does not mark them.
     head = scene.ada.get(API).json()["sha"]
     assert HEADER not in scene.ada.get(f"{API}/revision/{head}").headers
 
 
-def test_o72_refused_pull_request_leaves_no_unmarked_commit(engine: Engine, tmp_path: Path) -> None:
+def test_o72_rejected_pull_request_leaves_no_unmarked_commit(engine: Engine, tmp_path: Path) -> None:
     with guests(engine, tmp_path, guest_pull_requests="1") as scene:
         scene.proposed({"first.txt": b"x"})
         objects = scene.objects

@@ -1,4 +1,4 @@
-"""O72: the owner closes and removes what strangers brought; they cannot do that to others."""
+"""O72: the owner can close and remove what guests brought; guests cannot do that to others."""
 
 import hashlib
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ def large(content: bytes, path: str) -> tuple[str, dict[str, object]]:
     return "lfsFile", {"path": path, "algo": "sha256", "oid": oid, "size": len(content)}
 
 
-def test_o72_owner_removes_a_pull_request_with_all_that_only_it_brought(scene: Guests) -> None:
+def test_o72_owner_removes_a_pull_request_with_everything_only_it_contains(scene: Guests) -> None:
     content = b"w" * 50_000
     oid = send_large(scene.eve, REPO, content)
     opened = send_lines(scene.eve, REPO, large(content, "model.bin"), query="?create_pr=1")
@@ -42,14 +42,14 @@ def test_o72_owner_removes_a_pull_request_with_all_that_only_it_brought(scene: G
     assert num == 2, "numbers are not used twice"
 
 
-def test_o72_files_that_another_pull_request_has_too_stay(scene: Guests) -> None:
+def test_o72_files_shared_with_another_pull_request_remain(scene: Guests) -> None:
     content = b"w" * 50_000
     send_large(scene.eve, REPO, content)
     first = send_lines(scene.eve, REPO, large(content, "model.bin"), query="?create_pr=1").json()["commitOid"]
     work = scene.clone("adas", scene.ada_token)
     work.git("fetch", "-q", "origin", "refs/pr/1")
     work.git("checkout", "-q", "FETCH_HEAD")
-    # A second pull request on top of the first.
+    # The second pull request is based on the first.
     scene.propose({"other.txt": b"x"}, by=scene.ada)
     work.git("push", "-q", "--force", "origin", "HEAD:refs/pr/2")
     assert scene.remove(1).status_code == 200
@@ -74,7 +74,7 @@ def test_o72_owner_closes_a_pull_request(scene: Guests) -> None:
     assert "refs/pr/1" not in scene.refs()
 
 
-def test_o72_pull_request_is_closed_with_a_comment(scene: Guests) -> None:
+def test_o72_pull_request_can_be_closed_with_a_comment(scene: Guests) -> None:
     """As existing clients send it; comments are not stored yet."""
     num, _ = scene.proposed({"idea.txt": b"x"})
     for status, comment in (("closed", "no, thanks"), ("open", None), ("closed", "")):
@@ -82,7 +82,7 @@ def test_o72_pull_request_is_closed_with_a_comment(scene: Guests) -> None:
         assert said.status_code == 200, said.text
 
 
-def test_o72_author_does_not_reopen_what_a_writer_closed(scene: Guests) -> None:
+def test_o72_author_cannot_reopen_what_a_writer_closed(scene: Guests) -> None:
     num, _ = scene.proposed({"idea.txt": b"x"})
     assert scene.set_status(num, "closed", by=scene.eve).status_code == 200
     assert scene.set_status(num, "open", by=scene.eve).status_code == 200, "closed by its author"
@@ -93,13 +93,13 @@ def test_o72_author_does_not_reopen_what_a_writer_closed(scene: Guests) -> None:
     assert scene.set_status(num, "closed", by=scene.eve).status_code == 200
 
 
-def test_o72_ref_of_an_open_pull_request_is_not_deleted(scene: Guests) -> None:
+def test_o72_ref_of_an_open_pull_request_cannot_be_deleted(scene: Guests) -> None:
     num, _ = scene.proposed({"idea.txt": b"x"})
     assert scene.ada.delete(f"{API}/discussions/{num}/ref").status_code == 409
     assert scene.ada.delete(f"{API}/discussions/{num + 1}/ref").status_code == 404
 
 
-def test_o72_only_writers_remove_and_only_its_author_or_they_close(scene: Guests) -> None:
+def test_o72_writers_may_remove_and_the_author_may_only_close(scene: Guests) -> None:
     num, _ = scene.proposed({"idea.txt": b"x"})
     with api(scene.hub, make_token(scene.hub, make_user(scene.hub, "mallory"))) as mallory:
         assert scene.remove(num, by=mallory).status_code == 403
@@ -117,7 +117,7 @@ def test_o72_only_writers_remove_and_only_its_author_or_they_close(scene: Guests
 
 
 @pytest.mark.parametrize("body", [{}, {"status": "merged"}, {"status": 1}, [], {"status": "closed", "comment": 1}])
-def test_o72_bad_status_is_rejected(scene: Guests, body: object) -> None:
+def test_o72_invalid_status_is_rejected(scene: Guests, body: object) -> None:
     num, _ = scene.proposed({"idea.txt": b"x"})
     answer = scene.ada.post(f"{API}/discussions/{num}/status", json=body)
     assert answer.status_code == 422, answer.text
@@ -125,7 +125,7 @@ def test_o72_bad_status_is_rejected(scene: Guests, body: object) -> None:
         assert scene.ada.post(f"{API}/discussions/{number}/status", json={"status": "closed"}).status_code == 404
 
 
-def test_o72_owner_sees_who_opened_what(scene: Guests) -> None:
+def test_o72_owner_sees_who_opened_each_pull_request(scene: Guests) -> None:
     scene.proposed({"idea.txt": b"x"})
     scene.proposed({"more.txt": b"x"})
     scene.set_status(1, "closed")

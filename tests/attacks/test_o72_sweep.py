@@ -1,4 +1,4 @@
-"""O72: what guests brought is looked at in every repo, also beside repos where that fails."""
+"""O72: the sweep of guests' storage visits every repo, even if it fails in another one."""
 
 import shutil
 from pathlib import Path
@@ -11,17 +11,17 @@ from tests.bed.repos import make_repo
 from hubgate.server.hub.limits import Limits
 
 
-def test_o72_repos_that_cannot_be_looked_at_do_not_stop_the_sweep(engine: Engine, tmp_path: Path) -> None:
+def test_o72_failing_repos_do_not_stop_the_sweep(engine: Engine, tmp_path: Path) -> None:
     with guests(engine, tmp_path, Limits(swept_repos=1), guest_bytes="1000000") as scene:
         scene.proposed({"1.txt": b"1" * 100_000})
-        # Repos are looked at in the order in which they were created.
+        # Repos are visited in the order of their creation.
         scene.hub.clock.advance(1)
         make_repo(scene.ada, "other")
         assert scene.propose({"2.txt": b"2" * 800_000}, repo="ada/other").status_code == 200
         work = cloned(scene.hub, "ada/other", tmp_path / "adas", scene.ada_token)
         work.git("fetch", "-q", "origin", "refs/pr/1")
         work.git("push", "-q", "origin", "FETCH_HEAD:main")
-        # Git fails in the first repo, which comes first in every round.
+        # Git fails in the first repo of every round.
         (oldest, _) = sorted((tmp_path / "data/repos").glob("??/*.git"), key=lambda folder: folder.stem)
         away = oldest / "objects-away"
         (oldest / "objects").rename(away)

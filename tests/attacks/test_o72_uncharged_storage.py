@@ -1,4 +1,4 @@
-"""O72: what a guest stored stays charged while it is on disk, whichever pull request or refused request brought it."""
+"""O72: a guest's storage stays charged while it is on disk, whichever pull request or rejected request stored it."""
 
 import hashlib
 import random
@@ -34,7 +34,7 @@ def large(content: bytes, path: str = "model.bin") -> tuple[str, dict[str, objec
 
 
 def has_room(scene: Guests, size: int = MOST_BYTES - 50_000) -> bool:
-    """Whether Eve may announce that much, which is most of what she may hold at all."""
+    """Whether Eve may announce that much, which is most of her allowance."""
     asked = {"oid": hashlib.sha256(random.Random().randbytes(20)).hexdigest(), "size": size}
     return scene.batch(scene.eve, asked).status_code == 200
 
@@ -58,8 +58,8 @@ def days_later(scene: Guests) -> None:
 
 
 @pytest.mark.parametrize("ending", ["deleted", "rewound and merged", "rewound and deleted", "removed"])
-def test_o72_file_that_a_second_pull_request_leads_to_stays_charged(scene: Guests, ending: str) -> None:
-    """The second one gets the commits of the first without sending an object."""
+def test_o72_file_that_a_second_pull_request_contains_stays_charged(scene: Guests, ending: str) -> None:
+    """The second pull request refers to the commits of the first without sending an object."""
     propose_large(scene)
     scene.proposed({"other.txt": b"x"})
     work = scene.clone("eves")
@@ -98,7 +98,7 @@ def test_o72_merging_the_second_pull_request_ends_the_charge(scene: Guests) -> N
     assert scene.storage() == (len(LARGE), len(LARGE))
 
 
-def test_o72_files_of_a_pull_request_whose_ref_was_deleted_are_dropped_with_their_charge(scene: Guests) -> None:
+def test_o72_files_of_a_pull_request_with_a_deleted_ref_are_dropped_with_their_charge(scene: Guests) -> None:
     propose_large(scene)
     close_and_delete(scene, 1)
     assert not has_room(scene), "the file is still there"
@@ -160,11 +160,11 @@ def test_o72_commit_whose_ref_did_not_move_stays_charged_until_the_owner_removes
     assert has_room(scene)
 
 
-def test_o72_pack_is_not_unpacked_beyond_the_guests_room(scene: Guests) -> None:
+def test_o72_pack_is_not_unpacked_beyond_the_guests_allowance(scene: Guests) -> None:
     """Git stops reading, however much more is sent."""
     scene.proposed({"1.txt": b"1" * 300_000})
     refs, objects = scene.refs(), scene.objects
-    # Cut off: git would say so if it had read all of it.
+    # Truncated: git would report that if it read to the end.
     cut = packs.pack([packs.blob(noise(1, 3_000_000))])[:-1000]
     body = packs.commands([(refs["refs/pr/1"], "1" * 40, "refs/pr/1")]) + cut
     answer = packs.push(scene.hub.url, scene.eve_token, body)
@@ -173,7 +173,7 @@ def test_o72_pack_is_not_unpacked_beyond_the_guests_room(scene: Guests) -> None:
     assert (scene.refs(), scene.objects) == (refs, objects)
 
 
-def test_o72_guest_without_room_can_still_rewind(scene: Guests) -> None:
+def test_o72_guest_at_the_limit_can_still_rewind(scene: Guests) -> None:
     scene.proposed({"1.txt": b"1"})
     size = MOST_BYTES
     while size >= 4096:

@@ -1,4 +1,4 @@
-"""O73: nobody's mails use up another's, and one sender has so many invitations a day."""
+"""O73: mail that others cause does not use up a user's own, and a sender's invitations are limited per day."""
 
 import httpx
 from tests.bed.at_once import at_once
@@ -16,7 +16,7 @@ def subjects(hub: RunningHub, address: str) -> list[str]:
     return [mail["Subject"] for mail in mails_to(hub, address, 0)]
 
 
-def test_o73_invitations_do_not_use_up_a_reset(hub: RunningHub) -> None:
+def test_o73_invitations_do_not_use_up_resets(hub: RunningHub) -> None:
     eve, bob = make_user(hub, "eve"), make_user(hub, "bob")
     make_organization(hub, "acme", eve)
     with browser_of(hub, eve) as sender, hub.client() as owner:
@@ -26,8 +26,8 @@ def test_o73_invitations_do_not_use_up_a_reset(hub: RunningHub) -> None:
     assert subjects(hub, bob.email).count("Reset your password") == 1
 
 
-def test_o73_mails_that_others_cause_leave_a_user_their_own(hub: RunningHub) -> None:
-    """By joining with the address, and by moving another account to it."""
+def test_o73_mail_caused_by_others_does_not_use_up_a_users_own(hub: RunningHub) -> None:
+    """Caused by signing up with the address, and by moving another account to it."""
     eve, ada = make_user(hub, "eve"), make_user(hub, "ada", verified=False)
     with browser_of(hub, eve) as sender, hub.client() as stranger:
         for number in range(5):
@@ -42,7 +42,7 @@ def test_o73_mails_that_others_cause_leave_a_user_their_own(hub: RunningHub) -> 
     assert (said.count("Confirm your e-mail"), said.count("Reset your password")) == (2, 1)
 
 
-def test_o73_the_operators_resets_leave_a_user_their_own(hub: RunningHub) -> None:
+def test_o73_operators_resets_do_not_use_up_a_users_own(hub: RunningHub) -> None:
     boss, ada = make_user(hub, "boss", operator=True), make_user(hub, "ada")
     with browser_of(hub, boss) as operator:
         page = "/operator/users/ada/reset"
@@ -52,7 +52,7 @@ def test_o73_the_operators_resets_leave_a_user_their_own(hub: RunningHub) -> Non
     assert subjects(hub, ada.email).count("Reset your password") == 6
 
 
-def test_o73_a_sender_has_50_invitations_a_day(hub: RunningHub) -> None:
+def test_o73_sender_may_send_50_invitations_a_day(hub: RunningHub) -> None:
     eve, bob = make_user(hub, "eve"), make_user(hub, "bob")
     make_organization(hub, "acme", eve, bob="admin")
     make_organization(hub, "other", eve)
@@ -71,7 +71,7 @@ def test_o73_a_sender_has_50_invitations_a_day(hub: RunningHub) -> None:
     assert link_in(mails_to(hub, "tomorrow@example.com")[0]).startswith("/invitations/")
 
 
-def test_o73_refused_invitations_do_not_count(hub: RunningHub) -> None:
+def test_o73_rejected_invitations_do_not_count(hub: RunningHub) -> None:
     eve = make_user(hub, "eve")
     make_user(hub, "bob")
     make_organization(hub, "acme", eve, bob="read")
@@ -81,7 +81,7 @@ def test_o73_refused_invitations_do_not_count(hub: RunningHub) -> None:
         assert invite(sender, "acme", "guest@example.com").status_code == 303
 
 
-def test_o73_parallel_invitations_do_not_pass_the_limit(hub: RunningHub) -> None:
+def test_o73_concurrent_invitations_do_not_pass_the_limit(hub: RunningHub) -> None:
     eve, left = make_user(hub, "eve"), 3
     make_organization(hub, "acme", eve)
     page = "/organizations/acme/settings/members"

@@ -1,4 +1,4 @@
-"""O74: a webhook's secret is in the answer that set it, and in no other."""
+"""O74: a webhook's secret is returned only in the response that set it."""
 
 import httpx
 import pytest
@@ -11,7 +11,7 @@ BODY = {"url": "https://receiver.example/hook", "watched": [{"type": "user", "na
 
 
 @pytest.mark.parametrize("at", ["/api/settings/webhooks", "/api/organizations/acme/settings/webhooks"])
-def test_o74_secret_is_not_read_back(hub: RunningHub, at: str) -> None:
+def test_o74_secret_cannot_be_read_back(hub: RunningHub, at: str) -> None:
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     app = make_app(hub, ada, scopes=(*SCOPES, "webhooks"))

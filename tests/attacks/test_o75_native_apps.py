@@ -1,4 +1,4 @@
-"""O75: consent for an app without a secret on a loopback redirect holds for that very address, port included."""
+"""O75: consent for a public app with a loopback redirect is remembered for that exact address and port only."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def silent(browser: httpx.Client, client: Client, uri: str, **more: str) -> str:
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
-def test_o75_another_port_is_asked_for_again(hub: RunningHub, ada: User, host: str) -> None:
+def test_o75_another_port_needs_a_new_consent(hub: RunningHub, ada: User, host: str) -> None:
     client = make_app(hub, None, redirect_uris=(f"http://{host}/cb",), confidential=False)
     one, other, bare = f"http://{host}:4711/cb", f"http://{host}:4712/cb", f"http://{host}/cb"
     with browser_of(hub, ada) as browser:
@@ -42,7 +42,7 @@ def test_o75_another_port_is_asked_for_again(hub: RunningHub, ada: User, host: s
         assert silent(browser, client, one) == silent(browser, client, other) == "a code"
 
 
-def test_o75_registered_port_is_no_exception(hub: RunningHub, ada: User) -> None:
+def test_o75_registered_port_needs_a_new_consent_too(hub: RunningHub, ada: User) -> None:
     client = make_app(hub, None, redirect_uris=("http://127.0.0.1:4711/cb",), confidential=False)
     with browser_of(hub, ada) as browser:
         approve(browser, client.address(redirect_uri=None, **PKCE))
@@ -50,8 +50,8 @@ def test_o75_registered_port_is_no_exception(hub: RunningHub, ada: User) -> None
         assert silent(browser, client, "http://127.0.0.1:9/cb") == "consent_required"
 
 
-def test_o75_consent_elsewhere_opens_no_loopback_port(hub: RunningHub, ada: User) -> None:
-    """Given to the app's site, or to its device."""
+def test_o75_other_consents_do_not_cover_a_loopback_port(hub: RunningHub, ada: User) -> None:
+    """Granted to the app's website, or to its device."""
     uris = ("https://app.example/cb", "http://127.0.0.1/cb", "myapp://cb")
     client = make_app(hub, None, redirect_uris=uris, confidential=False)
     with browser_of(hub, ada) as browser:
@@ -70,7 +70,7 @@ def test_o75_consent_elsewhere_opens_no_loopback_port(hub: RunningHub, ada: User
 
 @pytest.mark.parametrize("confidential", [True, False])
 @pytest.mark.parametrize("uri", ["myapp://cb", "com.example.notes:/cb"])
-def test_o75_custom_scheme_is_always_asked_for(hub: RunningHub, ada: User, uri: str, confidential: bool) -> None:
+def test_o75_custom_scheme_always_needs_consent(hub: RunningHub, ada: User, uri: str, confidential: bool) -> None:
     client = make_app(hub, None, redirect_uris=(uri,), confidential=confidential)
     with browser_of(hub, ada) as browser:
         for _ in range(2):
@@ -78,15 +78,15 @@ def test_o75_custom_scheme_is_always_asked_for(hub: RunningHub, ada: User, uri: 
             assert silent(browser, client, uri) == "consent_required"
 
 
-def test_o75_app_with_a_secret_is_remembered_on_every_port(hub: RunningHub, ada: User) -> None:
-    """The code alone opens nothing."""
+def test_o75_consent_for_a_confidential_app_covers_every_port(hub: RunningHub, ada: User) -> None:
+    """The code alone is useless."""
     client = make_app(hub, None, redirect_uris=("http://127.0.0.1/cb",))
     with browser_of(hub, ada) as browser:
         approve(browser, client.address(redirect_uri="http://127.0.0.1:4711/cb", **PKCE))
         assert silent(browser, client, "http://127.0.0.1:4712/cb") == "a code"
 
 
-def test_o75_deleted_secret_is_as_none(hub: RunningHub, ada: User) -> None:
+def test_o75_consent_is_not_remembered_after_the_secret_is_deleted(hub: RunningHub, ada: User) -> None:
     client = make_app(hub, None, redirect_uris=("http://127.0.0.1/cb",))
     with browser_of(hub, ada) as browser:
         approve(browser, client.address(redirect_uri="http://127.0.0.1:4711/cb", **PKCE))
@@ -98,7 +98,7 @@ def test_o75_deleted_secret_is_as_none(hub: RunningHub, ada: User) -> None:
         assert silent(browser, client, "http://127.0.0.1:4711/cb") == "consent_required"
 
 
-def test_o75_app_known_by_its_document_is_always_asked_for(hub: RunningHub, ada: User) -> None:
+def test_o75_app_with_a_metadata_document_always_needs_consent(hub: RunningHub, ada: User) -> None:
     client = keep_document(hub, redirect_uris=["http://127.0.0.1/cb"])
     uri = "http://127.0.0.1:4711/cb"
     with browser_of(hub, ada) as browser:

@@ -44,7 +44,7 @@ def refused_today(answer: httpx.Response) -> None:
     assert "five times a day" in answer.text
 
 
-def test_o76_user_is_renamed_five_times_a_day(hub: RunningHub) -> None:
+def test_o76_user_may_be_renamed_five_times_a_day(hub: RunningHub) -> None:
     with browser_of(hub, make_user(hub, "eve")) as browser:
         for number in range(PER_DAY):
             assert rename_user(browser, f"name{number}").status_code == 303
@@ -56,7 +56,7 @@ def test_o76_user_is_renamed_five_times_a_day(hub: RunningHub) -> None:
             assert rename_user(other, "one-more").status_code == 303, "a refused rename takes no name"
 
 
-def test_o76_organization_is_renamed_five_times_a_day(hub: RunningHub) -> None:
+def test_o76_organization_may_be_renamed_five_times_a_day(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="admin")
     with browser_of(hub, ada) as first, browser_of(hub, bob) as second:
@@ -71,7 +71,7 @@ def test_o76_organization_is_renamed_five_times_a_day(hub: RunningHub) -> None:
         assert rename_organization(first, "operators-word", "acme5").status_code == 303
 
 
-def test_o76_parallel_renames_do_not_pass_the_limit(hub: RunningHub) -> None:
+def test_o76_concurrent_renames_do_not_pass_the_limit(hub: RunningHub) -> None:
     with browser_of(hub, make_user(hub, "eve")) as browser:
         posts = [filled(browser, "/settings/profile", "/settings/rename", username=f"n{n}") for n in range(8)]
         answers = sorted(answer.status_code for answer in at_once(posts))
@@ -79,7 +79,7 @@ def test_o76_parallel_renames_do_not_pass_the_limit(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("kind", ["user", "organization"])
-def test_o76_names_passed_through_are_free_again(hub: RunningHub, kind: str) -> None:
+def test_o76_briefly_used_names_are_free_again(hub: RunningHub, kind: str) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     hub.clock.advance(DAY)
@@ -109,7 +109,7 @@ def test_o76_name_that_had_repos_stays_reserved(hub: RunningHub) -> None:
     assert [is_free(hub, name) for name in names] == [True, False, False, True, False]
 
 
-def test_o76_name_is_reserved_after_a_day(hub: RunningHub) -> None:
+def test_o76_name_used_for_a_day_stays_reserved(hub: RunningHub) -> None:
     with browser_of(hub, make_user(hub, "eve")) as browser:
         assert rename_user(browser, "one").status_code == 303
         hub.clock.advance(DAY)

@@ -1,4 +1,4 @@
-"""O76: nobody fills a namespace with redirects by renaming one repo in a loop."""
+"""O76: renaming one repo in a loop cannot fill a namespace with redirects."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -33,7 +33,7 @@ def move(client: httpx.Client, old: str, new: str) -> httpx.Response:
     return client.post("/api/repos/move", json={"fromRepo": old, "toRepo": new})
 
 
-def test_o76_repo_is_moved_twenty_times_a_day(hub: RunningHub, scene: Scene) -> None:
+def test_o76_repo_may_be_moved_twenty_times_a_day(hub: RunningHub, scene: Scene) -> None:
     make_repo(scene.eve, "acme/m0")
     make_repo(scene.eve, "acme/taken")
     for number in range(PER_DAY):
@@ -50,7 +50,7 @@ def test_o76_repo_is_moved_twenty_times_a_day(hub: RunningHub, scene: Scene) -> 
     assert move(scene.eve, last, "acme/one-more").status_code == 200
 
 
-def test_o76_parallel_moves_do_not_pass_the_limit(scene: Scene) -> None:
+def test_o76_concurrent_moves_do_not_pass_the_limit(scene: Scene) -> None:
     make_repo(scene.eve, "acme/m0")
     for number in range(PER_DAY - 3):
         assert move(scene.eve, f"acme/m{number}", f"acme/m{number + 1}").status_code == 200

@@ -1,4 +1,6 @@
-"""W1-W10: where a webhook's name leads is judged at each delivery, and an address that is written out at once."""
+"""W1-W10: the address of a webhook's host is checked at each delivery, and an IP address in its URL when it is
+saved.
+"""
 
 from collections.abc import Iterator
 from ipaddress import ip_address
@@ -47,7 +49,9 @@ def hosts_of(addresses: list[str]) -> dict[str, list[list[str]]]:
     return {f"h{number}.example": [[address]] for number, address in enumerate(addresses)}
 
 
-def test_w1_to_w7_no_name_leads_into_a_blocked_network(sqlite_template: Path, tmp_path: Path, server: Server) -> None:
+def test_w1_to_w7_host_that_resolves_to_a_blocked_network_is_not_called(
+    sqlite_template: Path, tmp_path: Path, server: Server
+) -> None:
     names = hosts_of([address for _, address in ADDRESSES])
     with guarded(sqlite_template, tmp_path, names, allowed=()) as here:  # type: ignore[arg-type]
         webhooks = here.watch(*(f"http://{host}:{server.port}/" for host in names))
@@ -63,8 +67,8 @@ def test_w1_to_w7_no_name_leads_into_a_blocked_network(sqlite_template: Path, tm
             assert (told["state"], tried["status"], tried["error"]) == ("retrying", None, NO_ANSWER), (line, address)
 
 
-def test_w1_to_w7_no_address_of_one_is_taken(sqlite_template: Path, tmp_path: Path) -> None:
-    """An IP address that is written out is refused when the webhook is made, and when it is changed."""
+def test_w1_to_w7_blocked_ip_address_in_the_url_is_rejected(sqlite_template: Path, tmp_path: Path) -> None:
+    """When the webhook is created, and when it is changed."""
     with guarded(sqlite_template, tmp_path, allowed=()) as here:
         (webhook,) = here.watch("https://1.1.1.1/hook")
         for line, address in ADDRESSES:
@@ -84,10 +88,10 @@ def tried_with(here: Guarded, webhook: dict[str, str], url: str) -> list[httpx.R
     return [made, here.ada.post(f"{path}/{webhook['id']}", json={"url": url, "watched": []})]
 
 
-def test_w1_w3_w4_w5_what_the_operator_opens_is_dialled_but_never_metadata(
+def test_w1_w3_w4_w5_allowed_networks_are_called_but_metadata_services_never(
     sqlite_template: Path, tmp_path: Path, server: Server
 ) -> None:
-    """Whoever allows all there is has still not allowed the services that hand out a machine's credentials."""
+    """Even if all networks are allowed: these services return a machine's credentials."""
     everything = ("0.0.0.0/0", "::/0")
     opened = ["127.0.0.1", "10.255.255.1", "192.168.255.1", "100.64.255.1", "::1", "fd12:3456::1", "::ffff:127.0.0.1"]
     closed = [*BLOCKED["W4"].split(), *BLOCKED["W2"].split(), "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe"]
@@ -113,7 +117,7 @@ SPELLINGS = """
 """.split()  # noqa: RUF001, SIM905
 
 
-def test_w8_odd_spellings_of_an_address(sqlite_template: Path, tmp_path: Path) -> None:
+def test_w8_odd_spellings_of_a_blocked_address_are_rejected(sqlite_template: Path, tmp_path: Path) -> None:
     with guarded(sqlite_template, tmp_path) as here:
         (webhook,) = here.watch("https://ci.example/hook")
         for host in SPELLINGS:
@@ -128,10 +132,10 @@ def test_w8_odd_spellings_of_an_address(sqlite_template: Path, tmp_path: Path) -
             assert {answer.status_code for answer in tried_with(here, webhook, url)} == {200}, url
 
 
-def test_w9_a_name_that_turns_private_is_not_dialled_there(
+def test_w9_host_that_later_resolves_to_a_private_address_is_not_called(
     sqlite_template: Path, tmp_path: Path, server: Server
 ) -> None:
-    """Asked again at the next delivery it says the private address: neither that nor the connection kept is used."""
+    """At the next delivery it resolves to a private address: neither that nor the open connection is used."""
     names = {"turn.example": [["127.0.0.1"], ["10.0.0.1"], ["169.254.169.254"], ["127.0.0.1"]]}
     with guarded(sqlite_template, tmp_path, names) as here:  # type: ignore[arg-type]
         (webhook,) = here.watch(f"http://turn.example:{server.port}/")
@@ -151,7 +155,7 @@ def test_w9_a_name_that_turns_private_is_not_dialled_there(
     "addresses",
     [["127.0.0.1", "10.0.0.1"], ["10.0.0.1", "127.0.0.1"], ["127.0.0.1", "::ffff:169.254.169.254"], []],
 )
-def test_w10_one_bad_address_spoils_the_set(
+def test_w10_one_blocked_address_blocks_the_host(
     sqlite_template: Path, tmp_path: Path, server: Server, addresses: list[str]
 ) -> None:
     with guarded(sqlite_template, tmp_path, {"mixed.example": [addresses]}) as here:

@@ -1,4 +1,4 @@
-"""W11-W17: what may be a webhook's address and secret, and that no answer of a receiver leads anywhere else."""
+"""W11-W17: which URLs and secrets a webhook may have, and that a receiver's answer never causes another request."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from tests.egress.farend import answering, serving
 from hubgate.server.egress.target import BLOCKED_PORTS
 
 PATH = "/api/settings/webhooks"
-# The Fetch standard's list, from its text, and what the operator's own services listen on.
+# The Fetch standard's list of bad ports, and those of the operator's usual services.
 BAD_PORTS = """
     0 1 7 9 11 13 15 17 19 20 21 22 23 25 37 42 43 53 69 77 79 87 95 101 102 103 104 109 110 111 113 115 117 119 123 135
     137 139 143 161 179 389 427 465 512 513 514 515 526 530 531 532 540 548 554 556 563 587 601 636 989 990 993 995 1719
@@ -23,7 +23,7 @@ BAD_PORTS = """
 
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See", "307 Temporary", "308 Permanent"])
-def test_w11_a_redirect_is_a_failure(sqlite_template: Path, tmp_path: Path, status: str) -> None:
+def test_w11_redirect_is_a_failure(sqlite_template: Path, tmp_path: Path, status: str) -> None:
     with serving(answering(b"")) as inner:
         answer = f"HTTP/1.1 {status}\r\nLocation: http://127.0.0.1:{inner.port}/\r\nContent-Length: 0\r\n\r\n"
         metadata = answer.replace(f"http://127.0.0.1:{inner.port}/", "http://169.254.169.254/latest/meta-data/")
@@ -56,7 +56,7 @@ URLS = {
 
 
 def refused(here: Guarded, webhook: dict[str, Any], **change: Any) -> set[tuple[int, str]]:
-    """What comes of a change, to a new webhook and to one that is there: statuses and the field that is named."""
+    """The answers to a change of a new and of an existing webhook: statuses and the named field."""
     new = {"url": "https://ci.example/hook", "watched": [{"type": "user", "name": "ada"}], **change}
     answers = [here.ada.post(PATH, json=new), here.ada.post(f"{PATH}/{webhook['id']}", json={"watched": [], **change})]
     return {(answer.status_code, field_of(answer)) for answer in answers}
@@ -67,7 +67,7 @@ def field_of(answer: httpx.Response) -> str:
     return error.partition(":")[0]
 
 
-def test_w12_to_w17_addresses_that_are_refused(sqlite_template: Path, tmp_path: Path) -> None:
+def test_w12_to_w17_unsafe_urls_are_rejected(sqlite_template: Path, tmp_path: Path) -> None:
     assert {int(port) for port in BAD_PORTS.split()} == BLOCKED_PORTS
     with guarded(sqlite_template, tmp_path) as here:
         (webhook,) = here.watch("https://ci.example/hook")
@@ -87,7 +87,7 @@ def test_w12_to_w17_addresses_that_are_refused(sqlite_template: Path, tmp_path: 
             assert {status for status, _ in refused(here, webhook, url=url)} == {200}, url
 
 
-def test_w15_w16_secrets_that_are_refused(sqlite_template: Path, tmp_path: Path) -> None:
+def test_w15_w16_unsafe_secrets_are_rejected(sqlite_template: Path, tmp_path: Path) -> None:
     with guarded(sqlite_template, tmp_path) as here:
         (webhook,) = here.watch("https://ci.example/hook", secret="before")
         bad = [
@@ -115,7 +115,7 @@ def test_w15_w16_secrets_that_are_refused(sqlite_template: Path, tmp_path: Path)
             assert {status for status, _ in refused(here, webhook, secret=secret)} == {200}, secret
 
 
-def test_w15_a_query_that_holds_line_breaks_escaped_stays_escaped(sqlite_template: Path, tmp_path: Path) -> None:
+def test_w15_escaped_line_breaks_in_a_query_stay_escaped(sqlite_template: Path, tmp_path: Path) -> None:
     seen: list[bytes] = []
     ok = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
     with serving(answering(ok, seen)) as server, guarded(sqlite_template, tmp_path) as here:
@@ -134,8 +134,8 @@ def test_w15_a_query_that_holds_line_breaks_escaped_stays_escaped(sqlite_templat
     assert b"X-Webhook-Secret: x-evil: 1; \\r\\nx-evil: 1" in lines
 
 
-def test_w14_bodies_that_are_no_webhook(sqlite_template: Path, tmp_path: Path) -> None:
-    """Unparseable is 400, well-formed but not allowed is 422, and nothing is a 500."""
+def test_w14_malformed_bodies_are_rejected(sqlite_template: Path, tmp_path: Path) -> None:
+    """400 for unparseable, 422 for well-formed but not allowed, never 500."""
     with guarded(sqlite_template, tmp_path) as here:
         (webhook,) = here.watch("https://ci.example/hook")
         for place in (PATH, f"{PATH}/{webhook['id']}"):
@@ -149,7 +149,7 @@ def test_w14_bodies_that_are_no_webhook(sqlite_template: Path, tmp_path: Path) -
         assert len(here.ada.get(PATH).json()) == 1
 
 
-def test_w14_fields_that_are_refused(sqlite_template: Path, tmp_path: Path) -> None:
+def test_w14_invalid_fields_are_rejected(sqlite_template: Path, tmp_path: Path) -> None:
     with guarded(sqlite_template, tmp_path) as here:
         (webhook,) = here.watch("https://ci.example/hook")
         user = {"type": "user", "name": "ada"}

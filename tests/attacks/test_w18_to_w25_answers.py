@@ -1,4 +1,4 @@
-"""W18-W25: receivers that refuse, hang, drip, never end or lie; all of it ends in time and looks alike."""
+"""W18-W25: receivers that refuse, hang, drip, never end or lie: each attempt ends in time and looks the same."""
 
 import gzip
 import socket
@@ -26,8 +26,10 @@ def here(sqlite_template: Path, tmp_path: Path) -> Iterator[Guarded]:
         yield started
 
 
-def tried(here: Guarded, url: str, name: str = "tiny", seconds: float = DEADLINE) -> tuple[dict[str, Any], float]:
-    """The one try of a delivery to it, and how long all of it took."""
+def single_attempt(
+    here: Guarded, url: str, name: str = "tiny", seconds: float = DEADLINE
+) -> tuple[dict[str, Any], float]:
+    """The only attempt of a delivery to this server, and how long it took."""
     (webhook,) = here.watch(url)
     here.change(name)
     began = time.monotonic()
@@ -39,8 +41,8 @@ def tried(here: Guarded, url: str, name: str = "tiny", seconds: float = DEADLINE
     return {**one, "state": told["state"]}, took
 
 
-def test_w18_blocked_refused_unknown_and_timed_out_are_one(here: Guarded) -> None:
-    """Neither in words, nor in numbers, nor by how long the delivery stays open or when the next try comes."""
+def test_w18_blocked_refused_unknown_and_timed_out_look_the_same(here: Guarded) -> None:
+    """In words, in numbers, in how long the attempt takes and in when it is retried."""
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     with serving(silent) as slow, serving(answering(b"\x15\x03\x01\x00\x02\x02\x28")) as other:
@@ -53,7 +55,7 @@ def test_w18_blocked_refused_unknown_and_timed_out_are_one(here: Guarded) -> Non
             f"https://127.0.0.1:{slow.port}/",
             f"http://127.0.0.1:{other.port}/",
         ]
-        found = [tried(here, url, f"r{number}") for number, url in enumerate(places)]
+        found = [single_attempt(here, url, f"r{number}") for number, url in enumerate(places)]
     said = [{name: value for name, value in one.items() if name != "at"} for one, _ in found]
     silence = {"status": None, "error": NO_ANSWER, "response": "", "durationMs": int(DEADLINE * 1000)}
     assert said[0] == {**silence, "state": "retrying"}
@@ -75,7 +77,7 @@ def dripping(head: bytes, drop: bytes) -> Behaviour:
 
 
 def deaf(peer: socket.socket) -> None:
-    """Takes the connection and not a byte of the request."""
+    """Accepts the connection and reads nothing."""
     threading.Event().wait(5)
 
 
@@ -91,15 +93,15 @@ def deaf(peer: socket.socket) -> None:
     ],
     ids=["headers", "body", "chunks", "interim answers", "silence", "deaf"],
 )
-def test_w19_w20_one_deadline_over_all_of_it(here: Guarded, line: str, behave: Behaviour) -> None:
+def test_w19_w20_one_deadline_covers_the_whole_attempt(here: Guarded, line: str, behave: Behaviour) -> None:
     with serving(behave) as server:
-        one, took = tried(here, f"http://127.0.0.1:{server.port}/")
+        one, took = single_attempt(here, f"http://127.0.0.1:{server.port}/")
         assert (one["status"], one["error"], one["state"]) == (None, NO_ANSWER, "retrying"), line
         assert took < DEADLINE + 1.5
 
 
-def test_w19_a_connection_that_was_kept_is_closed_at_the_deadline(here: Guarded) -> None:
-    """A receiver that answers once and then hangs would otherwise gather our sockets, one for each try."""
+def test_w19_reused_connection_is_closed_at_the_deadline(here: Guarded) -> None:
+    """Otherwise a receiver that answers once and then hangs would collect sockets, one for each attempt."""
     gone = threading.Event()
 
     def behave(peer: socket.socket) -> None:
@@ -123,7 +125,7 @@ def test_w19_a_connection_that_was_kept_is_closed_at_the_deadline(here: Guarded)
 
 
 class Pouring:
-    """Sends one piece after the other for as long as anyone takes them."""
+    """Sends one piece after another for as long as the client reads."""
 
     def __init__(self, head: bytes, piece: bytes) -> None:
         self.sent, self.ended = 0, threading.Event()
@@ -152,24 +154,24 @@ PIECE = b"0123456789abcdef" * 256
     ],
     ids=["length", "chunks", "to the end"],
 )
-def test_w21_an_endless_body_is_read_to_64_kib(here: Guarded, head: bytes, piece: bytes) -> None:
+def test_w21_endless_body_is_read_up_to_64_kib(here: Guarded, head: bytes, piece: bytes) -> None:
     pouring = Pouring(b"HTTP/1.1 200 OK\r\n" + head, piece)
     with serving(pouring) as server:
-        one, _ = tried(here, f"http://127.0.0.1:{server.port}/", seconds=5)
+        one, _ = single_attempt(here, f"http://127.0.0.1:{server.port}/", seconds=5)
         assert pouring.ended.wait(20)
-    # What fits into the sockets between us may have left; the rest was never taken.
+    # Socket buffers may have accepted a little more.
     assert pouring.sent < ENDLESS / 4
     assert (one["status"], one["state"]) == (200, "delivered")
     assert one["response"] == (PIECE * 2)[:4096].decode(), "and of that an excerpt is kept"
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "br", "zstd", "deflate, gzip"])
-def test_w22_nothing_is_inflated(here: Guarded, encoding: str) -> None:
+def test_w22_compressed_answers_are_not_inflated(here: Guarded, encoding: str) -> None:
     bomb = gzip.compress(b"\0" * 10_000_000)
     head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: {len(bomb)}\r\n\r\n"
     seen: list[bytes] = []
     with serving(answering(head.encode() + bomb, seen)) as server:
-        one, _ = tried(here, f"http://127.0.0.1:{server.port}/")
+        one, _ = single_attempt(here, f"http://127.0.0.1:{server.port}/")
     assert one["response"] == bomb[:4096].decode("utf-8", "replace")
     assert b"\r\naccept-encoding: identity\r\n" in seen[0].lower()
 
@@ -188,16 +190,16 @@ def test_w22_nothing_is_inflated(here: Guarded, encoding: str) -> None:
     ],
     ids=["headers", "one header", "interim answers", "trailers", "status"],
 )
-def test_w23_endless_heads_are_cut(here: Guarded, head: bytes, piece: bytes) -> None:
+def test_w23_endless_headers_are_cut_off(here: Guarded, head: bytes, piece: bytes) -> None:
     pouring = Pouring(head, piece)
     with serving(pouring) as server:
-        one, _took = tried(here, f"http://127.0.0.1:{server.port}/", seconds=1.5)
+        one, _took = single_attempt(here, f"http://127.0.0.1:{server.port}/", seconds=1.5)
         assert pouring.ended.wait(20)
     assert pouring.sent < ENDLESS / 4
     assert (one["status"], one["state"]) == (None, "retrying")
 
 
-def test_w24_tls_that_hangs_or_is_not_theirs(sqlite_template: Path, tmp_path: Path) -> None:
+def test_w24_hanging_tls_or_a_foreign_certificate_is_a_failure(sqlite_template: Path, tmp_path: Path) -> None:
     theirs, trusted = certificate_for("ci.example", tmp_path)
     seen: list[bytes] = []
     names = {"ci.example": [["127.0.0.1"]], "other.example": [["127.0.0.1"]]}
@@ -214,16 +216,16 @@ def test_w24_tls_that_hangs_or_is_not_theirs(sqlite_template: Path, tmp_path: Pa
                 f"https://ci.example:{plain.port}/",
                 f"https://ci.example:{mute.port}/",
             ]
-            states = [tried(here, url, f"r{number}")[0]["state"] for number, url in enumerate(urls)]
+            states = [single_attempt(here, url, f"r{number}")[0]["state"] for number, url in enumerate(urls)]
         with guarded(sqlite_template, tmp_path, names) as here:  # type: ignore[arg-type]
-            states.append(tried(here, urls[0])[0]["state"])
+            states.append(single_attempt(here, urls[0])[0]["state"])
     assert states == ["delivered", *["retrying"] * 5], "only the certificate for the name, of somebody we trust"
     assert len(seen) == 1, "and nothing was sent in the clear instead"
 
 
 @pytest.fixture
 def slow_names(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """The system's resolver, where names of one domain are never answered until the event is set, but for one."""
+    """The system's resolver, except that lookups in one domain block until the event is set, apart from one name."""
     over, real = threading.Event(), socket.getaddrinfo
 
     def look_up(host: str, *rest: Any, **more: Any) -> Any:
@@ -239,8 +241,10 @@ def slow_names(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     over.set()
 
 
-def test_w25_slow_names_disturb_nobody_else(sqlite_template: Path, tmp_path: Path, slow_names: threading.Event) -> None:
-    """More slow names than one domain has threads to wait in: a healthy one is resolved at once all the same."""
+def test_w25_slow_lookups_do_not_delay_others(
+    sqlite_template: Path, tmp_path: Path, slow_names: threading.Event
+) -> None:
+    """There are more slow names than one domain has lookup threads: a healthy name is still resolved at once."""
     arrived: list[float] = []
 
     def behave(peer: socket.socket) -> None:
@@ -262,10 +266,10 @@ def test_w25_slow_names_disturb_nobody_else(sqlite_template: Path, tmp_path: Pat
         slow_names.set()
 
 
-def test_w25_slow_names_disturb_no_neighbour_below_a_shared_ending(
+def test_w25_slow_lookups_do_not_delay_other_owners_below_a_public_suffix(
     sqlite_template: Path, tmp_path: Path, slow_names: threading.Event
 ) -> None:
-    """Below `co.uk` and its like every name is somebody else's: one owner's slow names leave room to the others."""
+    """Names below `co.uk` belong to different owners: one owner's slow names leave threads for the others."""
     with (
         serving(answering(OK)) as server,
         guarded(sqlite_template, tmp_path, allowed=("127.0.0.0/8", "::1/128")) as here,

@@ -1,4 +1,4 @@
-"""W28: a receiver whose change fires the event again is stopped."""
+"""W28: a loop through a receiver whose change causes the same event again is stopped."""
 
 import base64
 import hashlib
@@ -26,8 +26,8 @@ def receiver() -> Iterator[Receiver]:
         yield started
 
 
-def test_w28_a_circle_through_a_receiver_ends_at_the_fifth_turn(hub: RunningHub, receiver: Receiver) -> None:
-    """The receiver passes on the depth it was sent; each of its own changes is one deeper."""
+def test_w28_loop_through_a_receiver_ends_at_the_fifth_turn(hub: RunningHub, receiver: Receiver) -> None:
+    """The receiver passes on the depth it was sent; each of its changes is one deeper."""
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         webhook = make_webhook(ada, receiver.url, "user:ada")
         make_repo(ada, "r0")
@@ -44,7 +44,7 @@ def test_w28_a_circle_through_a_receiver_ends_at_the_fifth_turn(hub: RunningHub,
 
 
 @pytest.mark.parametrize("how", ["commit", "branch", "settings", "delete", "git"])
-def test_w28_every_change_carries_its_depth(hub: RunningHub, receiver: Receiver, how: str) -> None:
+def test_w28_every_change_records_its_depth(hub: RunningHub, receiver: Receiver, how: str) -> None:
     token = make_token(hub, make_user(hub, "ada"))
     with api(hub, token) as ada:
         make_repo(ada, "tiny")
@@ -80,8 +80,8 @@ def empty_pack() -> bytes:
 
 
 @pytest.mark.parametrize("depth", ["-1", "x", "4.0", "٤", "0x4", "1e9", "99999999999999999999", "4,4"])
-def test_w28_a_depth_that_is_none(hub: RunningHub, receiver: Receiver, depth: str) -> None:
-    """Nonsense counts as nothing, too much as very deep; neither is an error."""
+def test_w28_invalid_depth_is_not_an_error(hub: RunningHub, receiver: Receiver, depth: str) -> None:
+    """Nonsense counts as zero, too large a number as very deep."""
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         webhook = make_webhook(ada, receiver.url, "user:ada")
         headers = {"x-hubgate-depth": depth.encode()}
@@ -92,7 +92,7 @@ def test_w28_a_depth_that_is_none(hub: RunningHub, receiver: Receiver, depth: st
         assert log["state"] == ("skipped" if depth.startswith("999") else "delivered")
 
 
-def test_w28_a_loop_that_hides_its_depth_ends_at_the_quota(hub: RunningHub, receiver: Receiver) -> None:
+def test_w28_loop_that_hides_its_depth_ends_at_the_quota(hub: RunningHub, receiver: Receiver) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         webhook = make_webhook(ada, receiver.url, "user:ada")
         other = make_webhook(ada, receiver.url, "user:ada", domains=["discussion"])

@@ -1,4 +1,6 @@
-"""W30-W32: nobody is told of what they may not read, at the event or at a later try; nobody replays another's."""
+"""W30-W32: watchers are sent only what they may read, at the event and at every retry; nobody replays another's
+delivery.
+"""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -49,8 +51,8 @@ def leave(hub: RunningHub, organization: Organization, user: User) -> None:
     hub.call(work)
 
 
-def test_w30_only_those_who_may_read_it_are_told(hub: RunningHub, receiver: Receiver) -> None:
-    """A stranger who watches the user, the organization and the very repo, before it is there and after."""
+def test_w30_events_are_sent_only_to_watchers_who_may_read_the_repo(hub: RunningHub, receiver: Receiver) -> None:
+    """A stranger watches the user, the organization and the repo itself, before and after its creation."""
     ada, bob, eve = (make_user(hub, name) for name in ("ada", "bob", "eve"))
     make_organization(hub, "acme", ada, bob="read")
     watched = ("user:ada", "org:acme", "model:ada/secret", "model:acme/secret", "dataset:acme/secret")
@@ -71,15 +73,15 @@ def test_w30_only_those_who_may_read_it_are_told(hub: RunningHub, receiver: Rece
         assert [logs_of(stranger, one) for one in (early, late)] == [[("ada/open", "delivered", None)]] * 2
         inside = [("acme/secret", "delivered", None)] * 3 + [("ada/open", "delivered", None)]
         assert logs_of(member, of_member) == inside
-        # The organization's reads as the organization: not what its admin may read at home.
+        # The organization's webhook reads as the organization: not what its admin may read elsewhere.
         assert logs_of(owner, of_acme, path) == inside
     told = {(one.headers["x-hubgate-webhook"], one.json["repo"]["name"]) for one in receiver.received}
     strangers = {name for webhook, name in told if webhook in (early["id"], late["id"])}
     assert strangers == {"ada/open"}
 
 
-def test_w30_what_is_watched_says_nothing_of_what_is_there(hub: RunningHub) -> None:
-    """A private repo's spelling, its later names and where it moves to stay its own."""
+def test_w30_watching_does_not_reveal_private_repos(hub: RunningHub) -> None:
+    """A private repo's spelling, its later names and its new place are not revealed."""
     with (
         api(hub, make_token(hub, make_user(hub, "ada"))) as owner,
         api(hub, make_token(hub, make_user(hub, "eve"))) as eve,
@@ -98,8 +100,10 @@ def test_w30_what_is_watched_says_nothing_of_what_is_there(hub: RunningHub) -> N
         assert mine["watched"] == [{"type": "model", "name": "ada/Project-X"}]
 
 
-def test_w30_a_move_is_told_where_the_repo_goes(hub: RunningHub, receiver: Receiver) -> None:
-    """Unless it was private: its new owner's watchers learn nothing of where it was."""
+def test_w30_move_of_a_public_repo_is_reported_to_watchers_of_its_new_owner(
+    hub: RunningHub, receiver: Receiver
+) -> None:
+    """A private repo's former name is not revealed to watchers of its new owner."""
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, make_user(hub, "eve"))) as eve:
@@ -113,7 +117,7 @@ def test_w30_a_move_is_told_where_the_repo_goes(hub: RunningHub, receiver: Recei
     assert (told["event"]["action"], told["movedTo"]["name"]) == ("move", "acme/open")
 
 
-def test_w30_a_test_tells_of_nothing_private(hub: RunningHub, receiver: Receiver) -> None:
+def test_w30_test_delivery_reveals_nothing_private(hub: RunningHub, receiver: Receiver) -> None:
     with (
         api(hub, make_token(hub, make_user(hub, "ada"))) as owner,
         api(hub, make_token(hub, make_user(hub, "eve"))) as eve,
@@ -128,7 +132,7 @@ def test_w30_a_test_tells_of_nothing_private(hub: RunningHub, receiver: Receiver
     assert all(b"Secret" not in one.body for one in receiver.received)
 
 
-def test_w30_a_test_tells_of_what_is_public_behind_much_that_is_not(hub: RunningHub, receiver: Receiver) -> None:
+def test_w30_test_delivery_uses_a_public_repo_behind_many_private_ones(hub: RunningHub, receiver: Receiver) -> None:
     with (
         api(hub, make_token(hub, make_user(hub, "ada"))) as owner,
         api(hub, make_token(hub, make_user(hub, "eve"))) as eve,
@@ -144,8 +148,8 @@ def test_w30_a_test_tells_of_what_is_public_behind_much_that_is_not(hub: Running
     assert [one.json["repo"]["name"] for one in receiver.received] == ["ada/open"]
 
 
-def test_w30_what_happened_in_private_stays_there(hub: RunningHub, receiver: Receiver) -> None:
-    """Nothing is fanned out for a while, and the repo is public by the time it is."""
+def test_w30_events_of_a_private_repo_stay_private_after_publication(hub: RunningHub, receiver: Receiver) -> None:
+    """The fan-out is delayed until the repo is public."""
     with (
         api(hub, make_token(hub, make_user(hub, "ada"))) as owner,
         api(hub, make_token(hub, make_user(hub, "eve"))) as eve,
@@ -162,7 +166,7 @@ def test_w30_what_happened_in_private_stays_there(hub: RunningHub, receiver: Rec
         assert len(logs_of(owner, mine)) == 4
 
 
-def test_w30_a_deleted_repo_is_judged_as_it_was(hub: RunningHub, receiver: Receiver) -> None:
+def test_w30_event_of_a_deleted_repo_uses_its_last_visibility(hub: RunningHub, receiver: Receiver) -> None:
     with (
         api(hub, make_token(hub, make_user(hub, "ada"))) as owner,
         api(hub, make_token(hub, make_user(hub, "eve"))) as eve,
@@ -209,7 +213,7 @@ def disable_user(hub: RunningHub, _: httpx.Client, __: Organization, bob: User) 
     ],
     ids=["left", "made private", "moved", "disabled"],
 )
-def test_w31_a_right_that_is_lost_while_a_retry_waits(
+def test_w31_retry_is_not_sent_after_the_permission_is_lost(
     hub: RunningHub, receiver: Receiver, private: bool, member: bool, lose: Losing
 ) -> None:
     receiver.status = 503
@@ -227,15 +231,15 @@ def test_w31_a_right_that_is_lost_while_a_retry_waits(
         assert len(receiver.received) == 1, "nothing more was sent"
         if lose is disable_user:
             return
-        # What happened since is not theirs to know either.
+        # Later events are not sent either.
         assert logs_of(watcher, webhook) == [("acme/tiny", "skipped", "forbidden")]
         (log,) = watcher.get(f"{PATH}/{webhook['id']}/logs").json()
         refused = watcher.post(f"{PATH}/{webhook['id']}/replay/{log['id']}")
         assert refused.status_code == 403, "and a replay asks again"
 
 
-def test_w31_a_role_that_is_lost_takes_the_organizations_webhooks(hub: RunningHub, receiver: Receiver) -> None:
-    """What an admin made stays the organization's: it goes on, out of the hands of whoever is no admin any more."""
+def test_w31_former_admin_loses_the_organizations_webhooks(hub: RunningHub, receiver: Receiver) -> None:
+    """A webhook that an admin created stays the organization's: it continues, out of reach of the former admin."""
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="admin")
     path = "/api/organizations/acme/settings/webhooks"
@@ -271,8 +275,8 @@ def test_w31_a_role_that_is_lost_takes_the_organizations_webhooks(hub: RunningHu
         assert [one.json["repo"]["name"] for one in receiver.received] == ["acme/tiny", "acme/next"]
 
 
-def test_w32_a_delivery_of_anothers(hub: RunningHub, receiver: Receiver) -> None:
-    """Neither by its own webhook's address nor through one's own: like one that is not there."""
+def test_w32_another_users_delivery_is_not_found(hub: RunningHub, receiver: Receiver) -> None:
+    """By its own webhook's URL and by one's own: as if it did not exist."""
     with (
         api(hub, make_token(hub, make_user(hub, "ada"))) as ada,
         api(hub, make_token(hub, make_user(hub, "eve"))) as eve,
@@ -291,8 +295,10 @@ def test_w32_a_delivery_of_anothers(hub: RunningHub, receiver: Receiver) -> None
     assert len(receiver.received) == 1
 
 
-def test_w32_names_that_are_watched_belong_to_whoever_had_them_first(hub: RunningHub, receiver: Receiver) -> None:
-    """Watched before it is there, a name binds to whoever takes it, through renames; one taken anew is not watched."""
+def test_w32_watched_name_stays_bound_to_its_first_owner(hub: RunningHub, receiver: Receiver) -> None:
+    """A name watched before it exists binds to its first owner, through renames; a later owner of the name is not
+    watched.
+    """
     eve = make_user(hub, "eve")
     with api(hub, make_token(hub, eve)) as watcher:
         webhook = make_webhook(watcher, receiver.url, "user:later", "model:first/tiny", "org:later")

@@ -1,4 +1,4 @@
-"""W33, W34: a webhook's secret is shown to its owner where they set it and nowhere else; answers are shown as text."""
+"""W33, W34: a webhook's secret is shown to its owner where it is set and nowhere else; answers are shown as text."""
 
 import base64
 import html
@@ -19,7 +19,7 @@ from tests.bed.sending import delivering
 from tests.bed.watching import Receiver, make_webhook, receiving, settle
 
 PATH = "/api/settings/webhooks"
-# One that every way of writing changes, one that a program looks for, and one that is signed with as bytes.
+# One that every encoding changes, one that scanners look for, and one that is used as raw bytes.
 SECRETS = [
     'q"u<o>te & \\ slash/%',
     "plain-but-s3cr3t-enough",
@@ -44,14 +44,14 @@ def spellings(secret: str) -> list[str]:
     return [*raw, base64.b64encode(secret.encode()).decode(), secret.encode().hex()]
 
 
-def holds_none(text: str | bytes, where: str) -> None:
+def contains_no_secret(text: str | bytes, where: str) -> None:
     said = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
     for secret in SECRETS:
         for spelling in spellings(secret):
             assert spelling not in said, (where, spelling)
 
 
-def test_w33_a_secret_is_nowhere_but_with_its_owner(hub: RunningHub, receiver: Receiver) -> None:
+def test_w33_secret_is_shown_to_its_owner_only(hub: RunningHub, receiver: Receiver) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada, plan="enterprise")
     receiver.status = 500
@@ -63,7 +63,7 @@ def test_w33_a_secret_is_nowhere_but_with_its_owner(hub: RunningHub, receiver: R
             of_acme = "/api/organizations/acme/settings/webhooks"
             body = {"url": receiver.url, "watched": [{"type": "org", "name": "acme"}], "secret": secret}
             assert owner.post(of_acme, json=body).status_code == 200
-            # A receiver that repeats what it was sent, in every way there is.
+            # A receiver that repeats what it was sent, in many encodings.
             receiver.answer = ("x" * 4000 + " ".join(spellings(secret)[:4] * 3)).encode()
             make_repo(owner, f"r{number}")
             settle(hub)
@@ -72,34 +72,34 @@ def test_w33_a_secret_is_nowhere_but_with_its_owner(hub: RunningHub, receiver: R
             receiver.answer = " ".join(spellings(secret)[:4] * 3).encode()
             with delivering(hub, deliver):
                 told = owner.post(f"{PATH}/{webhook['id']}/test")
-            holds_none(told.text, "the answer of a test")
+            contains_no_secret(told.text, "the answer of a test")
             logs = owner.get(f"{PATH}/{webhook['id']}/logs")
-            holds_none(logs.text, "the list")
+            contains_no_secret(logs.text, "the list")
             for log in logs.json():
                 found = owner.get(f"{PATH}/{webhook['id']}/logs/{log['id']}")
-                holds_none(found.text, "a delivery")
+                contains_no_secret(found.text, "a delivery")
                 assert found.json()["tries"][-1]["response"]
-            # Refused bodies, wrong doors: an error does not repeat what it was sent.
+            # Rejected bodies, wrong routes: an error does not repeat what it was sent.
             for place in (PATH, f"{PATH}/{webhook['id']}", of_acme):
                 wrong = {
                     "secret": secret + "\n",
                     "url": "http://10.0.0.1/",
                     "watched": [{"type": secret, "name": secret}],
                 }
-                holds_none(owner.post(place, json=wrong).text, "an error")
-                holds_none(owner.post(place, json={"secret": [secret], "watched": [secret]}).text, "an error")
-            holds_none(owner.get(f"{PATH}/{quote(secret, safe='')}").text, "an error page")
+                contains_no_secret(owner.post(place, json=wrong).text, "an error")
+                contains_no_secret(owner.post(place, json={"secret": [secret], "watched": [secret]}).text, "an error")
+            contains_no_secret(owner.get(f"{PATH}/{quote(secret, safe='')}").text, "an error page")
             for page in pages_of(browser, webhook["id"], log["id"]):
-                holds_none(page.text, str(page.url))
+                contains_no_secret(page.text, str(page.url))
             owner.delete(f"{PATH}/{webhook['id']}")
         export = owner.get("/api/organizations/acme/audit-log/export")
         assert export.status_code == 200
-        holds_none(export.text, "the export")
+        contains_no_secret(export.text, "the export")
         own = browser.get("/settings/export")
         assert own.status_code == 200
-        holds_none(own.text, "the export of an account")
-    holds_none(hub.call(dump), "the database, and so every backup")
-    holds_none(hub.log, "the log")
+        contains_no_secret(own.text, "the export of an account")
+    contains_no_secret(hub.call(dump), "the database, and so every backup")
+    contains_no_secret(hub.log, "the log")
 
 
 def pages_of(browser: httpx.Client, webhook_id: str, delivery_id: str) -> list[httpx.Response]:
@@ -111,8 +111,8 @@ def pages_of(browser: httpx.Client, webhook_id: str, delivery_id: str) -> list[h
     return found
 
 
-def test_w33_a_sealed_secret_moved_to_another_webhook_does_not_open(hub: RunningHub, receiver: Receiver) -> None:
-    """Whoever can write to the database cannot have another's secret sent to a receiver of their own."""
+def test_w33_sealed_secret_moved_to_another_webhook_cannot_be_opened(hub: RunningHub, receiver: Receiver) -> None:
+    """An attacker with write access to the database cannot have another's secret sent to their own receiver."""
     with (
         api(hub, make_token(hub, make_user(hub, "ada"))) as ada,
         api(hub, make_token(hub, make_user(hub, "eve"))) as eve,
@@ -134,7 +134,7 @@ HOSTILE = [
 ]
 
 
-def test_w34_what_a_receiver_answers_is_text(hub: RunningHub, receiver: Receiver) -> None:
+def test_w34_receivers_answer_is_shown_as_text(hub: RunningHub, receiver: Receiver) -> None:
     ada = make_user(hub, "ada")
     with api(hub, make_token(hub, ada)) as owner, browser_of(hub, ada) as browser:
         webhook = make_webhook(owner, receiver.url, "user:ada")
@@ -158,8 +158,8 @@ def test_w34_what_a_receiver_answers_is_text(hub: RunningHub, receiver: Receiver
                 assert "evil" not in shown.headers.get("set-cookie", "")
 
 
-def test_w34_names_in_payloads_and_addresses_are_text(hub: RunningHub, receiver: Receiver) -> None:
-    """An address may hold what a page must not take for markup."""
+def test_w34_names_in_payloads_and_urls_are_shown_as_text(hub: RunningHub, receiver: Receiver) -> None:
+    """A URL may contain what a page must not interpret as markup."""
     ada = make_user(hub, "ada")
     with api(hub, make_token(hub, ada)) as owner, browser_of(hub, ada) as browser:
         webhook = make_webhook(owner, f"{receiver.url}?a='onload=alert(1)&b=;//", "user:ada")

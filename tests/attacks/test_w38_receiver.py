@@ -1,4 +1,4 @@
-"""W38: without the secret nothing of a body is read, and no signature is so odd that it ends in a 500."""
+"""W38: without the secret no body is read, and no malformed signature causes a 500."""
 
 import socket
 from collections.abc import Iterator
@@ -24,8 +24,8 @@ def where() -> Iterator[tuple[str, int]]:
         yield client.base_url.host, client.base_url.port or 0
 
 
-def said(where: tuple[str, int], *lines: bytes, body: bytes = b"", length: int | None = None) -> int:
-    """The status of an answer to a request of just these bytes."""
+def status_of(where: tuple[str, int], *lines: bytes, body: bytes = b"", length: int | None = None) -> int:
+    """The status of the answer to a request of exactly these bytes."""
     size = b"Content-Length: %d" % (len(body) if length is None else length)
     head = b"\r\n".join([b"POST /webhooks/heard HTTP/1.1", b"Host: x", b"Connection: close", size, *lines, b"", b""])
     with socket.create_connection(where, timeout=15) as connection:
@@ -42,20 +42,20 @@ BAD = [b"", b"{", b"\xff\xfe\x00", b"[" * 200_000, b'{"event": ' + b"9" * 50_000
 
 
 @pytest.mark.parametrize("body", BAD, ids=["empty", "half", "binary", "deep", "digits", "zeros"])
-def test_w38_a_bad_body_without_the_secret(where: tuple[str, int], body: bytes) -> None:
-    """The same answer for every body: it was not looked at."""
-    assert said(where, body=body) == 401
-    assert said(where, b"X-Webhook-Secret: wrong", body=body) == 403
+def test_w38_every_body_without_a_signature_is_answered_alike(where: tuple[str, int], body: bytes) -> None:
+    """The body is not read."""
+    assert status_of(where, body=body) == 401
+    assert status_of(where, b"X-Webhook-Secret: wrong", body=body) == 403
     assert ran == []
 
 
-def test_w38_the_answer_comes_before_the_body(where: tuple[str, int]) -> None:
-    """A stranger cannot make us wait for, or hold, what he announces."""
-    assert said(where, length=10**15) == 401
-    assert said(where, b"X-Webhook-Secret: wrong", length=MAX_BYTES) == 403
-    assert said(where, b"X-Webhook-Secret: " + SECRET.encode(), length=10**15) == 413
-    # Without the words "go on" that he asks for.
-    assert said(where, b"Expect: 100-continue", length=5) == 401
+def test_w38_answer_is_sent_before_the_body_is_read(where: tuple[str, int]) -> None:
+    """A stranger cannot make the receiver wait for, or buffer, an announced body."""
+    assert status_of(where, length=10**15) == 401
+    assert status_of(where, b"X-Webhook-Secret: wrong", length=MAX_BYTES) == 403
+    assert status_of(where, b"X-Webhook-Secret: " + SECRET.encode(), length=10**15) == 413
+    # Without the "100 Continue" that the request asks for.
+    assert status_of(where, b"Expect: 100-continue", length=5) == 401
 
 
 @pytest.mark.parametrize(
@@ -77,15 +77,15 @@ def test_w38_the_answer_comes_before_the_body(where: tuple[str, int]) -> None:
         b"v1, QUJD",
     ],
 )
-def test_w38_a_malformed_signature(where: tuple[str, int], value: bytes) -> None:
+def test_w38_malformed_signature_is_rejected(where: tuple[str, int], value: bytes) -> None:
     given = (b"webhook-id: 1", b"webhook-timestamp: 1", b"webhook-signature: " + value)
-    assert said(where, *given, body=b"{}") == 401
+    assert status_of(where, *given, body=b"{}") == 401
     assert ran == []
 
 
 @pytest.mark.parametrize("value", [b"", b"x", b"-5", b"1e5", b"\xff", b"9" * 400, b"0x10", b"1 2"])
-def test_w38_a_malformed_time_or_id(where: tuple[str, int], value: bytes) -> None:
+def test_w38_malformed_time_or_id_is_rejected(where: tuple[str, int], value: bytes) -> None:
     signature = b"webhook-signature: v1,QUJD"
-    assert said(where, b"webhook-id: 1", b"webhook-timestamp: " + value, signature) == 401
-    assert said(where, b"webhook-timestamp: 1", signature) == 401
+    assert status_of(where, b"webhook-id: 1", b"webhook-timestamp: " + value, signature) == 401
+    assert status_of(where, b"webhook-timestamp: 1", signature) == 401
     assert ran == []

@@ -1,4 +1,4 @@
-"""W41: what an app learns from a webhook it takes over, and how the owner gets it back."""
+"""W41: what an app learns from a webhook it takes over, and how the owner reclaims it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,8 +27,8 @@ def receiver() -> Iterator[Receiver]:
         yield started
 
 
-def test_w41_names_of_repos_that_are_gone_are_not_shown_to_apps(hub: RunningHub) -> None:
-    """They may have been private, and a name that nobody has yet may be a plan."""
+def test_w41_names_of_deleted_repos_are_not_shown_to_apps(hub: RunningHub) -> None:
+    """They may have been private, and a name that does not exist yet may be a plan."""
     stage = Stage(hub)
     watched = ("user:ada", "model:ada/secret", "model:acme/secret", "model:ada/open", "dataset:ada/unborn")
     with api(hub, stage.token) as owner:
@@ -48,7 +48,7 @@ def test_w41_names_of_repos_that_are_gone_are_not_shown_to_apps(hub: RunningHub)
         assert (refused.status_code, "Choose what to watch" in refused.text) == (422, True)
 
 
-def test_w41_an_apps_own_watches_stay_as_it_named_them(hub: RunningHub) -> None:
+def test_w41_apps_own_watches_are_shown_as_it_named_them(hub: RunningHub) -> None:
     stage = Stage(hub)
     with api(hub, stage.grant("openid webhooks")) as app:
         made = make_webhook(app, MINE, "model:ada/unborn", "model:ada/SECRET")
@@ -56,9 +56,7 @@ def test_w41_an_apps_own_watches_stay_as_it_named_them(hub: RunningHub) -> None:
     assert [one["name"] for one in changed["watched"]] == ["ada/unborn", "ada/SECRET"]
 
 
-def test_w41_a_webhook_whose_address_the_app_left_alone_is_the_owners_with_the_next_change(
-    hub: RunningHub, receiver: Receiver
-) -> None:
+def test_w41_owners_next_change_reclaims_a_webhook_with_an_unchanged_url(hub: RunningHub, receiver: Receiver) -> None:
     stage = Stage(hub)
     with api(hub, stage.token) as owner:
         mine = make_webhook(owner, receiver.url, *WATCHED)
@@ -82,10 +80,10 @@ def test_w41_a_webhook_whose_address_the_app_left_alone_is_the_owners_with_the_n
     assert stage.state(mine) is False, "what becomes of the app is nothing to it"
 
 
-def test_w41_a_webhook_that_sends_to_the_apps_address_is_the_owners_with_another_address(
+def test_w41_owner_reclaims_a_webhook_with_the_apps_url_by_changing_the_url(
     hub: RunningHub, receiver: Receiver
 ) -> None:
-    """Any other change leaves it the app's: it would send all that its owner may read to the app."""
+    """After any other change it stays the app's: it would send everything its owner may read to the app."""
     stage = Stage(hub)
     with api(hub, stage.token) as owner:
         mine = make_webhook(owner, MINE, *WATCHED)
@@ -113,7 +111,7 @@ def test_w41_a_webhook_that_sends_to_the_apps_address_is_the_owners_with_another
             assert receiver.received == []
 
 
-def test_w41_a_secret_set_with_the_change_that_takes_a_webhook_back_is_stored(hub: RunningHub) -> None:
+def test_w41_secret_set_with_the_reclaiming_change_is_stored(hub: RunningHub) -> None:
     stage = Stage(hub)
     with api(hub, stage.token) as owner, api(hub, stage.grant("openid webhooks")) as app:
         mine = make_webhook(owner, MINE, "user:ada")
@@ -125,8 +123,11 @@ def test_w41_a_secret_set_with_the_change_that_takes_a_webhook_back_is_stored(hu
         assert tuple(row) == (None, None, None)
 
 
-def test_w41_what_an_app_created_stays_the_apps(hub: RunningHub, receiver: Receiver) -> None:
-    """Whoever changes it: what a token creates never sees more than its grant. Another app that changes it as well."""
+def test_w41_webhook_created_by_an_app_stays_the_apps(hub: RunningHub, receiver: Receiver) -> None:
+    """No matter who changes it: a webhook created with a token never reports more than its grant.
+
+    Also if another app changes it.
+    """
     stage = Stage(hub)
     with api(hub, stage.grant("openid webhooks")) as app:
         made = make_webhook(app, "https://app.example/hook", *WATCHED)
@@ -137,7 +138,7 @@ def test_w41_what_an_app_created_stays_the_apps(hub: RunningHub, receiver: Recei
         assert "Created by the app <bdi>Notebook</bdi>. It sends only what that app may read." in shown
 
 
-def test_w41_a_suspended_webhook_can_be_taken_back_and_enabled(hub: RunningHub, receiver: Receiver) -> None:
+def test_w41_suspended_webhook_can_be_reclaimed_and_enabled(hub: RunningHub, receiver: Receiver) -> None:
     stage = Stage(hub)
     with api(hub, stage.token) as owner:
         mine = make_webhook(owner, MINE, "user:ada")
@@ -153,7 +154,7 @@ def test_w41_a_suspended_webhook_can_be_taken_back_and_enabled(hub: RunningHub, 
     assert stage.heard(receiver) == {"ada/open", "ada/secret"}
 
 
-def test_w41_taking_a_webhook_over_and_back_is_in_the_audit_log(hub: RunningHub) -> None:
+def test_w41_taking_over_and_reclaiming_are_in_the_audit_log(hub: RunningHub) -> None:
     stage = Stage(hub)
     with api(hub, stage.token) as admin, api(hub, stage.grant("openid webhooks", stage.acme)) as app:
         watched = [{"type": "org", "name": "acme"}]

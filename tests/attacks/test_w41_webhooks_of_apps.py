@@ -1,4 +1,4 @@
-"""W41: a webhook that an app created reports on what the grant of that app may see, for as long as it may."""
+"""W41: a webhook that an app created reports only what the app's grant may read, while the grant exists."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,7 +40,7 @@ def receiver() -> Iterator[Receiver]:
         yield started
 
 
-def test_w41_a_webhook_of_an_app_reports_on_what_the_grant_may_see(hub: RunningHub, receiver: Receiver) -> None:
+def test_w41_apps_webhook_reports_what_its_grant_may_read(hub: RunningHub, receiver: Receiver) -> None:
     stage = Stage(hub)
     for scope, granted, heard in (
         ("openid webhooks", [stage.acme], {"ada/open"}),
@@ -53,8 +53,8 @@ def test_w41_a_webhook_of_an_app_reports_on_what_the_grant_may_see(hub: RunningH
             assert app.delete(f"{PATH}/{webhook['id']}").status_code == 200
 
 
-def test_w41_the_token_it_was_created_with_is_a_limit_too(hub: RunningHub, receiver: Receiver) -> None:
-    """The app holds more by other tokens; what it created with less stays within that."""
+def test_w41_apps_webhook_is_limited_by_the_token_that_created_it(hub: RunningHub, receiver: Receiver) -> None:
+    """The app may have more by other tokens; the webhook stays within the token it was created with."""
     stage = Stage(hub)
     stage.grant("openid read-repos webhooks", stage.acme)
     with browser_of(hub, stage.ada) as browser:
@@ -64,7 +64,7 @@ def test_w41_the_token_it_was_created_with_is_a_limit_too(hub: RunningHub, recei
     assert stage.heard(receiver) == {"ada/open"}
 
 
-def test_w41_a_revoked_app_leaves_a_suspended_webhook_and_a_notice(hub: RunningHub, receiver: Receiver) -> None:
+def test_w41_revoked_app_leaves_a_suspended_webhook_and_a_notice(hub: RunningHub, receiver: Receiver) -> None:
     stage = Stage(hub)
     with api(hub, stage.grant("openid webhooks read-repos", stage.acme)) as app:
         webhook = make_webhook(app, receiver.url, *WATCHED)
@@ -86,7 +86,7 @@ def test_w41_a_revoked_app_leaves_a_suspended_webhook_and_a_notice(hub: RunningH
 
 
 @pytest.mark.parametrize("how", ["scope", "organization", "membership", "app deleted", "webhooks scope"])
-def test_w41_a_webhook_follows_its_grant_however_it_shrinks(hub: RunningHub, receiver: Receiver, how: str) -> None:
+def test_w41_webhook_follows_every_reduction_of_its_grant(hub: RunningHub, receiver: Receiver, how: str) -> None:
     stage = Stage(hub)
     make_user(hub, "bob")
     with api(hub, stage.grant("openid webhooks read-repos", stage.acme)) as app:
@@ -131,7 +131,7 @@ def leave_and_come_back(stage: Stage) -> None:
     hub.call(work)
 
 
-def test_w41_what_waits_is_not_sent_after_the_grant_shrank(hub: RunningHub, receiver: Receiver) -> None:
+def test_w41_waiting_deliveries_are_not_sent_after_the_grant_was_reduced(hub: RunningHub, receiver: Receiver) -> None:
     stage = Stage(hub)
     with api(hub, stage.grant("openid webhooks read-repos", stage.acme)) as app:
         webhook = make_webhook(app, receiver.url, "org:acme")
@@ -148,7 +148,7 @@ def test_w41_what_waits_is_not_sent_after_the_grant_shrank(hub: RunningHub, rece
         assert owner.post(f"{PATH}/{webhook['id']}/replay/{log['id']}").status_code == 403
 
 
-def test_w41_a_test_shows_no_repo_beyond_the_grant(hub: RunningHub, receiver: Receiver) -> None:
+def test_w41_test_delivery_shows_no_repo_beyond_the_grant(hub: RunningHub, receiver: Receiver) -> None:
     stage = Stage(hub)
     with api(hub, stage.grant("openid webhooks", stage.acme)) as app:
         webhook = make_webhook(app, receiver.url, "org:acme", "model:acme/SECRET")
@@ -158,8 +158,8 @@ def test_w41_a_test_shows_no_repo_beyond_the_grant(hub: RunningHub, receiver: Re
     assert {one.json["repo"]["name"] for one in receiver.received} == {"acme/example"}
 
 
-def test_w41_an_app_that_changes_a_webhook_takes_it_over(hub: RunningHub, receiver: Receiver) -> None:
-    """Otherwise it would send what its user may read to an address of its own."""
+def test_w41_app_that_changes_a_webhook_takes_it_over(hub: RunningHub, receiver: Receiver) -> None:
+    """Otherwise it could have everything its user may read sent to its own URL."""
     stage = Stage(hub)
     with api(hub, stage.token) as owner:
         mine = make_webhook(owner, "https://example.org/mine", *WATCHED)
@@ -172,7 +172,7 @@ def test_w41_an_app_that_changes_a_webhook_takes_it_over(hub: RunningHub, receiv
     assert stage.heard(receiver) == {"ada/open"}
 
 
-def test_w41_an_app_that_takes_a_webhook_over_gets_neither_secret_nor_key(hub: RunningHub, receiver: Receiver) -> None:
+def test_w41_app_that_takes_a_webhook_over_gets_neither_secret_nor_key(hub: RunningHub, receiver: Receiver) -> None:
     """With either it could sign deliveries to the user's own receiver."""
     stage = Stage(hub)
     with api(hub, stage.token) as owner:
@@ -186,7 +186,7 @@ def test_w41_an_app_that_takes_a_webhook_over_gets_neither_secret_nor_key(hub: R
     assert [mail["subject"].split(":")[0] for mail in stage.mails()] == ["Webhook changed by Notebook"]
 
 
-def test_w41_a_disabled_account_is_silent_and_goes_on_afterwards(hub: RunningHub, receiver: Receiver) -> None:
+def test_w41_webhook_of_a_disabled_account_pauses_and_resumes(hub: RunningHub, receiver: Receiver) -> None:
     stage = Stage(hub)
     bob = make_user(hub, "bob")
     with api(hub, tokens_for(stage.app, bob, scope="openid webhooks")["access_token"]) as app:
@@ -198,7 +198,7 @@ def test_w41_a_disabled_account_is_silent_and_goes_on_afterwards(hub: RunningHub
     assert stage.heard(receiver) == {"ada/open"}
 
 
-def test_w41_what_the_user_creates_without_an_app_is_not_limited(hub: RunningHub, receiver: Receiver) -> None:
+def test_w41_webhook_created_without_an_app_is_not_limited(hub: RunningHub, receiver: Receiver) -> None:
     stage = Stage(hub)
     command_line = Client(hub, stage.app.app.__class__(client_id="hubgate-cli", name="CLI", redirect_uris=()), None)
     started = start(command_line, scope="openid webhooks")
@@ -211,7 +211,7 @@ def test_w41_what_the_user_creates_without_an_app_is_not_limited(hub: RunningHub
             client.delete(f"{PATH}/{webhook['id']}")
 
 
-def test_w41_contribute_repos_hears_of_what_the_app_created(hub: RunningHub, receiver: Receiver) -> None:
+def test_w41_contribute_repos_scope_reports_repos_the_app_created(hub: RunningHub, receiver: Receiver) -> None:
     stage = Stage(hub)
     with api(hub, stage.grant("openid webhooks contribute-repos", stage.acme)) as app:
         make_webhook(app, receiver.url, *WATCHED)
@@ -232,7 +232,7 @@ def watching_acme(client: httpx.Client, receiver: Receiver) -> dict[str, str]:
     return made
 
 
-def test_w41_an_organizations_webhook_stays_under_the_consent(hub: RunningHub, receiver: Receiver) -> None:
+def test_w41_organizations_webhook_is_limited_by_the_consent(hub: RunningHub, receiver: Receiver) -> None:
     stage = Stage(hub)
     with api(hub, stage.grant("openid webhooks", stage.acme)) as app:
         first = watching_acme(app, receiver)
@@ -247,7 +247,9 @@ def test_w41_an_organizations_webhook_stays_under_the_consent(hub: RunningHub, r
 
 
 @pytest.mark.parametrize("how", ["privilege", "demoted"])
-def test_w41_an_exchanged_token_creates_under_its_app(hub: RunningHub, receiver: Receiver, how: str) -> None:
+def test_w41_webhook_created_with_an_exchanged_token_depends_on_its_app(
+    hub: RunningHub, receiver: Receiver, how: str
+) -> None:
     stage = Stage(hub)
     make_user(hub, "bob")
     app = make_exchanger(hub, stage.acme, scopes=SCOPES)
@@ -277,7 +279,7 @@ async def take_away(opened: Hub, how: str, app: Client, acme: Organization, ada:
     await members.change_role(opened.accounts, acme, ada, Role.WRITE, SYSTEM)
 
 
-def test_w41_after_a_pause_the_app_takes_its_webhook_up_again(hub: RunningHub, receiver: Receiver) -> None:
+def test_w41_app_can_resume_its_webhook_after_a_pause(hub: RunningHub, receiver: Receiver) -> None:
     stage = Stage(hub)
     app = make_exchanger(hub, stage.acme, scopes=SCOPES)
     with api(hub, exchanged(app, "ada@example.org", scope="webhooks")["access_token"]) as client:
@@ -296,7 +298,7 @@ def test_w41_after_a_pause_the_app_takes_its_webhook_up_again(hub: RunningHub, r
     assert stage.heard(receiver) == {"ada/open"}
 
 
-def test_w41_tokens_of_the_same_app_do_not_mix_users(hub: RunningHub, receiver: Receiver) -> None:
+def test_w41_tokens_of_one_app_do_not_mix_users(hub: RunningHub, receiver: Receiver) -> None:
     stage = Stage(hub)
     bob = make_user(hub, "bob")
     stage.grant("openid webhooks read-repos", stage.acme)
@@ -305,8 +307,8 @@ def test_w41_tokens_of_the_same_app_do_not_mix_users(hub: RunningHub, receiver: 
     assert stage.heard(receiver) == {"ada/open"}
 
 
-def test_w41_an_app_learns_nothing_private_from_a_webhook_of_its_user(hub: RunningHub, receiver: Receiver) -> None:
-    """Neither by switching it nor by taking it over: what it sent before was for the user."""
+def test_w41_app_learns_nothing_private_from_its_users_webhook(hub: RunningHub, receiver: Receiver) -> None:
+    """Neither by enabling or disabling it nor by taking it over: earlier deliveries were for the user."""
     stage = Stage(hub)
     with api(hub, stage.token) as owner:
         mine = make_webhook(owner, receiver.url, *WATCHED)
@@ -362,7 +364,7 @@ def test_w41_deliveries_are_shown_within_the_token_and_the_grant(hub: RunningHub
         ({"scopes": ["openid", "webhooks"]}, {"ada/open"}),
     ],
 )
-def test_w41_an_organization_that_limits_token_exchange_limits_webhooks(
+def test_w41_organization_that_limits_token_exchange_limits_webhooks(
     hub: RunningHub, receiver: Receiver, limit: dict[str, list[str]], left: set[str]
 ) -> None:
     stage = Stage(hub)
@@ -380,8 +382,8 @@ def test_w41_an_organization_that_limits_token_exchange_limits_webhooks(
     assert [mail["subject"].startswith(said) for mail in stage.mails()] == [True]
 
 
-def test_w41_the_round_reads_many_webhooks_at_once(hub: RunningHub) -> None:
-    """One look at consents for a hundred webhooks, not one for each."""
+def test_w41_grants_of_many_webhooks_are_read_in_one_query(hub: RunningHub) -> None:
+    """Consents are read once for a hundred webhooks, not once for each."""
     stage = Stage(hub)
     with api(hub, stage.grant("openid webhooks read-repos", stage.acme)) as app:
         for number in range(9):

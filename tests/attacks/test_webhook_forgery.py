@@ -1,5 +1,6 @@
-"""What a receiver can hold on to: nobody without the secret or the key makes a delivery that verifies, nor an old one
-into a new one. Verified here by a few lines of our own, with public clients in tests/clients.
+"""Without the secret or the key nobody can create a delivery that verifies, or present an old one as new.
+
+Verified by a few lines here, and with public clients in tests/clients.
 """
 
 import base64
@@ -54,8 +55,8 @@ def verifies(public_key: str, one: Received, content: bytes) -> bool:
     return True
 
 
-def test_each_webhook_has_a_key_of_its_own(hub: RunningHub, receiver: Receiver) -> None:
-    """Eve points a webhook of hers at ada's receiver: what it sends does not pass for ada's."""
+def test_each_webhook_has_its_own_key(hub: RunningHub, receiver: Receiver) -> None:
+    """Eve points a webhook of hers at Ada's receiver: its deliveries do not verify as Ada's."""
     with (
         api(hub, make_token(hub, make_user(hub, "ada"))) as ada,
         api(hub, make_token(hub, make_user(hub, "eve"))) as eve,
@@ -78,8 +79,8 @@ def test_each_webhook_has_a_key_of_its_own(hub: RunningHub, receiver: Receiver) 
         assert eve.get(f"{PATH}/{mine['id']}").json()["webhook"]["publicKey"] == mine["publicKey"]
 
 
-def test_every_try_says_when_it_was_made(hub: RunningHub, receiver: Receiver) -> None:
-    """So that a receiver can refuse what is old: an intercepted delivery, sent again later, carries its first time."""
+def test_every_attempt_is_signed_with_its_time(hub: RunningHub, receiver: Receiver) -> None:
+    """A receiver can reject old deliveries: an intercepted one that is sent again has its original time."""
     receiver.status = 500
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         webhook = make_webhook(ada, receiver.url, "user:ada", secret="s3cret")
@@ -101,7 +102,7 @@ def test_every_try_says_when_it_was_made(hub: RunningHub, receiver: Receiver) ->
         assert len({one.headers["webhook-signature"] for one in (first, second, third)}) == 3
 
 
-def test_an_old_secret_signs_only_as_long_as_it_was_given(hub: RunningHub, receiver: Receiver) -> None:
+def test_old_secret_signs_only_during_the_overlap(hub: RunningHub, receiver: Receiver) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         webhook = make_webhook(ada, receiver.url, "user:ada", secret="old")
         at = f"{PATH}/{webhook['id']}"
@@ -119,7 +120,7 @@ def test_an_old_secret_signs_only_as_long_as_it_was_given(hub: RunningHub, recei
         hub.clock.advance(61)
         found, content, sent = signatures(2)
         assert (found, sent) == ([signed_with(b"new", content)], "new")
-        # Without an overlap the old one is dead at once, and so is one that an earlier overlap kept.
+        # Without an overlap the old secret ends at once, and so does one that an earlier overlap retained.
         ada.post(at, json={"secret": "newer", "overlapSeconds": 60})
         ada.post(at, json={"secret": "newest"})
         found, content, sent = signatures(3)
@@ -130,7 +131,7 @@ def test_an_old_secret_signs_only_as_long_as_it_was_given(hub: RunningHub, recei
         assert verifies(webhook["publicKey"], receiver.received[-1], content)
 
 
-def test_the_same_secret_said_again_leaves_the_old_one_its_time(hub: RunningHub, receiver: Receiver) -> None:
+def test_setting_the_same_secret_again_retains_the_overlap(hub: RunningHub, receiver: Receiver) -> None:
     """A program that repeats its request, or sends back what it read, must not cut receivers off."""
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         webhook = make_webhook(ada, receiver.url, "user:ada", secret="old")
@@ -154,12 +155,12 @@ def test_the_same_secret_said_again_leaves_the_old_one_its_time(hub: RunningHub,
         read = ada.get(at).json()["webhook"]
         say(secret="new", **{name: read[name] for name in ("url", "watched", "domains")})
         assert signing(len(receiver.received)) == ["new", "old"]
-        # Said with another time, the old one has that from now on.
+        # Set with another overlap, the old secret has that from now on.
         say(secret="new", overlapSeconds=60)
         hub.clock.advance(50)
         assert signing(len(receiver.received)) == ["new", "old"]
         say(secret="new", overlapSeconds=0)
         assert signing(len(receiver.received)) == ["new"]
-        # Over, it does not begin again: the old one may have been given up for a reason.
+        # An overlap that ended does not start again: the old secret may have leaked.
         say(secret="new", overlapSeconds=60)
         assert signing(len(receiver.received)) == ["new"]

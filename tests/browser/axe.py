@@ -1,5 +1,6 @@
-"""axe-core on a page. It is brought in once per page, and nothing but its objections is carried back: both take longer
-than to judge.
+"""axe-core on a page.
+
+It is injected once per page and returns only violations: both take longer than the check itself.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""The people on the stage: enough of everything that every page has something to show, with names that test it."""
+"""The users of the stage: enough data for every page to show something, with difficult names."""
 
 from dataclasses import dataclass
 
@@ -29,7 +29,7 @@ LAPTOP = Visitor("2001:db8::7", "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537
 
 @dataclass(frozen=True)
 class Cast:
-    """Session cookies by name, and what addresses are made of."""
+    """Session cookies by name, and parts of URLs."""
 
     cookies: dict[str, str]
     token_id: str

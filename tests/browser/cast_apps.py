@@ -1,4 +1,4 @@
-"""The apps on the stage, and whoever allowed them something: addresses of consent that always lead to the same page."""
+"""The apps of the stage and their consents: authorization URLs that always lead to the same page."""
 
 import json
 from dataclasses import replace

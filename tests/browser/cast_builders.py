@@ -1,4 +1,4 @@
-"""What those who build apps have on the stage: secrets in overlap, refusals, requests to the operator."""
+"""What app developers have on the stage: overlapping secrets, refused requests, requests to the operator."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Devices on the stage that wait for their users: an app's, started elsewhere, and a command line's."""
+"""Devices of the stage that wait for their users: an app's, started elsewhere, and a command line's."""
 
 from tests.browser.cast_apps import ATLAS
 
@@ -39,7 +39,7 @@ async def _wait(hub: Hub, user_code: str, client_id: str, ip: str) -> None:
         ip=ip,
         user_agent="stage",
         created_at=begun,
-        # As long as anybody looks at the stage.
+        # For as long as the stage runs.
         expires_at=begun + DAY,
         resources="",
     )

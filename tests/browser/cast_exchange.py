@@ -1,4 +1,4 @@
-"""An organization's app on the stage that exchanges tokens: live ones for several members, and what it was refused."""
+"""An organization's app on the stage that exchanges tokens: live ones for several members, and refused exchanges."""
 
 from dataclasses import replace
 

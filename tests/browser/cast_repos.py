@@ -1,5 +1,5 @@
-"""Repos on the stage: one with a realistic card, code, a table, a picture and a large file; an empty one, a private
-one, a gated one, and names as long as they may be.
+"""Repos of the stage: one with a realistic card, code, a table, a picture and a large file; an empty one, a private
+one, a gated one, and names of maximum length.
 """
 
 import struct

@@ -1,4 +1,4 @@
-"""Webhooks on the stage: one that works and one of each trouble, with everything that can become of a delivery."""
+"""Webhooks of the stage: one that works and one of each problem, with all outcomes of a delivery."""
 
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ _LONG_HOST = (
 )
 _REPOS = ("acme/vision-tiny", "ada/a-repo-with-a-name-of-ninety-six-characters-which-nothing-may-clip-or-push-off")
 _PAGE = b"<!doctype html>\n<title>502 Bad Gateway</title>\n<h1>Bad Gateway</h1>\n<script>alert(1)</script>\n"
-# State, reason, answers of its tries.
+# State, reason, answers of its attempts.
 _FATES: tuple[tuple[str, str, tuple[int | None, ...]], ...] = (
     ("retrying", "", (502, None, 503)),
     ("delivered", "", (200,)),

@@ -1,6 +1,6 @@
 """Screenshots of every page, both themes, phone and desktop: `python -m tests.browser.shots OUTDIR`.
 
-They are for looking at, against the checklist of the UX brief; nothing compares them.
+They are for manual review against the checklist of the UX brief; nothing compares them.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""The hub with pages that no visitor can call up at will: every error, and a gallery of the stylesheet's components.
+"""The hub with pages that no visitor can open at will: every error, and a gallery of the stylesheet's components.
 
-The gallery (gallery.html, beside this file) is where a component is looked at and checked before a page needs it.
-As a program it is `hubgate serve` with those pages: `python -m tests.browser.stage --port 0 ...`.
+The gallery (gallery.html) shows each component before a page needs it. As a program it is `hubgate serve` with those
+pages: `python -m tests.browser.stage --port 0 ...`.
 """
 
 import argparse
@@ -55,7 +55,7 @@ ERRORS: dict[str, Exception] = {
 
 @dataclass(frozen=True)
 class Scene:
-    """A page and who looks at it; the visitor is nobody."""
+    """A page and its user; a visitor is not signed in."""
 
     address: str
     who: str = "visitor"
@@ -214,7 +214,7 @@ PAGES = (
     | _DEVICES
     | _WEBHOOKS
 )
-# Error pages differ in words alone, so one stands for all where the layout is judged.
+# Error pages differ only in text, so one represents all in layout tests.
 LAYOUTS = {name: scene for name, scene in PAGES.items() if not name.startswith("error-")} | {
     "error-400": PAGES["error-400"]
 }
@@ -226,7 +226,7 @@ class Stage:
     cast: Cast
 
     def cookies(self, who: str) -> list[Any]:
-        """For a browser context in which `who` is signed in."""
+        """Cookies for a browser context in which `who` is signed in."""
         value = self.cast.cookies.get(who)
         return [{"name": "token", "value": value, "url": self.url}] if value else []
 
@@ -249,7 +249,7 @@ def build(hub: Hub) -> Edge:
         raise ERRORS[request.param("name")]
 
     async def confirm(request: HubRequest) -> Response:
-        """The page that typing a code leads to, for those who cannot type."""
+        """The page that entering a code leads to, for tests that only read."""
         device, caller, code = DevicePages(pages, hub.oauth), caller_of(request), request.param("code")
         try:
             waiting = await find_pending(hub.oauth, caller.signed_in, code, request.client_ip)

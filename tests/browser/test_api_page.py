@@ -1,4 +1,4 @@
-"""The API page says what the OpenAPI document says."""
+"""The API page matches the OpenAPI document."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +18,7 @@ def stage() -> Iterator[str]:
 
 
 @pytest.mark.browser
-def test_every_operation_is_there_and_every_link_leads_somewhere(browser: Browser, stage: str) -> None:
+def test_every_operation_is_shown_and_every_link_works(browser: Browser, stage: str) -> None:
     document = httpx.get(f"{stage}/api/openapi.json").json()
     page = browser.new_page()
     try:
@@ -50,13 +50,13 @@ def test_every_operation_is_there_and_every_link_leads_somewhere(browser: Browse
         ({}, "any value"),
     ],
 )
-def test_types_in_words(schema: dict[str, Any], words: str) -> None:
+def test_types_are_described_in_words(schema: dict[str, Any], words: str) -> None:
     document = {"components": {"schemas": {"Thing": {"properties": {"field": schema}}}}}
     (shape,) = shapes(document)
     assert "".join(piece.text for piece in shape.fields[0].kind) == words
 
 
-def test_subjects_follow_the_address_and_housekeeping_comes_last() -> None:
+def test_sections_follow_the_paths_and_housekeeping_is_last() -> None:
     paths = [
         "/healthz",
         "/api/settings/webhooks",

@@ -29,7 +29,7 @@ def hub(tmp_path: Path) -> Iterator[HubProcess]:
 
 
 class Visitor:
-    """One browser; a complaint in its console fails the test."""
+    """One browser; a console message fails the test."""
 
     def __init__(self, browser: Browser, hub: HubProcess, *, scripted: bool) -> None:
         self.context: BrowserContext = browser.new_context(base_url=hub.url, java_script_enabled=scripted)
@@ -75,7 +75,9 @@ def mailed(folder: Path, address: str, subject: str) -> str:
     return found.group(1)
 
 
-def test_from_the_set_up_link_to_signing_out(browser: Browser, hub: HubProcess, tmp_path: Path, scripted: bool) -> None:
+def test_new_user_gets_from_the_setup_link_to_signing_out(
+    browser: Browser, hub: HubProcess, tmp_path: Path, scripted: bool
+) -> None:
     operator, ada = (Visitor(browser, hub, scripted=scripted) for _ in range(2))
 
     operator.page.goto(setup_link(hub))

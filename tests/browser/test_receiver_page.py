@@ -35,7 +35,7 @@ def url() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_it_holds_to_the_rules(browser: Any, url: str, theme: str) -> None:
+def test_page_follows_the_rules(browser: Any, url: str, theme: str) -> None:
     with browser.new_context(color_scheme=theme, base_url=url) as context:
         page = context.new_page()
         said: list[str] = []
@@ -48,7 +48,7 @@ def test_it_holds_to_the_rules(browser: Any, url: str, theme: str) -> None:
             cut = "found => found.filter(one => one.scrollWidth > one.clientWidth).map(one => one.outerHTML)"
             assert page.locator(".card, pre").evaluate_all(cut) == []
             assert objections(page) == []
-        # The stylesheet arrived: nothing in the browser's own white, and the theme is the visitor's.
+        # The stylesheet is loaded: nothing in the browser's default white, and the theme is the visitor's.
         canvas = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert canvas == {"light": "rgb(246, 247, 245)", "dark": "rgb(16, 19, 17)"}[theme]
         assert page.get_by_text("trigger_training").first.is_visible()

@@ -1,4 +1,4 @@
-"""What holds for every page, in a real Chromium: silent console, nothing for axe-core, phones, themes, keyboard."""
+"""Every page in a real Chromium: silent console, no axe-core violations, phones, themes, keyboard."""
 
 import gzip
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ def stage() -> Iterator[Stage]:
 
 @pytest.fixture
 def opened(browser: Browser, stage: Stage) -> Iterator[Opener]:
-    """A fresh browser, signed in as someone of the cast or as nobody, with whatever options the test needs."""
+    """A fresh browser, signed in as a user of the cast or as nobody, with the options of the test."""
     with ExitStack() as stack:
 
         def open_context(who: str = "visitor", **options: Any) -> BrowserContext:
@@ -48,8 +48,8 @@ def opened(browser: Browser, stage: Stage) -> Iterator[Opener]:
 
 @pytest.fixture(scope="module")
 def looking(browser: Browser, stage: Stage) -> Iterator[Looker]:
-    """A page for each of the cast, who only look: a fresh browser for each address would take longer than to judge.
-    It is blank, in a light theme.
+    """A page for each user of the cast, for tests that only read: a fresh browser for each URL would take longer
+    than the test. It starts blank, in a light theme.
     """
     with ExitStack() as stack:
 
@@ -62,7 +62,7 @@ def looking(browser: Browser, stage: Stage) -> Iterator[Looker]:
 
         def look(who: str) -> Page:
             page = own_page(who)
-            # What the last address was still waiting for fails now, where nobody listens yet.
+            # Pending requests of the last page fail now, before anything listens.
             page.goto("about:blank")
             page.emulate_media(color_scheme="light")
             return page
@@ -71,8 +71,10 @@ def looking(browser: Browser, stage: Stage) -> Iterator[Looker]:
 
 
 @every_layout
-def test_a_page_holds_to_the_rules(looking: Looker, scene: Scene) -> None:
-    """A sound page with nothing for axe-core, no sideways scrolling, one primary button, targets that fit a thumb."""
+def test_page_follows_the_rules(looking: Looker, scene: Scene) -> None:
+    """No console messages or axe-core violations, no horizontal scrolling, one primary button, targets of
+    sufficient size.
+    """
     page = looking(scene.who)
     _expect_sound_page(page, scene)
     assert page.locator(".button-primary").count() <= 1
@@ -80,24 +82,24 @@ def test_a_page_holds_to_the_rules(looking: Looker, scene: Scene) -> None:
         page.set_viewport_size(size)
         assert page.evaluate("document.documentElement.scrollWidth") == size["width"]
     _expect_targets_for_thumbs(page)
-    # The API's document repeats one template hundreds of times; a few of each kind are as good.
+    # The API page repeats one template hundreds of times; a few of each kind suffice.
     page.evaluate("document.querySelectorAll('.operation:nth-of-type(n + 4)').forEach(one => one.remove())")
     assert objections(page) == []
     page.set_viewport_size(DESKTOP)
     assert objections(page) == []
-    # Another theme has other colours and nothing else.
+    # Another theme differs in colours only.
     page.emulate_media(color_scheme="dark")
     expect(page.locator("body")).to_have_css("background-color", CANVAS["dark"])
     assert objections(page, runOnly=["color-contrast"]) == []
 
 
 @pytest.mark.parametrize("scene", [PAGES[name] for name in PAGES if name not in LAYOUTS])
-def test_other_pages_are_sound(looking: Looker, scene: Scene) -> None:
+def test_other_pages_are_clean(looking: Looker, scene: Scene) -> None:
     _expect_sound_page(looking(scene.who), scene)
 
 
 def _expect_sound_page(page: Page, scene: Scene) -> None:
-    """A silent console, and no more to load than the budget says."""
+    """A silent console, and no more to load than the budget allows."""
     said: list[str] = []
     listeners: dict[Any, Callable[[Any], None]] = {
         "console": lambda message: said.append(message.text),
@@ -111,7 +113,7 @@ def _expect_sound_page(page: Page, scene: Scene) -> None:
         page.remove_listener(event, listener)
     assert answer is not None
     assert answer.status == scene.status
-    # Chromium itself reports the status of an error page; a blocked style or script would say something else.
+    # Chromium itself reports the status of an error page; a blocked style or script would be another message.
     own_status = f"Failed to load resource: the server responded with a status of {answer.status} "
     assert [line for line in said if not line.startswith(own_status)] == []
     _expect_little_and_nothing_inline(answer.body())
@@ -132,7 +134,7 @@ def _expect_targets_for_thumbs(page: Page) -> None:
         )
     )
     assert small == []
-    # A cell whose link opens something: all of it leads there.
+    # In a cell whose link opens something, the whole cell is the target.
     dead = page.locator("td.opens").evaluate_all(
         """found => found.filter(cell => {
             cell.scrollIntoView({ block: "center" });
@@ -185,7 +187,7 @@ def test_theme_applies_at_once_with_script(opened: Opener) -> None:
 
 
 def test_theme_form_on_the_answer_to_a_form_leads_home(opened: Opener) -> None:
-    """The error page of a POST has no address of its own to come back to."""
+    """The error page of a POST has no URL to return to."""
     page = opened(java_script_enabled=False).new_page()
     page.goto("/")
     page.context.clear_cookies()
@@ -196,7 +198,7 @@ def test_theme_form_on_the_answer_to_a_form_leads_home(opened: Opener) -> None:
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_error_page_gives_cause_cure_and_request_id(opened: Opener, name: str) -> None:
+def test_error_page_shows_cause_remedy_and_request_id(opened: Opener, name: str) -> None:
     page = opened().new_page()
     answer = page.goto(f"/stage/errors/{name}")
     assert answer is not None
@@ -234,7 +236,7 @@ def test_focus_is_visible_on_every_stop(opened: Opener, theme: str) -> None:
         assert outline == ["solid", "2px"]
 
 
-def test_copy_takes_the_value_and_says_so(opened: Opener, stage: Stage) -> None:
+def test_copy_button_copies_the_value_and_says_so(opened: Opener, stage: Stage) -> None:
     context = opened(permissions=["clipboard-read", "clipboard-write"])
     page = context.new_page()
     page.goto("/docs/api")
@@ -243,7 +245,7 @@ def test_copy_takes_the_value_and_says_so(opened: Opener, stage: Stage) -> None:
     assert page.evaluate("navigator.clipboard.readText()") == stage.url
 
 
-def test_typing_a_secret_chooses_it(opened: Opener) -> None:
+def test_typing_a_secret_selects_it(opened: Opener) -> None:
     page = opened("ada").new_page()
     page.goto(PAGES["webhook-new"].address)
     own = page.get_by_label("Use this one:")

@@ -1,5 +1,6 @@
-"""A user signs in to an app, in a real browser, with script and without: to a website, a program on this computer and
-an app on this device. Chromium applies form-action along redirects, so only a browser shows that the way back is open.
+"""A user signs in to a website, a program on this computer and an app on this device, in a real browser.
+
+Chromium applies form-action to redirects, so only a browser shows that the redirect back works.
 """
 
 import contextlib
@@ -34,7 +35,7 @@ def scripted(request: pytest.FixtureRequest) -> bool:
 
 @dataclass
 class Visitor:
-    """One browser. The app's website answers in it, without a network; what its console says is remembered."""
+    """One browser. The app's website is simulated without a network; console messages are recorded."""
 
     context: BrowserContext
     arrived: list[Request] = field(default_factory=list)
@@ -70,7 +71,7 @@ def visitor(browser: Browser, hub: RunningHub, scripted: bool) -> Iterator[Visit
 
 @contextlib.contextmanager
 def listening() -> Iterator[tuple[int, list[bytes]]]:
-    """A program on this computer that waits for its answer, as RFC 8252 describes it."""
+    """A program on this computer that waits for its response, as in RFC 8252."""
     seen: list[bytes] = []
     with serving(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone", seen)) as server:
         yield server.port, seen
@@ -87,8 +88,8 @@ def redeem(client: Client, code: str, redirect_uri: str, verifier: str) -> str:
     return scope
 
 
-def test_to_a_website(hub: RunningHub, visitor: Visitor) -> None:
-    """From nobody to a token: sign in, look at what is asked, untick one thing, tick another, allow."""
+def test_user_signs_in_to_a_website(hub: RunningHub, visitor: Visitor) -> None:
+    """From no session to a token: sign in, review, untick one scope, tick an organization, allow."""
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     client, (verifier, challenge) = make_app(hub, None, redirect_uris=(WEBSITE,)), proof()
@@ -110,7 +111,7 @@ def test_to_a_website(hub: RunningHub, visitor: Visitor) -> None:
     assert visitor.said == []
 
 
-def test_denied(hub: RunningHub, visitor: Visitor) -> None:
+def test_denial_returns_to_the_app(hub: RunningHub, visitor: Visitor) -> None:
     make_user(hub, "ada")
     client = make_app(hub, None, redirect_uris=(WEBSITE,))
     visitor.page.goto(client.address(state=STATE))
@@ -123,7 +124,7 @@ def test_denied(hub: RunningHub, visitor: Visitor) -> None:
     assert visitor.said == []
 
 
-def test_to_a_program_on_this_computer(hub: RunningHub, visitor: Visitor) -> None:
+def test_user_signs_in_to_a_program_on_this_computer(hub: RunningHub, visitor: Visitor) -> None:
     make_user(hub, "ada")
     client, (verifier, challenge) = keep_document(hub, redirect_uris=["http://127.0.0.1/cb"]), proof()
     with listening() as (port, seen):
@@ -148,10 +149,10 @@ def test_to_a_program_on_this_computer(hub: RunningHub, visitor: Visitor) -> Non
     assert redeem(client, answer["code"], redirect, verifier) == "profile openid"
 
 
-def test_to_an_app_on_this_device(hub: RunningHub, visitor: Visitor) -> None:
-    """Nothing here claims the scheme, so the browser stays; what counts is that it sets off."""
+def test_user_signs_in_to_an_app_on_this_device(hub: RunningHub, visitor: Visitor) -> None:
+    """Nothing handles the scheme here, so the browser stays; the test checks that it tries."""
     make_user(hub, "ada")
-    # Where requests are intercepted, Chromium does not show that it sets off.
+    # Where requests are intercepted, Chromium does not report the attempt.
     visitor.context.unroute_all()
     redirect = "com.example.notes:/signed-in"
     client, (verifier, challenge) = keep_document(hub, redirect_uris=[redirect]), proof()
@@ -168,7 +169,7 @@ def test_to_an_app_on_this_device(hub: RunningHub, visitor: Visitor) -> None:
     assert not [line for line in visitor.said if "Content Security Policy" in line]
 
 
-def test_an_answer_as_a_form(hub: RunningHub, visitor: Visitor, scripted: bool) -> None:
+def test_form_post_reaches_the_app(hub: RunningHub, visitor: Visitor, scripted: bool) -> None:
     make_user(hub, "ada")
     client = make_app(hub, None, redirect_uris=(WEBSITE,))
     visitor.page.goto(client.address(state=STATE, response_mode="form_post"))
@@ -185,8 +186,8 @@ def test_an_answer_as_a_form(hub: RunningHub, visitor: Visitor, scripted: bool) 
     assert visitor.said == []
 
 
-def test_a_request_posted_by_the_apps_page(hub: RunningHub, visitor: Visitor) -> None:
-    """From another site, so without our cookie: whoever is signed in is still known."""
+def test_request_posted_by_the_apps_page_keeps_the_session(hub: RunningHub, visitor: Visitor) -> None:
+    """It is cross-site, so without a cookie: a signed-in user is still recognised."""
     make_user(hub, "ada")
     client = make_app(hub, None, redirect_uris=(WEBSITE,))
     page = visitor.page
@@ -212,7 +213,7 @@ def test_a_request_posted_by_the_apps_page(hub: RunningHub, visitor: Visitor) ->
     assert "code" in answer_in(page.url)
 
 
-def test_use_another_account(hub: RunningHub, visitor: Visitor) -> None:
+def test_user_can_switch_to_another_account(hub: RunningHub, visitor: Visitor) -> None:
     for name in ("bob", "ada"):
         make_user(hub, name)
     client = make_app(hub, None, redirect_uris=(WEBSITE,))
@@ -233,7 +234,7 @@ def test_use_another_account(hub: RunningHub, visitor: Visitor) -> None:
     assert "code" in answer_in(page.url)
 
 
-def test_enter_decides_nothing(hub: RunningHub, visitor: Visitor) -> None:
+def test_enter_key_decides_nothing(hub: RunningHub, visitor: Visitor) -> None:
     make_user(hub, "ada")
     client = make_app(hub, None, redirect_uris=(WEBSITE,))
     page = visitor.page
@@ -248,8 +249,8 @@ def test_enter_decides_nothing(hub: RunningHub, visitor: Visitor) -> None:
     assert "POST" not in posted
 
 
-def test_the_second_half_of_a_double_click_allows_nothing(browser: Browser, hub: RunningHub) -> None:
-    """The attacker's page asks for a double click and brings ours under the pointer after the first half."""
+def test_second_half_of_a_double_click_allows_nothing(browser: Browser, hub: RunningHub) -> None:
+    """The attacker's page asks for a double click and moves the consent page under the pointer after the first half."""
     make_user(hub, "ada")
     client = make_app(hub, None, redirect_uris=(WEBSITE,))
     with browser.new_context(base_url=hub.url) as context:
@@ -277,7 +278,7 @@ def test_the_second_half_of_a_double_click_allows_nothing(browser: Browser, hub:
         assert re.search(r"code=", page.url)
 
 
-def test_connected_apps(hub: RunningHub, visitor: Visitor) -> None:
+def test_connected_apps_can_be_changed_and_revoked(hub: RunningHub, visitor: Visitor) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     client, (verifier, challenge) = keep_document(hub, redirect_uris=[WEBSITE]), proof()

@@ -1,4 +1,4 @@
-"""Styles and scripts travel compressed and once; nothing outgrows the brief's budget."""
+"""Styles and scripts are compressed and cached; nothing exceeds the size budget of the UX brief."""
 
 import gzip
 import re
@@ -24,11 +24,11 @@ def _assets(client: httpx.Client) -> list[str]:
 
 
 def test_pages_are_not_compressed(stage: httpx.Client) -> None:
-    """The length of a compressed page would tell an attacker about the CSRF value in it (BREACH)."""
+    """The length of a compressed page would reveal the CSRF token in it (BREACH)."""
     assert "content-encoding" not in stage.get("/", headers={"accept-encoding": "gzip"}).headers
 
 
-def test_assets_within_budget_and_cached_for_ever(stage: httpx.Client) -> None:
+def test_assets_are_within_budget_and_cached_permanently(stage: httpx.Client) -> None:
     for address in _assets(stage):
         with stage.stream("GET", address, headers={"accept-encoding": "br, gzip"}) as answer:
             compressed = b"".join(answer.iter_raw())
@@ -51,14 +51,14 @@ def test_assets_within_budget_and_cached_for_ever(stage: httpx.Client) -> None:
         ("br", None),
     ],
 )
-def test_gzip_only_where_it_is_taken(stage: httpx.Client, accepted: str, encoding: str | None) -> None:
+def test_gzip_is_sent_only_where_accepted(stage: httpx.Client, accepted: str, encoding: str | None) -> None:
     for address in _assets(stage):
         answer = stage.get(address, headers={"accept-encoding": accepted})
         assert answer.headers.get("content-encoding") == encoding
         assert answer.headers["vary"] == "accept-encoding"
 
 
-def test_another_content_has_another_address(stage: httpx.Client) -> None:
+def test_changed_content_has_a_new_url(stage: httpx.Client) -> None:
     for address in _assets(stage):
         stale = re.sub(r"/static/\w+/", "/static/0123456789abcdef/", address)
         assert stage.get(stale).status_code == 404

@@ -1,6 +1,6 @@
-"""Clients hold the times in an ID token against their own clock, so for those the hub's stands at the present.
+"""Clients compare the times in an ID token with their own clock, so the hub's clock shows the current time for them.
 
-What they do with repos is slow to set up: one hub serves all tests of a file.
+Tests with repos are slow to set up: one hub serves all tests of a file.
 """
 
 import json
@@ -35,7 +35,7 @@ def sqlite_today(sqlite_template: Path, tmp_path: Path) -> Iterator[RunningHub]:
 
 @dataclass(frozen=True)
 class Shared:
-    """Ada, who founded acme, and Bob, with their tokens."""
+    """Ada, who created acme, and Bob, with their tokens."""
 
     hub: RunningHub
     ada: str
@@ -49,7 +49,7 @@ def shared(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> I
         ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
         make_organization(hub, "acme", ada)
         yield Shared(hub, make_token(hub, ada), make_token(hub, bob))
-        # There are no locks: git-lfs asks all the same, and 501 tells it.
+        # Locks do not exist: git-lfs asks for them all the same, and is answered 501.
         failed = [line for line in hub.log.splitlines() if json.loads(line).get("status", 0) in (500, 502, 503, 504)]
         assert failed == []
 
@@ -66,7 +66,7 @@ def _at_present(engine: Engine, folder: Path) -> Iterator[RunningHub]:
 
 @pytest.fixture
 def its_site(tmp_path: Path) -> Iterator[Site]:
-    """Where the third party's app is served."""
+    """The address of the third party's app."""
     with site(tmp_path / "site") as found:
         yield found
 

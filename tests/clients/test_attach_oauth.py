@@ -1,4 +1,4 @@
-"""huggingface_hub.attach_huggingface_oauth, which keeps all it is told in one cookie, signs users in."""
+"""huggingface_hub.attach_huggingface_oauth, which stores all its data in one cookie, signs users in."""
 
 import pytest
 from playwright.sync_api import Page
@@ -10,20 +10,22 @@ from tests.bed.sites import Site, decide, shown, sign_in
 from hubgate.server.accounts import names, own_account, profile_fields
 
 pytestmark = pytest.mark.browser
-# Of a cookie's name and value together; a browser drops a larger one, and the user is sent to sign in for ever.
+# Of a cookie's name and value together; a browser drops a larger one, and the user would have to sign in forever.
 LARGEST_COOKIE = 4096
 FULLNAME = "😀" * profile_fields.LONGEST_FULLNAME
 WEBSITE = "https://ada.example/".ljust(profile_fields.LONGEST_WEBSITE, "x")
 
 
 @pytest.mark.parametrize("version", ["0.36", "1.28", "2.4"])
-def test_a_user_with_ten_organizations(sqlite_today: RunningHub, its_site: Site, page: Page, version: str) -> None:
+def test_user_with_ten_organizations_signs_in(
+    sqlite_today: RunningHub, its_site: Site, page: Page, version: str
+) -> None:
     hub = sqlite_today
     name = "a" * names.LONGEST
     user = make_user(hub, name)
     hub.call(lambda opened: own_account.set_profile(opened.accounts, user, FULLNAME, WEBSITE))
     organizations = [make_organization(hub, f"{number}{'o' * (names.LONGEST - 1)}", user) for number in range(10)]
-    # The library adds `?_target_url=...` to its address, which no exact comparison would take.
+    # The library adds `?_target_url=...` to its redirect URI, which exact matching would reject.
     client = make_app(hub, make_user(hub, "olga"), redirect_uris=(its_site.url,), redirect_match="origin", name="Space")
     assert client.secret is not None
     its_site.run_python(

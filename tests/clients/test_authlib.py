@@ -1,4 +1,4 @@
-"""Authlib's Starlette client signs users in, with the user's part in a real browser on the hub's own pages."""
+"""Authlib's Starlette client signs users in; the user acts in a real browser on the hub's pages."""
 
 import pytest
 from playwright.sync_api import Page
@@ -17,7 +17,7 @@ def started(site: Site, hub: RunningHub, pkce: str = "", **given: object) -> Cli
     return client
 
 
-def test_signing_in_without_pkce(hub_today: RunningHub, its_site: Site, page: Page) -> None:
+def test_authlib_signs_in_without_pkce(hub_today: RunningHub, its_site: Site, page: Page) -> None:
     hub, ada = hub_today, make_user(hub_today, "ada")
     acme = make_organization(hub, "acme", ada, plan="team")
     client = started(its_site, hub)
@@ -33,12 +33,12 @@ def test_signing_in_without_pkce(hub_today: RunningHub, its_site: Site, page: Pa
     assert said["userinfo"]["sub"] == ada.id
     assert [org["sub"] for org in said["userinfo"]["orgs"]] == [acme.id]
     assert "refreshed" not in said
-    # Allowed once, the second visit asks nothing.
+    # The second visit needs no consent.
     page.goto(f"{its_site.url}/login")
     assert shown(page, f"{its_site.url}/callback?")["userinfo"]["sub"] == ada.id
 
 
-def test_with_pkce_and_a_refreshed_token(sqlite_today: RunningHub, its_site: Site, page: Page) -> None:
+def test_authlib_signs_in_with_pkce_and_refreshes(sqlite_today: RunningHub, its_site: Site, page: Page) -> None:
     ada = make_user(sqlite_today, "ada")
     started(its_site, sqlite_today, pkce="S256", require_pkce=True, refresh_tokens=True)
     page.goto(f"{its_site.url}/login")
@@ -50,7 +50,7 @@ def test_with_pkce_and_a_refreshed_token(sqlite_today: RunningHub, its_site: Sit
     assert said["refreshed"]["scope"] == said["token"]["scope"]
 
 
-def test_a_denial(sqlite_today: RunningHub, its_site: Site, page: Page) -> None:
+def test_denial_reaches_the_app(sqlite_today: RunningHub, its_site: Site, page: Page) -> None:
     make_user(sqlite_today, "ada")
     started(its_site, sqlite_today)
     page.goto(f"{its_site.url}/login")

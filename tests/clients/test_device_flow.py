@@ -1,4 +1,4 @@
-"""Programs without a browser sign their users in: the `hf` command, openid-client, requests-oauthlib, Authlib, curl."""
+"""Programs without a browser sign users in: the `hf` command, openid-client, requests-oauthlib, Authlib, curl."""
 
 import json
 import subprocess
@@ -22,7 +22,7 @@ TOKEN = "/oauth/token"
 
 
 def approve(page: Page, address: str, code: str, name: str) -> None:
-    """What the user does, in a browser that has never been here."""
+    """The user approves in a browser without a session."""
     page.goto(address)
     sign_in(page, name)
     expect(page.get_by_label("Code the device shows")).to_have_value(code)
@@ -39,8 +39,8 @@ def home_of(hub: RunningHub, tmp_path: Path, name: str) -> Client:
 
 
 @pytest.mark.browser
-def test_hf_auth_login(hub_today: RunningHub, tmp_path: Path, page: Page) -> None:
-    """Then it works again and again, without once refreshing its token."""
+def test_hf_auth_login_works(hub_today: RunningHub, tmp_path: Path, page: Page) -> None:
+    """Afterwards it works repeatedly without refreshing its token."""
     hub = hub_today
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
@@ -49,7 +49,7 @@ def test_hf_auth_login(hub_today: RunningHub, tmp_path: Path, page: Page) -> Non
         found = login.until(CODE)
         code = found.group(2)
         approve(page, f"{hub.url}/oauth/device?user_code={code}", code, "ada")
-        # Its second question comes five seconds after the first one by its own clock; the hub's stands still.
+        # Its second poll is five seconds after the first by its own clock; the hub's clock does not advance.
         hub.clock.advance(10)
         login.end()
     assert "ada" in login.said
@@ -76,7 +76,7 @@ def in_node(hub: RunningHub, tmp_path: Path, **variables: str) -> Conversation:
 
 
 @pytest.mark.parametrize("confidential", [True, False], ids=["confidential", "public"])
-def test_openid_client(sqlite_today: RunningHub, tmp_path: Path, confidential: bool) -> None:
+def test_openid_client_uses_the_device_flow(sqlite_today: RunningHub, tmp_path: Path, confidential: bool) -> None:
     hub, ada = sqlite_today, make_user(sqlite_today, "ada")
     app = make_app(hub, make_user(hub, "olga"), confidential=confidential, refresh_tokens=True)
     node = in_node(hub, tmp_path, CLIENT_ID=app.id, CLIENT_SECRET=app.secret or "")
@@ -96,7 +96,9 @@ def test_openid_client(sqlite_today: RunningHub, tmp_path: Path, confidential: b
 
 @pytest.mark.parametrize("confidential", [True, False], ids=["confidential", "public"])
 @pytest.mark.parametrize("library", ["requests_oauthlib", "authlib"])
-def test_python_libraries(sqlite_today: RunningHub, tmp_path: Path, library: str, confidential: bool) -> None:
+def test_python_libraries_use_the_device_flow(
+    sqlite_today: RunningHub, tmp_path: Path, library: str, confidential: bool
+) -> None:
     hub, ada = sqlite_today, make_user(sqlite_today, "ada")
     app = make_app(hub, make_user(hub, "olga"), confidential=confidential)
     variables = {"HUB": hub.url, "CLIENT_ID": app.id, "CLIENT_SECRET": app.secret or ""}
@@ -119,8 +121,8 @@ def curl(*arguments: str) -> Any:
 
 
 @pytest.mark.parametrize("confidential", [True, False], ids=["confidential", "public"])
-def test_curl(hub: RunningHub, confidential: bool) -> None:
-    """As the documentation of the service has it."""
+def test_curl_uses_the_device_flow(hub: RunningHub, confidential: bool) -> None:
+    """As in the service's documentation."""
     ada, app = make_user(hub, "ada"), make_app(hub, confidential=confidential)
     proof = ["-u", f"{app.id}:{app.secret}"] if confidential else []
     started = curl(*proof, "-d", f"client_id={app.id}", f"{hub.url}/oauth/device")
@@ -142,7 +144,7 @@ def test_curl(hub: RunningHub, confidential: bool) -> None:
     assert curl(*poll)["error"] == "invalid_grant"
 
 
-def test_curl_exchanges(hub: RunningHub) -> None:
+def test_curl_exchanges_a_token(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     app = make_exchanger(hub, make_organization(hub, "acme", ada))
 

@@ -1,4 +1,4 @@
-"""git-lfs: large files go up with a push and come down with a clone, whoever sent them and however."""
+"""git-lfs: large files are uploaded with a push and downloaded with a clone, however they were sent."""
 
 import hashlib
 import os
@@ -29,12 +29,12 @@ def cloned(shared: Shared, repo: str, folder: Path, variables: dict[str, str], t
     return Work(folder)
 
 
-def test_push_and_clone(shared: Shared, tmp_path: Path, variables: dict[str, str]) -> None:
+def test_large_files_are_pushed_and_cloned(shared: Shared, tmp_path: Path, variables: dict[str, str]) -> None:
     with api(shared.hub, shared.ada) as ada:
         make_repo(ada, "lfs", private=True)
     one = cloned(shared, "ada/lfs", tmp_path / "one", variables)
     one.git("lfs", "track", "*.raw", **variables)
-    # By a pattern of the repo's own, by one that every repo begins with, and one that is small.
+    # By a pattern of the repo, by a default pattern, and a small one.
     files = {"data/a.raw": os.urandom(MIB) * 20, "b.safetensors": os.urandom(LARGE // 4), "small.raw": b"few"}
     for path, content in files.items():
         one.write(path, content)
@@ -51,7 +51,7 @@ def test_push_and_clone(shared: Shared, tmp_path: Path, variables: dict[str, str
         for path, content in files.items():
             found = ada.get(f"/ada/lfs/resolve/main/{path}")
             assert (found.content, found.headers["etag"]) == (content, f'"{hashlib.sha256(content).hexdigest()}"')
-    # To a repo that has none of it: every object of every commit, then the commits.
+    # To an empty repo: every object of every commit, then the commits.
     with api(shared.hub, shared.ada) as ada:
         make_repo(ada, "lfs-again")
     again = address(shared.hub.url, "ada/lfs-again", shared.ada)
@@ -61,8 +61,8 @@ def test_push_and_clone(shared: Shared, tmp_path: Path, variables: dict[str, str
     assert (three.folder / "data/a.raw").read_bytes() == files["data/a.raw"]
 
 
-def test_what_came_over_http(shared: Shared, tmp_path: Path, variables: dict[str, str]) -> None:
-    """Also a file that no pattern names, but that is too large for git."""
+def test_files_committed_over_http_are_cloned(shared: Shared, tmp_path: Path, variables: dict[str, str]) -> None:
+    """Also a file that no pattern matches, but that is too large for git."""
     files = {"w.safetensors": os.urandom(100), "rows.txt": os.urandom(MIB) * 11, "notes.txt": b"text\n"}
     with api(shared.hub, shared.ada) as ada:
         make_repo(ada, "lfs-http")
@@ -75,7 +75,7 @@ def test_what_came_over_http(shared: Shared, tmp_path: Path, variables: dict[str
     assert work.git("status", "--porcelain", **variables) == ""
 
 
-def test_locks(shared: Shared, tmp_path: Path, variables: dict[str, str]) -> None:
+def test_locks_are_not_supported(shared: Shared, tmp_path: Path, variables: dict[str, str]) -> None:
     with api(shared.hub, shared.ada) as ada:
         make_repo(ada, "lfs-locks")
     work = cloned(shared, "ada/lfs-locks", tmp_path / "one", variables)
@@ -85,7 +85,7 @@ def test_locks(shared: Shared, tmp_path: Path, variables: dict[str, str]) -> Non
         assert "There are no locks here." in done.stderr, done.stderr
 
 
-def test_who_may(shared: Shared, tmp_path: Path, variables: dict[str, str]) -> None:
+def test_permissions_are_enforced(shared: Shared, tmp_path: Path, variables: dict[str, str]) -> None:
     with api(shared.hub, shared.ada) as ada:
         make_repo(ada, "lfs-rights")
     with api(shared.hub, shared.bob) as bob:

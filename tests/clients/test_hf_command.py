@@ -1,4 +1,6 @@
-"""The `hf` command of huggingface_hub: a folder goes up and comes down as it was, and every command about repos."""
+"""The `hf` command of huggingface_hub: a folder is uploaded and downloaded unchanged, and every command about repos
+works.
+"""
 
 import hashlib
 import json
@@ -33,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def hashes(folder: Path) -> dict[str, str]:
-    """Of what is in it, but for what the hub adds and the client leaves there."""
+    """Hashes of its files, except those that the hub or the client adds."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in folder.rglob("*")
@@ -47,7 +49,7 @@ class Command:
     token: str
 
     def hf(self, *arguments: str, **more: str) -> str:
-        """A process of its own."""
+        """Run in a separate process."""
         done = self.client.run("hf", *arguments, token=self.token, **more)
         assert done.returncode == 0, (arguments, done.stdout, done.stderr)
         return done.stdout
@@ -58,7 +60,7 @@ class Command:
         return done.stderr
 
     def each(self, *commands: str) -> list[str]:
-        """Many in one process; what each said."""
+        """Run many in one process; returns their output."""
         given = json.dumps([command.split() for command in commands])
         done = self.client.run("python", str(PROGRAMS / "hf_commands.py"), token=self.token, given=given)
         assert done.returncode == 0, done.stderr
@@ -75,7 +77,9 @@ def command(shared: Shared, tmp_path: Path, version: str) -> Command:
 
 @pytest.mark.parametrize("xet", ["as installed", "disabled"])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_folder_up_and_down(command: Command, folder: Path, tmp_path: Path, version: str, xet: str) -> None:
+def test_folder_is_uploaded_and_downloaded_unchanged(
+    command: Command, folder: Path, tmp_path: Path, version: str, xet: str
+) -> None:
     variables = NO_XET if xet == "disabled" else {}
     repo = f"ada/folder-{version.replace('.', '-')}-{xet[:2]}"
     create = ("repo", "create") if version == "0.36" else ("repos", "create")
@@ -90,7 +94,7 @@ def name_of(version: str, what: str = "") -> str:
 
 
 @pytest.mark.parametrize("version", ["1.28", "2.4"])
-def test_every_command(command: Command, shared: Shared, folder: Path, tmp_path: Path, version: str) -> None:
+def test_every_command_works(command: Command, shared: Shared, folder: Path, tmp_path: Path, version: str) -> None:
     repo, moved = name_of(version), name_of(version).replace("ada/", "acme/")
     said = command.each(
         f"repos create {repo} --private",
@@ -134,8 +138,8 @@ def test_every_command(command: Command, shared: Shared, folder: Path, tmp_path:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_datasets(command: Command, folder: Path, tmp_path: Path, version: str) -> None:
-    """And the way for large folders, which later versions have given up."""
+def test_datasets_are_uploaded(command: Command, folder: Path, tmp_path: Path, version: str) -> None:
+    """Also by the command for large folders, which later versions removed."""
     repo = name_of(version, "-rows")
     large = f"upload-large-folder {repo} {tmp_path}/large --repo-type dataset --num-workers 2 --no-report --no-bars"
     plain = f"upload {repo} {tmp_path}/large . --repo-type dataset"
@@ -151,7 +155,7 @@ def test_datasets(command: Command, folder: Path, tmp_path: Path, version: str) 
     assert hashes(tmp_path / "down") == hashes(tmp_path / "large")
 
 
-def test_the_older_command_for_tags_and_files(shared: Shared, folder: Path, tmp_path: Path) -> None:
+def test_older_command_for_tags_and_files_works(shared: Shared, folder: Path, tmp_path: Path) -> None:
     command = Command(Client("huggingface_hub-0.36", tmp_path, shared.hub.url), shared.ada)
     repo = name_of("0.36")
     said = command.each(
@@ -165,8 +169,8 @@ def test_the_older_command_for_tags_and_files(shared: Shared, folder: Path, tmp_
     assert "v1" in said[3]
 
 
-def test_files_too_large_for_a_commit(sqlite_template: Path, tmp_path: Path) -> None:
-    """The newest clients send them by Xet and nothing else: they are told what to do."""
+def test_file_too_large_for_a_commit_is_explained(sqlite_template: Path, tmp_path: Path) -> None:
+    """The newest clients upload them only by Xet: the error says what to do."""
     (tmp_path / "home").mkdir()
     (tmp_path / "weights.safetensors").write_bytes(os.urandom(MIB) * 2)
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()

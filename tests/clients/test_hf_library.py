@@ -1,4 +1,6 @@
-"""huggingface_hub in Python, from old to new: everything it does with repos (apps/hf_library.py has the checks)."""
+"""huggingface_hub in Python, old and new versions: everything it does with repos (apps/hf_library.py has the
+checks).
+"""
 
 import json
 from pathlib import Path
@@ -25,7 +27,7 @@ with open(api.hf_hub_download("ada/early", "rows.parquet", repo_type="dataset"),
 
 
 @pytest.mark.parametrize("version", ["0.26", "0.36", "1.28", "2.4"])
-def test_every_check(shared: Shared, tmp_path: Path, version: str) -> None:
+def test_every_check_passes(shared: Shared, tmp_path: Path, version: str) -> None:
     client = Client(f"huggingface_hub-{version}", tmp_path, shared.hub.url)
     name = "kit-" + version.replace(".", "-")
     program = str(PROGRAMS / "hf_library.py")
@@ -35,8 +37,8 @@ def test_every_check(shared: Shared, tmp_path: Path, version: str) -> None:
     assert not failed, "\n".join(failed.values())
 
 
-def test_files_that_are_gone_when_they_are_committed(shared: Shared, tmp_path: Path) -> None:
-    """So does the datasets library push."""
+def test_library_that_deletes_files_before_the_commit_is_told_to_disable_xet(shared: Shared, tmp_path: Path) -> None:
+    """The datasets library pushes like this."""
     client = Client("huggingface_hub-2.4", tmp_path, shared.hub.url)
     told = client.run("python", "-c", EARLY, token=shared.ada)
     assert "set HF_HUB_DISABLE_XET=1 and try again" in told.stderr

@@ -1,4 +1,4 @@
-"""huggingface_hub, from old to new: who am I, signing in with a token, and what it says when the token is no good."""
+"""huggingface_hub, old and new versions: whoami, signing in with a token, and the error for an invalid token."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ def client_of(hub: RunningHub, version: str, tmp_path: Path) -> Client:
 
 
 def token_of_ada(hub: RunningHub) -> str:
-    """Who is in two organizations."""
+    """Ada is in two organizations."""
     ada = make_user(hub, "ada")
     for name in ("zeta", "acme"):
         make_organization(hub, name, ada)
@@ -33,7 +33,7 @@ def token_of_ada(hub: RunningHub) -> str:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_whoami(on_sqlite: RunningHub, tmp_path: Path, version: str) -> None:
+def test_whoami_describes_the_user(on_sqlite: RunningHub, tmp_path: Path, version: str) -> None:
     client = client_of(on_sqlite, version, tmp_path)
     done = client.run("python", "-c", WHOAMI, token=token_of_ada(on_sqlite))
     assert done.returncode == 0, done.stderr
@@ -44,21 +44,21 @@ def test_whoami(on_sqlite: RunningHub, tmp_path: Path, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_bad_token_is_called_so(on_sqlite: RunningHub, tmp_path: Path, version: str) -> None:
+def test_invalid_token_is_reported_as_such(on_sqlite: RunningHub, tmp_path: Path, version: str) -> None:
     done = client_of(on_sqlite, version, tmp_path).run("python", "-c", WHOAMI, token="hf_bad")
     assert (done.returncode, done.stdout) == (1, "")
     assert "Invalid user token." in done.stderr
 
 
 @pytest.mark.parametrize("version", ["0.26", "0.36"])
-def test_the_older_command(on_sqlite: RunningHub, tmp_path: Path, version: str) -> None:
+def test_older_command_works(on_sqlite: RunningHub, tmp_path: Path, version: str) -> None:
     client = client_of(on_sqlite, version, tmp_path)
     done = client.run("huggingface-cli", "whoami", token=token_of_ada(on_sqlite))
     assert done.returncode == 0, done.stderr
     assert " ".join(done.stdout.split()).partition(" Authenticated")[0].endswith("ada orgs: acme,zeta")
 
 
-def test_hf_auth_whoami(hub: RunningHub, tmp_path: Path) -> None:
+def test_hf_auth_whoami_describes_the_user(hub: RunningHub, tmp_path: Path) -> None:
     client = client_of(hub, NEWEST, tmp_path)
     done = client.run("hf", "auth", "whoami", token=token_of_ada(hub))
     assert done.returncode == 0, done.stderr
@@ -69,7 +69,7 @@ def test_hf_auth_whoami(hub: RunningHub, tmp_path: Path) -> None:
     assert "Error: Invalid user token. The token from HF_TOKEN environment variable is invalid." in bad.stderr
 
 
-def test_hf_auth_login_until_the_token_is_revoked(hub: RunningHub, tmp_path: Path) -> None:
+def test_hf_auth_login_works_until_the_token_is_revoked(hub: RunningHub, tmp_path: Path) -> None:
     client, token = client_of(hub, NEWEST, tmp_path), token_of_ada(hub)
     refused = client.run("hf", "auth", "login", "--token", "hf_bad")
     assert refused.returncode == 1

@@ -1,4 +1,4 @@
-"""huggingface_hub, from old to new: overviews, members over several pages, renamed names."""
+"""huggingface_hub, old and new versions: overviews, members over several pages, renamed accounts."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ print(json.dumps(said))
 
 
 @pytest.mark.parametrize("version", ["0.26", "0.36", "1.28", "2.4"])
-def test_people(on_sqlite: RunningHub, tmp_path: Path, version: str) -> None:
+def test_overviews_and_members_are_read(on_sqlite: RunningHub, tmp_path: Path, version: str) -> None:
     hub, home = on_sqlite, tmp_path / "home"
     home.mkdir()
     ada = make_user(hub, "Ada")

@@ -1,6 +1,5 @@
-"""@huggingface/hub signs users in, on a server and in a page: a public app that redeems its code without a client_id.
-
-So does oidc-client-ts in a page.
+"""@huggingface/hub signs users in, on a server and in a page: a public app that redeems its code without a
+client_id. oidc-client-ts does in a page.
 """
 
 from typing import Any
@@ -48,15 +47,15 @@ def is_right(said: dict[str, Any], ada: User) -> None:
     assert [org["name"] for org in whoami["orgs"]] == ["acme"]
 
 
-def test_on_a_server(sqlite_today: RunningHub, its_site: Site, page: Page) -> None:
+def test_user_signs_in_on_a_server(sqlite_today: RunningHub, its_site: Site, page: Page) -> None:
     ada = ada_of_acme(sqlite_today)
     started(its_site, sqlite_today, "huggingface_hub.mjs", "/callback")
     signed_in(page, f"{its_site.url}/login")
     is_right(shown(page, f"{its_site.url}/callback?"), ada)
 
 
-def test_in_a_page(sqlite_today: RunningHub, its_site: Site, page: Page) -> None:
-    """Across origins: discovery, token, userinfo and whoami answer to the page's script."""
+def test_user_signs_in_in_a_page(sqlite_today: RunningHub, its_site: Site, page: Page) -> None:
+    """Cross-origin: discovery, token, userinfo and whoami answer the page's script."""
     ada = ada_of_acme(sqlite_today)
     started(its_site, sqlite_today, "pages.mjs", "/huggingface_hub.html")
     signed_in(page, f"{its_site.url}/huggingface_hub.html")
@@ -64,7 +63,7 @@ def test_in_a_page(sqlite_today: RunningHub, its_site: Site, page: Page) -> None
     is_right(shown(page, f"{its_site.url}/huggingface_hub.html?"), ada)
 
 
-def test_oidc_client_ts_in_a_page(sqlite_today: RunningHub, its_site: Site, page: Page) -> None:
+def test_oidc_client_ts_signs_in_in_a_page(sqlite_today: RunningHub, its_site: Site, page: Page) -> None:
     ada = ada_of_acme(sqlite_today)
     client = started(its_site, sqlite_today, "pages.mjs", "/oidc_client_ts.html", refresh_tokens=True)
     signed_in(page, f"{its_site.url}/oidc_client_ts.html")

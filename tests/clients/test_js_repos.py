@@ -1,4 +1,4 @@
-"""@huggingface/hub and repos: made, filled, read, listed, changed and deleted (apps/repos.mjs has the checks)."""
+"""@huggingface/hub and repos: created, filled, read, listed, changed and deleted (apps/repos.mjs has the checks)."""
 
 import json
 import subprocess
@@ -11,10 +11,10 @@ from tests.bed.sites import PROGRAMS, Site
 from tests.clients.conftest import Shared
 
 
-def test_every_check(shared: Shared, tmp_path: Path) -> None:
+def test_every_check_passes_in_node(shared: Shared, tmp_path: Path) -> None:
     assert CLIENTS.exists(), f"{CLIENTS} is missing: run make setup"
     variables = {"HUB": shared.hub.url, "TOKEN": shared.ada, "OTHERS_TOKEN": shared.bob}
-    # As text, because a module is resolved from where it stands.
+    # As text, because a module is resolved relative to its file.
     program = (PROGRAMS / "repos.mjs").read_text()
     done = subprocess.run(
         [NODE, "--input-type=module", "--eval", program],
@@ -31,8 +31,8 @@ def test_every_check(shared: Shared, tmp_path: Path) -> None:
 
 
 @pytest.mark.browser
-def test_in_a_page(shared: Shared, its_site: Site, page: Page) -> None:
-    """Across origins, large files included."""
+def test_every_check_passes_in_a_page(shared: Shared, its_site: Site, page: Page) -> None:
+    """Cross-origin, including large files."""
     its_site.run_node("pages.mjs", HUB=shared.hub.url, CLIENT_ID="", SCOPES="", PAGES=str(PROGRAMS))
     page.goto(f"{its_site.url}/huggingface_repos.html#{shared.ada}")
     expect(page.locator("output")).not_to_be_empty()

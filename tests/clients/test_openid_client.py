@@ -1,4 +1,4 @@
-"""openid-client in Node: the whole life of its tokens, for an app with a secret and for one without."""
+"""openid-client in Node: the whole life of its tokens, for a confidential and a public app."""
 
 import pytest
 from playwright.sync_api import Page
@@ -11,9 +11,11 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.mark.parametrize("confidential", [True, False], ids=["confidential", "public"])
-def test_from_signing_in_to_revoking(sqlite_today: RunningHub, its_site: Site, page: Page, confidential: bool) -> None:
+def test_openid_client_signs_in_refreshes_and_revokes(
+    sqlite_today: RunningHub, its_site: Site, page: Page, confidential: bool
+) -> None:
     hub, ada = sqlite_today, make_user(sqlite_today, "ada")
-    # Registered without a port: a native app takes any that is free (RFC 8252).
+    # Registered without a port: a native app uses any free one (RFC 8252).
     client = make_app(
         hub,
         make_user(hub, "olga"),

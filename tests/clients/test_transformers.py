@@ -1,4 +1,4 @@
-"""transformers, with nothing but HF_ENDPOINT set: a configuration and a tokenizer go up and are read from the hub."""
+"""transformers, with only HF_ENDPOINT set: a configuration and a tokenizer are uploaded and read from the hub."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ from tests.bed.sites import PROGRAMS
 from tests.clients.conftest import Shared
 
 
-def test_configurations_and_tokenizers(shared: Shared, tmp_path: Path) -> None:
+def test_configuration_and_tokenizer_are_saved_and_loaded(shared: Shared, tmp_path: Path) -> None:
     client = Client("transformers", tmp_path, shared.hub.url)
     done = client.run("python", str(PROGRAMS / "transformers_repos.py"), shared.bob, token=shared.ada)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Handlers of the shapes in huggingface_hub's webhook guide, on that library and on ours, word for word the same."""
+"""Handlers from huggingface_hub's webhook guide run unchanged on that library and on ours."""
 
 import json
 import re
@@ -16,20 +16,20 @@ from tests.bed.sites import PROGRAMS
 
 from hubgate.receiver.testing import KINDS, Signed, signed
 
-# Anywhere in a line: while a handler speaks, the server may still be saying where it listens.
+# Anywhere in a line: the server may still be logging while a handler prints.
 SAID = r"said (\[.*\])"
-# huggingface_hub with gradio, and so also FastAPI.
+# huggingface_hub with gradio, which includes FastAPI.
 ENVIRONMENT = "webhooks-2.4"
 SHAPES = (PROGRAMS / "guide_shapes.py").read_text()
 IMPORT = "from huggingface_hub import"
 OURS = "from hubgate.receiver import"
-# The port and the tunnel are the only things that are said differently.
+# Only the port and the tunnel are configured differently.
 LAUNCH = {
     "theirs": "\napp.launch(share=False, server_name='127.0.0.1', server_port={port}, quiet=True)\n",
     "ours": "\napp.launch(port={port})\n",
 }
 OWN_PORT = "\nWebhooksServer.launch.__defaults__ = ('127.0.0.1', {port}, False, False)\n"
-# Theirs of this version cannot start at the end of a script: gradio is then too late to be imported.
+# Theirs of this version cannot start at the end of a script: gradio is imported too late then.
 ENDINGS = {
     "theirs at once": "\nfarewell.launch()\n",
     "ours at once": OWN_PORT + "\nfarewell.launch()\n",
@@ -48,7 +48,7 @@ def running(folder: Path, whose: str, ending: str) -> Iterator[tuple[str, Conver
         "WEBHOOK_SECRET": SECRET,
         "GRADIO_ANALYTICS_ENABLED": "False",
         "NO_PROXY": "127.0.0.1",
-        # Theirs opens a tunnel unless it finds itself in a hosted place.
+        # Theirs opens a tunnel unless it detects a hosted environment.
         "SPACE_ID": "ada/receiver",
         "GRADIO_SERVER_NAME": "127.0.0.1",
         "GRADIO_SERVER_PORT": str(port),
@@ -62,27 +62,27 @@ def running(folder: Path, whose: str, ending: str) -> Iterator[tuple[str, Conver
         yield f"http://127.0.0.1:{port}", conversation
 
 
-def told(url: str, path: str, delivery: Signed) -> tuple[int, object]:
+def post_delivery(url: str, path: str, delivery: Signed) -> tuple[int, object]:
     answer = httpx.post(url + path, headers=delivery.headers, content=delivery.body, timeout=30)
     return answer.status_code, answer.json()
 
 
 @pytest.mark.parametrize("whose", ["theirs", "ours"])
-def test_a_server_object(tmp_path: Path, whose: str) -> None:
+def test_server_object_receives_events(tmp_path: Path, whose: str) -> None:
     secret = "my_secret_key"
     with running(tmp_path, whose, LAUNCH[whose]) as (url, conversation):
         update = signed("repo.content.update", secret=secret)
-        assert told(url, "/webhooks/say_hello", update) == (200, {"message": "hello"})
-        assert told(url, "/webhooks/goodbye", update) == (200, {"message": "goodbye"})
-        assert told(url, "/webhooks/number", update) == (200, 42)
-        assert told(url, "/webhooks/nothing", update) == (200, None)
-        assert told(url, "/webhooks/goodbye", signed("repo.create"))[0] == 401
-        assert told(url, "/webhooks/goodbye", signed("repo.create", secret="wrong"))[0] == 403
+        assert post_delivery(url, "/webhooks/say_hello", update) == (200, {"message": "hello"})
+        assert post_delivery(url, "/webhooks/goodbye", update) == (200, {"message": "goodbye"})
+        assert post_delivery(url, "/webhooks/number", update) == (200, 42)
+        assert post_delivery(url, "/webhooks/nothing", update) == (200, None)
+        assert post_delivery(url, "/webhooks/goodbye", signed("repo.create"))[0] == 401
+        assert post_delivery(url, "/webhooks/goodbye", signed("repo.create", secret="wrong"))[0] == 403
         broken = Signed({"X-Webhook-Secret": secret, "Content-Type": "application/json"}, b'{"event": {}}')
-        assert told(url, "/webhooks/goodbye", broken)[0] == 422
+        assert post_delivery(url, "/webhooks/goodbye", broken)[0] == 422
         for kind in KINDS:
             delivery = signed(kind, secret=secret)
-            status, answer = told(url, "/webhooks/whole", delivery)
+            status, answer = post_delivery(url, "/webhooks/whole", delivery)
             assert (status, answer) == (200, expected(json.loads(delivery.body))), kind
             read = json.loads(conversation.until(SAID)[1])[1]
             assert read["repo"]["name"] == "ada/tiny"
@@ -90,14 +90,17 @@ def test_a_server_object(tmp_path: Path, whose: str) -> None:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_decorated_functions(tmp_path: Path, ending: str) -> None:
+def test_decorated_functions_receive_events(tmp_path: Path, ending: str) -> None:
     with running(tmp_path, ending.partition(" ")[0], ENDINGS[ending]) as (url, conversation):
         for kind, repo_type in (("repo.content.update", "dataset"), ("repo.config.update", "model")):
             delivery = signed(kind, type=repo_type, secret=SECRET)
-            assert told(url, "/webhooks/trigger_training", delivery) == (200, None)
-            assert told(url, "/webhooks/trigger_evaluation", delivery) == (200, None)
-        assert told(url, "/webhooks/goodbye", signed("repo.create", secret=SECRET)) == (200, {"message": "goodbye"})
-        assert told(url, "/webhooks/goodbye", signed("repo.create"))[0] == 401
+            assert post_delivery(url, "/webhooks/trigger_training", delivery) == (200, None)
+            assert post_delivery(url, "/webhooks/trigger_evaluation", delivery) == (200, None)
+        assert post_delivery(url, "/webhooks/goodbye", signed("repo.create", secret=SECRET)) == (
+            200,
+            {"message": "goodbye"},
+        )
+        assert post_delivery(url, "/webhooks/goodbye", signed("repo.create"))[0] == 401
         said = [json.loads(conversation.until(SAID)[1]) for _ in range(2)]
     assert said == [["train", "ada/tiny"], ["evaluate", "ada/tiny", "repo.config"]]
 
@@ -132,7 +135,7 @@ else:
 
 
 @pytest.mark.parametrize("how", ["alone", "mounted"])
-def test_blocks_of_gradio_and_requests_of_fastapi(tmp_path: Path, how: str) -> None:
+def test_gradio_blocks_and_fastapi_requests_work(tmp_path: Path, how: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     (tmp_path / "blocks.py").write_text(BLOCKS)
@@ -151,11 +154,11 @@ def test_blocks_of_gradio_and_requests_of_fastapi(tmp_path: Path, how: str) -> N
             assert page.status_code == 200
             assert re.search("gradio", page.text)
         delivery = signed("repo.create", secret="my_secret_key", attempt=4)
-        assert told(url, "/webhooks/heard", delivery) == (200, ["4", "ada/tiny", "model"])
-        assert told(url, "/webhooks/heard", signed("repo.create"))[0] == 401
+        assert post_delivery(url, "/webhooks/heard", delivery) == (200, ["4", "ada/tiny", "model"])
+        assert post_delivery(url, "/webhooks/heard", signed("repo.create"))[0] == 401
         if how == "mounted":
-            assert told(url, "/hooks/webhooks/heard", delivery) == (200, ["4", "ada/tiny", "model"])
-            assert told(url, "/hooks/webhooks/heard", signed("repo.create", secret="wrong"))[0] == 403
+            assert post_delivery(url, "/hooks/webhooks/heard", delivery) == (200, ["4", "ada/tiny", "model"])
+            assert post_delivery(url, "/hooks/webhooks/heard", signed("repo.create", secret="wrong"))[0] == 403
 
 
 def expected(payload: dict) -> object:  # type: ignore[type-arg]

@@ -1,4 +1,4 @@
-"""The agreed payloads, read by the model with which huggingface_hub's webhook server reads them."""
+"""The recorded payloads can be parsed by the model of huggingface_hub's webhook server."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.bed.clients import Client
 from tests.protocol.golden import FOLDER
 
-# The environment that has pydantic beside it, which reading a payload takes.
+# The environment with pydantic, which parsing a payload needs.
 WITH_MODELS = "attach_oauth-2.4"
 READ = """
 import json, sys, huggingface_hub
@@ -17,14 +17,14 @@ for name, payload in json.load(open(sys.argv[1])).items():
     said[name] = json.loads(read.model_dump_json(exclude_unset=True))
 print(json.dumps([huggingface_hub.__version__, said]))
 """
-# What the wire has and this model does not know.
+# Fields that this model does not know.
 UNKNOWN = ("updatedConfig",)
 
 
-def test_every_agreed_payload_is_read_whole(tmp_path: Path) -> None:
+def test_every_recorded_payload_is_parsed_completely(tmp_path: Path) -> None:
     agreed = {file.stem: json.loads(file.read_text()) for file in FOLDER.glob("*.json")}
     assert agreed
-    # As a delivery will have it.
+    # As in a delivery.
     sent = {name: {**payload, "webhook": {"id": "0" * 23 + "9", "version": 3}} for name, payload in agreed.items()}
     client = Client(WITH_MODELS, tmp_path, "http://127.0.0.1:9")
     (tmp_path / "sent.json").write_text(json.dumps(sent))
@@ -34,7 +34,7 @@ def test_every_agreed_payload_is_read_whole(tmp_path: Path) -> None:
     assert version == "2.4.0"
     for name, payload in sent.items():
         expected = {member: value for member, value in payload.items() if member not in UNKNOWN}
-        # It is `head_sha` there; `headSha` is what others read.
+        # It is `head_sha` in the model; others read `headSha`.
         expected["repo"] = {member: value for member, value in payload["repo"].items() if member != "headSha"}
         assert read[name] == expected, name
         assert read[name]["repo"]["head_sha"] == payload["repo"]["headSha"]

@@ -1,4 +1,4 @@
-"""huggingface_hub manages webhooks, in Python and by its command: every operation, every field, every refusal."""
+"""huggingface_hub manages webhooks, in Python and by its command: every operation, field and error."""
 
 import json
 import secrets
@@ -32,12 +32,12 @@ def hub(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture
 def token(hub: RunningHub) -> str:
-    """Of somebody new, whose webhooks are nobody else's."""
+    """The token of a new user without webhooks."""
     return make_token(hub, make_user(hub, f"user-{secrets.token_hex(4)}"))
 
 
 @pytest.mark.parametrize("version", ["0.26", "2.4"])
-def test_every_operation(hub: RunningHub, token: str, tmp_path: Path, version: str) -> None:
+def test_every_operation_works(hub: RunningHub, token: str, tmp_path: Path, version: str) -> None:
     client = Client(f"huggingface_hub-{version}", tmp_path, hub.url)
     done = client.run("python", str(PROGRAMS / "hf_webhooks.py"), URL, token=token)
     assert done.returncode == 0, done.stderr
@@ -60,12 +60,12 @@ def test_every_operation(hub: RunningHub, token: str, tmp_path: Path, version: s
     }
     assert (said["none yet"], said["made"], said["least"]) == ([], made, least)
     assert len(made["id"]) == 24
-    # The secret is in the answers that set it, and in no other (O74).
+    # The secret is only in the answers that set it (O74).
     made["secret"] = None
     assert said["got"] == made
-    # Both were made at the same moment of this hub's clock.
+    # Both were created at the same time of this hub's clock.
     assert sorted(said["listed"], key=lambda one: one["id"]) == sorted([made, least], key=lambda one: one["id"])
-    # Only what was given changes, though the client sends an empty `watched` each time.
+    # Only the given fields change, though the client always sends an empty `watched`.
     made["url"] = f"{URL}/other"
     assert said["new url"] == made
     made["watched"] = [{"type": "space", "name": "ada/board"}]
@@ -103,7 +103,7 @@ def test_every_operation(hub: RunningHub, token: str, tmp_path: Path, version: s
         assert text in message, (name, said[name])
 
 
-def test_a_suspended_webhook_is_read_too(hub: RunningHub, token: str, tmp_path: Path) -> None:
+def test_suspended_webhook_can_be_read(hub: RunningHub, token: str, tmp_path: Path) -> None:
     with receiving() as receiver, api(hub, token) as ada:
         receiver.status = 410
         owner = ada.get("/api/whoami-v2").json()["name"]
@@ -117,8 +117,8 @@ def test_a_suspended_webhook_is_read_too(hub: RunningHub, token: str, tmp_path: 
     assert client.run("python", "-c", enable, token=token).stdout.strip() == "False"
 
 
-def test_null_means_nothing_only_where_older_clients_send_it(hub: RunningHub, token: str) -> None:
-    """Which is beside the three others; for everybody else it takes the secret away, as an empty text always does."""
+def test_null_secret_is_ignored_only_in_requests_of_older_clients(hub: RunningHub, token: str) -> None:
+    """These send it with the three other fields; otherwise null removes the secret, as an empty text does."""
     full = {"watched": [USER], "url": URL, "domains": ["repo"]}
     with api(hub, token) as client:
         made = make_webhook(client, URL, "user:ada", secret="kept")
@@ -137,7 +137,7 @@ def test_null_means_nothing_only_where_older_clients_send_it(hub: RunningHub, to
 
 
 class _Command:
-    """Many `hf` commands in one process; each has to end as expected."""
+    """Many `hf` commands in one process; each must end as expected."""
 
     def __init__(self, client: Client, token: str) -> None:
         self._client, self._token = client, token
@@ -152,7 +152,7 @@ class _Command:
         return [f"{status}{out}{errors}" if fails else out + errors for status, out, errors in said]
 
 
-def test_every_command(hub: RunningHub, token: str, tmp_path: Path) -> None:
+def test_every_command_works(hub: RunningHub, token: str, tmp_path: Path) -> None:
     command = _Command(Client("huggingface_hub-2.4", tmp_path, hub.url), token)
     created, listed, quiet = command.each(
         f"webhooks create --url {URL} --watch user:ada --watch model:ada/tiny --domain repo --secret s3cret",

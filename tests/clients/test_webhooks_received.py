@@ -1,4 +1,4 @@
-"""Receivers that others wrote, fed by real changes: huggingface_hub's own, and libraries that check signatures."""
+"""Receivers written by others, with real events: huggingface_hub's own, and libraries that verify signatures."""
 
 import base64
 import json
@@ -64,7 +64,7 @@ class Ground:
 
 @pytest.fixture(scope="module")
 def ground(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    """Its clock stands at the present: what is older than five minutes such receivers refuse."""
+    """Its clock shows the current time: these receivers reject what is older than five minutes."""
     folder = tmp_path_factory.mktemp("hub")
     settings = settings_for(SqliteEngine(sqlite_template, folder).fresh_url(), folder, egress_allow="127.0.0.0/8")
     hub = RunningHub(settings, FrozenClock(system_clock()))
@@ -85,7 +85,7 @@ def receiver() -> Iterator[Receiver]:
 
 @contextmanager
 def webhooks_server(folder: Path, secret: str) -> Iterator[tuple[str, Conversation]]:
-    """Where it listens, and what it says."""
+    """Its URL, and its output."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     client = Client(ENVIRONMENT, folder, "http://127.0.0.1:9")
@@ -95,8 +95,8 @@ def webhooks_server(folder: Path, secret: str) -> Iterator[tuple[str, Conversati
         yield server.until(r"POST (http\S+/webhooks/heard)")[1], server
 
 
-def test_its_own_server(ground: Ground, tmp_path: Path) -> None:
-    """`hf upload`, `git push` and every other change that there is reach its handler; wrong secrets do not."""
+def test_huggingface_hubs_server_receives_every_event(ground: Ground, tmp_path: Path) -> None:
+    """`hf upload`, `git push` and all other changes reach its handler; deliveries with wrong secrets do not."""
     ada = ground.ada
     _made(ground, "theirs")
     with webhooks_server(tmp_path, "right") as (url, server):
@@ -125,7 +125,7 @@ def test_its_own_server(ground: Ground, tmp_path: Path) -> None:
     assert uploaded["webhook"] == {"id": paths["right"].rpartition("/")[2], "version": 3}
 
 
-def test_an_upload_and_a_push_are_one_event_each(ground: Ground, receiver: Receiver, tmp_path: Path) -> None:
+def test_upload_and_push_are_one_event_each(ground: Ground, receiver: Receiver, tmp_path: Path) -> None:
     _made(ground, "counted")
     webhook = make_webhook(ground.ada, receiver.url, "model:ada/counted")
     _upload(ground, tmp_path, "ada/counted")
@@ -146,7 +146,7 @@ def test_an_upload_and_a_push_are_one_event_each(ground: Ground, receiver: Recei
 
 @pytest.mark.parametrize("secret", [SECRET, "correct horse"])
 def test_libraries_accept_the_signature(ground: Ground, receiver: Receiver, tmp_path: Path, secret: str) -> None:
-    """Also while the secret is exchanged for another, with both; afterwards with the new one only."""
+    """Also during a change of the secret, with both; afterwards only with the new one."""
     ada = ground.ada
     repo = f"signed-{len(secret)}"
     _made(ground, repo)
@@ -179,8 +179,8 @@ def test_libraries_accept_the_signature(ground: Ground, receiver: Receiver, tmp_
     assert json.loads(said.stdout) == expected
 
 
-def test_without_a_secret_the_published_key_verifies(ground: Ground, receiver: Receiver) -> None:
-    """As Standard Webhooks has it: `whpk_`, base64 of the raw key; `v1a,`, base64 of the signature."""
+def test_published_key_verifies_deliveries_without_a_secret(ground: Ground, receiver: Receiver) -> None:
+    """As in Standard Webhooks: `whpk_`, base64 of the raw key; `v1a,`, base64 of the signature."""
     ada = ground.ada
     _made(ground, "keyed")
     webhook = make_webhook(ada, receiver.url, "model:ada/keyed")
@@ -193,7 +193,7 @@ def test_without_a_secret_the_published_key_verifies(ground: Ground, receiver: R
     assert (prefix, version) == ("whpk", "v1a")
     key = Ed25519PublicKey.from_public_bytes(base64.b64decode(encoded, validate=True))
     content = f"{one.headers['webhook-id']}.{one.headers['webhook-timestamp']}.".encode() + one.body
-    # Raises if it does not fit.
+    # Raises if it does not verify.
     key.verify(base64.b64decode(signature, validate=True), content)
     assert "x-webhook-secret" not in one.headers
 
@@ -203,7 +203,7 @@ def _signed(one: Received) -> dict[str, str]:
 
 
 def _made(ground: Ground, repo: str) -> None:
-    """And nobody is told of it who comes to watch later, though this hub's clock stands."""
+    """Advances the clock, so that later watchers do not receive its creation."""
     make_repo(ground.ada, repo)
     settle(ground.hub)
 
@@ -216,7 +216,7 @@ def _upload(ground: Ground, folder: Path, repo: str) -> None:
 
 
 def _push(ground: Ground, folder: Path, repo: str) -> None:
-    """Two commits and a branch in one."""
+    """Two commits and a branch in one push."""
     work = cloned(ground.hub, repo, folder / f"work-{repo.replace('/', '-')}", ground.token)
     for text in ("one", "two"):
         work.commit("notes.txt", text)
@@ -225,7 +225,7 @@ def _push(ground: Ground, folder: Path, repo: str) -> None:
 
 
 def _change_everything(ada: httpx.Client, repo: str) -> None:
-    """What else there is to be told of a repo."""
+    """All other changes of a repo that cause events."""
     answers = [
         ada.post(f"/api/models/{repo}/branch/other", json={}),
         ada.post(f"/api/models/{repo}/tag/main", json={"tag": "v1"}),

@@ -1,4 +1,4 @@
-"""Which addresses this process connected to, or tried to, as the interpreter itself reports it."""
+"""Addresses that this process connected to or tried to, as reported by the interpreter's audit events."""
 
 import contextlib
 import sys

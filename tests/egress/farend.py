@@ -1,4 +1,4 @@
-"""The network's far end: raw servers that answer as they like, names that resolve as told, certificates of our own."""
+"""Remote servers for tests: raw servers with any behaviour, a scripted resolver, our own certificates."""
 
 import contextlib
 import datetime
@@ -22,7 +22,7 @@ Behaviour = Callable[[socket.socket], None]
 
 @dataclass
 class Server:
-    """Runs `behave` for each connection, in a thread of its own, and remembers what was asked."""
+    """Runs `behave` for each connection in its own thread, and records the requests."""
 
     behave: Behaviour
     address: str = "127.0.0.1"
@@ -55,7 +55,7 @@ class Server:
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
-            # Or the thread would go on waiting.
+            # Otherwise the thread would continue to wait.
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for peer in self._open:
@@ -74,7 +74,7 @@ def serving(behave: Behaviour, address: str = "127.0.0.1", tls: ssl.SSLContext |
 
 
 def read_request(peer: socket.socket) -> bytes:
-    """One request with its body, or b"" when the other side is gone."""
+    """One request with its body, or b"" when the other side disconnected."""
     data = b""
     while b"\r\n\r\n" not in data:
         more = peer.recv(65536)
@@ -92,7 +92,7 @@ def read_request(peer: socket.socket) -> bytes:
 
 
 def answering(answer: bytes, seen: list[bytes] | None = None) -> Behaviour:
-    """The same answer to each request on a connection that is kept."""
+    """The same answer to each request on a persistent connection."""
 
     def behave(peer: socket.socket) -> None:
         while request := read_request(peer):
@@ -104,14 +104,14 @@ def answering(answer: bytes, seen: list[bytes] | None = None) -> Behaviour:
 
 
 def silent(peer: socket.socket) -> None:
-    """Listens until the other side is gone, and says nothing."""
+    """Reads until the other side disconnects, and answers nothing."""
     while peer.recv(65536):
         continue
 
 
 @dataclass
 class Names:
-    """A resolver that says what it is told, one answer after the other; the last one stays."""
+    """A resolver with scripted answers, used in turn; the last one is repeated."""
 
     answers: dict[str, list[Sequence[str]]]
     asked: list[str] = field(default_factory=list)
@@ -126,7 +126,7 @@ class Names:
 
 
 def certificate_for(name: str, folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """A server's context with a certificate for `name`, and a client's that trusts it alone."""
+    """A server's TLS context with a certificate for `name`, and a client's that trusts only that."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)

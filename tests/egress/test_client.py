@@ -1,4 +1,4 @@
-"""The way out, against servers that misbehave. Deadlines are the caller's, so short ones prove them."""
+"""The egress client against misbehaving servers. Deadlines are the caller's, so the tests use short ones."""
 
 import asyncio
 import gzip
@@ -25,13 +25,13 @@ CAP = 1000
 
 
 async def get(egress: Egress, url: str, seconds: float = 20.0, cap: int = CAP) -> tuple[int, bytes]:
-    """A deadline that is not kept fails the test."""
+    """Fails if the deadline is exceeded."""
     async with asyncio.timeout(seconds + 10):
         answer = await egress.get(url, {}, seconds=seconds, cap=cap)
     return answer.status, answer.body
 
 
-async def test_a_request_as_it_arrives() -> None:
+async def test_request_is_sent_as_given() -> None:
     seen: list[bytes] = []
     egress = Egress(LOOPBACK, resolve=Names({"hook.example": [["127.0.0.1"]]}))
     with serving(answering(OK, seen)) as server:
@@ -45,7 +45,7 @@ async def test_a_request_as_it_arrives() -> None:
     ]
 
 
-async def test_tls_dials_the_checked_address_with_the_name(tmp_path: Path) -> None:
+async def test_tls_connects_to_the_checked_address_with_the_host_name(tmp_path: Path) -> None:
     for_server, for_client = certificate_for("hook.example", tmp_path)
     egress = Egress(LOOPBACK, resolve=Names({"hook.example": [["127.0.0.1"]]}), tls=for_client)
     with serving(answering(OK), tls=for_server) as server:
@@ -54,7 +54,7 @@ async def test_tls_dials_the_checked_address_with_the_name(tmp_path: Path) -> No
     egress.close()
 
 
-async def test_a_certificate_for_another_name_is_no_answer(tmp_path: Path) -> None:
+async def test_certificate_for_another_name_is_rejected(tmp_path: Path) -> None:
     for_server, for_client = certificate_for("other.example", tmp_path)
     egress = Egress(LOOPBACK, resolve=Names({"hook.example": [["127.0.0.1"]]}), tls=for_client)
     with serving(answering(OK), tls=for_server) as server, pytest.raises(Unreachable):
@@ -62,7 +62,7 @@ async def test_a_certificate_for_another_name_is_no_answer(tmp_path: Path) -> No
     egress.close()
 
 
-async def test_a_server_that_hangs_in_the_handshake() -> None:
+async def test_hanging_tls_handshake_ends_at_the_deadline() -> None:
     egress = Egress(LOOPBACK)
     with serving(silent) as server, pytest.raises(Unreachable):
         await get(egress, f"https://127.0.0.1:{server.port}/", seconds=0.5)
@@ -70,7 +70,7 @@ async def test_a_server_that_hangs_in_the_handshake() -> None:
 
 
 async def test_rebinding_between_two_requests_never_reaches_the_private_address() -> None:
-    """W9: each request resolves once and dials what it checked."""
+    """W9: each request resolves once and connects to the checked address."""
     names = Names({"hook.example": [["127.0.0.1"], ["10.0.0.1"]]})
     egress = Egress(LOOPBACK, resolve=names)
     with serving(answering(OK)) as server:
@@ -85,7 +85,7 @@ async def test_rebinding_between_two_requests_never_reaches_the_private_address(
 
 
 @pytest.mark.parametrize("addresses", [["127.0.0.1"], ["1.1.1.1", "127.0.0.1"], ["::ffff:127.0.0.1"], []])
-async def test_a_set_with_one_bad_address_is_refused_whole(addresses: list[str]) -> None:
+async def test_one_blocked_address_blocks_the_host(addresses: list[str]) -> None:
     egress = Egress(resolve=Names({"hook.example": [addresses]}))
     with serving(answering(OK)) as server:
         with pytest.raises(Unreachable) as refused:
@@ -95,7 +95,7 @@ async def test_a_set_with_one_bad_address_is_refused_whole(addresses: list[str])
     egress.close()
 
 
-async def test_blocked_refused_unknown_and_slow_read_alike() -> None:
+async def test_blocked_refused_unknown_and_slow_look_the_same() -> None:
     """W18."""
     egress = Egress(LOOPBACK, resolve=Names({"private.example": [["10.0.0.1"]]}))
     with socket.create_server(("127.0.0.1", 0)) as closed:
@@ -136,7 +136,7 @@ def dripping(head: bytes, drop: bytes) -> object:
     ],
     ids=["headers", "body", "interim answers"],
 )
-async def test_a_slow_drip_ends_at_the_deadline(behave: object) -> None:
+async def test_slow_answer_ends_at_the_deadline(behave: object) -> None:
     """W19, W20, O29."""
     egress = Egress(LOOPBACK)
     with serving(behave) as server:  # type: ignore[arg-type]
@@ -160,7 +160,7 @@ def endless(head: bytes, piece: bytes) -> object:
 @pytest.mark.parametrize(
     "head", [b"Content-Length: 10000000000\r\n", b"Transfer-Encoding: chunked\r\n", b"Connection: close\r\n"]
 )
-async def test_an_endless_body_is_cut_at_the_cap(head: bytes) -> None:
+async def test_endless_body_is_cut_off_at_the_limit(head: bytes) -> None:
     """W21, O28."""
     piece = b"10\r\n0123456789abcdef\r\n" if b"chunked" in head else b"0123456789abcdef" * 64
     egress = Egress(LOOPBACK)
@@ -171,7 +171,7 @@ async def test_an_endless_body_is_cut_at_the_cap(head: bytes) -> None:
 
 
 @pytest.mark.parametrize("piece", [b"X-Filler: " + b"x" * 1000 + b"\r\n", b"HTTP/1.1 103 Early Hints\r\n\r\n" * 20])
-async def test_endless_headers_and_interim_answers_are_capped(piece: bytes) -> None:
+async def test_endless_headers_and_interim_answers_are_limited(piece: bytes) -> None:
     """W23."""
     start = b"" if piece.startswith(b"HTTP") else b"HTTP/1.1 200 OK\r\n"
     egress = Egress(LOOPBACK)
@@ -182,8 +182,8 @@ async def test_endless_headers_and_interim_answers_are_capped(piece: bytes) -> N
     egress.close()
 
 
-async def test_nothing_is_inflated() -> None:
-    """W22: what a bomb holds stays in it."""
+async def test_compressed_answer_is_not_inflated() -> None:
+    """W22: a compression bomb stays compressed."""
     bomb = gzip.compress(b"\0" * 10_000_000)[:900]
     head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb)
     egress = Egress(LOOPBACK)
@@ -193,7 +193,7 @@ async def test_nothing_is_inflated() -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-async def test_redirects_are_answers_not_orders(status: int) -> None:
+async def test_redirects_are_not_followed(status: int) -> None:
     """W11, O27."""
     answer = b"HTTP/1.1 %d Go\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n" % status
     egress = Egress(LOOPBACK)
@@ -203,7 +203,7 @@ async def test_redirects_are_answers_not_orders(status: int) -> None:
     egress.close()
 
 
-async def test_connections_are_kept_and_stale_ones_replaced() -> None:
+async def test_connections_are_reused_and_stale_ones_replaced() -> None:
     def twice(peer: socket.socket) -> None:
         for _ in range(2):
             if read_request(peer):
@@ -214,14 +214,14 @@ async def test_connections_are_kept_and_stale_ones_replaced() -> None:
         url = f"http://127.0.0.1:{server.port}/"
         for _ in range(6):
             assert await get(egress, url) == (200, b"ok")
-            # Let the end of a connection be noticed on some rounds and met in the act on others.
+            # The end of a connection is noticed before the request in some rounds and during it in others.
             await asyncio.sleep(0)
         assert server.connections == 3
     egress.close()
 
 
-async def test_what_was_worked_on_is_not_sent_again() -> None:
-    """A receiver that dies at its work on a kept connection: whether to repeat that is the caller's to say."""
+async def test_request_that_may_have_been_processed_is_not_sent_again() -> None:
+    """A receiver dies during a request on a reused connection: the caller decides whether to repeat it."""
     seen: list[bytes] = []
 
     def dying(peer: socket.socket) -> None:
@@ -243,10 +243,10 @@ async def test_what_was_worked_on_is_not_sent_again() -> None:
 @pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("head", [b"HTTP/1.0 200 OK", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: identity"])
-def test_a_body_that_ends_with_the_connection(
+def test_body_that_ends_with_the_connection_is_accepted(
     run: Callable[[Coroutine[Any, Any, None]], None], scheme: str, head: bytes, tmp_path: Path
 ) -> None:
-    """In both kinds of loop that the hub runs in. Many a server closes TLS without saying so first."""
+    """In both kinds of event loop that the hub uses. Many servers close TLS without a close_notify."""
     for_server, for_client = certificate_for("hook.example", tmp_path)
 
     def behave(peer: socket.socket) -> None:
@@ -272,7 +272,7 @@ def test_a_body_that_ends_with_the_connection(
         b"HTTP/1.1 101 Up\r\n\r\n",
     ],
 )
-async def test_what_is_no_answer(answer: bytes) -> None:
+async def test_malformed_answer_is_unreachable(answer: bytes) -> None:
     def behave(peer: socket.socket) -> None:
         read_request(peer)
         peer.sendall(answer)
@@ -284,7 +284,7 @@ async def test_what_is_no_answer(answer: bytes) -> None:
     egress.close()
 
 
-async def test_two_answers_at_once_do_not_reach_the_next_caller() -> None:
+async def test_second_answer_does_not_reach_the_next_caller() -> None:
     egress = Egress(LOOPBACK)
     poisoned = OK + b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
     with serving(answering(poisoned)) as server:
@@ -306,7 +306,7 @@ async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.Monkey
 
 
 def tunnelling(asked: list[bytes]) -> object:
-    """A proxy that takes CONNECT."""
+    """A proxy that accepts CONNECT."""
 
     def behave(peer: socket.socket) -> None:
         asked.append(read_request(peer))
@@ -329,7 +329,7 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_the_configured_proxy_gets_the_checked_address(tmp_path: Path, scheme: str) -> None:
+async def test_configured_proxy_gets_the_checked_address(tmp_path: Path, scheme: str) -> None:
     for_server, for_client = certificate_for("hook.example", tmp_path)
     asked: list[bytes] = []
     tls = for_server if scheme == "https" else None
@@ -342,7 +342,7 @@ async def test_the_configured_proxy_gets_the_checked_address(tmp_path: Path, sch
     assert b"Proxy-Authorization: Basic dTpwQA==\r\n" in asked[0]
 
 
-async def test_slow_names_end_at_their_limit_and_disturb_nobody() -> None:
+async def test_slow_lookups_end_at_their_limit_and_delay_nobody() -> None:
     """W25."""
 
     async def resolve(host: str) -> list[object]:
@@ -362,7 +362,7 @@ async def test_slow_names_end_at_their_limit_and_disturb_nobody() -> None:
     egress.close()
 
 
-async def test_the_hub_itself_is_not_dialled() -> None:
+async def test_hub_itself_is_not_called() -> None:
     """W27."""
     with serving(answering(OK)) as server:
         own = frozenset({("hub.example", server.port), ("127.0.0.1", server.port)})
@@ -374,7 +374,7 @@ async def test_the_hub_itself_is_not_dialled() -> None:
         egress.close()
 
 
-async def test_a_line_break_in_a_header_is_not_sent() -> None:
+async def test_line_break_in_a_header_is_rejected() -> None:
     egress = Egress(LOOPBACK)
     with pytest.raises(ValueError, match="cannot be sent"):
         await egress.get("http://127.0.0.1:9999/", {"X-A": "b\r\nX-C: d"}, seconds=1, cap=1)

@@ -13,7 +13,7 @@ from hubgate.server.doctor import examine
 
 @dataclass
 class Store:
-    """One hub's database, looked at from outside the hub."""
+    """One hub's database, accessed from outside the hub."""
 
     url: str
     folder: Path
@@ -30,7 +30,7 @@ class Store:
         return blocking(read())
 
     def complaints(self) -> list[str]:
-        """What `hubgate doctor` has to say against it."""
+        """The complaints of `hubgate doctor`."""
         findings = blocking(examine(settings_for(self.url, self.folder / "data")))
         return [f"{finding.check}: {finding.text}" for finding in findings if finding.level == "fail"]
 

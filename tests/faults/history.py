@@ -1,7 +1,7 @@
-"""What may be said of every run, whatever was killed, frozen or full meanwhile. Pure, and with an oracle of its own.
+"""Invariants of every run, whatever was killed, frozen or full. Pure, with its own oracle.
 
-A run is a history: the changes that were committed, who was entitled to know of which repos, when a webhook had been
-switched off, and every request that receivers saw. `complaints` says what is wrong with it.
+A run is a history: committed changes, which webhook is entitled to which repos, when a webhook was disabled, and every
+request that receivers saw. `complaints` lists the violations.
 """
 
 from collections import defaultdict
@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 CAP = 8
-# What was in the air when a webhook was switched off may still arrive.
-IN_THE_AIR_SECONDS = 1.0
+# Requests in flight when a webhook was disabled may still be received.
+IN_FLIGHT_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
 class Change:
-    """The event with this number in the repo's own counting."""
+    """The event with this number in its repo."""
 
     repo: str
     seq: int
@@ -23,7 +23,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Arrival:
-    """A request as its receiver saw it. `address` is whose it was meant to be, `webhook` whose it says it is."""
+    """A request as its receiver saw it. `address` is the webhook it was sent to, `webhook` the one it names."""
 
     address: str
     webhook: str
@@ -38,12 +38,12 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Silence:
-    """From the answer that said it was disabled until it was asked to be enabled."""
+    """From the answer that disabled the webhook until the request that enabled it."""
 
     webhook: str
     since: float
     until: float
-    # Changes that it never hears of.
+    # Changes that it never receives.
     missed: frozenset[Change] = frozenset()
 
 
@@ -68,7 +68,7 @@ def complaints(history: History) -> list[str]:
 
 
 def _missing(history: History) -> Iterator[str]:
-    """At least once: every change reaches everyone who is entitled to it."""
+    """At least once: every change reaches all entitled webhooks."""
     seen = {(arrival.webhook, arrival.change) for arrival in history.arrivals}
     excused = {(silence.webhook, change) for silence in history.silences for change in silence.missed}
     for webhook, repos in history.entitled.items():
@@ -79,7 +79,7 @@ def _missing(history: History) -> Iterator[str]:
 
 
 def _uninvited(history: History) -> Iterator[str]:
-    """Nobody else, nowhere else, and nothing that did not happen."""
+    """No other webhook, no other address, and no change that did not happen."""
     for arrival in history.arrivals:
         if arrival.change not in history.committed:
             yield f"{arrival.webhook} heard of {arrival.change}, which never happened"
@@ -90,7 +90,7 @@ def _uninvited(history: History) -> Iterator[str]:
 
 
 def _differing(history: History) -> Iterator[str]:
-    """Duplicates carry the same id and the same bytes, and an id is of one delivery for ever."""
+    """Duplicates have the same id and the same bytes, and an id belongs to one delivery forever."""
     ids: dict[tuple[str, Change], set[str]] = defaultdict(set)
     bodies: dict[str, set[bytes]] = defaultdict(set)
     subjects: dict[str, set[tuple[str, Change]]] = defaultdict(set)
@@ -105,8 +105,10 @@ def _differing(history: History) -> Iterator[str]:
 
 
 def _out_of_sequence(history: History) -> Iterator[str]:
-    """First attempts of one repo leave in sequence. One that a dead process never sent was an attempt too: what arrives
-    first is then the second, and says so.
+    """First attempts of one repo are sent in sequence.
+
+    An attempt of a process that died before sending counts too: the first one received is then the second, and says
+    so.
     """
     first: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
     for arrival in history.arrivals:
@@ -124,7 +126,7 @@ def _too_many_at_once(history: History) -> Iterator[str]:
     for arrival in history.arrivals:
         steps[arrival.webhook] += [(arrival.began, 1), (arrival.ended, -1)]
     for webhook, found in steps.items():
-        # One that ends at the moment another begins makes room for it.
+        # One that ends when another begins makes room for it.
         open_now = most = 0
         for _, step in sorted(found):
             open_now += step
@@ -136,8 +138,5 @@ def _too_many_at_once(history: History) -> Iterator[str]:
 def _not_silent(history: History) -> Iterator[str]:
     for silence in history.silences:
         for arrival in history.arrivals:
-            if (
-                arrival.webhook == silence.webhook
-                and silence.since + IN_THE_AIR_SECONDS < arrival.began < silence.until
-            ):
+            if arrival.webhook == silence.webhook and silence.since + IN_FLIGHT_SECONDS < arrival.began < silence.until:
                 yield f"{silence.webhook} was disabled and heard of {arrival.change}"

@@ -8,7 +8,7 @@ import httpx
 
 @dataclass
 class WriteLoad:
-    """Clients that write as fast as they are answered. `acknowledged` holds what the hub said is saved."""
+    """Clients that write as fast as they are answered. `acknowledged` holds what the hub confirmed as saved."""
 
     urls: list[str]
     prefix: str
@@ -45,7 +45,7 @@ class WriteLoad:
                 try:
                     response = client.post("/api/test/write", json={"name": name, "value": "x"})
                 except httpx.TransportError:
-                    # The hub is gone: what was in flight was not acknowledged.
+                    # The hub is down: requests in flight were not acknowledged.
                     self._stop.wait(0.01)
                     continue
                 if response.status_code == 200:

@@ -1,4 +1,4 @@
-"""Pushes and commits that know what was acknowledged, and a look at whether git, database and events agree."""
+"""Pushes and commits that know what was acknowledged, and a check that git, database and events agree."""
 
 import threading
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ def make_repo(store: Store) -> Repo:
 
 @dataclass
 class PushLoad:
-    """Each client pushes commit after commit to a branch of its own, with a tag; one more commits to main over HTTP."""
+    """Each client pushes commit after commit to its own branch, with a tag; one more commits to main over HTTP."""
 
     repo: Repo
     url: str
@@ -122,7 +122,7 @@ class PushLoad:
 
 
 def check(repo: Repo, acknowledged: Sequence[tuple[str, str]]) -> None:
-    """Every change has one event, every ref is where its last event says, and all it leads to is on disk."""
+    """Every change has one event, every ref is where its last event says, and all its objects are on disk."""
     refs, events = blocking(_rows(repo))
     assert [seq for seq, _ in events] == list(range(1, len(events) + 1)), "gapless"
     told: dict[str, str | None] = {MAIN: _first(repo)}
@@ -139,7 +139,7 @@ def check(repo: Repo, acknowledged: Sequence[tuple[str, str]]) -> None:
 
 
 def _first(repo: Repo) -> str:
-    """The commit that main began with."""
+    """The first commit of main."""
     refs, _ = blocking(_rows(repo))
     return run_git(repo.folder, "rev-list", "--max-parents=0", refs[MAIN]).stdout.strip()
 

@@ -1,4 +1,4 @@
-"""A receiver to kill, and what it left behind: which handlers began, which ended, which were cut short."""
+"""A receiver to kill, and its records: which handlers began, which ended, which were interrupted."""
 
 import random
 import socket
@@ -101,7 +101,7 @@ class Receiver:
                 row[0] for row in db.execute(f"SELECT delivery_id FROM deliveries WHERE state IN ({marks})", states)
             ]
         except sqlite3.OperationalError:
-            # Killed before it had made its table.
+            # Killed before it had created its table.
             return []
         finally:
             db.close()
@@ -111,7 +111,7 @@ class Receiver:
         return Counter(line.split()[1] for line in lines if line.startswith(word))
 
     def check(self, sent: set[str]) -> None:
-        """Each ran at least once to its end, and just once where no kill came while it ran."""
+        """Each ran to its end at least once, and exactly once where no kill interrupted it."""
         began, ended = self.counted("began"), self.counted("ended")
         lost = [one for one in sent if not ended[one]]
         assert not lost, f"{len(lost)} of {len(sent)} never ran to their end"
@@ -122,7 +122,7 @@ class Receiver:
 
 @dataclass
 class Sender:
-    """Sends as the hub does: the same id until it is answered with a 2xx, only sooner."""
+    """Sends as the hub does: the same id until a 2xx answer, only sooner."""
 
     url: str
     clients: int = 4
@@ -145,7 +145,7 @@ class Sender:
             assert self._enough.wait_for(lambda: len(self.acknowledged) >= target, seconds), "no delivery came through"
 
     def stop(self) -> None:
-        """What is on its way is still brought to its end."""
+        """Deliveries in flight are completed."""
         self._stop.set()
         for thread in self._threads:
             thread.join(60)
@@ -159,7 +159,7 @@ class Sender:
                 count += 1
                 address = self.url + chance.choice(PATHS)
                 self._deliver(client, address, delivery_id)
-                # Sent once more, as after an answer that was lost.
+                # Sent once more, as after a lost answer.
                 if chance.random() < 0.2:
                     self._try(client, address, delivery_id)
 

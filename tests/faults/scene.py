@@ -1,4 +1,4 @@
-"""A hub in which some know of some repos: changes that know what was acknowledged, and the history of all of it."""
+"""A hub with watchers of some repos: changes that know what was acknowledged, and the history of a run."""
 
 import contextlib
 import signal
@@ -34,7 +34,7 @@ TEST_DELIVER = [sys.executable, "-m", "tests.bed.testdeliver"]
 QUICK = {"TEST_PACE": "2,1"}
 REPOS = ("ada/one", "ada/two", "ada/hidden")
 EVERYTHING, PUBLIC = frozenset(REPOS), frozenset({"ada/one", "ada/two"})
-# Whose webhook, watching what, hears of which repos. Of a private repo only its owner; of another's nobody.
+# Owner of the webhook, what it watches, which repos it receives. A private repo is for its owner only.
 ENTITLED = {
     "own": ("ada", "user:ada", EVERYTHING),
     "stranger": ("bob", "user:ada", PUBLIC),
@@ -52,7 +52,7 @@ class Scene:
     # Ids of webhooks to their names.
     names: dict[str, str]
     silences: list[Silence] = field(default_factory=list)
-    # What each repo's setting was last known to be.
+    # The last known setting of each repo.
     settings: dict[str, bool | None] = field(default_factory=lambda: dict.fromkeys(REPOS, False))
 
     @property
@@ -81,7 +81,7 @@ class Scene:
         assert process.stdout is not None
         with process.stdout:
             line = process.stdout.readline()
-        # One that is armed may be dead by now.
+        # An armed process may already be dead.
         assert b"is running" in line or process.wait(20) < 0
         return process
 
@@ -99,7 +99,7 @@ class Scene:
         return httpx.Client(base_url=hub.url, headers={"authorization": f"Bearer {self.token}"}, timeout=40)
 
     def change(self, client: httpx.Client, repo: str) -> bool:
-        """One event; True where it was acknowledged. After a lost answer nobody knows what there was to change."""
+        """One event; True if it was acknowledged. After a lost answer the setting is unknown."""
         before, self.settings[repo] = self.settings[repo], None
         answer = client.put(f"/api/models/{repo}/settings", json={"discussionsDisabled": not before})
         if answer.status_code != 200:
@@ -108,7 +108,7 @@ class Scene:
         return before is not None
 
     def changed(self, client: httpx.Client, *repos: str, times: int = 1) -> int:
-        """How many changes were made."""
+        """The number of changes."""
         for repo in repos * times:
             assert self.change(client, repo)
         return times * len(repos)
@@ -121,7 +121,7 @@ class Scene:
         return blocking(read())
 
     def is_settled(self) -> bool:
-        """Every event is fanned out, and nothing is on its way."""
+        """Every event is fanned out, and no delivery is waiting."""
         sql = """
             SELECT (SELECT count(*) FROM events WHERE fanned_at IS NULL)
                 + (SELECT count(*) FROM deliveries WHERE state IN ('pending', 'retrying', 'parked'))
@@ -129,18 +129,18 @@ class Scene:
         return self.rows(sql) == [(0,)]
 
     def settle(self, seconds: float = 90.0) -> None:
-        """With a process that nobody disturbs."""
+        """With a process that is not disturbed."""
         with self.delivering():
             until(self.is_settled, seconds)
 
     def changes(self) -> frozenset[Change]:
-        """What was committed since the repos were made."""
+        """Changes committed since the repos were created."""
         sql = "SELECT r.name, e.repo_seq FROM events e JOIN repos r ON r.id = e.repo_id WHERE e.repo_seq > 1"
         found = self.rows(sql)
         return frozenset(Change(f"ada/{name}", int(str(seq))) for name, seq in found)
 
     def check(self, acknowledged: int, ended: Sequence[str] = ("delivered",)) -> None:
-        """Everything that may be said of any run."""
+        """Check all invariants."""
         committed = self.changes()
         assert len(committed) >= acknowledged, "an acknowledged change is gone"
         entitled = {name: repos for name, (_, _, repos) in ENTITLED.items()}
@@ -160,7 +160,7 @@ def make_scene(store: Store, watchers: Watchers) -> Scene:
             for name in REPOS:
                 wanted = NewRepo(RepoType.MODEL, name.partition("/")[2], private=name == "ada/hidden")
                 await create(hub.repos, ada, Owner("user", ada.id, ada.name), wanted, SYSTEM)
-            # Of what came before a webhook nobody is told.
+            # A webhook receives nothing from before its creation.
             await hub.db.write(lambda tx: tx.exec("UPDATE events SET fanned_at = created_at"))
             names = {}
             for name, (who, watched, _) in ENTITLED.items():
@@ -182,7 +182,7 @@ async def _person(hub: Hub, name: str) -> User:
 
 @dataclass
 class ChangeLoad:
-    """One client for each repo, which changes it as fast as it is answered. `acknowledged` counts what was."""
+    """One client for each repo, which changes it as fast as it is answered. `acknowledged` counts the changes."""
 
     scene: Scene
     url: str

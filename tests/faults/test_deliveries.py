@@ -1,4 +1,4 @@
-"""Whatever dies on the way, every change reaches everyone who is entitled to it, and nobody else."""
+"""Whatever process dies, every change reaches all entitled watchers, and nobody else."""
 
 import contextlib
 import os
@@ -34,8 +34,8 @@ LEFT = "SELECT count(*), count(lease_token) FROM deliveries WHERE state <> 'deli
 ATTEMPTS = "SELECT delivery_id, number, at, status FROM attempts ORDER BY delivery_id, number"
 
 
-def test_kill_9_at_random_under_load(store: Store, watchers: Watchers, fault_count: int) -> None:
-    """Of the whole hub with its background process, or of one that delivers beside it, over and over."""
+def test_kill_9_at_random_under_load_loses_no_delivery(store: Store, watchers: Watchers, fault_count: int) -> None:
+    """Of the whole hub with its background process, or of a separate delivering process, repeatedly."""
     chance = random.Random(fault_count)
     watchers.answer = lambda _: (chance.random() / 50, chance.choice([200, 200, 200, 500]))
     scene = make_scene(store, watchers)
@@ -53,8 +53,8 @@ def test_kill_9_at_random_under_load(store: Store, watchers: Watchers, fault_cou
     scene.check(acknowledged)
 
 
-def test_a_death_at_the_worst_moments(store: Store, watchers: Watchers, fault_count: int) -> None:
-    """At the first such moment, the second or the third: changes go on until it comes."""
+def test_death_at_the_worst_moments_loses_no_delivery(store: Store, watchers: Watchers, fault_count: int) -> None:
+    """At the first, second or third such moment: changes continue until it is reached."""
     scene = make_scene(store, watchers)
     acknowledged = 0
     with scene.hub("--deliver", "off") as hub, scene.client(hub) as ada:
@@ -72,12 +72,12 @@ def test_a_death_at_the_worst_moments(store: Store, watchers: Watchers, fault_co
     scene.check(acknowledged)
 
 
-def test_one_of_two_is_frozen_past_its_lease(store: Store, watchers: Watchers) -> None:
-    """What it had in the air goes out again by the other; thawed, it writes nothing down and sends nothing late."""
+def test_deliveries_of_a_frozen_process_are_sent_by_the_other(store: Store, watchers: Watchers) -> None:
+    """Its deliveries in flight are sent again by the other; resumed, it records nothing and sends nothing late."""
     held: list[str] = []
 
     def answer(name: str) -> tuple[float, int] | None:
-        """The first to come are not answered."""
+        """The first requests are not answered."""
         held.append(name)
         return None if len(held) <= 3 else (0.0, 200)
 
@@ -86,7 +86,7 @@ def test_one_of_two_is_frozen_past_its_lease(store: Store, watchers: Watchers) -
     patient = {"TEST_PACE": "8,4"}
     with scene.hub("--deliver", "off") as hub, scene.client(hub) as ada, scene.delivering(**patient) as frozen:
         acknowledged = scene.changed(ada, "ada/one", "ada/two", times=2)
-        # Stopped while it waits for three answers and has nothing else to do; three more wait behind those.
+        # Stopped while three answers are pending and nothing else is to do; three more deliveries wait.
         until(lambda: watchers.waiting == 3 and scene.rows(LEFT) == [(6, 3)])
         quiet = time.monotonic()
         until(lambda: time.monotonic() > quiet + 1)
@@ -95,17 +95,17 @@ def test_one_of_two_is_frozen_past_its_lease(store: Store, watchers: Watchers) -
             until(scene.is_settled, 40)
             written = scene.rows(ATTEMPTS)
             frozen.send_signal(signal.SIGCONT)
-            # It is back at work: it takes part in what comes next.
+            # It works again: it takes part in the next deliveries.
             acknowledged += scene.changed(ada, "ada/one", times=6)
             until(scene.is_settled, 40)
         assert [row for row in scene.rows(ATTEMPTS) if row[0] in {row[0] for row in written}] == written
     scene.check(acknowledged)
 
 
-def test_one_of_two_is_frozen_while_it_writes(store: Store, watchers: Watchers) -> None:
-    """PostgreSQL takes its locks from it after a while. A file has to wait until it is killed or goes on."""
+def test_process_frozen_in_a_transaction_loses_no_delivery(store: Store, watchers: Watchers) -> None:
+    """PostgreSQL ends its transaction after a while. On SQLite the others wait until it is killed or resumed."""
     scene = make_scene(store, watchers)
-    # Behind the leases of its loops: among claims and notes.
+    # After the leases of its loops: among claims and results.
     armed = {"TEST_FAILPOINTS": "storage.before_commit:14:SIGSTOP"}
     with scene.hub("--deliver", "off") as hub, scene.delivering(), scene.delivering(**armed) as frozen:
         load = ChangeLoad(scene, hub.url).start()
@@ -123,8 +123,8 @@ def is_stopped(pid: int) -> bool:
     return found.stdout.startswith("T")
 
 
-def test_told_to_stop_it_gives_back_what_it_cannot_finish(store: Store, watchers: Watchers) -> None:
-    """Within seconds and not after a lease of half a minute, under the same number: nobody counts a try."""
+def test_stopping_process_releases_unfinished_deliveries(store: Store, watchers: Watchers) -> None:
+    """Within seconds, not after a lease of half a minute, and with the same attempt number."""
     unhurried = {"TEST_PACE": ""}
     watchers.answer = lambda _: None
     scene = make_scene(store, watchers)
@@ -144,7 +144,7 @@ def test_told_to_stop_it_gives_back_what_it_cannot_finish(store: Store, watchers
     scene.check(acknowledged)
 
 
-def test_receivers_that_are_down_for_a_while(store: Store, watchers: Watchers) -> None:
+def test_deliveries_continue_after_receivers_were_down(store: Store, watchers: Watchers) -> None:
     scene = make_scene(store, watchers)
     with scene.hub() as hub, scene.client(hub) as ada:
         acknowledged = scene.changed(ada, *REPOS)
@@ -157,8 +157,8 @@ def test_receivers_that_are_down_for_a_while(store: Store, watchers: Watchers) -
     scene.check(acknowledged)
 
 
-def test_disabled_means_silent(store: Store, watchers: Watchers) -> None:
-    """From the moment the API answered, with a backlog that was on its way."""
+def test_disabled_webhook_receives_nothing(store: Store, watchers: Watchers) -> None:
+    """From the API's answer on, despite a backlog."""
     watchers.answer = lambda _: (0.02, 200)
     scene = make_scene(store, watchers)
     with scene.hub() as hub, scene.client(hub) as ada:
@@ -180,7 +180,9 @@ def test_disabled_means_silent(store: Store, watchers: Watchers) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_postgres_restarts(own_cluster: Cluster, watchers: Watchers, tmp_path: Path, how: signal.Signals) -> None:
+def test_deliveries_survive_restarts_of_postgres(
+    own_cluster: Cluster, watchers: Watchers, tmp_path: Path, how: signal.Signals
+) -> None:
     blocking(set_up(own_cluster.url(), tmp_path))
     scene = make_scene(make_store(own_cluster.url(), tmp_path), watchers)
     with scene.hub() as hub, scene.delivering() as beside:
@@ -195,8 +197,8 @@ def test_postgres_restarts(own_cluster: Cluster, watchers: Watchers, tmp_path: P
     scene.check(acknowledged)
 
 
-def test_a_full_disk(sqlite_template: Path, watchers: Watchers, tmp_path: Path) -> None:
-    """A process that cannot write sends nothing it could not write down, and goes on once there is room."""
+def test_deliveries_survive_a_full_disk(sqlite_template: Path, watchers: Watchers, tmp_path: Path) -> None:
+    """A process that cannot write sends nothing it could not record, and continues once there is space."""
     resource = pytest.importorskip("resource")
     scene = make_scene(make_store(SqliteEngine(sqlite_template, tmp_path).fresh_url(), tmp_path), watchers)
     with scene.hub("--deliver", "off") as hub, scene.client(hub) as ada, scene.delivering() as process:

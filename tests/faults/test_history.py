@@ -1,4 +1,4 @@
-"""The checker itself: a right history passes, and each way to be wrong is seen."""
+"""The checker itself: a correct history passes, and each kind of violation is found."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ RIGHT = History(
     arrivals=[
         arrival(ONE),
         arrival(TWO, began=2.0),
-        # Sent again, late and under the same id.
+        # Sent again, late and with the same id.
         arrival(ONE, began=3.0, attempt=2),
     ],
 )
@@ -45,17 +45,17 @@ WRONG = {
 }
 
 
-def test_a_right_history() -> None:
+def test_correct_history_has_no_complaints() -> None:
     assert complaints(RIGHT) == []
 
 
 @pytest.mark.parametrize("said", WRONG)
-def test_a_wrong_one_is_seen(said: str) -> None:
+def test_each_violation_is_found(said: str) -> None:
     assert any(said in complaint for complaint in complaints(WRONG[said])), complaints(WRONG[said])
 
 
-def test_what_is_in_order() -> None:
-    """A second attempt may overtake; eight at once are allowed; in a silence nothing is missed."""
+def test_permitted_histories_have_no_complaints() -> None:
+    """A second attempt may overtake; eight concurrent ones are allowed; nothing is missing while disabled."""
     assert complaints(replace(RIGHT, arrivals=[arrival(TWO, began=1.0), arrival(ONE, began=2.0, attempt=2)])) == []
     eight = [arrival(ONE, began=5.0 + number / 100, ended=6.0, attempt=number + 2) for number in range(8)]
     assert complaints(with_arrivals(*eight)) == []

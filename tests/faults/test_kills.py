@@ -10,8 +10,8 @@ from tests.faults.load import WriteLoad
 pytestmark = pytest.mark.faults
 
 
-def test_kill_9_of_the_whole_hub_under_load(store: Store, fault_count: int) -> None:
-    """Two hubs on one database, every process killed at a random moment, over and over."""
+def test_kill_9_of_the_whole_hub_under_load_loses_nothing(store: Store, fault_count: int) -> None:
+    """Two hubs on one database, every process killed at a random moment, repeatedly."""
     chance = random.Random(fault_count)
     acknowledged: set[str] = set()
     for round_number in range(fault_count):
@@ -31,8 +31,8 @@ def test_kill_9_of_the_whole_hub_under_load(store: Store, fault_count: int) -> N
 
 
 @pytest.mark.parametrize("moment", ["storage.before_commit", "storage.after_commit"])
-def test_a_death_around_the_commit(store: Store, fault_count: int, moment: str) -> None:
-    """The worst moments exactly: before the commit nothing was acknowledged, after it everything is there."""
+def test_death_around_the_commit_loses_nothing(store: Store, fault_count: int, moment: str) -> None:
+    """At the worst moments: before the commit nothing was acknowledged, after it everything is stored."""
     for round_number in range(max(2, fault_count // 10)):
         armed = {"TEST_FAILPOINTS": f"{moment}:{round_number % 7 + 3}"}
         with hub_process(store.folder, *store.flags, "--deliver", "off", program=TEST_BUILD, **armed) as hub:
@@ -44,8 +44,8 @@ def test_a_death_around_the_commit(store: Store, fault_count: int, moment: str) 
         assert store.complaints() == []
 
 
-def test_many_clean_stops(store: Store, fault_count: int) -> None:
-    """Each ends with 0 and without a word: no panic of a native thread, no traceback, no killed child."""
+def test_many_stops_are_clean(store: Store, fault_count: int) -> None:
+    """Each ends with 0 and without output: no panic of a native thread, no traceback, no killed child."""
     for _ in range(max(5, fault_count // 5)):
         with hub_process(store.folder, *store.flags) as hub, hub.client() as client:
             assert client.get("/readyz").status_code == 200

@@ -1,4 +1,4 @@
-"""A database that goes away while serving: 503 with Retry-After, then back without help."""
+"""A database that is lost while serving: 503 with Retry-After, then recovery without help."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ def assert_is_503(response: httpx.Response) -> None:
 
 
 def assert_is_a_styled_page(url: str) -> None:
-    """For a browser that is signed in, so that a page has somebody to look up."""
+    """For a signed-in browser, so that a page has a user to look up."""
     with httpx.Client(base_url=url, cookies={"token": "x"}, timeout=40) as browser:
         page = browser.get("/settings/profile")
         assert page.status_code == 503
@@ -38,7 +38,7 @@ def assert_is_a_styled_page(url: str) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT, signal.SIGKILL])
-def test_postgres_restarts(own_cluster: Cluster, tmp_path: Path, how: signal.Signals) -> None:
+def test_hub_recovers_from_a_restart_of_postgres(own_cluster: Cluster, tmp_path: Path, how: signal.Signals) -> None:
     blocking(set_up(own_cluster.url(), tmp_path))
     store = make_store(own_cluster.url(), tmp_path)
     with hub_process(store.folder, *store.flags, program=TEST_BUILD) as hub:
@@ -55,8 +55,8 @@ def test_postgres_restarts(own_cluster: Cluster, tmp_path: Path, how: signal.Sig
     assert store.saved() == {"before", "after"}
 
 
-def test_postgres_hangs(own_cluster: Cluster, tmp_path: Path) -> None:
-    """A server that is there but does not answer is waited for, within bounds, and found again."""
+def test_hub_recovers_from_a_hanging_postgres(own_cluster: Cluster, tmp_path: Path) -> None:
+    """A server that does not answer is waited for, within limits, and used again."""
     blocking(set_up(own_cluster.url(), tmp_path))
     store = make_store(own_cluster.url(), tmp_path)
     with hub_process(store.folder, *store.flags, program=TEST_BUILD) as hub:
@@ -71,14 +71,14 @@ def test_postgres_hangs(own_cluster: Cluster, tmp_path: Path) -> None:
     assert {"before", "after"} <= store.saved()
 
 
-def test_sqlite_is_held_by_a_stranger(sqlite_template: Path, tmp_path: Path) -> None:
+def test_hub_recovers_from_a_locked_sqlite_file(sqlite_template: Path, tmp_path: Path) -> None:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
     store = make_store(url, tmp_path)
     with hub_process(store.folder, *store.flags, program=TEST_BUILD) as hub:
         stranger = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
         stranger.execute("BEGIN EXCLUSIVE")
         assert_is_503(write(hub.url, "during"))
-        # Reads go on meanwhile.
+        # Reads still work.
         assert httpx.get(f"{hub.url}/readyz").status_code == 200
         stranger.execute("ROLLBACK")
         stranger.close()
@@ -87,7 +87,7 @@ def test_sqlite_is_held_by_a_stranger(sqlite_template: Path, tmp_path: Path) -> 
     assert store.saved() == {"after"}
 
 
-def test_a_frozen_worker_thaws(sqlite_template: Path, tmp_path: Path) -> None:
+def test_frozen_worker_loses_nothing(sqlite_template: Path, tmp_path: Path) -> None:
     """SIGSTOP of one web process delays its callers and loses nothing."""
     store = make_store(SqliteEngine(sqlite_template, tmp_path).fresh_url(), tmp_path)
     with hub_process(store.folder, *store.flags, "--deliver", "off", program=TEST_BUILD) as hub:
@@ -101,7 +101,7 @@ def test_a_frozen_worker_thaws(sqlite_template: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("frozen", [True, False])
-def test_the_hub_and_its_background_process_stop_without_their_database(
+def test_hub_and_background_process_stop_without_their_database(
     own_cluster: Cluster, tmp_path: Path, frozen: bool
 ) -> None:
     blocking(set_up(own_cluster.url(), tmp_path))

@@ -1,4 +1,4 @@
-"""Many of a kind: a hundred thousand watchers of one event, a thousand receivers that hang."""
+"""Large numbers: a hundred thousand watchers of one event, a thousand receivers that hang."""
 
 import signal
 import time
@@ -26,7 +26,7 @@ SMALL, FULL = 20_000, 100_000
 
 
 def add_watchers(scene: Scene, count: int) -> None:
-    """Copies of one that fetches what it missed: nothing is sent."""
+    """Copies of a pull webhook: nothing is sent."""
 
     async def work() -> None:
         hub = await open_hub(settings_for(scene.store.url, scene.store.folder / "data"))
@@ -56,8 +56,10 @@ def add_watchers(scene: Scene, count: int) -> None:
     blocking(work())
 
 
-def test_one_event_with_a_hundred_thousand_watchers(store: Store, watchers: Watchers, fault_count: int) -> None:
-    """In bounded memory, and though its process is killed in the middle: each is told once."""
+def test_event_with_a_hundred_thousand_watchers_is_fanned_out_once(
+    store: Store, watchers: Watchers, fault_count: int
+) -> None:
+    """In bounded memory, and although its process is killed in the middle: each watcher gets it once."""
     count = SMALL if fault_count <= SMALL_FAULT_COUNT else FULL
     scene = make_scene(store, watchers)
     add_watchers(scene, count)
@@ -75,8 +77,8 @@ def test_one_event_with_a_hundred_thousand_watchers(store: Store, watchers: Watc
     assert peaks.highest < 110 * MIB, peaks
 
 
-def test_a_thousand_receivers_that_hang(store: Store, watchers: Watchers) -> None:
-    """What goes to healthy ones arrives before the first of the others reaches its deadline (attack W37)."""
+def test_a_thousand_hanging_receivers_delay_nobody(store: Store, watchers: Watchers) -> None:
+    """Deliveries to healthy ones are received before the first hanging one reaches its deadline (attack W37)."""
     scene = make_scene(store, watchers)
     with watching("0.0.0.0") as hanging:
         hanging.answer = lambda _: None
@@ -94,7 +96,7 @@ def test_a_thousand_receivers_that_hang(store: Store, watchers: Watchers) -> Non
 
 
 def add_hanging(scene: Scene, hanging: Watchers, count: int) -> None:
-    """At fifty addresses: one alone has room for 64."""
+    """At fifty addresses: one address has room for 64."""
 
     async def work() -> None:
         settings = settings_for(

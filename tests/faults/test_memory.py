@@ -1,4 +1,4 @@
-"""Large files pass through the hub without ever being in its memory: 2 GB with the full counts, else less."""
+"""Large files pass through the hub without being held in memory: 2 GB with the full counts, otherwise less."""
 
 import hashlib
 import os
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.faults
 
 MIB = 1024 * 1024
 MOST = 200 * MIB
-# Held in memory once, it would be too much already.
+# Held in memory once, it would exceed the limit.
 SMALL, FULL = 160 * MIB, 2048 * MIB
 
 
@@ -32,7 +32,7 @@ def size(fault_count: int) -> int:
 
 @pytest.fixture
 def hub(sqlite_template: Path, tmp_path: Path) -> Iterator[tuple[HubProcess, str]]:
-    """With a token of the owner of ada/tiny. The folder goes: pytest would keep those of the last runs."""
+    """With a token of the owner of ada/tiny. The folder is deleted: pytest would retain those of the last runs."""
     (tmp_path / "hub").mkdir()
     store = make_store(SqliteEngine(sqlite_template, tmp_path / "hub").fresh_url(), tmp_path / "hub")
     token = make_repo(store).token
@@ -42,7 +42,7 @@ def hub(sqlite_template: Path, tmp_path: Path) -> Iterator[tuple[HubProcess, str
 
 
 def written(path: Path, size: int) -> str:
-    """A file of that size; its SHA-256."""
+    """Writes a file of that size; returns its SHA-256."""
     block, digest = os.urandom(MIB), hashlib.sha256()
     with path.open("wb") as file:
         for number in range(size // MIB):
@@ -57,7 +57,7 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def test_huggingface_hub(hub: tuple[HubProcess, str], tmp_path: Path, size: int) -> None:
+def test_upload_by_huggingface_hub_stays_out_of_memory(hub: tuple[HubProcess, str], tmp_path: Path, size: int) -> None:
     process, token = hub
     wanted = written(tmp_path / "large.bin", size)
     client = Client("huggingface_hub-2.4", tmp_path, process.url)
@@ -70,8 +70,8 @@ def test_huggingface_hub(hub: tuple[HubProcess, str], tmp_path: Path, size: int)
     assert peaks.highest < MOST, peaks
 
 
-def test_inside_a_commit(hub: tuple[HubProcess, str], tmp_path: Path) -> None:
-    """As the newest clients send what fits: in base64, in the middle of JSON."""
+def test_large_file_inside_a_commit_stays_out_of_memory(hub: tuple[HubProcess, str], tmp_path: Path) -> None:
+    """As the newest clients send it if it fits: base64 inside JSON."""
     process, token = hub
     wanted = {"one.bin": written(tmp_path / "one.bin", 95 * MIB)}
     client = Client("huggingface_hub-2.4", tmp_path, process.url)
@@ -86,7 +86,7 @@ def test_inside_a_commit(hub: tuple[HubProcess, str], tmp_path: Path) -> None:
     assert peaks.highest < MOST, peaks
 
 
-def test_git_lfs(hub: tuple[HubProcess, str], tmp_path: Path, size: int) -> None:
+def test_upload_by_git_lfs_stays_out_of_memory(hub: tuple[HubProcess, str], tmp_path: Path, size: int) -> None:
     process, token = hub
     variables = with_git_lfs(tmp_path)
     url = address(process.url, "ada/tiny", token)
@@ -107,8 +107,8 @@ def test_git_lfs(hub: tuple[HubProcess, str], tmp_path: Path, size: int) -> None
     assert peaks.highest < MOST, peaks
 
 
-def test_a_push_of_many_megabytes(hub: tuple[HubProcess, str], tmp_path: Path) -> None:
-    """In git itself: neither end has more of it in memory than a part."""
+def test_large_push_stays_out_of_memory(hub: tuple[HubProcess, str], tmp_path: Path) -> None:
+    """In git itself: neither end has more than a part of it in memory."""
     process, token = hub
     url = address(process.url, "ada/tiny", token)
 

@@ -1,4 +1,4 @@
-"""kill -9 in the middle of pushes and commits: git, database and events agree, and nothing acknowledged is lost."""
+"""kill -9 during pushes and commits: git, database and events agree, and nothing acknowledged is lost."""
 
 import random
 
@@ -21,7 +21,7 @@ MOMENTS = (
 )
 
 
-def test_kill_9_of_the_whole_hub_while_pushes_arrive(store: Store, fault_count: int) -> None:
+def test_kill_9_of_the_whole_hub_during_pushes_loses_nothing(store: Store, fault_count: int) -> None:
     chance = random.Random(fault_count)
     repo = make_repo(store)
     acknowledged: list[tuple[str, str]] = []
@@ -46,8 +46,8 @@ def test_kill_9_of_the_whole_hub_while_pushes_arrive(store: Store, fault_count: 
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_death_at_the_worst_moments(store: Store, fault_count: int, moment: str) -> None:
-    """The web process dies at the moment itself; its parent starts another, which dies there too."""
+def test_death_at_the_worst_moments_loses_no_push(store: Store, fault_count: int, moment: str) -> None:
+    """The web process dies exactly then; its parent starts another, which dies there too."""
     repo = make_repo(store)
     acknowledged: list[tuple[str, str]] = []
     for number in range(max(1, fault_count // 10)):

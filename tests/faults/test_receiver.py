@@ -1,4 +1,4 @@
-"""A receiver with `ack="before"`, killed with -9 over and over while deliveries come."""
+"""A receiver with `ack="before"`, killed with -9 repeatedly while it receives deliveries."""
 
 import random
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ def receiver(tmp_path: Path) -> Iterator[Receiver]:
         made.end()
 
 
-def test_kill_9_of_the_receiver_while_deliveries_come(receiver: Receiver, fault_count: int) -> None:
+def test_kill_9_of_the_receiver_loses_no_delivery(receiver: Receiver, fault_count: int) -> None:
     chance = random.Random(fault_count)
     receiver.start()
     sender = Sender(receiver.url).start()

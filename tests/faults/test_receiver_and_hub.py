@@ -1,4 +1,4 @@
-"""The receiver killed with -9 while a real hub delivers to it: its own tries again, its breaker, its signatures."""
+"""The receiver is killed with -9 while a real hub delivers to it: with its retries, circuit breaker and signatures."""
 
 import random
 import threading
@@ -15,7 +15,7 @@ from tests.faults.receivers import PATHS, Receiver
 
 pytestmark = pytest.mark.faults
 
-# As many deliveries as a test of a hundred kills makes.
+# As many deliveries as a test with a hundred kills causes.
 REPOS = 6
 FLAGS = ("--egress-allow", "127.0.0.0/8", "--webhook-quota", "1000000")
 
@@ -23,7 +23,7 @@ FLAGS = ("--egress-allow", "127.0.0.0/8", "--webhook-quota", "1000000")
 @pytest.fixture
 def receiver(tmp_path: Path) -> Iterator[Receiver]:
     (tmp_path / "receiver").mkdir()
-    # The hub takes its time with every address that nobody answers at, so that nobody can map a network with it.
+    # The hub answers slowly for every unreachable address, so that nobody can map a network with it.
     made = Receiver(tmp_path / "receiver", held=True)
     try:
         yield made
@@ -48,7 +48,7 @@ def ada(hub: HubProcess) -> Iterator[httpx.Client]:
 
 
 class Changes:
-    """Commits, one after the other, until it is stopped."""
+    """Commits one after another until it is stopped."""
 
     def __init__(self, ada: httpx.Client) -> None:
         self._ada = ada
@@ -73,12 +73,14 @@ class Changes:
             self.made += 1
 
 
-def test_kill_9_of_the_receiver_while_the_hub_delivers(receiver: Receiver, ada: httpx.Client, fault_count: int) -> None:
+def test_kill_9_of_the_receiver_loses_no_delivery_of_the_hub(
+    receiver: Receiver, ada: httpx.Client, fault_count: int
+) -> None:
     chance = random.Random(fault_count)
     receiver.start()
     webhooks = [_webhook(ada, receiver.url + path) for path in PATHS]
     with Changes(ada) as changes:
-        # What was on its way then the hub sends again in 5 s.
+        # The hub sends deliveries in flight again after 5 s.
         for _ in range(max(1, fault_count // 2)):
             before = receiver.counted("began").total()
             more = chance.randint(1, 12)
@@ -89,7 +91,7 @@ def test_kill_9_of_the_receiver_while_the_hub_delivers(receiver: Receiver, ada: 
 
     def all_arrived() -> bool:
         logs[:] = [log for webhook in webhooks for log in _logs(ada, webhook)]
-        # Each commit, and each repo itself, to both of them.
+        # Each commit, and each repo's creation, to both of them.
         expected = (changes.made + REPOS) * len(PATHS)
         return len(logs) == expected and {log["state"] for log in logs} == {"delivered"}
 

@@ -1,4 +1,4 @@
-"""Several hubs on one database, of either engine, under a write load without an error."""
+"""Several hubs on one database, on either engine, under a write load without an error."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from tests.faults.load import WriteLoad
 
 pytestmark = pytest.mark.faults
 
-# A third process, on the storage seam itself.
+# A third process, which uses the storage layer directly.
 _WRITER = """
 import asyncio, sys
 from hubgate.server.storage.engines import open_database

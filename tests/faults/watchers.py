@@ -1,6 +1,6 @@
-"""Receivers for as many webhooks as wanted: one asyncio server, each webhook at a path of its own.
+"""Receivers for any number of webhooks: one asyncio server, with a path for each webhook.
 
-It notes when each request began and when it was answered or its connection ended, as the cap of a webhook counts them.
+It records when each request began and when it was answered or its connection ended, as a webhook's limit counts them.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class Watchers:
         return f"http://{self.host}:{self._port}/{name}"
 
     def go_away(self) -> None:
-        """The port is closed, and so is every connection."""
+        """Close the port and every connection."""
         self._run(self._go_away())
 
     def come_back(self) -> None:
@@ -70,7 +70,7 @@ class Watchers:
             while await self._one(reader, writer):
                 pass
         except (OSError, EOFError, asyncio.CancelledError):
-            # The other side was killed, or we have gone away.
+            # The other side was killed, or this server stopped.
             pass
         finally:
             self._open.discard(task)
@@ -86,7 +86,7 @@ class Watchers:
         self.waiting += 1
         try:
             answer = self.answer(address)
-            # A second request does not come before the first is answered: what can be read is the end.
+            # A second request is not sent before the first is answered: readable data means the end.
             gone = asyncio.ensure_future(reader.read(1))
             done, _ = await asyncio.wait([gone], timeout=None if answer is None else answer[0])
             if not done:

@@ -1,4 +1,4 @@
-"""A hub with Ada's repo, and working copies of it."""
+"""A hub with Ada's repo, and clones of it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ class Scene:
     client: httpx.Client
 
     def clone(self, name: str, repo: str = "ada/tiny", token: str | None = None) -> Work:
-        """As Ada, unless another's token is given."""
+        """As Ada, unless another token is given."""
         return cloned(self.hub, repo, self.folder / name, token or self.token)
 
     def url(self, repo: str = "ada/tiny", token: str | None = None, user: str = "hf_user") -> str:
@@ -41,7 +41,7 @@ class Scene:
         return [event["payload"] for event in found]
 
     def refs(self, repo: str = "tiny") -> dict[str, str]:
-        """As the database has them."""
+        """From the database."""
 
         async def unit(tx: Tx) -> dict[str, str]:
             found = await store.named(tx, "model", "ada", repo)
@@ -68,7 +68,7 @@ def scene(hub: RunningHub, tmp_path: Path) -> Iterator[Scene]:
 
 @pytest.fixture
 def sqlite_scene(on_sqlite: RunningHub, tmp_path: Path) -> Iterator[Scene]:
-    """For what is refused for its bytes alone."""
+    """For tests of requests that are rejected for their content alone."""
     with _set(on_sqlite, tmp_path) as scene:
         yield scene
 

@@ -1,4 +1,4 @@
-"""A hub with repos, backed up while pushes arrive, and restored elsewhere."""
+"""A hub with repos, backed up during pushes, and restored elsewhere."""
 
 import contextlib
 import sqlite3
@@ -18,7 +18,7 @@ from hubgate.server.storage.archive import backup, restore
 LARGE = b"weights" * 1000
 
 
-def test_a_repo_survives(sqlite_template: Path, tmp_path: Path) -> None:
+def test_restored_repo_is_complete(sqlite_template: Path, tmp_path: Path) -> None:
     before, after, archive = tmp_path / "before", tmp_path / "after", tmp_path / "hub.tar"
     before.mkdir()
     (before / "hubgate.db").write_bytes(sqlite_template.read_bytes())
@@ -72,8 +72,8 @@ def snapshot(source: Path, target: Path) -> None:
         reading.backup(writing)
 
 
-def test_a_copy_of_the_refs_from_another_history_is_not_believed(sqlite_template: Path, tmp_path: Path) -> None:
-    """An older database beside newer folders, as after a restore by other means."""
+def test_copy_of_the_refs_from_another_history_is_replaced(sqlite_template: Path, tmp_path: Path) -> None:
+    """An older database with newer folders, as after a restore by other means."""
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
     database = Path(url.removeprefix("sqlite:///"))
     with running(settings_for(url, tmp_path)) as hub:

@@ -1,4 +1,4 @@
-"""Clone, fetch and push with the git program, in each of its protocols."""
+"""Clone, fetch and push with the git program, in each protocol version."""
 
 import hashlib
 
@@ -14,7 +14,7 @@ MAIN = "refs/heads/main"
 
 
 @pytest.mark.parametrize("version", PROTOCOLS)
-def test_there_and_back(scene: Scene, version: str) -> None:
+def test_pushed_commits_are_cloned_and_fetched(scene: Scene, version: str) -> None:
     one = scene.clone("one")
     one.git("config", "protocol.version", version)
     head = one.commit("README.md", "---\ntags: [tiny]\n---\n# Tiny\n")
@@ -35,7 +35,7 @@ def test_there_and_back(scene: Scene, version: str) -> None:
 
 
 @pytest.mark.parametrize(("repo_type", "prefix"), [("dataset", "datasets/"), ("space", "spaces/")])
-def test_other_types(scene: Scene, repo_type: str, prefix: str) -> None:
+def test_other_repo_types_work(scene: Scene, repo_type: str, prefix: str) -> None:
     make_repo(scene.client, "rows", repo_type)
     work = scene.clone("one", f"{prefix}ada/rows")
     work.commit("rows.csv", "a,b\n")
@@ -44,7 +44,7 @@ def test_other_types(scene: Scene, repo_type: str, prefix: str) -> None:
     assert scene.events("ada/rows", repo_type)[-1]["repo"]["type"] == repo_type
 
 
-def test_what_came_over_http_is_fetched(scene: Scene) -> None:
+def test_commits_over_http_are_fetched(scene: Scene) -> None:
     work = scene.clone("one")
     for number in range(3):
         sha = committed(scene.client, "ada/tiny", {f"file-{number}.txt": b"text\n"})
@@ -71,7 +71,7 @@ def test_three_refs_are_one_event(scene: Scene) -> None:
     assert scene.clone("two").head("v1") == tag
 
 
-def test_branches_and_tags_go(scene: Scene) -> None:
+def test_branches_and_tags_are_deleted(scene: Scene) -> None:
     work = scene.clone("one")
     work.git("tag", "v1")
     work.git("push", "-q", "origin", "main:dev", "v1")
@@ -82,8 +82,8 @@ def test_branches_and_tags_go(scene: Scene) -> None:
     assert list(scene.refs()) == [MAIN]
 
 
-def test_what_is_not_there_is_deleted_as_git_does_it(scene: Scene) -> None:
-    """With a full name git sends zero to zero; scripts that tidy up after themselves rely on it."""
+def test_deleting_a_missing_ref_succeeds(scene: Scene) -> None:
+    """With a full name git sends zero to zero; cleanup scripts rely on it."""
     work = scene.clone("one")
     done = run_git(work.folder, "push", "origin", ":refs/tags/gone", ":refs/heads/gone")
     assert done.returncode == 0, done.stderr
@@ -94,8 +94,8 @@ def test_what_is_not_there_is_deleted_as_git_does_it(scene: Scene) -> None:
     assert f"Cannot delete {MAIN}" in work.fails("push", "origin", ":refs/heads/main")
 
 
-def test_what_is_there_after_all_stays(scene: Scene) -> None:
-    """Who says that it is not there has not seen what came meanwhile."""
+def test_ref_created_since_then_is_not_deleted(scene: Scene) -> None:
+    """The client claims that the ref does not exist, but it was created since."""
     scene.clone("one").git("push", "-q", "origin", "main:dev")
     asked = [(None, None, "refs/heads/dev"), (None, scene.refs()[MAIN], "refs/heads/next")]
     answer = push(scene.hub.url, scene.token, commands(asked) + pack([]))
@@ -105,7 +105,7 @@ def test_what_is_there_after_all_stays(scene: Scene) -> None:
     assert set(scene.refs()) == {MAIN, "refs/heads/dev", "refs/heads/next"}
 
 
-def test_a_branch_becomes_a_folder_of_branches(scene: Scene) -> None:
+def test_branch_can_become_a_folder_of_branches(scene: Scene) -> None:
     work = scene.clone("one")
     work.git("push", "-q", "origin", "main:dev")
     assert "refs/heads/dev is in the way" in work.fails("push", "origin", "main:dev/one")
@@ -115,7 +115,7 @@ def test_a_branch_becomes_a_folder_of_branches(scene: Scene) -> None:
     scene.clone("two")
 
 
-def test_behind_and_force(scene: Scene) -> None:
+def test_outdated_push_is_rejected_unless_forced(scene: Scene) -> None:
     one, two = scene.clone("one"), scene.clone("two")
     one.commit("one.txt")
     one.git("push", "-q", "origin", "main")
@@ -123,12 +123,12 @@ def test_behind_and_force(scene: Scene) -> None:
     assert "fetch first" in two.fails("push", "origin", "main")
     two.git("push", "-q", "--force", "origin", "main")
     assert scene.refs() == {MAIN: two.head()}
-    # What one believes to be there is no longer.
+    # The ref is no longer where the client expects.
     one.commit("three.txt")
     assert "stale info" in one.fails("push", "--force-with-lease", "origin", "main")
 
 
-def test_all_or_none(scene: Scene) -> None:
+def test_atomic_push_moves_all_refs_or_none(scene: Scene) -> None:
     work = scene.clone("one")
     work.commit()
     said = work.fails("push", "--atomic", "origin", "main", "main:refs/strange/x")
@@ -144,7 +144,7 @@ def test_all_or_none(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("options", [("--depth=1",), ("--filter=blob:none",), ("--bare",), ("--single-branch",)])
-def test_ways_to_clone(scene: Scene, options: tuple[str, ...]) -> None:
+def test_shallow_and_partial_clones_work(scene: Scene, options: tuple[str, ...]) -> None:
     work = scene.clone("one")
     for number in range(5):
         work.commit("file.txt", f"{number}\n")
@@ -154,7 +154,7 @@ def test_ways_to_clone(scene: Scene, options: tuple[str, ...]) -> None:
     assert Work(scene.folder / "two").git("show", "HEAD:file.txt") == "4"
 
 
-def test_a_shallow_clone_pushes_what_hangs_together(scene: Scene) -> None:
+def test_shallow_clone_can_push(scene: Scene) -> None:
     work = scene.clone("one")
     work.commit("one.txt")
     work.commit("two.txt")
@@ -170,10 +170,10 @@ def test_a_shallow_clone_pushes_what_hangs_together(scene: Scene) -> None:
     assert list(scene.refs("other")) == [MAIN]
 
 
-def test_a_large_push_and_a_large_request(scene: Scene) -> None:
-    """Over a megabyte git tries its credentials first and then sends chunks; what it asks it compresses."""
+def test_large_push_and_large_request_work(scene: Scene) -> None:
+    """Over a megabyte git tests its credentials first and then sends chunks; it compresses its requests."""
     work = scene.clone("one")
-    # Random, so that it stays large.
+    # Random, so that it does not compress.
     content = b"".join(hashlib.sha512(str(number).encode()).digest() for number in range(60_000))
     for number in range(120):
         work.commit("n.txt", f"{number}\n")
@@ -189,8 +189,8 @@ def test_a_large_push_and_a_large_request(scene: Scene) -> None:
 
 
 @pytest.mark.limits(silent_seconds=0.0001)
-def test_a_long_push_is_kept_alive(scene: Scene) -> None:
-    """While the hub looks at what came it says so, and git takes no harm from it."""
+def test_long_push_is_kept_alive(scene: Scene) -> None:
+    """The hub sends keep-alives while it checks the pack, and git ignores them."""
     work = scene.clone("one")
     for number in range(5):
         head = work.commit(f"{number}.txt")
@@ -207,7 +207,7 @@ def test_a_long_push_is_kept_alive(scene: Scene) -> None:
     assert report_of(refused)[1] == "ng refs/heads/x unpacker error"
 
 
-def test_nothing_of_a_push_is_left_in_quarantine(scene: Scene) -> None:
+def test_push_leaves_nothing_in_quarantine(scene: Scene) -> None:
     work = scene.clone("one")
     work.commit()
     work.git("push", "-q", "origin", "main")
@@ -215,7 +215,7 @@ def test_nothing_of_a_push_is_left_in_quarantine(scene: Scene) -> None:
     assert scene.in_quarantine == []
 
 
-def test_strange_names_are_refused_one_by_one(scene: Scene) -> None:
+def test_invalid_refs_are_rejected_one_by_one(scene: Scene) -> None:
     work = scene.clone("one")
     for name in ("refs/heads/HEAD", "refs/heads/" + "a" * 40, "refs/heads/" + "x" * 230, "refs/notes/x", "refs/pr/0"):
         assert "remote rejected" in work.fails("push", "origin", f"main:{name}"), name

@@ -1,4 +1,4 @@
-"""The number of commits stored with each ref is right, whichever way the ref came to be where it is."""
+"""The number of commits stored with each ref is right, however the ref was moved."""
 
 import pytest
 from tests.bed.git import run_git
@@ -14,7 +14,7 @@ REPO = "/api/models/ada/tiny"
 
 
 def stored(scene: Scene) -> dict[str, int | None]:
-    """By ref, as the database has it."""
+    """By ref, from the database."""
 
     async def unit(tx: Tx) -> dict[str, int | None]:
         found = await store.named(tx, "model", "ada", "tiny")
@@ -48,7 +48,7 @@ def total(scene: Scene, rev: str = "main") -> int:
 
 
 def merge(scene: Scene, name: str = "work") -> str:
-    """Pushed to main: two lines that meet."""
+    """Pushes a merge of two lines to main."""
     work = scene.clone(name)
     work.git("checkout", "-q", "-b", "side")
     for number in range(3):
@@ -60,7 +60,7 @@ def merge(scene: Scene, name: str = "work") -> str:
     return work.head()
 
 
-def test_every_way_to_move_a_ref(scene: Scene) -> None:
+def test_count_is_right_after_every_way_to_move_a_ref(scene: Scene) -> None:
     client = scene.client
     assert stored(scene) == {"refs/heads/main": 1}
     for number in range(3):
@@ -98,10 +98,10 @@ def test_every_way_to_move_a_ref(scene: Scene) -> None:
 
 
 @pytest.mark.limits(counting_seconds=0)
-def test_what_was_not_counted_in_time_is_counted_later(scene: Scene) -> None:
+def test_count_missed_at_the_push_is_added_later(scene: Scene) -> None:
     sha = merge(scene)
     assert stored(scene) == {"refs/heads/main": None}
-    # Short enough to be counted while its reader waits, as the history of any commit.
+    # Short enough to be counted during the request, like the history of any commit.
     assert total(scene) == total(scene, sha[:10]) == 6
     committed(scene.client, "ada/tiny", {"f": b"1"})
     assert stored(scene) == {"refs/heads/main": None}

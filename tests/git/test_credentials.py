@@ -1,4 +1,4 @@
-"""Which credentials git may show, and what it is told when they are not good."""
+"""Which credentials git may send, and how invalid ones are answered."""
 
 import base64
 
@@ -19,7 +19,7 @@ def basic(user: str, password: str) -> dict[str, str]:
     return {"authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
 
 
-def test_anyone_clones_what_is_public_and_nobody_pushes(scene: Scene) -> None:
+def test_anonymous_users_clone_public_repos_and_cannot_push(scene: Scene) -> None:
     with api(scene.hub) as anyone:
         assert anyone.get(REFS + FETCH).status_code == 200
         for answer in (
@@ -30,7 +30,7 @@ def test_anyone_clones_what_is_public_and_nobody_pushes(scene: Scene) -> None:
             assert answer.headers["content-type"].startswith("text/plain")
 
 
-def test_a_token_in_any_of_its_places(scene: Scene) -> None:
+def test_token_is_accepted_in_each_place(scene: Scene) -> None:
     good = [
         basic("hf_user", scene.token),
         basic("ada", scene.token),
@@ -42,7 +42,7 @@ def test_a_token_in_any_of_its_places(scene: Scene) -> None:
             assert client.get(REFS + PUSH).status_code == 200, headers
 
 
-def test_what_is_no_token(scene: Scene) -> None:
+def test_invalid_credentials_are_rejected(scene: Scene) -> None:
     bad = [
         basic("ada", PASSWORD),
         basic("ada@example.org", PASSWORD),
@@ -60,7 +60,7 @@ def test_what_is_no_token(scene: Scene) -> None:
         assert browser.get(REFS + PUSH).status_code == 401, "a session is no token"
 
 
-def test_git_says_so(scene: Scene) -> None:
+def test_git_reports_the_reason(scene: Scene) -> None:
     work = scene.clone("one")
     work.commit()
     wrong = scene.token[:-4] + "0000"
@@ -73,7 +73,7 @@ def test_git_says_so(scene: Scene) -> None:
     assert len(scene.events()) == 1
 
 
-def test_a_private_repo_is_hidden(scene: Scene) -> None:
+def test_private_repo_is_hidden(scene: Scene) -> None:
     make_repo(scene.client, "secret", private=True)
     bob = make_token(scene.hub, make_user(scene.hub, "bob"))
     for name in ("secret", "nowhere"):
@@ -92,7 +92,7 @@ def test_a_private_repo_is_hidden(scene: Scene) -> None:
     assert scene.clone("mine", "ada/secret", reader).head()
 
 
-def test_gated_content_is_for_those_let_in(scene: Scene) -> None:
+def test_gated_repo_is_for_users_with_access(scene: Scene) -> None:
     assert scene.client.put("/api/models/ada/tiny/settings", json={"gated": "manual"}).status_code == 200
     bob = make_token(scene.hub, make_user(scene.hub, "bob"))
     with api(scene.hub) as anyone, api(scene.hub, bob) as stranger:
@@ -103,12 +103,12 @@ def test_gated_content_is_for_those_let_in(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("name", ["..", "%2e%2e", ".git", "a%2Fb", "x" * 300, "a..b", "%00", "tiny.git.git"])
-def test_names_that_are_none(scene: Scene, name: str) -> None:
+def test_invalid_repo_names_are_rejected(scene: Scene, name: str) -> None:
     answer = httpx.get(f"{scene.hub.url}/ada/{name}/info/refs?service={FETCH}")
     assert answer.status_code in (400, 401, 404), answer.text
 
 
-def test_only_the_smart_protocol(scene: Scene) -> None:
+def test_only_the_smart_protocol_is_served(scene: Scene) -> None:
     with api(scene.hub) as anyone:
         for query in ("", "?service=", "?service=git-upload-archive", "?service=upload-pack"):
             refused = anyone.get("/ada/tiny.git/info/refs" + query)

@@ -1,4 +1,4 @@
-"""Fetches while they run: bounded in number, and over as soon as the client leaves."""
+"""Running fetches: limited in number, and ended as soon as the client disconnects."""
 
 import contextlib
 import hashlib
@@ -25,7 +25,7 @@ REQUEST = (
 
 
 def programs(command: bytes = b"upload-pack") -> set[int]:
-    """Git programs that serve a fetch, by this process."""
+    """Git programs of this process that serve a fetch."""
     found = set()
     for entry in Path("/proc").iterdir() if Path("/proc/self").exists() else []:
         try:
@@ -38,23 +38,23 @@ def programs(command: bytes = b"upload-pack") -> set[int]:
     return found
 
 
-def asked(scene: Scene) -> bytes:
-    """For everything."""
+def fetch_request(scene: Scene) -> bytes:
+    """A request for everything."""
     head = scene.refs()["refs/heads/main"]
     return line(f"want {head} side-band-64k\n".encode()) + b"0000" + line(b"done\n")
 
 
 @pytest.fixture
 def large(scene: Scene) -> Scene:
-    """More than fits into the buffers on the way."""
+    """More than fits into the socket buffers."""
     work = scene.clone("large")
     work.commit("large.txt", b"".join(hashlib.sha512(str(number).encode()).digest() for number in range(400_000)))
     work.git("push", "-q", "origin", "main")
     return scene
 
 
-def test_a_client_that_leaves_while_it_is_sent_things(large: Scene) -> None:
-    body = asked(large)
+def test_client_that_disconnects_while_receiving_ends_the_fetch(large: Scene) -> None:
+    body = fetch_request(large)
     with socket.create_connection(large.hub.address, timeout=20) as connection:
         connection.sendall(f"{REQUEST}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         assert connection.recv(15) == b"HTTP/1.1 200 OK"
@@ -62,8 +62,8 @@ def test_a_client_that_leaves_while_it_is_sent_things(large: Scene) -> None:
     until(lambda: not programs())
 
 
-def test_a_fetch_gives_way_to_all_else_the_machine_has_to_do(large: Scene) -> None:
-    body = asked(large)
+def test_fetch_runs_at_low_priority(large: Scene) -> None:
+    body = fetch_request(large)
     with socket.create_connection(large.hub.address, timeout=20) as connection:
         connection.sendall(f"{REQUEST}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         assert connection.recv(15) == b"HTTP/1.1 200 OK"
@@ -72,8 +72,8 @@ def test_a_fetch_gives_way_to_all_else_the_machine_has_to_do(large: Scene) -> No
         assert min(groups) > os.getpriority(os.PRIO_PROCESS, 0)
 
 
-def test_a_client_that_leaves_while_it_is_asking(scene: Scene) -> None:
-    body = asked(scene)
+def test_client_that_disconnects_while_sending_ends_the_fetch(scene: Scene) -> None:
+    body = fetch_request(scene)
     with socket.create_connection(scene.hub.address, timeout=20) as connection:
         connection.sendall(f"{REQUEST}Content-Length: {len(body)}\r\n\r\n".encode() + body[:-4])
         until(programs)
@@ -81,8 +81,8 @@ def test_a_client_that_leaves_while_it_is_asking(scene: Scene) -> None:
     assert '"level":"error"' not in scene.hub.log
 
 
-def test_many_at_once(scene: Scene) -> None:
-    """More than have a place: those wait, and every one of them is served."""
+def test_many_concurrent_fetches_are_all_served(scene: Scene) -> None:
+    """There are more than slots: the others wait."""
     for number in range(3):
         committed(scene.client, "ada/tiny", {f"{number}.txt": b"x\n"})
     head = scene.refs()["refs/heads/main"]
@@ -96,7 +96,7 @@ def test_many_at_once(scene: Scene) -> None:
         assert run_git(scene.folder / f"copy-{number}", "rev-parse", "HEAD").stdout.strip() == head
 
 
-def test_a_fetch_sees_what_was_acknowledged(scene: Scene) -> None:
+def test_fetch_sees_every_acknowledged_push(scene: Scene) -> None:
     """The copy of the refs on disk is never behind the database when git reads it."""
     work = scene.clone("one")
     for number in range(10):
@@ -105,8 +105,8 @@ def test_a_fetch_sees_what_was_acknowledged(scene: Scene) -> None:
 
 
 @pytest.mark.limits(stall_seconds=2.0)
-def test_downloads_that_nobody_reads(on_sqlite: RunningHub) -> None:
-    """A file that git keeps is sent by a program of its own: so many at once, and not for ever."""
+def test_unread_downloads_are_limited(on_sqlite: RunningHub) -> None:
+    """A file stored in git is sent by its own program: their number and time are limited."""
     with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada, contextlib.ExitStack() as stack:
         make_repo(ada, "tiny")
         committed(ada, "ada/tiny", {"large.txt": os.urandom(9 * 1024 * 1024), "small.txt": b"small"})
@@ -117,6 +117,6 @@ def test_downloads_that_nobody_reads(on_sqlite: RunningHub) -> None:
         until(lambda: len(programs(b"cat-file")) >= 16)
         assert ada.get("/ada/tiny/resolve/main/small.txt").text == "small"
         assert len(programs(b"cat-file")) == 16
-        # Another caller, who signed in, has a share of their own.
+        # Another caller, who is signed in, has a separate share.
         assert len(ada.get("/ada/tiny/resolve/main/large.txt").content) == 9 * 1024 * 1024
         until(lambda: not programs(b"cat-file"))

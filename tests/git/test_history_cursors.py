@@ -1,4 +1,4 @@
-"""Histories of any shape by their cursors: every commit once, in git's order, whatever happens to the branch."""
+"""Cursors of histories of any shape: every commit once, in git's order, whatever happens to the branch."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ HISTORY = "/api/models/ada/tiny/commits/main"
 
 
 def pushed(scene: Scene, folder: Path, head: str) -> list[str]:
-    """As git lists it."""
+    """As listed by git."""
     done = run_git(folder, "push", "-q", "-f", scene.url(token=scene.token), f"{head}:refs/heads/main")
     assert done.returncode == 0, done.stderr
     return run_git(folder, "rev-list", head).stdout.split()
@@ -31,14 +31,14 @@ def followed(scene: Scene, query: str) -> list[str]:
 
 
 @pytest.mark.parametrize("limit", [1, 9])
-def test_branches_and_merges(scene: Scene, limit: int) -> None:
+def test_branches_and_merges_are_paged_completely(scene: Scene, limit: int) -> None:
     folder = scene.folder / "grown"
     expected = pushed(scene, folder, grown(folder, 7))
     assert followed(scene, f"limit={limit}") == expected
     assert followed(scene, f"limit={limit}&p=3") == expected[3 * limit :]
 
 
-def test_more_lines_side_by_side_than_a_cursor_names(scene: Scene) -> None:
+def test_more_parallel_lines_than_a_cursor_names_are_paged_completely(scene: Scene) -> None:
     folder = scene.folder / "wide"
     repo = pygit2.init_repository(str(folder), bare=True)
     tree, second, tips = repo.TreeBuilder().write(), 1_700_000_000, list[pygit2.Oid]()
@@ -57,7 +57,7 @@ def test_more_lines_side_by_side_than_a_cursor_names(scene: Scene) -> None:
     assert found == expected
 
 
-def test_a_cursor_outlives_the_branch(scene: Scene) -> None:
+def test_cursor_works_after_the_branch_is_deleted(scene: Scene) -> None:
     shas = [committed(scene.client, "ada/tiny", {"f": b"%d" % number}) for number in range(6)]
     first = scene.client.get(f"{HISTORY}?limit=3")
     committed(scene.client, "ada/tiny", {"f": b"later"})

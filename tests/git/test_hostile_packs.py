@@ -1,4 +1,4 @@
-"""Packs that no git program would send: each is refused clearly, leaves nothing on disk, and the hub goes on."""
+"""Packs that no git program would send: each is rejected clearly, leaves nothing on disk, and the hub continues."""
 
 import gzip
 import hashlib
@@ -46,7 +46,7 @@ def assert_untouched(scene: Scene, before: set[Path]) -> None:
 
 
 def files(scene: Scene) -> set[Path]:
-    """Objects on disk, of the repo and of whatever came."""
+    """Objects on disk, of the repo and in quarantine."""
     return {path for path in (scene.hub.settings.data_dir / "repos").rglob("*") if path.is_file() and is_object(path)}
 
 
@@ -86,7 +86,7 @@ NOT_A_PACK = {
 
 
 @pytest.mark.parametrize("content", NOT_A_PACK.values(), ids=NOT_A_PACK.keys())
-def test_what_is_no_sound_pack(sqlite_scene: Scene, content: bytes) -> None:
+def test_malformed_packs_are_rejected(sqlite_scene: Scene, content: bytes) -> None:
     before = files(sqlite_scene)
     said = sent(sqlite_scene, HEAD.sha, content)
     assert said[0].startswith("unpack ")
@@ -97,29 +97,29 @@ def test_what_is_no_sound_pack(sqlite_scene: Scene, content: bytes) -> None:
 
 
 def delta_bomb() -> bytes:
-    """A few kilobytes that stand for a terabyte: each delta copies its base sixteen times over."""
+    """A few kilobytes that expand to a terabyte: each delta copies its base sixteen times."""
     base = b"x" * 0xFFFF
     entries, last, size = [entry(3, base)], hashlib.sha1(b"blob %d\0%s" % (len(base), base)).digest(), len(base)
     for _ in range(6):
-        # Copies of the largest piece a command can name, from the start of the base.
+        # Copies of the largest piece a command can address, from the start of the base.
         copies = b"\xb0\xff\xff" * min(16, size // 0xFFFF * 16)
         grown = len(copies) // 3 * 0xFFFF
         entries.append(entry(REF_DELTA, varint(size) + varint(grown) + copies, between=last))
         content = base * (grown // len(base)) if grown <= 2**26 else b""
         last = hashlib.sha1(b"blob %d\0%s" % (grown, content)).digest()
         size = grown
-    # The last one only says that it is a terabyte.
+    # The last one only claims to be a terabyte.
     entries.append(entry(REF_DELTA, varint(size) + varint(2**40) + b"\xb0\xff\xff", between=last))
     return pack([], *entries)
 
 
-def test_a_delta_bomb(sqlite_scene: Scene) -> None:
+def test_delta_bomb_is_rejected(sqlite_scene: Scene) -> None:
     before = files(sqlite_scene)
     assert not sent(sqlite_scene, HEAD.sha, delta_bomb())[0].endswith("ok")
     assert_untouched(sqlite_scene, before)
 
 
-def test_a_tree_that_inflates_without_end(sqlite_scene: Scene) -> None:
+def test_tree_that_inflates_without_end_is_rejected(sqlite_scene: Scene) -> None:
     """One megabyte on the wire, one gigabyte unpacked."""
     squeeze = zlib.compressobj()
     body = b"".join(squeeze.compress(b"\0" * 2**20) for _ in range(1024)) + squeeze.flush()
@@ -148,7 +148,7 @@ FLAWED = {
 
 
 @pytest.mark.parametrize("root", FLAWED.values(), ids=FLAWED.keys())
-def test_trees_that_would_harm_a_checkout(sqlite_scene: Scene, root: Object) -> None:
+def test_trees_that_would_harm_a_checkout_are_rejected(sqlite_scene: Scene, root: Object) -> None:
     before, head = files(sqlite_scene), commit(root)
     said = sent(sqlite_scene, head.sha, pack([ITEM, SOUND, root, head]))
     assert said[0].startswith("unpack an object of the pack is not sound")
@@ -156,7 +156,7 @@ def test_trees_that_would_harm_a_checkout(sqlite_scene: Scene, root: Object) -> 
 
 
 @pytest.mark.parametrize("path", ["caf\xe9".encode("latin-1"), b"x" * 256, b"a\xff/b".replace(b"/", b"")])
-def test_names_that_only_git_can_say(scene: Scene, path: bytes) -> None:
+def test_paths_that_only_git_can_express_are_rejected(scene: Scene, path: bytes) -> None:
     root = tree(("100644", path, ITEM))
     before, head = files(scene), commit(root)
     assert sent(scene, head.sha, pack([ITEM, root, head]))[1] == "ng refs/heads/bad refused, see above"
@@ -171,7 +171,7 @@ def nested(levels: int) -> list[Object]:
 
 
 def branching(levels: int, width: int) -> list[Object]:
-    """Each tree names the one below many times: few objects, width ** levels files."""
+    """Each tree contains the one below many times: few objects, width ** levels files."""
     trees = [SOUND]
     for _ in range(levels):
         trees.append(tree(*(("40000", f"{number:04d}", trees[-1]) for number in range(width))))
@@ -179,25 +179,25 @@ def branching(levels: int, width: int) -> list[Object]:
 
 
 @pytest.mark.parametrize("trees", [nested(101), nested(20_000), branching(10, 10), branching(2, 1001)])
-def test_trees_that_nobody_could_walk(sqlite_scene: Scene, trees: list[Object]) -> None:
+def test_trees_too_large_to_walk_are_rejected(sqlite_scene: Scene, trees: list[Object]) -> None:
     before, head = files(sqlite_scene), commit(trees[-1])
-    # A commit on top, so that none of it is at the tip.
+    # A commit on top, so that none of this is at the tip.
     tip = commit(SOUND, head.sha)
     said = sent(sqlite_scene, tip.sha, pack([ITEM, *trees, head, tip]))
     assert said == ["unpack ok", "ng refs/heads/bad refused, see above"]
     assert_untouched(sqlite_scene, before)
 
 
-def test_a_tree_too_deep_in_several_pushes(scene: Scene) -> None:
-    """Each part is fine by itself; what was pushed before counts."""
+def test_too_deep_tree_in_several_pushes_is_rejected(scene: Scene) -> None:
+    """Each part is valid by itself; earlier pushes count."""
     trees = nested(150)
     first, second = commit(trees[90]), commit(trees[-1])
     assert sent(scene, first.sha, pack([ITEM, *trees[:91], first]), "refs/heads/good")[1] == "ok refs/heads/good"
     assert sent(scene, second.sha, pack([*trees[91:], second]))[1] == "ng refs/heads/bad refused, see above"
 
 
-def test_a_hundred_thousand_files(scene: Scene) -> None:
-    """Large, but nothing wrong with it."""
+def test_push_of_a_hundred_thousand_files_is_accepted(scene: Scene) -> None:
+    """Large, but valid."""
     rows = b"".join(b"100644 %06d.txt\0" % number + bytes.fromhex(ITEM.sha) for number in range(100_000))
     root = Object(TREE, rows)
     head = commit(root)
@@ -206,7 +206,7 @@ def test_a_hundred_thousand_files(scene: Scene) -> None:
     assert [entry["path"] for entry in listed][:2] == ["000000.txt", "000001.txt"]
 
 
-def test_what_does_not_hang_together(scene: Scene) -> None:
+def test_pack_with_missing_objects_is_rejected(scene: Scene) -> None:
     before = files(scene)
     missing_blob, missing_parent = commit(tree(("100644", "a", blob(b"absent")))), commit(SOUND, "1" * 40)
     for objects, tip in (
@@ -221,15 +221,15 @@ def test_what_does_not_hang_together(scene: Scene) -> None:
     assert_untouched(scene, before)
 
 
-def test_a_bomb_of_gzip(sqlite_scene: Scene) -> None:
-    """A megabyte of gzip that holds a gigabyte, to either service."""
+def test_gzip_bomb_is_rejected(sqlite_scene: Scene) -> None:
+    """A megabyte of gzip that expands to a gigabyte, to either service."""
     squeeze = zlib.compressobj(9, zlib.DEFLATED, 31)
     bomb = b"".join(squeeze.compress(b"\0" * 2**20) for _ in range(1024)) + squeeze.flush()
     before = files(sqlite_scene)
     answer = push(sqlite_scene.hub.url, sqlite_scene.token, bomb, **{"content-encoding": "gzip"})
     assert (answer.status_code, answer.text) == (400, "The request is not made of packet lines.\n")
     whole = gzip.compress(commands([(None, HEAD.sha, "refs/heads/bad")]))
-    # A second member is no part of what git sends, and is not read.
+    # git never sends a second gzip member; it is not read.
     assert not report_of(push(sqlite_scene.hub.url, sqlite_scene.token, whole + bomb, **{"content-encoding": "gzip"}))[
         0
     ].endswith("ok")

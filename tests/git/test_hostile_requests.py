@@ -1,4 +1,4 @@
-"""Requests that are no push and no fetch, or too much of one."""
+"""Malformed or oversized push and fetch requests."""
 
 import gzip
 
@@ -33,7 +33,7 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED.keys())
-def test_pushes_that_are_none(sqlite_scene: Scene, body: bytes) -> None:
+def test_malformed_pushes_are_rejected(sqlite_scene: Scene, body: bytes) -> None:
     answer = push(sqlite_scene.hub.url, sqlite_scene.token, body)
     assert answer.status_code == 400, answer.text
     assert answer.headers["content-type"].startswith("text/plain")
@@ -42,7 +42,7 @@ def test_pushes_that_are_none(sqlite_scene: Scene, body: bytes) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"zzzz", b"0000", b"0003", b"ffff", b"00a0abc", line(b"want x\n") + b"0000"])
 @pytest.mark.parametrize("version", ["", "version=2", "version=9", "x" * 500, "version=2:$(id)"])
-def test_fetches_that_are_none(sqlite_scene: Scene, body: bytes, version: str) -> None:
+def test_malformed_fetches_are_rejected(sqlite_scene: Scene, body: bytes, version: str) -> None:
     headers = {"content-type": "application/x-git-upload-pack-request", "git-protocol": version}
     answer = httpx.post(f"{sqlite_scene.hub.url}/ada/tiny/git-upload-pack", content=body, headers=headers)
     assert answer.status_code in (200, 400), answer.text
@@ -50,7 +50,7 @@ def test_fetches_that_are_none(sqlite_scene: Scene, body: bytes, version: str) -
     assert '"level":"error"' not in sqlite_scene.hub.log
 
 
-def test_bodies_that_are_not_as_announced(sqlite_scene: Scene) -> None:
+def test_bodies_that_differ_from_their_headers_are_rejected(sqlite_scene: Scene) -> None:
     body = commands([(None, SHA, "refs/heads/x")])
     for coded, headers in (
         (body, {"content-encoding": "gzip"}),
@@ -61,7 +61,7 @@ def test_bodies_that_are_not_as_announced(sqlite_scene: Scene) -> None:
         assert push(sqlite_scene.hub.url, sqlite_scene.token, coded, **headers).status_code in (400, 415)
 
 
-def test_a_push_of_a_hundred_thousand_refs(scene: Scene) -> None:
+def test_push_of_a_hundred_thousand_refs_is_rejected(scene: Scene) -> None:
     body = commands([(None, SHA, f"refs/heads/b{number}") for number in range(100_000)]) + pack([])
     answer = push(scene.hub.url, scene.token, body)
     assert answer.status_code == 200
@@ -69,7 +69,7 @@ def test_a_push_of_a_hundred_thousand_refs(scene: Scene) -> None:
     assert len(scene.refs()) == 1
 
 
-def test_a_thousand_refs_are_taken(scene: Scene) -> None:
+def test_push_of_a_thousand_refs_is_accepted(scene: Scene) -> None:
     work = scene.clone("one")
     names = [f"main:refs/tags/t{number}" for number in range(1000)]
     work.git("push", "-q", "origin", *names)
@@ -78,7 +78,7 @@ def test_a_thousand_refs_are_taken(scene: Scene) -> None:
     assert "at most 1,000 refs" in work.fails("push", "origin", *(f"{name}x" for name in names), "main:dev")
 
 
-def test_names_of_refs(scene: Scene) -> None:
+def test_invalid_ref_names_are_rejected(scene: Scene) -> None:
     head = scene.refs()["refs/heads/main"]
     names = [
         "refs/heads/../../config",
@@ -116,14 +116,14 @@ def test_names_of_refs(scene: Scene) -> None:
     assert list(scene.refs()) == ["refs/heads/main"]
 
 
-def test_a_name_that_is_no_utf_8(scene: Scene) -> None:
+def test_ref_name_that_is_not_utf_8_is_rejected(scene: Scene) -> None:
     head = scene.refs()["refs/heads/main"]
     body = line(f"{ZERO} {head} refs/heads/".encode() + b"caf\xe9\0report-status") + b"0000" + pack([])
     answer = push(scene.hub.url, scene.token, body)
     assert b"ng refs/heads/caf\xe9 the name is not UTF-8" in answer.content
 
 
-def test_without_side_bands_and_without_a_report(scene: Scene) -> None:
+def test_push_without_side_bands_and_without_a_report_works(scene: Scene) -> None:
     head = scene.refs()["refs/heads/main"]
     plain = push(scene.hub.url, scene.token, commands([(None, head, "refs/heads/a")], "report-status") + pack([]))
     assert plain.content == line(b"unpack ok\n") + line(b"ok refs/heads/a\n") + b"0000"
@@ -134,7 +134,7 @@ def test_without_side_bands_and_without_a_report(scene: Scene) -> None:
     assert set(scene.refs()) == {"refs/heads/main", "refs/heads/a", "refs/heads/b", "refs/heads/c"}
 
 
-def test_a_push_that_is_announced_as_too_large(hub: RunningHub, scene: Scene) -> None:
+def test_push_announced_as_too_large_is_rejected(hub: RunningHub, scene: Scene) -> None:
     head = (
         f"POST /ada/tiny/git-receive-pack HTTP/1.1\r\nHost: hub\r\nAuthorization: Bearer {scene.token}\r\n"
         f"Content-Type: application/x-git-receive-pack-request\r\nContent-Length: {9 * 1024**3}\r\n\r\n"
@@ -142,7 +142,7 @@ def test_a_push_that_is_announced_as_too_large(hub: RunningHub, scene: Scene) ->
     assert status_of(raw_request(hub.address, head.encode())) == 413
 
 
-def test_a_trial_of_credentials(scene: Scene) -> None:
+def test_gits_test_of_its_credentials_is_answered(scene: Scene) -> None:
     tried = push(scene.hub.url, scene.token, b"0000")
     assert (tried.status_code, tried.content) == (200, b"")
     assert tried.headers["content-type"] == "application/x-git-receive-pack-result"

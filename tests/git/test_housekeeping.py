@@ -1,4 +1,4 @@
-"""Tidying up on disk: few packs, nothing lost, and what was left behind goes in its time."""
+"""Housekeeping on disk: few packs, nothing lost, and leftovers are deleted in time."""
 
 import os
 from pathlib import Path
@@ -23,7 +23,7 @@ def tidy(scene: Scene, most_packs: int = 3) -> None:
 
 
 def aged(scene: Scene, path: Path, age: int) -> Path:
-    """Last changed so long ago, with all that is in it."""
+    """Set to an old modification time, with all its contents."""
     moment = (scene.hub.clock() - age) / SECOND
     for inside in (*path.rglob("*"), path):
         os.utime(inside, (moment, moment))
@@ -64,7 +64,7 @@ def test_many_packs_become_few_and_nothing_is_lost(scene: Scene) -> None:
     assert packs(folder) == few, "what is tidy stays as it is"
 
 
-def test_what_was_left_behind_goes_in_its_time(scene: Scene) -> None:
+def test_leftovers_are_deleted_in_time(scene: Scene) -> None:
     root, large = scene.hub.settings.data_dir / "repos", scene.hub.settings.data_dir / "lfs"
     made = {
         root / "incoming/old/pack": 25 * HOUR,
@@ -93,7 +93,7 @@ def test_what_was_left_behind_goes_in_its_time(scene: Scene) -> None:
     assert scene.clone("one", "ada/other").head()
 
 
-def test_not_while_a_backup_is_taken(scene: Scene) -> None:
+def test_housekeeping_waits_for_a_backup(scene: Scene) -> None:
     root = scene.hub.settings.data_dir
     left = root / "repos/aa/0123456789abcdef012345aa.gone"
     left.mkdir(parents=True)
@@ -104,7 +104,7 @@ def test_not_while_a_backup_is_taken(scene: Scene) -> None:
     assert not left.exists()
 
 
-def test_clones_go_on_meanwhile(scene: Scene) -> None:
+def test_clones_work_during_housekeeping(scene: Scene) -> None:
     work = scene.clone("one")
     for number in range(5):
         work.commit(f"{number}.txt")
@@ -118,7 +118,7 @@ def test_clones_go_on_meanwhile(scene: Scene) -> None:
     assert Work(copy).head("main") == work.head()
 
 
-def test_a_large_file_goes_with_the_last_repo_that_has_it(scene: Scene) -> None:
+def test_large_file_is_deleted_with_the_last_repo_that_has_it(scene: Scene) -> None:
     shared, own, young = (b"large %d" % number for number in range(3))
     for name in ("one", "two"):
         make_repo(scene.client, name)
@@ -129,7 +129,7 @@ def test_a_large_file_goes_with_the_last_repo_that_has_it(scene: Scene) -> None:
     for place in at[:2]:
         aged(scene, place, DAY)
     aged(scene, at[2], DAY - HOUR)
-    # One that was set aside when its process died, and that a repo has.
+    # A file that was set aside when its process died, and that a repo uses.
     kept = send_large(scene.client, "ada/two", b"set aside")
     place, aside = files / kept[:2] / kept[2:4] / kept, files / "going" / kept
     aside.parent.mkdir()
@@ -139,6 +139,6 @@ def test_a_large_file_goes_with_the_last_repo_that_has_it(scene: Scene) -> None:
     assert scene.client.request("DELETE", "/api/repos/delete", json={"name": "one"}).status_code == 200
     tidy(scene)
     assert [path.exists() for path in at] == [True, False, True], "what is young may be on its way to a repo"
-    # It comes again, as it did before.
+    # It can be uploaded again.
     send_large(scene.client, "ada/two", own)
     assert at[1].exists()

@@ -1,4 +1,4 @@
-"""Large files in a push: too large for git, or a pointer to what the repo was never sent."""
+"""Large files in a push: too large for git, or a pointer to a file that the repo does not have."""
 
 import hashlib
 
@@ -14,10 +14,10 @@ from hubgate.server.hub.repos.push import LARGEST_FILE
 MAIN = "refs/heads/main"
 
 
-def test_a_file_that_is_too_large(scene: Scene) -> None:
+def test_too_large_file_is_rejected(scene: Scene) -> None:
     work = scene.clone("one")
     work.commit("data/weights.dat", b"\0" * (LARGEST_FILE + 1))
-    # Gone at the head, but still in the history.
+    # Deleted at the head, but still in the history.
     work.git("rm", "-q", "data/weights.dat")
     work.git("commit", "-q", "-m", "never mind")
     said = work.fails("push", "origin", "main")
@@ -27,7 +27,7 @@ def test_a_file_that_is_too_large(scene: Scene) -> None:
     assert len(scene.events()) == 1
 
 
-def test_many_files_that_are_too_large_are_not_all_named(scene: Scene) -> None:
+def test_only_some_of_many_too_large_files_are_named(scene: Scene) -> None:
     files = [blob(b"%d" % number + b"\0" * LARGEST_FILE) for number in range(7)]
     root = tree(*(("100644", f"{number}.dat", file) for number, file in enumerate(files)))
     head = commit(root)
@@ -38,14 +38,14 @@ def test_many_files_that_are_too_large_are_not_all_named(scene: Scene) -> None:
     assert b"ng refs/heads/large refused, see above" in said[1]
 
 
-def test_a_pointer_needs_its_file(scene: Scene) -> None:
+def test_pointer_needs_its_file(scene: Scene) -> None:
     content = b"weights" * 1000
     oid = hashlib.sha256(content).hexdigest()
     work = scene.clone("one")
     work.commit("model.safetensors", pointer_text(oid, len(content)))
     said = work.fails("push", "origin", "main")
     assert f"model.safetensors stands for the large file {oid}, which this repo was never sent" in said
-    # Sent to another repo: knowing its hash is not enough.
+    # Uploaded to another repo: knowing its hash is not enough.
     make_repo(scene.client, "other")
     send_large(scene.client, "ada/other", content)
     assert "never sent" in work.fails("push", "origin", "main")
@@ -56,7 +56,7 @@ def test_a_pointer_needs_its_file(scene: Scene) -> None:
         assert found.content == content
 
 
-def test_a_pointer_that_is_wrong_about_the_size(scene: Scene) -> None:
+def test_pointer_with_a_wrong_size_is_rejected(scene: Scene) -> None:
     content = b"weights" * 1000
     oid = send_large(scene.client, "ada/tiny", content)
     work = scene.clone("one")
@@ -64,14 +64,14 @@ def test_a_pointer_that_is_wrong_about_the_size(scene: Scene) -> None:
     assert "has 7,001 bytes, but it has 7,000" in work.fails("push", "origin", "main")
 
 
-def test_what_only_looks_like_a_pointer(scene: Scene) -> None:
+def test_file_that_only_resembles_a_pointer_is_accepted(scene: Scene) -> None:
     work = scene.clone("one")
     work.commit("notes.txt", b"about: " + pointer_text("0" * 64, 5))
     work.git("push", "-q", "origin", "main")
     assert scene.refs() == {MAIN: work.head()}
 
 
-def test_many_pointers_and_one_without_its_file(scene: Scene) -> None:
+def test_one_pointer_of_many_without_its_file_is_rejected(scene: Scene) -> None:
     contents = [b"weights %d" % number for number in range(130)]
     oids = [send_large(scene.client, "ada/tiny", content) for content in contents[:-1]]
     oids.append(hashlib.sha256(contents[-1]).hexdigest())
@@ -86,7 +86,7 @@ def test_many_pointers_and_one_without_its_file(scene: Scene) -> None:
 
 
 @pytest.mark.limits(pushed_objects=5)
-def test_more_objects_than_a_push_may_have(scene: Scene) -> None:
+def test_push_with_too_many_objects_is_rejected(scene: Scene) -> None:
     files = [blob(b"%d" % number) for number in range(6)]
     root = tree(*(("100644", f"{number}.txt", file) for number, file in enumerate(files)))
     head = commit(root)

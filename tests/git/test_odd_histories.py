@@ -1,4 +1,4 @@
-"""Histories that are odd but sound: they are taken, and every surface can speak of them."""
+"""Odd but valid histories are accepted, and every page and route can show them."""
 
 import pytest
 from tests.bed.packs import COMMIT, Object, blob, commands, pack, push, report_of, tree
@@ -31,7 +31,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("commit", ODD.values(), ids=ODD.keys())
-def test_is_taken_and_spoken_of(scene: Scene, commit: Object) -> None:
+def test_odd_history_is_accepted_and_shown(scene: Scene, commit: Object) -> None:
     body = commands([(None, commit.sha, "refs/heads/odd")]) + pack([ITEM, ROOT, commit])
     assert report_of(push(scene.hub.url, scene.token, body)) == ["unpack ok", "ok refs/heads/odd"]
     listed = scene.client.get("/api/models/ada/tiny/commits/odd")

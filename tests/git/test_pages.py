@@ -1,4 +1,4 @@
-"""What git can hold and the pages have to show: links, submodules, merges, odd names, commits beyond the bounds."""
+"""Pages of content that only git can create: symlinks, submodules, merges, odd names, very large commits."""
 
 import pytest
 from tests.bed.packs import COMMIT, Object, blob, commands, pack, push, report_of, tree
@@ -18,7 +18,7 @@ def pushed(scene: Scene, head: Object, *others: Object) -> None:
     assert report_of(push(scene.hub.url, scene.token, body)) == ["unpack ok", "ok refs/heads/odd"]
 
 
-def test_links_and_modules(scene: Scene) -> None:
+def test_symlinks_and_submodules_are_shown(scene: Scene) -> None:
     text, link = blob(b"text\n"), blob(b"a.txt")
     module = Object(COMMIT, b"not here")
     root = tree(("100644", "a.txt", text), ("120000", "link", link), ("160000", "module", module))
@@ -32,7 +32,7 @@ def test_links_and_modules(scene: Scene) -> None:
     assert "A submodule." in scene.client.get(f"/ada/tiny/commit/{head.sha}").text
 
 
-def test_a_merge_is_shown_against_its_first_parent(scene: Scene) -> None:
+def test_merge_is_shown_against_its_first_parent(scene: Scene) -> None:
     one, two = blob(b"one\n"), blob(b"two\n")
     first, left = tree(("100644", "a.txt", one)), tree(("100644", "a.txt", two))
     right = tree(("100644", "a.txt", one), ("100644", "b.txt", one))
@@ -51,7 +51,7 @@ def test_a_merge_is_shown_against_its_first_parent(scene: Scene) -> None:
     assert f"/commit/{theirs.sha}" in files
 
 
-def test_a_commit_of_many_files_and_lines_is_cut(scene: Scene) -> None:
+def test_commit_with_many_files_and_lines_is_shortened(scene: Scene) -> None:
     lines = blob(b"line\n" * 700)
     root = tree(*(("100644", f"{number:03}.txt", lines) for number in range(150)))
     head = made(root)

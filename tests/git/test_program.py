@@ -1,4 +1,4 @@
-"""A git program that is ended half-way leaves nobody waiting."""
+"""A git program that is ended early leaves nobody waiting."""
 
 import asyncio
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 from hubgate.server.hub.git import program
 
 
-async def test_one_whose_output_nobody_reads_any_more(tmp_path: Path) -> None:
-    """Full, its pipe is not read from; then its end would never be seen."""
+async def test_program_with_unread_output_can_be_ended(tmp_path: Path) -> None:
+    """Its full pipe is not read, so its end would otherwise never be noticed."""
     process = await program.start(["-c", "alias.flood=!yes", "flood"], tmp_path)
     assert process.stdout is not None
     await process.stdout.read(1)

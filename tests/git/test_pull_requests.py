@@ -1,4 +1,4 @@
-"""Pushing to refs/pr/N: for its author and for writers, while it is open; and nothing else by that right."""
+"""Pushing to refs/pr/N: allowed for its author and for writers while it is open, and nothing else."""
 
 import pytest
 from tests.bed.apps import make_app, tokens_for
@@ -15,7 +15,7 @@ MAIN = "refs/heads/main"
 
 @pytest.fixture
 def bobs(scene: Scene) -> Work:
-    """Bob's copy, with the pull request 1 that he opened."""
+    """Bob's clone, with pull request 1, which he opened."""
     bob = make_user(scene.hub, "bob")
     token = make_token(scene.hub, bob)
     with api(scene.hub, token) as client:
@@ -38,7 +38,7 @@ def set_status(scene: Scene, number: int, status: str) -> None:
     scene.hub.call(work)
 
 
-def test_its_author_pushes(scene: Scene, bobs: Work) -> None:
+def test_author_may_push(scene: Scene, bobs: Work) -> None:
     before, head = bobs.head(), bobs.commit("more.txt")
     bobs.git("push", "-q", "origin", "HEAD:refs/pr/1")
     assert scene.refs()["refs/pr/1"] == head
@@ -48,7 +48,7 @@ def test_its_author_pushes(scene: Scene, bobs: Work) -> None:
     bobs.git("push", "-q", "origin", "HEAD:refs/pr/1")
 
 
-def test_a_writer_pushes_to_it_too(scene: Scene, bobs: Work) -> None:
+def test_writer_may_push(scene: Scene, bobs: Work) -> None:
     work = scene.clone("adas")
     work.git("fetch", "-q", "origin", "refs/pr/1")
     work.git("checkout", "-q", "FETCH_HEAD")
@@ -57,7 +57,7 @@ def test_a_writer_pushes_to_it_too(scene: Scene, bobs: Work) -> None:
     assert scene.refs()["refs/pr/1"] == head
 
 
-def test_nothing_else_by_that_right(scene: Scene, bobs: Work) -> None:
+def test_author_may_push_to_nothing_else(scene: Scene, bobs: Work) -> None:
     with api(scene.hub, scene.token) as ada:
         commit(ada, "ada/tiny", {"hers.txt": b"hers\n"}, query="?create_pr=1")
     bobs.commit("more.txt")
@@ -73,7 +73,7 @@ def test_nothing_else_by_that_right(scene: Scene, bobs: Work) -> None:
 
 
 @pytest.mark.parametrize("status", ["closed", "merged"])
-def test_one_that_is_over_takes_nothing(scene: Scene, bobs: Work, status: str) -> None:
+def test_closed_pull_request_rejects_pushes(scene: Scene, bobs: Work, status: str) -> None:
     set_status(scene, 1, status)
     bobs.commit("late.txt")
     assert "no such pull request" in bobs.fails("push", "origin", "HEAD:refs/pr/1")
@@ -82,7 +82,7 @@ def test_one_that_is_over_takes_nothing(scene: Scene, bobs: Work, status: str) -
     assert "no such pull request" in adas.fails("push", "--force", "origin", "HEAD:refs/pr/1")
 
 
-def test_a_stranger_and_a_number_that_is_none(scene: Scene) -> None:
+def test_strangers_and_unknown_numbers_are_rejected(scene: Scene) -> None:
     work = scene.clone("one")
     work.commit()
     assert "no such pull request" in work.fails("push", "origin", "HEAD:refs/pr/1")
@@ -92,8 +92,8 @@ def test_a_stranger_and_a_number_that_is_none(scene: Scene) -> None:
     assert "403" in said
 
 
-def test_an_app_that_may_discuss_pushes_to_it(scene: Scene, bobs: Work) -> None:
-    """write-discussions opens the author's pull requests and nothing more."""
+def test_app_with_write_discussions_may_push(scene: Scene, bobs: Work) -> None:
+    """write-discussions allows pushing to the author's pull requests and nothing more."""
     app = make_app(scene.hub, scopes=("openid", "write-discussions", "read-repos"))
     token = tokens_for(app, scene.ada, scope="openid write-discussions")["access_token"]
     make_repo(scene.client, "mine")
@@ -110,8 +110,8 @@ def test_an_app_that_may_discuss_pushes_to_it(scene: Scene, bobs: Work) -> None:
     assert "403" in work.fails("push", scene.url("ada/mine", only_reads), "HEAD:refs/pr/1")
 
 
-def test_over_http_as_with_a_push(scene: Scene, bobs: Work) -> None:
-    """Only while it is open, also by a writer; and a number that no pull request has is none."""
+def test_commits_over_http_follow_the_same_rules(scene: Scene, bobs: Work) -> None:
+    """Only while it is open, also for a writer; and an unknown number is rejected."""
     token = make_token(scene.hub, make_user(scene.hub, "eve"))
     with api(scene.hub, token) as eve:
         for client in (eve, scene.client):

@@ -1,4 +1,4 @@
-"""Roles in organizations and the scopes of apps, as far as git is concerned (attacks O57, O58)."""
+"""Roles in organizations and scopes of apps, for git (attacks O57, O58)."""
 
 from tests.bed.apps import make_app, tokens_for
 from tests.bed.git import Work, run_git
@@ -12,7 +12,7 @@ from hubgate.server.audit.model import SYSTEM
 
 
 def outcome(scene: Scene, repo: str, token: str, number: int) -> str:
-    """What becomes of a clone and a push: "hidden", "read" or "write"."""
+    """The result of a clone and a push: "hidden", "read" or "write"."""
     folder = scene.folder / f"try-{number}"
     done = run_git(scene.folder, "clone", "-q", scene.url(repo, token), str(folder))
     if done.returncode:
@@ -27,7 +27,7 @@ def outcome(scene: Scene, repo: str, token: str, number: int) -> str:
     return "write"
 
 
-def test_roles_in_an_organization(scene: Scene) -> None:
+def test_roles_decide_who_clones_and_pushes(scene: Scene) -> None:
     people = {name: make_user(scene.hub, name) for name in ("reader", "maker", "writer", "stranger")}
     acme = make_organization(scene.hub, "acme", scene.ada, reader="read", maker="contributor", writer="write")
     make_repo(scene.client, "acme/theirs", private=True)
@@ -51,7 +51,7 @@ def test_roles_in_an_organization(scene: Scene) -> None:
 
 
 def test_apps_push_within_their_scopes(scene: Scene) -> None:
-    """Beside what it may do, an app sees of private repos only what its scopes show (O58)."""
+    """An app sees only those private repos that its scopes cover (O58)."""
     scopes = ("openid", "read-repos", "write-repos", "contribute-repos")
     one, two = (make_app(scene.hub, name=name, scopes=scopes) for name in ("One", "Two"))
 
@@ -74,11 +74,11 @@ def test_apps_push_within_their_scopes(scene: Scene) -> None:
         (repo, given): outcome(scene, f"ada/{repo}", given, number) for number, (repo, given) in enumerate(expected)
     }
     assert list(found.values()) == list(expected.values())
-    # A public repo that the app did not make can be read by anyone, and changed by it no more for that.
+    # A public repo that the app did not create can be read by anyone, but not changed by the app.
     assert outcome(scene, "ada/tiny", contribute, 10) == "read"
 
 
-def test_an_organization_that_was_not_granted_is_out_of_reach(scene: Scene) -> None:
+def test_organization_that_was_not_granted_is_out_of_reach(scene: Scene) -> None:
     make_organization(scene.hub, "acme", scene.ada)
     make_repo(scene.client, "acme/theirs", private=True)
     make_repo(scene.client, "acme/open")

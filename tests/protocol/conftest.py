@@ -10,7 +10,7 @@ from tests.bed.watching import Receiver, receiving
 
 @pytest.fixture(params=["granian", "uvicorn"])
 def on_each_server(request: pytest.FixtureRequest, sqlite_template: Path, tmp_path: Path) -> Iterator[RunningHub]:
-    """What the outermost layer promises holds on both HTTP servers."""
+    """The outermost layer behaves the same on both HTTP servers."""
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
     with running(settings_for(url, tmp_path, server=request.param)) as hub:
         yield hub

@@ -1,4 +1,4 @@
-"""`make contract`: write contract/openapi.json anew from the routes. Read the difference before you commit it."""
+"""`make contract`: rewrite contract/openapi.json from the routes. Review the difference before you commit it."""
 
 import json
 import tempfile
@@ -13,7 +13,7 @@ SNAPSHOT = Path(__file__).parents[2] / "contract/openapi.json"
 
 
 def product_document(hub: RunningHub) -> dict[str, Any]:
-    """What the product documents: without the test build's routes, and with a fixed address."""
+    """The product's document: without the test build's routes, and with a fixed URL."""
     document: dict[str, Any] = httpx.get(f"{hub.url}/api/openapi.json").json()
     document["paths"] = {
         path: item for path, item in document["paths"].items() if not path.startswith(("/api/test", "/oauth/test"))

@@ -1,7 +1,7 @@
-"""`make contract`: write contract/events/ anew from what a running hub records. Read the difference before you commit.
+"""`make contract`: rewrite contract/events/ from the events of a running hub. Review the difference before you commit.
 
-Ids, commits and the hub's address differ from run to run, so they are replaced, in the order in which they stand: the
-same one is the same in a file, and each file stands by itself.
+Ids, commits and the hub's URL differ from run to run, so they are replaced by numbered placeholders, in the order of
+their appearance in each file.
 """
 
 import json
@@ -30,7 +30,7 @@ Payload = dict[str, Any]
 
 
 def recorded(hub: RunningHub, folder: Path) -> dict[str, Payload]:
-    """The payload of each kind of change, by the name of its file, normalised. `folder` is for a working copy."""
+    """The normalised payload of each kind of change, by the name of its file. `folder` is for a working copy."""
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     token = make_token(hub, ada)
@@ -69,7 +69,7 @@ def _story(client: httpx.Client, hub: RunningHub, token: str, folder: Path) -> I
     work.git("checkout", "-q", "-b", "trial")
     work.commit("trial.txt")
     work.git("tag", "v2")
-    # One that moves, one that is new, one that goes.
+    # One ref is moved, one created, one deleted.
     work.git("push", "-q", "origin", "HEAD:main", "v2", ":next")
     yield "repo.content.update.push", last()
     send("POST", "/branch/old")
@@ -96,7 +96,7 @@ def _story(client: httpx.Client, hub: RunningHub, token: str, folder: Path) -> I
 
 
 def _last_stored(hub: RunningHub, repo_id: str) -> Payload:
-    """Of a repo that is gone: nobody may ask for its events over HTTP any more, webhooks are still told."""
+    """The last event of a deleted repo: it can no longer be requested over HTTP, but webhooks still receive it."""
 
     async def work(opened: Hub) -> bytes:
         rows = await opened.db.read_long(lambda tx: store.of_repo(tx, repo_id, 0, 1000))

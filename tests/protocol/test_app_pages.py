@@ -1,4 +1,4 @@
-"""The pages of the apps one builds and of an organization's: a secret is shown once, a form counts once."""
+"""The pages of a user's and of an organization's apps: a secret is shown once, a form works once."""
 
 import re
 from html import unescape
@@ -52,7 +52,7 @@ def stored(hub: RunningHub, token: str, root: str, client_id: str) -> dict[str, 
 
 
 @both
-def test_a_new_app_its_secret_and_its_quick_start(hub: RunningHub, root: str) -> None:
+def test_new_app_page_shows_the_secret_and_a_quick_start(hub: RunningHub, root: str) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     with browser_of(hub, ada) as browser:
@@ -88,7 +88,7 @@ def test_a_new_app_its_secret_and_its_quick_start(hub: RunningHub, root: str) ->
 
 
 @both
-def test_a_reload_creates_nothing(hub: RunningHub, root: str) -> None:
+def test_reload_creates_no_second_app(hub: RunningHub, root: str) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     with browser_of(hub, ada) as browser:
@@ -103,7 +103,7 @@ def test_a_reload_creates_nothing(hub: RunningHub, root: str) -> None:
         assert len(program.get(f"/api{root}").json()) == 1
 
 
-def test_without_a_secret(hub: RunningHub) -> None:
+def test_public_app_is_created_without_a_secret(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as browser:
         made = submit(browser, f"{OWN}/new", OWN, **{**FORM, "secret": "no"})
@@ -114,7 +114,7 @@ def test_without_a_secret(hub: RunningHub) -> None:
     assert authenticates(hub, id_in(made), None)
 
 
-def test_a_form_to_mend_keeps_what_was_written(hub: RunningHub) -> None:
+def test_invalid_form_retains_what_was_typed(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as browser:
         form = Page(browser.get(f"{OWN}/new")).hidden(OWN)
@@ -134,12 +134,12 @@ def test_a_form_to_mend_keeps_what_was_written(hub: RunningHub) -> None:
             assert f'id="{field}-error"' in refused.text
         assert "javascript:alert(1)</textarea>" in refused.text
         assert 'value="read-repos" autocomplete="off" checked' in refused.text
-        # Not used up: mended, it works.
+        # The form is not used up: corrected, it works.
         assert secret_in(browser.post(OWN, data=form | FORM))
 
 
 @both
-def test_o5_no_bad_redirect_uri_by_the_page(hub: RunningHub, root: str) -> None:
+def test_o5_page_rejects_unsafe_redirect_uris(hub: RunningHub, root: str) -> None:
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     client = make_app(hub, organization=acme) if root == ACME else make_app(hub, ada)
@@ -155,7 +155,7 @@ def test_o5_no_bad_redirect_uri_by_the_page(hub: RunningHub, root: str) -> None:
 
 
 @both
-def test_saving(hub: RunningHub, root: str) -> None:
+def test_settings_are_saved(hub: RunningHub, root: str) -> None:
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     client = make_app(hub, organization=acme) if root == ACME else make_app(hub, ada)
@@ -175,7 +175,7 @@ def test_saving(hub: RunningHub, root: str) -> None:
     assert authenticates(hub, client.id, client.secret), "the secret stays"
 
 
-def test_a_lifetime_that_only_the_api_sets_survives_the_page(hub: RunningHub) -> None:
+def test_lifetime_set_by_the_api_is_retained_by_the_page(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     client = make_app(hub, ada, token_lifetime=12345)
     with browser_of(hub, ada) as browser:
@@ -184,7 +184,7 @@ def test_a_lifetime_that_only_the_api_sets_survives_the_page(hub: RunningHub) ->
 
 
 @both
-def test_a_new_secret_with_the_overlap_the_owner_chooses(hub: RunningHub, root: str) -> None:
+def test_new_secret_has_the_overlap_that_the_owner_chooses(hub: RunningHub, root: str) -> None:
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     client = make_app(hub, organization=acme) if root == ACME else make_app(hub, ada)
@@ -212,7 +212,7 @@ def test_a_new_secret_with_the_overlap_the_owner_chooses(hub: RunningHub, root: 
 
 
 @both
-def test_making_an_app_public_has_its_own_page(hub: RunningHub, root: str) -> None:
+def test_making_an_app_public_needs_a_confirmation_page(hub: RunningHub, root: str) -> None:
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     client = make_app(hub, organization=acme) if root == ACME else make_app(hub, ada)
@@ -233,7 +233,7 @@ def test_making_an_app_public_has_its_own_page(hub: RunningHub, root: str) -> No
 
 
 @both
-def test_deleting_an_app_asks_for_its_name(hub: RunningHub, root: str) -> None:
+def test_deleting_an_app_requires_its_name(hub: RunningHub, root: str) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada)
     client = make_app(hub, organization=acme) if root == ACME else make_app(hub, ada)
@@ -252,7 +252,7 @@ def test_deleting_an_app_asks_for_its_name(hub: RunningHub, root: str) -> None:
         assert browser.get(f"{root}/{client.id}").status_code == 404
 
 
-def test_the_owner_sees_who_uses_the_app(hub: RunningHub) -> None:
+def test_owner_sees_who_uses_the_app(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     client = make_app(hub, ada)
     with browser_of(hub, ada) as browser:
@@ -264,7 +264,7 @@ def test_the_owner_sees_who_uses_the_app(hub: RunningHub) -> None:
         assert bob.email not in page
 
 
-def test_the_limits_of_token_exchange_on_the_page(hub: RunningHub) -> None:
+def test_token_exchange_limits_are_changed_on_the_page(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     client = make_app(hub, organization=acme)
@@ -302,7 +302,7 @@ def test_the_limits_of_token_exchange_on_the_page(hub: RunningHub) -> None:
 TAILS = ("", "/secret", "/secret/delete", "/delete", "/ask/scope")
 
 
-def test_strangers_and_members_see_nothing(hub: RunningHub) -> None:
+def test_strangers_and_members_cannot_see_the_pages(hub: RunningHub) -> None:
     ada, bob, eve = make_user(hub, "ada"), make_user(hub, "bob"), make_user(hub, "eve")
     acme = make_organization(hub, "acme", ada, bob="write")
     mine, ours = make_app(hub, ada), make_app(hub, organization=acme)
@@ -326,7 +326,7 @@ def test_strangers_and_members_see_nothing(hub: RunningHub) -> None:
     assert authenticates(hub, ours.id, ours.secret)
 
 
-def test_o35_every_form_needs_its_csrf_field(hub: RunningHub) -> None:
+def test_o35_every_form_needs_its_csrf_token(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     client = make_app(hub, ada)
     with browser_of(hub, ada) as browser:
@@ -336,7 +336,7 @@ def test_o35_every_form_needs_its_csrf_field(hub: RunningHub) -> None:
     assert authenticates(hub, client.id, client.secret)
 
 
-def test_names_that_others_chose_are_neutralised(hub: RunningHub) -> None:
+def test_names_chosen_by_others_are_escaped(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     name = '"><script>alert(1)</script>'
     client = make_app(hub, ada, name=name)

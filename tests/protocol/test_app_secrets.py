@@ -1,4 +1,4 @@
-"""On an app's page, while a new secret and old ones are good together: ending one of them, and all of them."""
+"""An app's page while a new secret and old ones are valid together: ending one of them, and all of them."""
 
 import re
 
@@ -24,7 +24,7 @@ def refreshed(client: Client) -> str:
 
 
 @both
-def test_an_old_secret_is_ended_before_its_time(hub: RunningHub, root: str) -> None:
+def test_old_secret_can_be_ended_early(hub: RunningHub, root: str) -> None:
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     client = make_app(hub, organization=acme) if root == ACME else make_app(hub, ada)
@@ -49,7 +49,7 @@ def test_an_old_secret_is_ended_before_its_time(hub: RunningHub, root: str) -> N
         assert (entry["author_name"], entry["message"]) == ("ada", "ended an old secret of the app Notebook")
 
 
-def test_making_it_public_says_how_many_secrets_end(hub: RunningHub) -> None:
+def test_confirmation_page_says_how_many_secrets_end(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     client = make_app(hub, ada)
     address = f"{OWN}/{client.id}"
@@ -62,7 +62,7 @@ def test_making_it_public_says_how_many_secrets_end(hub: RunningHub) -> None:
 
 @pytest.mark.one_engine
 @pytest.mark.parametrize("tail", ["", "/delete", "/end"])
-def test_nobody_elses_secrets(hub: RunningHub, tail: str) -> None:
+def test_secrets_of_other_apps_cannot_be_ended(hub: RunningHub, tail: str) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="write")
     mine, ours = make_app(hub, ada), make_app(hub, organization=acme)

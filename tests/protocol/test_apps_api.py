@@ -1,4 +1,4 @@
-"""`/api/settings/applications` and the same of an organization: registered, changed, given secrets, deleted."""
+"""`/api/settings/applications` and the same of an organization: create, change, refresh secrets, delete."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -55,7 +55,7 @@ OF_ORGANIZATION = {
 
 
 def authenticates(hub: RunningHub, client_id: str, secret: str | None) -> bool:
-    """At the token endpoint, with a code that is nobody's: a known client gets past its own name."""
+    """At the token endpoint, with an invalid code: an authenticated client gets past client authentication."""
     form = {"grant_type": "refresh_token", "refresh_token": "x", "client_id": client_id}
     if secret is not None:
         form["client_secret"] = secret
@@ -65,7 +65,7 @@ def authenticates(hub: RunningHub, client_id: str, secret: str | None) -> bool:
 
 
 @pytest.mark.parametrize("path", [OWN, ACME])
-def test_an_app_from_first_to_last(hub: RunningHub, path: str) -> None:
+def test_app_is_created_read_changed_and_deleted(hub: RunningHub, path: str) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     expected = OF_USER if path == OWN else OF_ORGANIZATION
@@ -108,7 +108,7 @@ def test_an_app_from_first_to_last(hub: RunningHub, path: str) -> None:
         assert not authenticates(hub, client_id, secret)
 
 
-def test_what_an_organization_sets_for_token_exchange(hub: RunningHub) -> None:
+def test_organization_limits_token_exchange(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     limits = {
@@ -171,7 +171,7 @@ BAD_FIELDS: list[dict[str, Any]] = [
 ]
 
 
-def test_fields_that_are_unknown_or_not_allowed_change_nothing(hub: RunningHub) -> None:
+def test_unknown_or_forbidden_fields_change_nothing(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with api(hub, make_token(hub, ada)) as client:
         made = client.post(OWN, json={"name": "Notebook"}).json()
@@ -194,13 +194,13 @@ def test_fields_that_are_unknown_or_not_allowed_change_nothing(hub: RunningHub) 
     ],
     ids=range(5),
 )
-def test_what_is_wrong_with_a_scope(hub: RunningHub, given: dict[str, Any], says: str) -> None:
+def test_invalid_scope_is_explained(hub: RunningHub, given: dict[str, Any], says: str) -> None:
     ada = make_user(hub, "ada")
     with api(hub, make_token(hub, ada)) as client:
         assert says in client.post(OWN, json={"name": "Notebook", **given}).json()["error"]
 
 
-def test_what_is_fixed_may_be_sent_back_as_it_is(hub: RunningHub) -> None:
+def test_read_only_fields_may_be_sent_back_unchanged(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     with api(hub, make_token(hub, ada)) as client:
@@ -212,7 +212,7 @@ def test_what_is_fixed_may_be_sent_back_as_it_is(hub: RunningHub) -> None:
                 assert client.patch(one, json=other).status_code == 422
 
 
-def test_a_new_secret_with_an_overlap(hub: RunningHub) -> None:
+def test_new_secret_with_an_overlap_keeps_the_old_one_valid(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with api(hub, make_token(hub, ada)) as client:
         made = client.post(OWN, json={"name": "Notebook"}).json()
@@ -229,13 +229,13 @@ def test_a_new_secret_with_an_overlap(hub: RunningHub) -> None:
         for bad in ({"overlapSeconds": -1}, {"overlapSeconds": 604801}, {"overlap": 1}, {"overlapSeconds": "1"}):
             assert client.post(address, json=bad).status_code == 422
         assert authenticates(hub, client_id, third)
-        # A later refresh without an overlap ends what an earlier one left.
+        # A later refresh without an overlap ends the secrets that an earlier one retained.
         fourth = client.post(address, json={"overlapSeconds": 604800}).json()["clientSecret"]
         last = client.post(address, json={}).json()["clientSecret"]
         assert [authenticates(hub, client_id, secret) for secret in (third, fourth, last)] == [False, False, True]
 
 
-def test_secrets_do_not_gather(hub: RunningHub) -> None:
+def test_number_of_old_secrets_is_limited(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with api(hub, make_token(hub, ada)) as client:
         made = client.post(OWN, json={"name": "Notebook"}).json()
@@ -246,7 +246,7 @@ def test_secrets_do_not_gather(hub: RunningHub) -> None:
         assert client.post(address).status_code == 200
 
 
-def test_deleting_the_secret_and_getting_one_again(hub: RunningHub) -> None:
+def test_deleted_secret_can_be_replaced_by_a_new_one(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with api(hub, make_token(hub, ada)) as client:
         made = client.post(OWN, json={"name": "Notebook"}).json()
@@ -262,7 +262,7 @@ def test_deleting_the_secret_and_getting_one_again(hub: RunningHub) -> None:
         assert not authenticates(hub, client_id, None)
 
 
-def test_a_public_app_has_no_secret(hub: RunningHub) -> None:
+def test_public_app_has_no_secret(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with api(hub, make_token(hub, ada)) as client:
         made = client.post(OWN, json={"name": "Notebook", "confidential": False}).json()
@@ -276,7 +276,7 @@ def test_a_public_app_has_no_secret(hub: RunningHub) -> None:
         assert client.delete(f"{one}/secret").json()["requirePkce"] is True
 
 
-def test_numbers_out_of_range_are_told_their_range(hub: RunningHub) -> None:
+def test_number_out_of_range_is_answered_with_the_range(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     with api(hub, make_token(hub, ada)) as client:
@@ -305,12 +305,12 @@ def test_secrets_are_stored_hashed_and_never_logged(hub: RunningHub) -> None:
     dumped = hub.call(dump)
     assert made["clientId"].encode() in dumped, "the dump is complete"
     for secret in (made["clientSecret"], other["clientSecret"]):
-        # Without the four characters that are kept to recognise it by.
+        # Without the last four characters, which are stored to recognise it.
         assert secret[5:-4].encode() not in dumped
         assert secret not in hub.log
 
 
-def test_a_deleted_app_takes_its_consents_and_tokens_along(hub: RunningHub) -> None:
+def test_deleting_an_app_ends_its_consents_and_tokens(hub: RunningHub) -> None:
     ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
     acme = make_organization(hub, "acme", olga)
     for app, path in ((make_app(hub, olga), OWN), (make_app(hub, organization=acme), ACME)):
@@ -324,7 +324,7 @@ def test_a_deleted_app_takes_its_consents_and_tokens_along(hub: RunningHub) -> N
             assert browser.get(app.address()).status_code == 400
 
 
-def test_apps_end_with_their_owner(hub: RunningHub) -> None:
+def test_apps_are_deleted_with_their_owner(hub: RunningHub) -> None:
     ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
     token = tokens_for(make_app(hub, olga), ada)["access_token"]
 
@@ -337,7 +337,7 @@ def test_apps_end_with_their_owner(hub: RunningHub) -> None:
         assert consented.get("/oauth/userinfo").status_code == 401
 
 
-def test_who_may(hub: RunningHub) -> None:
+def test_only_the_owner_and_admins_have_access(hub: RunningHub) -> None:
     ada, bob, eve = make_user(hub, "ada"), make_user(hub, "bob"), make_user(hub, "eve")
     acme = make_organization(hub, "acme", ada, bob="write")
     mine, ours = make_app(hub, ada), make_app(hub, organization=acme)
@@ -365,14 +365,14 @@ def test_who_may(hub: RunningHub) -> None:
     reader = make_token(hub, ada, "read")
     assert answers(reader, OWN, mine.id) == [200, 200, 403, 403, 403, 403, 403]
     assert answers(reader, ACME, ours.id) == [200, 200, 403, 403, 403, 403, 403]
-    # An organization's app is not its admin's, nor the other way round.
+    # An organization's app is not its admin's, nor is an admin's app the organization's.
     admin = make_token(hub, ada)
     assert answers(admin, OWN, ours.id)[1:2] == [404]
     assert answers(admin, ACME, mine.id)[1:2] == [404]
     assert answers(admin, ACME, ours.id) == [200, 200, 201, 200, 200, 200, 204]
 
 
-def test_no_apps_token_opens_them(hub: RunningHub) -> None:
+def test_tokens_of_apps_are_rejected(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     scopes = ("openid", "profile", "manage-repos", "webhooks", "read-billing")
@@ -384,7 +384,7 @@ def test_no_apps_token_opens_them(hub: RunningHub) -> None:
                 assert "No app can" in answer.json()["error"]
 
 
-def test_o61_a_session_is_nobody_here(hub: RunningHub) -> None:
+def test_o61_session_cookie_is_ignored(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     with browser_of(hub, ada) as browser:
@@ -392,11 +392,11 @@ def test_o61_a_session_is_nobody_here(hub: RunningHub) -> None:
         assert browser.post(OWN, json={"name": "x"}).status_code == 401
 
 
-def test_every_change_of_an_organizations_app_is_in_its_log(hub: RunningHub) -> None:
+def test_every_change_of_an_organizations_app_is_in_its_audit_log(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     with api(hub, make_token(hub, ada, name="ci")) as client:
-        # Entries of one moment have no order.
+        # Entries of the same moment have no order.
         client.event_hooks["request"] = [lambda _: hub.clock.advance(1)]
         made = client.post(ACME, json={"name": "Notebook"}).json()
         one, about = f"{ACME}/{made['clientId']}", {"clientId": made["clientId"], "name": "Notebook"}
@@ -426,7 +426,7 @@ def test_every_change_of_an_organizations_app_is_in_its_log(hub: RunningHub) -> 
     assert made["clientSecret"] not in str(entries)
 
 
-def test_there_is_an_end_to_how_many(hub: RunningHub) -> None:
+def test_number_of_apps_is_limited(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with api(hub, make_token(hub, ada)) as client:
         for number in range(200):
@@ -437,7 +437,7 @@ def test_there_is_an_end_to_how_many(hub: RunningHub) -> None:
         assert len(client.get(OWN).json()) == 200
 
 
-def test_many_changes_at_the_same_moment(hub: RunningHub) -> None:
+def test_concurrent_changes_are_all_applied(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     token = make_token(hub, ada)
     changes: list[dict[str, Any]] = [
@@ -467,8 +467,8 @@ def test_many_changes_at_the_same_moment(hub: RunningHub) -> None:
     assert not authenticates(hub, made["clientId"], made["clientSecret"])
 
 
-def test_an_admin_who_was_demoted_meanwhile_changes_nothing(hub: RunningHub) -> None:
-    """The request was let in while they were one: what counts is the moment of the change."""
+def test_admin_demoted_during_the_request_changes_nothing(hub: RunningHub) -> None:
+    """The request was authorized while they were admin; the permission is checked again at the change."""
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="write")
     client = make_app(hub, organization=acme)

@@ -1,4 +1,4 @@
-"""The badge on the page of the audit log: it vouches for the batches that are shown, wherever they lie in the chain."""
+"""The badge on the audit log's page covers the batches that are shown, wherever they are in the chain."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ from hubgate.server.resources import Hub
 pytestmark = pytest.mark.one_engine
 
 PAGE = "/organizations/acme/settings/audit-log"
-# After the founding in batch 1, a batch each: removals are in 3, 4 and 7.
+# After the creation in batch 1, one batch for each entry: removals are in 3, 4 and 7.
 LATER = [
     Kind.ORG_ADD_USER,
     Kind.ORG_REMOVE_USER,
@@ -61,19 +61,19 @@ def run_sql(hub: RunningHub, sql: str, seq: int) -> None:
 
 
 @pytest.mark.parametrize("seq", [1, 2, 3, 4, 5, 6, 7, 8])
-def test_a_changed_entry_is_noticed_where_it_is_shown(
+def test_changed_entry_is_detected_where_it_is_shown(
     hub: RunningHub, is_broken: Callable[[str], bool], seq: int
 ) -> None:
     assert not is_broken("")
     assert not is_broken(REMOVALS)
     run_sql(hub, "UPDATE audit_entries SET ip = '::2' WHERE batch = :seq", seq)
     assert is_broken("")
-    # The newest is looked at whatever is shown.
+    # The newest batch is always verified.
     assert is_broken(REMOVALS) is (seq in (3, 4, 7, 8))
 
 
 @pytest.mark.parametrize("seq", [1, 2, 3, 4, 5, 6, 7, 8])
-def test_a_missing_batch_is_noticed_where_the_chain_is_shown(
+def test_missing_batch_is_detected_where_the_chain_is_shown(
     hub: RunningHub, is_broken: Callable[[str], bool], seq: int
 ) -> None:
     run_sql(hub, "DELETE FROM audit_batches WHERE seq = :seq", seq)

@@ -1,4 +1,4 @@
-"""The audit log as admins read it: the export, its filters, its page, and that both hold what happened."""
+"""The audit log as admins read it: the export, its filters and its page."""
 
 import html
 import re
@@ -41,7 +41,7 @@ def acme(hub: RunningHub, ada: User) -> Organization:
 
 
 def act(hub: RunningHub, acme: Organization, *messages: str, **actor: Any) -> None:
-    """An entry each, a second apart."""
+    """One entry each, a second apart."""
     who = Actor(**{"name": "ada", "ip": "192.0.2.7", **actor})
 
     begin = hub.clock()
@@ -67,7 +67,7 @@ def run_sql(hub: RunningHub, sql: str, **values: Any) -> None:
     hub.call(lambda opened: opened.db.write(lambda tx: tx.exec(sql, values)))
 
 
-def test_an_entry_exactly(hub: RunningHub, ada: User, acme: Organization) -> None:
+def test_entry_has_exactly_the_documented_fields(hub: RunningHub, ada: User, acme: Organization) -> None:
     make_user(hub, "bob")
     text = make_token(hub, ada)
     hub.call(lambda opened: add_bob(opened, acme))
@@ -113,13 +113,13 @@ async def add_bob(opened: Hub, acme: Organization) -> None:
     await members.add(opened.accounts, acme, bob, Role.READ, SYSTEM)
 
 
-def test_an_app_is_named(hub: RunningHub, ada: User, acme: Organization) -> None:
+def test_entry_names_the_app(hub: RunningHub, ada: User, acme: Organization) -> None:
     act(hub, acme, "added x", user_id=ada.id, oauth={"clientId": "f00", "name": "Notebook"})
     with api(hub, make_token(hub, ada, "read")) as client:
         assert exported(client)[0]["oauth"] == {"clientId": "f00", "name": "Notebook"}
 
 
-def test_what_is_gone_is_said(hub: RunningHub, ada: User, acme: Organization) -> None:
+def test_entry_marks_deleted_accounts(hub: RunningHub, ada: User, acme: Organization) -> None:
     bob = make_user(hub, "bob")
 
     async def work(opened: Hub) -> None:
@@ -140,7 +140,7 @@ def test_what_is_gone_is_said(hub: RunningHub, ada: User, acme: Organization) ->
     assert after["author"]["user"] == "bob"
 
 
-def test_the_export_is_a_download_of_everything_newest_first(hub: RunningHub, ada: User, acme: Organization) -> None:
+def test_export_downloads_everything_newest_first(hub: RunningHub, ada: User, acme: Organization) -> None:
     act(hub, acme, *(f"added user{number}" for number in range(1203)))
     with api(hub, make_token(hub, ada)) as client:
         response = client.get(EXPORT)
@@ -152,7 +152,9 @@ def test_the_export_is_a_download_of_everything_newest_first(hub: RunningHub, ad
     assert messages == [*(f"added user{number}" for number in reversed(range(1203))), "created acme"]
 
 
-def test_the_export_holds_the_newest_hundred_thousand(hub: RunningHub, ada: User, acme: Organization) -> None:
+def test_export_is_limited_to_the_newest_hundred_thousand_entries(
+    hub: RunningHub, ada: User, acme: Organization
+) -> None:
     run_sql(
         hub,
         """
@@ -188,7 +190,7 @@ def test_the_export_holds_the_newest_hundred_thousand(hub: RunningHub, ada: User
         ("nothing", []),
     ],
 )
-def test_filters(hub: RunningHub, ada: User, acme: Organization, q: str, found: list[str]) -> None:
+def test_filters_select_entries(hub: RunningHub, ada: User, acme: Organization, q: str, found: list[str]) -> None:
     act(hub, acme, "added bob_x", "removed Émile", user_id=ada.id)
     act(hub, acme, "removed carl", name="eve", ip="2001:db8::1")
     with api(hub, make_token(hub, ada)) as client:
@@ -199,7 +201,7 @@ def test_filters(hub: RunningHub, ada: User, acme: Organization, q: str, found: 
 
 @pytest.mark.one_engine
 @pytest.mark.parametrize("q", ["author:", "x" * 501, "a b c d e f g h i"])
-def test_a_filter_that_is_none(hub: RunningHub, ada: User, acme: Organization, q: str) -> None:
+def test_invalid_filter_is_rejected(hub: RunningHub, ada: User, acme: Organization, q: str) -> None:
     with api(hub, make_token(hub, ada)) as client, browser_of(hub, ada) as browser:
         assert client.get(EXPORT, params={"q": q}).status_code == 422
         page = browser.get(PAGE, params={"q": q})
@@ -210,7 +212,7 @@ def test_a_filter_that_is_none(hub: RunningHub, ada: User, acme: Organization, q
 
 @pytest.mark.one_engine
 @pytest.mark.parametrize("address", [EXPORT, BATCHES, "/api/organizations/acme/audit-log"])
-def test_for_admins_alone(hub: RunningHub, ada: User, acme: Organization, address: str) -> None:
+def test_export_is_for_admins_only(hub: RunningHub, ada: User, acme: Organization, address: str) -> None:
     bob, eve = make_user(hub, "bob"), make_user(hub, "eve", operator=True)
     hub.call(lambda opened: add_bob(opened, acme))
     with api(hub) as nobody, browser_of(hub, ada) as browser:
@@ -223,7 +225,7 @@ def test_for_admins_alone(hub: RunningHub, ada: User, acme: Organization, addres
             assert client.post(address).status_code == 405
 
 
-def test_the_export_verifies_without_us(hub: RunningHub, ada: User, acme: Organization) -> None:
+def test_export_can_be_verified_independently(hub: RunningHub, ada: User, acme: Organization) -> None:
     act(hub, acme, *(f'added "user{number}" é\u2028' for number in range(700)), user_id=ada.id, user_agent="tests")
     hub.call(seal_all)
     act(hub, acme, "removed x", token={"type": "access_token", "id": "e" * 24})
@@ -253,7 +255,7 @@ def link(page: httpx.Response, text: str) -> str:
     return html.unescape(found.group(1))
 
 
-def test_the_page_pages(hub: RunningHub, ada: User, acme: Organization) -> None:
+def test_page_lists_entries_in_pages(hub: RunningHub, ada: User, acme: Organization) -> None:
     act(hub, acme, *(f"added user{number}" for number in range(120)))
     every = [*(f"added user{number}" for number in reversed(range(120))), "created acme"]
     with browser_of(hub, ada) as browser:
@@ -265,7 +267,7 @@ def test_the_page_pages(hub: RunningHub, ada: User, acme: Organization) -> None:
         assert sentences(first) + sentences(second) + sentences(third) == every
         assert ">Older<" not in third.text
         assert sentences(browser.get(link(third, "Newer"))) == sentences(second)
-        # What came in meanwhile is on top when one is back there.
+        # Entries recorded since then are at the top of the first page.
         act(hub, acme, "added late")
         again = browser.get(link(second, "Newer"))
         assert sentences(again) == sentences(first)
@@ -274,7 +276,7 @@ def test_the_page_pages(hub: RunningHub, ada: User, acme: Organization) -> None:
         assert ">Newer<" not in top.text
 
 
-def test_the_page_filters_with_chips(hub: RunningHub, ada: User, acme: Organization) -> None:
+def test_page_filters_with_chips(hub: RunningHub, ada: User, acme: Organization) -> None:
     act(hub, acme, "added bob", "removed bob", user_id=ada.id)
     act(hub, acme, "added carl", name="eve")
     with browser_of(hub, ada) as browser:
@@ -292,7 +294,7 @@ def test_the_page_filters_with_chips(hub: RunningHub, ada: User, acme: Organizat
         assert link(nothing, "Clear") == PAGE
 
 
-def test_the_page_downloads_what_the_api_gives(hub: RunningHub, ada: User, acme: Organization) -> None:
+def test_page_downloads_the_same_as_the_api(hub: RunningHub, ada: User, acme: Organization) -> None:
     act(hub, acme, "added bob", "removed bob")
     with browser_of(hub, ada) as browser, api(hub, make_token(hub, ada)) as client:
         page = browser.get(PAGE, params={"q": "type:org.add_user"})
@@ -304,7 +306,7 @@ def test_the_page_downloads_what_the_api_gives(hub: RunningHub, ada: User, acme:
 
 
 @pytest.mark.parametrize("address", [PAGE, f"{PAGE}/export"])
-def test_the_page_is_for_admins_alone(hub: RunningHub, ada: User, acme: Organization, address: str) -> None:
+def test_page_is_for_admins_only(hub: RunningHub, ada: User, acme: Organization, address: str) -> None:
     bob = make_user(hub, "bob")
     hub.call(lambda opened: add_bob(opened, acme))
     with browser_of(hub) as nobody, browser_of(hub, bob) as member, browser_of(hub, ada) as admin:
@@ -316,7 +318,7 @@ def test_the_page_is_for_admins_alone(hub: RunningHub, ada: User, acme: Organiza
         assert admin.get(address.replace("acme", "nobody")).status_code == 404
 
 
-def test_the_badge_tells_whether_the_chain_holds(hub: RunningHub, ada: User, acme: Organization) -> None:
+def test_badge_shows_whether_the_chain_is_intact(hub: RunningHub, ada: User, acme: Organization) -> None:
     with browser_of(hub, ada) as browser:
         assert "Not sealed yet" in browser.get(PAGE).text
         hub.call(seal_all)
@@ -335,7 +337,7 @@ def test_the_badge_tells_whether_the_chain_holds(hub: RunningHub, ada: User, acm
         assert "✕</span> Broken" in browser.get(PAGE).text
 
 
-def test_foreign_text_is_neutralised(hub: RunningHub, ada: User, acme: Organization) -> None:
+def test_foreign_text_is_escaped(hub: RunningHub, ada: User, acme: Organization) -> None:
     act(hub, acme, 'added <script>alert(1)</script>\u202e"evil', name="<b>x</b>", oauth={"clientId": "<i>c</i>"})
     with browser_of(hub, ada) as browser:
         page = browser.get(PAGE)
@@ -346,7 +348,7 @@ def test_foreign_text_is_neutralised(hub: RunningHub, ada: User, acme: Organizat
     assert "&lt;i&gt;c&lt;/i&gt;" in page.text
 
 
-def test_a_tampered_entry_does_not_close_the_log(hub: RunningHub, ada: User, acme: Organization) -> None:
+def test_tampered_entry_does_not_break_the_page(hub: RunningHub, ada: User, acme: Organization) -> None:
     act(hub, acme, "added bob", token={"type": "access_token", "id": "e" * 24})
     run_sql(hub, "UPDATE audit_entries SET data = 'nonsense', token = '[' WHERE type = 'org.add_user'")
     with browser_of(hub, ada) as browser, api(hub, make_token(hub, ada)) as client:
@@ -354,7 +356,7 @@ def test_a_tampered_entry_does_not_close_the_log(hub: RunningHub, ada: User, acm
         assert sentences(browser.get(PAGE))[0] == "added bob"
 
 
-def test_the_log_of_a_renamed_organization(hub: RunningHub, ada: User, acme: Organization) -> None:
+def test_log_of_a_renamed_organization_is_found_by_both_names(hub: RunningHub, ada: User, acme: Organization) -> None:
     hub.clock.advance(24 * 3600)
     hub.call(lambda opened: settings.rename(opened.accounts, acme, "apex", SYSTEM))
     with api(hub, make_token(hub, ada)) as client:
@@ -363,8 +365,8 @@ def test_the_log_of_a_renamed_organization(hub: RunningHub, ada: User, acme: Org
         assert client.get(moved.headers["location"]).json()[0]["data"] == {"from": "acme", "to": "apex"}
 
 
-def test_an_export_goes_on_while_entries_are_added(hub: RunningHub, ada: User, acme: Organization) -> None:
-    """It shows what was there when it began, each once, whatever comes on top."""
+def test_export_is_a_snapshot_while_entries_are_added(hub: RunningHub, ada: User, acme: Organization) -> None:
+    """It contains each entry from its start once, no matter what is added."""
 
     async def many(tx: Tx) -> None:
         for number in range(6000):

@@ -1,4 +1,4 @@
-"""Following the audit log: sealed entries in the order of the chain, each exactly once, whatever happens meanwhile."""
+"""Following the audit log: sealed entries in the order of the chain, each exactly once, despite concurrent changes."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ def next_of(response: httpx.Response) -> str:
 
 
 def follow(client: httpx.Client, address: str) -> tuple[list[dict[str, Any]], str]:
-    """Everything there is from here on, and where to ask next."""
+    """All entries from here on, and the next URL."""
     found: list[dict[str, Any]] = []
     while True:
         response = client.get(address)
@@ -65,7 +65,7 @@ def write(hub: RunningHub, acme: Organization, *texts: str) -> None:
     hub.call(lambda opened: opened.db.write(unit))
 
 
-def test_a_follower_keeps_the_way_on(hub: RunningHub) -> None:
+def test_follower_resumes_where_it_stopped(hub: RunningHub) -> None:
     ada, acme = make_log(hub)
     with api(hub, make_token(hub, ada)) as client:
         first = client.get(STREAM)
@@ -83,7 +83,7 @@ def test_a_follower_keeps_the_way_on(hub: RunningHub) -> None:
         assert follow(client, STREAM)[0] == client.get(EXPORT).json()[::-1], "the same entries as in the export"
 
 
-def test_pages_carry_every_parameter(hub: RunningHub) -> None:
+def test_page_links_carry_every_parameter(hub: RunningHub) -> None:
     ada, acme = make_log(hub)
     texts = [f"added user{number}" for number in range(1203)]
     write(hub, acme, *texts)
@@ -99,7 +99,7 @@ def test_pages_carry_every_parameter(hub: RunningHub) -> None:
         assert messages(entries) == ["created acme", *texts]
 
 
-def test_a_filter_does_not_look_at_the_past_again(hub: RunningHub) -> None:
+def test_filtered_stream_does_not_read_old_entries_again(hub: RunningHub) -> None:
     ada, acme = make_log(hub)
     write(hub, acme, *(f"added user{number}" for number in range(30)))
     hub.call(seal_all)
@@ -115,13 +115,13 @@ def test_a_filter_does_not_look_at_the_past_again(hub: RunningHub) -> None:
 
 @pytest.mark.one_engine
 @pytest.mark.parametrize("query", ["cursor=nonsense", "cursor=WzFd", "limit=0", "limit=x", "limit=1&limit=2"])
-def test_bad_parameters(hub: RunningHub, query: str) -> None:
+def test_invalid_parameters_are_rejected(hub: RunningHub, query: str) -> None:
     ada, _ = make_log(hub)
     with api(hub, make_token(hub, ada)) as client:
         assert client.get(f"{STREAM}?{query}").status_code == 400
 
 
-def test_the_batches_are_followed_the_same_way(hub: RunningHub) -> None:
+def test_batches_can_be_followed_too(hub: RunningHub) -> None:
     ada, acme = make_log(hub)
     for number in range(5):
         write(hub, acme, f"added {number}", f"removed {number}")
@@ -141,8 +141,8 @@ def test_the_batches_are_followed_the_same_way(hub: RunningHub) -> None:
         assert client.get(place).json() == []
 
 
-def test_after_retention(hub: RunningHub) -> None:
-    """What was dropped is gone from everywhere; the chain that is left still verifies."""
+def test_chain_verifies_after_retention(hub: RunningHub) -> None:
+    """Dropped entries are gone everywhere; the remaining chain verifies."""
     ada, acme = make_log(hub)
     write(hub, acme, "added old")
     hub.call(seal_all)
@@ -162,8 +162,8 @@ def test_after_retention(hub: RunningHub) -> None:
         assert check_export(client.get(EXPORT).json(), batches) == 1
 
 
-def test_eight_writers_and_a_follower(hub: RunningHub) -> None:
-    """Memberships change all the time while somebody follows: every entry once, and a second look sees the same."""
+def test_follower_sees_entries_of_eight_writers_once(hub: RunningHub) -> None:
+    """Memberships change while somebody follows: each entry is seen once, and a second reading sees the same."""
     ada, acme = make_log(hub)
     users = [make_user(hub, f"user{number}") for number in range(WRITERS)]
 
@@ -207,8 +207,8 @@ def test_eight_writers_and_a_follower(hub: RunningHub) -> None:
         assert own == ["org.add_user", "org.change_role", "org.remove_user"] * 5, "in the order in which they happened"
 
 
-def test_a_real_hub_seals_by_itself(tmp_path: Path) -> None:
-    """The background process of `hubgate serve` does it within a second or so."""
+def test_running_hub_seals_entries(tmp_path: Path) -> None:
+    """The background process of `hubgate serve` does so within about a second."""
     with hub_process(tmp_path) as hub:
         for command in (
             ["user", "create", "ada", "--email", "ada@example.org", "--verified"],

@@ -1,4 +1,4 @@
-"""How an app is answered: the address to the letter, 303, state and issuer, a form where it asked for one."""
+"""Authorization responses: the exact redirect URI, 303, state and issuer, and form_post where requested."""
 
 from html import unescape
 from urllib.parse import parse_qsl, urlencode
@@ -38,11 +38,11 @@ def app_at(hub: RunningHub, *redirects: str, **given: object) -> Client:
         ("com.example.app://signed-in", "com.example.app://signed-in?code="),
     ],
 )
-def test_the_address_is_the_registered_one_to_the_letter(hub: RunningHub, registered: str, begins: str) -> None:
+def test_redirect_uri_is_used_exactly_as_registered(hub: RunningHub, registered: str, begins: str) -> None:
     ada, client = make_user(hub, "ada"), app_at(hub, registered)
     with browser_of(hub, ada) as browser:
         sent = approve(browser, client.address())
-        # An app on a device is asked for each time (O75).
+        # Native apps need consent each time (O75).
         again = approve(browser, client.address(prompt="consent"))
         denied = refuse(browser, client.address(prompt="consent"))
     for response in (sent, again):
@@ -56,8 +56,8 @@ def refuse(browser: httpx.Client, address: str) -> httpx.Response:
 
 
 @pytest.mark.parametrize("state", STATES, ids=["json", "odd", "long", "long and odd"])
-def test_state_comes_back_to_the_byte_on_every_way(hub: RunningHub, state: str) -> None:
-    """Also through the sign-in page, where it is part of an address within an address."""
+def test_state_is_returned_unchanged_in_every_flow(hub: RunningHub, state: str) -> None:
+    """Also through the sign-in page, where it is part of a URL inside a URL."""
     ada, client = make_user(hub, "ada"), app_at(hub, "https://app.example/cb")
     address = client.address(state=state)
     with hub.client() as visitor:
@@ -78,7 +78,7 @@ def test_state_comes_back_to_the_byte_on_every_way(hub: RunningHub, state: str) 
         assert "+" not in browser.get(client.address(state=state, scope="openid")).headers["location"]
 
 
-def test_every_answer_names_the_issuer_and_nobody_keeps_it(hub: RunningHub) -> None:
+def test_every_response_names_the_issuer_and_is_not_cached(hub: RunningHub) -> None:
     ada, client = make_user(hub, "ada"), app_at(hub, "https://app.example/cb")
     with browser_of(hub, ada) as browser:
         answers = [
@@ -95,7 +95,7 @@ def test_every_answer_names_the_issuer_and_nobody_keeps_it(hub: RunningHub) -> N
         assert response.headers["referrer-policy"] == "no-referrer"
 
 
-def test_denied_is_told_with_a_sentence(hub: RunningHub) -> None:
+def test_denial_is_returned_with_a_description(hub: RunningHub) -> None:
     ada, client = make_user(hub, "ada"), app_at(hub, "https://app.example/cb")
     with browser_of(hub, ada) as browser:
         answer = answer_of(refuse(browser, client.address()))
@@ -105,7 +105,7 @@ def test_denied_is_told_with_a_sentence(hub: RunningHub) -> None:
         assert browser.get(client.address()).status_code == 200, "nothing was allowed by that"
 
 
-def test_one_registered_address_need_not_be_said(hub: RunningHub) -> None:
+def test_only_registered_redirect_uri_may_be_omitted(hub: RunningHub) -> None:
     ada, client = make_user(hub, "ada"), app_at(hub, "https://app.example/cb")
     with browser_of(hub, ada) as browser:
         sent = approve(browser, client.address(redirect_uri=None))
@@ -118,7 +118,7 @@ def test_one_registered_address_need_not_be_said(hub: RunningHub) -> None:
     assert client.redeem(answer_of(again)["code"]).status_code == 200, "nor is it wrong to say it"
 
 
-def test_what_was_said_has_to_be_said_again_with_the_code(hub: RunningHub) -> None:
+def test_redirect_uri_must_be_repeated_with_the_code(hub: RunningHub) -> None:
     """RFC 6749, section 4.1.3."""
     ada, client = make_user(hub, "ada"), app_at(hub, "https://app.example/cb")
     codes = [code_for(client, ada), code_for(client, ada)]
@@ -129,14 +129,14 @@ def test_what_was_said_has_to_be_said_again_with_the_code(hub: RunningHub) -> No
         assert client.redeem(code).status_code == 200
 
 
-def test_of_several_one_has_to_be_said(hub: RunningHub) -> None:
+def test_redirect_uri_is_required_if_several_are_registered(hub: RunningHub) -> None:
     client = app_at(hub, "https://app.example/cb", "https://app.example/other")
     with hub.client() as visitor:
         assert visitor.get(client.address(redirect_uri=None)).status_code == 400
 
 
-def test_a_hosted_app_takes_any_path_under_its_origin(hub: RunningHub) -> None:
-    """Existing clients append `?_target_url=` to what is registered."""
+def test_hosted_app_may_use_any_path_of_its_origin(hub: RunningHub) -> None:
+    """Existing clients append `?_target_url=` to the registered URI."""
     ada = make_user(hub, "ada")
     client = app_at(hub, "https://space.example/oauth/callback", redirect_match="origin")
     target = "https://space.example/login/callback?_target_url=%2Fnext"
@@ -154,7 +154,7 @@ def form_of(response: httpx.Response) -> tuple[str, dict[str, str]]:
     return action, Page(response).hidden()
 
 
-def test_an_answer_as_a_form(hub: RunningHub) -> None:
+def test_form_post_returns_the_response_in_a_form(hub: RunningHub) -> None:
     ada, client = make_user(hub, "ada"), app_at(hub, "https://app.example/cb?a=b")
     address = client.address(response_mode="form_post", state='"><script>')
     with browser_of(hub, ada) as browser:
@@ -172,15 +172,15 @@ def test_an_answer_as_a_form(hub: RunningHub) -> None:
         assert members["error"] == "invalid_scope"
 
 
-def test_no_form_to_an_app_on_a_device(hub: RunningHub) -> None:
+def test_form_post_is_rejected_for_native_apps(hub: RunningHub) -> None:
     client = app_at(hub, "com.example.app:/cb")
     with hub.client() as visitor:
         answer = answer_of(visitor.get(client.address(response_mode="form_post")))
     assert answer["error"] == "invalid_request"
 
 
-def test_a_request_may_be_posted(hub: RunningHub) -> None:
-    """OpenID Connect Core, section 3.1.2.1. From another site a browser sends no cookie with it."""
+def test_authorization_request_may_be_posted(hub: RunningHub) -> None:
+    """OpenID Connect Core, section 3.1.2.1. A cross-site POST carries no cookie."""
     ada, client = make_user(hub, "ada"), app_at(hub, "https://app.example/cb")
     form = dict(parse_qsl(client.address().partition("?")[2]))
     with browser_of(hub, ada) as browser:
@@ -197,7 +197,7 @@ def test_a_request_may_be_posted(hub: RunningHub) -> None:
         assert answer_of(visitor.post("/oauth/authorize", data={**form, "scope": "jobs"}))["error"] == "invalid_scope"
 
 
-def test_a_bare_post_allows_nothing_new(hub: RunningHub) -> None:
+def test_bare_post_grants_nothing_new(hub: RunningHub) -> None:
     ada, client = make_user(hub, "ada"), app_at(hub, "https://app.example/cb")
     decision = {"decision": "approve", "scopes": list(client.app.scopes)}
     with browser_of(hub, ada) as browser:
@@ -210,7 +210,7 @@ def test_a_bare_post_allows_nothing_new(hub: RunningHub) -> None:
         assert "code" in answer_of(browser.post(client.address(), json={"anything": 1}))
 
 
-def test_a_code_is_bound_to_what_was_asked(hub: RunningHub) -> None:
+def test_code_is_bound_to_its_request(hub: RunningHub) -> None:
     ada, client = make_user(hub, "ada"), app_at(hub, "https://app.example/cb", "https://app.example/other")
     verifier, challenge = proof()
     code = code_for(client, ada, code_challenge=challenge, code_challenge_method="S256")
@@ -219,14 +219,14 @@ def test_a_code_is_bound_to_what_was_asked(hub: RunningHub) -> None:
     assert client.redeem(code, code_verifier=verifier).status_code == 200
 
 
-def test_what_nobody_knows_is_passed_over(hub: RunningHub) -> None:
+def test_unknown_parameters_are_ignored(hub: RunningHub) -> None:
     ada, client = make_user(hub, "ada"), app_at(hub, "https://app.example/cb")
     more = urlencode({"ui_locales": "de", "display": "page", "acr_values": "1", "junk": "y"})
     with browser_of(hub, ada) as browser:
         assert "code" in answer_of(approve(browser, f"{client.address()}&{more}&audience=a&audience=b"))
 
 
-def test_a_packed_address_is_judged_like_any_other(hub: RunningHub) -> None:
+def test_malformed_packed_request_is_rejected(hub: RunningHub) -> None:
     with hub.client() as visitor:
         for packed in ("", "x", "AAAA", "eJwDAAAAAAE", "é"):
             assert visitor.get("/oauth/authorize", params={"_packed": packed}).status_code == 400

@@ -1,4 +1,4 @@
-"""What an app is told when its request is wrong, and in which cases only the user is told."""
+"""Which errors of an authorization request are sent to the app, and which are shown to the user only."""
 
 import re
 from dataclasses import replace
@@ -17,7 +17,7 @@ from hubgate.server.scopes import Risk, Scope
 pytestmark = pytest.mark.one_engine
 
 
-def told(client: Client, **parameters: str | None) -> dict[str, str]:
+def error_sent(client: Client, **parameters: str | None) -> dict[str, str]:
     with client.hub.client() as visitor:
         answer = answer_of(visitor.get(client.address(**parameters)))
     assert answer["state"] == "s t&te"
@@ -52,12 +52,12 @@ def told(client: Client, **parameters: str | None) -> dict[str, str]:
         ({"prompt": "none"}, "login_required"),
     ],
 )
-def test_the_app_is_told(hub: RunningHub, parameters: dict[str, str | None], error: str) -> None:
+def test_errors_are_sent_to_the_app(hub: RunningHub, parameters: dict[str, str | None], error: str) -> None:
     client = make_app(hub, make_user(hub, "olga"))
-    assert told(client, **parameters)["error"] == error
+    assert error_sent(client, **parameters)["error"] == error
 
 
-def test_a_state_that_is_too_long_is_not_echoed(hub: RunningHub) -> None:
+def test_overlong_state_is_not_echoed(hub: RunningHub) -> None:
     client = make_app(hub, make_user(hub, "olga"))
     with hub.client() as visitor:
         answer = answer_of(visitor.get(client.address(state="s" * 4097)))
@@ -67,7 +67,7 @@ def test_a_state_that_is_too_long_is_not_echoed(hub: RunningHub) -> None:
         assert visitor.get(client.address(state="s" * 17_000)).status_code == 431
 
 
-def test_without_a_session_silence_is_kept_and_consent_is_asked_for(hub: RunningHub) -> None:
+def test_prompt_none_is_answered_without_a_page(hub: RunningHub) -> None:
     ada, client = make_user(hub, "ada"), make_app(hub, make_user(hub, "olga"))
     with browser_of(hub, ada) as browser:
         assert answer_of(browser.get(client.address(prompt="none")))["error"] == "consent_required"
@@ -91,20 +91,20 @@ def test_without_a_session_silence_is_kept_and_consent_is_asked_for(hub: Running
     ],
     ids=range(6),
 )
-def test_what_is_wrong_with_a_scope(engine: Engine, tmp_path: Path, scope: str, says: str) -> None:
+def test_invalid_scope_is_explained(engine: Engine, tmp_path: Path, scope: str, says: str) -> None:
     extra = (Scope("evaluate", Risk.CHANGES, "Start evaluations"),)
     settings = replace(settings_for(engine.fresh_url(), tmp_path), extra_scopes=extra)
     with running(settings) as hub:
         client = make_app(hub, make_user(hub, "olga"))
-        sent = told(client, scope=scope)
+        sent = error_sent(client, scope=scope)
         assert (sent["error"], sent["error_description"]) == ("invalid_scope", says)
 
 
 SAYABLE = re.compile(r"[\x20-\x21\x23-\x5b\x5d-\x7e]+")
 
 
-def test_a_description_repeats_nothing_that_harms(hub: RunningHub) -> None:
-    """RFC 6749, section 4.1.2.1. Quotes and backslashes end a text early, direction marks turn it round."""
+def test_description_contains_only_safe_characters(hub: RunningHub) -> None:
+    """RFC 6749, section 4.1.2.1. Quotes and backslashes could end a text early, direction marks could reverse it."""
     harm = '"\\\u202e<é\U0001f512\x7f'
     client = make_app(hub, make_user(hub, "olga"))
     doubled = "&" + urlencode([(harm, "1"), (harm, "2")])
@@ -133,7 +133,7 @@ def test_a_description_repeats_nothing_that_harms(hub: RunningHub) -> None:
         assert SAYABLE.fullmatch(refused.json()["error_description"]), refused.text
 
 
-def test_scopes_asked_by_habit_are_ignored(hub: RunningHub) -> None:
+def test_common_unsupported_scopes_are_ignored(hub: RunningHub) -> None:
     ada, client = make_user(hub, "ada"), make_app(hub, make_user(hub, "olga"))
     with browser_of(hub, ada) as browser:
         sent = approve(browser, client.address(scope="openid offline_access address phone"))
@@ -142,21 +142,21 @@ def test_scopes_asked_by_habit_are_ignored(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("scope", ["offline_access", "address phone", "offline_access  phone", " "])
-def test_scopes_of_which_nothing_is_left_do_not_mean_all(hub: RunningHub, scope: str) -> None:
+def test_request_with_only_ignored_scopes_is_rejected(hub: RunningHub, scope: str) -> None:
     client = make_app(hub, make_user(hub, "olga"))
-    sent = told(client, scope=scope)
+    sent = error_sent(client, scope=scope)
     assert sent["error"] == "invalid_scope"
     assert sent["error_description"] == "That asks for nothing here. Name scopes of this app, or leave scope out."
 
 
-def test_without_a_scope_the_apps_own_are_meant(hub: RunningHub) -> None:
+def test_missing_scope_means_the_apps_registered_scopes(hub: RunningHub) -> None:
     ada, client = make_user(hub, "ada"), make_app(hub, make_user(hub, "olga"))
     with browser_of(hub, ada) as browser:
         sent = approve(browser, client.address(scope=None), scopes=list(client.app.scopes))
     assert set(client.redeem(answer_of(sent)["code"]).json()["scope"].split()) == set(client.app.scopes)
 
 
-def test_without_a_scope_a_document_means_who_you_are(hub: RunningHub) -> None:
+def test_missing_scope_of_a_document_client_means_openid_and_profile(hub: RunningHub) -> None:
     ada, client = make_user(hub, "ada"), keep_document(hub)
     verifier, challenge = proof()
     asked = {"code_challenge": challenge, "code_challenge_method": "S256"}
@@ -179,7 +179,7 @@ def test_without_a_scope_a_document_means_who_you_are(hub: RunningHub) -> None:
         {"redirect_uri": "https://elsewhere.example/"},
     ],
 )
-def test_the_user_alone_is_told(hub: RunningHub, parameters: dict[str, str | None]) -> None:
+def test_errors_are_shown_to_the_user_only(hub: RunningHub, parameters: dict[str, str | None]) -> None:
     client = make_app(hub, make_user(hub, "olga"))
     with browser_of(hub, make_user(hub, "ada")) as browser:
         for response in (browser.get(client.address(**parameters)), browser.post(client.address(**parameters))):
@@ -189,7 +189,7 @@ def test_the_user_alone_is_told(hub: RunningHub, parameters: dict[str, str | Non
             assert response.headers["x-request-id"] in response.text
 
 
-def test_an_unregistered_address_is_told_in_words(hub: RunningHub) -> None:
+def test_unregistered_redirect_uri_is_explained(hub: RunningHub) -> None:
     client = make_app(hub, make_user(hub, "olga"), name="Atlas")
     with hub.client() as visitor:
         page = visitor.get(client.address(redirect_uri="https://elsewhere.example/")).text
@@ -197,7 +197,7 @@ def test_an_unregistered_address_is_told_in_words(hub: RunningHub) -> None:
     assert "elsewhere.example" not in page.partition("<main")[2].partition("</main>")[0]
 
 
-def test_the_name_on_that_page_is_neutral(hub: RunningHub) -> None:
+def test_apps_name_on_the_error_page_is_escaped(hub: RunningHub) -> None:
     client = keep_document(hub, client_name="Bank\u202e\u200b <b>x</b> " + "y" * 100)
     with hub.client() as visitor:
         page = visitor.get(client.address(redirect_uri="https://elsewhere.example/")).text

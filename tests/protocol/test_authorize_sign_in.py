@@ -1,4 +1,6 @@
-"""From an app to the sign-in page and back: who must sign in again, who may stay, and that nobody goes in circles."""
+"""From an app to the sign-in page and back: who must sign in again, who need not, and that there is no redirect
+loop.
+"""
 
 import base64
 import json
@@ -27,19 +29,19 @@ def sign_in_page(browser: httpx.Client, sent: httpx.Response) -> httpx.Response:
 
 
 def sign_in(browser: httpx.Client, sent: httpx.Response, username: str = "ada") -> httpx.Response:
-    """What the app's address answers once somebody has signed in there."""
+    """The answer of the authorization URL after a sign-in."""
     form = Page(sign_in_page(browser, sent)).hidden()
     done = browser.post("/login", data={**form, "username": username, "password": PASSWORD})
     assert done.status_code == 303, done.text
     return browser.get(done.headers["location"])
 
 
-def way_back(sent: httpx.Response) -> str:
-    """Where somebody goes on who has signed in."""
+def return_url(sent: httpx.Response) -> str:
+    """The URL that the user continues to after signing in."""
     return parse_qs(urlsplit(sent.headers["location"]).query)["next"][0]
 
 
-def mark_in(address: str) -> str:
+def proof_in(address: str) -> str:
     return parse_qs(urlsplit(address).query)["_mark"][0]
 
 
@@ -64,7 +66,7 @@ def signed_in(client: Client) -> Iterator[httpx.Client]:
         yield browser
 
 
-def test_who_is_not_signed_in_comes_back(hub: RunningHub, client: Client) -> None:
+def test_visitor_returns_to_the_app_after_signing_in(hub: RunningHub, client: Client) -> None:
     with hub.client() as visitor:
         consent = sign_in(visitor, visitor.get(client.address()))
     assert "wants to use your account" in consent.text
@@ -73,7 +75,7 @@ def test_who_is_not_signed_in_comes_back(hub: RunningHub, client: Client) -> Non
 @pytest.mark.parametrize(
     "asked", [{"prompt": "login"}, {"max_age": "0"}, {"prompt": "login consent"}, {"max_age": "1"}]
 )
-def test_who_signs_in_for_the_app_does_so_once(hub: RunningHub, client: Client, asked: dict[str, str]) -> None:
+def test_one_sign_in_is_enough_for_the_app(hub: RunningHub, client: Client, asked: dict[str, str]) -> None:
     with hub.client() as visitor:
         consent = sign_in(visitor, visitor.get(client.address(**asked)))
         hub.clock.advance(seconds=30)
@@ -83,7 +85,7 @@ def test_who_signs_in_for_the_app_does_so_once(hub: RunningHub, client: Client, 
 
 
 @pytest.mark.parametrize("asked", [{"prompt": "login"}, {"max_age": "0"}, {"max_age": "60"}])
-def test_signed_in_is_not_signed_in_again(hub: RunningHub, client: Client, asked: dict[str, str]) -> None:
+def test_signed_in_user_does_not_sign_in_again(hub: RunningHub, client: Client, asked: dict[str, str]) -> None:
     with signed_in(client) as browser:
         approve(browser, client.address())
         old = browser.cookies["token"]
@@ -96,19 +98,19 @@ def test_signed_in_is_not_signed_in_again(hub: RunningHub, client: Client, asked
         assert 'name="username" type="text" value="ada"' in page.text
 
 
-def test_max_age_is_content_with_a_fresh_session(hub: RunningHub, client: Client) -> None:
+def test_max_age_accepts_a_fresh_session(hub: RunningHub, client: Client) -> None:
     with signed_in(client) as browser:
         approve(browser, client.address())
         hub.clock.advance(seconds=60)
         assert "code" in answer_of(browser.get(client.address(max_age="60")))
 
 
-def test_an_app_cannot_forge_the_mark(hub: RunningHub, client: Client) -> None:
+def test_app_cannot_forge_the_proof_of_a_new_sign_in(hub: RunningHub, client: Client) -> None:
     with signed_in(client) as browser:
         approve(browser, client.address())
         sent = browser.get(client.address(prompt="login"))
-        back = way_back(sent)
-        mark = mark_in(back)
+        back = return_url(sent)
+        mark = proof_in(back)
         _, made_at, session, mac = mark.split(".")
         for forged in ("", "x", f"left.{made_at}..{mac}", f"kept.{made_at}.{session}.{mac}", f"left.0.{session}.{mac}"):
             sign_in_page(browser, browser.get(client.address(prompt="login", _mark=forged)))
@@ -119,24 +121,24 @@ def test_an_app_cannot_forge_the_mark(hub: RunningHub, client: Client) -> None:
 @pytest.mark.parametrize(
     "asked", [{"prompt": "login"}, {"max_age": "0"}, {"max_age": "60"}, {"prompt": "select_account"}]
 )
-def test_a_mark_that_anyone_can_fetch_is_no_sign_in(hub: RunningHub, client: Client, asked: dict[str, str]) -> None:
-    """Whoever sits at a browser that is signed in could ask for one elsewhere, signed out or as another."""
+def test_proof_from_another_session_is_not_a_sign_in(hub: RunningHub, client: Client, asked: dict[str, str]) -> None:
+    """Otherwise a person at a signed-in browser could fetch a proof elsewhere, signed out or as another user."""
     address = client.address(**asked)
     mallory = make_user(hub, "mallory")
     with signed_in(client) as browser, hub.client() as visitor, browser_of(hub, mallory) as theirs:
         approve(browser, client.address())
         hub.clock.advance(seconds=61)
-        for back in (way_back(visitor.get(address)), way_back(theirs.get(address))):
+        for back in (return_url(visitor.get(address)), return_url(theirs.get(address))):
             sign_in_page(browser, browser.get(back))
         assert "code" in answer_of(sign_in(browser, browser.get(back)))
 
 
-def test_a_mark_is_good_for_its_own_request(hub: RunningHub, client: Client) -> None:
+def test_proof_of_sign_in_is_valid_for_its_own_request(hub: RunningHub, client: Client) -> None:
     with signed_in(client) as browser:
         approve(browser, client.address())
         sent = browser.get(client.address(prompt="login", state="one"))
         assert "code" in answer_of(sign_in(browser, sent))
-        used = mark_in(way_back(sent))
+        used = proof_in(return_url(sent))
         for other in ({"state": "two"}, {"state": "one", "scope": "openid"}, {"state": "one", "max_age": "0"}):
             address = client.address(**{"prompt": "login", **other}, _mark=used)
             sign_in_page(browser, browser.get(address))
@@ -145,22 +147,22 @@ def test_a_mark_is_good_for_its_own_request(hub: RunningHub, client: Client) -> 
         page = sign_in_page(browser, browser.get(client.address(prompt="select_account", state="one"))).text
         stay = unescape(page.partition('<a href="/oauth/authorize')[2].partition('"')[0])
         assert "code" in answer_of(browser.get(f"/oauth/authorize{stay}"))
-        address = client.address(prompt="select_account", state="two", _mark=mark_in(stay))
+        address = client.address(prompt="select_account", state="two", _mark=proof_in(stay))
         sign_in_page(browser, browser.get(address))
 
 
-def test_a_mark_out_of_the_history_counts_for_an_hour(hub: RunningHub, client: Client) -> None:
+def test_proof_of_sign_in_in_the_browser_history_expires_after_an_hour(hub: RunningHub, client: Client) -> None:
     with signed_in(client) as browser:
         approve(browser, client.address())
         sent = browser.get(client.address(prompt="login"))
-        back = way_back(sent)
+        back = return_url(sent)
         sign_in(browser, sent)
         assert "code" in answer_of(browser.get(back))
         hub.clock.advance(seconds=3601)
         sign_in_page(browser, browser.get(back))
 
 
-def test_choosing_an_account(hub: RunningHub, client: Client) -> None:
+def test_select_account_offers_the_signed_in_account(hub: RunningHub, client: Client) -> None:
     make_user(hub, "bob")
     with signed_in(client) as browser:
         approve(browser, client.address())
@@ -174,7 +176,7 @@ def test_choosing_an_account(hub: RunningHub, client: Client) -> None:
         assert "Go on as" not in page, "the app wants a new sign-in, whoever it is"
 
 
-def test_use_another_account(hub: RunningHub, client: Client) -> None:
+def test_user_can_continue_with_another_account(hub: RunningHub, client: Client) -> None:
     make_user(hub, "bob")
     with signed_in(client) as browser:
         consent = browser.get(client.address(prompt="consent")).text
@@ -184,8 +186,8 @@ def test_use_another_account(hub: RunningHub, client: Client) -> None:
     assert "You are <bdi>@bob</bdi>." in as_bob.text
 
 
-def test_a_hint_names_the_user(hub: RunningHub, client: Client) -> None:
-    """OpenID Connect Core, section 3.1.2.1: nobody else's code is given."""
+def test_id_token_hint_names_the_user(hub: RunningHub, client: Client) -> None:
+    """OpenID Connect Core, section 3.1.2.1: no other user's code is issued."""
     bob = make_user(hub, "bob")
     hint = tokens_for(client, bob)["id_token"]
     hub.clock.advance(seconds=30 * 24 * 3600 - 60)
@@ -199,7 +201,7 @@ def test_a_hint_names_the_user(hub: RunningHub, client: Client) -> None:
         assert "code" in answer_of(sign_in(browser, browser.get(client.address(id_token_hint=hint)), "bob"))
 
 
-def test_the_sign_in_page_names_who_asks(hub: RunningHub, client: Client) -> None:
+def test_sign_in_page_names_the_app(hub: RunningHub, client: Client) -> None:
     loopback = make_app(hub, None, redirect_uris=("http://127.0.0.1/cb",))
     document = keep_document(hub)
     pkce = {"code_challenge": "c" * 43, "code_challenge_method": "S256"}
@@ -225,7 +227,7 @@ def test_the_sign_in_page_names_who_asks(hub: RunningHub, client: Client) -> Non
             assert (page.status_code, "go on to" in page.text) == (200, False)
 
 
-def test_a_login_hint_is_filled_in(hub: RunningHub, client: Client) -> None:
+def test_login_hint_is_filled_in(hub: RunningHub, client: Client) -> None:
     with hub.client() as visitor:
         page = sign_in_page(visitor, visitor.get(client.address(login_hint='ada"@example.org')))
         assert 'value="ada&#34;@example.org"' in page.text
@@ -233,7 +235,7 @@ def test_a_login_hint_is_filled_in(hub: RunningHub, client: Client) -> None:
         assert 'name="username" type="text" value=""' in page.text
 
 
-def test_without_an_app_the_page_sends_on_unless_asked_not_to(hub: RunningHub, client: Client) -> None:
+def test_signed_in_user_is_sent_on_from_the_sign_in_page(hub: RunningHub, client: Client) -> None:
     with signed_in(client) as browser:
         assert browser.get("/login", params={"next": "/settings"}).status_code == 303
         page = browser.get("/login", params={"next": "/settings", "again": "1"})

@@ -1,4 +1,4 @@
-"""Which app is calling: only failures are counted, and a right secret always opens."""
+"""Client authentication: only failures are counted, and a valid secret is always accepted."""
 
 import base64
 from contextlib import ExitStack
@@ -26,16 +26,16 @@ def ask(hub: RunningHub, client_id: str, secret: str) -> httpx.Response:
     return httpx.post(f"{hub.url}/oauth/introspect", data={"token": "x"}, auth=(client_id, secret), timeout=60)
 
 
-def test_a_right_secret_is_never_refused_however_many_come_at_once(hub: RunningHub, client: Client) -> None:
+def test_valid_secret_is_accepted_however_many_requests_are_concurrent(hub: RunningHub, client: Client) -> None:
     with ExitStack() as stack:
-        # Each with connections of its own: threads that share a pool spend their time waiting for its lock.
+        # Each has its own connections: threads that share a pool would wait for its lock.
         apps = [stack.enter_context(hub.client(auth=client.basic)) for _ in range(MOST + 50)]
         for _ in range(2):
             answers = at_once([partial(app.post, "/oauth/introspect", data={"token": "x"}) for app in apps])
             assert {answer.status_code for answer in answers} == {200}
 
 
-def test_guesses_are_refused_when_there_were_too_many_and_the_app_goes_on(hub: RunningHub, client: Client) -> None:
+def test_guesses_are_throttled_while_the_app_continues(hub: RunningHub, client: Client) -> None:
     with hub.client() as guesser:
         for number in range(MOST):
             answer = guesser.post("/oauth/introspect", data={"token": "x"}, auth=(client.id, f"hfcs_{number}"))
@@ -53,13 +53,13 @@ def test_guesses_are_refused_when_there_were_too_many_and_the_app_goes_on(hub: R
 
 
 @pytest.mark.parametrize("pair", ["a\0b:hfcs_x", "a%00b:hfcs_x", ":hfcs_x", "a:", "\ufffd:x", f"{'a' * 3000}:x"])
-def test_names_that_are_none(hub: RunningHub, pair: str) -> None:
+def test_invalid_client_ids_are_rejected(hub: RunningHub, pair: str) -> None:
     header = {"authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
     refused = httpx.post(f"{hub.url}/oauth/introspect", data={"token": "x"}, headers=header)
     assert (refused.status_code, refused.json()["error"]) == (401, "invalid_client")
 
 
-def test_an_app_whose_document_is_no_good_did_not_prove_itself(hub: RunningHub) -> None:
+def test_app_with_an_invalid_document_is_not_authenticated(hub: RunningHub) -> None:
     """RFC 6749, section 5.2: 401, at every endpoint an app calls."""
     for url in ("https://notes.example/no-such", "https://notes.example/a/../b", "https://10.0.0.1/x"):
         form = {"client_id": url, "grant_type": "refresh_token", "refresh_token": "x", "token": "x"}
@@ -70,7 +70,7 @@ def test_an_app_whose_document_is_no_good_did_not_prove_itself(hub: RunningHub) 
             assert "www-authenticate" not in refused.headers
 
 
-def test_a_document_that_changed_for_the_worse_before_the_code_was_redeemed(hub: RunningHub) -> None:
+def test_code_cannot_be_redeemed_after_the_document_became_invalid(hub: RunningHub) -> None:
     client, ada = keep_document(hub), make_user(hub, "ada")
     verifier, challenge = proof()
     code = code_for(client, ada, scope="openid", code_challenge=challenge, code_challenge_method="S256")

@@ -9,7 +9,7 @@ from tests.bed.people import api, browser_of, make_organization, make_user
 from tests.bed.running import RunningHub
 
 
-def test_a_confidential_app_signs_a_user_in(hub: RunningHub) -> None:
+def test_confidential_app_signs_a_user_in(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada, plan="team")
     client = make_app(hub, make_user(hub, "olga"))
@@ -36,7 +36,7 @@ def test_a_confidential_app_signs_a_user_in(hub: RunningHub) -> None:
         assert [org["name"] for org in who["orgs"]] == ["acme"]
 
 
-def test_a_second_request_that_asks_nothing_new_is_answered_at_once(hub: RunningHub) -> None:
+def test_repeated_request_needs_no_consent(hub: RunningHub) -> None:
     ada, client = make_user(hub, "ada"), make_app(hub, make_user(hub, "olga"))
     code_for(client, ada)
     with browser_of(hub, ada) as browser:
@@ -46,7 +46,7 @@ def test_a_second_request_that_asks_nothing_new_is_answered_at_once(hub: Running
         assert browser.post(client.address(prompt="consent")).status_code == 403
 
 
-def test_a_public_app_without_any_client_id_at_the_token_endpoint(hub: RunningHub) -> None:
+def test_public_app_may_omit_its_client_id_at_the_token_endpoint(hub: RunningHub) -> None:
     ada, client = make_user(hub, "ada"), make_app(hub, make_user(hub, "olga"), confidential=False)
     verifier, challenge = proof()
     code = code_for(client, ada, code_challenge=challenge, code_challenge_method="S256")
@@ -56,7 +56,7 @@ def test_a_public_app_without_any_client_id_at_the_token_endpoint(hub: RunningHu
     assert response.status_code == 200
 
 
-def test_refreshing(hub: RunningHub) -> None:
+def test_refresh_rotates_the_refresh_token(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     client = make_app(hub, make_user(hub, "olga"), confidential=False, refresh_tokens=True)
     first = tokens_for(client, ada)["refresh_token"]
@@ -76,7 +76,7 @@ def test_refreshing(hub: RunningHub) -> None:
         assert app.get("/oauth/userinfo").status_code == 401
 
 
-def test_revocation_and_introspection(hub: RunningHub) -> None:
+def test_revoked_token_is_inactive(hub: RunningHub) -> None:
     ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
     client, sibling, stranger = make_app(hub, olga), make_app(hub, olga), make_app(hub, ada)
     token = tokens_for(client, ada)["access_token"]

@@ -1,4 +1,4 @@
-"""Connected apps: what each may do, changing that so that live tokens follow, and revoking."""
+"""Connected apps: listing and changing their permissions, which tokens follow at once, and revoking."""
 
 from urllib.parse import quote
 
@@ -42,7 +42,7 @@ def roles(hub: RunningHub, token: str) -> set[str]:
     return {org["preferred_username"] for org in userinfo(hub, token).json()["orgs"] if "roleInOrg" in org}
 
 
-def test_nobody_yet(hub: RunningHub) -> None:
+def test_list_is_empty_at_first(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as browser:
         page = browser.get(PAGE).text
@@ -53,7 +53,7 @@ def test_nobody_yet(hub: RunningHub) -> None:
         assert script.get(API).json() == []
 
 
-def test_the_list_names_host_last_use_and_scopes(hub: RunningHub) -> None:
+def test_list_names_host_last_use_and_scopes(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     client, document = make_app(hub), keep_document(hub)
@@ -104,7 +104,7 @@ def test_last_use_follows_the_tokens(hub: RunningHub) -> None:
         until(lambda: script.get(at(API, client)).json()["lastUsedAt"] == "2026-09-21T15:13:20.000Z")
 
 
-def test_live_tokens_follow_at_the_next_request(hub: RunningHub) -> None:
+def test_tokens_follow_a_change_at_the_next_request(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     acme, beta = (make_organization(hub, name, ada) for name in ("acme", "beta"))
     client = make_app(hub, scopes=("openid", "profile", "email", "read-billing"))
@@ -146,7 +146,7 @@ def test_live_tokens_follow_at_the_next_request(hub: RunningHub) -> None:
         {"name": "Mine"},
     ],
 )
-def test_changes_that_are_refused(hub: RunningHub, body: dict[str, object]) -> None:
+def test_invalid_changes_are_rejected(hub: RunningHub, body: dict[str, object]) -> None:
     ada, client = make_user(hub, "ada"), make_app(hub)
     code_for(client, ada)
     with api(hub, make_token(hub, ada)) as script:
@@ -155,7 +155,7 @@ def test_changes_that_are_refused(hub: RunningHub, body: dict[str, object]) -> N
         assert script.get(at(API, client)).json() == before
 
 
-def test_unknown_and_foreign_organizations_are_refused_alike(hub: RunningHub) -> None:
+def test_unknown_and_foreign_organizations_are_rejected_alike(hub: RunningHub) -> None:
     ada, client = make_user(hub, "ada"), make_app(hub)
     foreign = make_organization(hub, "acme", make_user(hub, "olga"))
     code_for(client, ada)
@@ -164,7 +164,7 @@ def test_unknown_and_foreign_organizations_are_refused_alike(hub: RunningHub) ->
     assert {(answer.status_code, answer.text) for answer in answers} == {(422, answers[0].text)}
 
 
-def test_a_document_may_be_given_any_scope(hub: RunningHub) -> None:
+def test_document_client_may_be_granted_any_scope(hub: RunningHub) -> None:
     ada, client = make_user(hub, "ada"), keep_document(hub)
     document_token(client, ada)
     with api(hub, make_token(hub, ada)) as script:
@@ -172,7 +172,7 @@ def test_a_document_may_be_given_any_scope(hub: RunningHub) -> None:
         assert script.patch(at(API, client), json={"scopes": ["openid", "superpowers"]}).status_code == 422
 
 
-def test_revoking_kills_at_once(hub: RunningHub) -> None:
+def test_revocation_ends_tokens_immediately(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     client = make_app(hub, confidential=False, refresh_tokens=True)
     verifier, challenge = proof()
@@ -193,8 +193,8 @@ def test_revoking_kills_at_once(hub: RunningHub) -> None:
         assert browser.get(asked).status_code == 200, "it has to ask again"
 
 
-def test_taken_back_while_the_app_asks(hub: RunningHub) -> None:
-    """Whoever comes first, the app gets a code or the user is asked: nothing breaks."""
+def test_revocation_during_an_authorization_request_fails_cleanly(hub: RunningHub) -> None:
+    """In either order the app gets a code or the user is asked: nothing fails."""
     ada, client = make_user(hub, "ada"), make_app(hub)
     token = make_token(hub, ada)
     with browser_of(hub, ada) as browser, api(hub, token) as script:
@@ -207,8 +207,8 @@ def test_taken_back_while_the_app_asks(hub: RunningHub) -> None:
             assert script.get(API).json() == []
 
 
-def test_a_change_of_organizations_brings_no_scope_back(hub: RunningHub) -> None:
-    """Whichever of two changes comes first: what one of them does not name stays as the other left it."""
+def test_concurrent_change_of_organizations_restores_no_scope(hub: RunningHub) -> None:
+    """In either order, what one change does not name stays as the other left it."""
     ada, client = make_user(hub, "ada"), make_app(hub)
     acme = make_organization(hub, "acme", ada)
     token = make_token(hub, ada)
@@ -223,13 +223,13 @@ def test_a_change_of_organizations_brings_no_scope_back(hub: RunningHub) -> None
 
 
 def answer_of_signed_in(client: Client, user: User, challenge: str) -> str:
-    """A code that nobody has redeemed yet."""
+    """A code that is not redeemed yet."""
     with browser_of(client.hub, user) as browser:
         asked = client.address(code_challenge=challenge, code_challenge_method="S256")
         return answer_of(browser.get(asked))["code"]
 
 
-def test_changing_it_on_the_page(hub: RunningHub) -> None:
+def test_permissions_are_changed_on_the_page(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     client = make_app(hub, scopes=("openid", "profile", "email", "read-repos", "jobs"), required_scopes=("jobs",))
@@ -252,7 +252,7 @@ def test_changing_it_on_the_page(hub: RunningHub) -> None:
         assert "webhooks is not among the scopes of this app." in refused.text
 
 
-def test_revoking_on_the_page(hub: RunningHub) -> None:
+def test_app_is_revoked_on_the_page(hub: RunningHub) -> None:
     ada, client = make_user(hub, "ada"), keep_document(hub)
     token = document_token(client, ada)
     with browser_of(hub, ada) as browser:
@@ -266,7 +266,7 @@ def test_revoking_on_the_page(hub: RunningHub) -> None:
     assert userinfo(hub, token).status_code == 401
 
 
-def test_nobody_else_sees_or_changes_it(hub: RunningHub) -> None:
+def test_other_users_cannot_see_or_change_it(hub: RunningHub) -> None:
     ada, bob, client = make_user(hub, "ada"), make_user(hub, "bob"), make_app(hub)
     token = tokens_for(client, ada)["access_token"]
     with api(hub, make_token(hub, bob)) as script:
@@ -281,7 +281,7 @@ def test_nobody_else_sees_or_changes_it(hub: RunningHub) -> None:
     assert userinfo(hub, token).status_code == 200
 
 
-def test_no_app_and_no_reader_changes_it(hub: RunningHub) -> None:
+def test_apps_and_read_tokens_cannot_change_it(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     client = make_app(hub, scopes=("openid", "profile", "manage-repos", "webhooks"))
     token = tokens_for(client, ada)["access_token"]
@@ -297,7 +297,7 @@ def test_no_app_and_no_reader_changes_it(hub: RunningHub) -> None:
     assert userinfo(hub, token).status_code == 200
 
 
-def test_an_app_that_is_deleted_is_gone_from_the_list(hub: RunningHub) -> None:
+def test_deleted_app_is_not_listed(hub: RunningHub) -> None:
     ada, client = make_user(hub, "ada"), make_app(hub)
     code_for(client, ada)
 

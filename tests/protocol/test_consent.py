@@ -1,4 +1,4 @@
-"""What the consent page shows, and what comes of what is ticked there."""
+"""The consent page, and what its checkboxes grant."""
 
 import re
 from dataclasses import replace
@@ -21,14 +21,14 @@ PKCE = {"code_challenge": proof()[1], "code_challenge_method": "S256"}
 
 
 def words(response: httpx.Response) -> str:
-    """The page as it is read: <main> without its tags."""
+    """The text of <main>, without tags."""
     assert response.status_code == 200, (response.status_code, response.headers.get("location"))
     main = response.text.partition("<main")[2].partition("</main>")[0].partition(">")[2]
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", main)).split()).replace(" .", ".").replace(" ,", ",")
 
 
 def boxes(response: httpx.Response, name: str) -> dict[str, str]:
-    """Each value of a field: "ticked", "free" or "fixed"."""
+    """The state of each value of a field: "ticked", "free" or "fixed"."""
     found = {}
     for tag in re.findall(rf'<input [^>]*name="{name}"[^>]*>', response.text):
         value = re.search(r'value="([^"]*)"', tag)
@@ -39,7 +39,7 @@ def boxes(response: httpx.Response, name: str) -> dict[str, str]:
 
 
 def change_app(client: Client, **given: object) -> Client:
-    """As its owner does; nobody else's business here."""
+    """Change the app as its owner would."""
     app: App = replace(client.app, **given)  # type: ignore[arg-type]
 
     async def work(opened: Hub) -> bool:
@@ -58,7 +58,7 @@ def grant_of(hub: RunningHub, client: Client, user_id: str) -> tuple[set[str], s
     return hub.call(work)
 
 
-def test_a_registered_app_from_top_to_bottom(hub: RunningHub) -> None:
+def test_page_describes_a_registered_app(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     client = make_app(hub, make_user(hub, "olga"), name="Notebook", scopes=tuple(scope.name for scope in BUILT_IN))
@@ -105,7 +105,7 @@ def test_a_registered_app_from_top_to_bottom(hub: RunningHub) -> None:
     assert first_button == "<button hidden disabled", "Enter decides nothing"
 
 
-def test_what_is_ticked_and_what_is_fixed(hub: RunningHub) -> None:
+def test_required_scopes_are_fixed_and_others_can_be_unticked(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     acme, beta = (make_organization(hub, name, ada) for name in ("acme", "beta"))
     client = make_app(
@@ -125,7 +125,7 @@ def test_what_is_ticked_and_what_is_fixed(hub: RunningHub) -> None:
     assert client.redeem(answer_of(sent)["code"]).json()["scope"] == "jobs email openid", "fixed even if left out"
 
 
-def test_organizations_are_asked_for_in_any_spelling(hub: RunningHub) -> None:
+def test_organizations_may_be_requested_in_any_spelling(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     a, b, c, d = (make_organization(hub, name, ada).id for name in ("aa", "bb", "cc", "dd"))
     client = make_app(hub)
@@ -134,13 +134,13 @@ def test_organizations_are_asked_for_in_any_spelling(hub: RunningHub) -> None:
     assert boxes(shown, "orgs") == {a: "ticked", b: "ticked", c: "ticked", d: "free"}
 
 
-def test_nobody_without_organizations_is_asked_about_them(hub: RunningHub) -> None:
+def test_user_without_organizations_is_not_asked_about_them(hub: RunningHub) -> None:
     client = make_app(hub)
     with browser_of(hub, make_user(hub, "ada")) as browser:
         assert "organizations?" not in words(browser.get(client.address()))
 
 
-def test_the_token_has_what_was_approved_this_time_and_the_grant_is_the_union(hub: RunningHub) -> None:
+def test_token_has_the_approved_scopes_and_the_grant_is_the_union(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     client = make_app(hub, scopes=("openid", "profile", "read-repos", "jobs", "webhooks"))
     with browser_of(hub, ada) as browser:
@@ -180,7 +180,7 @@ def reached(hub: RunningHub, token: str) -> set[str]:
     return {org["preferred_username"] for org in said["orgs"] if "roleInOrg" in org}
 
 
-def test_an_app_known_by_its_document(hub: RunningHub) -> None:
+def test_page_describes_an_app_with_a_metadata_document(hub: RunningHub) -> None:
     client = keep_document(hub, redirect_uris=["https://elsewhere.example/cb"], client_uri="https://bank.example")
     with browser_of(hub, make_user(hub, "ada")) as browser:
         text = words(browser.get(client.address(scope=None, **PKCE)))
@@ -195,7 +195,7 @@ def test_an_app_known_by_its_document(hub: RunningHub) -> None:
     assert text.index("notes.example") < text.index("elsewhere.example")
 
 
-def test_hosts_are_shown_whole_and_in_punycode(hub: RunningHub) -> None:
+def test_hosts_are_shown_in_full_and_in_punycode(hub: RunningHub) -> None:
     long = "xn--" + "-".join(["a1b2c3"] * 8) + ".xn--80ak6aa92e.example:8443"
     client = make_app(hub, None, redirect_uris=(f"https://{long}/cb",))
     with browser_of(hub, make_user(hub, "ada")) as browser:
@@ -203,7 +203,7 @@ def test_hosts_are_shown_whole_and_in_punycode(hub: RunningHub) -> None:
     assert f'<p class="consent-host">{long}</p>' in page
 
 
-def test_an_app_on_this_computer_is_warned_of_and_always_asked_for(hub: RunningHub) -> None:
+def test_document_client_on_this_computer_is_warned_about_and_always_needs_consent(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     uris = ["http://127.0.0.1/cb", "http://localhost/cb", "com.example.notes:/cb", "https://notes.example/cb"]
     client = keep_document(hub, redirect_uris=uris)
@@ -227,7 +227,7 @@ def test_an_app_on_this_computer_is_warned_of_and_always_asked_for(hub: RunningH
         assert "code" in answer_of(browser.get(plain))
 
 
-def test_a_registered_app_on_this_computer_is_warned_of(hub: RunningHub) -> None:
+def test_registered_app_on_this_computer_is_warned_about(hub: RunningHub) -> None:
     client = make_app(hub, None, redirect_uris=("http://localhost/cb",), confidential=False)
     with browser_of(hub, make_user(hub, "ada")) as browser:
         address = client.address(redirect_uri="http://localhost:3000/cb", **PKCE)
@@ -236,7 +236,7 @@ def test_a_registered_app_on_this_computer_is_warned_of(hub: RunningHub) -> None
         assert "code" in answer_of(browser.get(address))
 
 
-def test_a_changed_document_asks_again_and_says_what_changed(hub: RunningHub) -> None:
+def test_changed_document_needs_consent_and_the_page_says_what_changed(hub: RunningHub) -> None:
     ada, client = make_user(hub, "ada"), keep_document(hub)
     asked = {"scope": "openid", **PKCE}
     with browser_of(hub, ada) as browser:
@@ -257,7 +257,7 @@ def test_a_changed_document_asks_again_and_says_what_changed(hub: RunningHub) ->
         assert "code" in answer_of(browser.get(client.address(**asked))), "until that is allowed too"
 
 
-def test_of_a_registered_app_a_new_host_or_name_asks_again(hub: RunningHub) -> None:
+def test_new_host_or_name_of_a_registered_app_needs_consent(hub: RunningHub) -> None:
     ada, client = make_user(hub, "ada"), make_app(hub)
     first = client.app.redirect_uris[0]
     with browser_of(hub, ada) as browser:
@@ -270,13 +270,13 @@ def test_of_a_registered_app_a_new_host_or_name_asks_again(hub: RunningHub) -> N
         assert "its name, which was Notebook." in words(browser.get(client.address()))
 
 
-def test_a_name_of_hidden_characters_is_replaced_by_the_host(hub: RunningHub) -> None:
+def test_name_of_invisible_characters_is_replaced_by_the_host(hub: RunningHub) -> None:
     client = keep_document(hub, client_name="\u200b\u202e\u2066")
     with browser_of(hub, make_user(hub, "ada")) as browser:
         assert "notes.example wants to use your account" in words(browser.get(client.address(scope=None, **PKCE)))
 
 
-def test_an_app_that_asks_for_nothing(hub: RunningHub) -> None:
+def test_page_describes_an_app_without_scopes(hub: RunningHub) -> None:
     client = make_app(hub, scopes=())
     with browser_of(hub, make_user(hub, "ada")) as browser:
         text = words(browser.get(client.address(scope=None)))
@@ -286,7 +286,7 @@ def test_an_app_that_asks_for_nothing(hub: RunningHub) -> None:
     assert client.redeem(answer_of(sent)["code"]).json()["scope"] == ""
 
 
-def test_neither_yes_nor_no_is_refused(hub: RunningHub) -> None:
+def test_form_without_a_decision_is_rejected(hub: RunningHub) -> None:
     client = make_app(hub)
     with browser_of(hub, make_user(hub, "ada")) as browser:
         for decision in ("", "perhaps"):
@@ -295,7 +295,7 @@ def test_neither_yes_nor_no_is_refused(hub: RunningHub) -> None:
         assert browser.get(client.address()).status_code == 200
 
 
-def test_signed_out_meanwhile_leads_to_the_sign_in_page(hub: RunningHub) -> None:
+def test_decision_after_signing_out_leads_to_the_sign_in_page(hub: RunningHub) -> None:
     client = make_app(hub)
     with browser_of(hub, make_user(hub, "ada")) as browser:
         form = {**Page(browser.get(client.address())).hidden(), "decision": "approve"}
@@ -305,7 +305,7 @@ def test_signed_out_meanwhile_leads_to_the_sign_in_page(hub: RunningHub) -> None
     assert sent.headers["location"].startswith("/login?")
 
 
-def test_of_approvals_at_once_none_undoes_another(hub: RunningHub) -> None:
+def test_concurrent_approvals_do_not_undo_each_other(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     scopes = ("read-repos", "jobs", "webhooks", "read-billing", "gated-repos", "inference-api")
     client = make_app(hub, scopes=scopes)

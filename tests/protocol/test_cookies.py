@@ -1,4 +1,4 @@
-"""On https the cookies that a session depends on have names that no other host can set; on http plain ones."""
+"""On https, session cookies have names that no other host can set; on http, plain ones."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ ON_HTTPS = {"base_url": "https://hub.example"}
 
 
 class Browser:
-    """Sends and stores cookies itself: here a hub on https is reached behind its proxy, over http."""
+    """Sends and stores cookies itself: a hub on https is reached over http here, as behind its proxy."""
 
     def __init__(self, hub: RunningHub) -> None:
         self._client = httpx.Client(base_url=f"http://{hub.settings.host}:{hub.settings.port}", timeout=20)
@@ -25,7 +25,7 @@ class Browser:
         self.set: dict[str, str] = {}
 
     def get(self, path: str, cookie: str | bytes | None = None) -> httpx.Response:
-        """`cookie` is sent instead of what is stored."""
+        """`cookie` is sent instead of the stored ones."""
         return self._stored(self._client.get(path, headers=self._headers(cookie)))
 
     def submit(self, path: str, page: str | None = None, **fields: str) -> httpx.Response:
@@ -58,7 +58,7 @@ def on_https(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
 
 @pytest.fixture
 def browser(on_https: RunningHub) -> Iterator[Browser]:
-    """Ada's, signed in."""
+    """Ada's browser, signed in."""
     make_user(on_https, "ada")
     browser = Browser(on_https)
     assert browser.submit("/login", username="ada", password=PASSWORD).status_code == 303
@@ -82,7 +82,7 @@ def test_names_are_prefixed_on_https(browser: Browser) -> None:
     assert is_bound_to_its_host(browser.set["__Host-flash"])
 
 
-def test_only_the_prefixed_session_counts_on_https(browser: Browser) -> None:
+def test_only_the_prefixed_session_cookie_is_accepted_on_https(browser: Browser) -> None:
     session = browser.cookies["__Host-token"]
     assert browser.get("/settings/profile", f"__Host-token={session}").status_code == 200
     for refused in (
@@ -90,7 +90,7 @@ def test_only_the_prefixed_session_counts_on_https(browser: Browser) -> None:
         f"__host-token={session}",
         f"__Secure-token={session}",
         f'__Host-token="{session}"',
-        # Not prefixed to a browser, but to a parser that strips all kinds of whitespace.
+        # Not prefixed for a browser, but for a parser that strips all kinds of whitespace.
         b"\xa0__Host-token=" + session.encode(),
         b"\x85__Host-token=" + session.encode(),
         # One of them was planted.
@@ -103,8 +103,8 @@ def test_only_the_prefixed_session_counts_on_https(browser: Browser) -> None:
     assert browser.get("/settings/profile", f"a=b;\t__Host-token={session} ;c").status_code == 200
 
 
-def test_a_session_planted_by_a_sibling_host_is_ignored_on_https(on_https: RunningHub, browser: Browser) -> None:
-    """Login CSRF: whoever works in another's account hands over what they enter."""
+def test_session_planted_by_a_sibling_host_is_ignored_on_https(on_https: RunningHub, browser: Browser) -> None:
+    """Login CSRF: a user who works in the attacker's account hands over what they enter."""
     make_user(on_https, "eve")
     eve, ada = Browser(on_https), Browser(on_https)
     try:

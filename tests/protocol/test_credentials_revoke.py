@@ -1,4 +1,4 @@
-"""`POST /api/credentials/revoke`: anyone reports leaked tokens, and learns nothing about them."""
+"""`POST /api/credentials/revoke`: anyone may report leaked tokens, and learns nothing about them."""
 
 import json
 
@@ -17,7 +17,7 @@ def report(hub: RunningHub, *credentials: str) -> httpx.Response:
     return httpx.post(hub.url + PATH, json={"credentials": credentials})
 
 
-def test_a_leaked_token_is_dead_at_the_next_request_and_its_owner_told(hub: RunningHub) -> None:
+def test_reported_token_is_revoked_and_its_owner_notified(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     leaked = make_token(hub, ada, "read", "leaked")
     hub.clock.advance(1)
@@ -34,7 +34,7 @@ def test_a_leaked_token_is_dead_at_the_next_request_and_its_owner_told(hub: Runn
     assert leaked not in hub.log
 
 
-def test_the_answer_does_not_tell_which_were_real(hub: RunningHub) -> None:
+def test_answer_does_not_reveal_which_tokens_exist(hub: RunningHub) -> None:
     leaked = make_token(hub, make_user(hub, "ada"))
     invented, _ = new_token(TokenKind.PERSONAL, hub.clock())
     answers = [report(hub, leaked), report(hub, leaked), report(hub, invented), report(hub, "x"), report(hub)]
@@ -48,12 +48,12 @@ def test_the_answer_does_not_tell_which_were_real(hub: RunningHub) -> None:
     assert answers[0].content == b""
 
 
-def test_a_token_of_the_reporter_is_not_asked_for_nor_looked_at(hub: RunningHub) -> None:
+def test_reporters_own_token_is_neither_required_nor_checked(hub: RunningHub) -> None:
     headers = {"authorization": "Bearer hf_wrong"}
     assert httpx.post(hub.url + PATH, json={"credentials": []}, headers=headers).status_code == 202
 
 
-def test_a_thousand_at_once_with_the_real_ones_at_the_end(hub: RunningHub) -> None:
+def test_a_thousand_tokens_may_be_reported_at_once(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     real = [make_token(hub, ada, "read", f"number {number}") for number in range(3)]
     noise = [new_token(TokenKind.PERSONAL, hub.clock())[0] for _ in range(997)]
@@ -77,17 +77,17 @@ def test_a_thousand_at_once_with_the_real_ones_at_the_end(hub: RunningHub) -> No
         ({"credentials": ["é🔑 "]}, 202),
     ],
 )
-def test_what_is_readable(hub: RunningHub, body: object, status: int) -> None:
+def test_malformed_reports_are_rejected(hub: RunningHub, body: object, status: int) -> None:
     assert httpx.post(hub.url + PATH, json=body).status_code == status
 
 
 @pytest.mark.parametrize("content", ["", "{", "\ufeff{}", '{"credentials":["\\ud800"]}'])
-def test_what_is_not_json(hub: RunningHub, content: str) -> None:
+def test_body_that_is_not_json_is_rejected(hub: RunningHub, content: str) -> None:
     assert httpx.post(hub.url + PATH, content=content).status_code in (400, 422)
 
 
-def test_a_form_is_not_taken(hub: RunningHub) -> None:
-    """So no page of another site can send one without asking first."""
+def test_form_is_rejected(hub: RunningHub) -> None:
+    """So that another site's page cannot send one without a preflight."""
     token = make_token(hub, make_user(hub, "ada"))
     body = json.dumps({"credentials": [token]})
     assert httpx.post(hub.url + PATH, content=body, headers={"content-type": "text/plain"}).status_code == 415

@@ -1,4 +1,6 @@
-"""`/docs/sign-in` with the developer's own IDs and buttons, and `/docs/cimd`, which checks a metadata document."""
+"""`/docs/sign-in` with the developer's own client ids and buttons, and `/docs/cimd`, which checks a metadata
+document.
+"""
 
 import re
 import xml.etree.ElementTree as ET
@@ -27,11 +29,11 @@ def test_discovery_names_the_page(hub: RunningHub) -> None:
     assert httpx.get(said["service_documentation"]).status_code == 200
 
 
-def test_on_a_phone_the_contents_are_called_that(hub: RunningHub) -> None:
+def test_contents_have_a_heading_on_a_phone(hub: RunningHub) -> None:
     assert "<summary>On this page</summary>" in httpx.get(hub.url + SIGN_IN).text
 
 
-def test_code_is_filled_with_the_developers_own_apps(hub: RunningHub) -> None:
+def test_code_samples_contain_the_developers_own_apps(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="write")
     mine = make_app(hub, ada, name="Mine")
@@ -62,7 +64,7 @@ def test_code_is_filled_with_the_developers_own_apps(hub: RunningHub) -> None:
         assert ">Ours</option>" not in browser.get(SIGN_IN).text, "a member who is no admin"
 
 
-def test_the_python_on_the_page_is_python(hub: RunningHub) -> None:
+def test_python_sample_is_valid_python(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     odd = make_app(hub, ada, redirect_uris=("https://app.example/a'b$(id);&x=1",), scopes=())
     with browser_of(hub, ada) as browser:
@@ -71,12 +73,12 @@ def test_the_python_on_the_page_is_python(hub: RunningHub) -> None:
     code = {name: unescape(text) for name, text in found}
     assert set(code) == {"curl", "python", "openid-client"}
     compile(code["python"], "python", "exec")
-    # To a shell it is one word, whatever is in it.
+    # The shell reads it as one word, whatever it contains.
     assert """--data-urlencode 'redirect_uri=https://app.example/a'"'"'b$(id);&x=1'""" in code["curl"]
     assert not [text for text in code.values() if "@{" in text]
 
 
-def test_buttons(hub: RunningHub) -> None:
+def test_buttons_are_offered(hub: RunningHub) -> None:
     page = httpx.get(hub.url + SIGN_IN).text
     shown = re.findall(r'<img src="(/static/buttons/[\w-]+\.svg)" width="(\d+)" height="(\d+)"', page)
     assert len(shown) == 8
@@ -98,13 +100,13 @@ def test_buttons(hub: RunningHub) -> None:
 
 @pytest.fixture
 def lenient(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    """Development: documents on http loopback may be fetched."""
+    """Development mode: documents may be fetched by http from loopback addresses."""
     given = {"egress_allow": "127.0.0.0/8", "cimd_allow_http_loopback": "true"}
     with running(settings_for(engine.fresh_url(), tmp_path, **given)) as hub:
         yield hub
 
 
-def test_a_document_is_checked_rule_by_rule(lenient: RunningHub) -> None:
+def test_document_is_checked_rule_by_rule(lenient: RunningHub) -> None:
     with ExitStack() as stack:
         browser = stack.enter_context(browser_of(lenient, make_user(lenient, "ada")))
         site = App(stack)
@@ -139,7 +141,7 @@ def test_a_document_is_checked_rule_by_rule(lenient: RunningHub) -> None:
     ("status", "cure"),
     [("302 Found", "Answer 200, not 302: redirects are not followed."), ("404 No", "Answer 200, not 404.")],
 )
-def test_of_another_status_only_that_is_said(lenient: RunningHub, status: str, cure: str) -> None:
+def test_only_the_status_is_reported_if_it_is_not_200(lenient: RunningHub, status: str, cure: str) -> None:
     with ExitStack() as stack:
         site = App(stack)
         site.answer = json_answer(b"{}", status, "Location: /other\r\n")
@@ -163,7 +165,7 @@ def test_of_another_status_only_that_is_said(lenient: RunningHub, status: str, c
     ],
     ids=range(6),
 )
-def test_what_was_found_is_said_in_words_of_json(lenient: RunningHub, body: bytes, found: list[str]) -> None:
+def test_findings_are_described_in_json_terms(lenient: RunningHub, body: bytes, found: list[str]) -> None:
     with ExitStack() as stack:
         site = App(stack)
         site.answer = json_answer(body)
@@ -175,7 +177,7 @@ def test_what_was_found_is_said_in_words_of_json(lenient: RunningHub, body: byte
         assert not re.search(r"None|\bdict\b|\bNoneType\b|True|\bstr\b", " ".join(told))
 
 
-def test_every_redirect_uri_that_is_wrong_is_named(lenient: RunningHub) -> None:
+def test_every_invalid_redirect_uri_is_named(lenient: RunningHub) -> None:
     uris = ["https://app.example/callback", "javascript:x", "http://app.example/cb", 7, "https://app.example/#x"]
     with ExitStack() as stack:
         site = App(stack)
@@ -188,7 +190,7 @@ def test_every_redirect_uri_that_is_wrong_is_named(lenient: RunningHub) -> None:
         assert f"<bdi>{uris[0]}</bdi>" not in page
 
 
-def test_how_to_develop_is_said_where_it_is_needed(hub: RunningHub) -> None:
+def test_development_mode_is_explained_where_needed(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     settings = "HUBGATE_CIMD_ALLOW_HTTP_LOOPBACK=true and HUBGATE_EGRESS_ALLOW={}."
     with browser_of(hub, ada) as browser:
@@ -203,13 +205,13 @@ def test_how_to_develop_is_said_where_it_is_needed(hub: RunningHub) -> None:
             assert settings.format(networks) in submit(browser, CHECK, url=address).text, address
         for address in ("http://app.example/app", "https://10.0.0.1/app"):
             assert "In development" not in submit(browser, CHECK, url=address).text
-        # Such a client id is no app here; the checker says why.
+        # Such a client id is rejected here; the checker says why.
         stopped = browser.get("/oauth/authorize", params={"client_id": "http://127.0.0.1:3000/app"})
         checker = f"{CHECK}?{urlencode({'url': 'http://127.0.0.1:3000/app'})}"
         assert f'<a href="{checker}">Check its document</a>' in stopped.text
 
 
-def test_what_cannot_be_checked(hub: RunningHub) -> None:
+def test_url_that_cannot_be_checked_is_explained(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as browser:
         assert submit(browser, CHECK, url=" ").status_code == 422
@@ -232,7 +234,7 @@ def test_what_cannot_be_checked(hub: RunningHub) -> None:
         assert refused.status_code == 401
 
 
-def test_checks_are_limited(hub: RunningHub) -> None:
+def test_checks_are_throttled(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as browser:
         statuses = [submit(browser, CHECK, url=f"https://127.0.0.1/{number}").status_code for number in range(12)]

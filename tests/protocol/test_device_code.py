@@ -14,7 +14,7 @@ ALL = " ".join(SCOPES)
 
 
 @pytest.mark.parametrize("confidential", [True, False])
-def test_from_the_code_to_the_token(hub: RunningHub, confidential: bool) -> None:
+def test_device_gets_a_token_after_approval(hub: RunningHub, confidential: bool) -> None:
     ada = make_user(hub, "ada")
     client = make_app(hub, make_user(hub, "olga"), confidential=confidential, refresh_tokens=True)
     started = devices.start(client)
@@ -35,7 +35,7 @@ def test_from_the_code_to_the_token(hub: RunningHub, confidential: bool) -> None
     assert (again.status_code, again.json()["error"]) == (400, "invalid_grant")
 
 
-def test_denied(hub: RunningHub) -> None:
+def test_denied_device_gets_no_token(hub: RunningHub) -> None:
     client, ada = make_app(hub, make_user(hub, "olga")), make_user(hub, "ada")
     started = devices.start(client)
     with browser_of(hub, ada) as browser:
@@ -46,24 +46,24 @@ def test_denied(hub: RunningHub) -> None:
     assert (refused.status_code, refused.json()["error"]) == (400, "access_denied")
 
 
-def test_asking_too_often_slows_the_device_down_for_good(hub: RunningHub) -> None:
+def test_polling_too_often_slows_the_device_down_permanently(hub: RunningHub) -> None:
     client = make_app(hub, make_user(hub, "olga"))
     code = devices.start(client)["device_code"]
 
-    def said() -> str:
+    def poll_error() -> str:
         text: str = devices.poll(client, code).json()["error"]
         return text
 
-    assert [said(), said()] == ["authorization_pending", "slow_down"]
+    assert [poll_error(), poll_error()] == ["authorization_pending", "slow_down"]
     hub.clock.advance(seconds=6)
-    assert said() == "slow_down", "the interval has become 10 seconds"
+    assert poll_error() == "slow_down", "the interval has become 10 seconds"
     hub.clock.advance(seconds=15)
-    assert said() == "authorization_pending"
+    assert poll_error() == "authorization_pending"
     hub.clock.advance(seconds=900)
-    assert said() == "expired_token"
+    assert poll_error() == "expired_token"
 
 
-def test_what_is_ticked_is_what_the_token_gets(hub: RunningHub) -> None:
+def test_token_has_the_ticked_scopes(hub: RunningHub) -> None:
     ada, client = make_user(hub, "ada"), make_app(hub, make_user(hub, "olga"))
     acme = make_organization(hub, "acme", ada)
     started = devices.start(client, scope="openid profile read-repos")
@@ -72,7 +72,7 @@ def test_what_is_ticked_is_what_the_token_gets(hub: RunningHub) -> None:
     assert set(answer["scope"].split()) == {"openid", "profile"}, "profile cannot be left out, read-repos can"
 
 
-def test_the_page_asks_even_with_the_code_in_its_address(hub: RunningHub) -> None:
+def test_page_asks_for_confirmation_even_with_the_code_in_its_url(hub: RunningHub) -> None:
     ada, client = make_user(hub, "ada"), make_app(hub, make_user(hub, "olga"), name="Notebook")
     code = devices.start(client)["user_code"]
     with hub.client() as stranger:
@@ -81,13 +81,13 @@ def test_the_page_asks_even_with_the_code_in_its_address(hub: RunningHub) -> Non
     with browser_of(hub, ada) as browser:
         assert f'value="{code}"' in browser.get(f"/oauth/device?user_code={code}").text
         page = devices.enter(browser, code).text
-    for said in (code, "Notebook", "Started less than a minute ago from", "127.0.0.1", "Yes, my device shows this"):
-        assert said in page
+    for text in (code, "Notebook", "Started less than a minute ago from", "127.0.0.1", "Yes, my device shows this"):
+        assert text in page
     assert "Not the address you are using now" not in page
 
 
-def test_a_known_command_line_needs_no_registration(hub: RunningHub) -> None:
-    """The CLI of an existing client asks without a scope and gets all of them, for 30 days, with refresh."""
+def test_known_cli_needs_no_registration(hub: RunningHub) -> None:
+    """The CLI of an existing client sends no scope and gets all of them, for 30 days, with refresh."""
     ada = make_user(hub, "ada")
     with hub.client() as device:
         known = {"client_id": "26be6b09-91c5-47da-9861-d2d2bb7a7e36"}
@@ -102,7 +102,7 @@ def test_a_known_command_line_needs_no_registration(hub: RunningHub) -> None:
     assert "manage-repos" in answer["scope"].split()
 
 
-def test_which_command_lines_are_known_is_the_operators_to_say(sqlite_template: Path, tmp_path: Path) -> None:
+def test_operator_configures_the_known_clis(sqlite_template: Path, tmp_path: Path) -> None:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
     with running(settings_for(url, tmp_path, cli_client_ids="house-cli")) as hub, hub.client() as device:
         started = device.post("/oauth/device", data={"client_id": "house-cli"}).json()
@@ -114,7 +114,7 @@ def test_which_command_lines_are_known_is_the_operators_to_say(sqlite_template: 
             assert device.post("/oauth/device", data={"client_id": other}).json()["error"] == "invalid_client"
 
 
-def test_refusals_of_the_start(hub: RunningHub) -> None:
+def test_invalid_device_requests_are_rejected(hub: RunningHub) -> None:
     client: Client = make_app(hub, make_user(hub, "olga"))
     for form, status, error in (
         ({"client_id": "nobody"}, 401, "invalid_client"),
@@ -128,8 +128,8 @@ def test_refusals_of_the_start(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("first", ["approve", "deny"])
-def test_pressing_twice(hub: RunningHub, first: str) -> None:
-    """The answer is what came of it, not that the code is unknown; and nobody is locked out for it."""
+def test_repeated_decision_shows_the_outcome(hub: RunningHub, first: str) -> None:
+    """It does not say that the code is unknown, and does not count as a guess."""
     client, ada, bob = make_app(hub), make_user(hub, "ada"), make_user(hub, "bob")
     started = devices.start(client)
     with browser_of(hub, ada) as hers, browser_of(hub, bob) as his:

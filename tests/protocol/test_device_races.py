@@ -1,4 +1,4 @@
-"""Approvals, denials and polls of one code at the same moment: one outcome, on which everyone agrees."""
+"""Concurrent approvals, denials and polls of one code have one outcome, on which all answers agree."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -25,14 +25,14 @@ def outcome_of(answer: httpx.Response) -> str:
     return str(answer.json().get("error", "token"))
 
 
-def test_fifty_at_once(hub: RunningHub) -> None:
-    """20 approvals by five people, 10 denials by them, 20 polls."""
+def test_fifty_concurrent_decisions_and_polls_have_one_outcome(hub: RunningHub) -> None:
+    """20 approvals and 10 denials by five people, 20 polls."""
     client = make_app(hub, refresh_tokens=True)
     users = [make_user(hub, f"user{number}") for number in range(PEOPLE)]
     with ExitStack() as stack:
         browsers = [stack.enter_context(browser_of(hub, user)) for user in users]
         for _ in range(ROUNDS):
-            # Who came too late last time has tried wrong codes.
+            # Those who were too late in the last round have entered wrong codes.
             hub.clock.advance(901)
             started = devices.start(client)
             calls: list[Callable[[], httpx.Response]] = []
@@ -44,7 +44,7 @@ def test_fifty_at_once(hub: RunningHub) -> None:
             calls += [partial(devices.poll, client, started["device_code"])] * 20
             found = Counter(map(outcome_of, at_once(calls)))
             assert found.total() == 50
-            # Who decided is told so at each of their presses; everybody else came too late.
+            # The user who decided sees that each time; all others were too late.
             assert min(found["approved"], found["denied"]) == 0, found
             assert found["approved"] + found["denied"] == 6, found
             assert found["too late"] == 24, found
@@ -68,8 +68,8 @@ def test_fifty_at_once(hub: RunningHub) -> None:
     assert consents["n"] == sum(connected) <= ROUNDS, "who was too late has allowed nothing"
 
 
-def test_revoked_while_it_polls(hub: RunningHub) -> None:
-    """Taking the consent back meets the poll that would use it up: afterwards no token is good, whoever came first."""
+def test_revocation_during_a_poll_leaves_no_valid_token(hub: RunningHub) -> None:
+    """Revoking the consent races with the poll that uses the code."""
     client, ada = make_app(hub, refresh_tokens=True), make_user(hub, "ada")
     with api(hub, make_token(hub, ada)) as script:
         for _ in range(ROUNDS):

@@ -1,4 +1,4 @@
-"""The ready curl for devices, on `/docs/sign-in` and in docs/device.md, is what devices can send."""
+"""The curl commands for devices, on `/docs/sign-in` and in docs/device.md, work."""
 
 import re
 from html import unescape
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.one_engine
 
 
 @pytest.mark.parametrize("confidential", [True, False])
-def test_the_ready_curl(hub: RunningHub, confidential: bool) -> None:
+def test_curl_on_the_page_works(hub: RunningHub, confidential: bool) -> None:
     ada = make_user(hub, "ada")
     client = make_app(hub, ada, confidential=confidential)
     with browser_of(hub, ada) as browser:
@@ -29,8 +29,8 @@ def test_the_ready_curl(hub: RunningHub, confidential: bool) -> None:
     assert "access_token" in curl(poll, **secret, DEVICE_CODE=started["device_code"]).json()
 
 
-def test_the_page_of_the_documentation(hub: RunningHub) -> None:
-    """Each command of it, in order, with the answers it shows."""
+def test_commands_in_the_documentation_work(hub: RunningHub) -> None:
+    """Each command, in order, with the answers it shows."""
     ada, client = make_user(hub, "ada"), make_app(hub)
     text = (ROOT / "docs/device.md").read_text()
     start, poll = re.findall(r"(?ms)^(curl .*?)\n```", text)

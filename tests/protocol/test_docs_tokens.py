@@ -1,4 +1,4 @@
-"""What the documentation says of tokens is what tokens do: the ready curl, the claims, the shapes of the API."""
+"""The documentation of tokens is correct: the curl commands, the claims, the shapes of the API."""
 
 import base64
 import json
@@ -23,7 +23,7 @@ SIGN_IN = "/docs/sign-in"
 
 
 def steps_of(client: Client, owner: User) -> dict[str, str]:
-    """The ready curl, by the number of the step."""
+    """The curl commands, by the number of the step."""
     with browser_of(client.hub, owner) as browser:
         page = browser.get(f"{SIGN_IN}?app={client.id}").text
     text = unescape(re.findall(r'<code id="snippet-curl">(.*?)</code>', page, re.DOTALL)[0])
@@ -32,7 +32,7 @@ def steps_of(client: Client, owner: User) -> dict[str, str]:
 
 
 def curl(command: str, **variables: str) -> httpx.Response:
-    """What curl would send: the few of its options that the page uses."""
+    """Send what curl would send: the few options that the page uses."""
     words = shlex.split(command.replace("\\\n", " "))
     words = [re.sub(r"\$(\w+)", lambda found: variables[found.group(1)], word) for word in words]
     assert words.pop(0) == "curl"
@@ -54,7 +54,7 @@ def curl(command: str, **variables: str) -> httpx.Response:
 
 
 @pytest.mark.parametrize("confidential", [True, False], ids=["secret", "public"])
-def test_the_ready_curl_from_the_code_to_the_end(hub: RunningHub, *, confidential: bool) -> None:
+def test_curl_commands_work_from_the_code_to_the_end(hub: RunningHub, *, confidential: bool) -> None:
     ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
     client = make_app(hub, olga, confidential=confidential, refresh_tokens=True)
     steps, secret = steps_of(client, olga), {"CLIENT_SECRET": client.secret or ""}
@@ -73,7 +73,7 @@ def test_the_ready_curl_from_the_code_to_the_end(hub: RunningHub, *, confidentia
     assert curl(steps["3"], ACCESS_TOKEN=latest).status_code == 401
 
 
-def told(page: str) -> dict[str, tuple[set[str], set[str]]]:
+def claims_table(page: str) -> dict[str, tuple[set[str], set[str]]]:
     """The page's table of claims: what a scope adds to the ID token, and to userinfo."""
     region = page[page.index('aria-label="Claims by scope"') :]
     rows = re.findall(
@@ -83,12 +83,12 @@ def told(page: str) -> dict[str, tuple[set[str], set[str]]]:
     return {re.sub(r"<.*?>", "", scope): (set(plain.findall(one)), set(plain.findall(two))) for scope, one, two in rows}
 
 
-def said_in(token: str) -> set[str]:
+def claims_in(token: str) -> set[str]:
     body = token.split(".")[1]
     return set(json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))))
 
 
-def test_claims_are_as_the_table_says(hub: RunningHub) -> None:
+def test_claims_match_the_table(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada, plan="team")
 
@@ -97,12 +97,12 @@ def test_claims_are_as_the_table_says(hub: RunningHub) -> None:
 
     hub.call(fill)
     client = make_app(hub, make_user(hub, "olga"), scopes=tuple(NAMES))
-    table = told(httpx.get(hub.url + SIGN_IN).text)
+    table = claims_table(httpx.get(hub.url + SIGN_IN).text)
     always = table.pop("any")
     for scope in sorted(NAMES - {"openid"}):
         tokens = tokens_for(client, ada, scope=f"openid {scope}", nonce="n")
         in_id_token, in_userinfo = table.get(scope, (set(), set()))
-        assert said_in(tokens["id_token"]) == always[0] | in_id_token, scope
+        assert claims_in(tokens["id_token"]) == always[0] | in_id_token, scope
         with api(hub, tokens["access_token"]) as app:
             assert set(app.get("/oauth/userinfo").json()) == always[1] | in_userinfo, scope
     assert set(table) <= NAMES
@@ -111,7 +111,7 @@ def test_claims_are_as_the_table_says(hub: RunningHub) -> None:
     assert (set(discovered), len(discovered)) == (known, len(known))
 
 
-def test_every_organization_is_listed_the_role_only_where_ticked(hub: RunningHub) -> None:
+def test_every_organization_is_listed_with_the_role_only_where_granted(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     acme, other = make_organization(hub, "acme", ada, plan="team"), make_organization(hub, "other", ada)
     client = make_app(hub, make_user(hub, "olga"))
@@ -128,7 +128,7 @@ def test_every_organization_is_listed_the_role_only_where_ticked(hub: RunningHub
     assert "roleInOrg is there only for ticked ones. Use that to decide." in page
 
 
-def test_lifetimes_and_grants(hub: RunningHub) -> None:
+def test_lifetimes_and_grants_match_the_page(hub: RunningHub) -> None:
     olga = make_user(hub, "olga")
     client = make_app(hub, olga, token_lifetime=7200)
     with browser_of(hub, olga) as browser:
@@ -144,7 +144,7 @@ def test_lifetimes_and_grants(hub: RunningHub) -> None:
     assert re.findall(r'<tr><th scope="row"><code>([\w:]+(?:-type:[\w-]+)?)</code></th><td><span', page) == grants
 
 
-def test_where_the_id_of_an_organization_is_found(hub: RunningHub) -> None:
+def test_page_says_where_an_organizations_id_is_found(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     with browser_of(hub, ada) as browser:
@@ -156,7 +156,7 @@ def test_where_the_id_of_an_organization_is_found(hub: RunningHub) -> None:
     assert httpx.get(f"{hub.url}/api/organizations/acme/overview").json()["_id"] == acme.id
 
 
-def test_an_index_of_what_there_is_to_read(hub: RunningHub) -> None:
+def test_docs_index_links_to_every_page(hub: RunningHub) -> None:
     page = httpx.get(f"{hub.url}/docs").text
     assert '<a href="/docs">Docs</a>' in page, "in the footer of every page"
     found = re.findall(r'<h2><a href="(/docs/[\w-]+)">', page)
@@ -170,7 +170,7 @@ def shape_of(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]
     return shape
 
 
-def test_the_api_page_shows_the_fields_of_forms(hub: RunningHub) -> None:
+def test_api_page_shows_form_fields(hub: RunningHub) -> None:
     document = httpx.get(f"{hub.url}/api/openapi.json").json()
     page = httpx.get(f"{hub.url}/docs/api").text
     for path, name in (
@@ -187,7 +187,7 @@ def test_the_api_page_shows_the_fields_of_forms(hub: RunningHub) -> None:
             assert f"<dt><code>{field}</code></dt>" in article
 
 
-def test_answers_about_users_and_tokens_have_a_shape(hub: RunningHub) -> None:
+def test_answers_about_users_and_tokens_match_their_schema(hub: RunningHub) -> None:
     ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
     make_organization(hub, "acme", ada, plan="team")
     client = make_app(hub, olga, scopes=(*SCOPES, "read-billing"), refresh_tokens=True)

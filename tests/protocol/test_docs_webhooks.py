@@ -1,4 +1,4 @@
-"""The code that verifies a delivery, in docs/webhooks.md and on `/docs/webhooks`, does so for this hub's."""
+"""The sample code that verifies a delivery, in docs/webhooks.md and on `/docs/webhooks`, works."""
 
 import json
 import re
@@ -26,8 +26,8 @@ Verify = Callable[[str, dict[str, str], bytes], bool]
 
 
 @pytest.fixture(scope="module")
-def told(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """One delivery for each secret, what checks it, and the page."""
+def deliveries(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """One delivery for each secret, its verifier, and the page."""
     folder = tmp_path_factory.mktemp("hub")
     url = SqliteEngine(sqlite_template, folder).fresh_url()
     with running(settings_for(url, folder, egress_allow="127.0.0.0/8")) as hub, receiving() as receiver:
@@ -75,7 +75,7 @@ def expect(verify: Verify, key: str, sent: Received) -> None:
 
 
 def expect_strangers_are_refused(verify: Verify, key: str, sent: Received) -> None:
-    """Without an error, which could end the program that asks."""
+    """Without an exception, which could end the program that calls it."""
     headers = {name: value for name, value in sent.headers.items() if name.startswith("webhook-")}
     assert not verify(key, {}, b"")
     for name in headers:
@@ -86,20 +86,20 @@ def expect_strangers_are_refused(verify: Verify, key: str, sent: Received) -> No
         assert not verify(key, {**headers, "webhook-signature": signature}, sent.body)
 
 
-def test_with_a_secret(told: dict[str, Any]) -> None:
+def test_samples_verify_with_a_secret(deliveries: dict[str, Any]) -> None:
     (written,) = re.findall(r"(?ms)^```python\n(.*?)```", DOCS)
     (script,) = re.findall(r"(?ms)^```js\n(.*?)```", DOCS)
-    shown = on_page(told["page"], "verify-secret")
+    shown = on_page(deliveries["page"], "verify-secret")
     assert written.strip() == shown
-    for key, sent in told["with_secret"]:
+    for key, sent in deliveries["with_secret"]:
         expect(python(shown), key, sent)
         expect(javascript(script), key, sent)
     for verify in (python(shown), javascript(script)):
-        expect_strangers_are_refused(verify, *told["with_secret"][0])
+        expect_strangers_are_refused(verify, *deliveries["with_secret"][0])
 
 
-def test_with_the_public_key(told: dict[str, Any]) -> None:
-    for key, sent in told["with_key"]:
-        verify = python(on_page(told["page"], "verify-key"))
+def test_samples_verify_with_the_public_key(deliveries: dict[str, Any]) -> None:
+    for key, sent in deliveries["with_key"]:
+        verify = python(on_page(deliveries["page"], "verify-key"))
         expect(verify, key, sent)
         expect_strangers_are_refused(verify, key, sent)

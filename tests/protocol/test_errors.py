@@ -1,4 +1,4 @@
-"""One shape of error per surface, on every route of it."""
+"""Each surface has one shape of error, on all of its routes."""
 
 import pytest
 from tests.bed.running import RunningHub
@@ -41,7 +41,7 @@ def test_files_get_plain_text(hub: RunningHub) -> None:
     assert (response.status_code, response.headers["content-type"]) == (404, "text/plain; charset=utf-8")
 
 
-def test_an_unexpected_error_is_a_clean_500_without_its_cause(hub: RunningHub) -> None:
+def test_unexpected_error_is_a_clean_500_without_its_cause(hub: RunningHub) -> None:
     with hub.client() as client:
         response = client.get("/api/test/broken")
     assert response.status_code == 500
@@ -50,7 +50,7 @@ def test_an_unexpected_error_is_a_clean_500_without_its_cause(hub: RunningHub) -
     assert "SECRET" not in hub.log
 
 
-def test_a_bad_credential_is_refused_with_the_text_clients_compare(hub: RunningHub) -> None:
+def test_invalid_credential_is_rejected_with_the_text_clients_compare(hub: RunningHub) -> None:
     with hub.client() as client:
         assert client.get("/api/test/who").json() == {"kind": "ANONYMOUS"}
         for value in ("Bearer hf_nonsense", "Basic Zm9vOmJhcg==", "nonsense"):
@@ -62,7 +62,7 @@ def test_a_bad_credential_is_refused_with_the_text_clients_compare(hub: RunningH
             assert f"{hub.url}/.well-known/oauth-protected-resource" in challenge
 
 
-def test_a_session_cookie_means_nothing_to_the_api(hub: RunningHub) -> None:
+def test_session_cookie_is_ignored_by_the_api(hub: RunningHub) -> None:
     with hub.client(cookies={"token": "anything"}) as client:
         assert client.get("/api/test/who").json() == {"kind": "ANONYMOUS"}
 
@@ -79,20 +79,20 @@ def test_a_session_cookie_means_nothing_to_the_api(hub: RunningHub) -> None:
         (b"[" * 100_000, 422),
     ],
 )
-def test_bad_json_is_400_and_wrong_json_is_422(hub: RunningHub, body: bytes, status: int) -> None:
+def test_unparseable_json_is_400_and_wrong_json_is_422(hub: RunningHub, body: bytes, status: int) -> None:
     with hub.client() as client:
         response = client.post("/api/test/write", content=body, headers={"content-type": "application/json"})
     assert response.status_code == status
     assert response.json()["error"]
 
 
-def test_another_content_type_is_415(hub: RunningHub) -> None:
+def test_unsupported_content_type_is_415(hub: RunningHub) -> None:
     with hub.client() as client:
         response = client.post("/api/test/write", content=b"x", headers={"content-type": "text/xml"})
     assert response.status_code == 415
 
 
-def test_a_clients_own_request_id_is_echoed_if_it_is_harmless(hub: RunningHub) -> None:
+def test_harmless_client_request_id_is_echoed(hub: RunningHub) -> None:
     with hub.client() as client:
         given = "0f8fad5b-d9cb-469f-a165-70867728950e"
         assert client.get("/healthz", headers={"x-amzn-trace-id": given}).headers["x-request-id"] == given
@@ -100,7 +100,7 @@ def test_a_clients_own_request_id_is_echoed_if_it_is_harmless(hub: RunningHub) -
     assert given in hub.log
 
 
-def test_the_cause_of_a_503_is_in_the_log_and_not_in_the_answer(hub: RunningHub) -> None:
+def test_cause_of_a_503_is_logged_and_not_sent(hub: RunningHub) -> None:
     with hub.client() as client:
         response = client.get("/api/test/unavailable")
     assert response.status_code == 503
@@ -110,8 +110,8 @@ def test_the_cause_of_a_503_is_in_the_log_and_not_in_the_answer(hub: RunningHub)
     assert "x-error-code" not in response.headers
 
 
-def test_an_outcome_that_nobody_knows_has_a_code(hub: RunningHub) -> None:
-    """So that no client repeats the change by itself."""
+def test_unknown_outcome_has_an_error_code(hub: RunningHub) -> None:
+    """So that no client repeats the change automatically."""
     with hub.client() as client:
         response = client.get("/api/test/unavailable?unknown=1")
     assert (response.status_code, response.headers["x-error-code"]) == (503, "OutcomeUnknown")
@@ -136,6 +136,6 @@ def test_git_gets_plain_text_and_no_cookie(hub: RunningHub, path: str) -> None:
     assert "set-cookie" not in response.headers
 
 
-def test_a_token_in_the_address_is_refused(hub: RunningHub) -> None:
+def test_token_in_the_query_is_rejected(hub: RunningHub) -> None:
     with hub.client() as client:
         assert client.get("/api/test/who?access_token=hf_abc").status_code == 400

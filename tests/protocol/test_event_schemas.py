@@ -1,4 +1,4 @@
-"""The schemas of what webhooks are sent, held against the payloads that were agreed on, and the page with them."""
+"""The schemas of webhook payloads match the recorded payloads and the documentation page."""
 
 import json
 import re
@@ -24,7 +24,7 @@ def kind_of(payload: dict[str, Any]) -> Kind:
 
 
 def closed(schema: Any) -> Any:
-    """The same schema, but nothing may be there that it does not name."""
+    """The same schema, without additional properties."""
     if isinstance(schema, list):
         return [closed(part) for part in schema]
     if not isinstance(schema, dict):
@@ -34,7 +34,7 @@ def closed(schema: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_every_member_of_an_agreed_payload_is_described(name: str) -> None:
+def test_every_member_of_a_recorded_payload_is_described(name: str) -> None:
     payload = {**GOLDEN[name], "webhook": WEBHOOK}
     schema = closed(kind_of(payload).schema("https://hub.example/schema"))
     jsonschema_rs.validate(schema, payload)
@@ -47,7 +47,7 @@ def test_every_member_of_an_agreed_payload_is_described(name: str) -> None:
         assert not jsonschema_rs.is_valid(schema, broken), path
 
 
-def test_every_kind_has_one_and_a_payload_fits_its_own_alone() -> None:
+def test_every_kind_has_a_schema_that_fits_only_its_own_payload() -> None:
     assert {kind_of(payload) for payload in GOLDEN.values()} == set(Kind)
     for payload in GOLDEN.values():
         fits = [kind for kind in Kind if jsonschema_rs.is_valid(kind.schema("x:"), {**payload, "webhook": WEBHOOK})]
@@ -61,7 +61,7 @@ def test_every_kind_is_documented() -> None:
         assert all(f"`{name}`" in page for name in kind.extras), kind
 
 
-def test_they_are_served_and_shown(hub: RunningHub) -> None:
+def test_schemas_are_served_and_shown(hub: RunningHub) -> None:
     with hub.client() as client:
         listed = client.get("/api/event-schemas")
         assert listed.headers["access-control-allow-origin"] == "*"

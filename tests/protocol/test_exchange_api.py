@@ -1,4 +1,4 @@
-"""What an organization's admins see and do about token exchange in the API, and what a member sees of it."""
+"""Token exchange in the API: what an organization's admins see and do, and what a member sees."""
 
 from functools import partial
 from typing import Any
@@ -57,7 +57,7 @@ def try_out(script: httpx.Client, client: Client, email: str, **more: Any) -> di
     return said
 
 
-def test_a_dry_run_says_what_would_be_given(hub: RunningHub, ada: User, client: Client) -> None:
+def test_dry_run_says_what_would_be_issued(hub: RunningHub, ada: User, client: Client) -> None:
     with api(hub, make_token(hub, ada)) as script:
         script.patch(f"{ACME}/{client.id}", json={"tokenDuration": 3600})
         said = try_out(script, client, "Bob@Example.org")
@@ -76,7 +76,7 @@ def test_a_dry_run_says_what_would_be_given(hub: RunningHub, ada: User, client: 
             assert set(refused) == {"granted", "error", "reason"}
 
 
-def test_a_dry_run_minds_every_limit(hub: RunningHub, ada: User, client: Client) -> None:
+def test_dry_run_checks_every_limit(hub: RunningHub, ada: User, client: Client) -> None:
     limits = {"allowedRoles": ["admin"], "allowedNetworks": ["203.0.113.0/24"], "allowedScopes": ["openid"]}
     with api(hub, make_token(hub, ada)) as script:
         script.patch(f"{ACME}/{client.id}", json=limits)
@@ -92,7 +92,7 @@ def test_a_dry_run_minds_every_limit(hub: RunningHub, ada: User, client: Client)
         assert "secret" in try_out(script, client, "ada@example.org")["reason"]
 
 
-def test_a_dry_run_counts_and_records_nothing(hub: RunningHub, ada: User, acme: Organization, client: Client) -> None:
+def test_dry_run_counts_and_records_nothing(hub: RunningHub, ada: User, acme: Organization, client: Client) -> None:
     with api(hub, make_token(hub, ada)) as script:
         script.patch(f"{ACME}/{client.id}", json={"dailyQuota": 2})
         before = entries_of(hub, acme)
@@ -111,12 +111,12 @@ def test_a_dry_run_counts_and_records_nothing(hub: RunningHub, ada: User, acme: 
 @pytest.mark.parametrize(
     "body", [{}, {"subjectToken": ""}, {"subjectToken": "a@b.org", "ip": "home"}, {"subjectToken": "a@b.org", "x": 1}]
 )
-def test_a_dry_run_to_mend(hub: RunningHub, ada: User, client: Client, body: dict[str, Any]) -> None:
+def test_invalid_dry_run_is_rejected(hub: RunningHub, ada: User, client: Client, body: dict[str, Any]) -> None:
     with api(hub, make_token(hub, ada)) as script:
         assert script.post(f"{ACME}/{client.id}/exchange/dry-run", json=body).status_code == 422
 
 
-def test_live_tokens_page_by_page(hub: RunningHub, ada: User, client: Client) -> None:
+def test_live_tokens_are_listed_in_pages(hub: RunningHub, ada: User, client: Client) -> None:
     for number in range(5):
         exchanged(client, "bob@example.org" if number % 2 else "ada@example.org", scope="read-repos openid")
         hub.clock.advance(1)
@@ -146,7 +146,7 @@ def test_live_tokens_page_by_page(hub: RunningHub, ada: User, client: Client) ->
         assert len(tokens_of(script, client)) == 2, "what has expired is not alive"
 
 
-def test_revoking_one(hub: RunningHub, ada: User, acme: Organization, client: Client) -> None:
+def test_one_token_can_be_revoked(hub: RunningHub, ada: User, acme: Organization, client: Client) -> None:
     one, other = (exchanged(client, "bob@example.org")["access_token"] for _ in range(2))
     token_id = entries_of(hub, acme)[-1]["data"]["tokenId"]
     hub.clock.advance(1)
@@ -163,7 +163,9 @@ def test_revoking_one(hub: RunningHub, ada: User, acme: Organization, client: Cl
     assert (last["data"]["ended"], last["data"]["tokenId"]) == (1, token_id)
 
 
-def test_revoking_a_members_and_all(hub: RunningHub, ada: User, acme: Organization, client: Client) -> None:
+def test_tokens_of_a_member_and_all_tokens_can_be_revoked(
+    hub: RunningHub, ada: User, acme: Organization, client: Client
+) -> None:
     other = make_exchanger(hub, acme, name="Other")
     hub.clock.advance(1)
     mine, theirs, elsewhere = (
@@ -183,7 +185,7 @@ def test_revoking_a_members_and_all(hub: RunningHub, ada: User, acme: Organizati
     assert ended == [3, 1], "nothing is recorded where nothing ended"
 
 
-def test_revoking_what_was_made_in_a_time(hub: RunningHub, ada: User, client: Client) -> None:
+def test_tokens_issued_in_a_period_can_be_revoked(hub: RunningHub, ada: User, client: Client) -> None:
     tokens = []
     for _ in range(6):
         tokens.append(exchanged(client, "bob@example.org")["access_token"])
@@ -193,7 +195,7 @@ def test_revoking_what_was_made_in_a_time(hub: RunningHub, ada: User, client: Cl
         made = [token["createdAt"] for token in tokens_of(script, client)][::-1]
         assert script.delete(path, params={"since": made[1], "until": made[2]}).json() == {"revoked": 2}
         assert [works(hub, token) for token in tokens] == [True, False, False, True, True, True]
-        # As it is written on a page: the whole minute.
+        # As written on a page: the whole minute.
         assert script.delete(path, params={"until": made[0][:16]}).json() == {"revoked": 1}
         assert script.delete(path, params={"since": made[5], "user": "ada"}).json() == {"revoked": 0}
         assert script.delete(path, params={"since": made[4]}).json() == {"revoked": 2}
@@ -215,7 +217,7 @@ def test_revoking_what_was_made_in_a_time(hub: RunningHub, ada: User, client: Cl
         ("user=ghost", 404),
     ],
 )
-def test_no_slip_of_the_pen_revokes_everything(
+def test_malformed_request_does_not_revoke_everything(
     hub: RunningHub, ada: User, client: Client, query: str, status: int
 ) -> None:
     token = exchanged(client, "bob@example.org")["access_token"]
@@ -224,7 +226,7 @@ def test_no_slip_of_the_pen_revokes_everything(
     assert works(hub, token)
 
 
-def test_who_may(hub: RunningHub, ada: User, acme: Organization, client: Client) -> None:
+def test_only_admins_have_access(hub: RunningHub, ada: User, acme: Organization, client: Client) -> None:
     make_organization(hub, "other", make_user(hub, "eve"))
     token = exchanged(client, "ada@example.org")["access_token"]
     path, dry = f"{ACME}/{client.id}/tokens", f"{ACME}/{client.id}/exchange/dry-run"
@@ -253,7 +255,7 @@ async def _user(opened: Hub, name: str) -> User:
     return user
 
 
-def test_a_member_sees_what_was_taken_for_them(hub: RunningHub, ada: User, client: Client) -> None:
+def test_member_sees_tokens_issued_for_them(hub: RunningHub, ada: User, client: Client) -> None:
     bob = hub.call(lambda opened: _user(opened, "bob"))
     text = exchanged(client, "bob@example.org", scope="read-repos")["access_token"]
     exchanged(client, "ada@example.org")

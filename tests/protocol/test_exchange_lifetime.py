@@ -1,4 +1,4 @@
-"""How long an exchanged token lives: as long as what it was taken under, without a break, whoever breaks it."""
+"""An exchanged token is valid only while everything it was issued under lasts without interruption."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ APPS = "/api/organizations/acme/settings/applications"
 
 @dataclass(frozen=True)
 class Scene:
-    """Tokens are taken and used at `here`; whatever changes is changed at `there`, another hub on the same database."""
+    """Tokens are issued and used at `here`; changes are made at `there`, another hub on the same database."""
 
     here: RunningHub
     there: RunningHub
@@ -40,11 +40,11 @@ class Scene:
         return taken
 
     def works(self, token: str) -> bool:
-        """At the next request, and to whoever asks about it."""
+        """At the next request, and by introspection."""
         with api(self.here, token) as program:
             status = program.get("/api/whoami-v2").status_code
         told = self.client.post("/oauth/introspect", {"token": token})
-        # Its app may be gone, and then nobody asks.
+        # If its app is deleted, nobody can introspect it.
         assert told.status_code == 401 or told.json()["active"] is (status == 200)
         assert status in (200, 401)
         return status == 200
@@ -121,7 +121,7 @@ BREAKS: dict[str, tuple[Change, Change]] = {
 
 
 @pytest.mark.parametrize("name", BREAKS)
-def test_what_breaks_ends_it_for_good(scene: Scene, name: str) -> None:
+def test_interruption_ends_the_token_permanently(scene: Scene, name: str) -> None:
     broken, mended = BREAKS[name]
     old = scene.token()
     assert (scene.works(old), scene.listed()) == (True, 1)
@@ -138,8 +138,8 @@ def test_what_breaks_ends_it_for_good(scene: Scene, name: str) -> None:
     assert [scene.works(token) for token in (old, new)] == [False, True]
 
 
-def test_other_limits_leave_live_tokens_alone(scene: Scene) -> None:
-    """They are for exchanges from then on; a token that is unwelcome is revoked."""
+def test_other_limits_do_not_affect_live_tokens(scene: Scene) -> None:
+    """They apply to later exchanges; live tokens can be revoked."""
     token = scene.token()
     limits = {"allowedRoles": ["admin"], "allowedNetworks": ["203.0.113.0/24"], "tokenDuration": 60, "dailyQuota": 1}
     scene.as_admin("PATCH", f"{APPS}/{scene.client.id}", limits)
@@ -147,7 +147,7 @@ def test_other_limits_leave_live_tokens_alone(scene: Scene) -> None:
     assert scene.works(token)
 
 
-def test_it_follows_the_members_role(scene: Scene) -> None:
+def test_token_follows_the_members_role(scene: Scene) -> None:
     token = scene.token()
     for role in ("read", "admin", "contributor"):
         scene.as_admin("PUT", "/api/organizations/acme/members/bob/role", {"role": role})
@@ -156,7 +156,7 @@ def test_it_follows_the_members_role(scene: Scene) -> None:
         assert (organization["name"], organization["roleInOrg"]) == ("acme", role)
 
 
-def test_a_new_secret_leaves_it_alone_unless_that_is_ticked(scene: Scene) -> None:
+def test_new_secret_does_not_end_tokens_unless_chosen(scene: Scene) -> None:
     address = f"/organizations/acme/settings/applications/{scene.client.id}/secret"
     tokens = [scene.token() for _ in range(2)]
     scene.as_admin("POST", f"{APPS}/{scene.client.id}/secret", {"overlapSeconds": 3600})
@@ -172,7 +172,7 @@ def test_a_new_secret_leaves_it_alone_unless_that_is_ticked(scene: Scene) -> Non
         assert "endTokens" not in browser.get(address).text, "there is nothing to end"
 
 
-def test_it_ends_with_its_app_and_with_its_organization(scene: Scene) -> None:
+def test_token_ends_with_its_app_and_its_organization(scene: Scene) -> None:
     first = scene.token()
     scene.as_admin("DELETE", f"{APPS}/{scene.client.id}")
     assert not scene.works(first)
@@ -184,13 +184,13 @@ def test_it_ends_with_its_app_and_with_its_organization(scene: Scene) -> None:
         assert program.get("/api/whoami-v2").status_code == 401
 
 
-def test_revoked_at_one_hub_it_is_refused_at_the_other(scene: Scene) -> None:
+def test_token_revoked_at_one_hub_is_rejected_at_the_other(scene: Scene) -> None:
     token = scene.token()
     scene.as_admin("DELETE", f"{APPS}/{scene.client.id}/tokens?user=bob")
     assert not scene.works(token)
 
 
-def test_it_ends_when_it_said(scene: Scene) -> None:
+def test_token_expires_when_announced(scene: Scene) -> None:
     scene.as_admin("PATCH", f"{APPS}/{scene.client.id}", {"tokenDuration": 3600})
     answer = exchanged(scene.client, "bob@example.org")
     assert answer["expires_in"] == 3600
@@ -201,8 +201,8 @@ def test_it_ends_when_it_said(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("name", ["membership", "leaving", "plan"])
-def test_clocks_that_differ_bring_nothing_back(scene: Scene, name: str) -> None:
-    """The machine that gave the token is ahead of the one where the member goes and comes again."""
+def test_different_clocks_do_not_restore_a_token(scene: Scene, name: str) -> None:
+    """The machine that issued the token is ahead of the one where the member is removed and added again."""
     broken, mended = BREAKS[name]
     scene.here.clock.advance(60)
     old = scene.token()
@@ -212,7 +212,7 @@ def test_clocks_that_differ_bring_nothing_back(scene: Scene, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BREAKS)
-def test_clocks_that_differ_make_no_token_that_is_dead_from_the_start(scene: Scene, name: str) -> None:
+def test_different_clocks_do_not_issue_a_dead_token(scene: Scene, name: str) -> None:
     broken, mended = BREAKS[name]
     scene.there.clock.advance(60)
     broken(scene)

@@ -1,4 +1,4 @@
-"""What an organization's admins allow its app to exchange tokens for: networks, roles, scopes, so many a day."""
+"""What an organization's admins allow its app to exchange tokens for: networks, roles, scopes, a daily quota."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +20,7 @@ DAY = 24 * 60 * 60
 
 @pytest.fixture
 def behind_proxy(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    """So that requests may come from anywhere."""
+    """So that requests may have any client address."""
     with running(settings_for(engine.fresh_url(), tmp_path, trusted_proxies="127.0.0.0/8")) as hub:
         yield hub
 
@@ -45,11 +45,11 @@ class Bench:
             return http.post("/oauth/token", data=form, auth=self.client.basic)
 
     def results(self) -> list[str]:
-        """Of every exchange in the audit log."""
+        """The results of all exchanges in the audit log."""
         return sorted(e["data"]["result"] for e in entries_of(self.hub, self.acme) if e["type"] == "oauth.token")
 
 
-def said(answer: httpx.Response) -> tuple[int, str]:
+def status_and_error(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json().get("error", "")
 
 
@@ -64,14 +64,16 @@ def said(answer: httpx.Response) -> tuple[int, str]:
         (["0.0.0.0/0"], ["8.8.8.8", "::ffff:8.8.8.8"], ["2001:db8::1"]),
     ],
 )
-def test_networks(behind_proxy: RunningHub, networks: list[str], inside: list[str], outside: list[str]) -> None:
+def test_networks_are_limited(
+    behind_proxy: RunningHub, networks: list[str], inside: list[str], outside: list[str]
+) -> None:
     bench = Bench(behind_proxy)
     bench.limit(allowedNetworks=networks)
     for address in inside:
         assert bench.ask_from(address).status_code == 200, address
     for address in outside:
         refused = bench.ask_from(address)
-        assert said(refused) == (401, "invalid_client"), address
+        assert status_and_error(refused) == (401, "invalid_client"), address
         assert refused.headers["www-authenticate"].startswith("Basic")
     assert bench.results() == ["granted"] * len(inside) + ["refused"] * len(outside)
     asked_from = {entry["ip"] for entry in entries_of(bench.hub, bench.acme) if entry["type"] == "oauth.token"}
@@ -81,13 +83,13 @@ def test_networks(behind_proxy: RunningHub, networks: list[str], inside: list[st
         assert bench.ask_from(address).status_code == 200
 
 
-def test_roles(hub: RunningHub) -> None:
+def test_roles_are_limited(hub: RunningHub) -> None:
     bench = Bench(hub)
     bench.limit(allowedRoles=["write", "contributor"])
     unknown = exchange(bench.client, "nobody@example.org")
     for name in ("ada", "dave"):
         refused = exchange(bench.client, f"{name}@example.org")
-        assert said(refused) == (400, "invalid_grant")
+        assert status_and_error(refused) == (400, "invalid_grant")
         uninteresting = {"error_uri": ""}
         assert refused.json() | uninteresting == unknown.json() | uninteresting, "as if there were no such member"
     for name in ("bob", "carol"):
@@ -96,35 +98,35 @@ def test_roles(hub: RunningHub) -> None:
     exchanged(bench.client, "dave@example.org")
 
 
-def test_scopes(hub: RunningHub) -> None:
+def test_scopes_are_limited(hub: RunningHub) -> None:
     bench = Bench(hub)
     bench.limit(allowedScopes=["read-repos", "email"])
     assert set(exchanged(bench.client, "bob@example.org")["scope"].split()) == {"read-repos", "email"}
     assert exchanged(bench.client, "bob@example.org", scope="email")["scope"] == "email"
     for asked in ("openid", "email openid", "jobs", "fly", "email,read-repos"):
-        assert said(exchange(bench.client, "bob@example.org", scope=asked)) == (400, "invalid_scope"), asked
+        assert status_and_error(exchange(bench.client, "bob@example.org", scope=asked)) == (400, "invalid_scope"), asked
     bench.limit(allowedScopes=[])
     assert set(exchanged(bench.client, "bob@example.org")["scope"].split()) == set(SCOPES)
 
 
-def test_so_many_a_day(hub: RunningHub) -> None:
+def test_daily_quota_is_enforced(hub: RunningHub) -> None:
     bench = Bench(hub)
     bench.limit(dailyQuota=3)
     for _ in range(5):
-        assert said(exchange(bench.client, "nobody@example.org")) == (400, "invalid_grant")
+        assert status_and_error(exchange(bench.client, "nobody@example.org")) == (400, "invalid_grant")
     for _ in range(3):
         exchanged(bench.client, "bob@example.org")
     hub.clock.advance(3600)
     for _ in range(2):
         refused = exchange(bench.client, "bob@example.org")
-        assert said(refused) == (429, "temporarily_unavailable")
+        assert status_and_error(refused) == (429, "temporarily_unavailable")
         assert int(refused.headers["retry-after"]) == DAY - 3600
     assert bench.results() == ["granted"] * 3 + ["refused"] * 7
-    # What is refused for another reason says that reason still.
-    assert said(exchange(bench.client, "nobody@example.org")) == (400, "invalid_grant")
+    # A request refused for another reason still names that reason.
+    assert status_and_error(exchange(bench.client, "nobody@example.org")) == (400, "invalid_grant")
     bench.limit(dailyQuota=4)
     exchanged(bench.client, "bob@example.org")
-    assert said(exchange(bench.client, "bob@example.org")) == (429, "temporarily_unavailable")
+    assert status_and_error(exchange(bench.client, "bob@example.org")) == (429, "temporarily_unavailable")
     hub.clock.advance(DAY - 3600)
     exchanged(bench.client, "bob@example.org")
     bench.limit(dailyQuota=None)
@@ -137,6 +139,6 @@ def test_each_app_has_its_own_quota(hub: RunningHub) -> None:
     bench.limit(dailyQuota=1)
     other = make_exchanger(hub, bench.acme, name="Other")
     exchanged(bench.client, "bob@example.org")
-    assert said(exchange(bench.client, "bob@example.org")) == (429, "temporarily_unavailable")
+    assert status_and_error(exchange(bench.client, "bob@example.org")) == (429, "temporarily_unavailable")
     for _ in range(2):
         exchanged(other, "bob@example.org")

@@ -1,4 +1,4 @@
-"""Token exchange on the pages: of the organization's app for its admins, and of all that was taken for a member."""
+"""Token exchange on pages: an organization's app for its admins, and a member's issued tokens for the member."""
 
 import re
 from html import unescape
@@ -50,7 +50,7 @@ def at(client: Client) -> str:
 
 
 def text_of(response: httpx.Response) -> str:
-    """What is read in <main>, with single spaces."""
+    """The text of <main>, with single spaces."""
     main = response.text.partition("<main")[2].partition("</main>")[0]
     return " ".join(unescape(re.sub(r"<[^>]+>", "", main)).split())
 
@@ -60,7 +60,7 @@ def works(hub: RunningHub, token: str) -> bool:
         return program.get("/api/whoami-v2").status_code == 200
 
 
-def test_how_it_stands(hub: RunningHub, ada: User, client: Client) -> None:
+def test_page_shows_the_state_of_token_exchange(hub: RunningHub, ada: User, client: Client) -> None:
     with browser_of(hub, ada) as browser:
         assert "Works" in text_of(browser.get(f"{ACME}/{client.id}"))
         shown = browser.get(at(client))
@@ -78,8 +78,8 @@ def test_how_it_stands(hub: RunningHub, ada: User, client: Client) -> None:
         assert "Paused" in text_of(browser.get(f"{ACME}/{client.id}"))
 
 
-def test_saving_the_limits_loosens_none(hub: RunningHub, ada: User, acme: Organization) -> None:
-    """A scope that is allowed but not the app's, now: were it lost, an empty list would set no limit at all."""
+def test_saving_limits_does_not_widen_them(hub: RunningHub, ada: User, acme: Organization) -> None:
+    """A scope is allowed that the app no longer has: without it the list would be empty, which means no limit."""
     client = make_exchanger(hub, acme, scopes=("openid", "read-repos"))
     address = f"/api{ACME}/{client.id}"
     with api(hub, make_token(hub, ada)) as script, browser_of(hub, ada) as browser:
@@ -93,8 +93,8 @@ def test_saving_the_limits_loosens_none(hub: RunningHub, ada: User, acme: Organi
         assert exchanged(client, "bob@example.org")["scope"] == ""
 
 
-def test_a_form_that_was_open_ends_no_pause(hub: RunningHub, ada: User, client: Client) -> None:
-    """Nor begins one: only what was changed on the form is."""
+def test_stale_form_does_not_change_the_pause(hub: RunningHub, ada: User, client: Client) -> None:
+    """Only fields that were changed on the form are saved."""
     address = f"/api{ACME}/{client.id}"
     with api(hub, make_token(hub, ada)) as script, browser_of(hub, ada) as browser:
         for paused in (True, False):
@@ -106,7 +106,7 @@ def test_a_form_that_was_open_ends_no_pause(hub: RunningHub, ada: User, client: 
             assert script.get(address).json()["paused"] is paused
 
 
-def test_a_dry_run(hub: RunningHub, ada: User, acme: Organization, client: Client) -> None:
+def test_dry_run_on_the_page(hub: RunningHub, ada: User, acme: Organization, client: Client) -> None:
     def tried(email: str, **more: str) -> httpx.Response:
         return submit(browser, at(client), f"{at(client)}/dry-run", subjectToken=email, **more)
 
@@ -127,7 +127,7 @@ def test_a_dry_run(hub: RunningHub, ada: User, acme: Organization, client: Clien
     assert len(entries_of(hub, acme)) == before
 
 
-def test_live_tokens_by_member(hub: RunningHub, ada: User, client: Client) -> None:
+def test_live_tokens_are_listed_by_member(hub: RunningHub, ada: User, client: Client) -> None:
     tokens = [exchanged(client, f"{name}@example.org")["access_token"] for name in ("bob", "bob", "ada")]
     with browser_of(hub, ada) as browser:
         heads, one, two = columns(browser.get(at(client)).text, "Members with live tokens")
@@ -147,7 +147,7 @@ def test_live_tokens_by_member(hub: RunningHub, ada: User, client: Client) -> No
         assert browser.get(f"{at(client)}/members/ghost").status_code == 404
 
 
-def test_revoking_all_of_a_member_says_how_many_first(
+def test_revoking_all_tokens_of_a_member_says_how_many_first(
     hub: RunningHub, ada: User, acme: Organization, client: Client
 ) -> None:
     tokens = [exchanged(client, f"{name}@example.org")["access_token"] for name in ("bob", "bob", "ada")]
@@ -168,8 +168,8 @@ def test_revoking_all_of_a_member_says_how_many_first(
     ]
 
 
-def test_revoking_what_was_minted_in_a_time(hub: RunningHub, ada: User, client: Client) -> None:
-    """Times are as the page shows them, to the minute, and the last minute counts in full."""
+def test_tokens_issued_in_a_period_can_be_revoked(hub: RunningHub, ada: User, client: Client) -> None:
+    """Times are those of the page, to the minute; the last minute is included."""
     hub.clock.advance(3600 - hub.clock() // 1_000_000 % 3600)
     tokens = []
     for _ in range(4):
@@ -195,7 +195,7 @@ def test_revoking_what_was_minted_in_a_time(hub: RunningHub, ada: User, client: 
         assert not any(works(hub, token) for token in tokens)
 
 
-def test_long_lists_page(hub: RunningHub, ada: User, bob: User, client: Client) -> None:
+def test_long_lists_have_pages(hub: RunningHub, ada: User, bob: User, client: Client) -> None:
     for _ in range(ROWS + 1):
         exchanged(client, "bob@example.org")
         hub.clock.advance(1)
@@ -211,7 +211,7 @@ def test_long_lists_page(hub: RunningHub, ada: User, bob: User, client: Client) 
             assert browser.get(f"{name}?cursor=x&issued=x").status_code == 400
 
 
-def test_a_member_sees_what_organizations_took(hub: RunningHub, bob: User, client: Client) -> None:
+def test_member_sees_tokens_issued_to_organizations(hub: RunningHub, bob: User, client: Client) -> None:
     with browser_of(hub, bob) as browser:
         empty = text_of(browser.get(TOKENS))
         assert "Issued for you by organizations" in empty
@@ -227,7 +227,7 @@ def test_a_member_sees_what_organizations_took(hub: RunningHub, bob: User, clien
         assert submit(browser, TOKENS, TOKENS, name="laptop", role="read").status_code == 200
 
 
-def test_the_audit_log_reads_well(hub: RunningHub, ada: User, acme: Organization, client: Client) -> None:
+def test_audit_log_describes_exchanges(hub: RunningHub, ada: User, acme: Organization, client: Client) -> None:
     other = make_exchanger(hub, acme, name="Other")
     exchanged(client, "bob@example.org")
     hub.clock.advance(1)

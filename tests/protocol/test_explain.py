@@ -1,4 +1,4 @@
-"""`error_uri`: what an app sent beside what is registered, for its owner alone, and nothing secret in it."""
+"""`error_uri`: a page that compares an app's request with its registration, for its owner only, without secrets."""
 
 import re
 from collections.abc import Callable
@@ -27,14 +27,14 @@ NOT_SHOWN = "Sign in as the app's owner."
 NOTHING = "<h1>Nothing to show here</h1>"
 
 
-def kept(hub: RunningHub, client: Client) -> list[Refusal]:
+def stored_refusals(hub: RunningHub, client: Client) -> list[Refusal]:
     async def work(opened: Hub) -> list[Refusal]:
         return await opened.db.read_long(lambda tx: store.of_app(tx, client.id, 0, 1000))
 
     return hub.call(work)
 
 
-def test_every_error_of_an_endpoint_carries_its_address(hub: RunningHub) -> None:
+def test_every_error_of_an_endpoint_has_an_error_uri(hub: RunningHub) -> None:
     olga = make_user(hub, "olga")
     client = make_app(hub, olga)
     wrong = (client.id, "wrong")
@@ -52,8 +52,8 @@ def test_every_error_of_an_endpoint_carries_its_address(hub: RunningHub) -> None
         assert set(body) == {"error", "error_description", "error_uri"}
 
 
-def test_where_nothing_is_kept_no_address_is_given(hub: RunningHub) -> None:
-    """Of what names no client, one that is not known here, or one that has no owner here."""
+def test_no_error_uri_where_nothing_is_stored(hub: RunningHub) -> None:
+    """Requests without a client, with an unknown client, or with one that has no owner here."""
     ada, client, document = make_user(hub, "ada"), make_app(hub, make_user(hub, "olga")), keep_document(hub)
     token, fly = f"{hub.url}/oauth/token", {"grant_type": "fly"}
     asked: list[Callable[[], httpx.Response]] = [
@@ -76,7 +76,7 @@ def test_where_nothing_is_kept_no_address_is_given(hub: RunningHub) -> None:
         assert "error_uri" not in sent_back
 
 
-def test_whoever_follows_it_finds_it(hub: RunningHub) -> None:
+def test_owner_finds_the_explained_request(hub: RunningHub) -> None:
     olga = make_user(hub, "olga")
     client = make_app(hub, olga)
     with browser_of(hub, olga) as owner:
@@ -86,8 +86,8 @@ def test_whoever_follows_it_finds_it(hub: RunningHub) -> None:
         until(lambda: owner.get(sent_back["error_uri"]).status_code == 200)
 
 
-def test_it_is_waited_for_that_a_refusal_is_kept(hub: RunningHub) -> None:
-    """So that whoever follows its address at once finds it; a busy disk is not waited for that long in earnest."""
+def test_response_waits_until_the_refusal_is_stored(hub: RunningHub) -> None:
+    """So that its page exists when the owner follows the link at once; a busy disk is not waited for long."""
     olga = make_user(hub, "olga")
     client = make_app(hub, olga)
 
@@ -102,7 +102,7 @@ def test_it_is_waited_for_that_a_refusal_is_kept(hub: RunningHub) -> None:
             assert owner.get(address).status_code == 200
 
 
-def test_errors_sent_back_carry_it_too(hub: RunningHub) -> None:
+def test_errors_in_redirects_have_an_error_uri(hub: RunningHub) -> None:
     ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
     client = make_app(hub, olga)
     with browser_of(hub, ada) as browser, browser_of(hub, olga) as owner:
@@ -121,7 +121,7 @@ def test_errors_sent_back_carry_it_too(hub: RunningHub) -> None:
         assert "error_uri" not in answer_of(approve(browser, client.address()))
 
 
-def test_the_local_page_leads_there(hub: RunningHub) -> None:
+def test_local_error_page_links_to_the_explanation(hub: RunningHub) -> None:
     olga = make_user(hub, "olga")
     client = make_app(hub, olga)
     with browser_of(hub, olga) as owner:
@@ -139,7 +139,7 @@ def test_the_local_page_leads_there(hub: RunningHub) -> None:
         assert 'id="redirectUris"' in owner.get(edit).text
 
 
-def test_where_nothing_is_kept_the_local_page_leads_elsewhere(hub: RunningHub) -> None:
+def test_local_error_page_links_elsewhere_where_nothing_is_stored(hub: RunningHub) -> None:
     document = keep_document(hub)
     with browser_of(hub) as visitor:
         unknown = visitor.get("/oauth/authorize?client_id=nobody")
@@ -156,7 +156,7 @@ def test_where_nothing_is_kept_the_local_page_leads_elsewhere(hub: RunningHub) -
         assert f'name="url" type="url" value="{document.id}"' in browser.get(checker).text
 
 
-def test_addresses_break_between_their_parts(hub: RunningHub) -> None:
+def test_long_urls_wrap_between_their_parts(hub: RunningHub) -> None:
     olga = make_user(hub, "olga")
     client = make_app(hub, olga, redirect_uris=("https://app.example:8443/a/b",))
     with browser_of(hub, olga) as browser:
@@ -165,7 +165,7 @@ def test_addresses_break_between_their_parts(hub: RunningHub) -> None:
     assert ">https://<wbr>app.example:<wbr>8443/<wbr>a" in page
 
 
-def test_strangers_see_nothing_and_unknown_ids_look_the_same(hub: RunningHub) -> None:
+def test_strangers_and_unknown_ids_get_the_same_answer(hub: RunningHub) -> None:
     ada, olga, bob = make_user(hub, "ada"), make_user(hub, "olga"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", olga, bob="write")
     mine, ours = make_app(hub, olga, name="Sesame"), make_app(hub, organization=acme, name="Sesame")
@@ -192,12 +192,12 @@ def test_strangers_see_nothing_and_unknown_ids_look_the_same(hub: RunningHub) ->
 
 
 def same(response: httpx.Response) -> tuple[str, set[str]]:
-    """Without what is this request's own: its address and the CSRF value."""
+    """Without the parts that differ by request: its URL and the CSRF token."""
     text = re.sub(r"%2Foauth%2Fexplain%2F\w+|/oauth/explain/\w+|name=\"csrf\" value=\"[^\"]*\"", "", response.text)
     return text, set(response.headers)
 
 
-def test_nothing_secret_is_kept(hub: RunningHub) -> None:
+def test_no_secret_is_stored(hub: RunningHub) -> None:
     ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
     client = make_app(hub, olga, refresh_tokens=True)
     tokens = tokens_for(client, ada)
@@ -219,7 +219,7 @@ def test_nothing_secret_is_kept(hub: RunningHub) -> None:
         "refresh_token": tokens["refresh_token"],
         "token": tokens["access_token"],
         "redirect_uri": f"https://evil.example/?code={code}&access_token={tokens['access_token']}",
-        # Where they do not belong.
+        # Parameters in the wrong place.
         "scope": f"openid {tokens['access_token']} {client.secret}",
         "prompt": tokens["id_token"],
         client.secret or "": "x",
@@ -233,21 +233,21 @@ def test_nothing_secret_is_kept(hub: RunningHub) -> None:
         browser.get(client.address(**{**everything, "redirect_uri": REDIRECT}, state=verifier, id_token_hint=code))
         page = browser.get(client.address(**{**everything, "grant_type": code, "redirect_uri": REDIRECT}))
     assert page.status_code == 303
-    until(lambda: len(kept(hub, client)) >= 6)
+    until(lambda: len(stored_refusals(hub, client)) >= 6)
     dumped = hub.call(dump)
     assert b"evil.example" in dumped, "the dump is complete"
     for what, secret in secrets.items():
-        # Without the four characters that are kept of a client secret to recognise it by.
+        # Without the last four characters of a client secret, which are stored to recognise it.
         assert secret[8:-4].encode() not in dumped, what
-    assert str(kept(hub, client)).count(ada.email) == 0
+    assert str(stored_refusals(hub, client)).count(ada.email) == 0
     with browser_of(hub, olga) as owner:
-        for refusal in kept(hub, client):
+        for refusal in stored_refusals(hub, client):
             shown = owner.get(f"/oauth/explain/{refusal.id}")
             assert shown.status_code == 200
             assert not [what for what, secret in secrets.items() if secret[8:-4] in shown.text]
 
 
-def test_the_latest_fifty_of_an_app_are_kept(hub: RunningHub) -> None:
+def test_latest_fifty_refusals_of_an_app_are_stored(hub: RunningHub) -> None:
     olga = make_user(hub, "olga")
     client, other = make_app(hub, olga), make_app(hub, olga)
 
@@ -258,17 +258,19 @@ def test_the_latest_fifty_of_an_app_are_kept(hub: RunningHub) -> None:
     refuse(other, 9999)
     for number in range(60):
         refuse(client, number)
-        until(lambda: any(refusal.id == f"request-{number:04d}" for refusal in kept(hub, client)))
+        until(lambda: any(refusal.id == f"request-{number:04d}" for refusal in stored_refusals(hub, client)))
         hub.clock.advance(4)
-    assert {refusal.id for refusal in kept(hub, client)} == {f"request-{number:04d}" for number in range(10, 60)}
-    assert len(kept(hub, other)) == 1
+    assert {refusal.id for refusal in stored_refusals(hub, client)} == {
+        f"request-{number:04d}" for number in range(10, 60)
+    }
+    assert len(stored_refusals(hub, other)) == 1
     with browser_of(hub, olga) as owner:
         listed = re.findall(r"/oauth/explain/(request-\d+)", owner.get(f"/settings/applications/{client.id}").text)
         assert listed == [f"request-{number:04d}" for number in range(59, 9, -1)]
         assert owner.get("/oauth/explain/request-0009").status_code == 403
 
 
-def test_they_are_kept_for_seven_days(hub: RunningHub) -> None:
+def test_refusals_are_stored_for_seven_days(hub: RunningHub) -> None:
     olga = make_user(hub, "olga")
     client = make_app(hub, olga)
     with browser_of(hub, olga) as owner:
@@ -280,13 +282,13 @@ def test_they_are_kept_for_seven_days(hub: RunningHub) -> None:
         hub.clock.advance(1)
         assert owner.get(path).status_code == 403
         assert "What this app is refused appears here" in owner.get(f"/settings/applications/{client.id}").text
-    assert len(kept(hub, client)) == 1
+    assert len(stored_refusals(hub, client)) == 1
     hub.call(lambda opened: Sweep(opened.db, opened.clock).step())
-    assert kept(hub, client) == []
+    assert stored_refusals(hub, client) == []
 
 
-def test_a_flood_fills_nothing_and_slows_nothing(hub: RunningHub) -> None:
-    """Anyone can have requests refused, in anyone's name: 20 a minute are kept of an app, none of what is no app."""
+def test_flood_of_refusals_is_limited(hub: RunningHub) -> None:
+    """Anyone can cause refusals for any client id: 20 a minute are stored for an app, none for an unknown client."""
     olga = make_user(hub, "olga")
     client, quiet = make_app(hub, olga), make_app(hub, olga)
     for number in range(40):
@@ -294,8 +296,8 @@ def test_a_flood_fills_nothing_and_slows_nothing(hub: RunningHub) -> None:
     for number in range(40):
         httpx.post(f"{hub.url}/oauth/token", data={"grant_type": "x", "client_id": f"nobody-{number}"})
     httpx.get(hub.url + quiet.address(scope="fly"))
-    until(lambda: len(kept(hub, quiet)) == 1)
-    assert len(kept(hub, client)) == 20
+    until(lambda: len(stored_refusals(hub, quiet)) == 1)
+    assert len(stored_refusals(hub, client)) == 20
 
     async def every(opened: Hub) -> int:
         row = await opened.db.one("SELECT count(*) AS rows FROM app_errors")
@@ -304,48 +306,48 @@ def test_a_flood_fills_nothing_and_slows_nothing(hub: RunningHub) -> None:
     assert hub.call(every) == 21
     hub.clock.advance(60)
     httpx.get(hub.url + client.address(scope="fly"))
-    until(lambda: len(kept(hub, client)) == 21)
+    until(lambda: len(stored_refusals(hub, client)) == 21)
 
 
-def test_a_chosen_request_id_names_what_it_named_first(hub: RunningHub) -> None:
+def test_reused_request_id_refers_to_the_first_request(hub: RunningHub) -> None:
     ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
     mine, theirs = make_app(hub, ada), make_app(hub, olga)
     headers = {"x-request-id": "chosen-by-caller"}
     httpx.get(hub.url + theirs.address(scope="fly"), headers=headers)
-    until(lambda: len(kept(hub, theirs)) == 1)
+    until(lambda: len(stored_refusals(hub, theirs)) == 1)
     httpx.get(hub.url + mine.address(scope="swim"), headers=headers)
     httpx.get(hub.url + mine.address(scope="walk"))
-    until(lambda: len(kept(hub, mine)) == 1)
+    until(lambda: len(stored_refusals(hub, mine)) == 1)
     with browser_of(hub, ada) as stranger, browser_of(hub, olga) as owner:
         assert stranger.get("/oauth/explain/chosen-by-caller").status_code == 403
         assert "fly" in owner.get("/oauth/explain/chosen-by-caller").text
 
 
-def test_they_go_with_the_app_and_are_no_matter_of_the_audit_log(hub: RunningHub) -> None:
+def test_refusals_are_deleted_with_the_app_and_not_in_the_audit_log(hub: RunningHub) -> None:
     olga = make_user(hub, "olga")
     acme = make_organization(hub, "acme", olga)
     hub.clock.advance(1)
     client = make_app(hub, organization=acme)
     httpx.get(hub.url + client.address(scope="fly"))
-    until(lambda: len(kept(hub, client)) == 1)
+    until(lambda: len(stored_refusals(hub, client)) == 1)
     assert sorted(entry["type"] for entry in entries_of(hub, acme)) == ["oauth.create_app", "org.create"]
     with browser_of(hub, olga) as owner:
-        page = f"/oauth/explain/{kept(hub, client)[0].id}"
+        page = f"/oauth/explain/{stored_refusals(hub, client)[0].id}"
         edit = f"/organizations/acme/settings/applications/{client.id}#scopes"
         assert f'href="{edit}">Edit the scopes</a>' in owner.get(page).text
 
 
-def test_a_client_in_the_query_alone_is_nobody_at_the_token_endpoint(hub: RunningHub) -> None:
-    """Only what the endpoint itself would read says whose mistake it is."""
+def test_client_id_in_the_query_is_ignored_at_the_token_endpoint(hub: RunningHub) -> None:
+    """Only parameters that the endpoint reads identify the app."""
     olga = make_user(hub, "olga")
     client = make_app(hub, olga)
     answer = httpx.post(f"{hub.url}/oauth/token?client_id={client.id}", data={"grant_type": "x"})
     assert "error_uri" not in answer.json()
     httpx.get(hub.url + client.address(scope="fly"))
-    until(lambda: len(kept(hub, client)) == 1)
+    until(lambda: len(stored_refusals(hub, client)) == 1)
 
 
-def test_a_header_that_is_no_ascii_is_refused_and_breaks_nothing(hub: RunningHub) -> None:
+def test_non_ascii_header_is_rejected_cleanly(hub: RunningHub) -> None:
     for header in ("Basic \xe9\xe9", "Basic =", "Basic", "Basic YQ==", "Basic /w=="):
         headers = {b"authorization": header.encode("latin-1")}
         answer = httpx.post(f"{hub.url}/oauth/token", data={"grant_type": "refresh_token"}, headers=headers)

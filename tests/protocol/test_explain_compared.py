@@ -1,4 +1,4 @@
-"""What an app sent beside what is registered, as the page behind `error_uri` marks it for the owner."""
+"""The page behind `error_uri` marks for the owner where a request differs from the registration."""
 
 import httpx
 import pytest
@@ -16,7 +16,7 @@ from hubgate.server.resources import Hub
 pytestmark = pytest.mark.one_engine
 
 
-def test_the_port_on_this_computer_is_free_and_not_marked(hub: RunningHub) -> None:
+def test_port_on_loopback_is_not_marked(hub: RunningHub) -> None:
     olga = make_user(hub, "olga")
     uris = ("https://app.example/callback", "http://127.0.0.1/callback")
     client = make_app(hub, olga, redirect_uris=uris)
@@ -85,7 +85,7 @@ def test_the_port_on_this_computer_is_free_and_not_marked(hub: RunningHub) -> No
     ],
     ids=range(14),
 )
-def test_what_differs_is_marked(
+def test_differences_are_marked(
     hub: RunningHub, changes: dict[str, str | None], label: str, sent: str, registered: str
 ) -> None:
     olga = make_user(hub, "olga")
@@ -101,7 +101,7 @@ def test_what_differs_is_marked(
         assert page.count("<mark>") == (found[0] + found[1]).count("<mark>"), "nothing else is marked"
 
 
-def test_what_differs_at_the_token_endpoint(hub: RunningHub) -> None:
+def test_differences_at_the_token_endpoint_are_marked(hub: RunningHub) -> None:
     olga = make_user(hub, "olga")
     confidential, public = make_app(hub, olga, refresh_tokens=True), make_app(hub, olga, confidential=False)
     token = f"{hub.url}/oauth/token"
@@ -168,8 +168,8 @@ def test_refused_exchange_names_its_cause_and_not_the_secret(hub: RunningHub) ->
         assert row(page, "client") == ("<mark>client ID and secret, in the body</mark>", "an app with a secret")
 
 
-def test_what_a_redemption_lacked(hub: RunningHub) -> None:
-    """What no registration tells: the code was asked for with a challenge, or with another address."""
+def test_missing_parts_of_a_redemption_are_named(hub: RunningHub) -> None:
+    """Not visible in the registration: the code was requested with a challenge, or with another redirect URI."""
     ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
     client = make_app(hub, olga, redirect_uris=(REDIRECT, "http://localhost/cb"), refresh_tokens=True)
     verifier, challenge = proof()
@@ -199,7 +199,7 @@ def test_what_a_redemption_lacked(hub: RunningHub) -> None:
         assert row(wider, "scope")[0] == "<mark>email</mark>"
 
 
-def test_which_is_wrong_with_a_code(hub: RunningHub) -> None:
+def test_reason_why_a_code_is_invalid_is_named(hub: RunningHub) -> None:
     ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
     client = make_app(hub, olga)
     used, late = code_for(client, ada), code_for(client, ada)
@@ -220,7 +220,7 @@ def test_which_is_wrong_with_a_code(hub: RunningHub) -> None:
             assert ELSEWHERE in page
 
 
-def test_it_compares_with_what_is_registered_now(hub: RunningHub) -> None:
+def test_page_compares_with_the_current_registration(hub: RunningHub) -> None:
     olga = make_user(hub, "olga")
     client = make_app(hub, olga)
     with browser_of(hub, olga) as owner:

@@ -1,4 +1,4 @@
-"""What one takes away beyond the account itself: apps allowed, apps built, repos; never a secret."""
+"""The account export also contains connected apps, own apps and repos, and no secrets."""
 
 from tests.bed.apps import make_app, tokens_for
 from tests.bed.people import api, browser_of, make_token, make_user

@@ -1,4 +1,4 @@
-"""Forms answer only to pages we rendered for the same browser."""
+"""Forms are accepted only from pages rendered for the same browser."""
 
 import re
 
@@ -19,14 +19,14 @@ def choose(client: httpx.Client, csrf: str, **more: str) -> httpx.Response:
     return client.post("/theme", data={"csrf": csrf, "theme": "dark", "next": "/docs/api", **more})
 
 
-def test_a_fetched_form_posts_back(hub: RunningHub) -> None:
+def test_fetched_form_can_be_submitted(hub: RunningHub) -> None:
     with hub.client() as client:
         response = choose(client, csrf_in(client.get("/")))
         assert (response.status_code, response.headers["location"]) == (303, "/docs/api")
         assert 'data-theme="dark"' in client.get("/").text
 
 
-def test_without_the_field_or_with_anothers_it_is_403(hub: RunningHub) -> None:
+def test_missing_or_foreign_csrf_token_is_403(hub: RunningHub) -> None:
     with hub.client() as mine, hub.client() as theirs:
         own, foreign = csrf_in(mine.get("/")), csrf_in(theirs.get("/"))
         for value in ("", foreign, own[:-2], "nonsense", "é"):
@@ -35,15 +35,15 @@ def test_without_the_field_or_with_anothers_it_is_403(hub: RunningHub) -> None:
         assert choose(mine, own).status_code == 303
 
 
-def test_without_its_cookie_the_field_is_worthless(hub: RunningHub) -> None:
+def test_csrf_token_without_its_cookie_is_rejected(hub: RunningHub) -> None:
     with hub.client() as client:
         value = csrf_in(client.get("/"))
         client.cookies.clear()
         assert choose(client, value).status_code == 403
 
 
-def test_a_field_does_not_outlive_signing_in(hub: RunningHub) -> None:
-    """The session cookie takes over as what the field is bound to."""
+def test_csrf_token_ends_at_sign_in(hub: RunningHub) -> None:
+    """From then on it is bound to the session cookie."""
     with hub.client() as client:
         value = csrf_in(client.get("/"))
         client.cookies.set("token", "a-session")
@@ -51,7 +51,7 @@ def test_a_field_does_not_outlive_signing_in(hub: RunningHub) -> None:
         assert choose(client, csrf_in(client.get("/"))).status_code == 303
 
 
-def test_a_browser_that_says_the_form_came_from_elsewhere_is_believed(hub: RunningHub) -> None:
+def test_cross_site_form_is_rejected_by_fetch_metadata(hub: RunningHub) -> None:
     with hub.client() as client:
         value = csrf_in(client.get("/"))
         client.headers["sec-fetch-site"] = "cross-site"
@@ -63,13 +63,13 @@ def test_a_browser_that_says_the_form_came_from_elsewhere_is_believed(hub: Runni
 @pytest.mark.parametrize(
     "target", ["https://evil.example/", "//evil.example", "/\\evil.example", "evil", "", "/a\tb", "/%0d%0a\r\nx"]
 )
-def test_the_way_back_stays_here(hub: RunningHub, target: str) -> None:
+def test_return_url_stays_on_the_hub(hub: RunningHub, target: str) -> None:
     with hub.client() as client:
         response = choose(client, csrf_in(client.get("/")), next=target)
     assert (response.status_code, response.headers["location"]) == (303, "/")
 
 
-def test_a_form_takes_no_other_encoding(hub: RunningHub) -> None:
+def test_form_in_another_encoding_is_rejected(hub: RunningHub) -> None:
     with hub.client() as client:
         value = csrf_in(client.get("/"))
         assert client.post("/theme", json={"csrf": value, "theme": "dark"}).status_code == 415
@@ -77,7 +77,7 @@ def test_a_form_takes_no_other_encoding(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1.evil.example"])
-def test_another_origin_is_refused(hub: RunningHub, origin: str) -> None:
+def test_another_origin_is_rejected(hub: RunningHub, origin: str) -> None:
     with hub.client() as client:
         value = csrf_in(client.get("/"))
         client.headers["origin"] = origin
@@ -86,7 +86,7 @@ def test_another_origin_is_refused(hub: RunningHub, origin: str) -> None:
         assert choose(client, value).status_code == 303
 
 
-def test_a_planted_second_cookie_is_refused(hub: RunningHub) -> None:
+def test_planted_second_cookie_is_rejected(hub: RunningHub) -> None:
     with hub.client() as mine, hub.client() as attacker:
         mine.get("/")
         planted = csrf_in(attacker.get("/"))
@@ -95,7 +95,7 @@ def test_a_planted_second_cookie_is_refused(hub: RunningHub) -> None:
     assert response.status_code == 403
 
 
-def test_a_cross_site_post_does_not_replace_the_visitors_cookie(hub: RunningHub) -> None:
+def test_cross_site_post_does_not_replace_the_visitors_cookie(hub: RunningHub) -> None:
     response = httpx.post(f"{hub.url}/theme", data={"theme": "dark"}, headers={"sec-fetch-site": "cross-site"})
     assert response.status_code == 403
     assert "set-cookie" not in response.headers

@@ -1,4 +1,4 @@
-"""Security headers everywhere, CORS exactly where browser apps call, never on pages."""
+"""Security headers on every answer; CORS exactly where browser apps call, never on pages."""
 
 from pathlib import Path
 
@@ -55,7 +55,7 @@ def test_pages_carry_a_strict_policy(hub: RunningHub) -> None:
     assert "strict-transport-security" not in headers
 
 
-def test_the_public_address_alone_decides_what_is_secure(sqlite_template: Path, tmp_path: Path) -> None:
+def test_https_base_url_sets_secure_headers(sqlite_template: Path, tmp_path: Path) -> None:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
     with running(settings_for(url, tmp_path, base_url="https://hub.example")) as hub:
         address = f"http://{hub.settings.host}:{hub.settings.port}"
@@ -74,7 +74,7 @@ def test_head_answers_like_get_without_a_body(on_each_server: RunningHub) -> Non
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/api/nothing", "/api/test/broken", "/api/test/unavailable"])
-def test_a_refused_head_is_no_error_of_ours(on_each_server: RunningHub, path: str) -> None:
+def test_rejected_head_request_logs_no_error(on_each_server: RunningHub, path: str) -> None:
     with on_each_server.client() as client:
         head, get = client.head(path), client.get(path)
     assert head.status_code == get.status_code
@@ -82,7 +82,7 @@ def test_a_refused_head_is_no_error_of_ours(on_each_server: RunningHub, path: st
     assert "ClientDisconnect" not in on_each_server.log
 
 
-def test_static_files_are_cached_for_ever_and_named_by_content(hub: RunningHub) -> None:
+def test_static_files_are_cached_permanently_and_named_by_content(hub: RunningHub) -> None:
     with hub.client() as client:
         page = client.get("/").text
         style = page.partition('rel="stylesheet" href="')[2].partition('"')[0]
@@ -94,7 +94,7 @@ def test_static_files_are_cached_for_ever_and_named_by_content(hub: RunningHub) 
         assert client.get("/static/x/..%2f..%2fapp.py").status_code == 404
 
 
-def test_a_path_that_is_a_page_and_an_endpoint_is_open_for_the_endpoint_only(hub: RunningHub) -> None:
+def test_path_that_is_a_page_and_an_endpoint_has_cors_for_the_endpoint_only(hub: RunningHub) -> None:
     asking = {"origin": "https://app.example", "access-control-request-method": "POST"}
     with hub.client() as client:
         response = client.options("/oauth/test", headers=asking)
@@ -105,7 +105,7 @@ def test_a_path_that_is_a_page_and_an_endpoint_is_open_for_the_endpoint_only(hub
         assert client.post("/oauth/test").headers["access-control-allow-origin"] == "*"
 
 
-def test_a_browser_app_can_read_that_an_address_is_unknown(hub: RunningHub) -> None:
+def test_browser_app_can_read_a_404(hub: RunningHub) -> None:
     asking = {"origin": "https://app.example", "access-control-request-method": "PUT"}
     with hub.client() as client:
         assert "PUT" in client.options("/api/nothing", headers=asking).headers["access-control-allow-methods"]

@@ -1,4 +1,4 @@
-"""`/`: a promise and the doors for visitors; what waits for those who are in."""
+"""`/`: an introduction with links for visitors; open tasks for signed-in users."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def main_of(page: str) -> str:
 
 
 @pytest.mark.parametrize(("signup", "joins"), [("open", True), ("invite", True), ("closed", False)])
-def test_visitors_see_the_doors(sqlite_template: Path, tmp_path: Path, signup: str, joins: bool) -> None:
+def test_visitors_see_sign_in_and_join(sqlite_template: Path, tmp_path: Path, signup: str, joins: bool) -> None:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
     with running(settings_for(url, tmp_path, signup=signup)) as hub, hub.client() as client:
         main = main_of(client.get("/").text)
@@ -30,7 +30,7 @@ def test_visitors_see_the_doors(sqlite_template: Path, tmp_path: Path, signup: s
     assert EMPTY not in main
 
 
-def test_a_user_with_nothing_yet(hub: RunningHub) -> None:
+def test_new_user_sees_an_empty_page(hub: RunningHub) -> None:
     with browser_of(hub, make_user(hub, "ada")) as client:
         main = main_of(client.get("/").text)
     assert EMPTY in main
@@ -41,7 +41,7 @@ def test_a_user_with_nothing_yet(hub: RunningHub) -> None:
     assert 'href="/login"' not in main
 
 
-def test_a_users_organizations(hub: RunningHub) -> None:
+def test_organizations_of_a_user_are_listed(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     make_organization(hub, "others", make_user(hub, "bob"))
@@ -54,7 +54,7 @@ def test_a_users_organizations(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize(("count", "more"), [(50, None), (51, "1 more {}"), (60, "10 more {}s")])
-def test_long_lists_are_cut(hub: RunningHub, count: int, more: str | None) -> None:
+def test_long_lists_are_shortened(hub: RunningHub, count: int, more: str | None) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     put_into_organizations(hub, bob, count)
     invite_everywhere(hub, ada)
@@ -66,7 +66,7 @@ def test_long_lists_are_cut(hub: RunningHub, count: int, more: str | None) -> No
         assert more is None or f">{more.format(what)}<" in page
 
 
-def test_foreign_names_are_made_safe_to_look_at(hub: RunningHub) -> None:
+def test_foreign_names_are_escaped(hub: RunningHub) -> None:
     from hubgate.server.accounts import own_account
 
     ada = make_user(hub, "ada")
@@ -79,7 +79,7 @@ def test_foreign_names_are_made_safe_to_look_at(hub: RunningHub) -> None:
     assert "<bdi>&lt;b&gt;Ada&lt;/b&gt; gnp.exe</bdi>" in page
 
 
-def test_repos_of_a_user_and_of_their_organizations(hub: RunningHub) -> None:
+def test_repos_of_a_user_and_of_their_organizations_are_listed(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     make_organization(hub, "acme", bob, ada="read")
     make_organization(hub, "others", bob)

@@ -1,4 +1,4 @@
-"""`/` names the webhooks that need someone: the worst first, each told from the next, and how many more there are."""
+"""`/` lists the webhooks that need attention, the worst first, distinguishable, and how many more there are."""
 
 import re
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
 
 @pytest.fixture
 def slow() -> Iterator[Receiver]:
-    """Fails, and is tried again."""
+    """Fails, and is retried."""
     with receiving() as started:
         started.status = 500
         yield started
@@ -33,19 +33,21 @@ def slow() -> Iterator[Receiver]:
 
 @pytest.fixture
 def gone() -> Iterator[Receiver]:
-    """Says so, which suspends a webhook at once."""
+    """Answers 410, which suspends a webhook at once."""
     with receiving() as started:
         started.status = 410
         yield started
 
 
-def test_the_worst_first_and_how_many_more(hub: RunningHub, slow: Receiver, gone: Receiver) -> None:
+def test_worst_webhooks_are_listed_first_with_the_number_of_others(
+    hub: RunningHub, slow: Receiver, gone: Receiver
+) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     with api(hub, make_token(hub, ada)) as program, browser_of(hub, ada) as browser:
 
         def shown() -> tuple[list[str], list[tuple[str, str]]]:
-            """The cards, and the lines below that lead to more."""
+            """The cards, and the links below that lead to more."""
             page = browser.get("/").text
             cards = re.findall(r'<div class="note note-\w+ row">\n<span>(.*?)</span>\n<a', page, re.DOTALL)
             more = re.findall(r'<a href="([^"]+)">(\d+ more webhook.*?)</a>', page)
@@ -77,7 +79,7 @@ def test_the_worst_first_and_how_many_more(hub: RunningHub, slow: Receiver, gone
             f"Webhook suspended: {other}/hook/own-1",
         ]
         assert more == [(OWN, "2 more webhooks"), (ACMES, "3 more webhooks of acme")]
-        # One that is deleted makes room for the next.
+        # A deleted one makes room for the next.
         for webhook in program.get(f"/api{OWN}").json()[1:]:
             assert program.delete(f"/api{OWN}/{webhook['id']}").status_code == 200
         cards, more = shown()

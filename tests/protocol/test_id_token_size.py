@@ -1,4 +1,4 @@
-"""An ID token stays small, because some apps keep it in a cookie together with its claims."""
+"""An ID token stays small, because some apps store it in a cookie together with its claims."""
 
 import base64
 import json
@@ -17,8 +17,8 @@ FULLNAME = "😀" * profile_fields.LONGEST_FULLNAME
 WEBSITE = "https://ada.example/".ljust(profile_fields.LONGEST_WEBSITE, "x")
 
 
-def told(hub: RunningHub, fullname: str, website: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """By the ID token, and by userinfo."""
+def claims_for(hub: RunningHub, fullname: str, website: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Claims of the ID token, and of userinfo."""
     ada = make_user(hub, "ada")
     hub.call(lambda opened: own_account.set_profile(opened.accounts, ada, fullname, website))
     body = tokens_for(make_app(hub), ada)
@@ -27,19 +27,19 @@ def told(hub: RunningHub, fullname: str, website: str) -> tuple[dict[str, Any], 
     return json.loads(base64.urlsafe_b64decode(body["id_token"].split(".")[1] + "==")), userinfo
 
 
-def test_a_usual_profile_is_in_both(hub: RunningHub) -> None:
-    for claims in told(hub, "Ada Lovelace", "https://ada.example"):
+def test_usual_profile_is_in_both(hub: RunningHub) -> None:
+    for claims in claims_for(hub, "Ada Lovelace", "https://ada.example"):
         assert (claims["name"], claims["website"]) == ("Ada Lovelace", "https://ada.example")
 
 
-def test_what_is_too_long_is_left_to_userinfo(hub: RunningHub) -> None:
-    claims, userinfo = told(hub, FULLNAME, WEBSITE)
+def test_long_claims_are_in_userinfo_only(hub: RunningHub) -> None:
+    claims, userinfo = claims_for(hub, FULLNAME, WEBSITE)
     assert (claims["name"], claims["preferred_username"], claims["email"]) == ("ada", "ada", "ada@example.org")
     assert "website" not in claims
     assert (userinfo["name"], userinfo["website"]) == (FULLNAME, WEBSITE)
 
 
-def test_a_long_website_costs_nobody_their_name(hub: RunningHub) -> None:
-    claims, _ = told(hub, "é" * 60, WEBSITE)
+def test_long_website_does_not_displace_the_name(hub: RunningHub) -> None:
+    claims, _ = claims_for(hub, "é" * 60, WEBSITE)
     assert claims["name"] == "é" * 60
     assert "website" not in claims

@@ -1,4 +1,4 @@
-"""What a request must be before anything looks at it, on both HTTP servers."""
+"""Checks of a request before any handler sees it, on both HTTP servers."""
 
 import time
 
@@ -12,11 +12,11 @@ FORM = "application/x-www-form-urlencoded"
 @pytest.mark.parametrize(
     "header", ["Authorization: Bearer x", "Content-Type: text/plain", "Host: evil.example", "Origin: https://x.example"]
 )
-def test_a_doubled_single_value_header_is_refused(on_each_server: RunningHub, header: str) -> None:
+def test_repeated_single_value_header_is_rejected(on_each_server: RunningHub, header: str) -> None:
     request = f"GET /healthz HTTP/1.1\r\nHost: hub\r\n{header}\r\n{header}\r\nConnection: close\r\n\r\n"
     answer = raw_request(on_each_server.address, request.encode())
     assert status_of(answer) == 400
-    # uvicorn's parser refuses some of them itself, in its own words.
+    # uvicorn's parser rejects some of them itself, with its own message.
     assert b'{"error":"The ' in answer or on_each_server.settings.server == "uvicorn"
 
 
@@ -31,13 +31,13 @@ def test_huge_headers_are_refused(on_each_server: RunningHub) -> None:
         assert client.get("/healthz", headers={"x-filler": "x" * 9_000}).status_code == 200
 
 
-def test_an_announced_body_over_the_cap_is_refused_unread(on_each_server: RunningHub) -> None:
+def test_announced_body_over_the_limit_is_rejected_unread(on_each_server: RunningHub) -> None:
     head = b"POST /api/test/echo HTTP/1.1\r\nHost: hub\r\nContent-Length: 99999999999\r\n"
     answer = raw_request(on_each_server.address, head + b"Content-Type: application/x-www-form-urlencoded\r\n\r\n")
     assert status_of(answer) == 413
 
 
-def test_a_chunked_body_is_cut_off_at_the_cap(on_each_server: RunningHub) -> None:
+def test_chunked_body_is_cut_off_at_the_limit(on_each_server: RunningHub) -> None:
     def endless():
         for _ in range(200):
             yield b"a=" + b"b" * 1000 + b"&"
@@ -50,7 +50,7 @@ def test_a_chunked_body_is_cut_off_at_the_cap(on_each_server: RunningHub) -> Non
         assert response.json()["error"].startswith("The body is larger")
 
 
-def test_a_dripping_body_meets_its_deadline(on_each_server: RunningHub) -> None:
+def test_slow_body_is_cut_off_at_its_deadline(on_each_server: RunningHub) -> None:
     head = b"POST /api/test/echo HTTP/1.1\r\nHost: hub\r\nContent-Length: 1000\r\nConnection: close\r\n"
     head += b"Content-Type: application/x-www-form-urlencoded\r\n\r\n"
     started = time.monotonic()
@@ -59,8 +59,8 @@ def test_a_dripping_body_meets_its_deadline(on_each_server: RunningHub) -> None:
     assert time.monotonic() - started < 10
 
 
-def test_an_unfinished_head_is_cut_off(on_sqlite: RunningHub) -> None:
-    """On granian, the default; uvicorn leaves this to the proxy before it."""
+def test_incomplete_headers_are_cut_off(on_sqlite: RunningHub) -> None:
+    """On granian, the default; uvicorn leaves this to the proxy in front of it."""
     assert raw_request(on_sqlite.address, b"GET /healthz HTTP/1.1\r\nHost: ", seconds=20) == b""
 
 
@@ -74,19 +74,19 @@ def test_an_unfinished_head_is_cut_off(on_sqlite: RunningHub) -> None:
     ],
 )
 def test_ambiguous_framing_is_refused(on_each_server: RunningHub, framing: str) -> None:
-    """By an error; or, as RFC 9112 also allows, by taking the chunks and closing, so that nothing can follow."""
+    """With an error, or, as RFC 9112 also allows, by reading the chunks and closing the connection."""
     head = f"POST /api/test/echo HTTP/1.1\r\nHost: hub\r\nContent-Type: {FORM}\r\n{framing}\r\n\r\n"
     answer = raw_request(on_each_server.address, head.encode() + b"5\r\na=b&c\r\n0\r\n\r\n")
     assert status_of(answer) in (400, 501) or b"connection: close" in answer
 
 
-def test_an_empty_second_host_is_still_a_second_host(on_each_server: RunningHub) -> None:
+def test_empty_second_host_header_is_rejected(on_each_server: RunningHub) -> None:
     for hosts in ("Host: hub\r\nHost:", "Host:\r\nHost: hub"):
         request = f"GET /healthz HTTP/1.1\r\n{hosts}\r\nConnection: close\r\n\r\n"
         assert status_of(raw_request(on_each_server.address, request.encode())) == 400
 
 
-def test_malformed_chunks_get_an_answer_of_ours(on_sqlite: RunningHub) -> None:
+def test_malformed_chunks_get_an_answer_of_the_hub(on_sqlite: RunningHub) -> None:
     head = b"POST /api/test/echo HTTP/1.1\r\nHost: hub\r\nTransfer-Encoding: chunked\r\n"
     head += b"Content-Type: application/x-www-form-urlencoded\r\n\r\nzz\r\n"
     answer = raw_request(on_sqlite.address, head)
@@ -94,19 +94,19 @@ def test_malformed_chunks_get_an_answer_of_ours(on_sqlite: RunningHub) -> None:
     assert b"x-request-id" in answer
 
 
-def test_a_head_is_checked_on_unknown_addresses_too(on_each_server: RunningHub) -> None:
+def test_headers_are_checked_on_unknown_paths_too(on_each_server: RunningHub) -> None:
     request = b"GET /nothing HTTP/1.1\r\nHost: hub\r\nAuthorization: a\r\nAuthorization: b\r\nConnection: close\r\n\r\n"
     assert status_of(raw_request(on_each_server.address, request)) == 400
 
 
-def test_an_early_refusal_closes_the_connection(on_each_server: RunningHub) -> None:
+def test_early_rejection_closes_the_connection(on_each_server: RunningHub) -> None:
     head = b"POST /api/test/echo HTTP/1.1\r\nHost: hub\r\nContent-Length: 99999999\r\n"
     answer = raw_request(on_each_server.address, head + b"Content-Type: application/x-www-form-urlencoded\r\n\r\n")
     assert b"connection: close" in answer.lower()
 
 
-def test_a_body_is_read_whole_while_the_answer_streams(on_each_server: RunningHub) -> None:
-    """As git does: what the response does to notice a client that left must not take parts of the body."""
+def test_body_is_read_completely_while_the_answer_streams(on_each_server: RunningHub) -> None:
+    """As git needs: detecting a disconnect must not consume parts of the body."""
 
     def parts():
         for number in range(10):
@@ -116,13 +116,13 @@ def test_a_body_is_read_whole_while_the_answer_streams(on_each_server: RunningHu
         assert client.post("/api/test/pipe", content=parts()).text.split() == [str(sum(range(100, 110)))]
 
 
-def test_head_does_not_make_the_whole_answer(on_each_server: RunningHub) -> None:
+def test_head_does_not_generate_the_whole_body(on_each_server: RunningHub) -> None:
     with on_each_server.client() as client:
         assert client.head("/api/test/endless").status_code == 200
         assert client.get("/healthz").status_code == 200
 
 
-def test_an_upgrade_request_is_an_ordinary_request(on_each_server: RunningHub) -> None:
+def test_upgrade_request_is_an_ordinary_request(on_each_server: RunningHub) -> None:
     with on_each_server.client() as client:
         upgrade = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
         response = client.get("/healthz", headers={**upgrade, "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ=="})

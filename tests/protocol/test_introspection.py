@@ -1,4 +1,4 @@
-"""Introspection (RFC 7662) says what the next use of a token would find."""
+"""Introspection (RFC 7662) answers what the next use of a token would find."""
 
 from urllib.parse import quote
 
@@ -32,7 +32,7 @@ def about(client: Client, token: str) -> dict[str, object]:
     return said
 
 
-def test_both_kinds_of_token(hub: RunningHub, client: Client, ada: User) -> None:
+def test_both_kinds_of_token_are_described(hub: RunningHub, client: Client, ada: User) -> None:
     now = hub.clock() // SECOND
     tokens = tokens_for(client, ada, scope="openid email")
     same = {
@@ -54,7 +54,9 @@ def test_both_kinds_of_token(hub: RunningHub, client: Client, ada: User) -> None
     assert about(client, tokens["refresh_token"]) == INACTIVE
 
 
-def test_a_refresh_token_has_a_minute_after_its_successor_was_used(hub: RunningHub, client: Client, ada: User) -> None:
+def test_refresh_token_stays_active_for_a_minute_after_its_successor_was_used(
+    hub: RunningHub, client: Client, ada: User
+) -> None:
     first = tokens_for(client, ada)["refresh_token"]
     form = {"grant_type": "refresh_token"}
     second = client.post("/oauth/token", {**form, "refresh_token": first}).json()["refresh_token"]
@@ -66,7 +68,7 @@ def test_a_refresh_token_has_a_minute_after_its_successor_was_used(hub: RunningH
     assert about(client, second)["active"] is True, "asking ends nothing"
 
 
-def test_what_the_user_took_back(hub: RunningHub, client: Client, ada: User) -> None:
+def test_revoked_consent_makes_tokens_inactive(hub: RunningHub, client: Client, ada: User) -> None:
     token = tokens_for(client, ada)["refresh_token"]
     with api(hub, make_token(hub, ada)) as script:
         address = f"/api/settings/connected-apps/{quote(client.id)}"
@@ -78,7 +80,7 @@ def test_what_the_user_took_back(hub: RunningHub, client: Client, ada: User) -> 
         assert about(client, token) == INACTIVE
 
 
-def test_a_disabled_user(hub: RunningHub, client: Client, ada: User) -> None:
+def test_disabled_users_tokens_are_inactive(hub: RunningHub, client: Client, ada: User) -> None:
     tokens = tokens_for(client, ada)
     hub.call(lambda opened: operator_actions.disable(opened.accounts, ada))
     for kind in ("access_token", "refresh_token"):

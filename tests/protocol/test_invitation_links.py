@@ -1,4 +1,4 @@
-"""`/invitations/{secret}`: accept or decline when signed in; otherwise sign in or join, and come back."""
+"""`/invitations/{secret}`: accept or decline when signed in; otherwise sign in or join, and return."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -85,7 +85,7 @@ def join_by(client: httpx.Client, link: str, name: str, email: str) -> httpx.Res
 
 
 def race_to_join(hub: RunningHub, link: str) -> list[int]:
-    """Everyone has the form; then all send it."""
+    """Everyone loads the form; then all submit it."""
     with ExitStack() as stack:
         clients = [stack.enter_context(hub.client()) for _ in range(5)]
         forms = [
@@ -95,7 +95,7 @@ def race_to_join(hub: RunningHub, link: str) -> list[int]:
         return [answer.status_code for answer in at_once(forms)]
 
 
-def test_accepting(hub: RunningHub) -> None:
+def test_invitation_can_be_accepted(hub: RunningHub) -> None:
     acme, boss = founded(hub)
     link = invite(hub, acme, boss, make_user(hub, "ada").name, "contributor")
     with hub.client() as client:
@@ -115,7 +115,7 @@ def test_accepting(hub: RunningHub) -> None:
         assert client.get(link).status_code == 404
 
 
-def test_declining(hub: RunningHub) -> None:
+def test_invitation_can_be_declined(hub: RunningHub) -> None:
     acme, boss = founded(hub)
     ada = make_user(hub, "ada")
     link = invite(hub, acme, boss, "ada")
@@ -126,7 +126,7 @@ def test_declining(hub: RunningHub) -> None:
     assert role_of(hub, acme, "ada") is None
 
 
-def test_one_made_out_to_a_user_is_for_that_user(hub: RunningHub) -> None:
+def test_invitation_for_a_user_works_for_that_user_only(hub: RunningHub) -> None:
     acme, boss = founded(hub)
     make_user(hub, "ada")
     link = invite(hub, acme, boss, "ada", "admin")
@@ -139,7 +139,7 @@ def test_one_made_out_to_a_user_is_for_that_user(hub: RunningHub) -> None:
     assert role_of(hub, acme, "eve") is None
 
 
-def test_signed_out_one_signs_in_and_comes_back(hub: RunningHub) -> None:
+def test_visitor_signs_in_and_returns_to_the_invitation(hub: RunningHub) -> None:
     acme, boss = founded(hub)
     make_user(hub, "ada")
     link = invite(hub, acme, boss, "ada")
@@ -153,7 +153,7 @@ def test_signed_out_one_signs_in_and_comes_back(hub: RunningHub) -> None:
     assert role_of(hub, acme, "ada") == "write"
 
 
-def test_answering_signed_out(hub: RunningHub) -> None:
+def test_answering_signed_out_leads_to_sign_in(hub: RunningHub) -> None:
     acme, boss = founded(hub)
     link = invite(hub, acme, boss, "new@example.org")
     with hub.client() as client:
@@ -162,8 +162,8 @@ def test_answering_signed_out(hub: RunningHub) -> None:
         assert client.get(link).status_code == 200
 
 
-def test_joining_with_the_invited_address(invite_only: RunningHub) -> None:
-    """It is proven by the link; there is no mail to wait for."""
+def test_joining_with_the_invited_address_needs_no_confirmation(invite_only: RunningHub) -> None:
+    """The link proves the address; no mail is sent."""
     hub = invite_only
     acme, boss = founded(hub)
     link = invite(hub, acme, boss, "new@example.org", "read")
@@ -177,7 +177,7 @@ def test_joining_with_the_invited_address(invite_only: RunningHub) -> None:
     assert role_of(hub, acme, "newcomer") == "read"
 
 
-def test_joining_with_another_address(invite_only: RunningHub) -> None:
+def test_joining_with_another_address_needs_confirmation(invite_only: RunningHub) -> None:
     hub = invite_only
     acme, boss = founded(hub)
     link = invite(hub, acme, boss, "new@example.org")
@@ -193,8 +193,8 @@ def test_joining_with_another_address(invite_only: RunningHub) -> None:
     assert role_of(hub, acme, "newcomer") == "write"
 
 
-def test_an_invitation_lets_one_in(invite_only: RunningHub) -> None:
-    """Passed on and on, it would make an open door of a closed one."""
+def test_invitation_admits_one_person(invite_only: RunningHub) -> None:
+    """Otherwise, passed on, it would open a closed hub."""
     hub = invite_only
     acme, boss = founded(hub)
     link = invite(hub, acme, boss, "new@example.org")
@@ -203,7 +203,7 @@ def test_an_invitation_lets_one_in(invite_only: RunningHub) -> None:
         assert 'action="/join"' not in client.get(link).text
 
 
-def test_an_invitation_to_the_hub(invite_only: RunningHub) -> None:
+def test_invitation_to_the_hub_lets_a_visitor_join(invite_only: RunningHub) -> None:
     link = invite_to_hub(invite_only, "new@example.org")
     with invite_only.client() as client:
         response = join_by(client, link, "newcomer", "new@example.org")
@@ -217,12 +217,12 @@ def test_an_invitation_to_the_hub(invite_only: RunningHub) -> None:
         assert GONE in gone.text
 
 
-def test_of_several_with_an_invitation_to_the_hub_one_joins(invite_only: RunningHub) -> None:
+def test_concurrent_uses_of_an_invitation_to_the_hub_admit_one(invite_only: RunningHub) -> None:
     link = invite_to_hub(invite_only, "new@example.org")
     assert sorted(race_to_join(invite_only, link)) == [200] + [404] * 4
 
 
-def test_what_has_to_be_mended_keeps_the_invitation(invite_only: RunningHub) -> None:
+def test_invalid_form_does_not_use_up_the_invitation(invite_only: RunningHub) -> None:
     make_user(invite_only, "ada")
     link = invite_to_hub(invite_only, "new@example.org")
     with invite_only.client() as client:
@@ -232,7 +232,7 @@ def test_what_has_to_be_mended_keeps_the_invitation(invite_only: RunningHub) -> 
         assert client.post("/join", data=again).status_code == 303
 
 
-def test_a_known_address_is_not_given_away(invite_only: RunningHub) -> None:
+def test_known_address_is_not_revealed(invite_only: RunningHub) -> None:
     make_user(invite_only, "ada")
     link = invite_to_hub(invite_only, "new@example.org")
     with invite_only.client() as client:
@@ -240,14 +240,14 @@ def test_a_known_address_is_not_given_away(invite_only: RunningHub) -> None:
         assert client.get(link).status_code == 200, "nobody joined, so it is still good"
 
 
-def test_a_signed_in_user_needs_no_invitation_to_the_hub(hub: RunningHub) -> None:
+def test_signed_in_user_needs_no_invitation_to_the_hub(hub: RunningHub) -> None:
     link = invite_to_hub(hub, "new@example.org")
     with browser_of(hub, make_user(hub, "ada")) as client:
         assert client.get(link).headers["location"] == "/"
         assert post(client, link, decision="accept").status_code == 404
 
 
-def test_a_closed_hub_lets_nobody_join(closed: RunningHub) -> None:
+def test_closed_hub_lets_nobody_join(closed: RunningHub) -> None:
     acme, boss = founded(closed)
     link = invite(closed, acme, boss, "new@example.org")
     with closed.client() as client:
@@ -267,7 +267,7 @@ def test_a_closed_hub_lets_nobody_join(closed: RunningHub) -> None:
     assert role_of(closed, acme, "ada") == "write"
 
 
-def test_of_several_who_accept_one_becomes_a_member(hub: RunningHub) -> None:
+def test_concurrent_acceptances_add_one_member(hub: RunningHub) -> None:
     acme, boss = founded(hub)
     link = invite(hub, acme, boss, "team@example.org")
     users = [make_user(hub, f"user{number}") for number in range(5)]
@@ -279,7 +279,7 @@ def test_of_several_who_accept_one_becomes_a_member(hub: RunningHub) -> None:
     assert members == [answer.status_code == 303 for answer in answers]
 
 
-def test_it_is_good_for_seven_days(hub: RunningHub) -> None:
+def test_invitation_expires_after_seven_days(hub: RunningHub) -> None:
     acme, boss = founded(hub)
     ada = make_user(hub, "ada")
     link = invite(hub, acme, boss, "ada")

@@ -1,4 +1,4 @@
-"""`/join`: open, by invitation, or closed; the same answer whether the address is known or not."""
+"""`/join`: open, by invitation, or closed; the answer does not reveal whether an address is known."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,7 +19,7 @@ def join(client: httpx.Client, name: str, email: str = "", password: str = PASSW
     return submit(client, "/join", username=name, email=email or f"{name}@example.org", password=password)
 
 
-def test_joining(hub: RunningHub) -> None:
+def test_visitor_can_join(hub: RunningHub) -> None:
     with hub.client() as client:
         response = join(client, "Ada", "Ada@Example.org")
         assert response.status_code == 200
@@ -31,7 +31,7 @@ def test_joining(hub: RunningHub) -> None:
         assert submit(client, "/login", username="ada", password=PASSWORD).status_code == 303
 
 
-def test_a_known_address_is_answered_alike_and_told_by_mail(hub: RunningHub) -> None:
+def test_known_address_gets_the_same_answer_and_a_mail(hub: RunningHub) -> None:
     make_user(hub, "ada")
     with hub.client() as client:
         unknown = join(client, "bob", "bob@example.org")
@@ -43,7 +43,7 @@ def test_a_known_address_is_answered_alike_and_told_by_mail(hub: RunningHub) -> 
         assert submit(client, "/login", username="eve", password=PASSWORD).status_code == 422
 
 
-def test_what_has_to_be_mended(hub: RunningHub) -> None:
+def test_invalid_form_is_rejected(hub: RunningHub) -> None:
     with hub.client() as client:
         response = submit(client, "/join?next=/docs/api", username="-ada-", email="ada", password="short")
     assert response.status_code == 422
@@ -59,7 +59,7 @@ def test_what_has_to_be_mended(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("name", ["ada", "ADA", "login", "reset", "change-email"])
-def test_a_name_that_is_taken(hub: RunningHub, name: str) -> None:
+def test_taken_name_is_rejected(hub: RunningHub, name: str) -> None:
     make_user(hub, "Ada")
     with hub.client() as client:
         response = join(client, name, "other@example.org")
@@ -67,8 +67,8 @@ def test_a_name_that_is_taken(hub: RunningHub, name: str) -> None:
     assert f"{name} is taken." in response.text
 
 
-def test_names_that_are_taken_count_for_nothing(hub: RunningHub) -> None:
-    """Who looks for a free name must not run into the limit of mails."""
+def test_taken_names_do_not_count_against_the_limit(hub: RunningHub) -> None:
+    """A visitor who looks for a free name must not reach the mail limit."""
     make_user(hub, "ada")
     with hub.client() as client:
         for _ in range(25):
@@ -100,7 +100,7 @@ def test_mails_to_an_address_are_limited(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("signup", ["invite", "closed"])
-def test_joining_may_be_shut(engine: Engine, tmp_path: Path, signup: str) -> None:
+def test_joining_may_be_disabled(engine: Engine, tmp_path: Path, signup: str) -> None:
     with running(settings_for(engine.fresh_url(), tmp_path, signup=signup)) as hub, hub.client() as client:
         field = Page(client.get("/login")).hidden()["csrf"]
         shut = client.get("/join")
@@ -114,7 +114,7 @@ def test_joining_may_be_shut(engine: Engine, tmp_path: Path, signup: str) -> Non
         assert 'href="/join"' not in client.get("/login").text
 
 
-def test_nobody_joins_twice_from_one_session(hub: RunningHub) -> None:
+def test_signed_in_user_cannot_join_again(hub: RunningHub) -> None:
     with browser_of(hub, make_user(hub, "ada")) as client:
         field = Page(client.get("/")).hidden("/theme")["csrf"]
         form = {"csrf": field, "username": "bob", "email": "bob@example.org", "password": PASSWORD}
@@ -124,7 +124,7 @@ def test_nobody_joins_twice_from_one_session(hub: RunningHub) -> None:
 
 
 def race(hub: RunningHub, candidates: list[tuple[str, str]]) -> list[httpx.Response]:
-    """Everyone has the form; then all send it."""
+    """Everyone loads the form; then all submit it."""
     with ExitStack() as stack:
         forms = []
         for name, email in candidates:
@@ -133,7 +133,7 @@ def race(hub: RunningHub, candidates: list[tuple[str, str]]) -> list[httpx.Respo
         return at_once(forms)
 
 
-def test_of_several_who_want_one_name_one_gets_it(hub: RunningHub) -> None:
+def test_concurrent_requests_for_one_name_create_one_account(hub: RunningHub) -> None:
     answers = race(hub, [("wanted", f"racer{number}@example.org") for number in range(8)])
     assert sorted(answer.status_code for answer in answers) == [200] + [422] * 7
     assert sum("wanted is taken." in answer.text for answer in answers) == 7
@@ -144,7 +144,7 @@ def test_of_several_who_want_one_name_one_gets_it(hub: RunningHub) -> None:
             client.cookies.clear()
 
 
-def test_of_several_with_one_address_one_gets_an_account(hub: RunningHub) -> None:
+def test_concurrent_requests_with_one_address_create_one_account(hub: RunningHub) -> None:
     answers = race(hub, [(f"racer{number}", "one@example.org") for number in range(4)])
     assert [CHECK in answer.text for answer in answers] == [True] * 4
     subjects = [mail["Subject"] for mail in mails_to(hub, "one@example.org", 4)]

@@ -1,4 +1,4 @@
-"""`/login` and `/logout`: in with a name or an address, on to where one was going, and out again."""
+"""`/login` and `/logout`: sign in with a name or an address, continue where one was going, and sign out."""
 
 import re
 from html import unescape
@@ -18,7 +18,7 @@ def is_signed_in(client: httpx.Client) -> bool:
 
 
 @pytest.mark.parametrize("username", ["Ada", "ada", "ada@example.org", " ADA@example.org "])
-def test_a_name_or_an_address_and_the_password(hub: RunningHub, username: str) -> None:
+def test_name_or_address_and_password_sign_in(hub: RunningHub, username: str) -> None:
     make_user(hub, "Ada")
     with hub.client() as client:
         response = submit(client, "/login", username=username, password=PASSWORD)
@@ -35,7 +35,7 @@ def test_a_name_or_an_address_and_the_password(hub: RunningHub, username: str) -
     ("username", "password"),
     [("ada", "wrong password"), ("nobody", PASSWORD), ("nobody@example.org", PASSWORD), ("", ""), ("ada", "")],
 )
-def test_what_does_not_match_comes_back_with_the_name(hub: RunningHub, username: str, password: str) -> None:
+def test_failed_sign_in_retains_the_typed_name(hub: RunningHub, username: str, password: str) -> None:
     make_user(hub, "ada")
     with hub.client() as client:
         response = submit(client, "/login?next=/settings/tokens", username=username, password=password)
@@ -52,7 +52,7 @@ def test_what_does_not_match_comes_back_with_the_name(hub: RunningHub, username:
         assert "token" not in client.cookies
 
 
-def test_a_disabled_account_is_told_so_only_with_its_password(hub: RunningHub) -> None:
+def test_disabled_account_is_named_only_with_its_password(hub: RunningHub) -> None:
     from hubgate.server.accounts import store
 
     ada = make_user(hub, "ada")
@@ -66,7 +66,7 @@ def test_a_disabled_account_is_told_so_only_with_its_password(hub: RunningHub) -
     assert (wrong.status_code, "disabled" in wrong.text) == (422, False)
 
 
-def test_the_way_leads_on(hub: RunningHub) -> None:
+def test_sign_in_continues_to_the_next_page(hub: RunningHub) -> None:
     make_user(hub, "ada")
     with hub.client() as client:
         asked = client.get("/settings/tokens?page=2&x=%2F")
@@ -78,7 +78,7 @@ def test_the_way_leads_on(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:x", "é"])
-def test_the_way_on_stays_here(hub: RunningHub, target: str) -> None:
+def test_next_page_stays_on_the_hub(hub: RunningHub, target: str) -> None:
     ada = make_user(hub, "ada")
     with hub.client() as client:
         assert "evil" not in client.get("/login", params={"next": target}).text
@@ -89,13 +89,13 @@ def test_the_way_on_stays_here(hub: RunningHub, target: str) -> None:
 
 
 @pytest.mark.parametrize("door", ["/login", "/join"])
-def test_whoever_is_in_is_sent_on(hub: RunningHub, door: str) -> None:
+def test_signed_in_user_is_sent_on(hub: RunningHub, door: str) -> None:
     with browser_of(hub, make_user(hub, "ada")) as client:
         response = client.get(door, params={"next": "/settings/tokens?a=b"})
     assert (response.status_code, response.headers["location"]) == (303, "/settings/tokens?a=b")
 
 
-def test_out_is_out_on_the_server(hub: RunningHub) -> None:
+def test_sign_out_ends_the_session_on_the_server(hub: RunningHub) -> None:
     with browser_of(hub, make_user(hub, "ada")) as client:
         old = client.cookies["token"]
         response = submit(client, "/", "/logout")
@@ -106,14 +106,14 @@ def test_out_is_out_on_the_server(hub: RunningHub) -> None:
         assert not is_signed_in(client)
 
 
-def test_out_without_having_been_in(hub: RunningHub) -> None:
+def test_sign_out_without_a_session_works(hub: RunningHub) -> None:
     with hub.client() as client:
         hidden = client.get("/login").text.partition('name="csrf" value="')[2].partition('"')[0]
         assert client.post("/logout", data={"csrf": hidden}).status_code == 303
 
 
-def test_no_form_without_its_field(hub: RunningHub) -> None:
-    """Signed in against one's will, one would work in a stranger's account."""
+def test_form_without_csrf_token_is_rejected(hub: RunningHub) -> None:
+    """Otherwise a visitor could be signed in to a stranger's account unnoticed."""
     make_user(hub, "ada")
     with hub.client() as client:
         assert client.post("/login", data={"username": "ada", "password": PASSWORD}).status_code == 403
@@ -121,8 +121,8 @@ def test_no_form_without_its_field(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("door", ["/login", "/join"])
-def test_headers(hub: RunningHub, door: str) -> None:
-    """Its post may end at an app, and Chromium applies form-action along the redirects."""
+def test_form_action_allows_redirects_to_apps(hub: RunningHub, door: str) -> None:
+    """The form may end at an app, and Chromium applies form-action to redirects."""
     with hub.client() as client:
         headers = client.get(door).headers
         assert "form-action" in client.get("/").headers["content-security-policy"]
@@ -134,7 +134,7 @@ def test_headers(hub: RunningHub, door: str) -> None:
     assert headers["referrer-policy"] == "no-referrer"
 
 
-def test_a_form_sent_with_field_names_doubled_is_refused(hub: RunningHub) -> None:
+def test_form_with_repeated_fields_is_rejected(hub: RunningHub) -> None:
     make_user(hub, "ada")
     with hub.client() as client:
         response = submit(client, "/login", username=["ada", "bob"], password=PASSWORD)

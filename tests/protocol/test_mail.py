@@ -1,4 +1,4 @@
-"""Mail on the wire: what it says, how it gets through, and what becomes of it when it does not."""
+"""Mail: its contents, its delivery, and what happens when the server fails."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ def server(tmp_path: Path) -> Iterator[MailServer]:
 
 @pytest.fixture
 def with_mail(engine: Engine, tmp_path: Path) -> Callable[..., AbstractContextManager[RunningHub]]:
-    """Hubs on one database that send their mail to an address."""
+    """Hubs on one database that send their mail to this address."""
     url = engine.fresh_url()
     return lambda smtp_url, **given: running(settings_for(url, tmp_path, smtp_url=smtp_url, **given))
 
@@ -48,7 +48,7 @@ def hub(with_mail: Callable[..., AbstractContextManager[RunningHub]], server: Ma
 
 
 def send_due(hub: RunningHub) -> None:
-    """What the background process does."""
+    """Send waiting mail, as the background process does."""
     hub.call(lambda opened: opened.outbox.send_due())
 
 
@@ -64,7 +64,7 @@ def reset_link(hub: RunningHub, user: User) -> str:
     return hub.call(lambda opened: operator_actions.send_reset(opened.accounts, user))
 
 
-def test_what_is_sent(hub: RunningHub, server: MailServer) -> None:
+def test_mail_is_sent(hub: RunningHub, server: MailServer) -> None:
     make_user(hub, "ada", verified=False)
     until(lambda: server.received)
     (received,) = server.received
@@ -81,7 +81,7 @@ def test_what_is_sent(hub: RunningHub, server: MailServer) -> None:
     until(lambda: not waiting(hub))
 
 
-def test_the_texts(hub: RunningHub, server: MailServer) -> None:
+def test_mails_have_the_documented_texts(hub: RunningHub, server: MailServer) -> None:
     ada = make_user(hub, "ada", verified=False)
     until(lambda: server.to("ada@example.org"))
     make_token(hub, bob := make_user(hub, "bob"), name="laptop")
@@ -105,7 +105,7 @@ def test_the_texts(hub: RunningHub, server: MailServer) -> None:
 
 
 @pytest.mark.parametrize("tls", ["starttls", "smtps"])
-def test_encrypted_and_with_a_password(
+def test_mail_is_sent_encrypted_and_with_a_password(
     with_mail: Callable[..., AbstractContextManager[RunningHub]], tmp_path: Path, tls: Tls
 ) -> None:
     with mail_server(tmp_path, tls) as server, with_mail(server.url(login=LOGIN_PART)) as hub:
@@ -115,7 +115,7 @@ def test_encrypted_and_with_a_password(
         until(lambda: not waiting(hub))
 
 
-def test_a_wrong_password_keeps_the_mail(
+def test_wrong_password_retains_the_mail(
     with_mail: Callable[..., AbstractContextManager[RunningHub]], server: MailServer
 ) -> None:
     with with_mail(server.url(login="hub:wrong@")) as hub:
@@ -125,8 +125,8 @@ def test_a_wrong_password_keeps_the_mail(
         assert "wrong" not in hub.log
 
 
-# 127.1 is this machine too, but not by a name that says so.
-def test_a_certificate_from_afar_is_checked(
+# 127.1 is this machine too, but is not recognised as local by its name.
+def test_certificate_of_a_remote_server_is_verified(
     with_mail: Callable[..., AbstractContextManager[RunningHub]], tmp_path: Path
 ) -> None:
     with mail_server(tmp_path, "starttls") as server, with_mail(server.url("127.1", LOGIN_PART)) as hub:
@@ -135,7 +135,7 @@ def test_a_certificate_from_afar_is_checked(
         assert (server.received, server.logins, len(waiting(hub))) == ([], [], 1)
 
 
-def test_a_password_never_travels_in_clear(
+def test_password_is_never_sent_unencrypted(
     with_mail: Callable[..., AbstractContextManager[RunningHub]], server: MailServer
 ) -> None:
     with with_mail(server.url("127.1", LOGIN_PART)) as hub:
@@ -144,7 +144,7 @@ def test_a_password_never_travels_in_clear(
         assert (server.received, server.logins, len(waiting(hub))) == ([], [], 1)
 
 
-def test_a_server_that_is_down_and_comes_back(hub: RunningHub, server: MailServer) -> None:
+def test_mail_is_sent_once_the_server_is_back(hub: RunningHub, server: MailServer) -> None:
     server.stop()
     make_user(hub, "ada", verified=False)
     for tries, pause in enumerate((30, 2 * MINUTE, 10 * MINUTE), 1):
@@ -162,7 +162,7 @@ def test_a_server_that_is_down_and_comes_back(hub: RunningHub, server: MailServe
     assert waiting(hub) == []
 
 
-def test_after_a_day_it_is_dropped(hub: RunningHub, server: MailServer) -> None:
+def test_unsent_mail_is_dropped_after_a_day(hub: RunningHub, server: MailServer) -> None:
     server.stop()
     make_user(hub, "ada", verified=False)
     until(lambda: "will be retried" in hub.log)
@@ -173,7 +173,7 @@ def test_after_a_day_it_is_dropped(hub: RunningHub, server: MailServer) -> None:
     assert "was dropped: it could not be sent for a day" in hub.log
 
 
-def test_a_recipient_refused_for_good_does_not_hold_up_the_next(hub: RunningHub, server: MailServer) -> None:
+def test_permanently_rejected_recipient_does_not_delay_the_next(hub: RunningHub, server: MailServer) -> None:
     server.to_recipient["ada@example.org"] = 550
     make_user(hub, "ada", verified=False)
     make_user(hub, "bob", verified=False)
@@ -183,7 +183,7 @@ def test_a_recipient_refused_for_good_does_not_hold_up_the_next(hub: RunningHub,
     assert "ada@example.org" not in hub.log
 
 
-def test_a_recipient_refused_for_now_is_tried_again(hub: RunningHub, server: MailServer) -> None:
+def test_temporarily_rejected_recipient_is_retried(hub: RunningHub, server: MailServer) -> None:
     server.to_recipient["ada@example.org"] = 451
     make_user(hub, "ada", verified=False)
     until(lambda: "refused with 451" in hub.log)
@@ -193,14 +193,14 @@ def test_a_recipient_refused_for_now_is_tried_again(hub: RunningHub, server: Mai
     assert len(server.to("ada@example.org")) == 1
 
 
-def test_a_mail_refused_after_its_data(hub: RunningHub, server: MailServer) -> None:
+def test_mail_rejected_after_its_data_is_dropped(hub: RunningHub, server: MailServer) -> None:
     server.to_data = 554
     make_user(hub, "ada", verified=False)
     until(lambda: "was dropped: the mail was refused with 554" in hub.log)
     until(lambda: waiting(hub) == [])
 
 
-def test_a_rude_farewell_does_not_send_it_twice(hub: RunningHub, server: MailServer) -> None:
+def test_error_after_acceptance_does_not_send_twice(hub: RunningHub, server: MailServer) -> None:
     server.to_quit = 500
     make_user(hub, "ada", verified=False)
     until(lambda: server.received)
@@ -210,8 +210,8 @@ def test_a_rude_farewell_does_not_send_it_twice(hub: RunningHub, server: MailSer
     assert len(server.received) == 1
 
 
-def test_an_address_the_server_cannot_write_is_given_up(hub: RunningHub, server: MailServer) -> None:
-    """This one knows no SMTPUTF8."""
+def test_address_the_server_does_not_support_is_given_up(hub: RunningHub, server: MailServer) -> None:
+    """The server does not support SMTPUTF8."""
     make_user(hub, "ada", verified=False)
     until(lambda: server.received)
     hub.call(lambda opened: invitations.invite_to_hub(opened.accounts, "jürgen@example.org"))
@@ -219,7 +219,7 @@ def test_an_address_the_server_cannot_write_is_given_up(hub: RunningHub, server:
     until(lambda: waiting(hub) == [])
 
 
-def test_nobody_adds_a_header(hub: RunningHub, server: MailServer) -> None:
+def test_headers_cannot_be_injected(hub: RunningHub, server: MailServer) -> None:
     ada = make_user(hub, "ada")
     make_token(hub, ada, name="laptop\r\nBcc: eve@example.org\r\n\r\nhello")
     until(lambda: server.received)
@@ -229,7 +229,7 @@ def test_nobody_adds_a_header(hub: RunningHub, server: MailServer) -> None:
     assert received.recipient == "ada@example.org"
 
 
-def test_many_senders_at_once_send_each_mail_once(
+def test_concurrent_senders_send_each_mail_once(
     with_mail: Callable[..., AbstractContextManager[RunningHub]], server: MailServer
 ) -> None:
     server.stop()
@@ -246,7 +246,7 @@ def test_many_senders_at_once_send_each_mail_once(
         assert waiting(one) == []
 
 
-def test_what_waits_is_sealed(hub: RunningHub, server: MailServer) -> None:
+def test_waiting_mail_is_sealed(hub: RunningHub, server: MailServer) -> None:
     server.stop()
     link = reset_link(hub, make_user(hub, "ada"))
     until(lambda: "will be retried" in hub.log)
@@ -256,7 +256,7 @@ def test_what_waits_is_sealed(hub: RunningHub, server: MailServer) -> None:
         assert secret not in hub.log
 
 
-def test_sealed_under_a_lost_key_it_is_dropped(
+def test_mail_sealed_under_a_lost_key_is_dropped(
     with_mail: Callable[..., AbstractContextManager[RunningHub]], server: MailServer
 ) -> None:
     server.stop()
@@ -271,8 +271,8 @@ def test_sealed_under_a_lost_key_it_is_dropped(
         assert (server.received, waiting(hub)) == ([], [])
 
 
-def test_a_server_that_hangs_holds_up_no_password(hub: RunningHub, server: MailServer) -> None:
-    """Passwords are checked in a pool of threads, of which a hanging server could otherwise take all."""
+def test_hanging_server_does_not_delay_sign_ins(hub: RunningHub, server: MailServer) -> None:
+    """Passwords are checked in a thread pool, which a hanging server could otherwise exhaust."""
     server.answers.clear()
     for number in range(40):
         make_user(hub, f"user{number}", verified=False)
@@ -283,7 +283,7 @@ def test_a_server_that_hangs_holds_up_no_password(hub: RunningHub, server: MailS
     assert len(server.received) == 40
 
 
-def test_without_a_server_mail_is_files_for_the_operator_alone(engine: Engine, tmp_path: Path) -> None:
+def test_without_a_server_mail_is_written_to_private_files(engine: Engine, tmp_path: Path) -> None:
     with running(settings_for(engine.fresh_url(), tmp_path, mail_from="Our hub <hub@example.org>")) as hub:
         link = reset_link(hub, make_user(hub, "ada"))
         folder = tmp_path / "mail"

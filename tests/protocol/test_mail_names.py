@@ -1,4 +1,6 @@
-"""Names and addresses that `email` would read as more than they are: no header, no broken mail, no stop for others."""
+"""Names and addresses that the `email` package would misread cause no extra header, no broken mail and no delay for
+others.
+"""
 
 import email
 import email.policy
@@ -13,7 +15,7 @@ pytestmark = pytest.mark.one_engine
 
 HEADERS = ["From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted"]
 
-# Encoded words (RFC 2047) of a line break, of bytes that are no text, of a charset that nobody has.
+# Encoded words (RFC 2047) with a line break, with invalid bytes, with an unknown charset.
 ENCODED = (
     "=?utf-8?q?a=0ABcc:eve@example.org?=",
     "=?utf-8?b?CgpoZWxsbw==?=",
@@ -23,7 +25,7 @@ ENCODED = (
 
 
 @pytest.mark.parametrize("name", ENCODED)
-def test_an_encoded_word_in_a_name_is_text(hub: RunningHub, name: str) -> None:
+def test_encoded_word_in_a_name_is_text(hub: RunningHub, name: str) -> None:
     ada = make_user(hub, "ada")
     make_token(hub, ada, name=name)
     hub.clock.advance(1)
@@ -35,7 +37,7 @@ def test_an_encoded_word_in_a_name_is_text(hub: RunningHub, name: str) -> None:
     assert second["Subject"] == "New token: the next"
 
 
-def test_a_long_foreign_address_stays_on_its_line(hub: RunningHub) -> None:
+def test_long_foreign_address_stays_on_its_line(hub: RunningHub) -> None:
     address = "aéあ" * 20 + "@" + "éb漢" * 8 + ".org"
     hub.call(lambda opened: invitations.invite_to_hub(opened.accounts, address))
     make_user(hub, "bob", verified=False)

@@ -56,7 +56,7 @@ def test_other_members_see_names(hub: RunningHub) -> None:
         assert "You need the admin role" in refused.headers["x-error-message"]
 
 
-def test_who_is_no_member_sees_nothing(hub: RunningHub) -> None:
+def test_non_member_sees_nothing(hub: RunningHub) -> None:
     make_organization(hub, "acme", make_user(hub, "ada"))
     with (
         api(hub, make_token(hub, make_user(hub, "eve"))) as stranger,
@@ -69,7 +69,7 @@ def test_who_is_no_member_sees_nothing(hub: RunningHub) -> None:
         assert [client.get(MEMBERS).status_code for client in (visitor, forger, browser)] == [401, 401, 401]
 
 
-def test_search_and_address(hub: RunningHub) -> None:
+def test_members_are_searched_by_name_and_address(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_user(hub, "bob")
     make_user(hub, "bobby", verified=False)
@@ -105,7 +105,7 @@ def test_pages_follow_one_another(hub: RunningHub) -> None:
             assert client.get(f"{MEMBERS}?{bad}").status_code == 400
 
 
-def test_a_renamed_organization(hub: RunningHub) -> None:
+def test_members_of_a_renamed_organization_are_found_by_both_names(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="read")
     hub.clock.advance(24 * 3600)
@@ -117,7 +117,7 @@ def test_a_renamed_organization(hub: RunningHub) -> None:
         assert role_in(hub, acme, bob) == "write"
 
 
-def test_a_role_is_set(hub: RunningHub) -> None:
+def test_role_is_set(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="read")
     with api(hub, make_token(hub, ada)) as client:
@@ -139,7 +139,7 @@ def test_a_role_is_set(hub: RunningHub) -> None:
         ({"role": "write", "user": "eve"}, 422),
     ],
 )
-def test_a_body_that_is_not_as_documented(hub: RunningHub, body: Any, status: int) -> None:
+def test_invalid_body_is_rejected(hub: RunningHub, body: Any, status: int) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="read")
     with api(hub, make_token(hub, ada)) as client:
@@ -150,7 +150,7 @@ def test_a_body_that_is_not_as_documented(hub: RunningHub, body: Any, status: in
         assert role_in(hub, acme, bob) == "read"
 
 
-def test_only_admins_with_a_writing_token_change_members(hub: RunningHub) -> None:
+def test_only_admins_with_a_write_token_change_members(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="write")
     with (
@@ -167,7 +167,7 @@ def test_only_admins_with_a_writing_token_change_members(hub: RunningHub) -> Non
         assert (role_in(hub, acme, ada), role_in(hub, acme, bob)) == ("admin", "write")
 
 
-def test_the_last_admin_stays(hub: RunningHub) -> None:
+def test_last_admin_cannot_be_removed_or_demoted(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     with api(hub, make_token(hub, ada)) as client:
@@ -178,7 +178,7 @@ def test_the_last_admin_stays(hub: RunningHub) -> None:
         assert role_in(hub, acme, ada) == "admin"
 
 
-def test_a_member_is_removed(hub: RunningHub) -> None:
+def test_member_is_removed(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="admin")
     with api(hub, make_token(hub, ada)) as client:
@@ -191,7 +191,7 @@ def test_a_member_is_removed(hub: RunningHub) -> None:
             assert put(client, nobody, "read").status_code in (400, 404)
 
 
-def test_whoever_is_in_may_leave(hub: RunningHub) -> None:
+def test_member_may_leave(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="read")
     with api(hub, make_token(hub, bob, "read")) as reader, api(hub, make_token(hub, bob)) as client:

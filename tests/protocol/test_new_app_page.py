@@ -1,4 +1,4 @@
-"""What the page of a new app says: before it is made, when it is, and when the browser sends it again."""
+"""The page of a new app: before its creation, afterwards, and when the browser sends the form again."""
 
 import re
 from html import unescape
@@ -16,12 +16,12 @@ READY = "from now on."
 
 
 def words(html: str) -> str:
-    """As they are read, without tags."""
+    """The text without tags."""
     return " ".join(unescape(re.sub(r"<[^>]+>", "", html.partition("<main")[2])).split())
 
 
 @both
-def test_without_a_redirect_uri_it_is_not_called_ready(hub: RunningHub, root: str) -> None:
+def test_app_without_a_redirect_uri_is_not_called_ready(hub: RunningHub, root: str) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     with browser_of(hub, ada) as browser:
@@ -46,7 +46,7 @@ def test_without_a_redirect_uri_it_is_not_called_ready(hub: RunningHub, root: st
 
 
 @both
-def test_a_reload_shows_no_empty_form(hub: RunningHub, root: str) -> None:
+def test_reload_shows_no_empty_form(hub: RunningHub, root: str) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     with browser_of(hub, ada) as browser:
@@ -58,7 +58,7 @@ def test_a_reload_shows_no_empty_form(hub: RunningHub, root: str) -> None:
         assert f'<a class="button" href="{root}">{"Apps" if root == ACME else "Apps you build"}</a>' in again
 
 
-def test_the_form_for_a_new_app(hub: RunningHub) -> None:
+def test_form_for_a_new_app_shows_the_essential_fields(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as browser:
         page = browser.get(f"{OWN}/new").text
@@ -77,13 +77,13 @@ def test_the_form_for_a_new_app(hub: RunningHub) -> None:
             "openid",
         ]
         assert 'name="scopes" value="webhooks"' in hidden
-        # What is chosen is never out of sight.
+        # A chosen option is always visible.
         bad = {**FORM, "name": "", "scopes": ["webhooks"], "requiredScopes": []}
         assert '<details class="more" open>' in submit(browser, f"{OWN}/new", OWN, **bad).text
 
 
 @pytest.mark.parametrize("required", [True, False])
-def test_a_public_apps_page_does_not_offer_to_do_without_pkce(hub: RunningHub, required: bool) -> None:
+def test_public_apps_page_does_not_offer_to_disable_pkce(hub: RunningHub, required: bool) -> None:
     ada = make_user(hub, "ada")
     public = make_app(hub, ada, confidential=False, require_pkce=required)
     address = f"{OWN}/{public.id}"
@@ -95,7 +95,7 @@ def test_a_public_apps_page_does_not_offer_to_do_without_pkce(hub: RunningHub, r
     assert stored(hub, make_token(hub, ada), OWN, public.id)["requirePkce"] is required, "what was chosen is kept"
 
 
-def test_only_code_that_fits_the_app(hub: RunningHub) -> None:
+def test_only_fitting_code_samples_are_shown(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as browser:
         for secret, fits in (("yes", False), ("no", True)):
@@ -106,7 +106,7 @@ def test_only_code_that_fits_the_app(hub: RunningHub) -> None:
             assert f'redirect_uri: "{REDIRECT}"' in code
 
 
-def test_deleting_an_app_that_nobody_allowed(hub: RunningHub) -> None:
+def test_unused_app_can_be_deleted(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     client = make_app(hub, ada)
     with browser_of(hub, ada) as browser:

@@ -1,4 +1,4 @@
-"""The OpenAPI document is made from the route table; a fuzzer holds the answers against it."""
+"""The OpenAPI document is generated from the route table; a fuzzer checks the answers against it."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ from tests.protocol.contract import SNAPSHOT, product_document
 pytestmark = pytest.mark.one_engine
 
 
-def test_the_contract_is_what_is_served(hub: RunningHub) -> None:
+def test_contract_matches_the_served_document(hub: RunningHub) -> None:
     """A change here is a change for every client, to be made on purpose."""
     served, agreed = product_document(hub), json.loads(SNAPSHOT.read_text())
     changed = [
@@ -28,7 +28,7 @@ def test_the_contract_is_what_is_served(hub: RunningHub) -> None:
     assert served == agreed, f"differs from contract/openapi.json at {changed or 'its shapes'}; run: make contract"
 
 
-def test_every_route_for_programs_is_in_it(hub: RunningHub) -> None:
+def test_every_route_for_programs_is_documented(hub: RunningHub) -> None:
     document = httpx.get(f"{hub.url}/api/openapi.json").json()
     for path in ("/healthz", "/readyz", "/oauth/jwks", "/api/agent-harnesses", "/api/openapi.json"):
         assert path in document["paths"]
@@ -46,17 +46,17 @@ def test_the_page_shows_each_operation(hub: RunningHub) -> None:
 _EXAMPLES = {"granian": settings.default.max_examples // 10, "uvicorn": 3}
 
 
-# Few on the second: what the two do differently is the outermost layer, which has tests of its own.
+# Fewer on the second server: only the outermost layer differs, which has its own tests.
 @pytest.mark.parametrize(("server", "examples"), _EXAMPLES.items(), ids=_EXAMPLES)
 def test_answers_match_the_document(server: str, examples: int, sqlite_template: Path, tmp_path: Path) -> None:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
     with running(settings_for(url, tmp_path, server=server)) as hub:
         hub.call(lambda opened: opened.db.write(lambda tx: tx.exec(TABLE)))
-        # A NUL in a text is refused everywhere (O56); JSON Schema cannot say so.
+        # A NUL in a text is rejected everywhere (O56), which JSON Schema cannot express.
         config = schemathesis.Config.from_dict({"generation": {"allow-x00": False}})
         schema = schemathesis.openapi.from_url(f"{hub.url}/api/openapi.json", config=config)
-        # The test build's other routes sleep, break and overflow on purpose; those of datasets and spaces are made by
-        # the same lines as those of models.
+        # The test build's other routes sleep, break and overflow on purpose; those of datasets and spaces are generated
+        # by the same code as those of models.
         kept = schema.exclude(path_regex="/test(?!/(write|names|who|part))|^/(api/)?(datasets|spaces)/")
         operations = [result.ok() for result in kept.get_all_operations()]
         assert len(operations) >= 8
@@ -70,7 +70,7 @@ def fuzzed(operation: Any, examples: int) -> None:
     def examine(case: schemathesis.Case) -> None:
         response = case.call()
         assert response.status_code < 500, response.text
-        # A well-formed code, token or client that is not there is 400 by RFC 6749; its schema cannot say which are.
+        # A well-formed but unknown code, token or client is 400 by RFC 6749, which a schema cannot express.
         judged_by_rfc = operation.path in ("/oauth/token", "/oauth/revoke", "/oauth/introspect", "/oauth/device")
         excluded = [positive_data_acceptance] if judged_by_rfc else []
         case.validate_response(response, excluded_checks=excluded)

@@ -1,4 +1,4 @@
-"""The operator's pages: who gets in, and what the buttons do."""
+"""The operator's pages: who has access, and what the buttons do."""
 
 import re
 
@@ -29,7 +29,7 @@ PAGES = ["/operator", USERS, ORGANIZATIONS]
 POSTS = [*(f"{USERS}/bob/{deed}" for deed in ("verify", "disable", "enable", "reset")), f"{ORGANIZATIONS}/acme"]
 
 
-def test_only_operators_get_in(hub: RunningHub) -> None:
+def test_only_operators_have_access(hub: RunningHub) -> None:
     ada, operator = make_user(hub, "ada"), make_user(hub, "olga", operator=True)
     make_user(hub, "bob")
     make_organization(hub, "acme", ada)
@@ -47,13 +47,13 @@ def test_only_operators_get_in(hub: RunningHub) -> None:
         assert '<option value="free" selected>' in inside.get(ORGANIZATIONS).text
 
 
-def test_an_operators_token_opens_nothing(hub: RunningHub) -> None:
+def test_operators_token_opens_no_page(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "olga", operator=True))) as client:
         assert [client.get(address).status_code for address in PAGES] == [303] * 3
 
 
 @pytest.mark.parametrize("address", POSTS)
-def test_a_form_without_its_field_changes_nothing(hub: RunningHub, address: str) -> None:
+def test_form_without_csrf_token_changes_nothing(hub: RunningHub, address: str) -> None:
     make_user(hub, "bob", verified=False)
     make_organization(hub, "acme", make_user(hub, "ada"))
     with browser_of(hub, make_user(hub, "olga", operator=True)) as client:
@@ -62,7 +62,7 @@ def test_a_form_without_its_field_changes_nothing(hub: RunningHub, address: str)
         assert "Not verified" in client.get(USERS).text
 
 
-def test_the_overview_counts(hub: RunningHub) -> None:
+def test_overview_shows_counts(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob", verified=False)
     make_organization(hub, "acme", ada)
     make_organization(hub, "big", bob, plan="enterprise")
@@ -86,7 +86,7 @@ def test_the_overview_counts(hub: RunningHub) -> None:
         }
 
 
-def test_a_disabled_account_is_shut(hub: RunningHub) -> None:
+def test_disabled_account_is_locked_out(hub: RunningHub) -> None:
     bob = make_user(hub, "bob")
     token = make_token(hub, bob)
     with browser_of(hub, make_user(hub, "olga", operator=True)) as operator, browser_of(hub, bob) as browser:
@@ -116,7 +116,7 @@ def test_operators_cannot_disable_themselves(hub: RunningHub) -> None:
         assert client.get(USERS).status_code == 200
 
 
-def test_an_address_is_vouched_for(hub: RunningHub) -> None:
+def test_operator_can_verify_an_address(hub: RunningHub) -> None:
     bob = make_user(hub, "bob", verified=False)
     with browser_of(hub, make_user(hub, "olga", operator=True)) as client:
         assert "Not verified" in client.get(USERS).text
@@ -130,7 +130,7 @@ def test_an_address_is_vouched_for(hub: RunningHub) -> None:
     assert found.email_verified_at is not None
 
 
-def test_a_reset_link_is_mailed_and_not_shown(hub: RunningHub) -> None:
+def test_reset_link_is_mailed_and_not_shown(hub: RunningHub) -> None:
     make_user(hub, "bob")
     with browser_of(hub, make_user(hub, "olga", operator=True)) as client:
         assert submit(client, USERS, f"{USERS}/bob/reset").status_code == 303
@@ -144,7 +144,7 @@ def test_a_reset_link_is_mailed_and_not_shown(hub: RunningHub) -> None:
         assert statuses == [303] * 4 + [429]
 
 
-def test_what_is_not_there(hub: RunningHub) -> None:
+def test_unknown_accounts_are_404(hub: RunningHub) -> None:
     make_organization(hub, "acme", make_user(hub, "ada"))
     with browser_of(hub, make_user(hub, "olga", operator=True)) as client:
         for address in (f"{USERS}/nobody/disable", f"{USERS}/acme/disable", f"{ORGANIZATIONS}/ada"):
@@ -167,7 +167,7 @@ def test_plan_and_billing_are_set(hub: RunningHub) -> None:
         assert {entry["ip"] for entry in changes} == {"127.0.0.1"}
 
 
-def test_what_changed_meanwhile_is_kept(hub: RunningHub) -> None:
+def test_stale_form_does_not_undo_a_concurrent_change(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     profile, one = "/organizations/acme/settings/profile", f"{ORGANIZATIONS}/acme"
@@ -183,7 +183,7 @@ def test_what_changed_meanwhile_is_kept(hub: RunningHub) -> None:
         assert '<option value="team" selected>' in client.get(ORGANIZATIONS).text
 
 
-def test_search_and_pages(hub: RunningHub) -> None:
+def test_lists_have_search_and_pages(hub: RunningHub) -> None:
     operator = make_user(hub, "olga", operator=True)
     for number in range(51):
         user = make_user(hub, f"user{number:02}")
@@ -209,7 +209,7 @@ def test_search_and_pages(hub: RunningHub) -> None:
         assert "user08@example.org" in client.get(USERS, params={"search": "08@EXAMPLE"}).text
 
 
-def test_a_button_leads_back_to_the_same_list(hub: RunningHub) -> None:
+def test_button_leads_back_to_the_same_list(hub: RunningHub) -> None:
     make_user(hub, "bob")
     with browser_of(hub, make_user(hub, "olga", operator=True)) as client:
         here = f"{USERS}?search=bo"

@@ -1,4 +1,4 @@
-"""Owners of apps ask the operator for token exchange or a scope; the operator grants or refuses."""
+"""App owners ask the operator for token exchange or a scope; the operator approves or rejects."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -39,7 +39,7 @@ METRICS = Scope("read-metrics", Risk.CHANGES, "See how the hub is used")
 
 @pytest.fixture
 def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    """With one scope of the operator's own."""
+    """With one scope defined by the operator."""
     settings = replace(settings_for(engine.fresh_url(), tmp_path), extra_scopes=(METRICS,))
     with running(settings) as hub:
         yield hub
@@ -57,14 +57,14 @@ def at(client: Client) -> str:
 
 
 def decide(browser: httpx.Client, verb: str) -> httpx.Response:
-    """The only request that waits."""
+    """Decides the only waiting request."""
     page = browser.get(REQUESTS).text
     start = page.index(f'action="{REQUESTS}/') + len('action="')
     address = page[start : page.index('"', start)].rpartition("/")[0]
     return submit(browser, REQUESTS, f"{address}/{verb}")
 
 
-def test_grant_on_another_plan_is_not_called_usable(hub: RunningHub) -> None:
+def test_grant_on_an_unsuitable_plan_is_not_called_usable(hub: RunningHub) -> None:
     boss, ada = make_user(hub, "boss", operator=True), make_user(hub, "ada")
     client = make_app(hub, organization=make_organization(hub, "acme", ada), name="Bridge")
     with browser_of(hub, ada) as owner, browser_of(hub, boss) as operator:
@@ -81,7 +81,7 @@ def test_grant_on_another_plan_is_not_called_usable(hub: RunningHub) -> None:
         assert "You can use it now" not in mail.get_content()
 
 
-def test_token_exchange_is_asked_for_and_granted(hub: RunningHub) -> None:
+def test_token_exchange_is_requested_and_granted(hub: RunningHub) -> None:
     boss, ada, acme, client = people(hub)
     make_user(hub, "second", operator=True)
     with browser_of(hub, ada) as owner, browser_of(hub, boss) as operator:
@@ -115,7 +115,7 @@ def test_token_exchange_is_asked_for_and_granted(hub: RunningHub) -> None:
     }
 
 
-def test_a_refusal_changes_nothing(hub: RunningHub) -> None:
+def test_rejection_changes_nothing(hub: RunningHub) -> None:
     boss, ada, acme, client = people(hub)
     with browser_of(hub, ada) as owner, browser_of(hub, boss) as operator:
         ask = f"{at(client)}/ask/token-exchange"
@@ -129,7 +129,7 @@ def test_a_refusal_changes_nothing(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("of", ["user", "organization"])
-def test_a_scope_is_asked_for_granted_used_and_revoked(hub: RunningHub, of: str) -> None:
+def test_scope_is_requested_granted_used_and_revoked(hub: RunningHub, of: str) -> None:
     boss, ada, _, client = people(hub)
     address = at(client)
     if of == "user":
@@ -157,7 +157,7 @@ def test_a_scope_is_asked_for_granted_used_and_revoked(hub: RunningHub, of: str)
         assert "invalid_scope" in browser.get(client.address(scope="openid read-metrics")).headers["location"]
 
 
-def test_a_scope_that_is_not_defined_cannot_be_granted(hub: RunningHub) -> None:
+def test_undefined_scope_cannot_be_granted(hub: RunningHub) -> None:
     boss, ada, _, client = people(hub)
     with browser_of(hub, ada) as owner, browser_of(hub, boss) as operator:
         submit(owner, f"{at(client)}/ask/scope", wanted="fly-high", reason="to fly")
@@ -178,7 +178,7 @@ def test_a_scope_that_is_not_defined_cannot_be_granted(hub: RunningHub) -> None:
         ("token-exchange", "x", "Only an organization"),
     ],
 )
-def test_requests_that_say_too_little(hub: RunningHub, wanted: str, reason: str, says: str) -> None:
+def test_incomplete_requests_are_rejected(hub: RunningHub, wanted: str, reason: str, says: str) -> None:
     boss, ada, _, _ = people(hub)
     client = make_app(hub, ada)
     with browser_of(hub, ada) as owner, browser_of(hub, boss) as operator:
@@ -188,7 +188,7 @@ def test_requests_that_say_too_little(hub: RunningHub, wanted: str, reason: str,
         assert "When owners of apps ask" in operator.get(REQUESTS).text
 
 
-def test_the_same_is_asked_for_once(hub: RunningHub) -> None:
+def test_same_request_is_stored_once(hub: RunningHub) -> None:
     _, ada, _, client = people(hub)
     ask = f"{at(client)}/ask/token-exchange"
     with browser_of(hub, ada) as owner:
@@ -198,7 +198,7 @@ def test_the_same_is_asked_for_once(hub: RunningHub) -> None:
     assert len(mails_to(hub, "boss@example.org")) == 1
 
 
-def test_nobody_floods_the_operators(hub: RunningHub) -> None:
+def test_requests_per_user_are_limited(hub: RunningHub) -> None:
     _, ada, _, client = people(hub)
     with browser_of(hub, ada) as owner:
         statuses = [
@@ -208,8 +208,8 @@ def test_nobody_floods_the_operators(hub: RunningHub) -> None:
     assert statuses == [*[303] * 10, 429, 429]
 
 
-def test_an_operator_gets_five_mails_an_hour_however_many_ask(hub: RunningHub) -> None:
-    """What is not mailed is on the list all the same."""
+def test_operator_gets_at_most_five_mails_an_hour(hub: RunningHub) -> None:
+    """Requests without a mail are still on the list."""
     boss, *_ = people(hub)
     askers = [make_user(hub, f"asker-{number}") for number in range(4)]
     own = [f"/settings/applications/{make_app(hub, asker).id}/ask/scope" for asker in askers]
@@ -233,7 +233,7 @@ def test_an_operator_gets_five_mails_an_hour_however_many_ask(hub: RunningHub) -
     assert len(mails_to(hub, boss.email, 6)) == 6
 
 
-def test_two_operators_decide_at_once(hub: RunningHub) -> None:
+def test_concurrent_decisions_have_one_outcome(hub: RunningHub) -> None:
     boss, ada, _, client = people(hub)
     with browser_of(hub, ada) as owner, browser_of(hub, boss) as operator:
         submit(owner, f"{at(client)}/ask/token-exchange", reason="x")
@@ -265,7 +265,7 @@ def test_only_operators_decide(hub: RunningHub) -> None:
             assert operator.post(address, data={"x": "y"}).status_code == 403, "without the CSRF field"
 
 
-def test_requests_go_with_their_app(hub: RunningHub) -> None:
+def test_requests_are_deleted_with_their_app(hub: RunningHub) -> None:
     boss, ada, _, client = people(hub)
     with browser_of(hub, ada) as owner, browser_of(hub, boss) as operator:
         submit(owner, f"{at(client)}/ask/token-exchange", reason="x")

@@ -1,4 +1,6 @@
-"""Each change of members or settings leaves exactly one entry that says who, from where and with what."""
+"""Each change of members or settings creates exactly one audit entry, with the actor, the address and the
+credential.
+"""
 
 import json
 import re
@@ -29,7 +31,7 @@ MEMBERS = "/api/organizations/acme/members"
 
 @dataclass
 class Change:
-    """What ada, the admin, does in a browser or with a token, and the entry it leaves."""
+    """A change by ada, the admin, in a browser or with a token, and its audit entry."""
 
     do: Callable[[httpx.Client], httpx.Response]
     kind: str
@@ -88,7 +90,7 @@ WITH_TOKEN = {
 
 
 @pytest.mark.parametrize("name", IN_BROWSER)
-def test_a_change_in_the_browser(hub: RunningHub, name: str) -> None:
+def test_change_in_the_browser_is_logged(hub: RunningHub, name: str) -> None:
     change, ada = IN_BROWSER[name], make_user(hub, "ada")
     make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="read")
@@ -103,7 +105,7 @@ def test_a_change_in_the_browser(hub: RunningHub, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WITH_TOKEN)
-def test_a_change_with_a_token_names_it(hub: RunningHub, name: str) -> None:
+def test_change_with_a_token_is_logged_with_the_token(hub: RunningHub, name: str) -> None:
     change, ada = WITH_TOKEN[name], make_user(hub, "ada")
     make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="read")
@@ -119,7 +121,7 @@ def test_a_change_with_a_token_names_it(hub: RunningHub, name: str) -> None:
     assert token not in entry["token"]
 
 
-def test_founding_joining_withdrawing_and_leaving(hub: RunningHub) -> None:
+def test_creating_joining_withdrawing_and_leaving_are_logged(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     with browser_of(hub, ada) as admin, browser_of(hub, bob) as member:
         submit(admin, "/organizations/new", name="acme", fullname="")
@@ -145,7 +147,7 @@ def test_founding_joining_withdrawing_and_leaving(hub: RunningHub) -> None:
     )
 
 
-def test_what_changes_nothing_leaves_nothing(hub: RunningHub) -> None:
+def test_request_that_changes_nothing_is_not_logged(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="read")

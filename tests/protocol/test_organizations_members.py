@@ -29,7 +29,7 @@ def invite(client: httpx.Client, invitee: str, role: str = "read") -> httpx.Resp
     return submit(client, MEMBERS, invitee=invitee, role=role)
 
 
-def test_a_user_is_invited_by_name(hub: RunningHub) -> None:
+def test_user_is_invited_by_name(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada)
     with browser_of(hub, ada) as admin, browser_of(hub, bob) as invited:
@@ -48,7 +48,7 @@ def test_a_user_is_invited_by_name(hub: RunningHub) -> None:
         assert "bob is a member already." in again.text
 
 
-def test_an_address_is_invited_and_gives_nobody_away(hub: RunningHub) -> None:
+def test_invitation_by_address_does_not_reveal_accounts(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_user(hub, "bob")
     make_organization(hub, "acme", ada)
@@ -61,7 +61,7 @@ def test_an_address_is_invited_and_gives_nobody_away(hub: RunningHub) -> None:
         assert len(mails_to(hub, "nobody@example.org")) == 1
 
 
-def test_a_members_verified_address_is_a_member(hub: RunningHub) -> None:
+def test_verified_address_of_a_member_cannot_be_invited(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_user(hub, "bob")
     make_user(hub, "carol", verified=False)
@@ -72,7 +72,7 @@ def test_a_members_verified_address_is_a_member(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("invitee", ["", "nobody", "not an address@", "a@b", "x" * 500])
-def test_who_cannot_be_invited(hub: RunningHub, invitee: str) -> None:
+def test_invalid_invitees_are_rejected(hub: RunningHub, invitee: str) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     with browser_of(hub, ada) as client:
@@ -83,7 +83,7 @@ def test_who_cannot_be_invited(hub: RunningHub, invitee: str) -> None:
         assert not WITHDRAW.findall(response.text)
 
 
-def test_too_many_mails_to_one_address(hub: RunningHub) -> None:
+def test_mails_to_one_address_are_limited(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     with browser_of(hub, ada) as client:
@@ -92,7 +92,7 @@ def test_too_many_mails_to_one_address(hub: RunningHub) -> None:
         assert len(WITHDRAW.findall(client.get(MEMBERS).text)) == 1, "a new invitation replaces the one before"
 
 
-def test_a_withdrawn_invitation_is_worthless(hub: RunningHub) -> None:
+def test_withdrawn_invitation_is_invalid(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada)
     with browser_of(hub, ada) as admin, browser_of(hub, bob) as invited:
@@ -105,7 +105,7 @@ def test_a_withdrawn_invitation_is_worthless(hub: RunningHub) -> None:
         assert role_in(hub, acme, bob) is None
 
 
-def test_an_invitation_of_another_organization_is_out_of_reach(hub: RunningHub) -> None:
+def test_invitation_of_another_organization_cannot_be_withdrawn(hub: RunningHub) -> None:
     ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
     make_organization(hub, "acme", ada)
     make_organization(hub, "evil", eve)
@@ -117,7 +117,7 @@ def test_an_invitation_of_another_organization_is_out_of_reach(hub: RunningHub) 
         assert WITHDRAW.findall(admin.get(MEMBERS).text) == [address]
 
 
-def test_an_old_invitation_is_no_longer_listed(hub: RunningHub) -> None:
+def test_expired_invitation_is_not_listed(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     with browser_of(hub, ada) as client:
@@ -126,7 +126,7 @@ def test_an_old_invitation_is_no_longer_listed(hub: RunningHub) -> None:
         assert not WITHDRAW.findall(client.get(MEMBERS).text)
 
 
-def test_a_role_is_changed(hub: RunningHub) -> None:
+def test_role_is_changed(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="read")
     with browser_of(hub, ada) as client:
@@ -140,7 +140,7 @@ def test_a_role_is_changed(hub: RunningHub) -> None:
             assert post(client, f"{MEMBERS}/{nobody}/role", role="read").status_code == 404
 
 
-def test_an_admin_who_steps_down_is_led_out(hub: RunningHub) -> None:
+def test_admin_who_steps_down_leaves_the_settings(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_user(hub, "bob")
     make_organization(hub, "acme", ada, bob="admin")
@@ -151,7 +151,7 @@ def test_an_admin_who_steps_down_is_led_out(hub: RunningHub) -> None:
         assert client.get(MEMBERS).status_code == 403
 
 
-def test_the_last_admin_stays(hub: RunningHub) -> None:
+def test_last_admin_cannot_be_removed_or_demoted(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="write")
@@ -170,7 +170,7 @@ def test_the_last_admin_stays(hub: RunningHub) -> None:
         assert role_in(hub, acme, ada) is None
 
 
-def test_a_disabled_admin_is_no_admin_to_leave_behind(hub: RunningHub) -> None:
+def test_disabled_admin_does_not_count_as_an_admin(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     make_organization(hub, "acme", ada, bob="admin")
     hub.call(lambda opened: operator_actions.disable(opened.accounts, bob))
@@ -179,7 +179,7 @@ def test_a_disabled_admin_is_no_admin_to_leave_behind(hub: RunningHub) -> None:
         assert submit(client, f"{MEMBERS}/bob/remove").status_code == 303
 
 
-def test_removal_asks_first(hub: RunningHub) -> None:
+def test_removal_asks_for_confirmation(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="write")
     with browser_of(hub, ada) as client:
@@ -194,8 +194,8 @@ def test_removal_asks_first(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("lost_by", ["removal", "demotion"])
-def test_invitations_go_with_the_admin_who_made_them(hub: RunningHub, lost_by: str) -> None:
-    """Otherwise an admin who sees it coming invites another account of theirs and is back the next day."""
+def test_invitations_of_a_removed_admin_are_withdrawn(hub: RunningHub, lost_by: str) -> None:
+    """Otherwise an admin who expects to be removed could invite another account of theirs."""
     ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
     make_organization(hub, "acme", ada, eve="admin")
     with browser_of(hub, ada) as admin, browser_of(hub, eve) as attacker:
@@ -211,7 +211,7 @@ def test_invitations_go_with_the_admin_who_made_them(hub: RunningHub, lost_by: s
         assert len(WITHDRAW.findall(admin.get(MEMBERS).text)) == 1
 
 
-def test_a_second_invitation_is_no_way_back(hub: RunningHub) -> None:
+def test_accepting_an_invitation_ends_the_others(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     make_organization(hub, "acme", ada)
     with browser_of(hub, ada) as admin, browser_of(hub, bob) as member:
@@ -230,7 +230,7 @@ def named_on(page: httpx.Response) -> list[str]:
 
 
 @pytest.mark.parametrize("address", [MEMBERS, "/organizations/acme/members"])
-def test_a_long_list_has_pages_and_a_search(hub: RunningHub, address: str) -> None:
+def test_long_list_has_pages_and_a_search(hub: RunningHub, address: str) -> None:
     ada = make_user(hub, "ada")
     fill(hub, make_organization(hub, "acme", ada), 120)
     with browser_of(hub, ada) as client:
@@ -253,12 +253,12 @@ def test_a_long_list_has_pages_and_a_search(hub: RunningHub, address: str) -> No
 
 
 def way(page: httpx.Response, word: str) -> list[str]:
-    """Where the links with this word lead: to a page of members, and to one of invitations."""
+    """Where the links with this text lead: to a page of members, and to one of invitations."""
     return [address.replace("&amp;", "&") for address in re.findall(rf'href="([^"]+)">{word}</a>', page.text)]
 
 
 @pytest.mark.parametrize("address", [MEMBERS, "/organizations/acme/members"])
-def test_the_first_page_keeps_the_search(hub: RunningHub, address: str) -> None:
+def test_first_page_retains_the_search(hub: RunningHub, address: str) -> None:
     ada = make_user(hub, "ada")
     fill(hub, make_organization(hub, "acme", ada), 120)
     with browser_of(hub, ada) as client:
@@ -267,7 +267,7 @@ def test_the_first_page_keeps_the_search(hub: RunningHub, address: str) -> None:
         assert first == f"{address}?search=m0"
 
 
-def test_a_saved_role_leads_back_to_the_same_list(hub: RunningHub) -> None:
+def test_saved_role_leads_back_to_the_same_list(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_user(hub, "m0last")
     fill(hub, make_organization(hub, "acme", ada, m0last="read"), 60)
@@ -288,7 +288,7 @@ def test_admins_find_a_member_by_address(hub: RunningHub) -> None:
         assert named_on(client.get(MEMBERS, params={"search": "@example.org"})) == []
 
 
-def test_the_roster_is_for_members(hub: RunningHub) -> None:
+def test_list_of_members_is_for_members(hub: RunningHub) -> None:
     ada, bob, eve = make_user(hub, "ada"), make_user(hub, "bob"), make_user(hub, "eve")
     make_organization(hub, "acme", ada, bob="read")
     roster = "/organizations/acme/members"
@@ -329,7 +329,7 @@ def test_later_pages_of_invitations_lead_back(hub: RunningHub) -> None:
         assert submit(client, here, address).headers["location"] == here
 
 
-def test_only_so_many_invitations_are_open(hub: RunningHub) -> None:
+def test_open_invitations_are_limited(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     fill_invitations(hub, make_organization(hub, "acme", ada), 500)
     with browser_of(hub, ada) as client:
@@ -346,7 +346,7 @@ def test_only_so_many_invitations_are_open(hub: RunningHub) -> None:
         assert len(seen) == 500
 
 
-def test_the_operator_adds_whoever_was_invited(hub: RunningHub) -> None:
+def test_operator_can_add_an_invited_user(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada)
     with browser_of(hub, ada) as client:

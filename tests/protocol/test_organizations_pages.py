@@ -1,4 +1,4 @@
-"""Founding, changing, renaming and deleting an organization in the browser."""
+"""Creating, changing, renaming and deleting an organization in the browser."""
 
 import httpx
 import pytest
@@ -26,7 +26,7 @@ POSTS = [
 ]
 
 
-def test_the_founder_is_admin(hub: RunningHub) -> None:
+def test_creator_becomes_admin(hub: RunningHub) -> None:
     with browser_of(hub, make_user(hub, "ada")) as client:
         response = submit(client, NEW, name="Acme", fullname="Acme  Corporation")
         assert (response.status_code, response.headers["location"]) == (303, "/organizations/Acme/settings/members")
@@ -37,7 +37,7 @@ def test_the_founder_is_admin(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "-x", "a b", "a--b", "x" * 43, "settings", "operator", "ADA", "<script>"])
-def test_a_name_that_cannot_be_had(hub: RunningHub, name: str) -> None:
+def test_unavailable_name_is_rejected(hub: RunningHub, name: str) -> None:
     with browser_of(hub, make_user(hub, "ada")) as client:
         response = submit(client, NEW, name=name, fullname="Kept <b>")
         assert response.status_code == 422
@@ -47,7 +47,7 @@ def test_a_name_that_cannot_be_had(hub: RunningHub, name: str) -> None:
         assert "<script>" not in response.text
 
 
-def test_a_visitor_signs_in_first(hub: RunningHub) -> None:
+def test_visitor_signs_in_first(hub: RunningHub) -> None:
     make_organization(hub, "acme", make_user(hub, "ada"))
     with hub.client() as visitor:
         for address in [NEW, *SETTINGS]:
@@ -71,7 +71,7 @@ def test_settings_are_for_admins(hub: RunningHub) -> None:
         assert '<option value="write" selected>' in client.get("/organizations/acme/settings/members").text
 
 
-def test_an_operator_who_is_no_member_is_refused_too(hub: RunningHub) -> None:
+def test_operator_who_is_not_a_member_is_rejected(hub: RunningHub) -> None:
     make_organization(hub, "acme", make_user(hub, "ada"))
     with browser_of(hub, make_user(hub, "olga", operator=True)) as client:
         assert client.get(PROFILE).status_code == 403
@@ -79,7 +79,7 @@ def test_an_operator_who_is_no_member_is_refused_too(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("address", POSTS)
-def test_a_form_without_its_field_changes_nothing(hub: RunningHub, address: str) -> None:
+def test_form_without_csrf_token_changes_nothing(hub: RunningHub, address: str) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     make_organization(hub, "acme", ada, bob="write")
     with browser_of(hub, ada) as client, browser_of(hub, bob) as other:
@@ -90,7 +90,7 @@ def test_a_form_without_its_field_changes_nothing(hub: RunningHub, address: str)
             assert "has expired or was sent from another site" in response.text
 
 
-def test_the_profile_is_changed(hub: RunningHub) -> None:
+def test_profile_is_changed(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     with browser_of(hub, ada) as client:
@@ -105,7 +105,7 @@ def test_the_profile_is_changed(hub: RunningHub) -> None:
         assert 'href="#website"' in refused.text
 
 
-def test_the_plan_is_shown_and_billing_is_the_admins(hub: RunningHub) -> None:
+def test_plan_is_shown_and_billing_is_set_by_admins(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada, plan="enterprise")
     with browser_of(hub, ada) as client:
@@ -120,7 +120,7 @@ def rename(client: httpx.Client, old: str, new: str) -> httpx.Response:
     return submit(client, f"/organizations/{old}/settings/profile", f"/organizations/{old}/settings/rename", name=new)
 
 
-def test_a_rename_keeps_the_old_name(hub: RunningHub) -> None:
+def test_rename_retains_the_old_name(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     hub.clock.advance(DAY)
@@ -138,7 +138,7 @@ def test_a_rename_keeps_the_old_name(hub: RunningHub) -> None:
         assert client.get("/ACME").status_code == 200
 
 
-def test_a_rename_to_a_taken_name_is_refused(hub: RunningHub) -> None:
+def test_rename_to_a_taken_name_is_rejected(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     with browser_of(hub, ada) as client:
@@ -148,8 +148,8 @@ def test_a_rename_to_a_taken_name_is_refused(hub: RunningHub) -> None:
             assert 'href="#name"' in response.text
 
 
-def test_a_form_opened_before_a_rename_still_counts(hub: RunningHub) -> None:
-    """A name stays with its account, so the old address says which one is meant."""
+def test_form_opened_before_a_rename_still_works(hub: RunningHub) -> None:
+    """The old name still refers to the organization."""
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     hub.clock.advance(DAY)
@@ -161,7 +161,7 @@ def test_a_form_opened_before_a_rename_still_counts(hub: RunningHub) -> None:
         assert "Late" in client.get("/acme2").text
 
 
-def test_deletion_needs_the_name(hub: RunningHub) -> None:
+def test_deletion_requires_the_name(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     hub.clock.advance(DAY)
@@ -180,7 +180,7 @@ def test_deletion_needs_the_name(hub: RunningHub) -> None:
         assert submit(client, NEW, name="acme", fullname="").status_code == 422, "the name stays reserved"
 
 
-def test_an_unknown_organization_is_not_found(hub: RunningHub) -> None:
+def test_unknown_organization_is_not_found(hub: RunningHub) -> None:
     with browser_of(hub, make_user(hub, "ada")) as client:
         for address in ("/organizations/nobody/settings/profile", "/organizations/ada/settings/profile"):
             page = client.get(address)

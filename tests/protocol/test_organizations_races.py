@@ -1,4 +1,4 @@
-"""Changes of members at the same moment, from two hubs on one database: one order of events, never both halves."""
+"""Concurrent changes of members, from two hubs on one database, are serialized."""
 
 from contextlib import ExitStack
 from functools import partial
@@ -40,7 +40,7 @@ def demote(client: httpx.Client, name: str) -> int:
 
 
 def restore(hub: RunningHub, acme: Organization, *users: User) -> None:
-    """All of them admins again."""
+    """Makes all of them admins again."""
 
     async def work(opened: Hub) -> None:
         for user in users:
@@ -53,8 +53,8 @@ def restore(hub: RunningHub, acme: Organization, *users: User) -> None:
 
 
 @pytest.mark.parametrize("bystanders", [0, 1])
-def test_two_admins_demote_each_other(hubs: Hubs, bystanders: int) -> None:
-    """With a third admin too: who is demoted while waiting for their turn has lost the right to demote."""
+def test_admins_who_demote_each_other_leave_one_admin(hubs: Hubs, bystanders: int) -> None:
+    """With a third admin too: an admin who is demoted while waiting can no longer demote."""
     one, two = hubs
     ada, bob = make_user(one, "ada"), make_user(one, "bob")
     acme = make_organization(one, "acme", ada, bob="admin")
@@ -68,7 +68,7 @@ def test_two_admins_demote_each_other(hubs: Hubs, bystanders: int) -> None:
             restore(one, acme, ada, bob)
 
 
-def test_two_admins_leave(hubs: Hubs) -> None:
+def test_two_admins_who_leave_concurrently_leave_one_admin(hubs: Hubs) -> None:
     one, two = hubs
     ada, bob = make_user(one, "ada"), make_user(one, "bob")
     acme = make_organization(one, "acme", ada, bob="admin")
@@ -80,7 +80,7 @@ def test_two_admins_leave(hubs: Hubs) -> None:
             restore(one, acme, ada, bob)
 
 
-def test_one_leaves_while_the_other_is_demoted(hubs: Hubs) -> None:
+def test_concurrent_leave_and_demotion_leave_one_admin(hubs: Hubs) -> None:
     one, two = hubs
     ada, bob = make_user(one, "ada"), make_user(one, "bob")
     acme = make_organization(one, "acme", ada, bob="admin")
@@ -92,7 +92,7 @@ def test_one_leaves_while_the_other_is_demoted(hubs: Hubs) -> None:
             restore(one, acme, ada, bob)
 
 
-def test_a_user_is_deleted_while_the_other_admin_leaves(hubs: Hubs) -> None:
+def test_concurrent_user_deletion_and_leave_keep_one_admin(hubs: Hubs) -> None:
     one, two = hubs
     ada = make_user(one, "ada")
     token = make_token(one, ada)
@@ -120,7 +120,7 @@ def test_a_user_is_deleted_while_the_other_admin_leaves(hubs: Hubs) -> None:
             assert len(admins_of(one, acme)) == 1
 
 
-def test_accepting_and_withdrawing_one_invitation(hubs: Hubs) -> None:
+def test_invitation_is_either_accepted_or_withdrawn(hubs: Hubs) -> None:
     one, two = hubs
     ada, bob = make_user(one, "ada"), make_user(one, "bob")
     acme = make_organization(one, "acme", ada)
@@ -142,7 +142,7 @@ def test_accepting_and_withdrawing_one_invitation(hubs: Hubs) -> None:
 
 
 def invite(hub: RunningHub, acme: Organization, invitee: str) -> str:
-    """The invitation's id. Sent by the hour, so that the limit on mails does not matter here."""
+    """The invitation's id. One is sent per hour, so that the mail limit does not matter."""
     hub.clock.advance(3600)
 
     async def work(opened: Hub) -> str:
@@ -154,7 +154,7 @@ def invite(hub: RunningHub, acme: Organization, invitee: str) -> str:
     return hub.call(work)
 
 
-def test_one_invitation_is_accepted_twice(hubs: Hubs) -> None:
+def test_concurrent_acceptances_add_one_member(hubs: Hubs) -> None:
     one, two = hubs
     ada, bob = make_user(one, "ada"), make_user(one, "bob")
     acme = make_organization(one, "acme", ada)
@@ -169,7 +169,7 @@ def test_one_invitation_is_accepted_twice(hubs: Hubs) -> None:
     assert [entry["type"] for entry in entries_of(one, acme)].count("org.add_user") == ROUNDS
 
 
-def test_one_mailed_link_lets_one_in(hubs: Hubs) -> None:
+def test_mailed_link_admits_one_person(hubs: Hubs) -> None:
     one, two = hubs
     acme = make_organization(one, "acme", make_user(one, "ada"))
     people = [make_user(one, f"user{number}") for number in range(6)]
@@ -183,7 +183,7 @@ def test_one_mailed_link_lets_one_in(hubs: Hubs) -> None:
     assert [role_in(one, acme, user) for user in people].count("write") == 1
 
 
-def test_an_invitation_and_the_end_of_the_organization(hubs: Hubs) -> None:
+def test_acceptance_during_the_deletion_of_the_organization_leaves_no_member(hubs: Hubs) -> None:
     one, two = hubs
     ada, bob = make_user(one, "ada"), make_user(one, "bob")
     with browser_of(two, bob) as invited:
@@ -202,12 +202,12 @@ def test_an_invitation_and_the_end_of_the_organization(hubs: Hubs) -> None:
             assert role_in(one, acme, bob) is None
 
 
-def test_an_organization_has_one_name_after_two_renames(hubs: Hubs) -> None:
+def test_concurrent_renames_leave_one_name(hubs: Hubs) -> None:
     one, two = hubs
     ada = make_user(one, "ada")
     acme = make_organization(one, "acme", ada)
     with api(one, make_token(one, ada)) as script:
-        # Names that had repos lead on.
+        # Names that had repos stay reserved.
         make_repo(script, "acme/tiny")
 
     def rename(hub: RunningHub, name: str) -> None:
@@ -229,7 +229,7 @@ def test_an_organization_has_one_name_after_two_renames(hubs: Hubs) -> None:
     assert one.call(current) == 1
 
 
-def test_one_name_is_founded_once(hubs: Hubs) -> None:
+def test_concurrent_creations_of_one_name_create_one_organization(hubs: Hubs) -> None:
     one, two = hubs
     ada, bob = make_user(one, "ada"), make_user(one, "bob")
 

@@ -1,4 +1,4 @@
-"""`/api/settings/repositories` and the same of an organization: for every signed-in caller, as far as they may see."""
+"""`/api/settings/repositories` and the same of an organization: lists what the signed-in caller may see."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -21,7 +21,7 @@ Callers = dict[str, httpx.Client]
 
 @pytest.fixture
 def callers(hub: RunningHub) -> Iterator[Callers]:
-    """Ada leads acme, bob reads there, eve leads another organization."""
+    """Ada is admin of acme, bob a reader there, eve is admin of another organization."""
     users = {name: make_user(hub, name) for name in ("ada", "bob", "eve")}
     make_organization(hub, "acme", users["ada"], bob="read")
     make_organization(hub, "other", users["eve"])
@@ -55,13 +55,13 @@ def test_members_see_all_repos_of_their_organization(callers: Callers) -> None:
     assert (len(first.json()), len(second.json()), "next" in second.links) == (1, 1, False)
 
 
-def test_others_see_public_repos_and_no_trace_of_private_ones(callers: Callers) -> None:
-    """The share is of what the caller may see: one of everything would give the size of private repos away."""
+def test_others_see_public_repos_only(callers: Callers) -> None:
+    """The share of storage covers visible repos only: otherwise it would reveal the size of private ones."""
     assert listed(callers["eve"].get(of("acme"))) == {"acme/open": ("model", "public", 1_000, 100.0)}
     assert listed(callers["ada"].get(of("other"))) == {"other/theirs": ("model", "public", 0, 0.0)}
 
 
-def test_anonymous_callers_are_asked_for_a_token(hub: RunningHub, callers: Callers) -> None:
+def test_anonymous_callers_need_a_token(hub: RunningHub, callers: Callers) -> None:
     for path in (of("acme"), of("other"), of("nobody"), MINE):
         refused = callers["anyone"].get(path)
         assert refused.status_code == 401, path
@@ -69,18 +69,18 @@ def test_anonymous_callers_are_asked_for_a_token(hub: RunningHub, callers: Calle
         assert callers["anyone"].get(path, headers={"authorization": "Bearer hf_wrong"}).status_code == 401
 
 
-def test_names_of_organizations(callers: Callers) -> None:
+def test_organization_is_found_by_name_in_any_case(callers: Callers) -> None:
     assert callers["ada"].get(of("nobody")).status_code == 404
     assert callers["ada"].get(of("eve")).status_code == 404, "a user is not an organization"
     assert listed(callers["ada"].get(of("ACME"))).keys() == {"acme/open", "acme/closed"}
 
 
-def test_ones_own_repos(callers: Callers) -> None:
+def test_own_repos_are_listed(callers: Callers) -> None:
     assert listed(callers["ada"].get(MINE)) == {"ada/own": ("model", "private", 0, 0.0)}
     assert listed(callers["bob"].get(MINE)) == {}
 
 
-def test_answers_are_documented(callers: Callers) -> None:
+def test_answers_match_the_document(callers: Callers) -> None:
     paths = callers["anyone"].get("/api/openapi.json").json()["paths"]
     assert {"200", "307", "401", "404"} <= paths[of("{name}")]["get"]["responses"].keys()
     assert {"200", "401"} <= paths[MINE]["get"]["responses"].keys()

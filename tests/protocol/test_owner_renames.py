@@ -1,4 +1,4 @@
-"""An owner that gets another name gives one to each of its repos: watchers are told as of any move."""
+"""Renaming an owner renames its repos: watchers receive a move event for each."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -35,7 +35,7 @@ def rename_organization(browser: httpx.Client, old: str, new: str) -> httpx.Resp
 
 
 def moves_to(receiver: Receiver, webhook: dict[str, Any]) -> list[Received]:
-    """What a webhook was sent, by type and name of the repo; all of it tells of moves."""
+    """The moves that a webhook received, by type and name of the repo."""
     told = [one for one in receiver.received if one.json["webhook"]["id"] == webhook["id"]]
     assert {one.kind for one in told} <= {"repo move"}
     return sorted(told, key=lambda one: (one.json["repo"]["type"], one.json["repo"]["name"]))
@@ -46,9 +46,7 @@ def from_and_to(told: list[Received]) -> list[tuple[str, str, str]]:
     return [(each["repo"]["type"], each["repo"]["name"], each["movedTo"]["name"]) for each in said]
 
 
-def test_watchers_of_an_organization_and_of_a_repo_are_told_where_each_repo_is(
-    hub: RunningHub, receiver: Receiver
-) -> None:
+def test_watchers_of_an_organization_and_of_a_repo_receive_moves(hub: RunningHub, receiver: Receiver) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada)
     with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other, browser_of(hub, ada) as page:
@@ -89,7 +87,7 @@ def test_watchers_of_an_organization_and_of_a_repo_are_told_where_each_repo_is(
         assert len(owner.get("/api/models/ada/own/events").json()) == 1, "its founder's repos stay where they are"
 
 
-def test_a_user_s_repos_get_the_user_s_new_name(hub: RunningHub, receiver: Receiver) -> None:
+def test_repos_follow_their_users_new_name(hub: RunningHub, receiver: Receiver) -> None:
     ada = make_user(hub, "ada")
     with api(hub, make_token(hub, ada)) as owner, browser_of(hub, ada) as page:
         make_repo(owner, "one")
@@ -103,7 +101,7 @@ def test_a_user_s_repos_get_the_user_s_new_name(hub: RunningHub, receiver: Recei
             ("space", "ada/two", "lovelace/two"),
         ]
         receiver.received.clear()
-        # The name one has already changes nothing; another spelling of it does.
+        # Setting the current name changes nothing; another spelling of it does.
         assert rename_user(page, "lovelace").status_code == 303
         assert rename_user(page, "ada lovelace").status_code == 422
         settle(hub)
@@ -113,7 +111,7 @@ def test_a_user_s_repos_get_the_user_s_new_name(hub: RunningHub, receiver: Recei
         assert [new for _, _, new in from_and_to(moves_to(receiver, webhook))] == ["Lovelace/one", "Lovelace/two"]
 
 
-def test_an_operator_s_rename_is_told_too(hub: RunningHub, receiver: Receiver) -> None:
+def test_rename_by_an_operator_is_sent_to_watchers(hub: RunningHub, receiver: Receiver) -> None:
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     with api(hub, make_token(hub, ada)) as owner:
@@ -126,8 +124,8 @@ def test_an_operator_s_rename_is_told_too(hub: RunningHub, receiver: Receiver) -
         assert from_and_to(moves_to(receiver, webhook)) == [("model", "acme/tiny", "emca/tiny")]
 
 
-def test_a_repo_that_comes_during_a_rename_is_known_by_the_name_it_has(hub: RunningHub) -> None:
-    """Made there or moved there: whichever came first, the events end with where the repo is."""
+def test_repo_created_or_moved_during_a_rename_has_the_right_name(hub: RunningHub) -> None:
+    """In either order, the events end with where the repo is."""
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     with api(hub, make_token(hub, ada)) as script:
@@ -156,8 +154,8 @@ def test_a_repo_that_comes_during_a_rename_is_known_by_the_name_it_has(hub: Runn
                 assert [one["seq"] for one in events] == list(range(1, len(events) + 1))
 
 
-def test_many_repos_are_told_of_in_one_go(hub: RunningHub) -> None:
-    """Each has its one event."""
+def test_events_of_many_repos_are_recorded_together(hub: RunningHub) -> None:
+    """Each has one event."""
     ada = make_user(hub, "ada")
     with api(hub, make_token(hub, ada)) as script, browser_of(hub, ada) as page:
         make_repo(script, "one")
@@ -172,7 +170,7 @@ def test_many_repos_are_told_of_in_one_go(hub: RunningHub) -> None:
 
 
 def _multiply(hub: RunningHub, owner_id: str, count: int) -> None:
-    """Straight into the table, after the only repo there is."""
+    """Copies the only repo in the table."""
 
     async def unit(tx: Any) -> None:
         row = await tx.one("SELECT * FROM repos WHERE owner_id = :id", {"id": owner_id})

@@ -1,4 +1,4 @@
-"""Listings: absolute Link headers, cursors that survive changes, clear refusals."""
+"""Lists: absolute Link headers, cursors that survive changes, clear errors."""
 
 import httpx
 import pytest
@@ -40,7 +40,7 @@ def test_following_links_shows_everything_once(listed: RunningHub) -> None:
     assert seen == [f"n{i:02d}" for i in range(25)]
 
 
-def test_rows_added_meanwhile_neither_repeat_nor_hide_others(listed: RunningHub) -> None:
+def test_concurrently_added_rows_neither_repeat_nor_hide_others(listed: RunningHub) -> None:
     with listed.client() as client:
         first = client.get("/api/test/names?limit=10")
         client.post("/api/test/write", json={"name": "a-new-first", "value": ""})
@@ -48,7 +48,7 @@ def test_rows_added_meanwhile_neither_repeat_nor_hide_others(listed: RunningHub)
     assert second.json()[0] == "n10"
 
 
-def test_an_exact_page_has_no_next(listed: RunningHub) -> None:
+def test_exactly_full_page_has_no_next(listed: RunningHub) -> None:
     with listed.client() as client:
         assert next_of(client.get("/api/test/names?limit=25")) is None
         assert next_of(client.get("/api/test/names?limit=24")) is not None
@@ -68,11 +68,11 @@ def test_an_exact_page_has_no_next(listed: RunningHub) -> None:
         "cursor=e30",
     ],
 )
-def test_bad_paging_is_400(listed: RunningHub, query: str) -> None:
+def test_invalid_paging_is_400(listed: RunningHub, query: str) -> None:
     with listed.client() as client:
         assert client.get(f"/api/test/names?{query}").status_code == 400
 
 
-def test_a_limit_beyond_the_cap_is_capped(listed: RunningHub) -> None:
+def test_limit_above_the_maximum_is_reduced(listed: RunningHub) -> None:
     with listed.client() as client:
         assert len(client.get("/api/test/names?limit=999999999999999999999").json()) == 25

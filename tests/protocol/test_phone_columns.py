@@ -1,4 +1,4 @@
-"""Tables on a phone: a column that gives way does so in its heading and in every row; what one came for stays."""
+"""Tables on a phone: a hidden column is hidden in the heading and in every row; the essential ones stay."""
 
 import re
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.one_engine
 
 
 def columns(page: str, label: str) -> list[list[str]]:
-    """For each row of the table, what is in its cells that a phone shows."""
+    """For each row of the table, the cells that a phone shows."""
     table = page.partition(f'aria-label="{label}"')[2].partition("</table>")[0]
     rows = [re.findall(r"<t([hd])([^>]*)>(.*?)</t\1>", row, re.DOTALL) for row in table.split("<tr>")[1:]]
     hidden = [[place for place, (_, given, _) in enumerate(row) if "minor" in given] for row in rows]
@@ -30,7 +30,7 @@ def test_connected_apps_can_be_revoked(hub: RunningHub) -> None:
         assert f'<a class="button button-small" href="/settings/connected/{client.id}/revoke">Revoke' in cells[1]
 
 
-def test_recent_errors_say_why(hub: RunningHub) -> None:
+def test_recent_errors_show_their_reason(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     client = make_app(hub, ada)
     with browser_of(hub, ada) as browser:
@@ -45,7 +45,7 @@ def test_recent_errors_say_why(hub: RunningHub) -> None:
         assert page.count(said) == 2, "and in the column that a phone has no room for"
 
 
-def test_every_other_table(hub: RunningHub) -> None:
+def test_every_other_table_hides_whole_columns(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     make_token(hub, ada)

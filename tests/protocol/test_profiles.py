@@ -1,4 +1,4 @@
-"""Public profiles and overviews: who is where, under the name they have now."""
+"""Public profiles and overviews: memberships and current names."""
 
 import re
 
@@ -21,7 +21,7 @@ def get(hub: RunningHub, path: str) -> httpx.Response:
     return httpx.get(hub.url + path)
 
 
-def test_a_user_shows_their_organizations(hub: RunningHub) -> None:
+def test_user_profile_shows_organizations(hub: RunningHub) -> None:
     ada = make_user(hub, "Ada")
     for name in ("zeta", "Acme"):
         make_organization(hub, name, ada)
@@ -36,7 +36,7 @@ def test_a_user_shows_their_organizations(hub: RunningHub) -> None:
     assert "ada@example.org" not in page.text
 
 
-def test_an_organization_shows_how_many_it_has(hub: RunningHub) -> None:
+def test_organization_profile_shows_the_number_of_members(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="read")
     roster, edit = '"/organizations/acme/members"', '"/organizations/acme/settings/profile"'
@@ -50,7 +50,7 @@ def test_an_organization_shows_how_many_it_has(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("name", ["nobody", "a b", "..%2f", "%3Cscript%3E", "x" * 300, "%F0%9F%92%A9"])
-def test_an_unknown_name(hub: RunningHub, name: str) -> None:
+def test_unknown_name_is_404(hub: RunningHub, name: str) -> None:
     page = get(hub, f"/{name}")
     assert page.status_code == 404
     assert "Nothing here, or not for you. Another account may see more." in page.text
@@ -60,7 +60,7 @@ def test_an_unknown_name(hub: RunningHub, name: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/{}", "/api/users/{}/overview"])
-def test_a_disabled_or_deleted_user_is_gone(hub: RunningHub, path: str) -> None:
+def test_disabled_or_deleted_user_is_404(hub: RunningHub, path: str) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
 
     async def work(opened: Hub) -> None:
@@ -76,7 +76,7 @@ def test_a_disabled_or_deleted_user_is_gone(hub: RunningHub, path: str) -> None:
 
 
 def rename(hub: RunningHub, old: str, new: str) -> None:
-    """A day after the last one, so that the old name stays reserved."""
+    """A day after the last rename, so that the old name stays reserved."""
 
     async def work(opened: Hub) -> None:
         found = await store.account_named(opened.db, old)
@@ -98,7 +98,7 @@ def rename(hub: RunningHub, old: str, new: str) -> None:
         ("organization", "/api/organizations/{}/overview"),
     ],
 )
-def test_a_former_name_leads_to_the_present_one(hub: RunningHub, kind: str, path: str) -> None:
+def test_former_name_redirects_to_the_current_one(hub: RunningHub, kind: str, path: str) -> None:
     founder = make_user(hub, "first")
     if kind == "organization":
         rename(hub, "first", "founder")
@@ -117,7 +117,7 @@ def test_a_former_name_leads_to_the_present_one(hub: RunningHub, kind: str, path
         assert client.get(path.format("second")).status_code == 200
 
 
-def test_case_is_no_part_of_a_name(hub: RunningHub) -> None:
+def test_names_ignore_case(hub: RunningHub) -> None:
     make_user(hub, "Ada")
     page = get(hub, "/aDA")
     assert (page.status_code, page.headers["location"]) == (307, "/Ada")
@@ -125,7 +125,7 @@ def test_case_is_no_part_of_a_name(hub: RunningHub) -> None:
     assert get(hub, "/api/users/aDA/overview").json()["user"] == "Ada"
 
 
-def test_the_owners_name_after_deletion_leads_nowhere(hub: RunningHub) -> None:
+def test_former_name_of_a_deleted_owner_is_404(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     rename(hub, "acme", "acme2")
@@ -135,8 +135,8 @@ def test_the_owners_name_after_deletion_leads_nowhere(hub: RunningHub) -> None:
         assert get(hub, f"/api/organizations/{name}/overview").status_code == 404
 
 
-def test_a_name_cannot_turn_the_page_around(hub: RunningHub) -> None:
-    """Attack O33's kind of name, on a profile."""
+def test_name_cannot_reverse_the_text_of_a_profile(hub: RunningHub) -> None:
+    """A name as in attack O33."""
     ada = make_user(hub, "ada")
     evil = "\u202etpircs\u202c<img src=x onerror=alert(1)>\u200b" + "long " * 12
     hub.call(lambda opened: own_account.set_profile(opened.accounts, ada, evil, "https://\u0430pple.example/\u202ex"))
@@ -148,7 +148,7 @@ def test_a_name_cannot_turn_the_page_around(hub: RunningHub) -> None:
     assert "xn--pple-43d.example" in page
 
 
-def test_the_overview_of_a_user(hub: RunningHub) -> None:
+def test_overview_describes_a_user(hub: RunningHub) -> None:
     ada = make_user(hub, "Ada")
     acme = make_organization(hub, "acme", ada)
     said = get(hub, "/api/users/Ada/overview").json()
@@ -172,7 +172,7 @@ def test_the_overview_of_a_user(hub: RunningHub) -> None:
     }
 
 
-def test_the_overview_of_an_organization(hub: RunningHub) -> None:
+def test_overview_describes_an_organization(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, plan="team", bob="read")
@@ -193,13 +193,13 @@ def test_the_overview_of_an_organization(hub: RunningHub) -> None:
     }
 
 
-def test_a_user_is_no_organization(hub: RunningHub) -> None:
+def test_user_is_not_found_as_an_organization(hub: RunningHub) -> None:
     make_organization(hub, "acme", make_user(hub, "ada"))
     assert get(hub, "/api/organizations/ada/overview").status_code == 404
     assert get(hub, "/api/users/acme/overview").status_code == 404
 
 
-def test_a_bad_token_does_not_close_what_is_public(hub: RunningHub) -> None:
+def test_invalid_token_does_not_block_public_data(hub: RunningHub) -> None:
     make_user(hub, "ada")
     headers = {"authorization": "Bearer hf_wrong"}
     assert httpx.get(f"{hub.url}/api/users/ada/overview", headers=headers).status_code == 200

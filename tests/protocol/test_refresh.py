@@ -1,4 +1,4 @@
-"""Refreshing: within what the user still allows, as long as the app may, ninety days from the last use."""
+"""Refreshing: within what the user still allows, while the app may, for ninety days from the last use."""
 
 import base64
 import json
@@ -31,7 +31,7 @@ def refresh(client: Client, token: str, **more: str) -> httpx.Response:
 
 
 def allow_only(client: Client, user: User, *scopes: str) -> None:
-    """On the user's page of connected apps."""
+    """On the user's Connected apps page."""
     with api(client.hub, make_token(client.hub, user)) as script:
         address = f"/api/settings/connected-apps/{quote(client.id)}"
         assert script.patch(address, json={"scopes": list(scopes)}).status_code == 200
@@ -49,7 +49,7 @@ def refused(response: httpx.Response) -> str:
     return error
 
 
-def test_what_the_user_took_back_is_gone_from_the_answer_and_the_id_token(client: Client, ada: User) -> None:
+def test_revoked_scopes_are_missing_in_the_answer_and_the_id_token(client: Client, ada: User) -> None:
     first = tokens_for(client, ada)
     assert claims_of(first)["email"] == "ada@example.org"
     allow_only(client, ada, "openid")
@@ -62,7 +62,7 @@ def test_what_the_user_took_back_is_gone_from_the_answer_and_the_id_token(client
     assert refresh(client, body["refresh_token"], scope="openid email profile").json()["scope"] == "email openid"
 
 
-def test_nothing_is_left(client: Client, ada: User) -> None:
+def test_refresh_is_rejected_if_nothing_is_left_of_the_consent(client: Client, ada: User) -> None:
     token = tokens_for(client, ada)["refresh_token"]
     allow_only(client, ada, "read-repos")
     assert refused(refresh(client, token, scope="openid email")) == "invalid_scope", "of what it asks for"
@@ -72,7 +72,7 @@ def test_nothing_is_left(client: Client, ada: User) -> None:
     assert refused(refresh(client, token, scope="read-repos")) == "invalid_grant"
 
 
-def test_taken_back_before_the_code_was_redeemed(client: Client, ada: User) -> None:
+def test_code_is_rejected_after_the_consent_is_revoked(client: Client, ada: User) -> None:
     code, other = code_for(client, ada), code_for(client, ada)
     allow_only(client, ada, "openid", "read-repos")
     body = client.redeem(code).json()
@@ -83,14 +83,14 @@ def test_taken_back_before_the_code_was_redeemed(client: Client, ada: User) -> N
     assert refused(client.redeem(other)) == "invalid_grant"
 
 
-def test_an_app_without_scopes_has_nothing_to_lose(hub: RunningHub, ada: User) -> None:
+def test_app_without_scopes_can_refresh(hub: RunningHub, ada: User) -> None:
     client = make_app(hub, ada, scopes=(), refresh_tokens=True)
     body = tokens_for(client, ada)
     assert body["scope"] == ""
     assert refresh(client, body["refresh_token"]).json()["scope"] == ""
 
 
-def test_refresh_tokens_turned_off(hub: RunningHub, client: Client, ada: User) -> None:
+def test_refresh_tokens_can_be_turned_off(hub: RunningHub, client: Client, ada: User) -> None:
     token = tokens_for(client, ada)["refresh_token"]
     with api(hub, make_token(hub, ada)) as owner:
         address = f"/api/settings/applications/{client.id}"
@@ -102,13 +102,13 @@ def test_refresh_tokens_turned_off(hub: RunningHub, client: Client, ada: User) -
 
 
 @pytest.mark.parametrize("ignored", ["offline_access", "address phone", "openid offline_access"])
-def test_scopes_that_mean_nothing_here_are_passed_over(client: Client, ada: User, ignored: str) -> None:
+def test_unknown_scopes_are_ignored(client: Client, ada: User, ignored: str) -> None:
     token = tokens_for(client, ada, scope="openid offline_access")["refresh_token"]
     assert refresh(client, token, scope=ignored).json()["scope"] == "openid"
 
 
-def test_ninety_days_from_the_last_use(hub: RunningHub, client: Client, ada: User) -> None:
-    """Also where the answer was lost: what was given out before and what is given out again last as long."""
+def test_refresh_token_expires_ninety_days_after_its_last_use(hub: RunningHub, client: Client, ada: User) -> None:
+    """Also after a lost answer: the original and the repeated answer have the same lifetime."""
     first = tokens_for(client, ada)["refresh_token"]
     hub.clock.advance(80 * DAY)
     second = refresh(client, first).json()["refresh_token"]

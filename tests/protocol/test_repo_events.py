@@ -1,4 +1,4 @@
-"""What changes of repos record: the payloads agreed on in contract/events, and the numbers they are asked for by."""
+"""Events of repos: the payloads recorded in contract/events, and the sequence numbers to request them by."""
 
 import json
 from pathlib import Path
@@ -15,11 +15,11 @@ from hubgate.server.events.kinds import Kind
 
 ROOT = Path(__file__).parents[2]
 AGREED = {file.name.removesuffix(".json"): json.loads(file.read_text()) for file in sorted(FOLDER.glob("*.json"))}
-# Beside `event` and `repo`.
+# Besides `event` and `repo`.
 ALWAYS = {"event", "repo"}
 
 
-def test_what_is_recorded_is_what_was_agreed(hub: RunningHub, tmp_path: Path) -> None:
+def test_recorded_payloads_match_the_contract(hub: RunningHub, tmp_path: Path) -> None:
     """A change here is a change for every receiver, to be made on purpose."""
     found = recorded(hub, tmp_path)
     assert sorted(found) == sorted(AGREED), "run: make contract"
@@ -29,7 +29,7 @@ def test_what_is_recorded_is_what_was_agreed(hub: RunningHub, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", AGREED)
-def test_each_agreed_payload_is_of_a_registered_kind(name: str) -> None:
+def test_each_contract_payload_is_of_a_registered_kind(name: str) -> None:
     payload = AGREED[name]
     scope, action = payload["event"]["scope"], payload["event"]["action"]
     (kind,) = [kind for kind in Kind if (kind.scope, kind.action) == (scope, action)]
@@ -38,7 +38,7 @@ def test_each_agreed_payload_is_of_a_registered_kind(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", Kind, ids=lambda kind: kind.name)
-def test_every_kind_has_an_agreed_payload_and_is_documented(kind: Kind) -> None:
+def test_every_kind_is_in_the_contract_and_documented(kind: Kind) -> None:
     events = [(payload["event"]["scope"], payload["event"]["action"]) for payload in AGREED.values()]
     assert (kind.scope, kind.action) in events
     rows = [line for line in (ROOT / "docs/events.md").read_text().splitlines() if line.startswith("| `")]
@@ -53,7 +53,7 @@ def numbers(answer: httpx.Response) -> list[int]:
     return [event["seq"] for event in answer.json()]
 
 
-def test_a_follower_asks_for_what_came_after(hub: RunningHub) -> None:
+def test_follower_requests_events_after_a_number(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         for number in range(4):
@@ -68,7 +68,7 @@ def test_a_follower_asks_for_what_came_after(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("query", ["after=-1", "after=x", "limit=1.5", "after=%00", "after=" + "9" * 30])
-def test_what_is_no_number_is_refused(on_sqlite: RunningHub, query: str) -> None:
+def test_invalid_number_is_rejected(on_sqlite: RunningHub, query: str) -> None:
     with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
         make_repo(ada, "tiny")
         answer = ada.get(f"/api/models/ada/tiny/events?{query}")
@@ -76,7 +76,7 @@ def test_what_is_no_number_is_refused(on_sqlite: RunningHub, query: str) -> None
         assert answer.json()["error"]
 
 
-def test_events_are_for_those_who_may_see_the_repo(hub: RunningHub) -> None:
+def test_events_are_for_users_who_may_see_the_repo(hub: RunningHub) -> None:
     ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
     with api(hub, make_token(hub, ada)) as ada_calls:
         make_repo(ada_calls, "open")
@@ -89,7 +89,7 @@ def test_events_are_for_those_who_may_see_the_repo(hub: RunningHub) -> None:
             assert (refused.status_code, refused.headers["x-error-code"]) == (missing, "RepoNotFound")
 
 
-def test_nothing_changed_is_no_event(hub: RunningHub) -> None:
+def test_request_that_changes_nothing_records_no_event(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         for body in ({"private": False}, {"gated": False}, {"discussionsDisabled": False}):
@@ -97,8 +97,8 @@ def test_nothing_changed_is_no_event(hub: RunningHub) -> None:
         assert numbers(ada.get("/api/models/ada/tiny/events")) == [1]
 
 
-def test_the_old_name_leads_to_the_events(hub: RunningHub) -> None:
-    """A follower goes on after a move, with the numbers it knows."""
+def test_old_name_leads_to_the_events(hub: RunningHub) -> None:
+    """A follower continues after a move, with the same numbers."""
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         moved: dict[str, Any] = {"fromRepo": "ada/tiny", "toRepo": "ada/small", "type": "model"}

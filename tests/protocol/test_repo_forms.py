@@ -1,4 +1,4 @@
-"""New repos and their settings by the pages' forms: roles, CSRF, what is kept when a form has to be mended."""
+"""Creating repos and changing their settings by forms: roles, CSRF, and what an invalid form retains."""
 
 import httpx
 import pytest
@@ -24,7 +24,7 @@ def flash_after(client: httpx.Client, response: httpx.Response) -> str:
         ("/new-space", {"sdk": "gradio"}, "/spaces/ada/tiny"),
     ],
 )
-def test_a_new_repo(hub: RunningHub, page: str, more: dict[str, str], address: str) -> None:
+def test_repo_is_created(hub: RunningHub, page: str, more: dict[str, str], address: str) -> None:
     with browser_of(hub, make_user(hub, "ada")) as client, hub.client() as visitor:
         made = submit(client, page, owner="ada", **NEW, **more)
         assert made.headers["location"] == address
@@ -36,7 +36,7 @@ def test_a_new_repo(hub: RunningHub, page: str, more: dict[str, str], address: s
         assert visitor.get(address).status_code == 404
 
 
-def test_what_has_to_be_mended(hub: RunningHub) -> None:
+def test_invalid_form_is_rejected(hub: RunningHub) -> None:
     with browser_of(hub, make_user(hub, "ada")) as client:
         assert submit(client, "/new", **NEW).status_code == 303
         taken = submit(client, "/new", **NEW)
@@ -52,7 +52,7 @@ def test_what_has_to_be_mended(hub: RunningHub) -> None:
         assert submit(client, "/new-space", **NEW, sdk="made-up").status_code == 422
 
 
-def test_owners_are_those_the_role_allows(hub: RunningHub) -> None:
+def test_form_offers_owners_that_the_role_allows(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     make_organization(hub, "acme", ada, bob="contributor")
     make_organization(hub, "readers", ada, bob="read")
@@ -65,11 +65,11 @@ def test_owners_are_those_the_role_allows(hub: RunningHub) -> None:
         assert submit(client, "/new", owner="readers", **NEW).status_code == 403
         assert submit(client, "/new", owner="ada", **NEW).status_code == 403
         assert submit(client, "/new", owner="nobody", **NEW).status_code == 403
-        # A contributor's own repo is theirs to change.
+        # Contributors may change repos that they created.
         assert client.get("/acme/tiny/settings").status_code == 200
 
 
-def test_visitors_are_asked_to_sign_in(hub: RunningHub) -> None:
+def test_visitors_are_sent_to_sign_in(hub: RunningHub) -> None:
     with hub.client() as visitor:
         assert visitor.get("/new").headers["location"] == "/login?next=%2Fnew"
         assert post(visitor, "/new", **NEW).status_code == 401
@@ -111,7 +111,7 @@ def test_settings_are_for_writers(hub: RunningHub, acmes: str, who: str | None) 
         assert "Gated" not in shown
 
 
-def test_a_writer_changes_everything(hub: RunningHub, acmes: str) -> None:
+def test_writer_may_change_everything(hub: RunningHub, acmes: str) -> None:
     from hubgate.server.accounts import store
 
     writer = hub.call(lambda opened: store.user_by_name(opened.db, "writer"))
@@ -135,7 +135,7 @@ def test_a_writer_changes_everything(hub: RunningHub, acmes: str) -> None:
         assert submit(client, page, f"{page}/visibility", visibility="x").status_code == 422
 
 
-def test_move_and_the_way_from_the_old_name(hub: RunningHub, acmes: str) -> None:
+def test_moved_repo_is_found_by_its_old_name(hub: RunningHub, acmes: str) -> None:
     from hubgate.server.accounts import store
 
     writer = hub.call(lambda opened: store.user_by_name(opened.db, "writer"))
@@ -153,7 +153,7 @@ def test_move_and_the_way_from_the_old_name(hub: RunningHub, acmes: str) -> None
         renamed = submit(client, page, f"{page}/move", owner="acme", name="small")
         assert "Links to acme/tiny lead here." in flash_after(client, renamed)
         assert visitor.get(acmes).headers["location"] == "/acme/small"
-        # A form that was open before still reaches it.
+        # A form opened before the move still works.
         assert post(client, f"{page}/visibility", visibility="private").headers["location"] == "/acme/small/settings"
         moved = submit(client, "/acme/small/settings", "/acme/small/settings/move", owner="writer", name="mine")
         assert moved.headers["location"] == "/writer/mine/settings"
@@ -161,7 +161,7 @@ def test_move_and_the_way_from_the_old_name(hub: RunningHub, acmes: str) -> None
         assert visitor.get(acmes).status_code == 404
 
 
-def test_delete_wants_the_name(hub: RunningHub, acmes: str) -> None:
+def test_deletion_requires_the_name(hub: RunningHub, acmes: str) -> None:
     from hubgate.server.accounts import store
 
     ada = hub.call(lambda opened: store.user_by_name(opened.db, "ada"))
@@ -176,7 +176,7 @@ def test_delete_wants_the_name(hub: RunningHub, acmes: str) -> None:
 
 
 @pytest.mark.parametrize("tail", FORMS)
-def test_a_forged_form_changes_nothing(hub: RunningHub, acmes: str, tail: str) -> None:
+def test_forged_form_changes_nothing(hub: RunningHub, acmes: str, tail: str) -> None:
     from hubgate.server.accounts import store
 
     ada = hub.call(lambda opened: store.user_by_name(opened.db, "ada"))

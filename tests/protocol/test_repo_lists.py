@@ -1,4 +1,4 @@
-"""Lists of repos: the public ones, those on profiles and at home, and the numbers in overviews."""
+"""Lists of repos: public ones, those on profiles and on the home page, and the counts in overviews."""
 
 import pytest
 from tests.bed.people import api, browser_of, make_organization, make_token, make_user
@@ -10,7 +10,7 @@ def main_of(page: str) -> str:
     return page.partition("<main")[2].partition("</main>")[0]
 
 
-def test_lists_search_sort_and_filter(hub: RunningHub) -> None:
+def test_lists_can_be_searched_sorted_and_filtered(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
         for name in ("first", "second", "third_one"):
             make_repo(client, name)
@@ -39,7 +39,7 @@ def test_lists_search_sort_and_filter(hub: RunningHub) -> None:
         assert client.get("/models?sort=nonsense").status_code == 200
 
 
-def test_a_long_list_comes_in_pages(hub: RunningHub) -> None:
+def test_long_list_has_pages(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
         for number in range(33):
             make_repo(client, f"repo-{number}")
@@ -69,7 +69,7 @@ def acme(hub: RunningHub) -> str:
 
 
 @pytest.mark.parametrize(("who", "models", "datasets"), [("bob", 2, 1), ("stranger", 1, 0), (None, 1, 0)])
-def test_profiles_and_overviews_count_what_one_may_see(
+def test_profiles_and_overviews_count_visible_repos(
     hub: RunningHub, acme: str, who: str | None, models: int, datasets: int
 ) -> None:
     from hubgate.server.accounts import store
@@ -86,7 +86,7 @@ def test_profiles_and_overviews_count_what_one_may_see(
         assert (overview["numModels"], overview["numDatasets"], overview["numSpaces"]) == (models, datasets, 0)
 
 
-def test_a_users_overview_and_profile(hub: RunningHub) -> None:
+def test_users_overview_and_profile_count_repos(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with api(hub, make_token(hub, ada)) as client, hub.client() as visitor, browser_of(hub, ada) as browser:
         assert "No repos yet." in visitor.get("/ada").text
@@ -101,7 +101,7 @@ def test_a_users_overview_and_profile(hub: RunningHub) -> None:
         assert 'href="/new?owner=ada"' in main_of(browser.get("/ada").text)
 
 
-def test_home_shows_recent_ones(hub: RunningHub) -> None:
+def test_home_page_shows_recent_repos(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     with api(hub, make_token(hub, ada)) as client:
         make_repo(client, "tiny")

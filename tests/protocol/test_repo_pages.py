@@ -1,4 +1,6 @@
-"""The pages of one repo over HTTP: card, files, one file, history; who sees them, and what hostile content becomes."""
+"""The pages of one repo over HTTP: card, files, one file, history; who may see them, and how hostile content is
+shown.
+"""
 
 import html
 import re
@@ -27,7 +29,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 
 @pytest.fixture
 def tiny(hub: RunningHub) -> str:
-    """A public model of ada's with something of everything."""
+    """Ada's public model with all kinds of files."""
     with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
         make_repo(client, "tiny")
         files = {
@@ -48,7 +50,7 @@ def main_of(response: httpx.Response) -> str:
     return response.text.partition("<main")[2].partition("</main>")[0]
 
 
-def test_the_card(hub: RunningHub, tiny: str) -> None:
+def test_card_page_shows_the_readme_and_its_metadata(hub: RunningHub, tiny: str) -> None:
     with hub.client() as client:
         main = main_of(client.get(tiny))
         assert 'id="L1"' in main_of(client.get(f"{tiny}/blob/main/config.json"))
@@ -64,7 +66,7 @@ def test_the_card(hub: RunningHub, tiny: str) -> None:
     assert "/settings" not in main
 
 
-def test_an_empty_repo_says_how_to_fill_it(hub: RunningHub) -> None:
+def test_empty_repo_says_how_to_fill_it(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with api(hub, make_token(hub, ada)) as client:
         make_repo(client, "words", "dataset", license="mit")
@@ -76,7 +78,7 @@ def test_an_empty_repo_says_how_to_fill_it(hub: RunningHub) -> None:
     assert "Nothing here yet." in other
 
 
-def test_a_folder(hub: RunningHub, tiny: str) -> None:
+def test_folder_page_lists_files(hub: RunningHub, tiny: str) -> None:
     with hub.client() as client:
         main = main_of(client.get(f"{tiny}/tree/main"))
         inside = main_of(client.get(f"{tiny}/tree/main/docs"))
@@ -92,7 +94,7 @@ def test_a_folder(hub: RunningHub, tiny: str) -> None:
     assert 'href="/ada/tiny/blob/main/docs/guide.md"' in inside
 
 
-def test_a_large_folder_comes_in_pages(hub: RunningHub) -> None:
+def test_large_folder_has_pages(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
         make_repo(client, "many")
         committed(client, "ada/many", {f"a/{number:03}.txt": b"x" for number in range(230)})
@@ -105,7 +107,7 @@ def test_a_large_folder_comes_in_pages(hub: RunningHub) -> None:
             assert client.get(f"/ada/many/tree/main/a?page={bad}").status_code == 404
 
 
-def test_a_file_of_text(hub: RunningHub, tiny: str) -> None:
+def test_text_file_is_shown_escaped(hub: RunningHub, tiny: str) -> None:
     with hub.client() as client:
         main = main_of(client.get(f"{tiny}/blob/main/notes%20%C3%A9%3F.txt"))
         hostile = main_of(client.get(f"{tiny}/blob/main/page.html"))
@@ -115,7 +117,7 @@ def test_a_file_of_text(hub: RunningHub, tiny: str) -> None:
     assert "<script>" not in hostile
 
 
-def test_markdown_an_image_and_a_large_file(hub: RunningHub, tiny: str) -> None:
+def test_markdown_images_and_large_files_are_shown(hub: RunningHub, tiny: str) -> None:
     with hub.client() as client:
         guide = main_of(client.get(f"{tiny}/blob/main/docs/guide.md"))
         source = main_of(client.get(f"{tiny}/blob/main/docs/guide.md?plain=1"))
@@ -132,7 +134,7 @@ def test_markdown_an_image_and_a_large_file(hub: RunningHub, tiny: str) -> None:
     assert "300 bytes; the pointer has" in large
 
 
-def test_text_that_is_turned_around_is_spelled_out(hub: RunningHub) -> None:
+def test_direction_marks_are_spelled_out_and_binary_files_not_shown(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
         make_repo(client, "trick")
         files = {"a.py": "x = '\u202e'\n".encode(), "b.bin2": b"\0\1", "c.txt": b"", "d.txt": b"\xff\xfe"}
@@ -145,7 +147,7 @@ def test_text_that_is_turned_around_is_spelled_out(hub: RunningHub) -> None:
         assert "Not text." in client.get("/ada/trick/blob/main/d.txt").text
 
 
-def test_what_is_too_large_is_not_shown(hub: RunningHub) -> None:
+def test_too_large_file_is_not_shown(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
         make_repo(client, "big")
         committed(client, "ada/big", {"a.txt": b"a" * 300_000, "b.txt": b"\n" * 6000, "README.md": b"[" * 90_000})
@@ -154,7 +156,7 @@ def test_what_is_too_large_is_not_shown(hub: RunningHub) -> None:
         assert "[[[[" in main_of(client.get("/ada/big"))
 
 
-def test_history_and_one_commit(hub: RunningHub, tiny: str) -> None:
+def test_history_and_commits_are_shown(hub: RunningHub, tiny: str) -> None:
     with api(hub, make_token(hub, make_user(hub, "bob"))) as client:
         make_repo(client, "steps")
         committed(client, "bob/steps", {"a.txt": b"one\ntwo\nthree\n", "b.bin": b"\0" * 9}, summary="First <b>")
@@ -173,7 +175,7 @@ def test_history_and_one_commit(hub: RunningHub, tiny: str) -> None:
     assert "Second" in first
 
 
-def test_history_comes_in_pages(hub: RunningHub) -> None:
+def test_history_has_pages(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
         make_repo(client, "long")
         for number in range(55):
@@ -191,7 +193,7 @@ def test_history_comes_in_pages(hub: RunningHub) -> None:
         assert client.get("/ada/long/commits/main?page=2&cursor=x").status_code == 400
 
 
-def test_branches_and_tags_are_picked_without_script(hub: RunningHub, tiny: str) -> None:
+def test_branches_and_tags_can_be_chosen_without_script(hub: RunningHub, tiny: str) -> None:
     ada = api(hub, make_token(hub, make_user(hub, "carl")))
     with ada as client:
         make_repo(client, "refs")
@@ -227,12 +229,12 @@ def test_branches_and_tags_are_picked_without_script(hub: RunningHub, tiny: str)
         "/blob/main/" + "a/" * 300,
     ],
 )
-def test_what_is_not_in_the_repo(hub: RunningHub, tiny: str, tail: str) -> None:
+def test_unknown_paths_and_revisions_are_404(hub: RunningHub, tiny: str, tail: str) -> None:
     with hub.client() as client:
         assert client.get(tiny + tail).status_code in (400, 404)
 
 
-def test_a_file_is_led_to_from_tree_and_a_folder_from_blob(hub: RunningHub, tiny: str) -> None:
+def test_tree_and_blob_redirect_to_each_other(hub: RunningHub, tiny: str) -> None:
     with hub.client() as client:
         assert client.get(f"{tiny}/tree/main/config.json").headers["location"] == f"{tiny}/blob/main/config.json"
         assert client.get(f"{tiny}/blob/main/docs").headers["location"] == f"{tiny}/tree/main/docs"
@@ -242,7 +244,7 @@ TAILS = ["", "/tree/main", "/blob/main/.gitattributes", "/commits/main", "/setti
 
 
 @pytest.mark.parametrize("tail", TAILS)
-def test_a_private_repo_is_not_there_for_others(hub: RunningHub, tail: str) -> None:
+def test_private_repo_is_404_for_others(hub: RunningHub, tail: str) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     with api(hub, make_token(hub, ada)) as client:
         make_repo(client, "secret", "dataset", private=True)
@@ -274,7 +276,7 @@ def test_members_read_private_repos_and_their_files_in_the_browser(hub: RunningH
         assert visitor.get("/acme/inner/resolve/main/a.png").status_code == 401
 
 
-def test_a_former_name_leads_to_the_present_one(hub: RunningHub, tiny: str) -> None:
+def test_former_name_redirects_to_the_current_one(hub: RunningHub, tiny: str) -> None:
     with api(hub, make_token(hub, make_user(hub, "bob"))) as client:
         make_repo(client, "old")
         moved = client.post("/api/repos/move", json={"fromRepo": "bob/old", "toRepo": "bob/new-name", "type": "model"})
@@ -284,7 +286,7 @@ def test_a_former_name_leads_to_the_present_one(hub: RunningHub, tiny: str) -> N
             assert (led.status_code, led.headers["location"]) == (307, f"/bob/new-name{tail}")
 
 
-def test_a_gated_repo_shows_its_card_but_not_its_files(hub: RunningHub, tiny: str) -> None:
+def test_gated_repo_shows_its_card_but_not_its_files(hub: RunningHub, tiny: str) -> None:
     with api(hub, make_token(hub, make_user(hub, "bob"))) as client:
         make_repo(client, "gated")
         files = {"README.md": b"# What it is", "data.txt": b"inside the gate\n", "x.safetensors": b"12345"}
@@ -302,7 +304,7 @@ def test_a_gated_repo_shows_its_card_but_not_its_files(hub: RunningHub, tiny: st
         assert "What it is" in main_of(visitor.get("/bob/gated/blob/main/README.md"))
 
 
-def test_the_address_that_git_clones_leads_to_the_card(hub: RunningHub) -> None:
+def test_clone_url_redirects_to_the_card(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with api(hub, make_token(hub, ada)) as client:
         make_repo(client, "rows", "dataset")

@@ -1,4 +1,4 @@
-"""`.gitattributes` as commits leave it: every large file stays announced, or clones would hold pointers instead."""
+"""`.gitattributes` after commits: every large file has a rule; without one, clones would contain pointers."""
 
 import base64
 from functools import partial
@@ -28,8 +28,8 @@ def rules(client: httpx.Client, repo: str = "ada/tiny", path: str = ".gitattribu
     return client.get(f"/{repo}/resolve/main/{path}").text.splitlines()
 
 
-def test_commits_at_once_announce_all_their_large_files(hub: RunningHub) -> None:
-    """Each adds its line to what the others left, an edit of the user's own among them."""
+def test_concurrent_commits_add_rules_for_all_their_large_files(hub: RunningHub) -> None:
+    """Each adds its line to the others', and to an edit by the user."""
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         oid = send_large(ada, "ada/tiny", CONTENT)
@@ -44,8 +44,8 @@ def test_commits_at_once_announce_all_their_large_files(hub: RunningHub) -> None
         assert rules(ada)[0] == "*.mine filter=lfs"
 
 
-def test_a_file_of_more_rules_than_are_judged_loses_none(on_sqlite: RunningHub) -> None:
-    """Rules are judged as far as that takes no time; all of the file is kept, and no line is written twice."""
+def test_file_with_more_rules_than_are_evaluated_loses_none(on_sqlite: RunningHub) -> None:
+    """Rules are evaluated up to a limit; the whole file is retained, and no line is added twice."""
     own = ["*.own filter=lfs", *(f"/a/long/path/number-{number:06d}.xyz filter=lfs -text" for number in range(25_000))]
     text = "\r\n".join(own).encode()
     with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
@@ -57,14 +57,14 @@ def test_a_file_of_more_rules_than_are_judged_loses_none(on_sqlite: RunningHub) 
             assert rules(ada) == [*own, line_for("late.dat")]
         committed(ada, "ada/tiny", {"c.own": b"\0small"})
         assert ada.get("/ada/tiny/raw/main/c.own").text.startswith("version https://git-lfs"), "the first rules count"
-        # In one commit with a file that needs a line.
+        # In one commit with a file that needs a rule.
         encoded = base64.b64encode(text).decode()
         given = "file", {"path": ".gitattributes", "content": encoded, "encoding": "base64"}
         assert send_lines(ada, "ada/tiny", large("same.dat", oid), given).status_code == 200
         assert rules(ada) == [*own, line_for("same.dat")]
 
 
-def test_a_line_that_is_taken_back_is_written_once_more(on_sqlite: RunningHub) -> None:
+def test_overridden_rule_is_added_once(on_sqlite: RunningHub) -> None:
     with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
         make_repo(ada, "tiny")
         oid = send_large(ada, "ada/tiny", CONTENT)
@@ -75,7 +75,7 @@ def test_a_line_that_is_taken_back_is_written_once_more(on_sqlite: RunningHub) -
             assert rules(ada) == [*own, line_for("a.dat")]
 
 
-def test_a_file_too_large_to_add_to_stays_as_it_is(on_sqlite: RunningHub) -> None:
+def test_file_too_large_to_extend_is_not_changed(on_sqlite: RunningHub) -> None:
     with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
         make_repo(ada, "tiny")
         oid = send_large(ada, "ada/tiny", CONTENT)
@@ -95,8 +95,8 @@ def test_a_file_too_large_to_add_to_stays_as_it_is(on_sqlite: RunningHub) -> Non
         assert ada.get("/ada/tiny/resolve/main/.gitattributes").content == text
 
 
-def test_rules_are_never_kept_beside_git_by_their_own_word(on_sqlite: RunningHub) -> None:
-    """git reads them from the tree, where there would be a pointer."""
+def test_gitattributes_is_never_stored_as_a_large_file(on_sqlite: RunningHub) -> None:
+    """git reads it from the tree, where there would be a pointer."""
     with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
         make_repo(ada, "tiny")
         committed(ada, "ada/tiny", {".gitattributes": b"* filter=lfs\n", "d/.gitattributes": b"*.x -filter\n"})
@@ -107,7 +107,7 @@ def test_rules_are_never_kept_beside_git_by_their_own_word(on_sqlite: RunningHub
         assert [file["uploadMode"] for file in said] == ["regular", "regular", "lfs"]
 
 
-def test_rules_that_go_with_their_folder_count_no_more(on_sqlite: RunningHub) -> None:
+def test_rules_of_a_deleted_folder_no_longer_apply(on_sqlite: RunningHub) -> None:
     with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
         make_repo(ada, "tiny")
         oid = send_large(ada, "ada/tiny", CONTENT)
@@ -126,7 +126,7 @@ def test_rules_that_go_with_their_folder_count_no_more(on_sqlite: RunningHub) ->
             assert send_lines(ada, "ada/tiny", *lines).status_code == 200, line
             assert ada.get("/ada/tiny/raw/main/a/b/c/x.txt").text == "small", line
             assert ada.get("/ada/tiny/raw/main/ab/x.txt").text.startswith("version https://git-lfs"), line
-        # Those that come with the commit do.
+        # Rules added by the same commit do.
         again = (
             ("deletedFolder", {"path": "a"}),
             text_file("a/.gitattributes", "*.md filter=lfs\n"),
@@ -134,7 +134,7 @@ def test_rules_that_go_with_their_folder_count_no_more(on_sqlite: RunningHub) ->
         )
         assert send_lines(ada, "ada/tiny", *again).status_code == 200
         assert ada.get("/ada/tiny/raw/main/a/x.md").text.startswith("version https://git-lfs")
-        # The root's own, renamed: what it named is named anew.
+        # The root's file is renamed: the files it covered get new rules.
         moved = text_file("rules", oldPath=".gitattributes")
         assert send_lines(ada, "ada/tiny", moved, large("w.bin", oid)).status_code == 200
         assert rules(ada) == [line_for("w.bin")]

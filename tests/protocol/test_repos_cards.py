@@ -1,4 +1,4 @@
-"""The front matter of a README: what is checked before a commit, and what no commit may stumble over."""
+"""The front matter of a README: what is checked before a commit, and that no commit fails because of it."""
 
 import threading
 from collections.abc import Awaitable, Callable, Iterator
@@ -44,8 +44,8 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("as_file", [False, True])
-def test_hostile_front_matter(hub: RunningHub, as_file: bool) -> None:
-    """A card is made of it or not; a commit lands in any case, and the repo can be shown."""
+def test_hostile_front_matter_breaks_neither_commit_nor_page(hub: RunningHub, as_file: bool) -> None:
+    """Whether or not it becomes a card, the commit succeeds and the repo can be shown."""
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         for name, text in HOSTILE.items():
@@ -60,28 +60,28 @@ def test_hostile_front_matter(hub: RunningHub, as_file: bool) -> None:
                 assert all(remark["message"] for remark in answer.json()["errors"]), name
 
 
-def test_what_the_check_says(hub: RunningHub) -> None:
+def test_validation_explains_errors(hub: RunningHub) -> None:
     with api(hub) as anyone:
 
-        def said(content: str) -> tuple[int, int, int]:
+        def validate(content: str) -> tuple[int, int, int]:
             answer = anyone.post("/api/validate-yaml", json={"content": content, "repoType": "model"})
             body = answer.json()
             return answer.status_code, len(body["errors"]), len(body["warnings"])
 
-        assert said("---\nlicense: mit\ntags: [a, b]\n---\n# x") == (200, 0, 0)
-        assert said("\ufeff---\r\nlicense: mit\r\n---\r\n# x") == (200, 0, 0)
-        assert said("---\n---\n") == (200, 0, 0)
+        assert validate("---\nlicense: mit\ntags: [a, b]\n---\n# x") == (200, 0, 0)
+        assert validate("\ufeff---\r\nlicense: mit\r\n---\r\n# x") == (200, 0, 0)
+        assert validate("---\n---\n") == (200, 0, 0)
         for without in ("# x", "", "---\nno end"):
-            assert said(without) == (200, 0, 1)
-        assert said("---\nmodel-index: foo\n---\n") == (400, 1, 0)
-        assert said("---\nlicense: {a: b}\ntags: x\n---\n") == (400, 2, 0)
-        assert said("---\na: [\n---\n") == (400, 1, 0)
-        assert said("\n---\na: [\n---\n") == (400, 1, 0)
-        assert said("\n \r\n---\nlicense: mit\n---\n") == (200, 0, 0)
+            assert validate(without) == (200, 0, 1)
+        assert validate("---\nmodel-index: foo\n---\n") == (400, 1, 0)
+        assert validate("---\nlicense: {a: b}\ntags: x\n---\n") == (400, 2, 0)
+        assert validate("---\na: [\n---\n") == (400, 1, 0)
+        assert validate("\n---\na: [\n---\n") == (400, 1, 0)
+        assert validate("\n \r\n---\nlicense: mit\n---\n") == (200, 0, 0)
         for known in ("[mit, other]", "llama3.1", ""):
-            assert said(f"---\nlicense: {known}\n---\n") == (200, 0, 0), known
+            assert validate(f"---\nlicense: {known}\n---\n") == (200, 0, 0), known
         for unknown in ("invalid", "MIT", "[mit, invalid]", "[1]"):
-            assert said(f"---\nlicense: {unknown}\n---\n") == (400, 1, 0), unknown
+            assert validate(f"---\nlicense: {unknown}\n---\n") == (400, 1, 0), unknown
         for body in ({}, {"content": 1}, {"content": "a\0b"}):
             refused = anyone.post("/api/validate-yaml", json=body)
             assert (refused.status_code, set(refused.json())) == (422, {"error"})
@@ -98,7 +98,7 @@ SLOW = {
 
 
 @pytest.mark.parametrize("name", SLOW)
-def test_what_takes_more_time_than_its_length_is_refused(on_sqlite: RunningHub, name: str) -> None:
+def test_slow_front_matter_is_rejected(on_sqlite: RunningHub, name: str) -> None:
     text, reason = SLOW[name]
     with api(on_sqlite) as anyone:
         answer = anyone.post("/api/validate-yaml", json={"content": f"---\n{text}\n---\n", "repoType": "model"})
@@ -109,8 +109,8 @@ def test_what_takes_more_time_than_its_length_is_refused(on_sqlite: RunningHub, 
 
 
 @contextmanager
-def all_at_work(hub: RunningHub, in_thread: Callable[..., Awaitable[bool]], threads: int) -> Iterator[None]:
-    """Each thread of a kind is busy inside, for as many callers: one alone does not get all of them."""
+def all_threads_busy(hub: RunningHub, in_thread: Callable[..., Awaitable[bool]], threads: int) -> Iterator[None]:
+    """Keeps every thread of a kind busy, by several callers: one caller does not get all of them."""
     begun, done = threading.Barrier(threads + 1, timeout=20), threading.Event()
 
     def work() -> bool:
@@ -131,19 +131,19 @@ def all_at_work(hub: RunningHub, in_thread: Callable[..., Awaitable[bool]], thre
         assert all(one.result(20) for one in held)
 
 
-def test_texts_and_files_do_not_wait_for_each_other(on_sqlite: RunningHub) -> None:
-    """Anyone may have YAML checked and cards rendered: no number of such requests may hold up downloads and commits."""
+def test_text_and_file_work_do_not_wait_for_each_other(on_sqlite: RunningHub) -> None:
+    """Anyone may have YAML checked and cards rendered: such requests must not delay downloads and commits."""
     readme = "---\nlicense: mit\n---\n# Tiny"
     with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
         make_repo(ada, "tiny")
-        with all_at_work(on_sqlite, in_text_thread, 2):
+        with all_threads_busy(on_sqlite, in_text_thread, 2):
             committed(ada, "ada/tiny", {"README.md": readme.encode()})
             assert ada.get("/api/models/ada/tiny/tree/main").status_code == 200
-        with all_at_work(on_sqlite, in_thread, 8):
+        with all_threads_busy(on_sqlite, in_thread, 8):
             assert ada.post("/api/validate-yaml", json={"content": readme, "repoType": "model"}).status_code == 200
 
 
-def test_tags_of_a_card_are_found(hub: RunningHub) -> None:
+def test_repos_are_found_by_tags_of_their_card(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         tags = '[PyTorch, "a\\"b", "50%", a_b, é]'
@@ -160,13 +160,13 @@ def test_tags_of_a_card_are_found(hub: RunningHub) -> None:
             assert found(tag), tag
         assert found("PyTorch", "en")
         assert found("PyTorch,en")
-        # Whole tags, as they are written: the same on both engines.
+        # Whole tags, exactly as written, on both engines.
         for tag in ("pytorch", "Py", "50", "50_", "aXb", "mit", "PyTorch,other", '"', 'PyTorch","a'):
             assert not found(tag), tag
 
 
-def test_tags_of_a_dataset_say_what_they_are(hub: RunningHub) -> None:
-    """As `list_datasets(language=..., task_categories=...)` asks for them."""
+def test_dataset_tags_have_a_prefix(hub: RunningHub) -> None:
+    """As `list_datasets(language=..., task_categories=...)` requests them."""
     card = """---
 license: mit
 language: [en, de]

@@ -1,4 +1,4 @@
-"""The lines of a commit, one kind after the other, and bodies that are none."""
+"""The lines of a commit, one kind after the other, and malformed bodies."""
 
 import base64
 import json
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.one_engine
 HEADER = b'{"key": "header", "value": {"summary": "x"}}\n'
 
 
-def test_every_kind_of_line(hub: RunningHub) -> None:
+def test_every_kind_of_line_works(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         oid = send_large(ada, "ada/tiny", b"\0large")
@@ -63,7 +63,7 @@ def test_every_kind_of_line(hub: RunningHub) -> None:
         assert other.status_code == 422, "a client copies a large file by its hash"
 
 
-def test_what_a_commit_replaces_and_in_which_order(hub: RunningHub) -> None:
+def test_file_replaces_a_folder_only_if_the_commit_deletes_it(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
 
@@ -72,7 +72,7 @@ def test_what_a_commit_replaces_and_in_which_order(hub: RunningHub) -> None:
             return paths_in(ada, "ada/tiny") if answer.status_code == 200 else answer.status_code
 
         assert after(text_file("a"), text_file("d/x"), text_file("d/y")) == {"a", "d/x", "d/y"}
-        # A file where a folder is, and the other way round: only if what is there goes.
+        # A file in place of a folder, and vice versa: only if the commit deletes the old one.
         assert after(text_file("d")) == 422
         assert after(text_file("a/b")) == 422
         assert after(("deletedFolder", {"path": "d"}), text_file("d")) == {"a", "d"}
@@ -85,7 +85,7 @@ def test_what_a_commit_replaces_and_in_which_order(hub: RunningHub) -> None:
         assert after(text_file("f/x"), text_file("f/g/y")) == {"a", "d", "f/x", "f/g/y"}
         assert after(("deletedFile", {"path": "f/g"})) == {"a", "d", "f/x"}
         assert after(("deletedFile", {"path": "f/"})) == {"a", "d"}
-        # Nobody can say what is meant by these.
+        # These are ambiguous.
         for lines in (
             (text_file("q"), text_file("q")),
             (text_file("q"), text_file("q/r")),
@@ -100,7 +100,7 @@ def test_what_a_commit_replaces_and_in_which_order(hub: RunningHub) -> None:
         assert after(("deletedFile", {"path": "a"}), ("deletedFile", {"path": "d"})) == set()
 
 
-def test_the_head_of_a_commit(hub: RunningHub) -> None:
+def test_header_line_is_validated(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         sha = head_of(ada, "ada/tiny")
@@ -120,7 +120,7 @@ def test_the_head_of_a_commit(hub: RunningHub) -> None:
             {"summary": "x", "parentCommit": 7},
         ):  # fmt: skip
             assert status(**bad) == 422, bad
-        # The header may come last, but only once.
+        # The header may be last, but only once.
         assert send_body(ada, "ada/tiny", _line("file", path="last", content="") + b"\n" + HEADER).status_code == 200
         assert send_body(ada, "ada/tiny", HEADER + HEADER).status_code == 400
         for rev, expected in (
@@ -171,7 +171,7 @@ BODIES: dict[str, tuple[bytes, int]] = {
 }  # fmt: skip
 
 
-def test_bodies_that_are_no_commit(on_sqlite: RunningHub) -> None:
+def test_malformed_bodies_are_rejected(on_sqlite: RunningHub) -> None:
     hub = on_sqlite
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
@@ -185,7 +185,7 @@ def test_bodies_that_are_no_commit(on_sqlite: RunningHub) -> None:
         assert len(ada.get("/api/models/ada/tiny/events").json()) == 1
 
 
-def test_a_long_line_around_an_empty_file(on_sqlite: RunningHub) -> None:
+def test_long_line_around_an_empty_file_is_accepted(on_sqlite: RunningHub) -> None:
     with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
         make_repo(ada, "tiny")
         body = (
@@ -201,8 +201,8 @@ def test_a_long_line_around_an_empty_file(on_sqlite: RunningHub) -> None:
         assert ada.get("/ada/tiny/resolve/main/empty").content == b""
 
 
-def test_a_description_as_long_as_promised(on_sqlite: RunningHub) -> None:
-    """Characters count, not the twelve bytes that one of them may be escaped as."""
+def test_description_of_the_maximum_length_is_accepted(on_sqlite: RunningHub) -> None:
+    """Characters are counted, not the up to twelve bytes of an escaped one."""
     with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
         make_repo(ada, "tiny")
         for letter in ("d", "ü", "😀"):
@@ -210,7 +210,7 @@ def test_a_description_as_long_as_promised(on_sqlite: RunningHub) -> None:
             assert send_lines(ada, "ada/tiny", ("header", header), text_file("f", letter)).status_code == 200
             (newest, *_) = ada.get("/api/models/ada/tiny/commits/main").json()
             assert newest["message"] == letter * 65_536
-            # Also after the files, with its parts the other way round.
+            # Also after the files, with its members in another order.
             line = json.dumps({"value": header, "key": "header"}).encode()
             body = _line("file", path="g", content=letter) + b"\n" + line + b"\n" + _line("file", path="h", content="")
             assert send_body(ada, "ada/tiny", body).status_code == 200
@@ -223,8 +223,8 @@ def test_a_description_as_long_as_promised(on_sqlite: RunningHub) -> None:
                 assert send_lines(ada, "ada/tiny", *lines).status_code == 400, (letter, lines[0][0])
 
 
-def test_a_long_text_of_nothing_but_escapes(on_sqlite: RunningHub) -> None:
-    """Wherever the network cuts it: the two halves of a character go together."""
+def test_long_text_of_escapes_is_accepted(on_sqlite: RunningHub) -> None:
+    """Wherever the network splits it: the halves of a surrogate pair stay together."""
     with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
         make_repo(ada, "tiny")
         for before in range(4):
@@ -233,7 +233,7 @@ def test_a_long_text_of_nothing_but_escapes(on_sqlite: RunningHub) -> None:
             assert ada.get("/ada/tiny/resolve/main/f").text == text
 
 
-def test_what_is_too_much_for_one_commit(sqlite_template: Path, tmp_path: Path) -> None:
+def test_too_large_commit_is_rejected(sqlite_template: Path, tmp_path: Path) -> None:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
     with running(settings_for(url, tmp_path, regular_upload_max="150000")) as hub:
         token = make_token(hub, make_user(hub, "ada"))
@@ -255,8 +255,8 @@ def test_what_is_too_much_for_one_commit(sqlite_template: Path, tmp_path: Path) 
             assert list((hub.settings.data_dir / "lfs/incoming").glob("*")) == []
 
 
-def test_many_small_files_do_not_pile_up_in_memory(on_sqlite: RunningHub) -> None:
-    """Beyond a few megabytes what came waits on disk."""
+def test_many_small_files_are_not_buffered_in_memory(on_sqlite: RunningHub) -> None:
+    """Beyond a few megabytes the body is stored on disk."""
     hub = on_sqlite
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")

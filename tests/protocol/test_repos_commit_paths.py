@@ -1,4 +1,4 @@
-"""Paths and trees that play tricks: refused clearly, or kept exactly as they are."""
+"""Unusual paths and trees are rejected clearly, or stored exactly as they are."""
 
 import unicodedata
 from urllib.parse import quote
@@ -23,7 +23,7 @@ REFUSED = (
 )  # fmt: skip
 
 KEPT = (
-    # Case and normal form are not folded: git keeps them apart, and so do the disks that most of this is used on.
+    # Case and Unicode form are not folded: git distinguishes them, and so do most disks.
     "Readme", "readme", "README", "dir/a", "Dir/a",
     unicodedata.normalize("NFC", "café"), unicodedata.normalize("NFD", "café"),
     "x" * 255, "é" * 127, "a/" * 100 + "b", ".gitignore", ".github/x", "a.git/x", "git~", "git~x", "..a", "a..", "...",
@@ -31,7 +31,7 @@ KEPT = (
 )  # fmt: skip
 
 
-def test_paths_that_would_leave_a_checkout(on_sqlite: RunningHub) -> None:
+def test_paths_outside_a_checkout_are_rejected(on_sqlite: RunningHub) -> None:
     hub = on_sqlite
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
@@ -58,7 +58,7 @@ def test_paths_that_would_leave_a_checkout(on_sqlite: RunningHub) -> None:
         assert len(folders) == 1, "what was half made is gone"
 
 
-def test_paths_that_are_merely_odd(on_sqlite: RunningHub) -> None:
+def test_odd_paths_are_stored_unchanged(on_sqlite: RunningHub) -> None:
     with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
         make_repo(ada, "tiny")
         committed(ada, "ada/tiny", {path: path.encode() for path in KEPT})
@@ -70,8 +70,8 @@ def test_paths_that_are_merely_odd(on_sqlite: RunningHub) -> None:
         assert paths_in(ada, "ada/tiny") == set(KEPT) - {"readme"}
 
 
-def test_links_and_submodules_that_were_pushed(hub: RunningHub) -> None:
-    """A link is never followed, and nothing can be put below either."""
+def test_pushed_symlinks_and_submodules_are_not_followed(hub: RunningHub) -> None:
+    """Nothing can be added below either."""
     token = make_token(hub, make_user(hub, "ada"))
     target, elsewhere = packs.blob(b"/etc/passwd"), packs.commit("0" * 40)
     script = packs.blob(b"#!/bin/sh\n")
@@ -104,8 +104,8 @@ def test_links_and_submodules_that_were_pushed(hub: RunningHub) -> None:
         }
 
 
-def test_odd_names_that_are_in_a_repo_can_be_deleted_and_renamed(on_sqlite: RunningHub) -> None:
-    """Some of them git still accepts in a push, others were pushed to an older version."""
+def test_odd_paths_in_a_repo_can_be_deleted_and_renamed(on_sqlite: RunningHub) -> None:
+    """git still accepts some of them in a push; others were pushed to an older version."""
     hub = on_sqlite
     text, elsewhere = packs.blob(b"text"), packs.commit("0" * 40)
     below = packs.tree(("100644", "a", text), ("100644", "b\\", text))
@@ -148,8 +148,8 @@ def _modes(hub: RunningHub, repo_id: str, sha: str) -> dict[str, int]:
     return {str(item.name): int(item.filemode) for item in commit_object.tree}
 
 
-def test_submodules_that_would_run_something(on_sqlite: RunningHub) -> None:
-    """What git fsck refuses in a push (CVE-2018-11235, CVE-2018-17456) is refused here too."""
+def test_dangerous_submodules_are_rejected(on_sqlite: RunningHub) -> None:
+    """What git fsck rejects in a push (CVE-2018-11235, CVE-2018-17456) is rejected here too."""
     with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
         make_repo(ada, "tiny")
         for text in (
@@ -162,7 +162,7 @@ def test_submodules_that_would_run_something(on_sqlite: RunningHub) -> None:
             for path in (".gitmodules", ".GitModules"):
                 assert send_lines(ada, "ada/tiny", text_file(path, text)).status_code == 422, (path, text)
             assert send_lines(ada, "ada/tiny", text_file("docs/.gitmodules", text)).status_code == 200
-        # Not beyond what is looked at, either.
+        # Not beyond the part that is checked, either.
         hidden = "# comment\n" * 110_000 + '[submodule "../../x"]\n\tpath = x\n\turl = https://example.org/x\n'
         assert send_lines(ada, "ada/tiny", text_file(".gitmodules", hidden)).status_code == 422
         good = '[submodule "deps/x"]\n\tpath = deps/x\n\turl = ../x.git\n\tupdate = rebase\n'

@@ -1,4 +1,4 @@
-"""Commits over HTTP: what they change, what they refuse, and what happens when many come at once."""
+"""Commits over HTTP: changes, errors and concurrency."""
 
 import base64
 import hashlib
@@ -24,7 +24,7 @@ def tree(client: httpx.Client, repo: str, rev: str = "main") -> dict[str, dict[s
     return {entry["path"]: entry for entry in found}
 
 
-def test_added_changed_and_deleted(hub: RunningHub) -> None:
+def test_files_are_added_changed_and_deleted(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         committed(ada, "ada/tiny", {"a.txt": b"one", "deep/er/b.txt": b"two", "empty": b""})
@@ -34,7 +34,7 @@ def test_added_changed_and_deleted(hub: RunningHub) -> None:
         assert ada.get("/ada/tiny/resolve/main/a.txt").content == b"changed"
 
 
-def test_a_stale_parent_is_refused_in_known_words(hub: RunningHub) -> None:
+def test_stale_parent_is_rejected_with_the_text_clients_compare(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         first = ada.get("/api/models/ada/tiny").json()["sha"]
@@ -63,7 +63,7 @@ def test_a_stale_parent_is_refused_in_known_words(hub: RunningHub) -> None:
         "x" * 300,
     ],
 )
-def test_paths_that_would_leave_a_checkout(hub: RunningHub, path: str) -> None:
+def test_paths_outside_a_checkout_are_rejected(hub: RunningHub, path: str) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         before = tree(ada, "ada/tiny")
@@ -73,7 +73,7 @@ def test_paths_that_would_leave_a_checkout(hub: RunningHub, path: str) -> None:
         assert tree(ada, "ada/tiny") == before
 
 
-def test_deleting_what_is_not_there(hub: RunningHub) -> None:
+def test_deleting_a_missing_file_is_rejected(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         refused = commit(ada, "ada/tiny", {}, delete=["nothing"])
@@ -81,7 +81,7 @@ def test_deleting_what_is_not_there(hub: RunningHub) -> None:
         assert "A file with this name doesn't exist" in refused.json()["error"]
 
 
-def test_a_large_file_is_one_however_it_arrives(hub: RunningHub) -> None:
+def test_large_file_is_stored_once_however_it_is_sent(hub: RunningHub) -> None:
     content = b"\x00weights" * 1000
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "one")
@@ -103,7 +103,7 @@ def test_a_large_file_is_one_however_it_arrives(hub: RunningHub) -> None:
             assert ada.get(f"/ada/{name}/raw/main/w.safetensors").text.startswith("version https://git-lfs")
 
 
-def test_knowing_a_hash_is_not_having_the_file(hub: RunningHub) -> None:
+def test_hash_of_a_file_does_not_give_access_to_it(hub: RunningHub) -> None:
     secret = b"\x00private weights"
     ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
     with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, eve)) as thief:
@@ -121,7 +121,7 @@ def test_knowing_a_hash_is_not_having_the_file(hub: RunningHub) -> None:
         assert "upload" in offered["actions"], "whoever has it can send it"
 
 
-def test_a_large_file_that_is_not_what_was_announced(hub: RunningHub) -> None:
+def test_large_file_that_differs_from_its_announcement_is_rejected(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         oid = hashlib.sha256(b"right").hexdigest()
@@ -142,8 +142,8 @@ def test_a_large_file_that_is_not_what_was_announced(hub: RunningHub) -> None:
 
 @pytest.mark.parametrize("size", [10, 70_000, 3_000_000])
 @pytest.mark.parametrize("encoding", ["base64", "utf-8"])
-def test_content_of_any_length_in_any_pieces(hub: RunningHub, size: int, encoding: str) -> None:
-    """Cut where it hurts: in escapes, in letters of several bytes, in base64 groups."""
+def test_content_is_read_correctly_at_every_split(hub: RunningHub, size: int, encoding: str) -> None:
+    """Split in escapes, in multi-byte characters and in base64 groups."""
     text = ('é"\\\n\u0001😀 plain ' * (size // 8 + 1))[:size]
     content = text.encode()
     given = base64.b64encode(content).decode() if encoding == "base64" else text
@@ -179,7 +179,7 @@ def _user(hub: RunningHub, name: str) -> Any:
         b'{"key": "header", "value": {"summary": "x", "parentCommit": "zzz"}}',
     ],
 )
-def test_what_is_no_commit(hub: RunningHub, body: bytes) -> None:
+def test_malformed_commits_are_rejected(hub: RunningHub, body: bytes) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         answer = ada.post("/api/models/ada/tiny/commit/main", content=body, headers=NDJSON)
@@ -187,8 +187,8 @@ def test_what_is_no_commit(hub: RunningHub, body: bytes) -> None:
         assert list((hub.settings.data_dir / "lfs" / "incoming").glob("*")) == []
 
 
-def test_many_commits_at_once(hub: RunningHub) -> None:
-    """Each lands on top of the others; the history is one line, and no event is missing or double."""
+def test_concurrent_commits_form_one_history(hub: RunningHub) -> None:
+    """Each commit has another as its parent, and each has exactly one event."""
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "busy")
         answers = at_once([_one_commit(ada, number) for number in range(30)])
@@ -207,7 +207,7 @@ def _one_commit(client: httpx.Client, number: int) -> Any:
     return lambda: commit(client, "ada/busy", {f"file{number}": b"x"}, summary=f"Commit {number}")
 
 
-def test_a_pull_request_made_by_a_commit(hub: RunningHub) -> None:
+def test_commit_can_create_a_pull_request(hub: RunningHub) -> None:
     ada, bob, eve = make_user(hub, "ada"), make_user(hub, "bob"), make_user(hub, "eve")
     with (
         api(hub, make_token(hub, ada)) as owner,

@@ -1,4 +1,4 @@
-"""`/events`: what happened to a repo, in order, as it was told at the time."""
+"""`/events`: the changes of a repo, in order, with their original payloads."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def test_every_change_is_one_event(hub: RunningHub) -> None:
         assert (tagged["ref"], tagged["oldSha"], tagged["newSha"] != second) == ("refs/tags/v1", None, True)
         assert (untagged["oldSha"], untagged["newSha"]) == (tagged["newSha"], None)
         assert (proposed["ref"], proposed["oldSha"]) == ("refs/pr/1", None)
-        # The body is frozen: it says what was, whatever the repo is called by now.
+        # The payload is stored: it has the repo's name at that time.
         before = listed(client)
         assert client.put(f"{repo}/settings", json={"private": True}).status_code == 200
         move = {"fromRepo": "ada/tiny", "toRepo": "acme/small", "type": "model"}
@@ -80,7 +80,7 @@ def test_three_refs_of_one_push_are_one_event(hub: RunningHub) -> None:
         assert "webhook" not in event["payload"]
 
 
-def test_pages_and_rights(hub: RunningHub) -> None:
+def test_events_have_pages_and_need_permission(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other, api(hub) as anyone:
         make_repo(owner, "tiny")
@@ -97,9 +97,9 @@ def test_pages_and_rights(hub: RunningHub) -> None:
         assert (missing.status_code, missing.headers["x-error-code"]) == (404, "RepoNotFound")
 
 
-def test_what_happened_in_private_stays_with_those_who_could_see_it(hub: RunningHub) -> None:
-    """Else whoever reads a repo that is public by now learns its former name, and the ids under which squashed commits
-    can still be read.
+def test_events_of_a_private_time_stay_private(hub: RunningHub) -> None:
+    """Otherwise readers of a published repo would learn its former name, and the ids of squashed commits, which can
+    still be read.
     """
     ada, rob, eve = (make_user(hub, name) for name in ("ada", "rob", "eve"))
     make_organization(hub, "acme", ada, rob="read")
@@ -129,7 +129,7 @@ def test_what_happened_in_private_stays_with_those_who_could_see_it(hub: Running
             assert [one["payload"]["repo"]["private"] for one in seen] == [False] * 4
             assert not [word for word in ("merger", "buy-eve", secret) if word in str(seen)]
             assert shown in str(seen)
-            # Pages are full, and go on where they ended.
+            # Pages are full, and continue where they ended.
             assert [one["seq"] for one in listed(client, "?limit=3", "acme/tiny")] == [8, 9, 12]
             assert [one["seq"] for one in listed(client, "?after=9&limit=1", "acme/tiny")] == [12]
             assert listed(client, "?after=13", "acme/tiny") == []

@@ -1,4 +1,4 @@
-"""`/resolve` and `/raw`: files at a revision, their headers, and parts of them."""
+"""`/resolve` and `/raw`: files at a revision, their headers, and ranges."""
 
 import hashlib
 from urllib.parse import quote, unquote
@@ -27,7 +27,7 @@ def add_large(client: httpx.Client, repo: str, path: str, content: bytes) -> str
     return oid
 
 
-def test_headers_that_clients_need(hub: RunningHub) -> None:
+def test_resolve_has_the_headers_that_clients_need(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada, api(hub) as anyone:
         make_repo(ada, "tiny")
         committed(ada, "ada/tiny", {"a.json": TEXT, "empty": b""})
@@ -72,7 +72,7 @@ RANGES = {
     "bytes=5-99999999": (206, 5, None),
     "Bytes=1-1": (206, 1, 2),
     "bytes= 1 - 1": (206, 1, 2),
-    # Several at once, and what makes no sense, are answered with the whole (RFC 9110, section 14.2).
+    # Several ranges and malformed ones are answered with the whole file (RFC 9110, section 14.2).
     "bytes=0-0,2-3": (200, 0, None),
     "bytes=5-3": (200, 0, None),
     "bytes=": (200, 0, None),
@@ -86,7 +86,7 @@ RANGES = {
 
 
 @pytest.mark.parametrize("kind", ["in git", "in git and streamed", "large"])
-def test_parts_of_a_file(on_sqlite: RunningHub, kind: str) -> None:
+def test_ranges_of_a_file_are_served(on_sqlite: RunningHub, kind: str) -> None:
     content = bytes(range(256)) * (SMALL // 256 + 10) if "streamed" in kind else bytes(range(200))
     hub = on_sqlite
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
@@ -124,7 +124,7 @@ def test_parts_of_a_file(on_sqlite: RunningHub, kind: str) -> None:
             assert len(answer.headers["x-repo-commit"]) == 40
         for given in ('"x"', etag.strip('"'), '"x", W/"y"'):
             assert ada.get(address, headers={"if-none-match": given}).status_code == 200, given
-        # Readers of ranges, so that all of them are of one file.
+        # Range readers send If-Range, so that all parts are of one file.
         for given in (etag, f'"x", {etag}', "*"):
             assert ada.get(address, headers={"if-match": given, "range": "bytes=0-0"}).status_code == 206, given
         for given in ('"x"', f"W/{etag}", etag.strip('"')):
@@ -139,7 +139,7 @@ HOSTILE_NAMES = (
 )  # fmt: skip
 
 
-def test_names_that_play_tricks_with_headers(on_sqlite: RunningHub) -> None:
+def test_hostile_file_names_do_not_break_headers(on_sqlite: RunningHub) -> None:
     hub = on_sqlite
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
@@ -158,8 +158,8 @@ def test_names_that_play_tricks_with_headers(on_sqlite: RunningHub) -> None:
             assert (missing.status_code, missing.headers["x-error-code"]) == (404, "EntryNotFound")
 
 
-def test_revisions_with_slashes(hub: RunningHub) -> None:
-    """Percent-encoded they are one segment; as they are, the longest ref that exists is meant."""
+def test_revisions_may_contain_slashes(hub: RunningHub) -> None:
+    """Percent-encoded they are one segment; unencoded, the longest existing ref is used."""
     long = "one/two/three/four/five/six/seven"
     with (
         api(hub, make_token(hub, make_user(hub, "ada"))) as ada,
@@ -170,7 +170,7 @@ def test_revisions_with_slashes(hub: RunningHub) -> None:
         for branch in ("a/b", long):
             assert ada.post(f"/api/models/ada/tiny/branch/{quote(branch, safe='')}").status_code == 200
             committed(ada, "ada/tiny", {"f": branch.encode()}, rev=branch)
-        # A tag whose name begins like a branch's: only the encoded form says which is meant.
+        # A tag whose name begins like a branch's: only the encoded form is unambiguous.
         committed(ada, "ada/tiny", {"f": b"tagged"})
         assert ada.post("/api/models/ada/tiny/tag/main", json={"tag": "main/x"}).status_code == 200
         committed(ada, "ada/tiny", {"f": b"main", "x/f": b"main x"})
@@ -196,7 +196,7 @@ def test_revisions_with_slashes(hub: RunningHub) -> None:
             assert ada.get(f"/ada/tiny/resolve/{rest}").headers["x-error-code"] == "RevisionNotFound", rest
 
 
-def test_shortened_and_unknown_commits(on_sqlite: RunningHub) -> None:
+def test_abbreviated_commits_are_found_and_unknown_ones_are_404(on_sqlite: RunningHub) -> None:
     hub = on_sqlite
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
@@ -209,8 +209,8 @@ def test_shortened_and_unknown_commits(on_sqlite: RunningHub) -> None:
             assert (answer.status_code, answer.headers["x-error-code"]) == (404, "RevisionNotFound"), rev
 
 
-def test_a_pointer_in_a_commit_is_no_key_to_the_file(hub: RunningHub) -> None:
-    """Whoever knows hash and size of a private file can write down a pointer to it."""
+def test_pointer_in_a_commit_does_not_give_access_to_the_file(hub: RunningHub) -> None:
+    """Anyone who knows the hash and size of a private file can write a pointer to it."""
     secret = b"\0private weights"
     ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
     with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, eve)) as thief:
@@ -231,7 +231,7 @@ def test_a_pointer_in_a_commit_is_no_key_to_the_file(hub: RunningHub) -> None:
         )
         assert made.status_code == 422
         assert thief.get("/eve/mine/resolve/main/w.txt").status_code == 404
-        # Whoever has the file can say so either way.
+        # A user who has the file can commit it either way.
         assert send_lines(owner, "ada/hidden", text_file("w.txt", pointer)).status_code == 200
         assert owner.get("/ada/hidden/resolve/main/w.txt").content == secret
         assert owner.get("/ada/hidden/raw/main/w.txt").text == pointer

@@ -1,4 +1,4 @@
-"""What a repo says about itself, and its settings."""
+"""The description of a repo, and its settings."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.one_engine
 REPO = "/api/models/ada/tiny"
 
 
-def test_everything_about_a_repo(hub: RunningHub) -> None:
+def test_repo_info_has_all_fields(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         made = make_repo(ada, "tiny", license="mit")
         first = ada.get(REPO).json()
@@ -51,7 +51,7 @@ def test_everything_about_a_repo(hub: RunningHub) -> None:
         assert (old["sha"], len(old["siblings"])) == (first["sha"], 2)
         assert ada.get(f"{REPO}?expand=siblings").json()["siblings"] == info["siblings"]
         assert "siblings" not in ada.get(f"{REPO}?expand=sha").json()
-        # By any case of its name, and shown as it was made.
+        # By any case of its name, and shown as it was created.
         assert ada.get("/api/models/ADA/Tiny").json()["id"] == "ada/tiny"
         for missing in ("/revision/none", "/revision/" + "0" * 40, "/revision/refs%2Fpr%2F9"):
             refused = ada.get(REPO + missing)
@@ -80,8 +80,10 @@ WITHOUT_NAMESPACE = [
 ]
 
 
-def test_a_repo_without_a_namespace_is_not_there(on_sqlite: RunningHub) -> None:
-    """Clients look for the code: else `file_exists("gpt2", …)` raises and a download is taken for a lost connection."""
+def test_repo_without_a_namespace_is_not_found(on_sqlite: RunningHub) -> None:
+    """Clients need the error code: without it `file_exists("gpt2", …)` raises, and a download looks like a lost
+    connection.
+    """
     token = make_token(on_sqlite, make_user(on_sqlite, "ada"))
     for client, status in ((api(on_sqlite, token), 404), (api(on_sqlite), 401)):
         with client:
@@ -90,7 +92,7 @@ def test_a_repo_without_a_namespace_is_not_there(on_sqlite: RunningHub) -> None:
         assert said == dict.fromkeys(WITHOUT_NAMESPACE, (status, "RepoNotFound"))
 
 
-def test_a_repo_may_be_called_like_a_part_of_an_address(on_sqlite: RunningHub) -> None:
+def test_repo_may_be_named_like_a_route(on_sqlite: RunningHub) -> None:
     with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
         for name in ("tree", "resolve", "commits", "refs", "raw"):
             make_repo(ada, name, files=[{"path": "f", "content": "x"}])
@@ -103,7 +105,7 @@ def test_a_repo_may_be_called_like_a_part_of_an_address(on_sqlite: RunningHub) -
         assert (unknown.status_code, "x-error-code" in unknown.headers) == (404, False)
 
 
-def test_settings_that_decide_who_sees_it(hub: RunningHub) -> None:
+def test_visibility_settings_decide_who_sees_it(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada, api(hub) as anyone:
         make_repo(ada, "tiny")
         make_repo(ada, "tiny", "space")
@@ -127,7 +129,7 @@ def test_settings_that_decide_who_sees_it(hub: RunningHub) -> None:
                 "public" if visible else "private",
             )
             assert seen() is visible
-        # What was to be hidden is never shown for want of a word for it.
+        # An unknown value never makes a repo visible.
         assert put({"visibility": "protected"}, "space").json()["private"] is True
         assert seen("space") is False
         assert put({"visibility": "protected"}).status_code == 422
@@ -144,7 +146,7 @@ def test_settings_that_decide_who_sees_it(hub: RunningHub) -> None:
         assert seen()
 
 
-def test_pull_requests_can_be_turned_off(hub: RunningHub) -> None:
+def test_pull_requests_can_be_disabled(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other:
         make_repo(owner, "tiny")
@@ -156,26 +158,26 @@ def test_pull_requests_can_be_turned_off(hub: RunningHub) -> None:
         assert commit(other, "ada/tiny", {"f": b""}, query="?create_pr=1").status_code == 200
 
 
-def test_whether_one_may(hub: RunningHub) -> None:
+def test_auth_check_reports_permissions(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other, api(hub) as anyone:
         make_repo(owner, "tiny")
 
-        def told(address: str) -> list[tuple[int, str]]:
+        def auth_check(address: str) -> list[tuple[int, str]]:
             answers = [client.get(f"{REPO}/auth-check{address}") for client in (owner, other, anyone)]
             return [(answer.status_code, answer.headers.get("x-error-code", "")) for answer in answers]
 
         assert owner.get(f"{REPO}/auth-check").text == "OK"
-        assert told("") == [(200, "")] * 3
-        assert told("/write") == [(200, ""), (403, ""), (401, "")]
+        assert auth_check("") == [(200, "")] * 3
+        assert auth_check("/write") == [(200, ""), (403, ""), (401, "")]
         assert owner.put(f"{REPO}/settings", json={"gated": "auto"}).status_code == 200
-        assert told("") == [(200, ""), (403, "GatedRepo"), (401, "GatedRepo")]
+        assert auth_check("") == [(200, ""), (403, "GatedRepo"), (401, "GatedRepo")]
         assert owner.put(f"{REPO}/settings", json={"gated": False, "private": True}).status_code == 200
-        assert told("") == told("/write") == [(200, ""), (404, "RepoNotFound"), (401, "RepoNotFound")]
+        assert auth_check("") == auth_check("/write") == [(200, ""), (404, "RepoNotFound"), (401, "RepoNotFound")]
 
 
-def test_large_files_that_a_repo_is_made_with(hub: RunningHub) -> None:
-    """However a file arrives, what .gitattributes sends to the large files goes there."""
+def test_repo_can_be_created_with_large_files(hub: RunningHub) -> None:
+    """Files that match .gitattributes are stored as large files, however they are sent."""
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         files = [{"path": "w.bin", "content": "AGw=", "encoding": "base64"}, {"path": "a.txt", "content": "x"}]
         make_repo(ada, "tiny", files=files)

@@ -1,4 +1,4 @@
-"""Large files: the batch API, signed addresses, uploads in one piece and in parts."""
+"""Large files: the batch API, signed URLs, uploads in one piece and in parts."""
 
 import hashlib
 from typing import Any
@@ -23,8 +23,8 @@ def batch(client: httpx.Client, operation: str, *objects: tuple[str, int], repo:
     return answer.json()["objects"]
 
 
-def kept(hub: RunningHub) -> list[str]:
-    """All large files there are, whole or not."""
+def stored_files(hub: RunningHub) -> list[str]:
+    """All stored large files, complete or not."""
     root = hub.settings.data_dir / "lfs"
     return sorted(str(file.relative_to(root)) for file in root.rglob("*") if file.is_file())
 
@@ -34,14 +34,14 @@ def changed(href: str, **query: str) -> str:
     return parts_of._replace(query=urlencode(dict(parse_qsl(parts_of.query)) | query)).geturl()
 
 
-def test_asked_for_sent_and_fetched(hub: RunningHub) -> None:
+def test_file_is_uploaded_and_downloaded(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada, api(hub) as anyone:
         make_repo(ada, "tiny")
         more = {"hash_algo": "sha_256", "transfers": ["basic", "multipart", "xet"], "ref": {"name": "refs/heads/main"}}
         (one,) = batch(ada, "upload", (OID, 100), **more)
         assert (one["oid"], one["size"], one["authenticated"]) == (OID, 100, True)
         href = one["actions"]["upload"]["href"]
-        # Without a token: the address is the permission.
+        # Without a token: the signed URL is the permission.
         assert anyone.put(href, content=CONTENT).status_code == 200
         assert anyone.put(href, content=CONTENT).status_code == 200, "a client that lost the answer sends it again"
         (again,) = batch(ada, "upload", (OID, 100))
@@ -52,18 +52,18 @@ def test_asked_for_sent_and_fetched(hub: RunningHub) -> None:
         assert (got.status_code, got.content) == (206, CONTENT[5:10])
         assert got.headers["content-type"] == "application/octet-stream"
         assert got.headers["content-security-policy"] == "default-src 'none'; sandbox"
-        assert kept(hub) == [f"{OID[:2]}/{OID[2:4]}/{OID}"]
+        assert stored_files(hub) == [f"{OID[:2]}/{OID[2:4]}/{OID}"]
 
 
-def test_what_is_not_what_was_announced_is_not_kept(hub: RunningHub) -> None:
+def test_upload_that_differs_from_its_announcement_is_not_stored(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada, api(hub) as anyone:
         make_repo(ada, "tiny")
         href = batch(ada, "upload", (OID, 100))[0]["actions"]["upload"]["href"]
         for wrong in (CONTENT[:-1], CONTENT + b"x", b"x" * 100, b"", b"y" * 1_000_000):
             assert anyone.put(href, content=wrong).status_code == 422
-        assert kept(hub) == []
+        assert stored_files(hub) == []
         assert batch(ada, "download", (OID, 100))[0]["error"]["code"] == 404
-        # A size that is not the file's: neither sent nor found.
+        # A wrong size: neither uploaded nor found.
         wrong_size = batch(ada, "upload", (OID, 99))[0]["actions"]["upload"]["href"]
         assert anyone.put(wrong_size, content=CONTENT).status_code == 422
         for objects in ([("x", 1)], [(OID.upper(), 1)], [(OID, -1)], [(OID, 1 << 41)], [(OID, 1)] * 1001):
@@ -74,7 +74,7 @@ def test_what_is_not_what_was_announced_is_not_kept(hub: RunningHub) -> None:
             assert 400 <= refused.status_code < 500, body[:20]
 
 
-def test_signed_addresses_are_good_for_one_thing(hub: RunningHub) -> None:
+def test_signed_url_is_valid_for_one_operation(hub: RunningHub) -> None:
     other = hashlib.sha256(b"other").hexdigest()
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada, api(hub) as anyone:
         ids = [make_repo(ada, name)["id"] for name in ("tiny", "second")]
@@ -112,7 +112,7 @@ def test_signed_addresses_are_good_for_one_thing(hub: RunningHub) -> None:
         assert anyone.get(action["href"]).status_code == 403, "a lost right is soon felt"
         hub.clock.advance(-action["expires_in"])
         assert anyone.get(fetch.replace(ids[0], ids[1])).status_code == 403
-        # The repo goes, and with it what its addresses were good for.
+        # Signed URLs end with the repo.
         late = batch(ada, "upload", (other, 5))[0]["actions"]["upload"]["href"]
         assert ada.request("DELETE", "/api/repos/delete", json={"name": "tiny"}).status_code == 200
         assert anyone.get(fetch).status_code == 404
@@ -120,7 +120,7 @@ def test_signed_addresses_are_good_for_one_thing(hub: RunningHub) -> None:
         assert (gone.status_code, gone.headers["x-error-code"]) == (404, "RepoNotFound")
 
 
-def test_who_may_send_and_fetch(hub: RunningHub) -> None:
+def test_upload_and_download_need_permission(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other, api(hub) as anyone:
         make_repo(owner, "tiny")
@@ -135,7 +135,7 @@ def test_who_may_send_and_fetch(hub: RunningHub) -> None:
 
         assert [status(client, "download", "tiny") for client in (owner, other, anyone)] == [200, 200, 200]
         assert [status(client, "download", "hidden") for client in (owner, other, anyone)] == [200, 404, 401]
-        # Whoever may open a pull request may send its files.
+        # Users who may open a pull request may upload its files.
         assert [status(client, "upload", "tiny") for client in (owner, other, anyone)] == [200, 200, 401]
         assert [status(client, "upload", "hidden") for client in (owner, other, anyone)] == [200, 404, 401]
         with api(hub, reader) as reading:
@@ -145,7 +145,7 @@ def test_who_may_send_and_fetch(hub: RunningHub) -> None:
 
 
 @pytest.mark.limits(part=40, in_parts_from=80)
-def test_in_parts(hub: RunningHub) -> None:
+def test_file_is_uploaded_in_parts(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada, api(hub) as anyone:
         make_repo(ada, "tiny")
         (one,) = batch(ada, "upload", (OID, 100), transfers=["basic", "multipart"])
@@ -186,7 +186,7 @@ def test_in_parts(hub: RunningHub) -> None:
         assert batch(ada, "download", (OID, 100))[0]["error"]["code"] == 404
         assert complete(list(reversed(good))) == 200
         assert complete(good) == 200, "a client that lost the answer asks again"
-        assert kept(hub) == [f"{OID[:2]}/{OID[2:4]}/{OID}"]
+        assert stored_files(hub) == [f"{OID[:2]}/{OID[2:4]}/{OID}"]
         fetch = batch(ada, "download", (OID, 100))[0]["actions"]["download"]["href"]
         assert anyone.get(fetch).content == CONTENT
         verify = one["actions"]["verify"]["href"]
@@ -194,8 +194,8 @@ def test_in_parts(hub: RunningHub) -> None:
         assert ada.post(verify, json={"oid": OID, "size": 99}).status_code == 404
 
 
-def test_parts_are_few_however_large_the_files(on_sqlite: RunningHub) -> None:
-    """Each has an address that has to be made and sent: a thousand files of a terabyte would have sixteen million."""
+def test_number_of_parts_is_limited(on_sqlite: RunningHub) -> None:
+    """Each part needs a URL: a thousand files of a terabyte would have sixteen million."""
     with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
         make_repo(ada, "tiny")
         objects = [(f"{number:064x}", 1 << 40) for number in range(100)]
@@ -207,7 +207,7 @@ def test_parts_are_few_however_large_the_files(on_sqlite: RunningHub) -> None:
         assert (len(first) - 1) * int(first["chunk_size"]) >= 1 << 40
 
 
-def test_strangers_send_files_only_where_they_may_propose_something(on_sqlite: RunningHub) -> None:
+def test_guests_upload_only_where_they_may_open_pull_requests(on_sqlite: RunningHub) -> None:
     tokens = [make_token(on_sqlite, make_user(on_sqlite, name)) for name in ("ada", "bob")]
     with api(on_sqlite, tokens[0]) as ada, api(on_sqlite, tokens[1]) as bob:
         make_repo(ada, "tiny")

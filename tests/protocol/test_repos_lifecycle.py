@@ -1,4 +1,4 @@
-"""Repos from their making to their end, over the API."""
+"""Repos from creation to deletion, over the API."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def events(client: httpx.Client, repo: str, repo_type: str = "model") -> list[di
 
 
 @pytest.mark.parametrize("repo_type", TYPES)
-def test_made_seen_and_deleted(hub: RunningHub, repo_type: str) -> None:
+def test_repo_is_created_read_and_deleted(hub: RunningHub, repo_type: str) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada, api(hub) as anyone:
         made = make_repo(ada, "tiny", repo_type)
         folder = {"model": "", "dataset": "datasets/", "space": "spaces/"}[repo_type]
@@ -36,8 +36,8 @@ def test_made_seen_and_deleted(hub: RunningHub, repo_type: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["tiny", "1.0", "no", "2026-11-16"])
-def test_a_space_has_a_card_from_the_first(hub: RunningHub, name: str) -> None:
-    """`SpaceCard.load` and `metadata_update` take none that has no README.md."""
+def test_new_space_has_a_readme(hub: RunningHub, name: str) -> None:
+    """`SpaceCard.load` and `metadata_update` fail without a README.md."""
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, name, "space", sdk="docker", license="mit")
         card = {"title": name, "sdk": "docker", "license": "mit"}
@@ -47,7 +47,7 @@ def test_a_space_has_a_card_from_the_first(hub: RunningHub, name: str) -> None:
         assert (checked.status_code, checked.json()["warnings"]) == (200, [])
 
 
-def test_a_name_that_is_taken_says_by_what(hub: RunningHub) -> None:
+def test_taken_name_is_explained(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         made = make_repo(ada, "Tiny")
         again = ada.post("/api/repos/create", json={"name": "tiny", "organization": "ada"})
@@ -55,7 +55,7 @@ def test_a_name_that_is_taken_says_by_what(hub: RunningHub) -> None:
         make_repo(ada, "tiny", "dataset")
 
 
-def test_a_moved_repo_is_found_by_its_old_name(hub: RunningHub) -> None:
+def test_moved_repo_is_found_by_its_old_name(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     with api(hub, make_token(hub, ada)) as client:
@@ -76,7 +76,7 @@ def test_a_moved_repo_is_found_by_its_old_name(hub: RunningHub) -> None:
         assert "A model repository called ada/TINY already exists" in clash.json()["error"]
 
 
-def test_a_private_repo_is_not_there_for_others(hub: RunningHub) -> None:
+def test_private_repo_is_not_found_by_others(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other, api(hub) as anyone:
         make_repo(owner, "hidden", private=True)
@@ -91,7 +91,7 @@ def test_a_private_repo_is_not_there_for_others(hub: RunningHub) -> None:
         assert seen == [{"ada/open", "ada/hidden"}, {"ada/open"}, {"ada/open"}]
 
 
-def test_roles_in_an_organization(hub: RunningHub) -> None:
+def test_roles_in_an_organization_decide_what_members_may_do(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     people = {role: make_user(hub, name) for role, name in (("read", "rob"), ("contributor", "cat"), ("write", "wim"))}
     make_organization(hub, "acme", ada, rob="read", cat="contributor", wim="write")
@@ -110,7 +110,7 @@ def test_roles_in_an_organization(hub: RunningHub) -> None:
                 assert own.status_code == 200
 
 
-def test_settings_and_their_events(hub: RunningHub) -> None:
+def test_settings_record_events(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         for settings in ({"private": True}, {"private": True}, {"gated": "auto"}, {"discussionsDisabled": True}):
@@ -124,7 +124,7 @@ def test_settings_and_their_events(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("name", ["-a", "a--b", "a..b", "a.git", "a b", "", "x" * 97, "é", "a/b/c"])
-def test_names_that_no_repo_can_have(hub: RunningHub, name: str) -> None:
+def test_invalid_repo_names_are_rejected(hub: RunningHub, name: str) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         assert ada.post("/api/repos/create", json={"name": name}).status_code in (403, 422)
         if name and "/" not in name:
@@ -132,7 +132,7 @@ def test_names_that_no_repo_can_have(hub: RunningHub, name: str) -> None:
 
 
 @pytest.mark.parametrize("content", ["é", "\x80", "A", "QQ=A"])
-def test_first_files_that_are_no_base64(hub: RunningHub, content: str) -> None:
+def test_initial_files_with_invalid_base64_are_rejected(hub: RunningHub, content: str) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         files = [{"path": "a.txt", "content": content, "encoding": "base64"}]
         refused = ada.post("/api/repos/create", json={"name": "tiny", "files": files})
@@ -140,7 +140,7 @@ def test_first_files_that_are_no_base64(hub: RunningHub, content: str) -> None:
         assert ada.get("/api/models/ada/tiny").status_code == 404
 
 
-def test_the_audit_log_of_an_organization_tells_of_its_repos(hub: RunningHub) -> None:
+def test_changes_of_repos_are_in_the_organizations_audit_log(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     for name in ("acme", "other"):
         make_organization(hub, name, ada)
@@ -151,27 +151,27 @@ def test_the_audit_log_of_an_organization_tells_of_its_repos(hub: RunningHub) ->
         settings = "/api/models/acme/tiny/settings"
         for change in ({"private": False, "gated": "auto"}, {"gated": "auto"}, {"discussionsDisabled": True}):
             assert client.put(settings, json=change).status_code == 200
-        # The old name leads to wherever it is.
+        # The old name leads to the repo.
         for name, status in (("other/small", 200), ("ada/small", 200), ("other/small", 200), ("other/small", 409)):
             asked = {"fromRepo": "acme/tiny", "toRepo": name}
             assert client.post("/api/repos/move", json=asked).status_code == status
         assert client.request("DELETE", "/api/repos/delete", json={"name": "other/small"}).status_code == 200
         make_repo(client, "mine")
 
-        def told(organization: str) -> list[tuple[str, str]]:
+        def repo_entries(organization: str) -> list[tuple[str, str]]:
             found = client.get(f"/api/organizations/{organization}/audit-log/export").json()
             return [(entry["type"], entry["message"]) for entry in reversed(found) if entry["type"].startswith("repo.")]
 
-        (moved,) = [entry for entry in told("acme") if entry[0] == "repo.move"]
+        (moved,) = [entry for entry in repo_entries("acme") if entry[0] == "repo.move"]
         assert moved == ("repo.move", "moved the model acme/tiny to other/small")
-        assert told("acme")[:3] == [
+        assert repo_entries("acme")[:3] == [
             ("repo.create", "created the private model acme/tiny"),
             ("repo.update_settings", "changed the settings of the model acme/tiny: public, gated (auto)"),
             ("repo.update_settings", "changed the settings of the model acme/tiny: discussions off"),
         ]
-        allowed = [entry for entry in told("other") if entry[0] == "repo.allow_redirect"]
+        allowed = [entry for entry in repo_entries("other") if entry[0] == "repo.allow_redirect"]
         assert allowed == [("repo.allow_redirect", "allowed other/small to redirect to ada/small")]
-        assert [entry for entry in told("other") if entry not in allowed] == [
+        assert [entry for entry in repo_entries("other") if entry not in allowed] == [
             ("repo.move", "moved the model acme/tiny to other/small"),
             ("repo.move", "moved the model other/small to ada/small"),
             ("repo.move", "moved the model ada/small to other/small"),

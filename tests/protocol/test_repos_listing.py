@@ -1,4 +1,4 @@
-"""Lists of repos over the API: who sees what, in which order, page by page."""
+"""Lists of repos over the API: visibility, order and pages."""
 
 import re
 from typing import Any
@@ -16,7 +16,7 @@ def ids(client: httpx.Client, repo_type: str = "model", **query: Any) -> list[st
     return [repo["id"] for repo in answer.json()]
 
 
-def test_who_sees_what(hub: RunningHub) -> None:
+def test_lists_contain_visible_repos_only(hub: RunningHub) -> None:
     ada, bob, rob = (make_user(hub, name) for name in ("ada", "bob", "rob"))
     make_organization(hub, "acme", ada, rob="read")
     with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as bobs:
@@ -54,7 +54,7 @@ def test_who_sees_what(hub: RunningHub) -> None:
         assert (refused.status_code, refused.headers["x-error-code"]) == (404, "RepoNotFound")
 
 
-def test_sorted_filtered_and_in_pages(hub: RunningHub) -> None:
+def test_lists_can_be_sorted_filtered_and_paged(hub: RunningHub) -> None:
     ada = make_user(hub, "Ada")
     make_organization(hub, "acme", ada)
     with api(hub, make_token(hub, ada)) as client:
@@ -79,19 +79,19 @@ def test_sorted_filtered_and_in_pages(hub: RunningHub) -> None:
                 assert _paged(client, {**query, "limit": 2}) == ids(client, **query)
         assert ids(client, author="ada") == ids(client, author="ADA") == ids(client, search="ADA/") == newest_first[:2]
         assert ids(client, author="nobody") == []
-        # What a pattern would read as a wildcard is itself.
+        # Wildcards of a pattern are literal.
         assert ids(client, search="r_s") == ["Ada/Under_score"]
         for text in ("r%s", "%", "\\", "m_", "'", "é"):
             assert ids(client, search=text) == [], text
         assert ids(client, filter="x") == ids(client, **{"filter[]": "x"}) == ["acme/m3"]
-        # Each of several, as existing clients send a name and a text to look for.
+        # All of several, as existing clients send a name and a search text.
         assert ids(client, search=["acme", "m5"]) == ids(client, search=["m5", "acme"]) == ["acme/m5"]
         assert client.get("/api/models", params={"search": ["a"] * 30}).status_code == 400
         assert ids(client, gated="true") == ["acme/m5"]
         assert len(ids(client, gated="False")) == 8
 
 
-def test_models_for_a_task(hub: RunningHub) -> None:
+def test_models_are_filtered_by_task(hub: RunningHub) -> None:
     """`list_models(pipeline_tag=...)`, and `listModels({search: {task}})` in JavaScript."""
     with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
         for name, task in (("one", "fill-mask"), ("two", "summarization")):
@@ -113,7 +113,7 @@ def _paged(client: httpx.Client, query: dict[str, Any]) -> list[str]:
     return found
 
 
-def test_members_of_an_answer(hub: RunningHub) -> None:
+def test_full_and_expand_select_fields(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         made = make_repo(ada, "tiny")
         committed(ada, "ada/tiny", {"README.md": b"---\nlicense: mit\nlibrary_name: x\n---\n"})

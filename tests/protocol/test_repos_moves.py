@@ -1,4 +1,4 @@
-"""Making, moving and deleting: names that are taken, were taken, and lead on."""
+"""Creating, moving and deleting: names that are taken, were taken, and redirect."""
 
 from typing import Any
 
@@ -21,14 +21,14 @@ def delete(client: httpx.Client, name: str, organization: str | None = None, **m
     return client.request("DELETE", "/api/repos/delete", json={"name": name, "organization": organization, **more})
 
 
-def led(client: httpx.Client, address: str) -> str:
+def redirect_target(client: httpx.Client, address: str) -> str:
     answer = client.get(address)
     assert answer.status_code == 307, (address, answer.status_code)
     location: str = answer.headers["location"]
     return location
 
 
-def test_a_chain_of_moves(hub: RunningHub) -> None:
+def test_chain_of_moves_redirects_to_the_current_name(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
     with api(hub, make_token(hub, ada)) as client, api(hub) as anyone:
@@ -37,16 +37,18 @@ def test_a_chain_of_moves(hub: RunningHub) -> None:
         for old, new in (("ada/one", "ada/two"), ("ada/two", "acme/three"), ("acme/three", "acme/four")):
             assert move(client, old, new, type="model").json()["url"] == f"{hub.url}/{new}"
         for old in ("ada/one", "ada/two", "acme/three", "ADA/One"):
-            assert led(anyone, f"/api/models/{old}") == "/api/models/acme/four"
+            assert redirect_target(anyone, f"/api/models/{old}") == "/api/models/acme/four"
             rest = "resolve/main/d%2Ff?download=true&x=%20"
-            assert led(anyone, f"/{old}/{rest}") == f"/acme/four/{rest}"
+            assert redirect_target(anyone, f"/{old}/{rest}") == f"/acme/four/{rest}"
             assert (
-                led(anyone, f"/api/models/{old}/tree/refs%2Fheads%2Fmain/d")
+                redirect_target(anyone, f"/api/models/{old}/tree/refs%2Fheads%2Fmain/d")
                 == "/api/models/acme/four/tree/refs%2Fheads%2Fmain/d"
             )
-            assert led(anyone, f"/{old}.git/info/refs?service=git-upload-pack").startswith("/acme/four.git/info/refs")
+            assert redirect_target(anyone, f"/{old}.git/info/refs?service=git-upload-pack").startswith(
+                "/acme/four.git/info/refs"
+            )
             assert anyone.head(f"/{old}/resolve/main/d/f").headers["location"] == "/acme/four/resolve/main/d/f"
-            # What changes something is done at once: nobody resends a body of gigabytes.
+            # Changes are executed without a redirect: no client should resend gigabytes.
             assert (
                 commit(client, old, {"f": old.encode()}).json()["commitUrl"].startswith(f"{hub.url}/acme/four/commit/")
             )
@@ -56,8 +58,8 @@ def test_a_chain_of_moves(hub: RunningHub) -> None:
             assert taken.status_code == 409
         assert move(client, "ada/two", "ada/one").status_code == 200, "back to the first name, asked by the second"
         assert anyone.get("/api/models/ada/one").json()["id"] == "ada/one"
-        assert led(anyone, "/api/models/acme/four") == "/api/models/ada/one"
-        # Under a former name nothing is deleted: that may be a script's, from before the move.
+        assert redirect_target(anyone, "/api/models/acme/four") == "/api/models/ada/one"
+        # A former name cannot be used to delete: the caller may be a script from before the move.
         gone = delete(client, "four", "acme")
         assert (gone.status_code, gone.headers["x-error-code"]) == (404, "RepoNotFound")
         assert "ada/one" in gone.json()["error"]
@@ -67,7 +69,7 @@ def test_a_chain_of_moves(hub: RunningHub) -> None:
             make_repo(client, free)
 
 
-def test_deleting_under_an_owners_old_name_takes_nothing(hub: RunningHub) -> None:
+def test_deleting_by_an_owners_old_name_is_rejected(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     with api(hub, make_token(hub, ada)) as client:
@@ -80,7 +82,7 @@ def test_deleting_under_an_owners_old_name_takes_nothing(hub: RunningHub) -> Non
         assert client.get("/api/models/acme2/keep").status_code == 404
 
 
-def test_moves_that_are_refused(hub: RunningHub) -> None:
+def test_invalid_moves_are_rejected(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     make_organization(hub, "acme", ada, bob="read")
     with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other, api(hub) as anyone:
@@ -106,19 +108,19 @@ def test_moves_that_are_refused(hub: RunningHub) -> None:
         assert move(other, "bob/mine", "acme/mine").status_code == 403, "the role read makes no repos"
         assert move(anyone, "ada/one", "ada/x").status_code == 401
         assert len(owner.get("/api/models/ada/one/events").json()) == events
-        # Only its case, and the other types have names of their own.
+        # To another case of its name; other types have separate names.
         assert move(owner, "ada/one", "ada/ONE").status_code == 200
         assert owner.get("/api/models/ada/one").json()["id"] == "ada/ONE"
         make_repo(owner, "one", "dataset")
 
 
-def test_a_private_repo_moves_unseen(hub: RunningHub) -> None:
-    """Neither name tells a stranger that there was, or is, anything."""
+def test_move_of_a_private_repo_is_invisible_to_others(hub: RunningHub) -> None:
+    """Neither name reveals that a repo exists or existed."""
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other:
         make_repo(owner, "one", private=True)
         assert move(owner, "ada/one", "ada/two").status_code == 200
-        assert led(owner, "/api/models/ada/one") == "/api/models/ada/two"
+        assert redirect_target(owner, "/api/models/ada/one") == "/api/models/ada/two"
         absent = other.get("/api/models/ada/none")
         for name in ("one", "two"):
             hidden = other.get(f"/api/models/ada/{name}")
@@ -126,7 +128,7 @@ def test_a_private_repo_moves_unseen(hub: RunningHub) -> None:
             assert "location" not in hidden.headers
 
 
-def test_making_and_deleting(hub: RunningHub) -> None:
+def test_creating_and_deleting_validate_names_and_permissions(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     make_organization(hub, "acme", ada)
     with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other, api(hub) as anyone:
@@ -171,7 +173,7 @@ def test_making_and_deleting(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("count", [8])
-def test_one_of_many_gets_the_name(hub: RunningHub, count: int) -> None:
+def test_concurrent_creations_of_one_name_create_one_repo(hub: RunningHub, count: int) -> None:
     ada = make_user(hub, "ada")
     with api(hub, make_token(hub, ada)) as client:
         answers = at_once([lambda: client.post("/api/repos/create", json={"name": "x"}) for _ in range(count)])

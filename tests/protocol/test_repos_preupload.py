@@ -15,7 +15,7 @@ MIB = 1024 * 1024
 NEW, OLD = "unknown/None; hf_hub/2.4.0; python/3.12", "unknown/None; hf_hub/0.36.2; python/3.12"
 
 
-def asked(
+def preupload(
     client: httpx.Client, files: dict[str, int], agent: str = OLD, rev: str = "main", **more: Any
 ) -> dict[str, dict[str, Any]]:
     given = [{"path": path, "size": size, "sample": "AAAA"} for path, size in files.items()]
@@ -33,31 +33,34 @@ def modes(said: dict[str, dict[str, Any]]) -> dict[str, str]:
     return {path: file["uploadMode"] for path, file in said.items()}
 
 
-def test_by_name_by_size_and_by_client(hub: RunningHub) -> None:
+def test_mode_depends_on_name_size_and_client(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         files = {"a.txt": 10, "w.bin": 10, "d/w.safetensors": 10, "big.txt": 10 * MIB + 1, "w.h5": 0}
         large = dict.fromkeys(("w.bin", "d/w.safetensors", "big.txt"), "lfs")
-        assert modes(asked(ada, files)) == {**dict.fromkeys(files, "regular"), **large}
-        # Clients that send large files only to Xet send them inside the commit as long as they fit.
-        assert modes(asked(ada, {**files, "huge": 100 * MIB + 1}, NEW)) == {
+        assert modes(preupload(ada, files)) == {**dict.fromkeys(files, "regular"), **large}
+        # Clients that send large files only to Xet include them in the commit while they fit.
+        assert modes(preupload(ada, {**files, "huge": 100 * MIB + 1}, NEW)) == {
             **dict.fromkeys(files, "regular"),
             "huge": "lfs",
         }
-        assert modes(asked(ada, {"w.bin": 10}, f"{NEW}; origin/mine")) == {"w.bin": "lfs"}
-        # The rules of the request, of a folder, and taken back.
+        assert modes(preupload(ada, {"w.bin": 10}, f"{NEW}; origin/mine")) == {"w.bin": "lfs"}
+        # The rules of the request, of a folder, and revoked ones.
         given = "*.txt filter=lfs\nplain.txt -filter\n"
-        said = asked(ada, {"a.txt": 1, "plain.txt": 1, "w.bin": 1}, gitAttributes=given)
+        said = preupload(ada, {"a.txt": 1, "plain.txt": 1, "w.bin": 1}, gitAttributes=given)
         assert modes(said) == {"a.txt": "lfs", "plain.txt": "regular", "w.bin": "regular"}
         rules = text_file("d/.gitattributes", "*.safetensors !filter\n/only/*.x filter=lfs diff=lfs\n")
         assert send_lines(ada, "ada/tiny", rules).status_code == 200
-        said = asked(ada, {"d/w.safetensors": 1, "w.safetensors": 1, "d/only/a.x": 1, "only/a.x": 1, "d/b/only/a.x": 1})
+        said = preupload(
+            ada, {"d/w.safetensors": 1, "w.safetensors": 1, "d/only/a.x": 1, "only/a.x": 1, "d/b/only/a.x": 1}
+        )
         assert list(modes(said).values()) == ["regular", "lfs", "lfs", "regular", "regular"]
 
 
-def test_a_shard_of_a_library_that_does_not_give_its_name(hub: RunningHub) -> None:
-    """datasets 4 sends as nobody in particular, and has deleted the shard when it commits. It is told the way out; who
-    uploads a file of such a name finds it inside the commit as ever.
+def test_shard_of_a_library_without_a_user_agent_gets_a_warning(hub: RunningHub) -> None:
+    """datasets 4 sends no user agent of its own, and has deleted the shard when it commits.
+
+    The warning names the remedy; uploaded files with such a name are still included in the commit.
     """
 
     def warned(client: httpx.Client, kind: str, agent: str, *paths: str) -> str:
@@ -83,7 +86,7 @@ def test_a_shard_of_a_library_that_does_not_give_its_name(hub: RunningHub) -> No
         assert not warned(ada, "model", NEW, shard)
 
 
-def test_what_is_there_already(hub: RunningHub) -> None:
+def test_existing_files_are_reported(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         committed(ada, "ada/tiny", {"a.txt": b"text", "in-commit.bin": b"\0one"})
@@ -95,7 +98,7 @@ def test_what_is_there_already(hub: RunningHub) -> None:
             content: hashlib.sha1(b"blob %d\0%b" % (len(content), content)).hexdigest()
             for content in (b"text", b"\0one")
         }
-        old, new = asked(ada, files), asked(ada, files, NEW)
+        old, new = preupload(ada, files), preupload(ada, files, NEW)
         assert old["a.txt"]["oid"] == new["a.txt"]["oid"] == blob[b"text"]
         assert old["in-commit.bin"]["oid"] == hashlib.sha256(b"\0one").hexdigest()
         assert new["in-commit.bin"]["oid"] == blob[b"\0one"], "the id of the mode that is answered"
@@ -104,13 +107,13 @@ def test_what_is_there_already(hub: RunningHub) -> None:
         assert "oid" not in old["new.txt"]
 
 
-def test_what_is_ignored(hub: RunningHub) -> None:
+def test_ignored_files_are_reported(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         files = dict.fromkeys(("a.log", "keep.log", "build/x", "src/build/y", "src/a.tmp", "a.txt"), 1)
 
         def ignored(**more: str) -> set[str]:
-            return {path for path, file in asked(ada, files, **more).items() if file["shouldIgnore"]}
+            return {path for path, file in preupload(ada, files, **more).items() if file["shouldIgnore"]}
 
         assert ignored() == set()
         rules = "# comment\n*.log\n!keep.log\n/build\nsrc/*.tmp\n"
@@ -120,7 +123,7 @@ def test_what_is_ignored(hub: RunningHub) -> None:
         assert ignored(gitIgnore="") == set()
 
 
-def test_refusals(hub: RunningHub) -> None:
+def test_invalid_requests_are_rejected(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other, api(hub) as anyone:
         make_repo(owner, "tiny")
@@ -138,21 +141,23 @@ def test_refusals(hub: RunningHub) -> None:
         assert owner.post(f"{address}main", json=many).status_code == 422
 
 
-def test_patterns_made_to_be_slow(hub: RunningHub) -> None:
-    """A pattern with many stars must not cost more than its length, nor keep others waiting."""
+def test_slow_patterns_take_linear_time(hub: RunningHub) -> None:
+    """A pattern with many stars must not take longer than its length justifies, nor delay others."""
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         slow = "*a" * 60 + "b", "**/a" * 40 + "/b", "[" * 200, "a**" * 50 + "b", "?*" * 60 + "b"
         files = {"a" * 250: 1, "/".join("a" * 90): 1}
-        said = asked(ada, files, gitIgnore="\n".join(slow), gitAttributes="\n".join(f"{p} filter=lfs" for p in slow))
+        said = preupload(
+            ada, files, gitIgnore="\n".join(slow), gitAttributes="\n".join(f"{p} filter=lfs" for p in slow)
+        )
         assert {file["uploadMode"] for file in said.values()} == {"regular"}
         committed(ada, "ada/tiny", {".gitattributes": "\n".join(f"{p} filter=lfs" for p in slow).encode()})
         committed(ada, "ada/tiny", dict.fromkeys(files, b"x"))
 
 
 @pytest.mark.limits(judging_seconds=0.3)
-def test_more_rules_than_anyone_waits_for(on_sqlite: RunningHub) -> None:
-    """Many rules for many long paths are hours of work: whoever sends them is told, and nobody else waits."""
+def test_too_many_rules_are_rejected(on_sqlite: RunningHub) -> None:
+    """Many rules for many long paths would take hours: the request is rejected, and nobody else waits."""
     rules = [f"{'ab*' * 40}{'?' * (number % 7)}c" for number in range(1500)]
     attributes = "\n".join(f"{rule} filter=lfs" for rule in rules)
     paths = ["/".join(["ab" * 60] * 30) + f"/{number}{'ab' * 100}" for number in range(1500, 1900)]
@@ -168,12 +173,12 @@ def test_more_rules_than_anyone_waits_for(on_sqlite: RunningHub) -> None:
         assert commit(ada, "ada/tiny", files).status_code == 422
         said = [{"path": path, "content": content.decode()} for path, content in files.items()]
         assert ada.post("/api/repos/create", json={"name": "slow", "files": said}).status_code == 422
-        # The same many files with the rules every repo begins with are no matter.
+        # The same files with the default rules of a repo are accepted.
         committed(ada, "ada/tiny", dict.fromkeys((f"{path}.{n}" for path in paths[:50] for n in range(20)), b"x"))
 
 
-def test_a_large_file_with_an_odd_name_is_announced_once(hub: RunningHub) -> None:
-    """Spaces and signs that mean something in a pattern are written so that everyone reads them back."""
+def test_rule_for_an_odd_file_name_is_added_once(hub: RunningHub) -> None:
+    """Spaces and pattern characters are escaped so that all readers understand them."""
     names = ["my big file.txt", "what?[1]*.txt", "#x.txt", "é.txt", "a\u00a0b.txt", '"quoted".txt', "!x.txt"]
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
@@ -184,5 +189,5 @@ def test_a_large_file_with_an_odd_name_is_announced_once(hub: RunningHub) -> Non
             assert send_lines(ada, "ada/tiny", ("lfsFile", value)).status_code == 200
         rules = ada.get("/ada/tiny/resolve/main/.gitattributes").text.splitlines()
         assert len(rules) == before + len(names), rules[before:]
-        said = modes(asked(ada, {**dict.fromkeys(names, 1), "what1.txt": 1, "myXbigXfile.txt": 1, "x.txt": 1}))
+        said = modes(preupload(ada, {**dict.fromkeys(names, 1), "what1.txt": 1, "myXbigXfile.txt": 1, "x.txt": 1}))
         assert {path for path, mode in said.items() if mode == "lfs"} == set(names)

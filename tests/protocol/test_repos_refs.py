@@ -19,7 +19,7 @@ def error(answer: httpx.Response) -> tuple[int, str, str]:
     return answer.status_code, answer.headers.get("x-error-code", ""), answer.json()["error"]
 
 
-def test_the_history_page_by_page(hub: RunningHub) -> None:
+def test_history_has_pages(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         made = [committed(ada, "ada/tiny", {"f": b"%d" % n}, summary=f"<b>{n}</b>\n\nand why") for n in range(4)]
@@ -48,7 +48,7 @@ def test_the_history_page_by_page(hub: RunningHub) -> None:
             assert error(ada.get(f"{REPO}/commits/{rev}"))[:2] == (404, "RevisionNotFound"), rev
 
 
-def test_branches_come_and_go(hub: RunningHub) -> None:
+def test_branches_are_created_and_deleted(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         first = head_of(ada, "ada/tiny")
@@ -87,7 +87,7 @@ def test_unknown_revision_is_named_before_a_bad_tag_name(hub: RunningHub) -> Non
         assert ada.post(f"{REPO}/tag/main", json={"tag": "a b"}).status_code == 422
 
 
-def test_tags_plain_and_annotated(hub: RunningHub) -> None:
+def test_tags_may_be_plain_or_annotated(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         first = head_of(ada, "ada/tiny")
@@ -117,8 +117,8 @@ BAD_NAMES = (
 )  # fmt: skip
 
 
-def test_names_that_git_or_we_refuse(on_sqlite: RunningHub) -> None:
-    """A branch with the name of a commit would be taken for it wherever that commit is asked for."""
+def test_invalid_ref_names_are_rejected(on_sqlite: RunningHub) -> None:
+    """A branch with the name of a commit would be mistaken for that commit."""
     hub = on_sqlite
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
@@ -141,7 +141,7 @@ def _quoted(name: str) -> str:
     return "".join(f"%{byte:02X}" for byte in name.encode())
 
 
-def test_one_commit_of_many(hub: RunningHub) -> None:
+def test_history_can_be_squashed_into_one_commit(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         head = [committed(ada, "ada/tiny", {"f": b"%d" % n}) for n in range(3)][-1]
@@ -159,7 +159,7 @@ def test_one_commit_of_many(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("rev", ["HEAD", "refs/heads/main", "refs%2Fheads%2Fmain"])
-def test_other_ways_to_say_main(on_sqlite: RunningHub, rev: str) -> None:
+def test_main_may_be_named_in_other_ways(on_sqlite: RunningHub, rev: str) -> None:
     with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
         make_repo(ada, "tiny")
         sha = committed(ada, "ada/tiny", {"a/f": b"here"})

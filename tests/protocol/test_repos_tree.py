@@ -1,4 +1,4 @@
-"""`/tree` and `/paths-info`: what is in a repo, page by page."""
+"""`/tree` and `/paths-info`: the files of a repo, page by page."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ INFO = "/api/models/ada/tiny/paths-info/main"
 
 
 def pages(client: httpx.Client, address: str) -> list[list[dict[str, Any]]]:
-    """Followed as the strictest client does."""
+    """Follows links as the strictest client does."""
     found = []
     while address:
         answer = client.get(address)
@@ -31,7 +31,7 @@ def pages(client: httpx.Client, address: str) -> list[list[dict[str, Any]]]:
     return found
 
 
-def test_folders_files_and_what_is_neither(hub: RunningHub) -> None:
+def test_tree_lists_folders_files_and_other_entries(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         committed(ada, "ada/tiny", {"a.txt": b"one", "deep/er/b.txt": b"two", "deep/é?.txt": b""})
@@ -55,7 +55,7 @@ def test_folders_files_and_what_is_neither(hub: RunningHub) -> None:
             assert ada.get(f"{TREE}/main?{asked}").status_code == 400
 
 
-def test_pages_with_the_last_commit_of_each(hub: RunningHub) -> None:
+def test_pages_include_the_last_commit_of_each_entry(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         first = committed(ada, "ada/tiny", {f"f{number:02}": b"x" for number in range(60)}, summary="Many")
@@ -72,7 +72,7 @@ def test_pages_with_the_last_commit_of_each(hub: RunningHub) -> None:
         assert [(one["path"], one["lastCommit"]["id"]) for one in asked] == [("f07", second), ("f08", first)]
 
 
-def test_a_page_goes_on_where_the_last_one_ended(hub: RunningHub) -> None:
+def test_page_continues_where_the_last_one_ended(hub: RunningHub) -> None:
     """In git's order a folder sorts as if its name ended in a slash: a.b, a/, a0."""
     names = ["a.b/x", "a/x", "a/y/z", "a0", "b", "b-c", "b0/q"]
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
@@ -82,7 +82,7 @@ def test_a_page_goes_on_where_the_last_one_ended(hub: RunningHub) -> None:
         for limit in (1, 2, 3, 4):
             found = pages(ada, f"{TREE}/main?recursive=true&limit={limit}")
             assert [one["path"] for page in found for one in page] == whole
-        # What the cursor names is gone by the time of the next page: nothing else is lost with it.
+        # The entry named by the cursor was deleted before the next page: nothing else is lost.
         for gone, left in (("a/x", ["a/y", "a/y/z", "a0", "b"]), ("a", ["a0", "b"])):
             first = ada.get(f"{TREE}/main?recursive=true&limit={whole.index('a/x') + 1}")
             (address,) = re.findall("<(.*)>", first.headers["link"])
@@ -92,7 +92,7 @@ def test_a_page_goes_on_where_the_last_one_ended(hub: RunningHub) -> None:
             committed(ada, "ada/tiny", {"a/x": b"", "a/y/z": b""})
 
 
-def test_some_paths_by_form_and_by_json(hub: RunningHub) -> None:
+def test_paths_info_accepts_form_and_json(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")
         committed(ada, "ada/tiny", {"a.txt": b"one", "deep/b.txt": b"two"})
@@ -111,7 +111,7 @@ def test_some_paths_by_form_and_by_json(hub: RunningHub) -> None:
             assert ada.post(INFO, **bad).status_code in (400, 422)
 
 
-def test_behind_the_gate_hashes_of_large_files_are_hidden(hub: RunningHub) -> None:
+def test_gated_repo_hides_hashes_of_large_files(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada, api(hub) as anyone:
         make_repo(ada, "tiny")
         content = b"\0weights"
@@ -133,7 +133,7 @@ def test_behind_the_gate_hashes_of_large_files_are_hidden(hub: RunningHub) -> No
             assert "oid" not in answer.json()["files"][0]
 
 
-def test_a_hundred_thousand_files(on_sqlite: RunningHub) -> None:
+def test_a_hundred_thousand_files_can_be_listed(on_sqlite: RunningHub) -> None:
     hub = on_sqlite
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         made = make_repo(ada, "tiny")
@@ -144,7 +144,7 @@ def test_a_hundred_thousand_files(on_sqlite: RunningHub) -> None:
         (address,) = re.findall("<(.*)>", first.headers["link"])
         assert ada.get(address).json()[0]["path"] == "f001000"
         assert len(ada.get("/api/models/ada/tiny/revision/many").json()["siblings"]) == 100_000
-        # On top of it, and without touching the rest of it.
+        # A commit on top, which does not touch the other files.
         committed(ada, "ada/tiny", {"f050000": b"changed", "new": b""}, rev="many")
         assert ada.get("/ada/tiny/resolve/many/f050000").content == b"changed"
         assert len(paths_in(ada, "ada/tiny")) == 0
@@ -152,7 +152,7 @@ def test_a_hundred_thousand_files(on_sqlite: RunningHub) -> None:
 
 
 def _many_files(hub: RunningHub, repo_id: str, count: int) -> str:
-    """A commit with so many files, put beside the repo's own as a push would."""
+    """A commit with that many files, added to the repo as by a push."""
     folder: Path = hub.settings.data_dir / "repos" / repo_id[-2:] / f"{repo_id}.git"
     repo = pygit2.Repository(str(folder))
     blob, builder = repo.create_blob(b"x"), repo.TreeBuilder()

@@ -1,4 +1,4 @@
-"""`/reset`: a new password by mail, and nothing told about who has an account."""
+"""`/reset`: a new password by mail, without revealing who has an account."""
 
 from contextlib import ExitStack
 
@@ -41,7 +41,7 @@ def link_for(hub: RunningHub, name: str) -> str:
     return (set(links()) - before).pop()
 
 
-def test_a_new_password(hub: RunningHub) -> None:
+def test_link_sets_a_new_password(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     link = link_for(hub, "ada")
     with hub.client() as client, browser_of(hub, ada) as elsewhere:
@@ -59,7 +59,7 @@ def test_a_new_password(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("address", ["ada@example.org", "ADA@example.org", "nobody@example.org"])
-def test_the_answer_is_always_the_same(hub: RunningHub, address: str) -> None:
+def test_answer_is_always_the_same(hub: RunningHub, address: str) -> None:
     make_user(hub, "ada")
     with hub.client() as client:
         response = ask(client, address)
@@ -68,7 +68,7 @@ def test_the_answer_is_always_the_same(hub: RunningHub, address: str) -> None:
     assert address not in response.text
 
 
-def test_a_disabled_account_gets_no_mail(hub: RunningHub) -> None:
+def test_disabled_account_gets_no_mail(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_user(hub, "bob")
     hub.call(lambda opened: opened.db.write(lambda tx: store.set_disabled(tx, ada.id, 1)))
@@ -79,7 +79,7 @@ def test_a_disabled_account_gets_no_mail(hub: RunningHub) -> None:
     assert mails_to(hub, "ada@example.org", 0) == []
 
 
-def test_what_is_no_address(hub: RunningHub) -> None:
+def test_invalid_address_is_rejected(hub: RunningHub) -> None:
     with hub.client() as client:
         response = ask(client, "ada")
     assert response.status_code == 422
@@ -87,7 +87,7 @@ def test_what_is_no_address(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("address", ["ada@example.org", "nobody@example.org"])
-def test_mails_are_limited_whether_they_are_sent_or_not(hub: RunningHub, address: str) -> None:
+def test_requests_are_limited_whether_or_not_mail_is_sent(hub: RunningHub, address: str) -> None:
     make_user(hub, "ada")
     with hub.client() as client:
         assert [ask(client, address).status_code for _ in range(6)] == [200] * 5 + [429]
@@ -96,7 +96,7 @@ def test_mails_are_limited_whether_they_are_sent_or_not(hub: RunningHub, address
     assert "Too many mails to this address. Wait 60 minutes." in refused.text
 
 
-def test_it_is_good_for_an_hour(hub: RunningHub) -> None:
+def test_link_expires_after_an_hour(hub: RunningHub) -> None:
     make_user(hub, "ada")
     link = link_for(hub, "ada")
     with hub.client() as client:
@@ -106,7 +106,7 @@ def test_it_is_good_for_an_hour(hub: RunningHub) -> None:
         assert client.post(link, data={**hidden, "password": NEW}).status_code == 404
 
 
-def test_a_password_that_has_to_be_mended_leaves_the_link_good(hub: RunningHub) -> None:
+def test_invalid_password_does_not_use_up_the_link(hub: RunningHub) -> None:
     make_user(hub, "ada")
     link = link_for(hub, "ada")
     with hub.client() as client:
@@ -125,8 +125,8 @@ def test_using_one_link_ends_the_others(hub: RunningHub) -> None:
         assert client.get(first).status_code == 404
 
 
-def test_tokens_made_before_the_address_was_proven_do_not_survive(hub: RunningHub) -> None:
-    """Whoever made the account may not be whoever has the address."""
+def test_tokens_created_before_the_address_was_proven_are_revoked(hub: RunningHub) -> None:
+    """The creator of the account may not be the owner of the address."""
     ada, bob = make_user(hub, "ada", verified=False), make_user(hub, "bob")
     tokens = make_token(hub, ada), make_token(hub, bob)
     with hub.client() as client:
@@ -139,7 +139,7 @@ def test_tokens_made_before_the_address_was_proven_do_not_survive(hub: RunningHu
     assert answers == [401, 200]
 
 
-def test_of_several_with_one_link_one_wins(hub: RunningHub) -> None:
+def test_concurrent_uses_of_one_link_have_one_winner(hub: RunningHub) -> None:
     make_user(hub, "ada")
     link = link_for(hub, "ada")
     passwords = [f"password number {number}" for number in range(6)]

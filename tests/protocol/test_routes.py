@@ -30,13 +30,13 @@ def test_segments_are_split_before_they_are_decoded(on_each_server: RunningHub, 
 @pytest.mark.parametrize(
     "path", ["/api/test/part//rest/b", "/api/test/part/a/rest", "/api/test/part", "//healthz", "/healthz/"]
 )
-def test_what_is_not_an_address_is_404(on_each_server: RunningHub, path: str) -> None:
+def test_invalid_path_is_404(on_each_server: RunningHub, path: str) -> None:
     with on_each_server.client() as client:
         assert client.get(f"{on_each_server.url}{path}").status_code == 404
 
 
 @pytest.mark.parametrize("path", ["/api/test/part/%FF/rest/b", "/api/test/part/a%00/rest/b"])
-def test_an_undecodable_address_is_400(on_each_server: RunningHub, path: str) -> None:
+def test_undecodable_path_is_400(on_each_server: RunningHub, path: str) -> None:
     with on_each_server.client() as client:
         assert client.get(path).status_code == 400
 
@@ -50,15 +50,15 @@ def test_an_undecodable_address_is_400(on_each_server: RunningHub, path: str) ->
         ("/api/test/repos/fixed/info", {"name": "fixed"}),
     ],
 )
-def test_endings_and_fixed_segments(hub: RunningHub, path: str, params: object) -> None:
-    """A fixed segment does not hide a parameter that has the method, and `.git` is not part of a name."""
+def test_suffixes_and_fixed_segments_are_matched(hub: RunningHub, path: str, params: object) -> None:
+    """A fixed segment does not hide a parameter route that has the method, and `.git` is not part of a name."""
     with hub.client() as client:
         assert client.get(path).json() == params
 
 
 @pytest.mark.parametrize("path", ["/oauth/token", "/oauth/revoke", "/oauth/introspect"])
-def test_a_name_that_nobody_can_have_is_no_account(hub: RunningHub, path: str) -> None:
-    """Whoever asks with the wrong method is told so, and not that there is no such repo."""
+def test_reserved_name_with_the_wrong_method_is_405(hub: RunningHub, path: str) -> None:
+    """The answer is not that the repo was not found."""
     with hub.client() as client:
         answer = client.get(path)
     assert answer.status_code == 405
@@ -66,7 +66,7 @@ def test_a_name_that_nobody_can_have_is_no_account(hub: RunningHub, path: str) -
 
 
 @pytest.mark.parametrize("path", ["/a/{b}{c}", "/a/x{b}", "/a/{b:path}/c", "/a/{b:path}.git", "/a/{b"])
-def test_a_template_that_cannot_match_is_refused_at_the_start(path: str) -> None:
+def test_unmatchable_template_is_rejected_at_start(path: str) -> None:
     async def handler(_: HubRequest) -> Response:
         return Response()
 

@@ -17,7 +17,7 @@ def listed(hub: RunningHub, token: str) -> list[dict[str, Any]]:
         return found
 
 
-def test_the_list(hub: RunningHub) -> None:
+def test_sessions_are_listed(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     token = make_token(hub, ada, "read")
     with browser_of(hub, ada) as mine, browser_of(hub, bob):
@@ -32,7 +32,7 @@ def test_the_list(hub: RunningHub) -> None:
         assert mine.cookies["token"] not in str(session)
 
 
-def test_of_a_long_user_agent_the_beginning_is_kept(hub: RunningHub) -> None:
+def test_long_user_agent_is_truncated(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with hub.client(headers={"user-agent": "Mozilla/5.0 " + "x" * 5000}) as browser:
         assert submit(browser, "/login", username="ada", password=PASSWORD).status_code == 303
@@ -40,7 +40,7 @@ def test_of_a_long_user_agent_the_beginning_is_kept(hub: RunningHub) -> None:
     assert session["userAgent"] == "Mozilla/5.0 " + "x" * 288
 
 
-def test_paging(hub: RunningHub) -> None:
+def test_list_has_pages(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     for _ in range(5):
         browser_of(hub, ada).close()
@@ -54,7 +54,7 @@ def test_paging(hub: RunningHub) -> None:
     assert found == sorted(found, reverse=True)
 
 
-def test_a_write_token_ends_one(hub: RunningHub) -> None:
+def test_write_token_ends_a_session(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     reader, writer = make_token(hub, ada, "read"), make_token(hub, ada, "write")
     with browser_of(hub, ada) as browser:
@@ -70,7 +70,7 @@ def test_a_write_token_ends_one(hub: RunningHub) -> None:
     assert listed(hub, writer) == []
 
 
-def test_anothers_session_is_404_and_lives_on(hub: RunningHub) -> None:
+def test_another_users_session_is_404_and_continues(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     mine, theirs = make_token(hub, ada), make_token(hub, bob)
     with browser_of(hub, bob) as browser:
@@ -81,7 +81,7 @@ def test_anothers_session_is_404_and_lives_on(hub: RunningHub) -> None:
         assert browser.get("/settings/sessions").status_code == 200
 
 
-def test_without_a_token(hub: RunningHub) -> None:
+def test_request_without_a_token_is_401(hub: RunningHub) -> None:
     with browser_of(hub, make_user(hub, "ada")) as client:
         assert client.get(PATH).status_code == 401
     assert httpx.get(hub.url + PATH).status_code == 401

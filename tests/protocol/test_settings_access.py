@@ -1,4 +1,4 @@
-"""What holds on every page of the settings: for whom it opens, and what each of its forms demands."""
+"""Every settings page and form: who has access, and what each form requires."""
 
 from urllib.parse import quote
 
@@ -106,7 +106,7 @@ def _filled(path: str) -> str:
     return path
 
 
-def test_every_page_and_form_is_examined_here(hub: RunningHub) -> None:
+def test_every_page_and_form_is_covered_here(hub: RunningHub) -> None:
     async def addresses(opened: Hub) -> set[tuple[str, str]]:
         routes = [route for route in build_app(opened).table.routes if f"{route.path}/".startswith("/settings/")]
         return {(route.method, _filled(route.path)) for route in routes}
@@ -114,7 +114,7 @@ def test_every_page_and_form_is_examined_here(hub: RunningHub) -> None:
     assert hub.call(addresses) == {("GET", path) for path in PAGES} | {("POST", path) for path in FORMS}
 
 
-def test_a_visitor_is_sent_to_sign_in(hub: RunningHub) -> None:
+def test_visitor_is_sent_to_sign_in(hub: RunningHub) -> None:
     with browser_of(hub) as visitor:
         answers = {path: visitor.get(path) for path in PAGES}
     assert {path: (answer.status_code, answer.headers.get("location")) for path, answer in answers.items()} == {
@@ -122,14 +122,14 @@ def test_a_visitor_is_sent_to_sign_in(hub: RunningHub) -> None:
     }
 
 
-def test_a_token_opens_no_page(hub: RunningHub) -> None:
+def test_token_opens_no_page(hub: RunningHub) -> None:
     token = make_token(hub, make_user(hub, "ada"))
     with hub.client(headers={"authorization": f"Bearer {token}"}) as program:
         assert program.get("/settings/profile").status_code == 303
 
 
 @pytest.mark.parametrize("given", ["missing", "empty", "another's"])
-def test_o35_a_form_without_its_csrf_field_or_with_anothers_is_403(hub: RunningHub, given: str) -> None:
+def test_o35_form_with_a_missing_or_foreign_csrf_token_is_403(hub: RunningHub, given: str) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     make_organization(hub, "acme", bob, ada="read")
     with browser_of(hub, ada) as mine, browser_of(hub, bob) as theirs:
@@ -139,7 +139,7 @@ def test_o35_a_form_without_its_csrf_field_or_with_anothers_is_403(hub: RunningH
     assert statuses == dict.fromkeys(FORMS, 403)
 
 
-def test_a_session_that_has_ended_sends_no_form(hub: RunningHub) -> None:
+def test_ended_session_submits_no_form(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as client:
         hidden = Page(client.get("/settings/profile")).hidden()
@@ -149,7 +149,7 @@ def test_a_session_that_has_ended_sends_no_form(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("end", ["", "/refresh", "/revoke"])
-def test_anothers_token_is_404(hub: RunningHub, end: str) -> None:
+def test_another_users_token_is_404(hub: RunningHub, end: str) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     make_token(hub, ada)
     address = f"/settings/tokens/{token_id(hub, ada)}{end}"
@@ -162,14 +162,14 @@ def test_anothers_token_is_404(hub: RunningHub, end: str) -> None:
         assert owner.get(address).text.count("mine now") == 0
 
 
-def test_the_first_page_is_the_profile(hub: RunningHub) -> None:
+def test_first_page_is_the_profile(hub: RunningHub) -> None:
     with browser_of(hub, make_user(hub, "ada")) as client:
         response = client.get("/settings")
     assert (response.status_code, response.headers["location"]) == (303, "/settings/profile")
 
 
 @pytest.mark.parametrize("path", ["/settings/tokens", "/settings/sessions", "/settings/organizations"])
-def test_a_page_that_a_list_does_not_have_is_404(hub: RunningHub, path: str) -> None:
+def test_invalid_page_number_is_404(hub: RunningHub, path: str) -> None:
     with browser_of(hub, make_user(hub, "ada")) as client:
         for page in ("0", "2", "x", "-1", "²", "9" * 30):
             assert client.get(path, params={"page": page}).status_code == 404, page

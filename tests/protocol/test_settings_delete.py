@@ -1,4 +1,4 @@
-"""Deleting one's account: consequences first, then name and password; refused while organizations would be orphaned."""
+"""Deleting an account: consequences first, then name and password; rejected if an organization would have no admin."""
 
 import pytest
 from tests.bed.people import PASSWORD, api, browser_of, make_organization, make_token, make_user, submit
@@ -19,7 +19,7 @@ def exists(hub: RunningHub, name: str) -> bool:
     return hub.call(lambda opened: store.user_by_name(opened.db, name)) is not None
 
 
-def test_consequences_are_told_with_counts(hub: RunningHub) -> None:
+def test_page_lists_the_consequences_with_counts(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     make_organization(hub, "acme", bob, ada="write")
     make_token(hub, ada)
@@ -33,7 +33,7 @@ def test_consequences_are_told_with_counts(hub: RunningHub) -> None:
     assert exists(hub, "ada")
 
 
-def test_everything_is_gone_but_the_name_stays_reserved_and_the_address_is_free(hub: RunningHub) -> None:
+def test_everything_is_deleted_but_the_name_stays_reserved_and_the_address_is_free(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "Ada"), make_user(hub, "bob")
     make_organization(hub, "acme", bob, Ada="admin")
     token = make_token(hub, ada)
@@ -62,7 +62,7 @@ def test_everything_is_gone_but_the_name_stays_reserved_and_the_address_is_free(
     ("name", "password", "field"),
     [("", PASSWORD, "name"), ("bob", PASSWORD, "name"), ("ADA", PASSWORD, "name"), ("ada", "wrong", "password")],
 )
-def test_name_and_password_are_asked_for(hub: RunningHub, name: str, password: str, field: str) -> None:
+def test_name_and_password_are_required(hub: RunningHub, name: str, password: str, field: str) -> None:
     with browser_of(hub, make_user(hub, "ada")) as client:
         refused = submit(client, PATH, name=name, password=password)
         assert refused.status_code == 422
@@ -77,7 +77,7 @@ def test_guesses_are_throttled(hub: RunningHub) -> None:
         assert tries == [422] * 10 + [429]
 
 
-def test_the_only_admin_is_told_where(hub: RunningHub) -> None:
+def test_only_admin_is_told_of_which_organizations(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_user(hub, "bob")
     make_organization(hub, "acme", ada, bob="write")
@@ -88,7 +88,7 @@ def test_the_only_admin_is_told_where(hub: RunningHub) -> None:
         assert 'href="/organizations/acme/settings/members"' in page
         assert "workshop" not in page
         assert f'action="{PATH}"' not in page
-        # The page may be older than what it says.
+        # The page may be outdated.
         hidden = {"csrf": page.split('name="csrf" value="')[1].split('"')[0]}
         refused = client.post(PATH, data={**hidden, "name": "ada", "password": PASSWORD})
         assert refused.status_code == 409

@@ -1,4 +1,4 @@
-"""One's organizations: role, invitations, leaving."""
+"""A user's organizations: role, invitations, leaving."""
 
 import re
 
@@ -28,7 +28,7 @@ def roles(hub: RunningHub, token: str) -> dict[str, str]:
         return {org["name"]: org["roleInOrg"] for org in program.get("/api/whoami-v2").json()["orgs"]}
 
 
-def test_yours_are_listed_with_your_role(hub: RunningHub) -> None:
+def test_organizations_are_listed_with_the_role(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     make_organization(hub, "acme", bob, ada="contributor")
     with browser_of(hub, ada) as member, browser_of(hub, make_user(hub, "eve")) as other:
@@ -41,7 +41,7 @@ def test_yours_are_listed_with_your_role(hub: RunningHub) -> None:
         assert 'href="/organizations/new"' in empty
 
 
-def test_many_have_pages_to_go_on_and_back(hub: RunningHub) -> None:
+def test_long_list_has_pages(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     put_into_organizations(hub, ada, 120)
     with browser_of(hub, ada) as client:
@@ -62,7 +62,7 @@ def test_many_have_pages_to_go_on_and_back(hub: RunningHub) -> None:
         assert "120 in all" in third
 
 
-def test_an_invitation_by_name_is_accepted(hub: RunningHub) -> None:
+def test_invitation_by_name_is_accepted(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     invite(hub, make_organization(hub, "acme", bob), "ada")
     token = make_token(hub, ada)
@@ -75,7 +75,7 @@ def test_an_invitation_by_name_is_accepted(hub: RunningHub) -> None:
         assert post(client, address).status_code == 404, "it was used"
 
 
-def test_an_invitation_by_address_needs_the_address_to_be_proven(hub: RunningHub) -> None:
+def test_invitation_by_address_needs_a_verified_address(hub: RunningHub) -> None:
     acme = make_organization(hub, "acme", make_user(hub, "bob"))
     ada, eve = make_user(hub, "ada"), make_user(hub, "eve", verified=False)
     invite(hub, acme, ada.email)
@@ -85,7 +85,7 @@ def test_an_invitation_by_address_needs_the_address_to_be_proven(hub: RunningHub
         assert not ACCEPT.findall(unproven.get(PATH).text)
 
 
-def test_an_invitation_is_declined(hub: RunningHub) -> None:
+def test_invitation_is_declined(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     invite(hub, make_organization(hub, "acme", bob), "ada")
     token = make_token(hub, ada)
@@ -97,7 +97,7 @@ def test_an_invitation_is_declined(hub: RunningHub) -> None:
     assert roles(hub, token) == {}
 
 
-def test_anothers_invitation_is_404(hub: RunningHub) -> None:
+def test_another_users_invitation_is_404(hub: RunningHub) -> None:
     ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
     invite(hub, make_organization(hub, "acme", make_user(hub, "bob")), "ada")
     with browser_of(hub, ada) as invited, browser_of(hub, eve) as other:
@@ -108,7 +108,7 @@ def test_anothers_invitation_is_404(hub: RunningHub) -> None:
     assert roles(hub, make_token(hub, eve)) == {}
 
 
-def test_leaving_has_its_own_page_and_takes_effect_at_once(hub: RunningHub) -> None:
+def test_leaving_needs_confirmation_and_takes_effect_at_once(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     make_organization(hub, "acme", bob, ada="write")
     token = make_token(hub, ada)
@@ -134,7 +134,7 @@ def test_admins_leave_on_the_same_page(hub: RunningHub) -> None:
         assert "Invitations you made are withdrawn." in client.get(f"{PATH}/acme/leave").text
 
 
-def test_the_last_admin_cannot_leave(hub: RunningHub) -> None:
+def test_last_admin_cannot_leave(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_user(hub, "bob")
     make_organization(hub, "acme", ada, bob="write")
@@ -148,7 +148,7 @@ def test_the_last_admin_cannot_leave(hub: RunningHub) -> None:
     assert roles(hub, make_token(hub, ada)) == {"acme": "admin"}
 
 
-def test_an_organization_one_is_not_in_is_404(hub: RunningHub) -> None:
+def test_organization_of_others_is_404(hub: RunningHub) -> None:
     make_organization(hub, "acme", make_user(hub, "bob"))
     with browser_of(hub, make_user(hub, "ada")) as client:
         for name in ("acme", "nothing", "%00"):

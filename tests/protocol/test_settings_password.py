@@ -1,4 +1,4 @@
-"""Changing the password: the present one is asked for, other browsers are signed out, the owner is told."""
+"""Changing the password: the current one is required, other browsers are signed out, the owner is notified."""
 
 import pytest
 from tests.bed.people import PASSWORD, api, browser_of, mails_to, make_token, make_user, submit
@@ -15,14 +15,14 @@ PATH = "/settings/password"
 NEW = "a new pass phrase"
 
 
-def fits(hub: RunningHub, user: User, password: str) -> bool:
+def is_password(hub: RunningHub, user: User, password: str) -> bool:
     async def work(opened: Hub) -> bool:
         return await password_matches(password, await store.password_hash(opened.db, user.id))
 
     return hub.call(work)
 
 
-def test_o55_the_session_is_new_and_the_others_end(hub: RunningHub) -> None:
+def test_o55_session_is_new_and_the_others_end(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as mine, browser_of(hub, ada) as other, hub.client() as thief:
         before = mine.cookies["token"]
@@ -35,8 +35,8 @@ def test_o55_the_session_is_new_and_the_others_end(hub: RunningHub) -> None:
         assert shown.status_code == 200
         assert "Password changed. Ended: 1 other session." in shown.text
         assert other.get(PATH).status_code == thief.get(PATH).status_code == 303
-    assert fits(hub, ada, NEW)
-    assert not fits(hub, ada, PASSWORD)
+    assert is_password(hub, ada, NEW)
+    assert not is_password(hub, ada, PASSWORD)
     (told,) = mails_to(hub, ada.email)
     assert told["Subject"] == "Your password was changed"
 
@@ -45,7 +45,7 @@ def test_o55_the_session_is_new_and_the_others_end(hub: RunningHub) -> None:
     ("current", "new", "field"),
     [("wrong", NEW, "current_password"), (PASSWORD, "short", "new_password"), (PASSWORD, "x" * 1025, "new_password")],
 )
-def test_a_refused_change_changes_nothing(hub: RunningHub, current: str, new: str, field: str) -> None:
+def test_rejected_change_changes_nothing(hub: RunningHub, current: str, new: str, field: str) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as client, browser_of(hub, ada) as other:
         response = submit(client, PATH, current_password=current, new_password=new)
@@ -54,7 +54,7 @@ def test_a_refused_change_changes_nothing(hub: RunningHub, current: str, new: st
         assert current not in response.text
         assert new not in response.text
         assert client.get(PATH).status_code == other.get(PATH).status_code == 200
-    assert fits(hub, ada, PASSWORD)
+    assert is_password(hub, ada, PASSWORD)
 
 
 def test_guesses_are_throttled(hub: RunningHub) -> None:
@@ -65,7 +65,7 @@ def test_guesses_are_throttled(hub: RunningHub) -> None:
         assert submit(client, PATH, current_password=PASSWORD, new_password=NEW).status_code == 303
 
 
-def test_tokens_go_on_working(hub: RunningHub) -> None:
+def test_personal_tokens_still_work(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as client, api(hub, make_token(hub, ada)) as program:
         submit(client, PATH, current_password=PASSWORD, new_password=NEW)

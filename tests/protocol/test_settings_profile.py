@@ -31,7 +31,7 @@ PROFILE, RENAME, EMAIL, CONFIRMATION = (
 DAY = 24 * 3600
 
 
-def test_the_profile_is_saved_and_shown(hub: RunningHub) -> None:
+def test_profile_is_saved_and_shown(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as client:
         saved = submit(client, PROFILE, PROFILE, fullname="  Ada   Lovelace ", website="https://ada.example")
@@ -53,7 +53,7 @@ def test_the_profile_is_saved_and_shown(hub: RunningHub) -> None:
         ("website", "https://" + "x" * 300),
     ],
 )
-def test_a_profile_to_mend_comes_back_with_what_was_typed(hub: RunningHub, field: str, value: str) -> None:
+def test_invalid_profile_form_retains_what_was_typed(hub: RunningHub, field: str, value: str) -> None:
     with browser_of(hub, make_user(hub, "ada")) as client:
         response = submit(client, PROFILE, PROFILE, **{"fullname": "Ada", "website": "", field: value})
         assert response.status_code == 422
@@ -64,7 +64,7 @@ def test_a_profile_to_mend_comes_back_with_what_was_typed(hub: RunningHub, field
         assert 'value="Ada"' not in client.get(PROFILE).text
 
 
-def test_names_that_others_chose_cannot_turn_the_page_around(hub: RunningHub) -> None:
+def test_names_chosen_by_others_cannot_reverse_the_text(hub: RunningHub) -> None:
     with browser_of(hub, make_user(hub, "ada")) as client:
         submit(client, PROFILE, PROFILE, fullname='<b>"Ada"', website="")
         page = client.get(PROFILE).text
@@ -72,7 +72,7 @@ def test_names_that_others_chose_cannot_turn_the_page_around(hub: RunningHub) ->
     assert "&lt;b&gt;" in page
 
 
-def test_a_rename_keeps_the_old_name_for_its_owner(hub: RunningHub) -> None:
+def test_renamed_user_retains_the_old_name(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "Ada"), make_user(hub, "bob")
     hub.clock.advance(DAY)
     with browser_of(hub, ada) as mine, browser_of(hub, bob) as theirs:
@@ -90,14 +90,14 @@ def test_a_rename_keeps_the_old_name_for_its_owner(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "-x", "a--b", "settings", "x" * 43, "ädä", "a b"])
-def test_a_name_that_breaks_a_rule(hub: RunningHub, name: str) -> None:
+def test_invalid_name_is_rejected(hub: RunningHub, name: str) -> None:
     with browser_of(hub, make_user(hub, "ada")) as client:
         response = submit(client, PROFILE, RENAME, username=name)
         assert response.status_code == 422
         assert 'href="#username"' in response.text
 
 
-def test_a_name_may_change_its_case(hub: RunningHub) -> None:
+def test_name_may_change_its_case(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as client:
         assert submit(client, PROFILE, RENAME, username="ADA").status_code == 303
@@ -106,7 +106,7 @@ def test_a_name_may_change_its_case(hub: RunningHub) -> None:
     assert (found.id, found.name) == (ada.id, "ADA")
 
 
-def test_an_address_changes_where_it_is_confirmed_and_the_old_one_is_told(hub: RunningHub) -> None:
+def test_new_address_takes_effect_when_confirmed_and_the_old_one_is_notified(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as client:
         asked = submit(client, PROFILE, EMAIL, email="Ada@New.example", password=PASSWORD)
@@ -135,7 +135,7 @@ def test_an_address_changes_where_it_is_confirmed_and_the_old_one_is_told(hub: R
         ("ada@new.example\u200b", PASSWORD, "email"),
     ],
 )
-def test_an_address_that_is_refused(hub: RunningHub, email: str, password: str, field: str) -> None:
+def test_invalid_address_is_rejected(hub: RunningHub, email: str, password: str, field: str) -> None:
     with browser_of(hub, make_user(hub, "ada")) as client:
         response = submit(client, PROFILE, EMAIL, email=email, password=password)
         assert response.status_code == 422
@@ -145,7 +145,7 @@ def test_an_address_that_is_refused(hub: RunningHub, email: str, password: str, 
     assert not list((hub.settings.data_dir / "mail").glob("*")), "nobody is written to"
 
 
-def test_who_has_an_address_is_told_to_nobody_but_its_owner(hub: RunningHub) -> None:
+def test_known_address_is_revealed_only_to_its_owner(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_user(hub, "bob")
     with browser_of(hub, ada) as client:
@@ -161,7 +161,7 @@ def test_who_has_an_address_is_told_to_nobody_but_its_owner(hub: RunningHub) -> 
     assert mails_to(hub, "new@example.org")[0]["Subject"] == "Confirm your e-mail"
 
 
-def test_of_two_asked_for_addresses_only_the_last_can_be_confirmed(hub: RunningHub) -> None:
+def test_only_the_last_requested_address_can_be_confirmed(hub: RunningHub) -> None:
     with browser_of(hub, make_user(hub, "ada")) as client:
         links = []
         for email in ("first@example.org", "second@example.org"):
@@ -171,8 +171,8 @@ def test_of_two_asked_for_addresses_only_the_last_can_be_confirmed(hub: RunningH
         assert client.get(links[1]).status_code == 200
 
 
-def test_a_changed_password_undoes_a_waiting_change_of_address(hub: RunningHub) -> None:
-    """Whoever asked for it may have known the old password."""
+def test_changed_password_cancels_a_pending_change_of_address(hub: RunningHub) -> None:
+    """It may have been requested by somebody who knew the old password."""
     with browser_of(hub, make_user(hub, "ada")) as client:
         submit(client, PROFILE, EMAIL, email="thief@example.org", password=PASSWORD)
         link = link_in(mails_to(hub, "thief@example.org")[0])
@@ -181,7 +181,7 @@ def test_a_changed_password_undoes_a_waiting_change_of_address(hub: RunningHub) 
         assert client.get(link).status_code == 404
 
 
-def test_confirmation_can_be_asked_for_again_but_not_without_end(hub: RunningHub) -> None:
+def test_confirmation_can_be_requested_again_up_to_a_limit(hub: RunningHub) -> None:
     ada = make_user(hub, "ada", verified=False)
     with browser_of(hub, ada) as client:
         page = client.get(PROFILE)
@@ -192,7 +192,7 @@ def test_confirmation_can_be_asked_for_again_but_not_without_end(hub: RunningHub
             hub.clock.advance(1)
             statuses.append(submit(client, PROFILE, CONFIRMATION).status_code)
         assert statuses == [303] * 5 + [429]
-        # The first mail is the one from joining.
+        # The first mail was sent at sign-up.
         assert submit(client, link_in(mails_to(hub, ada.email, 6)[-1])).status_code == 303
         shown = client.get(PROFILE).text
         assert "Not verified" not in shown
@@ -202,7 +202,7 @@ def test_confirmation_can_be_asked_for_again_but_not_without_end(hub: RunningHub
     assert len(mails_to(hub, ada.email, 6)) == 6
 
 
-def test_password_guesses_are_throttled_here_too(hub: RunningHub) -> None:
+def test_password_guesses_are_throttled(hub: RunningHub) -> None:
     with browser_of(hub, make_user(hub, "ada")) as client:
         tries = [submit(client, PROFILE, EMAIL, email="x@example.org", password="guess") for _ in range(11)]
         assert [answer.status_code for answer in tries] == [422] * 10 + [429]
@@ -211,7 +211,7 @@ def test_password_guesses_are_throttled_here_too(hub: RunningHub) -> None:
         assert submit(client, PROFILE, EMAIL, email="x@example.org", password=PASSWORD).status_code == 429
 
 
-def test_an_address_nobody_proved_is_not_told_where_the_account_went(hub: RunningHub) -> None:
+def test_unverified_old_address_is_not_notified(hub: RunningHub) -> None:
     ada = make_user(hub, "ada", verified=False)
     with browser_of(hub, ada) as client:
         submit(client, PROFILE, EMAIL, email="new@example.org", password=PASSWORD)
@@ -220,7 +220,7 @@ def test_an_address_nobody_proved_is_not_told_where_the_account_went(hub: Runnin
     assert [mail["Subject"] for mail in mails_to(hub, ada.email)] == ["Confirm your e-mail"]
 
 
-def test_the_export_holds_everything_but_secrets(hub: RunningHub) -> None:
+def test_export_contains_everything_but_secrets(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     organization = make_organization(hub, "acme", ada)
     token = make_token(hub, ada, "read", "laptop")

@@ -1,4 +1,4 @@
-"""The list of sessions: this one marked, others ended from here."""
+"""The list of sessions: the current one is marked, others can be ended."""
 
 import re
 
@@ -26,7 +26,7 @@ def sign_in_from(hub: RunningHub, user: User, visitor: Visitor) -> str:
     return hub.call(work)
 
 
-def test_each_is_listed_and_this_one_marked(hub: RunningHub) -> None:
+def test_sessions_are_listed_and_the_current_one_is_marked(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     sign_in_from(hub, ada, Visitor("203.0.113.7", FIREFOX))
     sign_in_from(hub, ada, Visitor("2001:db8::1", "<script>alert(1)</script>"))
@@ -39,7 +39,7 @@ def test_each_is_listed_and_this_one_marked(hub: RunningHub) -> None:
     assert "alert(1)" not in page
 
 
-def test_one_is_ended_and_dead_at_its_next_request(hub: RunningHub) -> None:
+def test_ended_session_is_rejected_at_its_next_request(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as mine, browser_of(hub, ada) as other:
         assert other.get(PATH).status_code == 200
@@ -52,7 +52,7 @@ def test_one_is_ended_and_dead_at_its_next_request(hub: RunningHub) -> None:
         assert post(mine, address).status_code == 404, "a second time"
 
 
-def test_all_others_are_ended(hub: RunningHub) -> None:
+def test_all_other_sessions_are_ended(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     with browser_of(hub, ada) as mine, browser_of(hub, ada) as other, browser_of(hub, bob) as theirs:
         sign_in_from(hub, ada, Visitor("203.0.113.7", FIREFOX))
@@ -64,7 +64,7 @@ def test_all_others_are_ended(hub: RunningHub) -> None:
         assert theirs.get(PATH).status_code == 200
 
 
-def test_anothers_session_is_404_and_lives_on(hub: RunningHub) -> None:
+def test_another_users_session_is_404_and_continues(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     with browser_of(hub, ada) as mine, browser_of(hub, bob) as first, browser_of(hub, bob) as second:
         (address,) = END.findall(first.get(PATH).text)
@@ -72,7 +72,7 @@ def test_anothers_session_is_404_and_lives_on(hub: RunningHub) -> None:
         assert second.get(PATH).status_code == 200
 
 
-def test_ending_the_session_in_use_signs_out(hub: RunningHub) -> None:
+def test_ending_the_current_session_signs_out(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as mine, browser_of(hub, ada) as other:
         (address,) = END.findall(other.get(PATH).text)
@@ -82,7 +82,7 @@ def test_ending_the_session_in_use_signs_out(hub: RunningHub) -> None:
         assert mine.get(PATH).status_code == 303
 
 
-def test_last_use_is_noted_now_and_then(hub: RunningHub) -> None:
+def test_last_use_is_recorded_occasionally(hub: RunningHub) -> None:
     with browser_of(hub, make_user(hub, "ada")) as client:
         assert "14:13 UTC" in client.get(PATH).text
         hub.clock.advance(60)
@@ -92,12 +92,12 @@ def test_last_use_is_noted_now_and_then(hub: RunningHub) -> None:
         until(lambda: "14:24 UTC" in client.get(PATH).text)
 
 
-def test_a_session_ends_30_days_after_its_last_use(hub: RunningHub) -> None:
+def test_session_ends_30_days_after_its_last_use(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as mine, browser_of(hub, ada) as idle:
         for _ in range(31):
             hub.clock.advance(24 * 3600)
-            # A use beside one that is still being saved is noted at the next occasion, so it is used until it stands.
+            # A use during another one's write is recorded at the next occasion, so repeat until it is stored.
             until(lambda: mine.get(PATH).status_code == 200 and last_use_of(hub, ada) == hub.clock())
         assert idle.get(PATH).status_code == 303
         assert not END.findall(mine.get(PATH).text)
@@ -107,7 +107,7 @@ def last_use_of(hub: RunningHub, user: User) -> int:
     return hub.call(lambda opened: browsers.of_user(opened.accounts, user.id))[0].last_used_at
 
 
-def test_a_disabled_users_sessions_are_dead_at_the_next_request(hub: RunningHub) -> None:
+def test_disabled_users_sessions_are_rejected_at_the_next_request(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as client:
         assert client.get(PATH).status_code == 200
@@ -115,7 +115,7 @@ def test_a_disabled_users_sessions_are_dead_at_the_next_request(hub: RunningHub)
         assert client.get(PATH).status_code == 303
 
 
-def test_more_than_a_page(hub: RunningHub) -> None:
+def test_long_list_has_pages(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     for _ in range(60):
         sign_in_from(hub, ada, Visitor("203.0.113.7", FIREFOX))

@@ -25,7 +25,7 @@ def secret_in(response: httpx.Response) -> str:
 
 
 def address_in(page: str) -> str:
-    """Of the only token in the list."""
+    """The URL of the only token in the list."""
     (found,) = set(re.findall(rf'href="({PATH}/[0-9a-f]{{24}})"', page))
     assert isinstance(found, str)
     return found
@@ -36,7 +36,7 @@ def works(hub: RunningHub, token: str) -> bool:
         return program.get(WHOAMI).status_code == 200
 
 
-def test_a_token_is_shown_once_and_stored_as_a_hash(hub: RunningHub) -> None:
+def test_token_is_shown_once_and_stored_as_a_hash(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as client:
         assert "Tokens let scripts and git act as you." in client.get(PATH).text
@@ -53,12 +53,12 @@ def test_a_token_is_shown_once_and_stored_as_a_hash(hub: RunningHub) -> None:
         assert text in later
     dumped = hub.call(dump)
     assert b"laptop" in dumped, "the dump is complete"
-    # What is random in it, without the hour at its start and the four characters kept to recognise it by.
+    # Its random part, without the hour at its start and the last four characters, which are stored to recognise it.
     assert token[8:-4].encode() not in dumped
     assert token not in hub.log
 
 
-def test_the_owner_is_told_by_mail(hub: RunningHub) -> None:
+def test_owner_is_notified_by_mail(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as client:
         token = secret_in(submit(client, PATH, PATH, name="laptop", role="write"))
@@ -69,8 +69,8 @@ def test_the_owner_is_told_by_mail(hub: RunningHub) -> None:
     assert token not in told.get_content()
 
 
-def test_an_address_nobody_proved_gets_no_mail_about_tokens(hub: RunningHub) -> None:
-    """Its subject is the caller's: a stranger must not be sent it."""
+def test_unverified_address_gets_no_mail_about_tokens(hub: RunningHub) -> None:
+    """The caller chooses its subject: a stranger must not receive it."""
     ada = make_user(hub, "ada", verified=False)
     with browser_of(hub, ada) as client:
         submit(client, PATH, PATH, name="buy now", role="read")
@@ -78,7 +78,7 @@ def test_an_address_nobody_proved_gets_no_mail_about_tokens(hub: RunningHub) -> 
     assert {mail["Subject"] for mail in mails_to(hub, ada.email, 2)} == {"Confirm your e-mail"}
 
 
-def test_a_reload_makes_no_second_token(hub: RunningHub) -> None:
+def test_reload_creates_no_second_token(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as client:
         form = Page(client.get(PATH)).hidden(PATH) | {"name": "laptop", "role": "read"}
@@ -89,16 +89,16 @@ def test_a_reload_makes_no_second_token(hub: RunningHub) -> None:
             assert AGAIN in again.text
             assert token not in again.text
         assert len(hub.call(lambda opened: personal.of_user(opened.accounts, ada.id))) == 1
-        # Nor after it was revoked.
+        # Nor after the token was revoked.
         submit(client, f"{address_in(client.get(PATH).text)}/revoke")
         assert AGAIN in client.post(PATH, data=form).text
         assert not works(hub, token)
-        # The form that came with that answer works.
+        # The form in that answer works.
         fresh = Page(client.post(PATH, data=form)).hidden(PATH)
         assert works(hub, secret_in(client.post(PATH, data=fresh | {"name": "second", "role": "read"})))
 
 
-def test_a_form_number_is_good_for_its_user_and_a_day(hub: RunningHub) -> None:
+def test_form_number_is_valid_for_its_user_for_a_day(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     with browser_of(hub, ada) as mine, browser_of(hub, bob) as theirs:
         form = Page(mine.get(PATH)).hidden(PATH) | {"name": "laptop", "role": "read"}
@@ -120,7 +120,7 @@ def test_a_form_number_is_good_for_its_user_and_a_day(hub: RunningHub) -> None:
     [("", "read", "name"), ("x" * 97, "read", "name"), ("a\u202eb", "read", "name"), ("a", "admin", "role"),
      ("a", "", "role")],
 )  # fmt: skip
-def test_a_form_to_mend_makes_no_token_and_is_not_used_up(hub: RunningHub, name: str, role: str, field: str) -> None:
+def test_invalid_form_creates_no_token_and_is_not_used_up(hub: RunningHub, name: str, role: str, field: str) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as client:
         form = Page(client.get(PATH)).hidden(PATH)
@@ -131,7 +131,7 @@ def test_a_form_to_mend_makes_no_token_and_is_not_used_up(hub: RunningHub, name:
         assert secret_in(client.post(PATH, data=form | {"name": "mended", "role": "write"}))
 
 
-def test_rename(hub: RunningHub) -> None:
+def test_token_is_renamed(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     token = make_token(hub, ada, name="old")
     with browser_of(hub, ada) as client:
@@ -162,7 +162,7 @@ def test_refresh_replaces_the_secret_at_once_and_only_once(hub: RunningHub) -> N
     assert [mail["Subject"] for mail in mails_to(hub, ada.email, 2)] == ["New token: laptop"] * 2
 
 
-def test_revoking_has_its_own_page(hub: RunningHub) -> None:
+def test_revoking_needs_confirmation(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     token = make_token(hub, ada, name="laptop")
     with browser_of(hub, ada) as client:
@@ -178,7 +178,7 @@ def test_revoking_has_its_own_page(hub: RunningHub) -> None:
     assert not works(hub, token)
 
 
-def test_last_use_is_noted(hub: RunningHub) -> None:
+def test_last_use_is_recorded(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     token = make_token(hub, ada)
     with browser_of(hub, ada) as client:
@@ -188,7 +188,7 @@ def test_last_use_is_noted(hub: RunningHub) -> None:
         until(lambda: "2026-09-21 14:14 UTC" in client.get(PATH).text)
 
 
-def test_there_is_an_end_to_how_many(hub: RunningHub) -> None:
+def test_number_of_tokens_is_limited(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     for number in range(personal.MOST_PER_USER):
         make_token(hub, ada, "read", f"number {number}")

@@ -1,4 +1,4 @@
-"""`/setup/{secret}`: the link that `serve` prints makes the first operator, once."""
+"""`/setup/{secret}`: the link that `serve` prints creates the first operator, once."""
 
 from contextlib import ExitStack
 
@@ -21,7 +21,7 @@ def is_operator(hub: RunningHub, name: str) -> bool:
     return hub.call(work)
 
 
-def test_it_makes_the_operator_and_signs_them_in(hub: RunningHub) -> None:
+def test_link_creates_the_operator_and_signs_them_in(hub: RunningHub) -> None:
     link = setup_link(hub)
     with hub.client() as client:
         response = submit(client, link, username="root1", email="root@example.org", password=PASSWORD)
@@ -36,14 +36,14 @@ def test_it_makes_the_operator_and_signs_them_in(hub: RunningHub) -> None:
         assert client.get(link).status_code == 404
 
 
-def test_a_wrong_link_is_none(hub: RunningHub) -> None:
+def test_wrong_link_is_rejected(hub: RunningHub) -> None:
     link = setup_link(hub)
     with hub.client() as client:
         for wrong in (link[:-1], link + "A", "/setup/x", "/setup/%C3%A9", link.lower()):
             assert client.get(wrong).status_code == 404, wrong
 
 
-def test_what_has_to_be_mended_does_not_use_it_up(hub: RunningHub) -> None:
+def test_invalid_form_does_not_use_up_the_link(hub: RunningHub) -> None:
     make_user(hub, "ada")
     link = setup_link(hub)
     with hub.client() as client:
@@ -54,14 +54,14 @@ def test_what_has_to_be_mended_does_not_use_it_up(hub: RunningHub) -> None:
         assert submit(client, link, username="boss", email="boss@example.org", password=PASSWORD).status_code == 303
 
 
-def test_an_operator_made_otherwise_closes_it(hub: RunningHub) -> None:
+def test_link_ends_if_an_operator_exists(hub: RunningHub) -> None:
     link = setup_link(hub)
     make_user(hub, "boss", operator=True)
     with hub.client() as client:
         assert client.get(link).status_code == 404
 
 
-def test_of_several_one_wins(hub: RunningHub) -> None:
+def test_concurrent_uses_create_one_operator(hub: RunningHub) -> None:
     link = setup_link(hub)
     with ExitStack() as stack:
         forms = []

@@ -1,4 +1,4 @@
-"""The one rate limiter: 429 with Retry-After, shared by all processes."""
+"""The rate limiter: 429 with Retry-After, shared by all processes."""
 
 import asyncio
 
@@ -24,7 +24,7 @@ def test_over_the_limit_is_429_until_the_window_ends(hub: RunningHub) -> None:
         assert client.post("/api/test/limited").status_code == 200
 
 
-async def test_parallel_tries_on_two_machines_do_not_slip_through(engine: Engine, clock: FrozenClock) -> None:
+async def test_concurrent_tries_on_two_machines_do_not_pass_the_limit(engine: Engine, clock: FrozenClock) -> None:
     url = engine.fresh_url()
     async with opened(url) as here, opened(url) as there:
         limiters = [Limiter(here, clock), Limiter(there, clock)]
@@ -36,7 +36,7 @@ async def test_parallel_tries_on_two_machines_do_not_slip_through(engine: Engine
         assert isinstance(await limiters[0].take(LIMIT, "someone else"), Hit)
 
 
-async def test_a_place_given_back_does_not_count(engine: Engine, clock: FrozenClock) -> None:
+async def test_refunded_place_does_not_count(engine: Engine, clock: FrozenClock) -> None:
     async with opened(engine.fresh_url()) as db:
         limiter = Limiter(db, clock)
         for _ in range(30):
@@ -51,8 +51,8 @@ async def test_a_place_given_back_does_not_count(engine: Engine, clock: FrozenCl
         assert row["hits"] == 1, "giving back a place of an ended window must not free one of the next"
 
 
-async def test_who_comes_when_it_is_full_takes_no_place(engine: Engine, clock: FrozenClock) -> None:
-    """Honest tries at once, whose places come back, leave nothing behind: neither those that passed nor the rest."""
+async def test_rejected_try_takes_no_place(engine: Engine, clock: FrozenClock) -> None:
+    """After concurrent tries that were all refunded, nothing is counted: neither the accepted ones nor the rest."""
     url = engine.fresh_url()
     async with opened(url) as here, opened(url) as there:
         limiters = [Limiter(here, clock), Limiter(there, clock)]
@@ -69,7 +69,7 @@ async def test_who_comes_when_it_is_full_takes_no_place(engine: Engine, clock: F
         assert row["hits"] == 0
 
 
-async def test_the_sweep_drops_ended_windows_and_nothing_else(engine: Engine, clock: FrozenClock) -> None:
+async def test_sweep_drops_only_ended_windows(engine: Engine, clock: FrozenClock) -> None:
     async with opened(engine.fresh_url()) as db:
         limiter = Limiter(db, clock)
         await asyncio.gather(*(limiter.take(LIMIT, f"s{i}") for i in range(1200)))

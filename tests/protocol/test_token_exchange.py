@@ -1,4 +1,4 @@
-"""Tokens for the members of an organization, by their e-mail addresses (RFC 8693)."""
+"""Tokens for an organization's members, by their e-mail addresses (RFC 8693)."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def audit(hub: RunningHub, admin: User, organization: Organization) -> list[dict
     return list(entries)
 
 
-def test_a_token_for_a_member(hub: RunningHub) -> None:
+def test_token_is_issued_for_a_member(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="read")
     make_organization(hub, "other", bob)
@@ -39,7 +39,7 @@ def test_a_token_for_a_member(hub: RunningHub) -> None:
     assert set(entry["data"]["scope"].split()) == set(SCOPES)
 
 
-def test_less_than_all_scopes(hub: RunningHub) -> None:
+def test_fewer_scopes_may_be_requested(hub: RunningHub) -> None:
     acme = make_organization(hub, "acme", make_user(hub, "ada"))
     answer = exchanged(make_exchanger(hub, acme), "ada@example.org", scope="read-repos")
     assert answer["scope"] == "read-repos"
@@ -58,14 +58,16 @@ def test_less_than_all_scopes(hub: RunningHub) -> None:
         ("ada@example.org", {"requested_token_type": "urn:x"}, 400, "invalid_request"),
     ],
 )
-def test_refusals(hub: RunningHub, email: str, more: dict[str, str], status: int, error: str) -> None:
+def test_invalid_exchanges_are_rejected(
+    hub: RunningHub, email: str, more: dict[str, str], status: int, error: str
+) -> None:
     make_user(hub, "eve")
     acme = make_organization(hub, "acme", make_user(hub, "ada"))
     answer = exchange(make_exchanger(hub, acme), email, **more)
     assert (answer.status_code, answer.json()["error"]) == (status, error), answer.text
 
 
-def test_only_by_basic_and_only_with_the_privilege(hub: RunningHub) -> None:
+def test_exchange_requires_basic_authentication_and_the_privilege(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     privileged, plain, own = make_exchanger(hub, acme), make_app(hub, organization=acme), make_app(hub, ada)

@@ -1,4 +1,4 @@
-"""`/api/settings/tokens`: a token lists and revokes, and never makes another."""
+"""`/api/settings/tokens`: a token can list and revoke tokens, but not create any."""
 
 import contextlib
 import sqlite3
@@ -48,7 +48,7 @@ def named(hub: RunningHub, token: str, name: str) -> str:
 
 @contextlib.asynccontextmanager
 async def unwritable(hub: RunningHub) -> AsyncIterator[None]:
-    """A stranger keeps tokens from being written; they can be read."""
+    """Another transaction blocks writing tokens; they can be read."""
     file = hub.settings.engine.file
     if file:
         with contextlib.closing(sqlite3.connect(file)) as stranger:
@@ -64,7 +64,7 @@ async def unwritable(hub: RunningHub) -> AsyncIterator[None]:
         await stranger.close()
 
 
-def test_the_list(hub: RunningHub) -> None:
+def test_tokens_are_listed(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_token(hub, make_user(hub, "bob"), name="not mine")
     first = make_token(hub, ada, "read", "first")
@@ -87,7 +87,7 @@ def test_the_list(hub: RunningHub) -> None:
             assert secret not in client.get(PATH).text
 
 
-def test_paging(hub: RunningHub) -> None:
+def test_list_has_pages(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     tokens = [make_token(hub, ada, "read", f"number {number}") for number in range(5)]
     with api(hub, tokens[0]) as client:
@@ -99,7 +99,7 @@ def test_paging(hub: RunningHub) -> None:
     assert sorted(found) == [f"number {number}" for number in range(5)]
 
 
-def test_a_read_token_reads_and_changes_nothing(hub: RunningHub) -> None:
+def test_read_token_reads_and_changes_nothing(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     token, other = make_token(hub, ada, "read", "reader"), make_token(hub, ada, "write", "other")
     address = f"{PATH}/{named(hub, token, 'other')}"
@@ -111,7 +111,7 @@ def test_a_read_token_reads_and_changes_nothing(hub: RunningHub) -> None:
     assert listed(hub, other)
 
 
-def test_a_write_token_renames_and_revokes_even_itself(hub: RunningHub) -> None:
+def test_write_token_renames_and_revokes_even_itself(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     token, other = make_token(hub, ada, "write", "writer"), make_token(hub, ada, "read", "other")
     address = f"{PATH}/{named(hub, token, 'other')}"
@@ -127,7 +127,7 @@ def test_a_write_token_renames_and_revokes_even_itself(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("role", ["read", "write"])
-def test_no_token_makes_or_refreshes_one(hub: RunningHub, role: str) -> None:
+def test_no_token_creates_or_refreshes_one(hub: RunningHub, role: str) -> None:
     ada = make_user(hub, "ada")
     token = make_token(hub, ada, role)
     address = f"{PATH}/{listed(hub, token)[0]['id']}/refresh"
@@ -138,7 +138,7 @@ def test_no_token_makes_or_refreshes_one(hub: RunningHub, role: str) -> None:
         assert len(client.get(PATH).json()) == 1
 
 
-def test_o61_a_session_is_nobody_here(hub: RunningHub) -> None:
+def test_o61_session_cookie_is_ignored(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_token(hub, ada)
     with browser_of(hub, ada) as client:
@@ -146,7 +146,7 @@ def test_o61_a_session_is_nobody_here(hub: RunningHub) -> None:
     assert {answer.status_code for answer in answers} == {401}
 
 
-def test_anothers_token_is_404(hub: RunningHub) -> None:
+def test_another_users_token_is_404(hub: RunningHub) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     mine, theirs = make_token(hub, ada), make_token(hub, bob)
     (foreign,) = [item["id"] for item in listed(hub, theirs)]
@@ -174,7 +174,7 @@ def test_anothers_token_is_404(hub: RunningHub) -> None:
         ([], 422),
     ],
 )
-def test_a_change_that_is_refused(hub: RunningHub, body: object, status: int) -> None:
+def test_invalid_change_is_rejected(hub: RunningHub, body: object, status: int) -> None:
     token = make_token(hub, make_user(hub, "ada"), "write", "kept")
     with api(hub, token) as client:
         address = f"{PATH}/{named(hub, token, 'kept')}"
@@ -183,7 +183,7 @@ def test_a_change_that_is_refused(hub: RunningHub, body: object, status: int) ->
         assert client.get(address).json()["name"] == "kept"
 
 
-def test_a_revocation_by_another_process_holds_at_the_next_request(hub: RunningHub, neighbour: RunningHub) -> None:
+def test_revocation_by_another_process_applies_at_the_next_request(hub: RunningHub, neighbour: RunningHub) -> None:
     ada = make_user(hub, "ada")
     token, other = make_token(hub, ada, "write", "writer"), make_token(hub, ada, "read", "other")
     with api(hub, other) as here, api(neighbour, token) as there, api(neighbour, other) as also_there:
@@ -192,7 +192,7 @@ def test_a_revocation_by_another_process_holds_at_the_next_request(hub: RunningH
         assert here.get(WHOAMI).status_code == also_there.get(WHOAMI).status_code == 401
 
 
-def test_a_disabled_users_tokens_are_dead_at_the_next_request(hub: RunningHub, neighbour: RunningHub) -> None:
+def test_disabled_users_tokens_are_rejected_at_the_next_request(hub: RunningHub, neighbour: RunningHub) -> None:
     ada = make_user(hub, "ada")
     token = make_token(hub, ada)
 
@@ -211,8 +211,8 @@ def test_a_disabled_users_tokens_are_dead_at_the_next_request(hub: RunningHub, n
         assert client.get(WHOAMI).status_code == 200
 
 
-def test_what_a_token_is_answered_matches_the_document(hub: RunningHub) -> None:
-    """The fuzzer of test_openapi.py is nobody, so it sees refusals alone."""
+def test_answers_to_a_token_match_the_document(hub: RunningHub) -> None:
+    """The fuzzer of test_openapi.py is anonymous, so it sees only refusals."""
     ada = make_user(hub, "ada")
     headers = {"authorization": f"Bearer {make_token(hub, ada)}"}
     browser_of(hub, ada).close()
@@ -228,7 +228,7 @@ def test_what_a_token_is_answered_matches_the_document(hub: RunningHub) -> None:
         def examine(case: schemathesis.Case) -> None:
             response = case.call(headers=headers)
             seen.add(response.status_code)
-            # That a cursor comes from us, or that a name has more than spaces, JSON Schema cannot say.
+            # JSON Schema cannot say that a cursor must be the hub's, or that a name must not be blank.
             case.validate_response(response, headers=headers, excluded_checks=[positive_data_acceptance])
 
         examine()
@@ -236,7 +236,7 @@ def test_what_a_token_is_answered_matches_the_document(hub: RunningHub) -> None:
     assert max(seen) < 500
 
 
-async def test_a_use_that_cannot_be_noted_yet_holds_no_answer_up(hub: RunningHub) -> None:
+async def test_answer_does_not_wait_for_recording_the_last_use(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
         async with unwritable(hub):
             answers = [client.get(WHOAMI).status_code for _ in range(CONNECTIONS + 2)]

@@ -1,4 +1,4 @@
-"""`/oauth/userinfo`: what is said of organizations; what is no token of an app is refused as a token, not a client."""
+"""`/oauth/userinfo`: organizations of the user; an invalid token is an `invalid_token`, not an `invalid_client`."""
 
 import pytest
 from tests.bed.apps import answer_of, approve, make_app, tokens_for
@@ -9,7 +9,7 @@ pytestmark = pytest.mark.one_engine
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_whatever_is_no_good_token_of_an_app_is_an_invalid_token(hub: RunningHub, method: str) -> None:
+def test_everything_but_a_valid_app_token_is_an_invalid_token(hub: RunningHub, method: str) -> None:
     ada = make_user(hub, "ada")
     client = make_app(hub, ada)
     revoked, expired = (tokens_for(client, ada)["access_token"] for _ in range(2))
@@ -27,7 +27,7 @@ def test_whatever_is_no_good_token_of_an_app_is_an_invalid_token(hub: RunningHub
             assert refused.headers["www-authenticate"] == 'Bearer error="invalid_token"', header
 
 
-def test_of_an_organization_the_user_ticked_all_members_are_there(hub: RunningHub) -> None:
+def test_granted_organization_has_all_fields(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     acme, other = make_organization(hub, "acme", ada, plan="team"), make_organization(hub, "other", ada)
     client = make_app(hub, scopes=("openid", "read-billing"))

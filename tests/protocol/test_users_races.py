@@ -1,4 +1,4 @@
-"""Renames and deletions of one user at once, by two hubs on one database: one name stays, or none."""
+"""Concurrent renames and deletions of one user, by two hubs on one database, leave one name or none."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +16,7 @@ from hubgate.server.resources import Hub
 ROUNDS = 12
 
 
-def tried(hub: RunningHub, work: Callable[[Hub], object]) -> bool:
+def succeeds(hub: RunningHub, work: Callable[[Hub], object]) -> bool:
     async def run(opened: Hub) -> bool:
         try:
             await work(opened)  # type: ignore[misc]
@@ -28,11 +28,11 @@ def tried(hub: RunningHub, work: Callable[[Hub], object]) -> bool:
 
 
 def rename(hub: RunningHub, user: User, name: str) -> bool:
-    return tried(hub, lambda opened: own_account.rename(opened.accounts, user, name))
+    return succeeds(hub, lambda opened: own_account.rename(opened.accounts, user, name))
 
 
 def delete(hub: RunningHub, user: User) -> bool:
-    return tried(hub, lambda opened: own_account.delete(opened.accounts, user, SYSTEM))
+    return succeeds(hub, lambda opened: own_account.delete(opened.accounts, user, SYSTEM))
 
 
 def current_names(hub: RunningHub, user: User) -> list[str]:
@@ -43,7 +43,7 @@ def current_names(hub: RunningHub, user: User) -> list[str]:
     return hub.call(read)
 
 
-def test_after_two_renames_a_user_has_one_name(hubs: tuple[RunningHub, RunningHub]) -> None:
+def test_concurrent_renames_leave_one_name(hubs: tuple[RunningHub, RunningHub]) -> None:
     one, other = hubs
     for number in range(ROUNDS):
         user = make_user(one, f"user{number}")
@@ -54,7 +54,7 @@ def test_after_two_renames_a_user_has_one_name(hubs: tuple[RunningHub, RunningHu
         assert current_names(one, user) == [latest.name]
 
 
-def test_a_deleted_user_has_no_name_whoever_renames_meanwhile(hubs: tuple[RunningHub, RunningHub]) -> None:
+def test_user_deleted_during_a_rename_has_no_name(hubs: tuple[RunningHub, RunningHub]) -> None:
     one, other = hubs
     for number in range(ROUNDS):
         user = make_user(one, f"user{number}")

@@ -1,4 +1,4 @@
-"""`/verify/{secret}` and `/change-email/{secret}`: opening a link shows what it does, a button does it."""
+"""`/verify/{secret}` and `/change-email/{secret}`: opening a link changes nothing, its button does."""
 
 import httpx
 import pytest
@@ -46,7 +46,7 @@ def test_opening_changes_nothing_and_the_button_confirms(hub: RunningHub) -> Non
         assert client.get(link).status_code == 404
 
 
-def test_it_is_good_for_a_day(hub: RunningHub) -> None:
+def test_link_expires_after_a_day(hub: RunningHub) -> None:
     make_user(hub, "ada", verified=False)
     link = verification_of(hub, "ada")
     with hub.client() as client:
@@ -56,7 +56,7 @@ def test_it_is_good_for_a_day(hub: RunningHub) -> None:
         assert client.post(link, data=hidden).status_code == 404
 
 
-def test_a_link_of_another_kind_does_nothing(hub: RunningHub) -> None:
+def test_link_of_another_kind_does_nothing(hub: RunningHub) -> None:
     ada = make_user(hub, "ada", verified=False)
     secret = verification_of(hub, "ada").rpartition("/")[2]
     with hub.client() as client:
@@ -70,7 +70,7 @@ def test_a_link_of_another_kind_does_nothing(hub: RunningHub) -> None:
         assert confirmed.status_code == 303, "and it is not used up by that"
 
 
-def test_moving_to_another_address(hub: RunningHub) -> None:
+def test_link_changes_the_address(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     link = change_to(hub, ada, "new@example.org")
     assert link.startswith("/change-email/")
@@ -86,7 +86,7 @@ def test_moving_to_another_address(hub: RunningHub) -> None:
     assert told["Subject"] == "Your e-mail address was changed"
 
 
-def test_an_address_that_was_taken_meanwhile(hub: RunningHub) -> None:
+def test_address_taken_since_then_is_rejected(hub: RunningHub) -> None:
     link = change_to(hub, make_user(hub, "ada"), "bob@example.org")
     make_user(hub, "bob")
     with hub.client() as client:
@@ -95,7 +95,7 @@ def test_an_address_that_was_taken_meanwhile(hub: RunningHub) -> None:
     assert "Another account has this address by now." in response.text
 
 
-def test_the_mail_is_sent_again_on_wish(hub: RunningHub) -> None:
+def test_mail_can_be_sent_again(hub: RunningHub) -> None:
     ada = make_user(hub, "ada", verified=False)
     with browser_of(hub, ada) as client:
         home = client.get("/").text
@@ -109,8 +109,8 @@ def test_the_mail_is_sent_again_on_wish(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("door", ["verify", "change-email", "reset", "setup", "invitations"])
-def test_an_address_with_a_secret_stays_secret(hub: RunningHub, door: str) -> None:
-    """Also on the page that says that the link is no longer good."""
+def test_url_with_a_secret_is_not_leaked(hub: RunningHub, door: str) -> None:
+    """Also on the page that says that the link is no longer valid."""
     with hub.client() as client:
         headers = client.get(f"/{door}/gone").headers
     assert headers["referrer-policy"] == "no-referrer"
@@ -118,7 +118,7 @@ def test_an_address_with_a_secret_stays_secret(hub: RunningHub, door: str) -> No
     assert "form-action 'self'" in headers["content-security-policy"]
 
 
-def test_nobody_else_can_frame_or_call_it(hub: RunningHub) -> None:
+def test_page_cannot_be_framed_or_called_by_others(hub: RunningHub) -> None:
     make_user(hub, "ada", verified=False)
     link = verification_of(hub, "ada")
     assert httpx.post(hub.url + link, data={"csrf": "x"}).status_code == 403

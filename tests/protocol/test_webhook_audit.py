@@ -1,4 +1,4 @@
-"""Each change of an organization's webhooks leaves one entry in its log: who, what and where to, and no secret."""
+"""Each change of an organization's webhooks creates one audit entry: actor, change and host, and no secret."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,13 +30,13 @@ def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
         yield started
 
 
-def told(hub: RunningHub, organization: Organization) -> list[tuple[str, str, str, dict[str, Any]]]:
-    """Who, type, message and data of what is about webhooks."""
+def webhook_entries(hub: RunningHub, organization: Organization) -> list[tuple[str, str, str, dict[str, Any]]]:
+    """Actor, type, message and data of the entries about webhooks."""
     found = [entry for entry in entries_of(hub, organization) if entry["type"].startswith("webhook.")]
     return [(entry["author_name"], entry["type"], entry["message"], entry["data"]) for entry in found]
 
 
-def test_every_change_and_nothing_else(hub: RunningHub) -> None:
+def test_every_change_is_logged_and_nothing_else(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     with api(hub, make_token(hub, ada)) as admin:
@@ -67,7 +67,7 @@ def test_every_change_and_nothing_else(hub: RunningHub) -> None:
         make_webhook(admin, "https://mine.example/", "user:ada")
         here = {"webhook": webhook, "host": "other.example:8443"}
         there = "to other.example:8443"
-        assert told(hub, acme) == [
+        assert webhook_entries(hub, acme) == [
             (
                 "ada",
                 "webhook.create",
@@ -99,7 +99,7 @@ def test_every_change_and_nothing_else(hub: RunningHub) -> None:
             assert secret not in exported
 
 
-def test_a_suspension_is_the_hubs_and_its_end_an_admins(hub: RunningHub, receiver: Receiver) -> None:
+def test_suspension_is_logged_for_the_hub_and_its_end_for_the_admin(hub: RunningHub, receiver: Receiver) -> None:
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
     receiver.status = 410
@@ -112,14 +112,14 @@ def test_a_suspension_is_the_hubs_and_its_end_an_admins(hub: RunningHub, receive
         page = f"/organizations/acme/settings/webhooks/{webhook['id']}"
         submit(browser, page, f"{page}/enable")
     host = receiver.url.split("/")[2]
-    assert [entry[:3] for entry in told(hub, acme)[1:]] == [
+    assert [entry[:3] for entry in webhook_entries(hub, acme)[1:]] == [
         ("system", "webhook.suspend", f"suspended the webhook to {host}"),
         ("ada", "webhook.enable", f"enabled the webhook to {host}"),
     ]
 
 
-def test_who_is_no_admin_any_more_changes_nothing(hub: RunningHub) -> None:
-    """The right was looked at when the request came in, and is again in the unit that changes something."""
+def test_former_admin_changes_nothing(hub: RunningHub) -> None:
+    """The permission is checked when the request is received, and again in the transaction of the change."""
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     acme = make_organization(hub, "acme", ada, bob="write")
     owner, actor = Owner(org_id=acme.id), Actor("bob", bob.id)
@@ -136,4 +136,4 @@ def test_who_is_no_admin_any_more_changes_nothing(hub: RunningHub) -> None:
                 hub.call(deed)
         found: httpx.Response = admin.get(PATH)
         assert found.json() == [webhook]
-    assert len(told(hub, acme)) == 1
+    assert len(webhook_entries(hub, acme)) == 1

@@ -1,4 +1,4 @@
-"""Webhooks with very much behind them: what their owners ask is still answered."""
+"""Webhooks with very many deliveries: their owners' requests are still answered."""
 
 import time
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
 
 
 def copy_delivery(hub: RunningHub, count: int, state: str = "pending", only: str = "") -> None:
-    """So many more of the one there is, or there is of `only`, behind it in its lane."""
+    """Copies of the only delivery, or the only one of `only`, behind it in its lane."""
     same = "webhook_id, repo_id, repo_type, repo_name, scope, action, depth, is_test, replay_of, reason, due_at"
 
     async def unit(tx: Tx) -> None:
@@ -53,8 +53,8 @@ def copy_delivery(hub: RunningHub, count: int, state: str = "pending", only: str
     hub.call(lambda opened: opened.db.write_long(unit))
 
 
-def test_a_lane_of_thousands(hub: RunningHub) -> None:
-    """Which of them are parked, while one holds it and after, is not found out by comparing each with each."""
+def test_lane_of_thousands_is_listed_quickly(hub: RunningHub) -> None:
+    """Which deliveries are parked is determined without comparing each with each."""
     user = make_user(hub, "ada")
     with api(hub, make_token(hub, user)) as ada, browser_of(hub, user) as browser:
         with receiving() as closed:
@@ -75,8 +75,8 @@ def test_a_lane_of_thousands(hub: RunningHub) -> None:
         assert time.monotonic() - began < 10
 
 
-def test_many_that_failed_before_many_that_wait(hub: RunningHub) -> None:
-    """Which may leave is found without comparing each with all that failed: it would hold the one writer for long."""
+def test_many_failed_deliveries_do_not_slow_down_claims(hub: RunningHub) -> None:
+    """Due deliveries are found without comparing each with all failed ones, which would block the only writer."""
     with receiving() as receiver, api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_webhook(ada, receiver.url, "user:ada")
         make_repo(ada, "tiny")
@@ -92,13 +92,13 @@ def test_many_that_failed_before_many_that_wait(hub: RunningHub) -> None:
         began = time.monotonic()
         (first,) = hub.call(lambda opened: claim(opened.webhooks, 64))
         assert first.row["repo_seq"] == 3 * COUNT - 300
-        # Ten seconds otherwise, and a hundredth of one like this.
+        # Ten seconds otherwise, and a hundredth of a second like this.
         assert time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize("whole_account", [False, True], ids=["a webhook", "its user"])
-def test_deletion_waits_for_no_backlog(hub: RunningHub, whole_account: bool) -> None:
-    """It is gone for its owner and sends nothing more at once; what it leaves goes bit by bit."""
+def test_deletion_does_not_wait_for_the_backlog(hub: RunningHub, whole_account: bool) -> None:
+    """The webhook is gone for its owner and sends nothing at once; its rows are deleted in steps."""
     user = make_user(hub, "ada")
     counted = (
         "SELECT (SELECT count(*) FROM webhooks), (SELECT count(*) FROM deliveries), (SELECT count(*) FROM attempts)"

@@ -1,4 +1,4 @@
-"""The forms for a webhook and its secret: what cannot stay as it was sent is said at once, all of it, and where."""
+"""The forms for a webhook and its secret report all errors at once, at their fields."""
 
 import re
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ def browser(hub: RunningHub, ada: User) -> Iterator[httpx.Client]:
 
 
 def complaints(refused: httpx.Response) -> dict[str, str]:
-    """The summary: what has to be mended, by field. Each stands at its field too."""
+    """The error summary, by field. Each error is also shown at its field."""
     assert refused.status_code == 422, refused.text
     found = dict(re.findall(r'<li><a href="#(\w+)">(.*?)</a></li>', refused.text))
     for name, sentence in found.items():
@@ -57,21 +57,21 @@ def chosen(page: httpx.Response) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["make", "none"])
-def test_a_secret_that_was_typed_is_not_thrown_away(browser: httpx.Client, program: httpx.Client, kind: str) -> None:
+def test_typed_secret_is_not_discarded(browser: httpx.Client, program: httpx.Client, kind: str) -> None:
     refused = submit(browser, f"{ROOT}/new", ROOT, **FIELDS, secretKind=kind, secret="mine")
     assert complaints(refused) == {"secret": NOT_CHOSEN}
     assert chosen(refused) == [kind]
     assert program.get(API).json() == []
 
 
-def test_typing_a_secret_chooses_it_where_there_is_script(browser: httpx.Client) -> None:
-    """What the script looks for is there; that it does so is tested in a browser."""
+def test_typing_a_secret_selects_it_with_script(browser: httpx.Client) -> None:
+    """The elements that the script uses exist; the script is tested in a browser."""
     page = browser.get(f"{ROOT}/new").text
     (chosen_by_it,) = re.findall(r'id="secret" name="secret" data-chooses="([\w-]+)"', page)
     assert f'id="{chosen_by_it}" name="secretKind" value="own"' in page
 
 
-def test_replacing_a_secret_does_not_throw_away_what_was_typed(
+def test_replacing_a_secret_does_not_discard_the_typed_one(
     hub: RunningHub, browser: httpx.Client, program: httpx.Client
 ) -> None:
     webhook = make_webhook(program, "https://ci.example/hook", "user:ada", secret="first")
@@ -83,7 +83,7 @@ def test_replacing_a_secret_does_not_throw_away_what_was_typed(
     assert secret_of(hub, webhook["id"]) == "first"
 
 
-def test_everything_that_is_wrong_is_said_at_once(browser: httpx.Client) -> None:
+def test_all_errors_are_reported_at_once(browser: httpx.Client) -> None:
     bad = {"url": "", "watched": "user:ada\r\nada\r\nmodel:tiny\r\nx:y\r\nuser:a/b", "secretKind": "own", "secret": "é"}
     said = complaints(submit(browser, f"{ROOT}/new", ROOT, **bad))
     assert said == {
@@ -102,7 +102,7 @@ def test_everything_that_is_wrong_is_said_at_once(browser: httpx.Client) -> None
     assert said == {"watched": "At most 100 names can be watched."}
 
 
-def test_the_error_of_the_choices_is_tied_to_them(browser: httpx.Client) -> None:
+def test_error_of_the_choices_is_associated_with_them(browser: httpx.Client) -> None:
     refused = submit(browser, f"{ROOT}/new", ROOT, **{**FIELDS, "domains": []}).text
     assert '<fieldset id="domains" aria-describedby="domains-error">' in refused
     assert len(re.findall(r'<input type="checkbox" name="domains"[^>]* aria-invalid="true">', refused)) == 2

@@ -1,4 +1,4 @@
-"""One busy repo keeps no other waiting, and a clock that was wrong for a while spoils nothing."""
+"""One busy repo does not delay others, and a clock that was wrong for a while has no lasting effect."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -53,7 +53,7 @@ def send(hub: RunningHub, one: Claim) -> None:
 
 
 @pytest.mark.parametrize("ordered", [False, True], ids=["unordered", "ordered"])
-def test_the_backlog_of_one_repo_keeps_no_other_waiting(
+def test_backlog_of_one_repo_does_not_delay_others(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client, ordered: bool
 ) -> None:
     make_webhook(ada, receiver.url, "user:ada", ordered=ordered)
@@ -66,8 +66,10 @@ def test_the_backlog_of_one_repo_keeps_no_other_waiting(
 
 
 @pytest.mark.parametrize("ordered", [False, True], ids=["unordered", "ordered"])
-def test_nor_what_failed_nor_a_test(hub: RunningHub, receiver: Receiver, ada: httpx.Client, ordered: bool) -> None:
-    """They wait for no lane, so nothing that does may hide them."""
+def test_backlog_delays_neither_retries_nor_tests(
+    hub: RunningHub, receiver: Receiver, ada: httpx.Client, ordered: bool
+) -> None:
+    """They do not wait for a lane, so a backlog must not hide them."""
     webhook = make_webhook(ada, receiver.url, "user:ada", ordered=ordered)
     make_repo(ada, "busy")
     hub.call(lambda opened: fanned(opened.webhooks))
@@ -78,7 +80,7 @@ def test_nor_what_failed_nor_a_test(hub: RunningHub, receiver: Receiver, ada: ht
     busy, calm = claimed(hub)
     send(hub, calm)
     if ordered:
-        # What waits behind it was due before it is due again.
+        # The deliveries behind it were due before its retry is.
         send(hub, busy)
     assert claimed(hub) == [] or not ordered
     hub.clock.advance(6)
@@ -93,7 +95,7 @@ def test_nor_what_failed_nor_a_test(hub: RunningHub, receiver: Receiver, ada: ht
         assert answer.result().json()["status"] == 200
 
 
-def test_a_window_that_began_in_the_future_ends(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+def test_window_that_began_in_the_future_ends(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
     webhook = make_webhook(ada, receiver.url, "user:ada")
     hub.clock.advance(30 * DAY)
     make_repo(ada, "ahead")
@@ -109,7 +111,7 @@ def test_a_window_that_began_in_the_future_ends(hub: RunningHub, receiver: Recei
     assert (log["state"], log.get("reason")) == ("delivered", None)
 
 
-def test_a_webhook_that_was_made_in_the_future_is_told(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+def test_webhook_created_in_the_future_receives_events(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
     hub.clock.advance(2 * DAY)
     make_webhook(ada, receiver.url, "user:ada")
     hub.clock.advance(-2 * DAY)

@@ -1,4 +1,4 @@
-"""How much there may be of webhooks, exactly, also when many come at once."""
+"""Limits of webhooks, exact even under concurrency."""
 
 import json
 from collections.abc import Iterator
@@ -35,8 +35,8 @@ def body(*names: str, kind: str = "user") -> dict[str, Any]:
     return {"url": "https://ci.example/", "watched": [{"type": kind, "name": name} for name in names]}
 
 
-def test_fifty_of_each_owner(engine: Engine, tmp_path: Path) -> None:
-    """The last places are raced for through two hubs on one database, which alone decides."""
+def test_each_owner_has_at_most_fifty_webhooks(engine: Engine, tmp_path: Path) -> None:
+    """The last places are raced for by two hubs on one database, which alone decides."""
     with two_hubs(engine, tmp_path) as (hub, other):
         ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
         make_organization(hub, "acme", ada, bob="admin")
@@ -60,8 +60,8 @@ def test_fifty_of_each_owner(engine: Engine, tmp_path: Path) -> None:
             client.close()
 
 
-def test_a_hundred_watched_things(hub: RunningHub) -> None:
-    """Changed by many at once, a webhook watches what one of them said and never some of each."""
+def test_webhook_watches_at_most_a_hundred_names(hub: RunningHub) -> None:
+    """After concurrent changes it watches what one of them set, never a mixture."""
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         hundred = [f"u{number}" for number in range(100)]
         webhook = ada.post(PATH, json=body(*hundred)).json()["webhook"]
@@ -81,8 +81,8 @@ def test_a_hundred_watched_things(hub: RunningHub) -> None:
         assert found in sets
 
 
-def test_changes_and_a_deletion_at_once(hub: RunningHub) -> None:
-    """Whoever comes after the deletion finds nothing; nobody brings it back."""
+def test_concurrent_changes_do_not_restore_a_deleted_webhook(hub: RunningHub) -> None:
+    """A change after the deletion is 404."""
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         for _ in range(5):
             at = f"{PATH}/{ada.post(PATH, json=body('ada')).json()['webhook']['id']}"
@@ -95,8 +95,8 @@ def test_changes_and_a_deletion_at_once(hub: RunningHub) -> None:
         assert ada.get(PATH).json() == []
 
 
-def test_the_quota_is_of_triggers_alone(hub: RunningHub, receiver: Receiver) -> None:
-    """Neither tests nor replays count, and what is over it can be replayed."""
+def test_quota_counts_only_events(hub: RunningHub, receiver: Receiver) -> None:
+    """Tests and replays do not count, and deliveries over the quota can be replayed."""
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         webhook = make_webhook(ada, receiver.url, "user:ada")
         at = f"{PATH}/{webhook['id']}"
@@ -117,8 +117,10 @@ def test_the_quota_is_of_triggers_alone(hub: RunningHub, receiver: Receiver) -> 
 
 
 @pytest.mark.parametrize(("refs", "length", "is_cut"), [(900, 20, None), (1000, 380, True)], ids=["fits", "cut"])
-def test_a_payload_of_256_kib(hub: RunningHub, receiver: Receiver, refs: int, length: int, is_cut: bool | None) -> None:
-    """A larger one is cut after the refs that fit, says so, is the same on every try, and the push itself is whole."""
+def test_payload_is_limited_to_256_kib(
+    hub: RunningHub, receiver: Receiver, refs: int, length: int, is_cut: bool | None
+) -> None:
+    """A larger one is cut after the refs that fit, says so, and is the same on every attempt; the push is complete."""
     token = make_token(hub, make_user(hub, "ada"))
     receiver.status = 500
     with api(hub, token) as ada:

@@ -1,4 +1,4 @@
-"""Mail to the owners of a webhook that keeps failing: half-way and at the end, once each, whatever its address says."""
+"""Mail to the owners of a failing webhook: once half-way and once at the suspension."""
 
 from collections.abc import Iterator
 from email.message import EmailMessage
@@ -29,7 +29,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 def pass_time(hub: RunningHub, seconds: int) -> None:
-    """Everything that is due is sent, mail too, as the loops of the background process do it."""
+    """Send everything that is due, mail included, as the loops of the background process do."""
     settle(hub)
     hub.call(lambda opened: opened.outbox.send_due())
     hub.clock.advance(seconds)
@@ -40,8 +40,8 @@ def webhook_mails(hub: RunningHub, name: str) -> list[EmailMessage]:
     return [mail for mail in mails_to(hub, f"{name}@example.org", 0) if mail["Subject"].startswith("Webhook ")]
 
 
-def test_one_mail_half_way_and_one_when_suspended(hub: RunningHub, receiver: Receiver) -> None:
-    """To its user, or to the admins of its organization, and to nobody who cannot be written to."""
+def test_one_mail_is_sent_half_way_and_one_at_the_suspension(hub: RunningHub, receiver: Receiver) -> None:
+    """To its user, or to the admins of its organization, except those without a usable address."""
     ada, bob, _ = (make_user(hub, name, verified=name != "carl") for name in ("ada", "bob", "carl"))
     make_organization(hub, "acme", ada, bob="write", carl="admin")
     with api(hub, make_token(hub, ada)) as admin, api(hub, make_token(hub, bob)) as writer:
@@ -49,7 +49,7 @@ def test_one_mail_half_way_and_one_when_suspended(hub: RunningHub, receiver: Rec
         body = {"url": receiver.url, "watched": [{"type": "user", "name": "bob"}]}
         of_acme = admin.post("/api/organizations/acme/settings/webhooks", json=body).json()["webhook"]
         for number in range(62):
-            # Two at a time, so that two failures stand at each threshold.
+            # Two at a time, so that two failures are at each threshold.
             for letter in "ab":
                 make_repo(writer, f"r{number}{letter}")
             pass_time(hub, 2 * HOUR)
@@ -77,7 +77,7 @@ def test_one_mail_half_way_and_one_when_suspended(hub: RunningHub, receiver: Rec
         assert len(receiver.received) == received
 
 
-def test_a_success_begins_anew(hub: RunningHub, receiver: Receiver) -> None:
+def test_success_resets_the_failure_period(hub: RunningHub, receiver: Receiver) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         webhook = make_webhook(ada, receiver.url, "user:ada")
         for number in range(24):

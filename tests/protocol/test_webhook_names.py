@@ -1,4 +1,4 @@
-"""Names that are watched before anyone has them, and repos that get other names: who is told, however late."""
+"""Names that are watched before they exist, and renamed repos: which watchers receive events, however late."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,16 +52,16 @@ def move(client: httpx.Client, old: str, new: str) -> None:
     assert client.post("/api/repos/move", json=asked).status_code == 200
 
 
-def told(receiver: Receiver, webhook: dict[str, Any]) -> list[str]:
+def received(receiver: Receiver, webhook: dict[str, Any]) -> list[str]:
     mine = [one for one in receiver.received if one.headers["x-hubgate-webhook"] == webhook["id"]]
     return [f"{one.kind} {one.json['repo']['name']}" for one in mine]
 
 
 @pytest.mark.parametrize("ahead", [2, HOUR // 2, 2 * HOUR])
-def test_a_name_binds_whatever_the_clocks_say(
+def test_watch_binds_despite_different_clocks(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client, bob: httpx.Client, ahead: int
 ) -> None:
-    """Another machine's clock may be ahead, and a repo that is being made has begun before it is there."""
+    """Another machine's clock may be ahead, and the creation of a repo starts before the repo exists."""
     hub.clock.advance(ahead)
     webhooks = [make_webhook(bob, receiver.url, "model:ada/soon"), make_webhook(bob, receiver.url, "user:eve")]
     hub.clock.advance(-ahead)
@@ -71,14 +71,14 @@ def test_a_name_binds_whatever_the_clocks_say(
     settle(hub)
     committed(ada, "ada/soon", {"a.txt": b"a"})
     settle(hub)
-    assert told(receiver, webhooks[0]) == ["repo create ada/soon", "repo.content update ada/soon"]
-    assert told(receiver, webhooks[1]) == ["repo create eve/first"]
+    assert received(receiver, webhooks[0]) == ["repo create ada/soon", "repo.content update ada/soon"]
+    assert received(receiver, webhooks[1]) == ["repo create eve/first"]
 
 
-def test_what_went_before_it_was_watched_is_nobodys(
+def test_repo_deleted_before_it_was_watched_does_not_bind(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client, bob: httpx.Client
 ) -> None:
-    """While telling is behind: a watch waits for the next of that name, not for one that is gone."""
+    """With a delayed fan-out: a watch binds to the next repo of that name, not to a deleted one."""
     before = make_webhook(bob, receiver.url, "model:ada/x")
     later = make_webhook(bob, receiver.url, "user:bob")
     hub.clock.advance(1)
@@ -88,15 +88,19 @@ def test_what_went_before_it_was_watched_is_nobodys(
     watched = {"watched": [{"type": "model", "name": "ada/x"}]}
     assert bob.post(f"{PATH}/{later['id']}", json=watched).status_code == 200
     settle(hub)
-    assert told(receiver, before) == ["repo create ada/x", "repo delete ada/x"]
-    assert told(receiver, later) == []
+    assert received(receiver, before) == ["repo create ada/x", "repo delete ada/x"]
+    assert received(receiver, later) == []
     make_repo(ada, "x")
     settle(hub)
-    assert told(receiver, later) == ["repo create ada/x"]
+    assert received(receiver, later) == ["repo create ada/x"]
 
 
-def test_a_watch_that_never_binds_holds_nobody_up(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
-    """Anyone may watch an organization of a user's name, or a repo that was there: many events still go in one step."""
+def test_watch_that_never_binds_does_not_delay_the_fan_out(
+    hub: RunningHub, receiver: Receiver, ada: httpx.Client
+) -> None:
+    """Anyone may watch an organization by a user's name, or a deleted repo: many events are still processed in one
+    step.
+    """
     make_repo(ada, "gone")
     delete(ada, "gone")
     webhook = make_webhook(ada, receiver.url, "model:ada/tiny")
@@ -114,10 +118,10 @@ def test_a_watch_that_never_binds_holds_nobody_up(hub: RunningHub, receiver: Rec
 
     assert hub.call(steps) <= 4
     settle(hub)
-    assert len(told(receiver, webhook)) == 61
+    assert len(received(receiver, webhook)) == 61
 
 
-def test_a_name_that_its_owner_had_before(
+def test_watch_by_a_former_name_of_the_owner_binds(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client, bob: httpx.Client, user: User
 ) -> None:
     make_organization(hub, "acme", user)
@@ -128,13 +132,13 @@ def test_a_name_that_its_owner_had_before(
     webhook = make_webhook(bob, receiver.url, "model:acme/soon")
     make_repo(ada, "soon", organization="apex")
     settle(hub)
-    assert told(receiver, webhook) == ["repo create apex/soon"]
+    assert received(receiver, webhook) == ["repo create apex/soon"]
 
 
-def test_moves_are_told_where_they_led(
+def test_moves_are_sent_with_their_target_at_that_time(
     hub: RunningHub, receiver: Receiver, user: User, ada: httpx.Client, bob: httpx.Client
 ) -> None:
-    """Not where the repo is by the time of telling."""
+    """Not with the repo's name at the time of the fan-out."""
     for name in ("aorg", "borg", "corg"):
         make_organization(hub, name, user)
     first, second, third = (make_webhook(bob, receiver.url, f"org:{name}") for name in ("aorg", "borg", "corg"))
@@ -143,11 +147,11 @@ def test_moves_are_told_where_they_led(
     move(ada, "aorg/m", "borg/m")
     move(ada, "borg/m", "corg/there")
     settle(hub)
-    assert told(receiver, first) == ["repo create aorg/m", "repo move aorg/m"]
-    assert told(receiver, second) == ["repo move aorg/m", "repo move borg/m"]
-    assert told(receiver, third) == ["repo move borg/m"]
-    assert told(receiver, by_name) == ["repo move borg/m"], "what came before is not of that name"
+    assert received(receiver, first) == ["repo create aorg/m", "repo move aorg/m"]
+    assert received(receiver, second) == ["repo move aorg/m", "repo move borg/m"]
+    assert received(receiver, third) == ["repo move borg/m"]
+    assert received(receiver, by_name) == ["repo move borg/m"], "what came before is not of that name"
     committed(ada, "corg/there", {"a.txt": b"a"})
     settle(hub)
-    assert told(receiver, third)[-1] == told(receiver, by_name)[-1] == "repo.content update corg/there"
-    assert len(told(receiver, first)) == 2
+    assert received(receiver, third)[-1] == received(receiver, by_name)[-1] == "repo.content update corg/there"
+    assert len(received(receiver, first)) == 2

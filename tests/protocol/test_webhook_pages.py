@@ -1,4 +1,4 @@
-"""Webhooks on pages: made, changed, watched at work and deleted by someone without JavaScript."""
+"""Webhooks on pages, without JavaScript: created, changed, observed and deleted."""
 
 import base64
 import html
@@ -60,13 +60,13 @@ def browser(hub: RunningHub, ada: User) -> Iterator[httpx.Client]:
 
 
 def text_of(response: httpx.Response) -> str:
-    """What is read in <main>, with single spaces."""
+    """The text of <main>, with single spaces."""
     main = response.text.partition("<main")[2].partition("</main>")[0]
     return " ".join(unescape(re.sub(r"<[^>]+>", "", main)).split())
 
 
-def seen(browser: httpx.Client, response: httpx.Response) -> str:
-    """What is read where a form leads to."""
+def text_after(browser: httpx.Client, response: httpx.Response) -> str:
+    """The text of the page that a form leads to."""
     assert response.status_code == 303, response.text
     shown = browser.get(response.headers["location"])
     assert shown.status_code == 200
@@ -74,11 +74,11 @@ def seen(browser: httpx.Client, response: httpx.Response) -> str:
 
 
 def press(browser: httpx.Client, page: str, action: str) -> httpx.Response:
-    """A button on a page, which must be there."""
+    """Press a button on a page, which must exist."""
     return browser.post(action, data=Page(browser.get(page)).hidden(action))
 
 
-def test_made_on_the_page(hub: RunningHub, browser: httpx.Client, program: httpx.Client) -> None:
+def test_webhook_is_created_on_the_page(hub: RunningHub, browser: httpx.Client, program: httpx.Client) -> None:
     empty = browser.get(ROOT)
     assert "Get a POST when a repo changes." in text_of(empty)
     assert f'<a class="button button-primary" href="{ROOT}/new">New webhook</a>' in empty.text
@@ -91,7 +91,7 @@ def test_made_on_the_page(hub: RunningHub, browser: httpx.Client, program: httpx
     saved = submit(browser, f"{ROOT}/new", ROOT, **FIELDS)
     (webhook,) = program.get(API).json()
     assert saved.headers["location"] == f"{ROOT}/{webhook['id']}"
-    assert "Saved. Send a test to see whether the receiver answers." in seen(browser, saved)
+    assert "Saved. Send a test to see whether the receiver answers." in text_after(browser, saved)
     assert (webhook["url"], webhook["domains"], webhook["ordered"]) == (URL, ["repo"], False)
     assert [f"{watch['type']}:{watch['name']}" for watch in webhook["watched"]] == [
         "user:ada",
@@ -109,9 +109,7 @@ def test_made_on_the_page(hub: RunningHub, browser: httpx.Client, program: httpx
     assert columns(listed.text, "Webhooks")
 
 
-def test_a_secret_that_the_hub_makes_is_shown_once(
-    hub: RunningHub, browser: httpx.Client, program: httpx.Client
-) -> None:
+def test_generated_secret_is_shown_once(hub: RunningHub, browser: httpx.Client, program: httpx.Client) -> None:
     form = {**Page(browser.get(f"{ROOT}/new")).hidden(ROOT), **FIELDS, "secretKind": "make"}
     made = browser.post(ROOT, data=form)
     (webhook,) = program.get(API).json()
@@ -134,7 +132,7 @@ def test_a_secret_that_the_hub_makes_is_shown_once(
     assert "The old secret also signs for 1 hour." in text_of(replaced)
     assert "The old secret also signs until" in text_of(browser.get(f"{at}/settings"))
     own = submit(browser, f"{at}/secret", f"{at}/secret", secretKind="own", secret="mine", overlapSeconds="0")
-    assert "The secret is set." in seen(browser, own)
+    assert "The secret is set." in text_after(browser, own)
     assert secret_of(hub, webhook["id"]) == "mine"
     for fields, error in (
         ({"secretKind": "own", "secret": ""}, "Enter the secret, or generate one."),
@@ -148,13 +146,13 @@ def test_a_secret_that_the_hub_makes_is_shown_once(
         assert (refused.status_code, text_of(refused).count(error)) == (422, 2)
         assert "<title>Error: Secret" in refused.text
     removed = press(browser, f"{at}/secret/remove", f"{at}/secret/remove")
-    assert "The secret is removed." in seen(browser, removed)
+    assert "The secret is removed." in text_after(browser, removed)
     kept = program.get(f"{API}/{webhook['id']}").json()["webhook"]
     assert kept["hasSecret"] is False
     assert kept["publicKey"] in browser.get(f"{at}/settings").text
 
 
-def test_what_has_to_be_mended(browser: httpx.Client, program: httpx.Client) -> None:
+def test_invalid_form_is_rejected(browser: httpx.Client, program: httpx.Client) -> None:
     bad = {"url": "http://127.0.0.1:22/", "watched": "ada", "domains": [], "secretKind": "own", "secret": "hush"}
     refused = submit(browser, f"{ROOT}/new", ROOT, **bad)
     assert refused.status_code == 422
@@ -185,7 +183,7 @@ def test_what_has_to_be_mended(browser: httpx.Client, program: httpx.Client) -> 
     assert (refused.status_code, "Name at least one user, organization or repo." in text_of(refused)) == (422, True)
 
 
-def test_changed_switched_and_deleted(hub: RunningHub, browser: httpx.Client, program: httpx.Client) -> None:
+def test_webhook_is_changed_disabled_and_deleted(hub: RunningHub, browser: httpx.Client, program: httpx.Client) -> None:
     webhook = make_webhook(program, URL, "user:ada", "model:ada/tiny", secret="s")
     at, one = f"{ROOT}/{webhook['id']}", f"{API}/{webhook['id']}"
     shown = browser.get(f"{at}/settings").text
@@ -200,18 +198,18 @@ def test_changed_switched_and_deleted(hub: RunningHub, browser: httpx.Client, pr
         domains=["repo", "discussion"],
         ordered="on",
     )
-    assert "Saved." in seen(browser, changed)
+    assert "Saved." in text_after(browser, changed)
     now = program.get(one).json()["webhook"]
     assert (now["url"], now["watched"]) == ("https://other.example:8443/x", [{"type": "org", "name": "acme"}])
     assert (now["ordered"], now["domains"]) == (True, ["repo", "discussion"])
     assert secret_of(hub, webhook["id"]) == "s"
 
     off = press(browser, f"{at}/settings", f"{at}/disable")
-    assert "Disabled. Nothing is sent until you enable it." in seen(browser, off)
+    assert "Disabled. Nothing is sent until you enable it." in text_after(browser, off)
     assert program.get(one).json()["webhook"]["disabled"] is True
     assert "○ Disabled" in text_of(browser.get(at))
     assert f'action="{at}/test"' not in browser.get(at).text
-    assert "Enabled." in seen(browser, press(browser, at, f"{at}/enable"))
+    assert "Enabled." in text_after(browser, press(browser, at, f"{at}/enable"))
     assert program.get(one).json()["webhook"]["status"] == "enabled"
 
     events = text_of(browser.get(f"{at}/events"))
@@ -219,17 +217,17 @@ def test_changed_switched_and_deleted(hub: RunningHub, browser: httpx.Client, pr
     assert "repo.content update" in events
     asked = browser.get(f"{at}/delete")
     assert "This permanently deletes the webhook to other.example:8443 with its 0 deliveries." in text_of(asked)
-    # Two may send to one host.
+    # Two may have the same host.
     assert "https://other.example:8443/x" in asked.text.replace("<wbr>", "")
     wrong = submit(browser, f"{at}/delete", f"{at}/delete", name="other.example")
     assert (wrong.status_code, "Type other.example:8443, as it is written here." in text_of(wrong)) == (422, True)
     gone = submit(browser, f"{at}/delete", f"{at}/delete", name=" other.example:8443 ")
-    assert "Deleted the webhook to other.example:8443." in seen(browser, gone)
+    assert "Deleted the webhook to other.example:8443." in text_after(browser, gone)
     assert program.get(one).status_code == 404
     assert browser.get(at).status_code == 404
 
 
-def test_the_events_tab_does_not_tell_whether_a_hidden_repo_is_there(
+def test_events_tab_does_not_reveal_a_hidden_repo(
     hub: RunningHub, browser: httpx.Client, program: httpx.Client
 ) -> None:
     with api(hub, make_token(hub, make_user(hub, "eve"))) as eve:
@@ -240,7 +238,9 @@ def test_the_events_tab_does_not_tell_whether_a_hidden_repo_is_there(
     assert there == absent
 
 
-def test_activity(hub: RunningHub, browser: httpx.Client, program: httpx.Client, receiver: Receiver) -> None:
+def test_activity_lists_deliveries(
+    hub: RunningHub, browser: httpx.Client, program: httpx.Client, receiver: Receiver
+) -> None:
     webhook = make_webhook(program, receiver.url, "user:ada", secret="whsec_aHVzaGh1c2g=")
     at = f"{ROOT}/{webhook['id']}"
     assert "Deliveries appear here, with the answers of the receiver." in text_of(browser.get(at))
@@ -298,28 +298,30 @@ def test_activity(hub: RunningHub, browser: httpx.Client, program: httpx.Client,
     assert "Failing since" in listed
 
 
-def test_a_test_and_a_replay(hub: RunningHub, browser: httpx.Client, program: httpx.Client, receiver: Receiver) -> None:
+def test_page_sends_tests_and_replays(
+    hub: RunningHub, browser: httpx.Client, program: httpx.Client, receiver: Receiver
+) -> None:
     webhook = make_webhook(program, receiver.url, "user:ada")
     at = f"{ROOT}/{webhook['id']}"
     with delivering(hub):
         tested = press(browser, at, f"{at}/test")
-        assert "Sent a test. The receiver answered 200." in seen(browser, tested)
+        assert "Sent a test. The receiver answered 200." in text_after(browser, tested)
         assert receiver.received[0].headers["x-hubgate-test"] == "1"
         receiver.status = 500
         replayed = press(browser, tested.headers["location"], f"{tested.headers['location']}/replay")
-    told = seen(browser, replayed)
+    told = text_after(browser, replayed)
     assert "Replayed. The receiver answered 500." in told
     assert f"Replay of{tested.headers['location'].rpartition('/')[2]}" in told
     assert receiver.received[0].body == receiver.received[1].body
     program.post(f"{API}/{webhook['id']}/disable")
     there = tested.headers["location"]
     assert "enable the webhook" in text_of(browser.get(there))
-    # A page that was open before it was disabled.
+    # A page that was opened before the webhook was disabled.
     late = browser.post(f"{there}/replay", data=Page(browser.get("/docs/api")).hidden("/theme"))
-    assert "Not sent. This webhook is disabled. Enable it first." in seen(browser, late)
+    assert "Not sent. This webhook is disabled. Enable it first." in text_after(browser, late)
 
 
-def test_a_suspended_one_goes_on_with_one_click(
+def test_suspended_webhook_is_resumed_with_one_click(
     hub: RunningHub, browser: httpx.Client, program: httpx.Client, receiver: Receiver
 ) -> None:
     webhook = make_webhook(program, receiver.url, "user:ada")
@@ -328,7 +330,7 @@ def test_a_suspended_one_goes_on_with_one_click(
     make_repo(program, "first")
     for _ in range(16):
         settle(hub)
-        # The background process would.
+        # As the background process would.
         hub.call(lambda opened: opened.outbox.send_due())
         hub.clock.advance(seconds=0.4 * 86_400)
     make_repo(program, "while-suspended")
@@ -349,19 +351,21 @@ def test_a_suspended_one_goes_on_with_one_click(
     assert "Webhook suspended:" in home
     receiver.status, receiver.received[:] = 200, []
     back = press(browser, at, f"{at}/enable")
-    assert f"Enabled. {count} event{'' if count == '1' else 's'} queued again." in seen(browser, back)
+    assert f"Enabled. {count} event{'' if count == '1' else 's'} queued again." in text_after(browser, back)
     settle(hub)
     assert len(receiver.received) == int(count)
     assert "ada/while-suspended" in [one.json["repo"]["name"] for one in receiver.received]
     told = {log["id"]: log["state"] for log in program.get(f"{API}/{webhook['id']}/logs").json()}
     assert all(told[one.headers["webhook-id"]] == "delivered" for one in receiver.received)
     assert "See why" not in browser.get("/").text
-    # Again, by a second press: nothing more.
-    assert "Enabled." in seen(browser, browser.post(f"{at}/enable", data=Page(browser.get(at)).hidden("/theme")))
+    # Pressed again: nothing changes.
+    assert "Enabled." in text_after(browser, browser.post(f"{at}/enable", data=Page(browser.get(at)).hidden("/theme")))
     assert settle(hub) == 0
 
 
-def test_gone_for_good(hub: RunningHub, browser: httpx.Client, program: httpx.Client, receiver: Receiver) -> None:
+def test_webhook_suspended_by_410_shows_the_reason(
+    hub: RunningHub, browser: httpx.Client, program: httpx.Client, receiver: Receiver
+) -> None:
     webhook = make_webhook(program, receiver.url, "user:ada")
     receiver.status = 410
     make_repo(program, "tiny")
@@ -371,12 +375,12 @@ def test_gone_for_good(hub: RunningHub, browser: httpx.Client, program: httpx.Cl
         browser.get(at)
     )
     receiver.status = 200
-    assert "Enabled. 1 event queued again." in seen(browser, press(browser, at, f"{at}/enable"))
+    assert "Enabled. 1 event queued again." in text_after(browser, press(browser, at, f"{at}/enable"))
     settle(hub)
     assert [log["state"] for log in program.get(f"{API}/{webhook['id']}/logs").json()] == ["delivered"]
 
 
-def test_pages_of_deliveries(hub: RunningHub, browser: httpx.Client, program: httpx.Client) -> None:
+def test_deliveries_have_pages(hub: RunningHub, browser: httpx.Client, program: httpx.Client) -> None:
     webhook = program.post(API, json={"pull": True, "watched": [{"type": "user", "name": "ada"}]}).json()["webhook"]
     at = f"{ROOT}/{webhook['id']}"
     make_repo(program, "tiny")
@@ -403,7 +407,9 @@ def test_pages_of_deliveries(hub: RunningHub, browser: httpx.Client, program: ht
     assert submit(browser, settings, settings, url="", watched="user:ada", domains=["repo"]).status_code == 303
 
 
-def test_of_an_organization(hub: RunningHub, ada: User, browser: httpx.Client, receiver: Receiver) -> None:
+def test_admins_manage_an_organizations_webhooks(
+    hub: RunningHub, ada: User, browser: httpx.Client, receiver: Receiver
+) -> None:
     bob = make_user(hub, "bob")
     make_organization(hub, "acme", ada, bob="write")
     root = "/organizations/acme/settings/webhooks"
@@ -427,10 +433,10 @@ def test_of_an_organization(hub: RunningHub, ada: User, browser: httpx.Client, r
         assert member.get(root).status_code == 403
 
 
-def test_saving_leaves_alone_what_was_not_touched(
+def test_saving_does_not_change_untouched_fields(
     hub: RunningHub, program: httpx.Client, browser: httpx.Client, receiver: Receiver
 ) -> None:
-    """A name that another repo has by now is not watched by accident; kinds that only programs name stay."""
+    """A name that another repo has now is not watched by accident; kinds that only the API sets remain."""
     make_repo(program, "tiny")
     webhook = make_webhook(program, receiver.url, "model:ada/tiny", "kernel:ada/x")
     page = f"{ROOT}/{webhook['id']}/settings"
@@ -452,8 +458,8 @@ def test_saving_leaves_alone_what_was_not_touched(
     assert len(receiver.received) == told + 1, "written anew, it is"
 
 
-def test_two_who_save_at_the_same_time(browser: httpx.Client, program: httpx.Client) -> None:
-    """What one did not touch stays as the other set it; of what both did the second is told."""
+def test_concurrent_edits_are_merged_and_conflicts_reported(browser: httpx.Client, program: httpx.Client) -> None:
+    """Fields that one did not change stay as the other set them; the second is told of fields that both changed."""
     webhook = make_webhook(program, URL, "user:ada")
     page, one = f"{ROOT}/{webhook['id']}/settings", f"{API}/{webhook['id']}"
     as_shown = {"url": URL, "domains": ["repo", "discussion"], "watched": "user:ada"}
@@ -483,7 +489,7 @@ def test_two_who_save_at_the_same_time(browser: httpx.Client, program: httpx.Cli
     assert (forged.status_code, "Someone else changed this to on." in text_of(forged)) == (422, True)
 
 
-def test_or_at_the_very_same_moment(browser: httpx.Client, program: httpx.Client) -> None:
+def test_of_two_simultaneous_conflicting_saves_one_is_rejected(browser: httpx.Client, program: httpx.Client) -> None:
     webhook = make_webhook(program, URL, "user:ada")
     page = f"{ROOT}/{webhook['id']}/settings"
     for number in range(8):

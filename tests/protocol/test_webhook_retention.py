@@ -1,4 +1,4 @@
-"""Deliveries are kept for as long as the operator says, counted from their end."""
+"""Deliveries are retained for as long as the operator configures, counted from their end."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,8 +31,8 @@ def sweep(hub: RunningHub) -> None:
     hub.call(work)
 
 
-def test_what_failed_at_last_is_kept_from_then_on(hub: RunningHub, receiver: Receiver) -> None:
-    """Tries go on for longer than a day; whoever is told of the end must find something to replay."""
+def test_failed_delivery_is_retained_from_its_last_attempt(hub: RunningHub, receiver: Receiver) -> None:
+    """Attempts continue for longer than a day; an owner who is notified of the end must be able to replay."""
     user = make_user(hub, "ada")
     receiver.status = 500
     with api(hub, make_token(hub, user)) as ada, browser_of(hub, user) as browser:

@@ -1,4 +1,4 @@
-"""When it happened, and when the hub came to it: after an outage of the deliveries these are hours apart."""
+"""The time of an event and the time of its delivery, which are hours apart after an outage."""
 
 import re
 from collections.abc import Iterator
@@ -23,20 +23,20 @@ def hub(engine: Engine, tmp_path) -> Iterator[RunningHub]:
 
 
 def times_on(page: httpx.Response) -> dict[str, str]:
-    """Of the facts at its top."""
+    """The times in the facts at its top."""
     assert page.status_code == 200
     found = re.findall(r'<dt class="muted">(\w+)</dt><dd><time datetime="([^"]+)"', page.text)
     return dict(found)
 
 
 def pressed(browser: httpx.Client, page: str, action: str) -> httpx.Response:
-    """Where the button leads to."""
+    """The page that the button leads to."""
     done = browser.post(action, data=Page(browser.get(page)).hidden(action))
     assert done.status_code == 303, done.text
     return browser.get(done.headers["location"])
 
 
-def test_a_delivery_says_when_its_event_happened(hub: RunningHub) -> None:
+def test_delivery_shows_when_its_event_happened(hub: RunningHub) -> None:
     user = make_user(hub, "ada")
     with api(hub, make_token(hub, user)) as program, browser_of(hub, user) as browser:
         asked = {"pull": True, "watched": [{"type": "user", "name": "ada"}]}
@@ -54,5 +54,5 @@ def test_a_delivery_says_when_its_event_happened(hub: RunningHub) -> None:
         replayed = times_on(pressed(browser, one, f"{one}/replay"))
         assert list(replayed) == ["Happened", "Replayed"]
         assert replayed["Happened"] == event["createdAt"] < log["at"] < replayed["Replayed"]
-        # Nothing happened for a test.
+        # A test has no event.
         assert list(times_on(pressed(browser, at, f"{at}/test"))) == ["Queued"]

@@ -1,4 +1,4 @@
-"""The API of webhooks, field by field: what it takes, refuses and answers, for users and for organizations."""
+"""The API of webhooks, field by field, for users and for organizations."""
 
 import base64
 import re
@@ -42,7 +42,7 @@ def made(client: httpx.Client, **body: Any) -> dict[str, Any]:
     return webhook
 
 
-def test_a_webhook_from_first_to_last(ada: httpx.Client) -> None:
+def test_webhook_is_created_read_changed_and_deleted(ada: httpx.Client) -> None:
     webhook = made(ada, domains=["discussion", "repo"], secret="s3cret")
     assert set(webhook) == {
         "id",
@@ -66,7 +66,7 @@ def test_a_webhook_from_first_to_last(ada: httpx.Client) -> None:
     assert MOMENT.fullmatch(webhook["createdAt"])
     assert ada.get(PATH).json() == [webhook]
     assert ada.get(at).json() == {"webhook": webhook}
-    # Missing keys and an empty `watched` leave things as they are.
+    # Missing keys and an empty `watched` change nothing.
     assert ada.post(at, json={"watched": []}).json() == {"webhook": webhook}
     assert ada.post(at, json={}).json() == {"webhook": webhook}
     changed = ada.post(
@@ -99,7 +99,7 @@ def test_a_webhook_from_first_to_last(ada: httpx.Client) -> None:
     assert (gone.status_code, gone.json(), ada.get(PATH).json()) == (200, {}, [])
 
 
-def test_nobody_elses(hub: RunningHub, ada: httpx.Client) -> None:
+def test_webhooks_of_others_are_not_found(hub: RunningHub, ada: httpx.Client) -> None:
     webhook = made(ada)
     tails = [
         ("GET", ""),
@@ -132,7 +132,7 @@ def test_nobody_elses(hub: RunningHub, ada: httpx.Client) -> None:
         assert ada.post(f"{PATH}/{webhook['id']}/replay/{NOBODY}").status_code == 404
 
 
-def test_what_is_refused_names_the_field(ada: httpx.Client) -> None:
+def test_error_names_the_invalid_field(ada: httpx.Client) -> None:
     bad = [
         ({"url": None}, "url: Set either url or pull."),
         ({"pull": True}, "url: Set either url or pull."),
@@ -172,7 +172,7 @@ def test_what_is_refused_names_the_field(ada: httpx.Client) -> None:
     ):
         answer = ada.post(at, json=change)
         assert (answer.status_code, answer.json()["error"]) == (422, error)
-    # Types that existing clients know, though nothing ever happens to them here.
+    # Types that existing clients know, though no events exist for them here.
     watched = [{"type": kind, "name": "ada/x"} for kind in ("space", "dataset", "bucket", "kernel")]
     assert ada.post(at, json={"watched": watched}).json()["webhook"]["watched"] == watched
     assert ada.get(f"{at}/logs?state=odd").json()["error"].startswith("state: One of pending, retrying,")
@@ -183,7 +183,7 @@ def test_what_is_refused_names_the_field(ada: httpx.Client) -> None:
     ]
 
 
-def test_so_many_and_no_more(hub: RunningHub, ada: httpx.Client) -> None:
+def test_number_of_webhooks_is_limited(hub: RunningHub, ada: httpx.Client) -> None:
     for _ in range(3):
         made(ada)
     refused = ada.post(PATH, json={"url": URL, "watched": WATCHED})
@@ -192,7 +192,7 @@ def test_so_many_and_no_more(hub: RunningHub, ada: httpx.Client) -> None:
         made(bob)
 
 
-def test_one_that_is_only_fetched_from(hub: RunningHub, ada: httpx.Client) -> None:
+def test_pull_webhook_has_no_url(hub: RunningHub, ada: httpx.Client) -> None:
     webhook = ada.post(PATH, json={"pull": True, "watched": WATCHED}).json()["webhook"]
     assert ("url" in webhook, webhook["pull"]) == (False, True)
     make_repo(ada, "tiny")
@@ -205,7 +205,7 @@ def test_one_that_is_only_fetched_from(hub: RunningHub, ada: httpx.Client) -> No
     assert (sent["url"], "pull" in sent) == (URL, False)
 
 
-def test_activity(hub: RunningHub, ada: httpx.Client, receiver: Receiver) -> None:
+def test_logs_list_deliveries(hub: RunningHub, ada: httpx.Client, receiver: Receiver) -> None:
     receiver.answer = b"<b>no</b>"
     webhook = make_webhook(ada, receiver.url, "user:ada", secret="whsec_c2VjcmV0")
     at = f"{PATH}/{webhook['id']}"
@@ -233,7 +233,7 @@ def test_activity(hub: RunningHub, ada: httpx.Client, receiver: Receiver) -> Non
     (sent,) = [one for one in receiver.received if one.headers["webhook-id"] == content["id"]]
     assert full["payload"] == sent.json
     assert full["request"]["url"] == receiver.url
-    # As they were sent, but for the secret.
+    # As sent, except for the secret.
     headers = {name.lower(): value for name, value in full["request"]["headers"].items()}
     assert headers.pop("x-webhook-secret") == "***"
     assert headers == {name: sent.headers[name] for name in headers}
@@ -260,7 +260,7 @@ def test_activity(hub: RunningHub, ada: httpx.Client, receiver: Receiver) -> Non
     assert MOMENT.fullmatch(ada.get(at).json()["webhook"]["lastTriggerAt"])
 
 
-def test_no_answer_has_one_text(hub: RunningHub, ada: httpx.Client) -> None:
+def test_no_answer_has_one_text_for_all_causes(hub: RunningHub, ada: httpx.Client) -> None:
     with receiving() as closed:
         pass
     for url in (closed.url, "http://nobody.invalid/hook"):
@@ -272,7 +272,7 @@ def test_no_answer_has_one_text(hub: RunningHub, ada: httpx.Client) -> None:
         assert (tried["status"], tried["error"], tried["response"]) == (None, "No answer from the address.", "")
 
 
-def test_a_test_tells_of_the_newest_repo_or_of_a_sample(hub: RunningHub, ada: httpx.Client, receiver: Receiver) -> None:
+def test_test_delivery_uses_the_newest_repo_or_a_sample(hub: RunningHub, ada: httpx.Client, receiver: Receiver) -> None:
     webhook = make_webhook(ada, receiver.url, "user:ada", secret="s")
     at = f"{PATH}/{webhook['id']}"
     with delivering(hub):
@@ -302,7 +302,7 @@ def test_a_test_tells_of_the_newest_repo_or_of_a_sample(hub: RunningHub, ada: ht
     assert all("x-hubgate-test" not in one.headers for one in receiver.received if one.kind == "repo create")
     logged = ada.get(f"{at}/logs/{sent['id']}").json()
     assert (logged["replayOf"], logged["request"]["headers"]["X-Hubgate-Test"]) == (None, "1")
-    # Of what its owner may not read there is no test either.
+    # Nor is there a test for what its owner may not read.
     with api(hub, make_token(hub, make_user(hub, "eve"))) as eve:
         foreign = make_webhook(eve, receiver.url, "user:ada")
         with delivering(hub):
@@ -311,10 +311,10 @@ def test_a_test_tells_of_the_newest_repo_or_of_a_sample(hub: RunningHub, ada: ht
     assert one.json["repo"]["name"] == "ada/old"
 
 
-def test_a_test_where_nothing_that_exists_here_is_watched(
+def test_test_delivery_works_without_an_existing_watched_repo(
     hub: RunningHub, ada: httpx.Client, receiver: Receiver
 ) -> None:
-    """Existing clients know of buckets and kernels."""
+    """Existing clients know buckets and kernels."""
     webhook = make_webhook(ada, receiver.url, "bucket:ada/b", "kernel:ada/k")
     with delivering(hub):
         assert ada.post(f"{PATH}/{webhook['id']}/test").json()["status"] == 200
@@ -322,7 +322,7 @@ def test_a_test_where_nothing_that_exists_here_is_watched(
     assert (one.json["repo"]["type"], one.json["repo"]["name"]) == ("model", "ada/b")
 
 
-def test_replay(hub: RunningHub, ada: httpx.Client, receiver: Receiver) -> None:
+def test_delivery_can_be_replayed(hub: RunningHub, ada: httpx.Client, receiver: Receiver) -> None:
     receiver.status = 500
     webhook = make_webhook(ada, receiver.url, "user:ada", secret="old")
     at = f"{PATH}/{webhook['id']}"
@@ -346,7 +346,7 @@ def test_replay(hub: RunningHub, ada: httpx.Client, receiver: Receiver) -> None:
         assert (refused.status_code, refused.json()["error"]) == (409, "This webhook is disabled. Enable it first.")
 
 
-def test_of_an_organization_for_its_admins(hub: RunningHub, receiver: Receiver) -> None:
+def test_organizations_webhooks_are_for_its_admins(hub: RunningHub, receiver: Receiver) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     make_organization(hub, "acme", ada, bob="write")
     path = "/api/organizations/acme/settings/webhooks"
@@ -363,7 +363,7 @@ def test_of_an_organization_for_its_admins(hub: RunningHub, receiver: Receiver) 
         assert admin.get(path.replace("acme", "nobody")).status_code == 404
 
 
-def test_w31_what_was_not_sent_is_not_shown_to_those_who_lost_the_right(hub: RunningHub, receiver: Receiver) -> None:
+def test_w31_unsent_delivery_is_hidden_after_the_permission_is_lost(hub: RunningHub, receiver: Receiver) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
     make_organization(hub, "acme", ada, bob="read")
     with api(hub, make_token(hub, bob)) as member, api(hub, make_token(hub, ada)) as admin:
@@ -384,7 +384,7 @@ def test_w31_what_was_not_sent_is_not_shown_to_those_who_lost_the_right(hub: Run
         assert member.get(f"{at}/{failed}").json()["reason"] == "forbidden"
 
 
-def test_the_scope(hub: RunningHub) -> None:
+def test_webhooks_scope_is_required(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     client = make_app(hub, scopes=("openid", "webhooks", "manage-repos"))
 

@@ -1,4 +1,4 @@
-"""From a change to the receiver: what is sent, to whom, and what is shown of it."""
+"""From a change to the receiver: what is sent, to whom, and how it is shown."""
 
 import base64
 import hashlib
@@ -20,7 +20,7 @@ def hub(engine: Engine, tmp_path) -> Iterator[RunningHub]:
         yield started
 
 
-def test_every_change_of_a_watched_user_arrives_in_order(hub: RunningHub, receiver: Receiver) -> None:
+def test_every_change_of_a_watched_user_is_received_in_order(hub: RunningHub, receiver: Receiver) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         webhook = make_webhook(ada, receiver.url, "user:ada", secret="whsec_" + base64.b64encode(b"k" * 24).decode())
         make_repo(ada, "tiny")
@@ -43,7 +43,7 @@ def test_every_change_of_a_watched_user_arrives_in_order(hub: RunningHub, receiv
         assert logs[1]["id"] == first.headers["webhook-id"]
 
 
-def test_a_failure_is_tried_again_with_the_same_id_and_body(hub: RunningHub, receiver: Receiver) -> None:
+def test_failure_is_retried_with_the_same_id_and_body(hub: RunningHub, receiver: Receiver) -> None:
     receiver.status = 500
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         webhook = make_webhook(ada, receiver.url, "user:ada")
@@ -62,7 +62,9 @@ def test_a_failure_is_tried_again_with_the_same_id_and_body(hub: RunningHub, rec
         assert full["payload"]["repo"]["name"] == "ada/tiny"
 
 
-def test_a_private_repo_is_told_of_only_to_those_who_may_read_it(hub: RunningHub, receiver: Receiver) -> None:
+def test_events_of_a_private_repo_are_sent_only_to_watchers_who_may_read_it(
+    hub: RunningHub, receiver: Receiver
+) -> None:
     make_user(hub, "ada")
     eve = make_user(hub, "eve")
     with api(hub, make_token(hub, eve)) as stranger:
@@ -74,7 +76,7 @@ def test_a_private_repo_is_told_of_only_to_those_who_may_read_it(hub: RunningHub
     assert [one.json["repo"]["name"] for one in receiver.received] == ["zoe/secret"]
 
 
-def test_a_disabled_webhook_is_silent_and_says_what_it_skipped(hub: RunningHub, receiver: Receiver) -> None:
+def test_disabled_webhook_sends_nothing_and_lists_what_it_skipped(hub: RunningHub, receiver: Receiver) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         webhook = make_webhook(ada, receiver.url, "user:ada")
         path = f"/api/settings/webhooks/{webhook['id']}"
@@ -87,7 +89,7 @@ def test_a_disabled_webhook_is_silent_and_says_what_it_skipped(hub: RunningHub, 
         assert ada.post(f"{path}/enable").json()["webhook"]["status"] == "enabled"
 
 
-def test_deep_changes_stop(hub: RunningHub, receiver: Receiver) -> None:
+def test_deep_changes_are_not_delivered(hub: RunningHub, receiver: Receiver) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         webhook = make_webhook(ada, receiver.url, "user:ada")
         for depth in (3, 4):

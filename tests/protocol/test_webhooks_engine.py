@@ -1,4 +1,4 @@
-"""The engine step by step, with the hub's clock in hand: leases, breaker, lanes, caps, switches, retention."""
+"""The delivery engine step by step, with a controlled clock: leases, circuit breaker, lanes, limits, retention."""
 
 import asyncio
 import time
@@ -60,7 +60,7 @@ def within(hub: RunningHub, work: Callable[[Webhooks], Awaitable[T]]) -> T:
 
 
 def claimed(hub: RunningHub, times: int = 1) -> list[Claim]:
-    """By so many processes at once."""
+    """Claimed by that many processes concurrently."""
 
     async def work(webhooks: Webhooks) -> list[Claim]:
         while await FanOut(webhooks).step():
@@ -79,14 +79,16 @@ def logs(ada: httpx.Client, webhook: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_lost_lease_is_a_failed_try_and_never_the_end(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+def test_lost_lease_is_a_failed_attempt_and_not_the_last(
+    hub: RunningHub, receiver: Receiver, ada: httpx.Client
+) -> None:
     webhook = make_webhook(ada, receiver.url, "user:ada")
     make_repo(ada, "tiny")
     (one,) = claimed(hub)
     late = send(hub, one)
     hub.clock.advance(31)
     assert within(hub, release_lost) == 1
-    # Frozen until now: it neither begins to send nor writes down what it sent.
+    # The process was frozen until now: it neither starts to send nor records a result.
     assert isinstance(send(hub, replace(one, taken=time.monotonic())), Unsent)
     within(hub, lambda webhooks: note(webhooks, [late]))
     assert len(receiver.received) == 1
@@ -107,7 +109,7 @@ def test_a_lost_lease_is_a_failed_try_and_never_the_end(hub: RunningHub, receive
     assert receiver.received[1].headers["x-hubgate-attempt"] == "16"
 
 
-def test_the_breaker_lets_one_through_whoever_asks(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+def test_breaker_lets_one_delivery_through(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
     receiver.status = 500
     webhook = make_webhook(ada, receiver.url, "user:ada")
     for number in range(20):
@@ -118,7 +120,7 @@ def test_the_breaker_lets_one_through_whoever_asks(hub: RunningHub, receiver: Re
     assert {log["state"] for log in logs(ada, webhook)} == {"parked"}
     parked = ada.get(LOGS.format(webhook["id"]), params={"state": "parked", "limit": 5}).json()
     assert len(parked) == 5
-    # The first try was at :20, and ten seconds later one may leave.
+    # The first attempt was at :20, and ten seconds later one may be sent.
     assert {log["nextAttemptAt"] for log in logs(ada, webhook)} == {"2026-09-21T14:13:30.000Z"}
     assert ada.get(LOGS.format(webhook["id"]), params={"state": "retrying"}).json() == []
     hub.clock.advance(0.2)
@@ -135,7 +137,7 @@ def test_the_breaker_lets_one_through_whoever_asks(hub: RunningHub, receiver: Re
     assert {log["state"] for log in logs(ada, webhook)} == {"delivered"}
 
 
-def test_a_gone_address_says_nothing_of_the_next(
+def test_410_of_the_old_url_does_not_suspend_the_new_one(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client, browser: httpx.Client
 ) -> None:
     receiver.status = 410
@@ -153,8 +155,8 @@ def test_a_gone_address_says_nothing_of_the_next(
     assert [log["state"] for log in logs(ada, webhook)] == ["delivered"]
 
 
-def test_a_test_does_not_wait_for_the_end_of_a_pause(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
-    """Whoever mended the receiver asks with it whether that is well."""
+def test_test_delivery_does_not_wait_for_the_breaker(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+    """An owner who fixed the receiver checks it with a test."""
     receiver.status = 500
     webhook = make_webhook(ada, receiver.url, "user:ada")
     for number in range(20):
@@ -175,8 +177,10 @@ def test_a_test_does_not_wait_for_the_end_of_a_pause(hub: RunningHub, receiver: 
     assert {log["state"] for log in logs(ada, webhook) if log["id"] != log["event"]["id"]} == {"delivered"}
 
 
-def test_what_is_in_the_air_then_is_no_news(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
-    """It left before the pause began, so it does not lengthen the one that a test has ended."""
+def test_result_of_an_earlier_attempt_does_not_reopen_the_breaker(
+    hub: RunningHub, receiver: Receiver, ada: httpx.Client
+) -> None:
+    """It was sent before the pause began, so it does not extend one that a test has ended."""
     receiver.status = 500
     webhook = make_webhook(ada, receiver.url, "user:ada")
     for number in range(20):
@@ -206,7 +210,7 @@ def test_what_is_in_the_air_then_is_no_news(hub: RunningHub, receiver: Receiver,
         assert asked.result().json()["status"] == 200
 
 
-def test_a_loop_stays_one_when_a_suspension_ends(
+def test_loop_stays_a_loop_after_a_suspension(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client, browser: httpx.Client
 ) -> None:
     receiver.status = 410
@@ -226,7 +230,7 @@ def test_a_loop_stays_one_when_a_suspension_ends(
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_what_was_in_the_air_does_not_change_why_it_was_suspended(
+def test_result_in_flight_does_not_change_the_reason_of_a_suspension(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client, browser: httpx.Client, together: bool
 ) -> None:
     webhook = make_webhook(ada, receiver.url, "user:ada")
@@ -241,7 +245,7 @@ def test_what_was_in_the_air_does_not_change_why_it_was_suspended(
     assert "the receiver answered 410" in browser.get(f"/settings/webhooks/{webhook['id']}").text
 
 
-def test_days_without_a_try_are_no_days_of_failure(
+def test_days_without_an_attempt_do_not_count_as_failure(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client, browser: httpx.Client
 ) -> None:
     receiver.status = 500
@@ -256,7 +260,7 @@ def test_days_without_a_try_are_no_days_of_failure(
     assert "No success since" in shown
     assert "will be suspended" not in shown
     with delivering(hub):
-        # Of a test nothing follows.
+        # A test has no consequences.
         assert ada.post(f"/api/settings/webhooks/{webhook['id']}/test").json()["status"] == 500
     make_repo(ada, "huge")
     assert settle(hub) == 1
@@ -268,12 +272,12 @@ async def _sent_and_noted(webhooks: Webhooks, one: Claim) -> None:
     await note(webhooks, [await Sender(webhooks, silence_seconds=0).send(one)])
 
 
-def test_an_ordered_webhook_holds_its_lane_for_five_minutes(
+def test_ordered_webhook_blocks_its_lane_for_five_minutes(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client
 ) -> None:
     receiver.status = 500
     webhook = make_webhook(ada, receiver.url, "user:ada", ordered=True)
-    # Waiting for its first try takes no time from the hold.
+    # Waiting for the first attempt does not count.
     make_repo(ada, "tiny")
     hub.clock.advance(3600)
     committed(ada, "ada/tiny", {"a.txt": b"one"})
@@ -287,7 +291,7 @@ def test_an_ordered_webhook_holds_its_lane_for_five_minutes(
     assert "repo.content update" in receiver.kinds
 
 
-def test_others_overtake_what_failed(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+def test_later_deliveries_overtake_a_failed_one(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
     receiver.status = 500
     make_webhook(ada, receiver.url, "user:ada")
     make_repo(ada, "tiny")
@@ -299,7 +303,9 @@ def test_others_overtake_what_failed(hub: RunningHub, receiver: Receiver, ada: h
     assert receiver.kinds == ["repo.content update"]
 
 
-def test_at_most_eight_of_a_webhook_are_in_the_air(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+def test_at_most_eight_deliveries_of_a_webhook_are_in_flight(
+    hub: RunningHub, receiver: Receiver, ada: httpx.Client
+) -> None:
     make_webhook(ada, receiver.url, "user:ada")
     for number in range(12):
         make_repo(ada, f"tiny{number}")
@@ -307,9 +313,7 @@ def test_at_most_eight_of_a_webhook_are_in_the_air(hub: RunningHub, receiver: Re
     assert claimed(hub, times=2) == []
 
 
-def test_a_webhook_that_is_switched_off_while_in_the_air(
-    hub: RunningHub, receiver: Receiver, ada: httpx.Client
-) -> None:
+def test_webhook_disabled_while_a_delivery_is_in_flight(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
     receiver.status = 500
     webhook = make_webhook(ada, receiver.url, "user:ada")
     for number in range(3):
@@ -328,7 +332,7 @@ def test_a_webhook_that_is_switched_off_while_in_the_air(
     assert len(receiver.received) == 1
 
 
-def test_a_webhook_that_is_deleted_while_in_the_air(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+def test_webhook_deleted_while_a_delivery_is_in_flight(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
     webhook = make_webhook(ada, receiver.url, "user:ada")
     make_repo(ada, "tiny")
     (one,) = claimed(hub)
@@ -339,7 +343,7 @@ def test_a_webhook_that_is_deleted_while_in_the_air(hub: RunningHub, receiver: R
     assert hub.call(lambda opened: opened.db.one("SELECT 1 FROM attempts")) is None
 
 
-def test_what_is_given_back_was_not_tried(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+def test_released_delivery_does_not_count_as_an_attempt(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
     webhook = make_webhook(ada, receiver.url, "user:ada")
     make_repo(ada, "tiny")
     (one,) = claimed(hub)
@@ -349,7 +353,7 @@ def test_what_is_given_back_was_not_tried(hub: RunningHub, receiver: Receiver, a
     assert logs(ada, webhook)[0]["attempts"] == 1
 
 
-def test_old_deliveries_and_their_events_go(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+def test_old_deliveries_and_their_events_are_deleted(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
     webhook = make_webhook(ada, receiver.url, "user:ada")
     make_repo(ada, "done")
     settle(hub)
@@ -368,7 +372,7 @@ def test_old_deliveries_and_their_events_go(hub: RunningHub, receiver: Receiver,
     assert sorted(one.json["repo"]["name"] for one in receiver.received) == ["ada/failing", "ada/unfanned"]
 
 
-def test_a_clock_that_is_set_back_costs_no_event(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+def test_clock_set_back_loses_no_event(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
     make_webhook(ada, receiver.url, "user:ada")
     make_repo(ada, "before")
     (lost,) = claimed(hub)
@@ -382,7 +386,7 @@ def test_a_clock_that_is_set_back_costs_no_event(hub: RunningHub, receiver: Rece
     assert sorted(one.json["repo"]["name"] for one in receiver.received) == ["ada/after", "ada/before"]
 
 
-def test_a_disabled_webhook_uses_no_quota(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+def test_disabled_webhook_uses_no_quota(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
     webhook = make_webhook(ada, receiver.url, "user:ada")
     path = f"/api/settings/webhooks/{webhook['id']}"
     ada.post(f"{path}/disable")
@@ -398,7 +402,7 @@ def test_a_disabled_webhook_uses_no_quota(hub: RunningHub, receiver: Receiver, a
     assert [log["seq"] if "seq" in log else log["state"] for log in logs(ada, webhook)][:2] == ["skipped", "delivered"]
 
 
-def test_a_worker_that_died_leaves_nothing_of_a_webhook_that_is_off(
+def test_leases_of_a_dead_worker_are_released_for_a_disabled_webhook(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client
 ) -> None:
     webhook = make_webhook(ada, receiver.url, "user:ada")
@@ -415,8 +419,8 @@ def test_a_worker_that_died_leaves_nothing_of_a_webhook_that_is_off(
     assert settle(hub) == 0
 
 
-def test_a_new_address_begins_anew(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
-    """Neither the breaker that the old one opened nor its days of failure are held against it."""
+def test_new_url_starts_without_failures(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+    """Neither the open breaker of the old URL nor its days of failure apply to it."""
     with receiving() as old:
         old.status = 500
         webhook = make_webhook(ada, old.url, "user:ada")
@@ -433,7 +437,9 @@ def test_a_new_address_begins_anew(hub: RunningHub, receiver: Receiver, ada: htt
     assert {log["state"] for log in logs(ada, webhook)} == {"delivered"}
 
 
-def test_all_that_a_dead_worker_had_is_released_at_once(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
+def test_all_leases_of_a_dead_worker_are_released_together(
+    hub: RunningHub, receiver: Receiver, ada: httpx.Client
+) -> None:
     for _ in range(40):
         make_webhook(ada, receiver.url, "user:ada")
     for number in range(8):

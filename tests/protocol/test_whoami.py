@@ -1,4 +1,4 @@
-"""`GET /api/whoami-v2`: exactly what existing clients read, and nothing beside it."""
+"""`GET /api/whoami-v2`: exactly what existing clients read, and nothing else."""
 
 import httpx
 import pytest
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.one_engine
 WHOAMI = "/api/whoami-v2"
 
 
-def test_a_personal_token(hub: RunningHub) -> None:
+def test_personal_token_is_described(hub: RunningHub) -> None:
     ada = make_user(hub, "Ada")
     organization = make_organization(hub, "acme", ada, plan="team")
     with api(hub, make_token(hub, ada, "read", "laptop")) as client:
@@ -48,24 +48,24 @@ def test_a_personal_token(hub: RunningHub) -> None:
     }
 
 
-def test_without_a_token(hub: RunningHub) -> None:
+def test_request_without_a_token_is_401(hub: RunningHub) -> None:
     response = httpx.get(hub.url + WHOAMI)
     assert response.status_code == 401
     assert response.headers["www-authenticate"].startswith("Bearer ")
 
 
 @pytest.mark.parametrize("header", ["Bearer hf_wrong", "Bearer", "Basic YTpi", "hf_x", "Bearer api_org_x"])
-def test_a_bad_token(hub: RunningHub, header: str) -> None:
+def test_invalid_token_is_401(hub: RunningHub, header: str) -> None:
     response = httpx.get(hub.url + WHOAMI, headers={"authorization": header})
     assert response.status_code == 401
     assert response.headers["x-error-message"] == "Invalid credentials in Authorization header"
 
 
-def test_a_session_cookie_is_no_token(hub: RunningHub) -> None:
+def test_session_cookie_is_ignored(hub: RunningHub) -> None:
     with browser_of(hub, make_user(hub, "ada")) as client:
         assert client.get(WHOAMI).status_code == 401
 
 
-def test_a_token_in_the_address_is_refused(hub: RunningHub) -> None:
+def test_token_in_the_query_is_rejected(hub: RunningHub) -> None:
     token = make_token(hub, make_user(hub, "ada"))
     assert httpx.get(f"{hub.url}{WHOAMI}?access_token={token}").status_code == 400

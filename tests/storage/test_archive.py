@@ -1,4 +1,4 @@
-"""Backup while serving; restore into an empty folder, never into a hub that is in use."""
+"""Backup while serving; restore into an empty folder, never into a hub in use."""
 
 import asyncio
 import gzip
@@ -32,7 +32,7 @@ def url_of(folder: Path) -> str:
     return f"sqlite:///{folder}/hubgate.db"
 
 
-async def test_a_backup_taken_under_load_restores_whole(data: Path, tmp_path: Path) -> None:
+async def test_backup_under_load_restores_completely(data: Path, tmp_path: Path) -> None:
     archive, target = tmp_path / "hub.tar", tmp_path / "restored"
     sql = "INSERT INTO leases (name, holder, expires_at) VALUES (:name, 'h', 0)"
     acknowledged = 0
@@ -62,7 +62,7 @@ async def test_a_backup_taken_under_load_restores_whole(data: Path, tmp_path: Pa
     assert (target / "repos/aa/object").read_bytes() == b"the content of an object"
 
 
-def test_keys_travel_only_when_asked_for(data: Path, tmp_path: Path) -> None:
+def test_keys_are_included_only_on_request(data: Path, tmp_path: Path) -> None:
     without, with_keys = tmp_path / "a.tar", tmp_path / "b.tar"
     backup(url_of(data), data, without, with_keys=False)
     backup(url_of(data), data, with_keys, with_keys=True)
@@ -78,14 +78,14 @@ def names_in(archive: Path) -> list[str]:
         return tar.getnames()
 
 
-def test_restore_refuses_a_folder_that_is_not_empty(data: Path, tmp_path: Path) -> None:
+def test_restore_rejects_a_folder_that_is_not_empty(data: Path, tmp_path: Path) -> None:
     archive = tmp_path / "hub.tar"
     backup(url_of(data), data, archive, with_keys=False)
     with pytest.raises(StartupError, match="not empty"):
         restore(url_of(data), data, archive)
 
 
-def test_restore_refuses_a_folder_in_use(data: Path, tmp_path: Path) -> None:
+def test_restore_rejects_a_folder_in_use(data: Path, tmp_path: Path) -> None:
     archive, target = tmp_path / "hub.tar", tmp_path / "target"
     backup(url_of(data), data, archive, with_keys=False)
     target.mkdir()
@@ -95,7 +95,7 @@ def test_restore_refuses_a_folder_in_use(data: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../evil", "/tmp/evil", "stranger.txt", "repos/../../evil"])
-def test_restore_refuses_an_archive_that_is_not_ours(tmp_path: Path, name: str) -> None:
+def test_restore_rejects_a_foreign_archive(tmp_path: Path, name: str) -> None:
     archive, target, member = tmp_path / "x.tar", tmp_path / "deep/target", tmp_path / "member"
     member.write_bytes(b"x")
     with tarfile.open(archive, "w") as tar:
@@ -143,9 +143,7 @@ def flip_a_byte(content: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("damage", [cut_in_half, cut_at_a_member, flip_a_byte, gzip_half, nothing_but_a_folder])
-def test_a_damaged_archive_leaves_the_folder_empty(
-    data: Path, tmp_path: Path, damage: Callable[[bytes], bytes]
-) -> None:
+def test_damaged_archive_leaves_the_folder_empty(data: Path, tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     archive, target = tmp_path / "hub.tar", tmp_path / "target"
     backup(url_of(data), data, archive, with_keys=True)
     archive.write_bytes(damage(archive.read_bytes()))
@@ -154,7 +152,7 @@ def test_a_damaged_archive_leaves_the_folder_empty(
     assert sorted(path.name for path in target.iterdir()) == [data_folder.LOCK_NAME]
 
 
-def test_files_that_come_and_go_do_not_spoil_a_backup(data: Path, tmp_path: Path) -> None:
+def test_files_that_appear_and_disappear_do_not_break_a_backup(data: Path, tmp_path: Path) -> None:
     stop = threading.Event()
 
     def churn() -> None:
@@ -176,7 +174,7 @@ def test_files_that_come_and_go_do_not_spoil_a_backup(data: Path, tmp_path: Path
         churning.join()
 
 
-def test_a_restore_cut_short_is_noticed_and_can_be_repeated(data: Path, tmp_path: Path) -> None:
+def test_interrupted_restore_is_detected_and_can_be_repeated(data: Path, tmp_path: Path) -> None:
     archive, target = tmp_path / "hub.tar", tmp_path / "target"
     backup(url_of(data), data, archive, with_keys=False)
     (target / ".restore-abc/repos").mkdir(parents=True)
@@ -186,7 +184,7 @@ def test_a_restore_cut_short_is_noticed_and_can_be_repeated(data: Path, tmp_path
     data_folder.prepare(target)
 
 
-def test_a_draft_planted_by_somebody_else_is_not_followed(data: Path, tmp_path: Path) -> None:
+def test_planted_symlink_is_not_followed(data: Path, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
     (tmp_path / ".hub.tar.part").symlink_to(victim)
@@ -194,6 +192,6 @@ def test_a_draft_planted_by_somebody_else_is_not_followed(data: Path, tmp_path: 
     assert victim.read_text() == "precious"
 
 
-def test_postgres_is_sent_to_its_own_tools(tmp_path: Path) -> None:
+def test_postgres_url_is_referred_to_postgres_tools(tmp_path: Path) -> None:
     with pytest.raises(StartupError, match="pg_dump"):
         backup("postgresql:///x", tmp_path, tmp_path / "hub.tar", with_keys=False)

@@ -1,4 +1,4 @@
-"""Sealing and forgetting, whoever else is at work and wherever it is cut off."""
+"""Sealing and retention of the audit log, under concurrency and when interrupted anywhere."""
 
 import asyncio
 import subprocess
@@ -57,7 +57,7 @@ async def test_entries_become_batches_that_verify(storage: Engine, clock: Frozen
         assert (report.entries, report.waiting) == (2 * BATCH + 5, 0)
 
 
-async def test_a_long_backlog_does_not_keep_others_waiting(storage: Engine, clock: FrozenClock) -> None:
+async def test_long_backlog_does_not_delay_others(storage: Engine, clock: FrozenClock) -> None:
     async with opened(storage.fresh_url()) as db:
         await found(db)
         await write_entries(db, 5 * BATCH)
@@ -71,8 +71,8 @@ async def test_a_long_backlog_does_not_keep_others_waiting(storage: Engine, cloc
         assert await sizes(db, OTHER) == [1, 1]
 
 
-async def test_looking_for_work_does_not_walk_the_log(storage: Engine, clock: FrozenClock) -> None:
-    """It happens every second, for ever."""
+async def test_looking_for_work_does_not_scan_the_log(storage: Engine, clock: FrozenClock) -> None:
+    """It happens every second."""
     async with opened(storage.fresh_url()) as db:
         await found(db)
         await write_entries(db, 4 * BATCH)
@@ -83,9 +83,7 @@ async def test_looking_for_work_does_not_walk_the_log(storage: Engine, clock: Fr
         assert "ix_audit_entries_unsealed" in " ".join(str(value) for row in plan for value in row)
 
 
-async def test_an_organization_that_cannot_be_sealed_does_not_hold_up_the_rest(
-    storage: Engine, clock: FrozenClock
-) -> None:
+async def test_organization_that_cannot_be_sealed_does_not_delay_the_rest(storage: Engine, clock: FrozenClock) -> None:
     async with opened(storage.fresh_url()) as db:
         await found(db)
         await found(db, OTHER)
@@ -97,7 +95,7 @@ async def test_an_organization_that_cannot_be_sealed_does_not_hold_up_the_rest(
         assert await sizes(db, OTHER) == [1]
 
 
-async def test_sealers_at_once_seal_each_entry_once(storage: Engine, clock: FrozenClock) -> None:
+async def test_concurrent_sealers_seal_each_entry_once(storage: Engine, clock: FrozenClock) -> None:
     url = storage.fresh_url()
     async with opened(url) as here, opened(url) as there:
         await found(here)
@@ -112,8 +110,8 @@ async def test_sealers_at_once_seal_each_entry_once(storage: Engine, clock: Froz
         assert (await verified(here)).flaws == []
 
 
-async def test_sealing_while_others_write(storage: Engine, clock: FrozenClock) -> None:
-    """Writers never wait for the sealer; what it missed is in a later batch."""
+async def test_sealing_does_not_block_writers(storage: Engine, clock: FrozenClock) -> None:
+    """Entries that it missed are in a later batch."""
     url = storage.fresh_url()
     async with opened(url) as here, opened(url) as there:
         await found(here)
@@ -139,8 +137,8 @@ async def test_sealing_while_others_write(storage: Engine, clock: FrozenClock) -
         assert (await verified(here)).flaws == []
 
 
-async def test_a_late_commit_belongs_to_the_batch_that_finds_it(storage: Engine, clock: FrozenClock) -> None:
-    """Its time lies before that of entries that are sealed already. Followers get it nevertheless, and once."""
+async def test_late_commit_is_in_the_batch_that_finds_it(storage: Engine, clock: FrozenClock) -> None:
+    """Its time is before that of sealed entries. Followers still get it, once."""
     url = storage.fresh_url()
     async with opened(url) as db:
         await found(db)
@@ -161,7 +159,7 @@ async def test_a_late_commit_belongs_to_the_batch_that_finds_it(storage: Engine,
             await late.commit()
             await connection.close()
         else:
-            # SQLite has one writer at a time, so there an entry is late only by its own clock.
+            # SQLite has one writer at a time, so an entry can only be late by its own clock.
             await db.write(lambda tx: record(tx, ACME, Kind.ORG_ADD_USER, "late", ADA, START + 1))
         await sealer_on(db, clock).seal(ACME)
         rest = await follow(db, ACME, Filter(), first.end, 100)
@@ -186,7 +184,7 @@ def cut_off() -> Iterator[None]:
         del failpoint.armed["audit.sealing"]
 
 
-async def test_cut_off_in_the_middle_nothing_has_happened(storage: Engine, clock: FrozenClock) -> None:
+async def test_interrupted_sealing_changes_nothing(storage: Engine, clock: FrozenClock) -> None:
     async with opened(storage.fresh_url()) as db:
         await found(db)
         await sealer_on(db, clock).seal(ACME)
@@ -216,7 +214,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 @pytest.mark.parametrize("moment", ["audit.sealing", "storage.before_commit", "storage.after_commit"])
-def test_killed_anywhere_the_chain_is_whole(storage: Engine, moment: str, tmp_path: Path) -> None:
+def test_chain_is_intact_after_a_kill_anywhere(storage: Engine, moment: str, tmp_path: Path) -> None:
     url = storage.fresh_url()
 
     async def prepare() -> None:
@@ -240,7 +238,7 @@ def test_killed_anywhere_the_chain_is_whole(storage: Engine, moment: str, tmp_pa
     blocking(look())
 
 
-async def test_retention_drops_whole_batches_and_keeps_their_hashes(storage: Engine, clock: FrozenClock) -> None:
+async def test_retention_drops_whole_batches_and_retains_their_hashes(storage: Engine, clock: FrozenClock) -> None:
     async with opened(storage.fresh_url()) as db:
         await found(db)
         await sealer_on(db, clock).seal(ACME)
@@ -258,7 +256,7 @@ async def test_retention_drops_whole_batches_and_keeps_their_hashes(storage: Eng
         assert await unsealed(db) == 2, "what is not sealed is not dropped, however old"
         report = await verified(db)
         assert (report.flaws, report.batches, report.entries) == ([], 4, 8)
-        # The chain goes on, and what was dropped does not come back.
+        # The chain continues, and dropped batches do not return.
         await sealer_on(db, clock).seal(ACME)
         clock.now += 100 * DAY
         await forget_all(db, clock, days=15)
@@ -266,7 +264,7 @@ async def test_retention_drops_whole_batches_and_keeps_their_hashes(storage: Eng
         assert (await verified(db)).flaws == []
 
 
-async def test_retention_beside_sealing(storage: Engine, clock: FrozenClock) -> None:
+async def test_retention_during_sealing_keeps_the_chain_intact(storage: Engine, clock: FrozenClock) -> None:
     url = storage.fresh_url()
     async with opened(url) as here, opened(url) as there:
         await found(here)
@@ -287,7 +285,7 @@ async def test_retention_beside_sealing(storage: Engine, clock: FrozenClock) -> 
         assert (await verified(here)).flaws == []
 
 
-async def test_what_does_not_verify_is_evidence_and_stays(storage: Engine, clock: FrozenClock) -> None:
+async def test_batch_that_does_not_verify_is_not_dropped(storage: Engine, clock: FrozenClock) -> None:
     async with opened(storage.fresh_url()) as db:
         for org_id in (ACME, OTHER):
             await found(db, org_id)

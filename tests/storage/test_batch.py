@@ -1,4 +1,4 @@
-"""Hot statements that many callers run at once."""
+"""Frequent statements that many callers run concurrently."""
 
 import asyncio
 
@@ -31,7 +31,7 @@ async def test_each_caller_gets_its_own_row_back(storage: Engine) -> None:
         assert [(row["name"], row["expires_at"]) for row in rows if row] == [(f"n{i}", i) for i in range(1200)]
 
 
-async def test_one_row_that_breaks_a_rule_fails_alone(storage: Engine) -> None:
+async def test_row_that_violates_a_constraint_fails_alone(storage: Engine) -> None:
     async with opened(storage.fresh_url()) as db:
         await db.batch(ADD, {"name": "taken", "holder": "h", "at": 0})
         names = ["a", "taken", "b", "c"]
@@ -49,14 +49,14 @@ async def test_rows_with_one_key_run_one_after_another(storage: Engine) -> None:
         assert sorted(row["expires_at"] for row in rows if row) == list(range(1, 31))
 
 
-async def test_a_row_the_driver_cannot_send_fails_alone(storage: Engine) -> None:
+async def test_row_the_driver_cannot_send_fails_alone(storage: Engine) -> None:
     async with opened(storage.fresh_url()) as db:
         rows = [{"name": name, "holder": "h", "at": at} for name, at in (("a", 1), ("b", 2**70), ("c", 3))]
         outcomes = await asyncio.gather(*(db.batch(ADD, row) for row in rows), return_exceptions=True)
         assert [isinstance(outcome, Exception) for outcome in outcomes] == [False, True, False]
 
 
-async def test_a_row_without_its_key_does_not_wedge_the_rest(storage: Engine) -> None:
+async def test_row_without_its_key_does_not_block_the_rest(storage: Engine) -> None:
     async with opened(storage.fresh_url()) as db:
         with pytest.raises(Exception, match="name"):
             await db.batch(ADD, {"holder": "h", "at": 1})

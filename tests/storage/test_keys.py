@@ -1,4 +1,4 @@
-"""The life of a signing key, with the clock in hand."""
+"""The life of a signing key, with a controlled clock."""
 
 import asyncio
 
@@ -27,7 +27,7 @@ async def states(ring: KeyRing) -> list[KeyState]:
     return [state_of(key, keys, ring.clock()) for key in keys]
 
 
-async def test_a_rotation_from_beginning_to_end(engine: Engine, clock: FrozenClock) -> None:
+async def test_rotation_follows_its_schedule(engine: Engine, clock: FrozenClock) -> None:
     async with opened(engine.fresh_url()) as db:
         await empty(db)
         ring = ring_on(db, clock)
@@ -49,7 +49,7 @@ async def test_a_rotation_from_beginning_to_end(engine: Engine, clock: FrozenClo
             ring.check(key)
 
 
-async def test_parallel_first_starts_make_one_key(engine: Engine, clock: FrozenClock) -> None:
+async def test_concurrent_first_starts_create_one_key(engine: Engine, clock: FrozenClock) -> None:
     url = engine.fresh_url()
     async with opened(url) as here, opened(url) as there:
         await empty(here)
@@ -57,8 +57,8 @@ async def test_parallel_first_starts_make_one_key(engine: Engine, clock: FrozenC
         assert len(await ring_on(here, clock).every()) == 1
 
 
-async def test_parallel_rotations_never_share_a_number(engine: Engine, clock: FrozenClock) -> None:
-    """Overlapping, one finds its number taken and says so; one after the other, both succeed."""
+async def test_concurrent_rotations_never_share_a_number(engine: Engine, clock: FrozenClock) -> None:
+    """If they overlap, one finds its number taken and says so; one after the other, both succeed."""
     url = engine.fresh_url()
     async with opened(url) as here, opened(url) as there:
         outcomes = await asyncio.gather(*(ring_on(db, clock).rotate() for db in (here, there)), return_exceptions=True)
@@ -68,7 +68,7 @@ async def test_parallel_rotations_never_share_a_number(engine: Engine, clock: Fr
         assert [key.seq for key in keys] == list(range(1, 4 - refused))
 
 
-async def test_a_revoked_key_never_signs_again_and_something_does(engine: Engine, clock: FrozenClock) -> None:
+async def test_revoked_key_never_signs_again_and_another_does(engine: Engine, clock: FrozenClock) -> None:
     async with opened(engine.fresh_url()) as db:
         ring = ring_on(db, clock)
         clock.now = (await ring.every())[0].created_at
@@ -85,7 +85,7 @@ async def test_a_revoked_key_never_signs_again_and_something_does(engine: Engine
 
 @pytest.mark.parametrize("wait", [0, HOUR])
 async def test_revoking_the_newest_key_leaves_a_successor(engine: Engine, clock: FrozenClock, wait: int) -> None:
-    """The older key is retiring already: without a successor nothing would sign a day later."""
+    """The older key is already retiring: without a successor nothing would sign a day later."""
     async with opened(engine.fresh_url()) as db:
         await empty(db)
         ring = ring_on(db, clock)

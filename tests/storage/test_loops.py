@@ -1,4 +1,4 @@
-"""Background loops: one runner among all, also after a death, and none that writes without need."""
+"""Background loops: one runner among all processes, also after a death, without needless writes."""
 
 import asyncio
 
@@ -36,20 +36,20 @@ async def until_of(db: Database) -> int | None:
     return row["expires_at"] if row else None
 
 
-async def test_two_runners_one_holder(storage: Engine, clock: FrozenClock) -> None:
+async def test_one_of_two_runners_holds_the_lease(storage: Engine, clock: FrozenClock) -> None:
     url, stop = storage.fresh_url(), asyncio.Event()
     async with opened(url) as here, opened(url) as there:
         first, second = Counted(clock, stop, 30), Counted(clock, stop, 30)
         await asyncio.gather(
             LoopRunner(here, clock, stop).run([first.loop()]), LoopRunner(there, clock, stop).run([second.loop()])
         )
-        # The other may begin a last step when the first hands back, and not before.
+        # The other may begin a last step when the first releases the lease, and not before.
         assert max(first.steps, second.steps) == 30
         assert min(first.steps, second.steps) <= 1
         assert await until_of(here) is None, "handed back"
 
 
-async def test_a_dead_holder_is_followed(storage: Engine, clock: FrozenClock) -> None:
+async def test_dead_holder_is_replaced(storage: Engine, clock: FrozenClock) -> None:
     stop = asyncio.Event()
     async with opened(storage.fresh_url()) as db:
         expires_at = clock() + LEASE_SECONDS * SECOND
@@ -71,8 +71,8 @@ async def test_a_dead_holder_is_followed(storage: Engine, clock: FrozenClock) ->
         assert follower.steps == 1
 
 
-async def test_a_clock_that_is_set_back_stops_no_loop(storage: Engine, clock: FrozenClock) -> None:
-    """Whoever lives goes on, and nobody waits for a dead holder until the clock has come as far again."""
+async def test_clock_set_back_stops_no_loop(storage: Engine, clock: FrozenClock) -> None:
+    """A living holder continues, and nobody waits for a dead one until the clock has caught up."""
     stop = asyncio.Event()
     async with opened(storage.fresh_url()) as db:
         expires_at = clock() + LEASE_SECONDS * SECOND
@@ -81,14 +81,14 @@ async def test_a_clock_that_is_set_back_stops_no_loop(storage: Engine, clock: Fr
         follower = Counted(clock, stop, 3, seconds=-3600)
         await asyncio.wait_for(LoopRunner(db, clock, stop).run([follower.loop()]), 20)
         assert follower.steps == 3
-        # Clocks of two machines that differ a little take nothing from each other.
+        # Small clock differences between machines do not matter.
         expires_at = clock() + LEASE_SECONDS * SECOND
         assert await db.write(lambda tx: store.acquire(tx, "test", "ahead", clock(), expires_at))
         behind = clock() - LEASE_SECONDS * SECOND
         assert not await db.write(lambda tx: store.acquire(tx, "test", "behind", behind, clock()))
 
 
-async def test_a_holder_renews_in_time_and_not_at_every_step(storage: Engine, clock: FrozenClock) -> None:
+async def test_holder_renews_in_time_and_not_at_every_step(storage: Engine, clock: FrozenClock) -> None:
     stop, left = asyncio.Event(), []
     async with opened(storage.fresh_url()) as db:
         counted = Counted(clock, stop, 100, seconds=1)

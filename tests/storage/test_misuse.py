@@ -1,4 +1,4 @@
-"""Careless units, a closing database, a damaged file: an error for the caller, never a caller left waiting."""
+"""Careless units of work, a closing database, a damaged file: the caller gets an error and never hangs."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ def add(name: str):
     return lambda tx: tx.exec(ADD, {"name": name})
 
 
-async def test_a_task_started_by_a_refused_unit_cannot_write_afterwards(storage: Engine) -> None:
+async def test_task_started_by_a_rejected_unit_cannot_write_afterwards(storage: Engine) -> None:
     async with opened(storage.fresh_url()) as db:
         stray: list[asyncio.Task[int]] = []
 
@@ -51,7 +51,7 @@ async def test_reading_calls_cannot_write(storage: Engine) -> None:
         assert row[0] == 0
 
 
-async def test_counts_mean_the_same_on_every_engine(storage: Engine) -> None:
+async def test_row_counts_are_the_same_on_every_engine(storage: Engine) -> None:
     async with opened(storage.fresh_url()) as db:
         await db.write(add("a"))
         for sql, count in (
@@ -62,7 +62,7 @@ async def test_counts_mean_the_same_on_every_engine(storage: Engine) -> None:
             assert await db.write(lambda tx, sql=sql: tx.exec(sql)) == count
 
 
-async def test_an_odd_exception_fails_its_own_unit_alone(storage: Engine) -> None:
+async def test_unusual_exception_fails_only_its_own_unit(storage: Engine) -> None:
     async with opened(storage.fresh_url()) as db:
 
         def stops(_: Tx):
@@ -93,7 +93,7 @@ async def test_after_closing_every_call_is_answered(storage: Engine) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"junk that is no database at all, " * 400, b""])
-async def test_a_file_overwritten_while_open_is_an_error_and_not_a_busy_loop(
+async def test_file_overwritten_while_open_is_an_error_and_not_a_busy_loop(
     sqlite_template: Path, tmp_path: Path, damage: bytes
 ) -> None:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
@@ -127,7 +127,7 @@ asyncio.run(main())
 """
 
 
-async def test_a_process_stopped_in_its_turn_does_not_freeze_the_others(sqlite_template: Path, tmp_path: Path) -> None:
+async def test_stopped_writer_causes_an_error_and_not_a_hang(sqlite_template: Path, tmp_path: Path) -> None:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
     async with opened(url) as db:
         holder = subprocess.Popen(

@@ -74,7 +74,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-def test_processes_race_too(storage: Engine) -> None:
+def test_racing_processes_have_one_winner(storage: Engine) -> None:
     url = storage.fresh_url()
     racers = [
         subprocess.Popen(

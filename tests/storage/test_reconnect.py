@@ -1,4 +1,4 @@
-"""A database that goes away costs callers a clear error at most, and is found again without help."""
+"""A lost database costs callers at most a clear error, and is used again without help."""
 
 import asyncio
 import signal
@@ -34,7 +34,7 @@ async def test_lost_connections_are_replaced_unnoticed(own_cluster: Cluster, tmp
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT, signal.SIGKILL])
-async def test_a_stopped_server_is_reported_and_found_again(
+async def test_stopped_server_is_reported_and_used_again(
     own_cluster: Cluster, tmp_path: Path, how: signal.Signals
 ) -> None:
     url = own_cluster.url()
@@ -51,7 +51,7 @@ async def test_a_stopped_server_is_reported_and_found_again(
         assert await db.one(GET, {"name": "during"}) is None
 
 
-async def test_a_unit_is_run_again_on_a_fresh_connection(own_cluster: Cluster, tmp_path: Path) -> None:
+async def test_unit_is_run_again_on_a_fresh_connection(own_cluster: Cluster, tmp_path: Path) -> None:
     url = own_cluster.url()
     await set_up(url, tmp_path)
     async with opened(url) as db:
@@ -69,7 +69,7 @@ async def test_a_unit_is_run_again_on_a_fresh_connection(own_cluster: Cluster, t
         assert await db.one(GET, {"name": "n"}) is not None
 
 
-async def test_a_stranger_holding_the_file_is_waited_for(sqlite_template: Path, tmp_path: Path) -> None:
+async def test_lock_of_another_process_is_waited_for(sqlite_template: Path, tmp_path: Path) -> None:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
     async with opened(url) as db:
         stranger = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None, check_same_thread=False)
@@ -84,10 +84,10 @@ async def test_a_stranger_holding_the_file_is_waited_for(sqlite_template: Path, 
         assert await db.one(GET, {"name": "n"}) is not None
 
 
-async def test_a_full_disk_refuses_and_recovers(sqlite_template: Path, tmp_path: Path) -> None:
+async def test_full_disk_is_reported_and_recovered_from(sqlite_template: Path, tmp_path: Path) -> None:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
     async with opened(url) as db:
-        # SQLite's own ceiling raises the very error a full disk does.
+        # SQLite's own size limit raises the same error as a full disk.
         pages = await db.write(lambda tx: tx.one("PRAGMA page_count"))
         assert pages is not None
         await db.write(lambda tx: tx.one(f"PRAGMA max_page_count = {pages[0] + 2}"))
@@ -104,7 +104,9 @@ async def test_a_full_disk_refuses_and_recovers(sqlite_template: Path, tmp_path:
         assert {row[0] for row in rows} == {*kept, "after"}
 
 
-def test_engines_are_what_they_say(request: pytest.FixtureRequest, storage: PostgresEngine | SqliteEngine) -> None:
+def test_tests_run_on_the_engine_versions_they_name(
+    request: pytest.FixtureRequest, storage: PostgresEngine | SqliteEngine
+) -> None:
     async def version() -> str:
         async with opened(storage.fresh_url()) as db:
             on_sqlite = storage.name == "sqlite"

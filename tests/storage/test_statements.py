@@ -1,4 +1,4 @@
-"""Tests that run on SQLite alone still notice what PostgreSQL would refuse (`tests/bed/statements.py`)."""
+"""Tests that run on SQLite only still notice what PostgreSQL would reject (`tests/bed/statements.py`)."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ _EACH = RowStatement("SELECT id FROM users WHERE name = :name", {"name": "text"}
 
 
 async def _refused(storage: Engine, template: Path, folder: Path, unit: Unit[object]) -> str:
-    """What the check says of a unit that succeeds on SQLite; empty if it has no objections."""
+    """The check's objections to a unit that succeeds on SQLite; empty if there are none."""
     try:
         with statements.checked([storage.fresh_url()]):
             async with opened(SqliteEngine(template, folder).fresh_url()) as db:
@@ -26,7 +26,7 @@ async def _refused(storage: Engine, template: Path, folder: Path, unit: Unit[obj
 
 
 @on_postgres
-async def test_statements_of_one_engine_are_refused(storage: Engine, sqlite_template: Path, tmp_path: Path) -> None:
+async def test_statements_of_one_engine_are_rejected(storage: Engine, sqlite_template: Path, tmp_path: Path) -> None:
     async def function_of_sqlite(tx: Tx) -> object:
         return await tx.all("SELECT strftime('%s', 'now') AS now")
 
@@ -38,7 +38,7 @@ async def test_statements_of_one_engine_are_refused(storage: Engine, sqlite_temp
 
 
 @on_postgres
-async def test_values_of_another_type_are_refused(storage: Engine, sqlite_template: Path, tmp_path: Path) -> None:
+async def test_values_of_the_wrong_type_are_rejected(storage: Engine, sqlite_template: Path, tmp_path: Path) -> None:
     async def text_for_a_number(tx: Tx) -> object:
         return await tx.one(_NAMED, {"name": "ada", "since": "yesterday"})
 

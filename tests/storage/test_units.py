@@ -1,4 +1,4 @@
-"""The conformance suite, first part: what a unit of work may rely on, whatever the engine."""
+"""The conformance suite, first part: what a unit of work may rely on, on every engine."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ async def holder_of(db: Database, name: str) -> str | None:
     return row["holder"] if row else None
 
 
-async def test_values_come_back_as_they_went_in(storage: Engine) -> None:
+async def test_values_are_read_back_unchanged(storage: Engine) -> None:
     async with opened(storage.fresh_url()) as db:
         sql = "INSERT INTO rate_limits (bucket, hits, resets_at) VALUES (:bucket, :hits, :at) RETURNING bucket, hits"
         bucket = bytes(range(256))
@@ -31,7 +31,7 @@ async def test_values_come_back_as_they_went_in(storage: Engine) -> None:
         assert await holder_of(db, 'it\'s: "quoted" \U0001f600') == "--"
 
 
-async def test_exec_counts_what_it_changed(storage: Engine) -> None:
+async def test_exec_returns_the_number_of_changed_rows(storage: Engine) -> None:
     async with opened(storage.fresh_url()) as db:
         await db.write(lambda tx: tx.exec_many(ADD, [{"name": f"n{i}", "holder": "h", "at": i} for i in range(5)]))
         update = "UPDATE leases SET holder = :h WHERE expires_at > :at"
@@ -40,7 +40,7 @@ async def test_exec_counts_what_it_changed(storage: Engine) -> None:
         assert await db.write(lambda tx: tx.exec("DELETE FROM leases WHERE expires_at > :at", {"at": 9})) == 0
 
 
-async def test_a_failing_unit_leaves_no_trace_and_does_not_hurt_its_neighbours(storage: Engine) -> None:
+async def test_failing_unit_leaves_no_trace_and_does_not_affect_others(storage: Engine) -> None:
     async with opened(storage.fresh_url()) as db:
 
         async def half_way(tx: Tx) -> None:
@@ -56,7 +56,7 @@ async def test_a_failing_unit_leaves_no_trace_and_does_not_hurt_its_neighbours(s
         assert {row[0] for row in names} == {f"n{i}" for i in range(60) if i % 3}
 
 
-async def test_a_broken_rule_is_one_error_on_every_engine(storage: Engine) -> None:
+async def test_constraint_violation_is_one_error_on_every_engine(storage: Engine) -> None:
     async with opened(storage.fresh_url()) as db:
         await db.write(add("taken"))
         names = ["a", "taken", "b"]
@@ -81,17 +81,17 @@ async def test_swallowing_a_statement_error_does_not_save_the_unit(storage: Engi
         assert await holder_of(db, "before") is None
 
 
-async def test_reads_see_what_was_written_before(storage: Engine) -> None:
+async def test_reads_see_earlier_writes(storage: Engine) -> None:
     url = storage.fresh_url()
     async with opened(url) as db, opened(url) as other:
         for i in range(50):
             await db.write(add(f"n{i}", f"h{i}"))
             assert await holder_of(db, f"n{i}") == f"h{i}"
-            # Another connection stands for another process.
+            # Another connection represents another process.
             assert await holder_of(other, f"n{i}") == f"h{i}"
 
 
-async def test_a_unit_sees_its_own_changes(storage: Engine) -> None:
+async def test_unit_sees_its_own_changes(storage: Engine) -> None:
     async with opened(storage.fresh_url()) as db:
 
         async def unit(tx: Tx) -> str:
@@ -104,7 +104,7 @@ async def test_a_unit_sees_its_own_changes(storage: Engine) -> None:
         assert await db.write(unit) == "new"
 
 
-async def test_a_read_sees_one_moment(storage: Engine) -> None:
+async def test_read_sees_one_snapshot(storage: Engine) -> None:
     url = storage.fresh_url()
     async with opened(url) as db, opened(url) as writer:
         loop = asyncio.get_running_loop()
@@ -123,7 +123,7 @@ async def test_a_read_sees_one_moment(storage: Engine) -> None:
             return before, await tx.one(GET, {"name": "n"})
 
         changing = asyncio.create_task(change())
-        # In a thread with a loop of its own, so that the writer can run meanwhile.
+        # In a thread with its own loop, so that the writer can run.
         assert await asyncio.to_thread(lambda: asyncio.run(_read_elsewhere(url, unit))) == (None, None)
         await changing
         assert await holder_of(db, "n") == "h"
@@ -144,7 +144,7 @@ async def _read_elsewhere(url: str, unit):
 
 
 @pytest.mark.parametrize("how", ["write", "write_long", "read", "read_long"])
-async def test_a_unit_that_awaits_something_else_is_refused(storage: Engine, how: str) -> None:
+async def test_unit_that_awaits_something_else_is_rejected(storage: Engine, how: str) -> None:
     async with opened(storage.fresh_url()) as db:
 
         async def dawdle(tx: Tx) -> None:
@@ -166,7 +166,7 @@ async def test_long_units_and_short_ones_take_turns(storage: Engine) -> None:
         assert rows[0][0] == 50
 
 
-async def test_a_cancelled_waiter_does_not_disturb_the_rest(storage: Engine) -> None:
+async def test_cancelled_waiter_does_not_disturb_the_rest(storage: Engine) -> None:
     async with opened(storage.fresh_url()) as db:
         waiting = [asyncio.create_task(db.write(add(f"n{i}"))) for i in range(40)]
         await asyncio.sleep(0)

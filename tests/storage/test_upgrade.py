@@ -1,4 +1,4 @@
-"""Setting a database up, moving it forward, and refusing what is not ours to touch."""
+"""Creating and upgrading a database, and rejecting one that is not the hub's."""
 
 import asyncio
 from typing import Any
@@ -57,8 +57,8 @@ async def structure(url: str) -> list[tuple[object, ...]]:
         return [tuple(row) for row in rows]
 
 
-async def test_migrated_equals_declared(storage: Engine) -> None:
-    """What the migrations build is what the schema says, for the metadata's eyes and for the engine's own."""
+async def test_migrated_schema_equals_the_declared_one(storage: Engine) -> None:
+    """In SQLAlchemy's metadata and in the engine's own description."""
     migrated, declared = storage.empty_url(), storage.empty_url()
     async with opened(migrated) as db:
         assert await schema_state(db) is SchemaState.EMPTY
@@ -84,7 +84,7 @@ async def create_declared(url: str) -> None:
     await pg.dispose()
 
 
-def test_revisions_follow_one_another() -> None:
+def test_revisions_are_consecutive() -> None:
     from alembic.config import Config
     from alembic.script import ScriptDirectory
 
@@ -100,7 +100,7 @@ async def build_previous(url: str, revision: str = REVISIONS[-1]) -> None:
     async with opened(url) as db:
         await migrate(db, url, REVISIONS[REVISIONS.index(revision) - 1])
         there = await db.tables() - {upgrade.VERSION_TABLE}
-        # What is referred to before what refers to it.
+        # Referenced tables first.
         for table in [table for table in metadata.sorted_tables if table.name in there]:
             # A column that a migration adds to a table has a default or may be null.
             known = [column for column in table.columns if column.server_default is None and not column.nullable]
@@ -163,7 +163,7 @@ async def test_grants_name_their_servers_and_what_they_began_under(storage: Engi
     assert tuple(webhook) == ("7 5 6", 0)
 
 
-async def test_an_older_schema_moves_itself_on_sqlite_and_asks_on_postgres(storage: Engine) -> None:
+async def test_older_schema_is_upgraded_on_sqlite_and_reported_on_postgres(storage: Engine) -> None:
     url = storage.empty_url()
     await build_previous(url)
     async with opened(url) as db:
@@ -180,7 +180,7 @@ async def test_an_older_schema_moves_itself_on_sqlite_and_asks_on_postgres(stora
     assert await differences_at(url) == []
 
 
-async def test_a_newer_schema_is_refused(storage: Engine) -> None:
+async def test_newer_schema_is_rejected(storage: Engine) -> None:
     url = storage.fresh_url()
     async with opened(url) as db:
         await db.write(lambda tx: tx.exec("UPDATE alembic_version SET version_num = '9999'"))
@@ -190,7 +190,7 @@ async def test_a_newer_schema_is_refused(storage: Engine) -> None:
         assert await schema_state(db) is SchemaState.NEWER
 
 
-async def test_somebody_elses_database_is_left_alone(storage: Engine) -> None:
+async def test_foreign_database_is_not_touched(storage: Engine) -> None:
     url = storage.empty_url()
     async with opened(url) as db:
         await db.write(lambda tx: tx.exec("CREATE TABLE theirs (id bigint)"))
@@ -199,7 +199,7 @@ async def test_somebody_elses_database_is_left_alone(storage: Engine) -> None:
         assert await db.tables() == {"theirs"}
 
 
-async def test_many_first_starts_at_once_set_up_one_schema(storage: Engine) -> None:
+async def test_concurrent_first_starts_create_one_schema(storage: Engine) -> None:
     url = storage.empty_url()
 
     async def first_start() -> None:
@@ -211,11 +211,11 @@ async def test_many_first_starts_at_once_set_up_one_schema(storage: Engine) -> N
         assert await schema_state(db) is SchemaState.CURRENT
 
 
-async def test_an_upgrade_that_fails_leaves_the_old_schema_whole(storage: Engine) -> None:
+async def test_failed_upgrade_leaves_the_old_schema_intact(storage: Engine) -> None:
     url = storage.empty_url()
     async with opened(url) as db:
         await migrate(db, url, REVISIONS[0])
-        # A table of a late migration is in the way, so whatever came before it must not remain.
+        # A table of a late migration already exists, so the migrations before it must be undone.
         there = await db.tables()
         in_the_way = next(table.name for table in reversed(metadata.sorted_tables) if table.name not in there)
         await db.write(lambda tx: tx.exec(f"CREATE TABLE {in_the_way} (other text)"))

@@ -1,4 +1,4 @@
-"""The format of the chain: what is sealed, byte by byte, and that nothing can be changed under the seal."""
+"""The format of the audit chain: what is sealed, byte by byte, and that no sealed entry can be changed unnoticed."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from hubgate.server.audit.filters import MOST_TERMS, Filter, Term, parse_filter
 from hubgate.server.audit.model import Entry, Kind
 from hubgate.server.errors import Unprocessable
 
-# A busy machine is no failure. Each example is a whole chain, so half of them do.
+# A busy machine is not a failure. Each example is a whole chain, so half as many suffice.
 calmly = settings(
     max_examples=settings.default.max_examples // 2, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -53,7 +53,7 @@ def entries(draw: st.DrawFn, least: int = 1) -> list[Entry]:
     ]
 
 
-def test_an_entry_is_sealed_as_written_down() -> None:
+def test_entry_is_sealed_as_documented() -> None:
     entry = Entry(
         id="65" * 12,
         org_id="a" * 24,
@@ -89,14 +89,14 @@ def test_an_entry_is_sealed_as_written_down() -> None:
 
 @calmly
 @given(entries(), st.binary(min_size=32, max_size=32), st.integers(0, 2**52))
-def test_what_was_sealed_verifies(sealed: list[Entry], previous: bytes, at: int) -> None:
+def test_sealed_batch_verifies(sealed: list[Entry], previous: bytes, at: int) -> None:
     batch = sealed_batch("a" * 24, 7, at, previous, sealed)
     assert flaw(batch, previous, sealed) is None
 
 
 @calmly
 @given(entries(), st.data())
-def test_every_change_shows(sealed: list[Entry], data: st.DataObject) -> None:
+def test_every_change_is_detected(sealed: list[Entry], data: st.DataObject) -> None:
     batch = sealed_batch("a" * 24, 7, 5, FIRST, sealed)
     at = data.draw(st.integers(0, len(sealed) - 1))
     column = data.draw(
@@ -110,7 +110,7 @@ def test_every_change_shows(sealed: list[Entry], data: st.DataObject) -> None:
 
 @calmly
 @given(entries(least=2), st.data())
-def test_a_missing_a_doubled_and_a_swapped_entry_show(sealed: list[Entry], data: st.DataObject) -> None:
+def test_missing_repeated_and_swapped_entries_are_detected(sealed: list[Entry], data: st.DataObject) -> None:
     batch = sealed_batch("a" * 24, 7, 5, FIRST, sealed)
     at = data.draw(st.integers(0, len(sealed) - 2))
     assert flaw(batch, FIRST, sealed[:at] + sealed[at + 1 :]) == f"lacks entry {at + 1} of {len(sealed)}"
@@ -125,7 +125,7 @@ def test_a_missing_a_doubled_and_a_swapped_entry_show(sealed: list[Entry], data:
 
 @calmly
 @given(entries())
-def test_a_batch_moved_elsewhere_shows(sealed: list[Entry]) -> None:
+def test_batch_moved_elsewhere_is_detected(sealed: list[Entry]) -> None:
     batch = sealed_batch("a" * 24, 7, 5, FIRST, sealed)
     for moved in (
         replace(batch, org_id="b" * 24),
@@ -137,8 +137,8 @@ def test_a_batch_moved_elsewhere_shows(sealed: list[Entry]) -> None:
     assert flaw(batch, b"\1" * 32, sealed) is not None
 
 
-def test_a_column_cannot_pose_as_its_neighbour() -> None:
-    """As text put together these two would be the same."""
+def test_values_cannot_shift_between_columns() -> None:
+    """Concatenated as text, these two would be the same."""
     honest = Entry("1" * 24, "a" * 24, 5, "t", "m", None, "n", "1.1.1.1", None, '{"a":1}', None, None, None, 7, 1)
     forged = replace(honest, data='{"a":1},"ip":"1.1.1.1"', ip=None)
     batch = sealed_batch("a" * 24, 7, 5, FIRST, [honest])
@@ -149,7 +149,7 @@ def test_a_column_cannot_pose_as_its_neighbour() -> None:
     ("column", "value"),
     [("created_at", "x"), ("created_at", 2**62), ("data", "[" * 100_000), ("data", "nonsense"), ("message", b"\0")],
 )
-def test_what_no_column_should_hold_is_a_change_and_no_crash(column: str, value: object) -> None:
+def test_value_of_the_wrong_type_is_detected_as_a_change(column: str, value: object) -> None:
     honest = Entry("1" * 24, "a" * 24, 5, "t", "m", None, "n", None, None, None, None, None, None, 7, 1)
     batch = sealed_batch("a" * 24, 7, 5, FIRST, [honest])
     assert "was changed" in (flaw(batch, FIRST, [replace(honest, **{column: value})]) or "")
@@ -157,7 +157,7 @@ def test_what_no_column_should_hold_is_a_change_and_no_crash(column: str, value:
 
 @calmly
 @given(PLAIN)
-def test_canonical_json_reads_back_and_is_stable(value: object) -> None:
+def test_canonical_json_round_trips_and_is_stable(value: object) -> None:
     check_plain(value)
     text = canonical(value)
     assert json.loads(text) == value
@@ -165,14 +165,14 @@ def test_canonical_json_reads_back_and_is_stable(value: object) -> None:
 
 
 @pytest.mark.parametrize("value", [1.5, 2**53, {"é": 1}, {1: 2}, {"a": [float("nan")]}, b"x", {"a": {"b": object()}}])
-def test_what_languages_write_differently_is_no_part_of_the_log(value: object) -> None:
+def test_values_without_one_json_form_are_rejected(value: object) -> None:
     with pytest.raises(TypeError):
         check_plain(value)
 
 
 @calmly
 @given(st.integers(0, 2**52), st.integers(0, 2**52))
-def test_times_are_exact_and_in_order(one: int, other: int) -> None:
+def test_times_are_exact_and_ordered(one: int, other: int) -> None:
     assert (exact(one) < exact(other)) == (one < other)
 
 
@@ -181,7 +181,7 @@ def test_every_type_is_documented() -> None:
     assert [kind.value for kind in Kind if f"`{kind.value}`" not in documented] == []
 
 
-def test_filters() -> None:
+def test_filters_are_parsed() -> None:
     assert parse_filter("  Author:Ada type:org.add_user  bob@x:y ip:::1 Author:Ada") == Filter(
         (Term("author", "Ada"), Term("type", "org.add_user"), Term("", "bob@x:y"), Term("ip", "::1"))
     )

@@ -1,4 +1,4 @@
-"""What reading a commit holds in memory."""
+"""Memory used while reading a commit."""
 
 import json
 from collections.abc import AsyncIterator, Sequence
@@ -25,7 +25,7 @@ async def lines(count: int, size: int, path: str = "f") -> AsyncIterator[bytes]:
         yield json.dumps({"key": "file", "value": value}).encode() + b"\n"
 
 
-async def test_small_files_beyond_a_few_wait_on_disk(tmp_path: Path) -> None:
+async def test_small_files_beyond_a_few_are_stored_on_disk(tmp_path: Path) -> None:
     reading_it = reader(tmp_path)
     request = await reading_it.read(lines(200, 50_000))
     contents = [operation.content for operation in request.operations if isinstance(operation, AddFile)]
@@ -39,15 +39,15 @@ async def test_small_files_beyond_a_few_wait_on_disk(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_what_is_said_about_files_has_an_end_too(tmp_path: Path) -> None:
+async def test_metadata_of_files_is_limited(tmp_path: Path) -> None:
     with pytest.raises(PayloadTooLarge, match="too much"):
         await reader(tmp_path).read(lines(MOST_SAID // 60_000 + 1, 1, "x" * 60_000))
     with pytest.raises(PayloadTooLarge, match="100,000 files"):
         await reader(tmp_path).read(lines(MOST_OPERATIONS + 1, 1))
 
 
-async def test_a_text_may_be_cut_anywhere(tmp_path: Path) -> None:
-    """Also between the halves of a pair of escapes, and beside what merely looks like one."""
+async def test_text_may_be_split_anywhere(tmp_path: Path) -> None:
+    """Also between the halves of a surrogate pair, and beside text that only resembles an escape."""
     text = '😀😀é\\ud83d\\\\ude00\\😀\ud7ff\ue000"\\"\n\x01\\u\\\\\\n😀x\\u00e9'
     plain = HEADER + json.dumps({"key": "file", "value": {"content": "x" * 30 + text, "path": "f"}}, ensure_ascii=False)
     escaped = HEADER + json.dumps({"key": "file", "value": {"content": "x" * 30 + text, "path": "f"}})

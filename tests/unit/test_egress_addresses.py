@@ -1,4 +1,4 @@
-"""Which addresses are dialled, and which URLs are taken, before any packet leaves. (W1-W8, W12-W17)"""
+"""Which addresses are connected to, and which URLs are accepted, before any packet is sent. (W1-W8, W12-W17)"""
 
 from ipaddress import ip_address, ip_network
 
@@ -29,28 +29,28 @@ PUBLIC = [
 
 
 @pytest.mark.parametrize("text", PRIVATE)
-def test_private_addresses_need_the_operators_leave(text: str) -> None:
+def test_private_addresses_need_the_operators_permission(text: str) -> None:
     assert not is_allowed(ip_address(text), [])
     assert is_allowed(ip_address(text), EVERYTHING)
 
 
 @pytest.mark.parametrize("text", NEVER)
-def test_some_are_never_dialled(text: str) -> None:
+def test_some_addresses_are_never_allowed(text: str) -> None:
     assert not is_allowed(ip_address(text), [])
     assert not is_allowed(ip_address(text), EVERYTHING)
 
 
 @pytest.mark.parametrize("text", PUBLIC)
-def test_public_addresses_are(text: str) -> None:
+def test_public_addresses_are_allowed(text: str) -> None:
     assert is_allowed(ip_address(text), [])
 
 
-def test_teredo_is_judged_by_the_client_inside() -> None:
-    # The client's address stands in it with every bit turned over: 127.0.0.1.
+def test_teredo_address_is_judged_by_its_embedded_client() -> None:
+    # The client's address 127.0.0.1 is embedded with all bits inverted.
     assert not is_allowed(ip_address("2001:0:4136:e378:8000:63bf:80ff:fffe"), [])
 
 
-def test_an_allow_list_opens_what_it_names_and_no_more() -> None:
+def test_allow_list_opens_only_what_it_names() -> None:
     loopback = [ip_network("127.0.0.0/8")]
     assert is_allowed(ip_address("127.8.9.1"), loopback)
     assert is_allowed(ip_address("::ffff:127.0.0.1"), loopback)
@@ -73,7 +73,7 @@ def test_an_allow_list_opens_what_it_names_and_no_more() -> None:
         "http://127.0.0.1.2/", "http://127.0.0.256/", "javascript:alert(1)", "http://x.example:0/", "http://{x}.example/",
     ],
 )  # fmt: skip
-def test_addresses_that_are_refused_at_once(url: str) -> None:
+def test_unsafe_urls_are_rejected(url: str) -> None:
     with pytest.raises(AddressNotAllowed):
         parse_target(url)
 
@@ -91,6 +91,6 @@ def test_addresses_that_are_refused_at_once(url: str) -> None:
         ("http://localhost:3000?x", "localhost", 3000, "/?x", "localhost:3000"),
     ],
 )
-def test_addresses_that_are_taken(url: str, host: str, port: int, request_line: str, host_header: str) -> None:
+def test_valid_urls_are_accepted(url: str, host: str, port: int, request_line: str, host_header: str) -> None:
     target = parse_target(url)
     assert (target.host, target.port, target.request, target.host_header) == (host, port, request_line, host_header)

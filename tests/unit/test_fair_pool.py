@@ -1,4 +1,4 @@
-"""Threads shared by callers: turns, shares, deadlines, and clients that leave."""
+"""Threads shared by callers: turns, shares, deadlines, and clients that disconnect."""
 
 import asyncio
 import threading
@@ -16,7 +16,7 @@ LONG = 60.0
 
 
 class Gate:
-    """Work that begins, is seen to have begun, and ends when the test says so."""
+    """Work that signals its start and ends when the test says so."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []
@@ -110,14 +110,14 @@ async def test_one_repo_never_has_all_threads() -> None:
 
 
 def burn() -> str:
-    """More processor time than is free."""
+    """Uses more processor time than is free."""
     until = time.thread_time() + 2 * UNPAID
     while time.thread_time() < until:
         pass
     return "burnt"
 
 
-async def test_a_caller_rests_after_expensive_work_and_others_do_not() -> None:
+async def test_caller_rests_after_expensive_work_and_others_do_not() -> None:
     pool = FairPool("test", 2, per_caller=2, per_repo=2, rest=1_000_000)
     greedy = Caller("greedy")
     assert await begin(pool, burn, greedy) == "burnt"
@@ -128,7 +128,7 @@ async def test_a_caller_rests_after_expensive_work_and_others_do_not() -> None:
     waiting.cancel()
 
 
-async def test_a_caller_that_rested_goes_on() -> None:
+async def test_caller_continues_after_resting() -> None:
     pool = FairPool("test", 1, per_caller=1, per_repo=1, rest=2)
     greedy = Caller("greedy")
     both = [begin(pool, burn, greedy), begin(pool, lambda: "again", greedy)]
@@ -137,7 +137,7 @@ async def test_a_caller_that_rested_goes_on() -> None:
     assert [await begin(cheap, lambda: "cheap", greedy) for _ in range(3)] == ["cheap"] * 3
 
 
-async def test_a_client_that_leaves_stops_its_work_and_starts_no_more() -> None:
+async def test_disconnected_clients_work_is_stopped_and_no_more_started() -> None:
     pool, left = FairPool("test", 1, per_caller=1, per_repo=1), asyncio.Event()
     caller, begun = Caller("reader", may_abandon=True), []
     caller.disconnects_when(left.wait)
@@ -160,7 +160,7 @@ async def test_a_client_that_leaves_stops_its_work_and_starts_no_more() -> None:
     assert await begin(pool, lambda: "others are served", Caller("other")) == "others are served"
 
 
-async def test_a_request_that_changes_something_outlives_its_client() -> None:
+async def test_request_that_changes_something_outlives_its_client() -> None:
     pool, gate, left = FairPool("test", 1, per_caller=1, per_repo=1), Gate(), asyncio.Event()
     caller = Caller("writer")
     caller.disconnects_when(left.wait)
@@ -171,7 +171,7 @@ async def test_a_request_that_changes_something_outlives_its_client() -> None:
     assert await writing == "written"
 
 
-async def test_what_has_begun_and_may_not_be_interrupted_is_waited_for() -> None:
+async def test_uninterruptible_work_is_waited_for() -> None:
     pool, gate = FairPool("test", 1, per_caller=1, per_repo=1), Gate()
     begun = begin(pool, gate.work("begun"), Caller("one"), 0.001, interruptible=False)
     await until(lambda: len(gate.begun) == 1)
@@ -183,7 +183,7 @@ async def test_what_has_begun_and_may_not_be_interrupted_is_waited_for() -> None
     assert pool.metrics.expired == 1
 
 
-async def test_a_deadline_ends_work_at_a_checkpoint() -> None:
+async def test_deadline_ends_work_at_a_checkpoint() -> None:
     pool = FairPool("test", 1, per_caller=1, per_repo=1)
     with pytest.raises(Unavailable) as refusal:
         await begin(pool, endless, Caller("one"), 0.1)
@@ -191,7 +191,7 @@ async def test_a_deadline_ends_work_at_a_checkpoint() -> None:
     await until(lambda: pool.metrics.running == 0)
 
 
-async def test_a_cancelled_task_leaves_the_queue() -> None:
+async def test_cancelled_task_leaves_the_queue() -> None:
     pool, gate = FairPool("test", 1, per_caller=1, per_repo=1), Gate()
     running = begin(pool, gate.work("running"), Caller("one"))
     await until(lambda: len(gate.begun) == 1)
@@ -204,7 +204,7 @@ async def test_a_cancelled_task_leaves_the_queue() -> None:
     assert gate.begun == ["running"]
 
 
-async def test_what_work_raises_is_raised_to_who_awaits_it() -> None:
+async def test_exception_of_the_work_is_raised_to_its_caller() -> None:
     pool = FairPool("test", 1, per_caller=1, per_repo=1)
     for error in (ValueError("no"), KeyError("no")):
         with pytest.raises(type(error)):
@@ -221,7 +221,7 @@ def _raising(error: Exception) -> Callable[[], str]:
     return work
 
 
-async def test_waiting_for_a_program_ends_with_its_client_or_its_time() -> None:
+async def test_waiting_for_a_program_ends_with_its_client_or_its_deadline() -> None:
     left, ended = asyncio.Event(), []
     caller = Caller("reader", may_abandon=True)
     caller.disconnects_when(left.wait)

@@ -1,4 +1,4 @@
-"""Places for git programs: bounded for all and for each, and given back whatever happens."""
+"""Slots for git programs: limited in total and per caller, and always released."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from hubgate.server.errors import Unavailable
 from hubgate.server.jobs.slots import Slots
 
 
-async def test_nobody_takes_more_than_a_share() -> None:
+async def test_no_caller_gets_more_than_its_share() -> None:
     places, running, most = Slots(4, 2), 0, 0
 
     async def work(caller: str) -> None:
@@ -27,7 +27,7 @@ async def test_nobody_takes_more_than_a_share() -> None:
     assert most == 4
 
 
-async def test_who_waits_too_long_is_told() -> None:
+async def test_caller_that_waits_too_long_gets_an_error() -> None:
     places = Slots(1, 1, longest_wait=0.01)
     async with places.taken("one"):
         with pytest.raises(Unavailable):
@@ -37,7 +37,7 @@ async def test_who_waits_too_long_is_told() -> None:
         pass
 
 
-async def test_a_place_comes_back_after_a_failure() -> None:
+async def test_slot_is_released_after_a_failure() -> None:
     places = Slots(1, 1)
     for _ in range(3):
         with pytest.raises(ValueError):

@@ -20,5 +20,5 @@ def test_times_are_utc_with_z(moment: int) -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", iso(moment))
 
 
-def test_a_known_moment() -> None:
+def test_known_time_is_formatted() -> None:
     assert iso(1_790_000_000_123_456) == "2026-09-21T14:13:20.123Z"

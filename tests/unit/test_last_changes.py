@@ -1,4 +1,4 @@
-"""The commit in which a path became what it is."""
+"""The commit that last changed a path."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def repo(tmp_path: Path) -> Repo:
     return Repo(tmp_path)
 
 
-async def test_files_and_folders_in_one_line(repo: Repo) -> None:
+async def test_files_and_folders_have_the_commit_that_changed_them(repo: Repo) -> None:
     one = repo.commit({"a": "1", "d/e/f": "1", "d/g": "1"})
     two = repo.commit({"a": "2", "d/e/f": "1", "d/g": "1"}, one)
     three = repo.commit({"a": "2", "d/e/f": "3", "d/g": "1"}, two)
@@ -43,7 +43,7 @@ async def test_files_and_folders_in_one_line(repo: Repo) -> None:
     assert await repo.last(same, *expected) == expected
 
 
-async def test_what_went_and_came_again(repo: Repo) -> None:
+async def test_deleted_and_restored_file_has_its_latest_commit(repo: Repo) -> None:
     one = repo.commit({"a": "1", "b": "1"})
     two = repo.commit({"b": "1"}, one)
     three = repo.commit({"a": "1", "b": "1"}, two)
@@ -52,7 +52,7 @@ async def test_what_went_and_came_again(repo: Repo) -> None:
     assert await repo.last(turned, "a", "a/inside") == {"a": turned, "a/inside": turned}
 
 
-async def test_a_merge_is_a_change_only_where_no_side_had_it(repo: Repo) -> None:
+async def test_merge_counts_as_a_change_only_if_neither_side_had_it(repo: Repo) -> None:
     base = repo.commit({"a": "1", "b": "1", "c": "1"})
     left = repo.commit({"a": "2", "b": "1", "c": "1"}, base)
     right = repo.commit({"a": "1", "b": "2", "c": "1"}, base)
@@ -60,8 +60,8 @@ async def test_a_merge_is_a_change_only_where_no_side_had_it(repo: Repo) -> None
     assert await repo.last(merged, "a", "b", "c") == {"a": left, "b": right, "c": merged}
 
 
-async def test_the_search_ends(repo: Repo) -> None:
-    """The oldest commit looked at stands for what is older."""
+async def test_search_is_limited(repo: Repo) -> None:
+    """The oldest commit looked at represents all older ones."""
     first = repo.commit({"a": "1", "n": "0"})
     head = first
     shas = [first] + [head := repo.commit({"a": "1", "n": str(number)}, head) for number in range(1, 6)]

@@ -1,4 +1,4 @@
-"""Markdown of strangers: what is shown, where its links lead, and what hostile text becomes."""
+"""Markdown of strangers: how it is rendered, where its links lead, and that hostile text is harmless."""
 
 import re
 import time
@@ -11,7 +11,7 @@ HERE = Place("/acme/tiny", "main")
 DEEP = Place("/datasets/acme/words", "v1.0", "docs/more")
 
 
-def test_ordinary_text() -> None:
+def test_ordinary_text_is_rendered() -> None:
     html = rendered("# Tiny\n\nA *small* model, ~~large~~.\n\n```python\nprint('<hi>')\n```\n", HERE)
     assert '<h2 id="user-content-tiny">Tiny</h2>' in html
     assert "<em>small</em>" in html
@@ -27,7 +27,7 @@ def test_tables_scroll_and_are_aligned_without_style() -> None:
     assert "style" not in html
 
 
-def test_headings_begin_below_the_pages_own_and_have_anchors() -> None:
+def test_headings_start_below_the_pages_own_and_have_anchors() -> None:
     html = rendered("## How to use\n\n### More\n\n## How to use\n\n[up](#how-to-use)", HERE)
     assert '<h2 id="user-content-how-to-use">' in html
     assert '<h3 id="user-content-more">' in html
@@ -35,7 +35,7 @@ def test_headings_begin_below_the_pages_own_and_have_anchors() -> None:
     assert 'href="#user-content-how-to-use"' in html
 
 
-def test_tasks() -> None:
+def test_task_lists_are_rendered() -> None:
     html = rendered("- [x] done\n- [ ] *open*\n- [x](a.md)\n-\n- > [ ] quoted\n", HERE)
     assert "<li>☑ done</li>" in html
     assert "<li>☐ <em>open</em></li>" in html
@@ -61,20 +61,20 @@ def test_tasks() -> None:
         (HERE, "mailto:ada@example.org", "mailto:ada@example.org"),
     ],
 )
-def test_links_lead_into_the_repo_or_away(place: Place, target: str, address: str) -> None:
+def test_links_lead_into_the_repo_or_to_other_sites(place: Place, target: str, address: str) -> None:
     html = rendered(f"[x]({target})", place)
     assert re.findall(r'href="([^"]*)"', html) == [address]
     assert 'rel="nofollow noopener"' in html
 
 
-def test_images_come_from_the_repo() -> None:
+def test_images_are_loaded_from_the_repo() -> None:
     html = rendered('![a curve](img/loss%20curve.png)\n\n<img src="img/x.png" alt="x" onerror="alert(1)">', DEEP)
     assert '<img src="/datasets/acme/words/resolve/v1.0/docs/more/img/loss%20curve.png" alt="a curve"' in html
     assert 'src="/datasets/acme/words/resolve/v1.0/docs/more/img/x.png"' in html
     assert "onerror" not in html
 
 
-def test_images_from_elsewhere_are_links_or_nothing() -> None:
+def test_external_images_are_links_or_omitted() -> None:
     html = rendered('![badge](https://img.example.org/b.svg)\n\n<img src="//evil.example/x.png" alt="pixel">', HERE)
     assert '<a href="https://img.example.org/b.svg" rel="nofollow noopener">badge</a>' in html
     assert "evil.example" not in html
@@ -170,25 +170,25 @@ def test_hostile_text_becomes_harmless(text: str, wrap: str) -> None:
     ],
     ids=lambda text: text[:6],
 )
-def test_no_text_takes_long(text: str) -> None:
+def test_no_text_takes_long_to_render(text: str) -> None:
     started = time.process_time()
     rendered(text, HERE)
     assert time.process_time() - started < 3
 
 
-def test_no_text_grows_without_bounds() -> None:
-    """A link that is defined once and used a thousand times; tables whose rows are filled up."""
+def test_no_text_grows_without_limit() -> None:
+    """A link that is defined once and used a thousand times; tables whose rows are padded."""
     for text in (
         "[a]: /" + "x" * 80_000 + "\n\n" + "[a] " * 3_900,
         '[a]: /x "' + "y" * 80_000 + '"\n\n' + "[a] " * 3_900,
         ("|a" * 56 + "\n" + "|-" * 56 + "\n" + "|\n" * 55 + "\n") * 250,
     ):
         assert len(rendered(text, HERE)) < 10 * LONGEST, text[:10]
-    # Those before are still shown.
+    # Earlier ones are still shown.
     tables = rendered("|a|b|\n|-|-|\n|1|2|\n\n" + "|a" * 256 + "\n" + "|-" * 256 + "\n" + "|\n" * 255, HERE)
     assert (tables.count("<table>"), "<td>1</td>" in tables) == (1, True)
 
 
-def test_what_is_too_long_is_shown_as_it_is() -> None:
+def test_too_long_text_is_shown_unrendered() -> None:
     html = rendered("<script>" + "a" * LONGEST, HERE)
     assert html.startswith("<pre tabindex=0>&lt;script&gt;aaa")

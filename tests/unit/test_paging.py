@@ -5,7 +5,7 @@ from hubgate.server.paging import PageRequest, decode_cursor, encode_cursor, pag
 
 
 @given(st.integers(-(2**63) + 1, 2**63 - 1), st.text(st.characters(codec="utf-8", exclude_characters="\0")))
-def test_a_cursor_comes_back_as_it_went(number: int, text: str) -> None:
+def test_cursor_round_trips(number: int, text: str) -> None:
     assert decode_cursor(encode_cursor((number, text)), (int, str)) == (number, text)
 
 

@@ -1,4 +1,4 @@
-"""Patterns of .gitattributes and .gitignore, held against git itself."""
+"""Patterns of .gitattributes and .gitignore, compared with git itself."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def _repo(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("chunk", range(0, len(PATTERNS), 9))
-def test_attributes_mean_what_git_takes_them_for(tmp_path: Path, chunk: int) -> None:
+def test_attributes_match_like_git(tmp_path: Path, chunk: int) -> None:
     repo = _repo(tmp_path)
     for pattern in PATTERNS[chunk : chunk + 9]:
         text = f"{pattern} filter=lfs\n"
@@ -43,7 +43,7 @@ def test_attributes_mean_what_git_takes_them_for(tmp_path: Path, chunk: int) -> 
 
 
 @pytest.mark.parametrize("chunk", range(0, len(PATTERNS), 9))
-def test_ignoring_means_what_git_takes_it_for(tmp_path: Path, chunk: int) -> None:
+def test_ignore_rules_match_like_git(tmp_path: Path, chunk: int) -> None:
     repo = _repo(tmp_path)
     for pattern in PATTERNS[chunk : chunk + 9]:
         text = f"{pattern}\n"
@@ -54,7 +54,7 @@ def test_ignoring_means_what_git_takes_it_for(tmp_path: Path, chunk: int) -> Non
         assert {path for path in PATHS if ignored.match_file(path)} == set(out.split("\0")) - {""}, pattern
 
 
-def test_rules_taken_back_and_lines_that_say_nothing() -> None:
+def test_negated_rules_apply_and_comments_are_ignored() -> None:
     rules = ignored_by("*.log\n!keep.log\n\n# *.txt\nbuild/\n!build/x\ntrailing.txt   \n")
     found = {
         path for path in ("a.log", "keep.log", "a.txt", "build/x", "build", "trailing.txt") if rules.match_file(path)
@@ -68,7 +68,7 @@ def test_rules_taken_back_and_lines_that_say_nothing() -> None:
 
 
 @pytest.mark.parametrize("path", [*PATHS, "a  b", '"', '"a"', "tab\there", "*?[]!#\\", "deep/ x /y"])
-def test_a_line_for_exactly_one_path(tmp_path: Path, path: str) -> None:
+def test_line_matches_exactly_one_path(tmp_path: Path, path: str) -> None:
     line = line_for(path) + "\n"
     assert [other for other in {*PATHS, path} if Attributes([("", line)]).is_large(other)] == [path]
     repo = _repo(tmp_path)

@@ -1,4 +1,4 @@
-"""Names of refs, held against the git program's own opinion."""
+"""Names of refs, compared with the git program's own rules."""
 
 import subprocess
 
@@ -14,19 +14,19 @@ NAMES = """
 """.split()  # noqa: SIM905 -- a paragraph reads better than thirty lines
 
 
-def git_takes(name: str) -> bool:
+def git_accepts(name: str) -> bool:
     return subprocess.run(["git", "check-ref-format", name], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("name", [*NAMES, "refs/heads/a b", "refs/heads/a\tb", "refs/heads/a\x7fb", "refs/heads/a\nb"])
-def test_as_git_has_it(name: str) -> None:
-    """One that git takes and we do not means something else here."""
+def test_valid_names_are_those_of_git(name: str) -> None:
+    """Except names that git accepts but that have another meaning here."""
     ours = why_not(name)
-    assert ours is None or not git_takes(name) or ours == "this name stands for something else"
-    assert ours is not None or git_takes(name)
+    assert ours is None or not git_accepts(name) or ours == "this name stands for something else"
+    assert ours is not None or git_accepts(name)
 
 
-def test_none_is_the_folder_of_another() -> None:
+def test_name_cannot_be_the_folder_of_another() -> None:
     names = Names(["refs/heads/main", "refs/heads/dev/one", "refs/heads/dev/two"])
     assert names.in_the_way("refs/heads/dev") in ("refs/heads/dev/one", "refs/heads/dev/two")
     assert names.in_the_way("refs/heads/main/x/y") == "refs/heads/main"

@@ -1,7 +1,7 @@
 from hubgate.server.scopes import BUILT_IN, join_scopes, parse_scopes
 
 
-def test_the_fifteen_scopes_by_their_exact_names() -> None:
+def test_there_are_fifteen_scopes_with_exact_names() -> None:
     assert {scope.name for scope in BUILT_IN} == {
         "openid",
         "profile",
@@ -21,11 +21,11 @@ def test_the_fifteen_scopes_by_their_exact_names() -> None:
     }
 
 
-def test_a_scope_parameter_is_split_on_spaces_alone() -> None:
+def test_scope_parameter_is_split_on_spaces_only() -> None:
     assert parse_scopes("openid  email openid unknown") == ("openid", "email", "unknown")
     assert parse_scopes("  ") == ()
     assert parse_scopes("openid\temail") == ("openid\temail",)
 
 
-def test_the_stored_form_has_one_order() -> None:
+def test_stored_scopes_have_one_order() -> None:
     assert join_scopes(["openid", "z-extra", "manage-repos", "a-extra"]) == "manage-repos openid a-extra z-extra"

@@ -1,4 +1,4 @@
-"""Sealing: what is sealed opens only with a configured key, at its own place, undamaged."""
+"""Sealing: a sealed value can be opened only with a configured key, in its own place, undamaged."""
 
 import pytest
 from hypothesis import given
@@ -10,12 +10,12 @@ OLD, NEW = "o" * 32, "n" * 32
 
 
 @given(st.binary(max_size=200), st.text(max_size=20))
-def test_what_is_sealed_opens_again(plaintext: bytes, place: str) -> None:
+def test_sealed_value_can_be_opened(plaintext: bytes, place: str) -> None:
     secret = ServerSecret(OLD)
     assert secret.open(secret.seal(plaintext, place), place) == plaintext
 
 
-def test_rotation_the_first_seals_and_all_open() -> None:
+def test_first_key_seals_and_all_keys_open() -> None:
     sealed = ServerSecret(OLD).seal(b"x", "p")
     both = ServerSecret(f"{NEW}, {OLD}")
     assert both.open(sealed, "p") == b"x"
@@ -26,7 +26,7 @@ def test_rotation_the_first_seals_and_all_open() -> None:
 
 
 @given(st.integers(min_value=0), st.integers(min_value=1, max_value=255))
-def test_a_changed_byte_is_noticed(position: int, change: int) -> None:
+def test_changed_byte_is_detected(position: int, change: int) -> None:
     secret = ServerSecret(OLD)
     sealed = bytearray(secret.seal(b"some plaintext", "p"))
     sealed[position % len(sealed)] ^= change
@@ -35,12 +35,12 @@ def test_a_changed_byte_is_noticed(position: int, change: int) -> None:
 
 
 @pytest.mark.parametrize("damaged", [b"", b"\x01", b"\x01" * 16, b"\x01" * 40])
-def test_what_was_never_sealed_does_not_open(damaged: bytes) -> None:
+def test_unsealed_value_cannot_be_opened(damaged: bytes) -> None:
     with pytest.raises(CannotOpen):
         ServerSecret(OLD).open(damaged, "p")
 
 
-def test_another_place_does_not_open() -> None:
+def test_sealed_value_cannot_be_opened_in_another_place() -> None:
     secret = ServerSecret(OLD)
     with pytest.raises(CannotOpen):
         secret.open(secret.seal(b"x", "webhooks.1"), "webhooks.2")

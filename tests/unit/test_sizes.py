@@ -1,4 +1,4 @@
-"""Bytes as pages say them."""
+"""Byte counts as shown on pages."""
 
 import pytest
 
@@ -21,5 +21,5 @@ from hubgate.server.web.rendering import size
         (10**21, "1000000 PB"),
     ],
 )
-def test_sizes(count: int, said: str) -> None:
+def test_sizes_are_shown_with_units(count: int, said: str) -> None:
     assert size(count) == said

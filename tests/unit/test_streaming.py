@@ -1,4 +1,4 @@
-"""An answer that is made while it is sent: whatever ends it, what makes it is closed."""
+"""A streamed answer: however it ends, its source is closed."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -12,7 +12,7 @@ from hubgate.server.http.streaming import Streamed
 
 
 class Line:
-    """A client's end of the line: `leave` is when it goes, `torn` when the server's own end gives up."""
+    """A client's connection: `leave` is when the client disconnects, `torn` when the server's send fails."""
 
     def __init__(self, leave_after: int | None = None, torn_after: int | None = None) -> None:
         self.sent: list[dict[str, Any]] = []
@@ -46,7 +46,7 @@ async def answer(line: Line, made: AsyncGenerator[bytes, None]) -> None:
     await Streamed(made, {"X-Name": "v"})({}, line.receive, line.send)
 
 
-async def test_all_of_it_in_order() -> None:
+async def test_parts_are_sent_in_order() -> None:
     closed: list[bool] = []
     line = Line()
     await answer(line, parts(closed, 3))
@@ -61,7 +61,7 @@ async def test_all_of_it_in_order() -> None:
 
 
 @pytest.mark.parametrize("line", [{"leave_after": 3}, {"torn_after": 2}])
-async def test_a_client_that_leaves_ends_it_at_once(line: dict[str, int]) -> None:
+async def test_disconnect_ends_the_source_at_once(line: dict[str, int]) -> None:
     closed: list[bool] = []
     client = Line(**line)
     with pytest.raises(ClientDisconnect):
@@ -71,7 +71,7 @@ async def test_a_client_that_leaves_ends_it_at_once(line: dict[str, int]) -> Non
     assert client.sent[-1]["more_body"], "it is never ended as if it were whole"
 
 
-async def test_what_fails_first_can_still_be_answered() -> None:
+async def test_failure_of_the_first_part_can_still_be_answered() -> None:
     closed: list[bool] = []
     line = Line()
     with pytest.raises(StorageUnavailable):
@@ -79,7 +79,7 @@ async def test_what_fails_first_can_still_be_answered() -> None:
     assert (line.sent, closed) == ([], [True])
 
 
-async def test_what_fails_later_is_cut_off() -> None:
+async def test_later_failure_cuts_the_answer_off() -> None:
     closed: list[bool] = []
     line = Line()
     with pytest.raises(StorageUnavailable):

@@ -1,7 +1,7 @@
-"""Nothing that a ref will point at is left to the page cache: whatever a commit wrote was synced when it is returned.
+"""Everything that a ref will point at is synced to disk before a commit returns.
 
-A power cut cannot be had in a test. What can be seen is which files this process opened to sync: the library that
-writes objects opens its own without the interpreter noticing.
+A power cut cannot be tested. What can be observed is which files this process opened to sync: the library that writes
+objects opens its own files unnoticed by the interpreter.
 """
 
 import sys
@@ -34,7 +34,7 @@ def _notice(event: str, arguments: tuple[object, ...]) -> None:
         OPENED.add(str(arguments[0]))
 
 
-# It cannot be taken away again; it costs little.
+# An audit hook cannot be removed; it costs little.
 sys.addaudithook(_notice)
 
 
@@ -45,7 +45,7 @@ def unsynced(folder: Path) -> set[str]:
     return {str(place) for place in {*files, *(file.parent for file in files)}} - OPENED
 
 
-async def test_all_that_a_commit_wrote_is_synced(tmp_path: Path) -> None:
+async def test_everything_a_commit_wrote_is_synced(tmp_path: Path) -> None:
     folder = Folders(tmp_path).make("a" * 24)
     first = await write_first_commit(folder, {"README.md": b"# Tiny", "d/e/f.txt": b"1"}, "initial commit", ADA, START)
     assert unsynced(folder) == set()

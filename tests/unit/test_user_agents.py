@@ -1,4 +1,4 @@
-"""Browsers in plain words."""
+"""Names of browsers by their user agent."""
 
 import pytest
 
@@ -23,5 +23,5 @@ WEBKIT = "AppleWebKit/537.36 (KHTML, like Gecko)"
         ("", "Unknown browser"),
     ],
 )
-def test_a_browser_in_words(user_agent: str, words: str) -> None:
+def test_browser_is_named(user_agent: str, words: str) -> None:
     assert in_words(user_agent) == words

@@ -1,4 +1,4 @@
-"""Walks through histories: git's order, the same by pages as in one go, whatever the shape."""
+"""Walks through histories: git's order, the same in pages as in one go, for any shape."""
 
 import random
 from pathlib import Path
@@ -11,8 +11,8 @@ from hubgate.server.hub.git import history
 from hubgate.server.hub.git.commit_walk import NotACommit
 
 
-def grown(folder: Path, seed: int, commits: int = 120) -> str:
-    """A history with branches and merges; some commits share their date."""
+def random_history(folder: Path, seed: int, commits: int = 120) -> str:
+    """A history with branches and merges; some commits have the same date."""
     repo, chance = pygit2.init_repository(str(folder), bare=True), random.Random(seed)
     tree, tips, time = repo.TreeBuilder().write(), list[pygit2.Oid](), 1_700_000_000
     for number in range(commits):
@@ -26,7 +26,7 @@ def grown(folder: Path, seed: int, commits: int = 120) -> str:
 
 @pytest.mark.parametrize("seed", range(12))
 async def test_pages_together_are_the_whole_history(tmp_path: Path, seed: int) -> None:
-    head = grown(tmp_path, seed)
+    head = random_history(tmp_path, seed)
     expected = run_git(tmp_path, "rev-list", head).stdout.split()
     starts, passed, found = [head], list[str](), list[str]()
     while starts:
@@ -40,16 +40,16 @@ async def test_pages_together_are_the_whole_history(tmp_path: Path, seed: int) -
 
 
 @pytest.mark.parametrize("skip", [0, 1, 50, 119, 400])
-async def test_skipping_by_program_and_by_walk_lead_to_the_same_place(tmp_path: Path, skip: int) -> None:
-    head = grown(tmp_path, 11)
+async def test_skipping_by_git_and_by_walking_give_the_same_result(tmp_path: Path, skip: int) -> None:
+    head = random_history(tmp_path, 11)
     walked = await history.page(tmp_path, [head], skip, 10)
     ahead = await history.commits_beyond(tmp_path, [head], skip, 60.0) if skip else [head]
     skipped = await history.page(tmp_path, ahead, 0, 10)
     assert {commit.sha for commit in skipped.commits} == {commit.sha for commit in walked.commits}
 
 
-async def test_only_commits_are_walked_from(tmp_path: Path) -> None:
-    head = grown(tmp_path, 3, 5)
+async def test_walk_starts_only_at_commits(tmp_path: Path) -> None:
+    head = random_history(tmp_path, 3, 5)
     tree = str(pygit2.Repository(str(tmp_path))[head].peel(pygit2.Commit).tree_id)
     for start in ("0" * 40, tree):
         with pytest.raises(NotACommit):
@@ -58,7 +58,7 @@ async def test_only_commits_are_walked_from(tmp_path: Path) -> None:
             await history.commits_beyond(tmp_path, [start], 10, 60.0)
 
 
-async def test_a_long_history_is_not_counted_while_its_reader_waits(tmp_path: Path) -> None:
+async def test_long_history_is_not_counted_during_the_request(tmp_path: Path) -> None:
     repo = pygit2.init_repository(str(tmp_path), bare=True)
     tree, who = repo.TreeBuilder().write(), pygit2.Signature("Ada", "ada@example.org", 1_700_000_000, 0)
     line = list[pygit2.Oid]()

@@ -1,4 +1,4 @@
-"""A hosted app that signs its users in with huggingface_hub, as its documentation shows it."""
+"""A hosted app that signs its users in with huggingface_hub, as in its documentation."""
 
 import dataclasses
 import os

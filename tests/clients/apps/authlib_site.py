@@ -1,4 +1,4 @@
-"""A web app that signs its users in with Authlib's client for Starlette, as its documentation shows it."""
+"""A web app that signs its users in with Authlib's client for Starlette, as in its documentation."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Receivers of the shapes in huggingface_hub's webhook guide. Only the import line differs between the libraries."""
+"""Receivers from huggingface_hub's webhook guide. Only the import line differs between the libraries."""
 
 import asyncio
 import json
@@ -10,14 +10,14 @@ def say(*words):
     print("said", json.dumps(words), flush=True)
 
 
-# A decorated function; the server is made behind it.
+# A decorated function; the server is created implicitly.
 @webhook_endpoint
 async def trigger_training(payload: WebhookPayload) -> None:
     if payload.repo.type == "dataset" and payload.event.action == "update":
         say("train", payload.repo.name)
 
 
-# Several of them share that server.
+# Several functions share that server.
 @webhook_endpoint
 async def trigger_evaluation(payload: WebhookPayload) -> None:
     if payload.repo.type == "model" and payload.event.action == "update":
@@ -25,13 +25,13 @@ async def trigger_evaluation(payload: WebhookPayload) -> None:
         say("evaluate", payload.repo.name, payload.event.scope)
 
 
-# With a name of its own, and not async.
+# With its own path, and not async.
 @webhook_endpoint("/goodbye")
 def farewell(payload: WebhookPayload):
     return {"message": "goodbye"}
 
 
-# A server object, with a secret given to it.
+# A server object with a secret.
 app = WebhooksServer(webhook_secret="my_secret_key")
 
 

@@ -1,6 +1,6 @@
-"""Runs many `hf` commands one after the other in one process, because starting each takes a second.
+"""Runs many `hf` commands in one process, because starting each takes a second.
 
-Commands come as a JSON list on standard input; for each a list of status, output and complaints goes out.
+Commands are read as a JSON list from standard input; for each, a list of status, output and errors is printed.
 """
 
 import contextlib

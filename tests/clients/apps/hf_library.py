@@ -1,6 +1,6 @@
-"""What people do with huggingface_hub in Python, check by check: `hf_library.py WORK_FOLDER NAME OTHERS_TOKEN`.
+"""Uses of huggingface_hub in Python, check by check: `hf_library.py WORK_FOLDER NAME OTHERS_TOKEN`.
 
-Runs in that client's own environment against HF_ENDPOINT. Prints a JSON object of what failed, which is empty.
+Runs in that client's own environment against HF_ENDPOINT. Prints a JSON object of failures, which should be empty.
 """
 
 import hashlib
@@ -43,8 +43,8 @@ api, other, anyone = HfApi(), HfApi(token=OTHERS_TOKEN), HfApi(token=False)
 
 
 def raises(error, call, *arguments, **named):
-    """That very error: one for a gate is also one for a missing repo, one for a missing file in a cache also one for
-    a missing file.
+    """Exactly that error: the error for a gate is also one for a missing repo, and the error for a file missing in
+    a cache also one for a missing file.
     """
     try:
         call(*arguments, **named)
@@ -225,7 +225,7 @@ def check_pull_requests():
     assert Path(hf_hub_download(REPO, "idea.txt", revision="refs/pr/1")).read_text() == "an idea"
     other.create_commit(REPO, adding("answer"), commit_message="More", revision="refs/pr/1")
     assert [ref.ref for ref in api.list_repo_refs(REPO, include_pull_requests=True).pull_requests] == ["refs/pr/1"]
-    # A large file goes ahead of the commit that opens its pull request.
+    # A large file is uploaded before the commit that opens its pull request.
     weights = [CommitOperationAdd("weights.bin", io.BytesIO(b"w" * 100_000))]
     brought = other.create_commit(REPO, weights, commit_message="Weights", create_pr=True)
     assert Path(hf_hub_download(REPO, "weights.bin", revision=brought.pr_revision)).stat().st_size == 100_000
@@ -242,7 +242,7 @@ def check_cards():
     assert card.data.license == "mit"
     card.data.language = "en"
     if VERSION < (2, 0):
-        # These ask huggingface.co itself whether a card is good before they push it, whatever HF_ENDPOINT says.
+        # These ask huggingface.co whether a card is valid before they push it, no matter what HF_ENDPOINT says.
         api.upload_file(path_or_fileobj=str(card).encode(), path_in_repo="README.md", repo_id=REPO)
     else:
         card.push_to_hub(REPO)
@@ -299,7 +299,7 @@ def check_errors():
     raises(RepositoryNotFoundError, anyone.model_info, "ada/nowhere")
     raises(RepositoryNotFoundError, hf_hub_download, "ada/nowhere", "README.md")
     raises(RepositoryNotFoundError, hf_hub_download, "ada/nowhere", "README.md", token=False)
-    # Nor is there any repo without a namespace.
+    # There is also no repo without a namespace.
     raises(RepositoryNotFoundError, hf_hub_download, "gpt2", "config.json")
     raises(RepositoryNotFoundError, hf_hub_download, "gpt2", "config.json", token=False)
     assert not api.file_exists("gpt2", "config.json")

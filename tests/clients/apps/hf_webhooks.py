@@ -1,4 +1,4 @@
-"""Everything huggingface_hub does with webhooks; each answer as its own dataclasses hold it, and each refusal's text.
+"""All operations of huggingface_hub on webhooks; prints each answer as its dataclasses store it, and each error's text.
 
 `python hf_webhooks.py URL`; prints one JSON object.
 """

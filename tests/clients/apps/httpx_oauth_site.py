@@ -1,4 +1,4 @@
-"""A web app that signs its users in with httpx-oauth, as its documentation shows it."""
+"""A web app that signs its users in with httpx-oauth, as in its documentation."""
 
 import asyncio
 import os

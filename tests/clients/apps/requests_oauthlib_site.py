@@ -1,4 +1,4 @@
-"""A web app that signs its users in with requests-oauthlib, as its documentation shows it, with PKCE."""
+"""A web app that signs its users in with requests-oauthlib, as in its documentation, with PKCE."""
 
 import os
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from requests_oauthlib import OAuth2Session
 from two_routes import CALLBACK, HUB, SCOPES, serve
 
-# The hub of a test speaks plain http.
+# The test's hub uses plain http.
 os.environ["OAUTHLIB_INSECURE_TRANSPORT"] = "1"
 secret = os.environ["CLIENT_SECRET"]
 session = OAuth2Session(os.environ["CLIENT_ID"], redirect_uri=CALLBACK, scope=SCOPES, pkce="S256")

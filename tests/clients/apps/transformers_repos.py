@@ -1,4 +1,4 @@
-"""What people do with transformers and no deep-learning framework: configurations and tokenizers, out and back."""
+"""Typical uses of transformers without a deep-learning framework: saving and loading configurations and tokenizers."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The smallest web app: /login sends the browser away, /callback shows what came of it."""
+"""The smallest web app: /login redirects the browser, /callback shows the result."""
 
 import json
 import os
@@ -12,7 +12,7 @@ CALLBACK = f"{SITE}/callback"
 
 
 def serve(login: Callable[[], str], callback: Callable[[str], Any]) -> None:
-    """`callback` is given the whole address the browser came back to."""
+    """`callback` is called with the whole URL of the callback request."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -27,7 +27,7 @@ def serve(login: Callable[[], str], callback: Callable[[str], Any]) -> None:
             self.end_headers()
             self.wfile.write(json.dumps(callback(SITE + self.path)).encode() if known else b"{}")
 
-    # A thread for each, as browsers open connections that they may never use.
+    # One thread each, because browsers open connections that they may never use.
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler, bind_and_activate=False)
     server.socket.close()
     server.socket = socket.socket(fileno=int(os.environ["LISTEN_FD"]))

@@ -1,4 +1,4 @@
-"""huggingface_hub's own receiver, as its guide has it. Prints every payload it was called with.
+"""huggingface_hub's own receiver, as in its guide. Prints every payload it receives.
 
 `python webhooks_server.py PORT`; the secret is in WEBHOOK_SECRET.
 """

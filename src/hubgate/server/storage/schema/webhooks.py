@@ -99,7 +99,7 @@ watches = Table(
 _WAITING = text("state IN ('pending', 'retrying', 'parked') AND lease_until IS NULL")
 # Retries, tests and replays do not wait for a lane. The index has the same columns as the index of all waiting
 # deliveries, for the same order; SQLite prefers the newer of two equivalent indexes
-# (tests/storage/test_plans_of_claims.py).
+# (tests/storage/test_claim_indexes.py).
 _BESIDE = text(
     "state IN ('pending', 'retrying', 'parked') AND lease_until IS NULL AND (attempts > 0 OR replay_of <> '')"
 )

@@ -1,0 +1,84 @@
+"""Lists select visible repos in the database; the result equals the policy's decision, for every caller and every
+repo.
+"""
+
+from itertools import count, product
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.access.test_properties import APPS, ORGS, USERS, callers
+from tests.bed.running import RunningHub
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.identity import Identity
+from hubgate.server.access.policy import decide
+from hubgate.server.access.visibility import visible_repos
+from hubgate.server.hub.listing import store as listing
+from hubgate.server.hub.listing.store import RepoFilter
+from hubgate.server.hub.repos import store
+from hubgate.server.hub.repos.model import Repo
+from hubgate.server.resources import Hub
+from hubgate.server.storage.database import Tx
+
+OWNERS = [*(("user", user) for user in USERS), *(("org", org) for org in ORGS)]
+
+
+def every_repo() -> list[Repo]:
+    """For each owner: open, gated and private, created by each person, through each app and through none."""
+    numbers = count()
+    made = product(OWNERS, (0, 1), ("", "manual"), USERS, (None, *APPS))
+    return [
+        Repo(
+            id=f"{number:024x}",
+            type="model",
+            owner_kind=kind,
+            owner_id=owner,
+            owner_name=owner,
+            name=f"r{number}",
+            private=private,
+            gated=gated,
+            discussions_disabled=0,
+            sdk="",
+            creator_id=creator,
+            creator_client=client,
+            head_sha=None,
+            card="{}",
+            tags="[]",
+            created_at=number,
+            updated_at=number,
+            generation=1,
+            last_seq=1,
+        )
+        for number, ((kind, owner), private, gated, creator, client) in zip(numbers, made, strict=False)
+    ]
+
+
+def test_list_shows_exactly_what_the_policy_makes_visible(hub: RunningHub) -> None:
+    repos = every_repo()
+
+    async def fill(tx: Tx) -> None:
+        for repo in repos:
+            await store.add(tx, repo)
+
+    hub.call(lambda opened: opened.db.write_long(fill))
+
+    @given(identity=callers, owner=st.sampled_from(["", *USERS, *ORGS]))
+    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    def holds(identity: Identity, owner: str) -> None:
+        sight = visible_repos(identity)
+        wanted = RepoFilter(type="model", owner_id=owner)
+
+        async def listed(tx: Tx) -> set[str]:
+            return {repo.id for repo in await listing.page(tx, wanted, sight, None, 1000)}
+
+        async def work(opened: Hub) -> set[str]:
+            return await opened.db.read_long(listed)
+
+        expected = {
+            repo.id
+            for repo in repos
+            if owner in ("", repo.owner_id) and decide(identity, Action.REPO_SEE, repo.judged()).allowed
+        }
+        assert hub.call(work) == expected
+
+    holds()

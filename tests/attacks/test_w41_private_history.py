@@ -1,0 +1,198 @@
+"""W41: an app that takes a webhook over does not learn what happened while a repo was private, even if public now.
+
+Neither from logs and payloads, nor by replays, nor from waiting deliveries.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.bed.apps import answer_of, approve, make_app
+from tests.bed.engines import Engine, settings_for
+from tests.bed.guarding import deliver
+from tests.bed.people import api, browser_of, make_organization, make_token, make_user, submit
+from tests.bed.repos import committed, make_repo
+from tests.bed.running import RunningHub, running
+from tests.bed.sending import delivering
+from tests.bed.watching import Receiver, make_webhook, receiving, settle
+
+from hubgate.server.accounts.model import Organization, User
+
+PATH = "/api/settings/webhooks"
+SECRET_NAME, PUBLIC_NAME = "ada/codename-zeus", "ada/product"
+
+
+@pytest.fixture
+def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
+    with running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
+        yield started
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """The user's own receiver."""
+    with receiving() as started:
+        yield started
+
+
+@pytest.fixture
+def evil() -> Iterator[Receiver]:
+    """The app's receiver."""
+    with receiving() as started:
+        yield started
+
+
+def granted(hub: RunningHub, user: User, *scopes: str, orgs: tuple[Organization, ...] = ()) -> str:
+    client = make_app(hub, make_user(hub, "olga"), scopes=("openid", *scopes))
+    with browser_of(hub, user) as browser:
+        sent = approve(browser, client.address(prompt="consent"), orgs=[org.id for org in orgs])
+    token: str = client.redeem(answer_of(sent)["code"]).json()["access_token"]
+    return token
+
+
+def publish(owner: httpx.Client, old: str = SECRET_NAME, new: str = PUBLIC_NAME) -> None:
+    """Under another name, with the former one unlinked."""
+    moved = owner.post("/api/repos/move", json={"fromRepo": old, "toRepo": new})
+    assert moved.status_code == 200, moved.text
+    namespace, _, name = old.partition("/")
+    at = "/api/settings" if namespace == "ada" else f"/api/organizations/{namespace}/settings"
+    assert owner.delete(f"{at}/redirects/model/{name}").status_code == 204
+    shown = owner.put(f"/api/models/{new}/settings", json={"private": False})
+    assert shown.status_code == 200, shown.text
+
+
+def logs(client: httpx.Client, at: str) -> list[dict[str, Any]]:
+    answer = client.get(f"{at}/logs")
+    assert answer.status_code == 200, answer.text
+    found: list[dict[str, Any]] = answer.json()
+    return found
+
+
+def names(receiver: Receiver) -> set[str]:
+    return {one.json["repo"]["name"] for one in receiver.received}
+
+
+def test_w41_private_history_is_hidden_from_an_app(hub: RunningHub, receiver: Receiver, evil: Receiver) -> None:
+    ada = make_user(hub, "ada")
+    with api(hub, make_token(hub, ada)) as owner:
+        make_repo(owner, SECRET_NAME, private=True)
+        settle(hub)
+        at = f"{PATH}/{make_webhook(owner, receiver.url, 'user:ada')['id']}"
+        committed(owner, SECRET_NAME, {"secret.txt": b"1"})
+        settle(hub)
+        with delivering(hub, deliver):
+            assert owner.post(f"{at}/test").json()["status"] == 200
+        publish(owner)
+        committed(owner, PUBLIC_NAME, {"news.txt": b"1"})
+        settle(hub)
+        hub.clock.advance(1)
+        everything = {one["id"]: one for one in logs(owner, at)}
+        with api(hub, granted(hub, ada, "webhooks")) as app:
+            assert app.post(at, json={"url": evil.url}).status_code == 200
+            shown = {one["id"] for one in logs(app, at)}
+            assert {everything[one]["repo"]["name"] for one in shown} == {PUBLIC_NAME}
+            assert len(shown) == 2, "that it is public, and a commit since then"
+            hidden = everything.keys() - shown
+            assert len(hidden) == 3, "a commit, a test and the move"
+            for one in hidden:
+                assert app.get(f"{at}/logs/{one}").status_code == 404
+                assert app.post(f"{at}/replay/{one}").status_code == 404
+                assert owner.post(f"{at}/replay/{one}").status_code == 403, "it would be sent to the app"
+            assert {one["id"] for one in logs(owner, at)} == set(everything), "the user sees it as before"
+            with delivering(hub, deliver):
+                assert app.post(f"{at}/replay/{shown.pop()}").json()["status"] == 200
+                assert app.post(f"{at}/test").json()["status"] == 200
+            assert len(logs(app, at)) == 4, "its own replay and test are shown"
+    assert names(evil) == {PUBLIC_NAME}
+    assert b'"private":true' not in b"".join(one.body for one in evil.received)
+
+
+def test_w41_app_that_may_read_private_repos_sees_their_history(
+    hub: RunningHub, receiver: Receiver, evil: Receiver
+) -> None:
+    ada = make_user(hub, "ada")
+    with api(hub, make_token(hub, ada)) as owner:
+        make_repo(owner, SECRET_NAME, private=True)
+        settle(hub)
+        at = f"{PATH}/{make_webhook(owner, receiver.url, 'user:ada')['id']}"
+        committed(owner, SECRET_NAME, {"secret.txt": b"1"})
+        publish(owner)
+        settle(hub)
+        with api(hub, granted(hub, ada, "webhooks", "read-repos")) as app:
+            assert app.post(at, json={"url": evil.url}).status_code == 200
+            (first,) = [one for one in logs(app, at) if one["event"]["scope"] == "repo.content"]
+            assert app.get(f"{at}/logs/{first['id']}").json()["payload"]["repo"]["name"] == SECRET_NAME
+            with delivering(hub, deliver):
+                assert app.post(f"{at}/replay/{first['id']}").json()["status"] == 200
+    assert names(evil) == {SECRET_NAME}
+
+
+def test_w41_history_belongs_to_the_owner_at_that_time(hub: RunningHub, receiver: Receiver, evil: Receiver) -> None:
+    """The app may read the user's private repos, but not those of the organization that this one was moved from."""
+    ada = make_user(hub, "ada")
+    make_organization(hub, "acme", ada)
+    with api(hub, make_token(hub, ada)) as owner:
+        make_repo(owner, "acme/codename-zeus", private=True)
+        settle(hub)
+        at = f"{PATH}/{make_webhook(owner, receiver.url, 'org:acme', 'user:ada')['id']}"
+        committed(owner, "acme/codename-zeus", {"secret.txt": b"1"})
+        settle(hub)
+        publish(owner, "acme/codename-zeus")
+        settle(hub)
+        with api(hub, granted(hub, ada, "webhooks", "read-repos")) as app:
+            assert app.post(at, json={"url": evil.url}).status_code == 200
+            assert {one["repo"]["name"] for one in logs(app, at)} == {PUBLIC_NAME}
+
+
+@pytest.mark.parametrize("waits", ["event", "test"])
+def test_w41_waiting_deliveries_of_a_private_repo_are_not_sent_to_the_app(
+    hub: RunningHub, receiver: Receiver, evil: Receiver, waits: str
+) -> None:
+    ada = make_user(hub, "ada")
+    receiver.status = 503
+    with api(hub, make_token(hub, ada)) as owner:
+        make_repo(owner, SECRET_NAME, private=True)
+        settle(hub)
+        at = f"{PATH}/{make_webhook(owner, receiver.url, 'user:ada')['id']}"
+        if waits == "event":
+            committed(owner, SECRET_NAME, {"secret.txt": b"1"})
+            settle(hub)
+        else:
+            with delivering(hub, deliver):
+                assert owner.post(f"{at}/test").json()["status"] == 503
+        assert names(receiver) == {SECRET_NAME}
+        publish(owner)
+        hub.clock.advance(1)
+        with api(hub, granted(hub, ada, "webhooks")) as app:
+            assert app.post(at, json={"url": evil.url}).status_code == 200
+        for _ in range(3):
+            hub.clock.advance(3600)
+            settle(hub)
+        assert SECRET_NAME not in names(evil)
+        secret = [one["id"] for one in logs(owner, at) if one["repo"]["name"] == SECRET_NAME]
+        assert owner.get(f"{at}/logs/{secret[-1]}").json()["reason"] == "forbidden"
+
+
+def test_w41_replay_on_the_page_does_not_send_private_history_to_the_app(
+    hub: RunningHub, receiver: Receiver, evil: Receiver
+) -> None:
+    """A user who looks at old deliveries may not know where they would be sent now."""
+    ada = make_user(hub, "ada")
+    with api(hub, make_token(hub, ada)) as owner:
+        make_repo(owner, SECRET_NAME, private=True)
+        settle(hub)
+        webhook = make_webhook(owner, receiver.url, "user:ada")["id"]
+        committed(owner, SECRET_NAME, {"secret.txt": b"1"})
+        publish(owner)
+        settle(hub)
+        delivery = logs(owner, f"{PATH}/{webhook}")[-1]["id"]
+    with api(hub, granted(hub, ada, "webhooks")) as app:
+        assert app.post(f"{PATH}/{webhook}", json={"url": evil.url}).status_code == 200
+    shown = f"/settings/webhooks/{webhook}/deliveries/{delivery}"
+    with browser_of(hub, ada) as browser:
+        assert browser.get(shown).status_code == 200
+        submit(browser, shown, f"{shown}/replay")
+    settle(hub)
+    assert names(evil) == set()
