@@ -15,7 +15,7 @@ help:
 	@echo "make test     set up and run every test (small fault counts)"
 	@echo "make test-all run tests of pages and parameters on PostgreSQL too"
 	@echo "make faults   the fault suites with full counts (an hour and a half on two cores)"
-	@echo "make lint     ruff and mypy"
+	@echo "make lint     ruff, mypy, and idioms that the prose has dropped"
 	@echo "make format   let ruff rewrite what it can"
 	@echo "make shots    screenshots of every page, both themes, phone and desktop"
 	@echo "make bench    measure; prints tables of ratios"
@@ -41,6 +41,7 @@ faults: $(VENV)/dev.stamp $(VENV)/clients.stamp
 lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/python -m tests.idioms
 	@$(BIN)/mypy
 
 format: $(VENV)/dev.stamp
