@@ -18,7 +18,7 @@ help:
 	@echo "make test-all run tests of pages and parameters on PostgreSQL too, and more random examples"
 	@echo "make times    print where the last make test spent its time"
 	@echo "make faults   the fault suites with full counts (about 85 minutes on two cores)"
-	@echo "make lint     ruff and mypy"
+	@echo "make lint     ruff, mypy, and idioms that the prose has dropped"
 	@echo "make format   let ruff rewrite what it can"
 	@echo "make shots    screenshots of every page, both themes, phone and desktop"
 	@echo "make bench    measure; prints tables of ratios"
@@ -47,6 +47,7 @@ faults: $(VENV)/dev.stamp $(VENV)/clients.stamp
 lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/python -m tests.idioms
 	@$(BIN)/mypy
 
 format: $(VENV)/dev.stamp
