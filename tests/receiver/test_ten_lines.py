@@ -30,7 +30,7 @@ def hub(sqlite_template: Path, tmp_path: Path) -> Iterator[RunningHub]:
         started.stop()
 
 
-def test_a_real_delivery(hub: RunningHub, python: Path, tmp_path: Path) -> None:
+def test_ten_line_receiver_gets_a_real_delivery(hub: RunningHub, python: Path, tmp_path: Path) -> None:
     ada = make_user(hub, "ada")
     home = tmp_path / "home"
     home.mkdir()
