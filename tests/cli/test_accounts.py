@@ -1,4 +1,4 @@
-"""`hubgate admin user | invite | org | billing | token`: on both engines, and felt by a running server at once."""
+"""`hubgate admin user | invite | org | billing | token`: on both engines, with immediate effect on a running server."""
 
 import json
 import os

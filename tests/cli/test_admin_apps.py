@@ -1,4 +1,4 @@
-"""`hubgate admin app`: on both engines, and felt by a running server at once."""
+"""`hubgate admin app`: on both engines, with immediate effect on a running server."""
 
 import os
 import pty

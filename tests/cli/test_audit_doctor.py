@@ -1,4 +1,4 @@
-"""`hubgate doctor` on the audit log: content with what it sealed, and naming whatever was done to it with plain SQL."""
+"""`hubgate doctor` on the audit log: passes on a sealed log, and names each manipulation by SQL."""
 
 import json
 from collections.abc import Awaitable, Callable

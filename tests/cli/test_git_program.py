@@ -1,4 +1,4 @@
-"""A machine whose git will not do is told so before anything starts."""
+"""An unusable git program is reported before the hub starts."""
 
 from pathlib import Path
 

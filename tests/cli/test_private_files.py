@@ -1,4 +1,4 @@
-"""Whatever a hub creates is for its own user: with the most generous umask, on a machine that others use too."""
+"""Files that a hub creates are private to its user, even with a permissive umask."""
 
 import json
 import stat

@@ -1,4 +1,4 @@
-"""What keeps the hub from starting is said in one line, and nothing is damaged."""
+"""A start that fails prints one line and damages nothing."""
 
 import socket
 import subprocess

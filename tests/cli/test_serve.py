@@ -1,4 +1,4 @@
-"""`hubgate serve` as its operator meets it: starting, being signalled, losing processes."""
+"""`hubgate serve`: starting, signals, and lost processes."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The set-up link that `hubgate serve` prints until there is an operator."""
+"""The set-up link that `hubgate serve` prints until an operator exists."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The user's commands: what they print for people and for programs, and how they refuse."""
+"""User commands: output for people and for programs, and errors."""
 
 import json
 import os

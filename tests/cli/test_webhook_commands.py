@@ -1,4 +1,4 @@
-"""`hubgate webhooks`: as people and as programs use it."""
+"""`hubgate webhooks`: output for people and for programs."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""`hubgate doctor` on deliveries: it sees that nobody delivers."""
+"""`hubgate doctor` on deliveries: reports that no process delivers."""
 
 from pathlib import Path
 

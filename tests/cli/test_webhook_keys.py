@@ -1,4 +1,4 @@
-"""Replacing the server secret keeps what webhooks sign with."""
+"""Secrets and keys of webhooks stay usable after a change of the server secret."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Files up and down, against a running hub."""
+"""Uploads and downloads against a running hub."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""A hub that answers with anything but what it should: clear exceptions, and the token goes nowhere else."""
+"""Invalid or hostile responses of a hub raise clear exceptions, and the token is not sent to other hosts."""
 
 import gzip
 import socket

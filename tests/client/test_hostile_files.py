@@ -1,4 +1,4 @@
-"""Downloads and uploads with a hub that lies about them."""
+"""Downloads and uploads with a hub that sends wrong or hostile responses."""
 
 import hashlib
 import socket

@@ -1,4 +1,4 @@
-"""Signing in: by a code, by a browser on this machine, and out again."""
+"""Login with a device code or with a browser on this machine, and logout."""
 
 import socket
 import threading

@@ -1,4 +1,4 @@
-"""The client against a running hub: people, organizations, tokens, repos."""
+"""The client against a running hub: users, organizations, tokens, repos."""
 
 import inspect
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What is tried again, and what is not."""
+"""Which requests are retried, and after how long."""
 
 from pathlib import Path
 from typing import Any

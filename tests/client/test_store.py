@@ -1,4 +1,4 @@
-"""Stored sign-ins: for their owner's eyes, never half written, refreshed once."""
+"""Stored sign-ins: readable only by their owner, written atomically, refreshed once."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`ack="after"`: the same delivery twice."""
+"""`ack="after"`: the same delivery received twice."""
 
 import asyncio
 import threading

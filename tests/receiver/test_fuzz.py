@@ -1,4 +1,4 @@
-"""Any headers, any body: never a 500, and never a handler without the right secret."""
+"""Random headers and bodies never cause a 500, and never run a handler without the right secret."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""What handlers may ask for, what becomes of what they return or raise, where they run."""
+"""Parameters of handlers, their return values and exceptions, and where handlers run."""
 
 import asyncio
 import contextvars

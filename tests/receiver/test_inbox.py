@@ -1,4 +1,4 @@
-"""`ack="before"`: on disk before the answer, worked on later, at least once."""
+"""`ack="before"`: deliveries are stored before the response, and processed later at least once."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""`pip install hubgate` on a machine that has nothing: the built wheel, few packages, and a receiver in ten lines."""
+"""`pip install hubgate` in an empty environment: the built wheel, few packages, and a receiver in ten lines."""
 
 import re
 import sys

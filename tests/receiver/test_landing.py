@@ -1,4 +1,4 @@
-"""The landing page: what it tells, and to whom."""
+"""The landing page: its content, and who sees recent deliveries."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Alone: `launch()`, `@webhook_endpoint` at the end of a script, and what is said at the start."""
+"""Standalone receivers: `launch()`, and `@webhook_endpoint` at the end of a script."""
 
 import logging
 import signal

@@ -1,4 +1,4 @@
-"""Inside other apps: with their lifespan or without, below a path, beside pages of their own."""
+"""Receivers in other apps: with and without lifespan, below a path, with a custom page."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager

@@ -1,4 +1,4 @@
-"""What a handler reads: wire names and snake_case, unknown things kept, wrong types refused."""
+"""Payloads: wire names and snake_case, unknown members preserved, wrong types rejected."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""Addresses, kinds and types; what is no delivery."""
+"""Routing by address, kind and type, and rejected requests."""
 
 from typing import Any
 

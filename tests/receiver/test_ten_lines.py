@@ -1,4 +1,4 @@
-"""From nothing to a real delivery: the wheel, ten lines, `hubgate login`, `hubgate webhooks create`, and a change."""
+"""From an empty environment to a real delivery: the wheel, ten lines, `hubgate login`, a webhook and a change."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Who is let in: the whole table of secret, signature and key, over HTTP."""
+"""Authentication of deliveries by secret, signature and key, over HTTP."""
 
 import base64
 import hashlib
