@@ -1,6 +1,6 @@
-"""The public client surface of hubgate, and nothing else.
+"""The public client classes of hubgate: `Hub` and `AsyncHub`.
 
-The hub itself is `hubgate.server`, the webhook receiver `hubgate.receiver`; the three meet only on the wire.
+The hub itself is `hubgate.server`, the webhook receiver `hubgate.receiver`; the three communicate only over HTTP.
 """
 
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ __all__ = ["AsyncHub", "Hub"]
 
 
 def __getattr__(name: str) -> object:
-    # At first use: the server, the receiver and `hubgate --version` do without.
+    # Imported at first use: the server, the receiver and `hubgate --version` do not need the client.
     if name in __all__:
         from hubgate import client
 

@@ -1,12 +1,12 @@
-"""How many deliveries led to what is being done: the one thing that client and receiver share.
+"""The depth of a delivery: how many deliveries led to the current request. Shared by the client and the receiver.
 
-The receiver sets it while a handler runs; the client then sends it along, so that a receiver that changes what it
-watches cannot go in circles.
+The receiver sets the depth while a handler runs, and the client sends it with each request, so that the hub can stop a
+receiver that reacts to its own changes.
 """
 
 from contextvars import ContextVar
 
 HEADER = "X-Hubgate-Depth"
 
-# Of the delivery at hand; None outside a handler. Threads need a copy of the context (`asyncio.to_thread` makes one).
+# None outside a handler. Threads need a copy of the context, as `asyncio.to_thread` creates it.
 delivery_depth: ContextVar[int | None] = ContextVar("hubgate_delivery_depth", default=None)

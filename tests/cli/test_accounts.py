@@ -1,4 +1,4 @@
-"""`hubgate admin user | invite | org | billing | token`: on both engines, and felt by a running server at once."""
+"""`hubgate admin user | invite | org | billing | token`: on both engines, with immediate effect on a running server."""
 
 import json
 import os
@@ -56,7 +56,7 @@ def audit_of(operator: Operator, org_id: str) -> list[tuple[str, str, str | None
     return blocking(read())
 
 
-def test_a_user_from_first_to_last(operator: Operator, hub: HubProcess) -> None:
+def test_user_commands(operator: Operator, hub: HubProcess) -> None:
     email = ("--email", "Ada@Example.org")
     made = operator.json("admin", "user", "create", "Ada", *email, "--fullname", " Ada  L ", "--operator")
     assert made | {"id": "", "createdAt": ""} == {
@@ -94,7 +94,7 @@ def test_a_user_from_first_to_last(operator: Operator, hub: HubProcess) -> None:
     assert hub.stop() == 0
 
 
-def test_the_password_comes_from_standard_input(operator: Operator, hub: HubProcess) -> None:
+def test_password_is_read_from_standard_input(operator: Operator, hub: HubProcess) -> None:
     arguments = ("admin", "user", "create", "ada", "--email", "ada@example.org", "--verified", "--password-stdin")
     operator.json(*arguments, stdin=PASSWORD + b"\r\n")
     with hub.client() as client:
@@ -110,23 +110,23 @@ def test_the_password_comes_from_standard_input(operator: Operator, hub: HubProc
 @pytest.mark.parametrize(
     ("stdin", "says"),
     [
-        (b"", "There is no password on standard input. Write it there as one line."),
-        (b"\n", "There is no password on standard input. Write it there as one line."),
+        (b"", "The password on standard input is empty. Write it as one line."),
+        (b"\n", "The password on standard input is empty. Write it as one line."),
         (b"short\n", "A password has 8 to 1,024 characters."),
         (b"x" * 1025, "A password has 8 to 1,024 characters."),
-        (b"x" * 100_000, "Standard input holds more than one line. Write the password there alone."),
-        (b"correct horse\nbattery\n", "Standard input holds more than one line. Write the password there alone."),
+        (b"x" * 100_000, "Standard input has more than one line. Write only the password to it."),
+        (b"correct horse\nbattery\n", "Standard input has more than one line. Write only the password to it."),
         (b"\xff" * 12, "The password on standard input is not UTF-8."),
     ],
     ids=range(7),
 )
-def test_bad_passwords_make_no_account(sqlite_operator: Operator, stdin: bytes, says: str) -> None:
+def test_invalid_password_creates_no_account(sqlite_operator: Operator, stdin: bytes, says: str) -> None:
     arguments = ("admin", "user", "create", "ada", "--email", "ada@example.org", "--password-stdin")
     assert sqlite_operator.refused(*arguments, stdin=stdin) == says
     assert sqlite_operator.json("admin", "user", "list") == []
 
 
-def test_at_a_terminal_the_password_is_typed_unseen(sqlite_operator: Operator) -> None:
+def test_password_is_not_echoed_on_a_terminal(sqlite_operator: Operator) -> None:
     ours, theirs = pty.openpty()
     arguments = ["admin", "user", "create", "ada", "--email", "ada@example.org", "--verified", "--password-stdin"]
     typing = subprocess.Popen(
@@ -149,7 +149,7 @@ def test_at_a_terminal_the_password_is_typed_unseen(sqlite_operator: Operator) -
     assert PASSWORD not in shown
 
 
-def test_an_organization_from_first_to_last(operator: Operator, hub: HubProcess) -> None:
+def test_organization_commands(operator: Operator, hub: HubProcess) -> None:
     for name in ("ada", "bob"):
         make_user(operator, name)
     token = operator.json("admin", "token", "create", "bob", "--role", "read")["token"]
@@ -203,7 +203,7 @@ def test_an_organization_from_first_to_last(operator: Operator, hub: HubProcess)
     assert hub.stop() == 0
 
 
-def test_tokens(operator: Operator, hub: HubProcess) -> None:
+def test_token_commands(operator: Operator, hub: HubProcess) -> None:
     make_user(operator, "ada")
     made = operator.json("admin", "token", "create", "ada", "--role", "read", "--name", "laptop")
     token = made.pop("token")
@@ -221,19 +221,19 @@ def test_tokens(operator: Operator, hub: HubProcess) -> None:
     assert whoami(hub, piped.stdout.strip()).json()["auth"]["accessToken"]["role"] == "write"
     assert whoami(hub, token).json()["auth"]["accessToken"]["displayName"] == "laptop"
     listed = operator.json("admin", "token", "list", "ada")
-    assert {row["name"] for row in listed} == {"laptop", "made by the operator"}
+    assert {row["name"] for row in listed} == {"laptop", "created by the operator"}
     assert token not in json.dumps(listed)
     assert operator.json("admin", "token", "revoke", "ada", made["id"]) == {"revoked": made["id"]}
     assert whoami(hub, token).status_code == 401
     assert operator.refused("admin", "token", "revoke", "ada", made["id"]) == "There is no such token."
     operator.json("admin", "user", "disable", "ada")
-    cure = "ada is disabled. Run first: hubgate admin user enable ada"
+    cure = "ada is disabled. First run: hubgate admin user enable ada"
     assert operator.refused("admin", "token", "create", "ada", "--role", "read") == cure
     assert operator.refused("admin", "user", "reset-password", "ada") == cure
     assert hub.stop() == 0
 
 
-def test_links_are_mailed_and_printed_and_work(operator: Operator, hub: HubProcess) -> None:
+def test_invitation_and_reset_links_are_mailed_printed_and_work(operator: Operator, hub: HubProcess) -> None:
     """Without a server for it, mail is in the folder when the command ends."""
     variables = {"HUBGATE_BASE_URL": hub.url}
     make_user(operator, "ada")
@@ -253,12 +253,12 @@ def test_links_are_mailed_and_printed_and_work(operator: Operator, hub: HubProce
     assert hub.stop() == 0
 
 
-def test_refusals_say_what_to_do(sqlite_operator: Operator) -> None:
+def test_errors_say_what_to_do(sqlite_operator: Operator) -> None:
     operator = sqlite_operator
     make_user(operator, "ada")
     operator.json("admin", "org", "create", "acme", "--owner", "ada")
-    no_user = "There is no user nobody. See them all with: hubgate admin user list"
-    no_org = "There is no organization nothing. See them all with: hubgate admin org list"
+    no_user = "User nobody not found. List all with: hubgate admin user list"
+    no_org = "Organization nothing not found. List all with: hubgate admin org list"
     for command, says in {
         "user create admin --email x": "admin is taken. This is not an e-mail address.",
         "user create -x --email x@example.org": None,
@@ -279,7 +279,7 @@ def test_refusals_say_what_to_do(sqlite_operator: Operator) -> None:
         "org remove-member acme ada": "The last admin cannot leave. Make someone else admin first.",
         "org add-member acme ada --role read": "The last admin cannot leave. Make someone else admin first.",
         "user delete ada": "ada is the only admin of acme. Make someone else admin there, or delete it, first.",
-        "billing set nobody on": "There is no user or organization nobody.",
+        "billing set nobody on": "User or organization nobody not found.",
         "token create nobody --role read": no_user,
         "token create ada --role god": None,
         "org set-plan acme gold": None,
@@ -295,7 +295,7 @@ def test_refusals_say_what_to_do(sqlite_operator: Operator) -> None:
             assert done.stderr == f"error: {says}\n"
 
 
-def test_lists_for_people(sqlite_operator: Operator) -> None:
+def test_lists_are_printed_as_tables(sqlite_operator: Operator) -> None:
     operator = sqlite_operator
     operator.run("admin", "user", "create", "ada", "--email", "ada@example.org", "--operator")
     make_user(operator, "bob")
@@ -311,7 +311,7 @@ def test_lists_for_people(sqlite_operator: Operator) -> None:
     assert orgs == [["NAME", "PLAN", "MEMBERS"], ["acme", "free", "1"]]
 
 
-def test_a_slow_mail_server_does_not_keep_a_command(sqlite_operator: Operator, tmp_path: Path) -> None:
+def test_slow_mail_server_does_not_delay_a_command(sqlite_operator: Operator, tmp_path: Path) -> None:
     operator = sqlite_operator
     with mail_server(tmp_path) as server:
         server.answers.clear()
@@ -330,7 +330,7 @@ def test_a_slow_mail_server_does_not_keep_a_command(sqlite_operator: Operator, t
         assert first.mail["Message-ID"] == second.mail["Message-ID"], "so that a repetition can be dropped"
 
 
-def test_mail_of_a_command_that_was_killed_is_sent_by_another(operator: Operator, tmp_path: Path) -> None:
+def test_mail_of_a_killed_command_is_sent_by_another_process(operator: Operator, tmp_path: Path) -> None:
     with mail_server(tmp_path) as server:
         server.answers.clear()
         variables = {**operator.variables, "HUBGATE_SMTP_URL": server.url()}
@@ -353,7 +353,7 @@ def _send_later(operator: Operator, smtp_url: str, **given: str) -> None:
             hub.clock.now += 3 * MINUTE
 
 
-def test_mail_that_waits_is_resealed_with_the_keys(operator: Operator, tmp_path: Path) -> None:
+def test_queued_mail_is_resealed(operator: Operator, tmp_path: Path) -> None:
     new = "a new secret of more than thirty-two characters"
     with mail_server(tmp_path) as server:
         server.stop()

@@ -13,7 +13,7 @@ from tests.bed.operator import Operator
 from tests.bed.processes import HUBGATE, environment, hub_process, hubgate
 
 
-def test_doctor_is_content_with_a_fresh_hub(operator: Operator) -> None:
+def test_doctor_passes_on_a_fresh_hub(operator: Operator) -> None:
     said = operator.json("doctor")
     assert said["ok"]
     assert {check["check"] for check in said["checks"]} == {
@@ -30,7 +30,7 @@ def test_doctor_is_content_with_a_fresh_hub(operator: Operator) -> None:
     }
 
 
-def test_doctor_names_what_is_wrong(operator: Operator) -> None:
+def test_doctor_names_each_failure(operator: Operator) -> None:
     (operator.folder / "data").chmod(0o755)
     said = operator.run("doctor", "--base-url", "http://hub.example")
     assert said.returncode == 1
@@ -78,14 +78,14 @@ def test_the_server_secret_rotates(operator: Operator) -> None:
     assert operator.run("doctor").returncode == 1
 
 
-def test_resealing_without_the_old_secret_says_which_key_is_lost(operator: Operator) -> None:
+def test_reseal_without_the_old_secret_names_the_lost_key(operator: Operator) -> None:
     (key,) = operator.json("admin", "keys", "list")
     refused = operator.run("admin", "keys", "reseal", HUBGATE_SECRET_KEY="another secret of thirty-two characters")
     says = f"error: No configured secret opens {key['kid']}; everything else was resealed.\n"
     assert (refused.returncode, refused.stderr) == (1, says)
 
 
-def test_a_hub_does_not_start_with_a_secret_that_opens_nothing(operator: Operator) -> None:
+def test_hub_does_not_start_with_the_wrong_secret(operator: Operator) -> None:
     refused = operator.run("serve", "--port", "0", HUBGATE_SECRET_KEY="another secret of thirty-two characters")
     assert refused.returncode == 1
     assert refused.stderr == (
@@ -93,7 +93,7 @@ def test_a_hub_does_not_start_with_a_secret_that_opens_nothing(operator: Operato
     )
 
 
-def test_only_sqlite_makes_a_secret_of_its_own(engine: Engine, tmp_path: Path) -> None:
+def test_secret_is_generated_only_with_sqlite(engine: Engine, tmp_path: Path) -> None:
     flags = ["--port", "0", "--database-url", engine.empty_url()]
     if engine.name == "sqlite":
         with hub_process(tmp_path, *flags) as hub:
@@ -106,7 +106,7 @@ def test_only_sqlite_makes_a_secret_of_its_own(engine: Engine, tmp_path: Path) -
         assert not (tmp_path / "var/secret.key").exists()
 
 
-def test_keys_are_not_made_under_a_secret_the_hub_does_not_have(operator: Operator) -> None:
+def test_keys_are_not_created_with_the_wrong_secret(operator: Operator) -> None:
     (key,) = operator.json("admin", "keys", "list")
     other = "another secret of thirty-two characters"
     for command in (["rotate"], ["revoke", key["kid"]]):
@@ -116,7 +116,7 @@ def test_keys_are_not_made_under_a_secret_the_hub_does_not_have(operator: Operat
     assert operator.json("admin", "keys", "list") == [key]
 
 
-def test_a_refused_start_changes_nothing(engine: Engine, tmp_path: Path) -> None:
+def test_failed_start_changes_nothing(engine: Engine, tmp_path: Path) -> None:
     if engine.name == "postgres":
         url = engine.empty_url()
         assert hubgate("serve", "--port", "0", "--database-url", url, cwd=tmp_path).returncode == 1
@@ -125,7 +125,7 @@ def test_a_refused_start_changes_nothing(engine: Engine, tmp_path: Path) -> None
         assert hubgate("serve", "--port", "0", "--data-dir", "/proc", cwd=tmp_path).returncode == 1
 
 
-def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
+def test_folder_with_other_files_is_not_changed(tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs/file").write_text("x")
     refused = hubgate("serve", "--port", "0", "--data-dir", "theirs", cwd=tmp_path)
@@ -134,7 +134,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> Non
     assert [path.name for path in (tmp_path / "theirs").iterdir()] == ["file"]
 
 
-def test_doctor_answers_in_json_whatever_is_wrong(tmp_path: Path) -> None:
+def test_doctor_prints_json_on_every_failure(tmp_path: Path) -> None:
     done = hubgate("doctor", "--json", "--port", "x", cwd=tmp_path)
     assert done.returncode == 1
     assert json.loads(done.stdout)["checks"][0]["check"] == "configuration"
@@ -143,7 +143,7 @@ def test_doctor_answers_in_json_whatever_is_wrong(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_terminal_without_ticks_and_a_full_one(operator: Operator) -> None:
+def test_unencodable_characters_and_a_full_disk_cause_no_traceback(operator: Operator) -> None:
     assert operator.run("doctor", PYTHONIOENCODING="ascii").returncode == 0
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
@@ -167,11 +167,11 @@ def test_backups_do_not_overwrite_the_hub_itself(tmp_path: Path) -> None:
         assert refused.returncode == 1
         assert refused.stderr.startswith("error: ")
     named = hubgate("admin", "backup", "x.tar", "--with-keys", "--secret-key", SECRET_KEY, cwd=tmp_path)
-    assert "keep it yourself" in named.stderr
+    assert "Back it up yourself" in named.stderr
     assert hubgate("doctor", cwd=tmp_path).returncode == 0
 
 
-def test_a_lost_secret_is_never_replaced_in_silence(tmp_path: Path) -> None:
+def test_lost_secret_is_never_replaced_silently(tmp_path: Path) -> None:
     with hub_process(tmp_path) as hub:
         assert hub.stop() == 0
     (tmp_path / "var/secret.key").rename(tmp_path / "kept")
@@ -186,7 +186,7 @@ def test_a_lost_secret_is_never_replaced_in_silence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"short", b"\xff\xfe" * 40, b"k" * 40 + b",short"])
-def test_a_damaged_secret_is_one_line(tmp_path: Path, content: bytes) -> None:
+def test_damaged_secret_is_a_one_line_error(tmp_path: Path, content: bytes) -> None:
     with hub_process(tmp_path) as hub:
         assert hub.stop() == 0
     (tmp_path / "var/secret.key").write_bytes(content)
@@ -196,10 +196,10 @@ def test_a_damaged_secret_is_one_line(tmp_path: Path, content: bytes) -> None:
     assert refused.stderr.count("\n") == 1
 
 
-def test_migrate_says_what_it_did(engine: Engine, tmp_path: Path) -> None:
+def test_migrate_prints_its_result(engine: Engine, tmp_path: Path) -> None:
     url = engine.empty_url()
     first = hubgate("migrate", "--database-url", url, cwd=tmp_path)
-    assert (first.returncode, first.stdout) == (0, "The database was brought up to date.\n")
+    assert (first.returncode, first.stdout) == (0, "The database was migrated.\n")
     again = hubgate("migrate", "--database-url", url, cwd=tmp_path)
     assert (again.returncode, again.stdout) == (0, "The database is up to date.\n")
 
@@ -217,7 +217,7 @@ def test_a_migrated_hub_can_be_administered_before_its_first_start(tmp_path: Pat
     assert (tmp_path / "var/secret.key").read_bytes() == secret
 
 
-def test_migrate_makes_no_secret_beside_sealed_data(tmp_path: Path) -> None:
+def test_migrate_creates_no_secret_if_data_is_sealed(tmp_path: Path) -> None:
     assert hubgate("migrate", cwd=tmp_path).returncode == 0
     (tmp_path / "var/secret.key").unlink()
     assert hubgate("migrate", cwd=tmp_path).stdout == "The database is up to date.\n"
@@ -234,7 +234,7 @@ def test_commands_load_neither_git_nor_pages(tmp_path: Path) -> None:
         assert not {"pygit2", "yaml", "jinja2", "starlette.requests"}.intersection(done.stderr.split())
 
 
-def test_an_older_file_is_not_moved_under_a_running_server(tmp_path: Path) -> None:
+def test_database_is_not_migrated_under_a_running_server(tmp_path: Path) -> None:
     with hub_process(tmp_path) as hub:
         database = sqlite3.connect(tmp_path / "var/hubgate.db", isolation_level=None)
         tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
@@ -289,7 +289,7 @@ def test_backup_while_serving_and_restore_elsewhere(tmp_path: Path) -> None:
     ("arguments", "status", "says"),
     [
         ([], 2, "usage: hubgate COMMAND"),
-        (["nonsense"], 2, "error: there is no command 'nonsense'."),
+        (["nonsense"], 2, "error: unknown command 'nonsense'."),
         (["serve", "--nonsense"], 2, "unrecognized arguments: --nonsense"),
         (["admin"], 2, "error: the following arguments are required: SUBJECT"),
         (["admin", "backup", "/dev/null"], 1, "There is no database"),

@@ -1,4 +1,4 @@
-"""`hubgate admin app`: on both engines, and felt by a running server at once."""
+"""`hubgate admin app`: on both engines, with immediate effect on a running server."""
 
 import os
 import pty
@@ -53,7 +53,7 @@ def audit_of(operator: Operator) -> list[tuple[str, str, str | None]]:
     return blocking(read())
 
 
-def test_an_app_from_first_to_last(operator: Operator, hub: HubProcess) -> None:
+def test_app_commands(operator: Operator, hub: HubProcess) -> None:
     make_people(operator)
     made = operator.json(
         "admin", "app", "create", "Notebook", "--owner", "ada", "--redirect-uri", REDIRECT,
@@ -90,7 +90,7 @@ def test_an_app_from_first_to_last(operator: Operator, hub: HubProcess) -> None:
     assert hub.stop() == 0
 
 
-def test_a_chosen_client_id_and_no_secret(operator: Operator, hub: HubProcess) -> None:
+def test_public_app_with_a_chosen_client_id(operator: Operator, hub: HubProcess) -> None:
     make_people(operator)
     create = ("admin", "app", "create", "Tool", "--owner", "ada", "--public", "--client-id", "my-tool.1")
     made = operator.json(*create, "--refresh-tokens")
@@ -106,7 +106,7 @@ def test_a_chosen_client_id_and_no_secret(operator: Operator, hub: HubProcess) -
     assert hub.stop() == 0
 
 
-def test_token_exchange_of_an_organizations_app(operator: Operator) -> None:
+def test_token_exchange_is_only_for_an_organizations_app(operator: Operator) -> None:
     make_people(operator)
     made = operator.json("admin", "app", "create", "Bridge", "--org", "acme", "--token-exchange")
     assert (made["organization"], made["owner"], made["token_exchange"]) == ("acme", "acme", True)
@@ -125,7 +125,7 @@ def test_token_exchange_of_an_organizations_app(operator: Operator) -> None:
     assert len(operator.json("admin", "app", "list")) == 2
 
 
-def test_scopes_of_the_operator(operator: Operator) -> None:
+def test_extra_scopes_are_granted_and_revoked(operator: Operator) -> None:
     make_people(operator)
     (operator.folder / "hubgate.toml").write_text(
         '[[extra_scopes]]\nname = "read-metrics"\ntext = "See how the hub is used"\n'
@@ -151,10 +151,10 @@ def test_scopes_of_the_operator(operator: Operator) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("create", "x", "--owner", "nobody"), "There is no user nobody. See them all with: hubgate admin user list"),
+        (("create", "x", "--owner", "nobody"), "User nobody not found. List all with: hubgate admin user list"),
         (
             ("create", "x", "--org", "ghost"),
-            "There is no organization ghost. See them all with: hubgate admin org list",
+            "Organization ghost not found. List all with: hubgate admin org list",
         ),
         (
             ("create", "x", "--owner", "ada", "--scope", "fly"),
@@ -177,7 +177,7 @@ def test_scopes_of_the_operator(operator: Operator) -> None:
     ],
     ids=range(11),
 )
-def test_refusals_say_what_helps(sqlite_operator: Operator, arguments: tuple[str, ...], says: str) -> None:
+def test_errors_say_what_to_do(sqlite_operator: Operator, arguments: tuple[str, ...], says: str) -> None:
     assert sqlite_operator.refused("admin", "app", *arguments).startswith(says)
     assert sqlite_operator.json("admin", "app", "list") == []
 
@@ -192,13 +192,13 @@ def test_refusals_say_what_helps(sqlite_operator: Operator, arguments: tuple[str
         ("grant-scope", "x"),
     ],
 )
-def test_usage(sqlite_operator: Operator, arguments: tuple[str, ...]) -> None:
+def test_invalid_usage_is_rejected(sqlite_operator: Operator, arguments: tuple[str, ...]) -> None:
     done = sqlite_operator.run("admin", "app", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: ")
 
 
-def test_for_people(sqlite_operator: Operator) -> None:
+def test_apps_are_printed_as_a_table(sqlite_operator: Operator) -> None:
     made = sqlite_operator.run("admin", "app", "create", "Notebook", "--org", "acme", "--token-exchange").stdout
     said = dict(line.split() for line in made.splitlines()[1:])
     assert set(said) == {"client_id", "client_secret"}
@@ -209,7 +209,7 @@ def test_for_people(sqlite_operator: Operator) -> None:
     assert said["client_secret"] not in "\n".join(listed)
 
 
-def test_at_a_terminal_it_is_said_that_the_secret_is_shown_once(sqlite_operator: Operator) -> None:
+def test_terminal_output_says_that_the_secret_is_shown_once(sqlite_operator: Operator) -> None:
     ours, theirs = pty.openpty()
     arguments = ["admin", "app", "create", "Notebook", "--owner", "ada"]
     running: Any = subprocess.Popen(
@@ -228,7 +228,7 @@ def test_at_a_terminal_it_is_said_that_the_secret_is_shown_once(sqlite_operator:
     assert b"Copy it now." in shown
 
 
-def test_token_exchange_taken_away_is_felt_at_once(operator: Operator, hub: HubProcess) -> None:
+def test_revoked_token_exchange_takes_effect_immediately(operator: Operator, hub: HubProcess) -> None:
     """Live exchanged tokens end, and giving it back does not revive them; a plan that is left works the same."""
     make_people(operator)
     made = operator.json("admin", "app", "create", "Bridge", "--org", "acme", "--token-exchange")

@@ -1,4 +1,4 @@
-"""`hubgate doctor` on the audit log: content with what it sealed, and naming whatever was done to it with plain SQL."""
+"""`hubgate doctor` on the audit log: passes on a sealed log, and names each manipulation by SQL."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -91,7 +91,7 @@ def log(engine: Engine, tmp_path: Path) -> Log:
     return made
 
 
-def test_it_is_content_with_what_was_sealed(log: Log) -> None:
+def test_doctor_passes_on_a_sealed_log(log: Log) -> None:
     assert log.doctor() == [("ok", "2 organizations: 11 entries in 5 batches, unchanged; 0 entries not sealed yet")]
 
 
@@ -184,13 +184,13 @@ TAMPERINGS = {
 
 
 @pytest.mark.parametrize("how", TAMPERINGS)
-def test_it_names_what_was_done(log: Log, how: str) -> None:
+def test_doctor_names_each_manipulation(log: Log, how: str) -> None:
     statements, says = TAMPERINGS[how]
     log.sql(*statements)
     assert [(level, text) for level, text in log.doctor() if level == "fail"] == [("fail", f"acme: {says}")]
 
 
-def test_a_chain_computed_anew_lacks_the_seal(log: Log) -> None:
+def test_recomputed_chain_lacks_the_seal(log: Log) -> None:
     """Who knows the format but not the server secret can make every hash fit, and is found out at the end."""
 
     async def forge(hub: Hub) -> None:
@@ -213,7 +213,7 @@ def test_a_chain_computed_anew_lacks_the_seal(log: Log) -> None:
 
 
 @pytest.mark.parametrize("how", ["cut-off end with the head put back", "lost head"])
-def test_the_next_batch_does_not_heal_it(log: Log, how: str) -> None:
+def test_later_batches_do_not_hide_a_manipulation(log: Log, how: str) -> None:
     """New entries go on being sealed, but what was done stays on record until retention has passed it."""
     statements, _ = TAMPERINGS[how]
     log.sql(*statements)
@@ -234,7 +234,7 @@ def test_the_next_batch_does_not_heal_it(log: Log, how: str) -> None:
     log.work(forget)
 
 
-def test_another_organizations_trouble_is_its_own(log: Log) -> None:
+def test_manipulation_affects_only_its_organization(log: Log) -> None:
     log.sql("UPDATE audit_entries SET message = 'x' WHERE batch = 1", "DELETE FROM audit_heads WHERE org_id <> 'ACME'")
     found = dict(text.split(": ", 1) for _, text in log.doctor())
     assert found == {
@@ -243,7 +243,7 @@ def test_another_organizations_trouble_is_its_own(log: Log) -> None:
     }
 
 
-def test_a_deleted_organization_keeps_its_log(log: Log) -> None:
+def test_log_of_a_deleted_organization_is_still_checked(log: Log) -> None:
     async def delete(hub: Hub) -> None:
         acme = await organization(hub.db, log.acme)
         assert acme is not None
@@ -256,7 +256,7 @@ def test_a_deleted_organization_keeps_its_log(log: Log) -> None:
     assert log.doctor() == [("fail", f"{log.acme}: batch 5 lacks entry 1 of 1.")]
 
 
-def test_retention_leaves_it_content(log: Log) -> None:
+def test_doctor_passes_after_retention(log: Log) -> None:
     async def forget(hub: Hub) -> None:
         await forget_all(hub.db, FrozenClock(system_clock() + 10 * DAY), days=7)
 
@@ -269,7 +269,7 @@ def test_retention_leaves_it_content(log: Log) -> None:
     assert log.doctor()[0] == ("fail", "acme: batch 5 was changed: an entry, their order, or the batch itself.")
 
 
-def test_entries_that_nobody_seals_are_a_warning(log: Log) -> None:
+def test_unsealed_entries_are_a_warning(log: Log) -> None:
     async def wait(hub: Hub) -> None:
         await write_entries(hub.db, 2, log.acme, at=system_clock() - DAY)
 
@@ -279,7 +279,7 @@ def test_entries_that_nobody_seals_are_a_warning(log: Log) -> None:
     assert text.startswith("2 entries not sealed yet, the oldest of ")
 
 
-def test_the_server_secret_rotates_under_it(log: Log) -> None:
+def test_doctor_passes_after_rotation_of_the_server_secret(log: Log) -> None:
     new = "a new secret of more than thirty-two characters"
     data = {"HUBGATE_DATABASE_URL": log.url, "HUBGATE_DATA_DIR": str(log.folder / "data")}
     both = {**data, "HUBGATE_SECRET_KEY": f"{new},{SECRET_KEY}"}
@@ -290,7 +290,7 @@ def test_the_server_secret_rotates_under_it(log: Log) -> None:
     assert json.loads(hubgate("admin", "keys", "reseal", "--json", cwd=log.folder, **both).stdout) == {"resealed": 0}
 
 
-async def test_a_long_log_is_walked_in_bounded_pieces(engine: Engine, clock: FrozenClock) -> None:
+async def test_long_log_is_checked_in_bounded_batches(engine: Engine, clock: FrozenClock) -> None:
     """More batches and more entries than one look takes; the flaw is found in the middle."""
     async with opened(engine.fresh_url()) as db:
         await found(db)

@@ -22,13 +22,13 @@ def bare(*arguments: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.mark.parametrize("command", ["serve", "deliver", "migrate", "doctor", "admin"])
-def test_the_hubs_commands_name_the_extra(tmp_path: Path, command: str) -> None:
+def test_server_commands_name_the_extra(tmp_path: Path, command: str) -> None:
     refused = bare(command, cwd=tmp_path)
     says = f'error: hubgate {command} needs the server. Run: pip install "hubgate[server]"\n'
     assert (refused.returncode, refused.stderr) == (1, says)
 
 
-def test_a_users_command_names_what_is_missing(tmp_path: Path) -> None:
+def test_user_command_names_the_missing_package(tmp_path: Path) -> None:
     refused = bare("whoami", cwd=tmp_path)
     assert (refused.returncode, refused.stderr) == (
         1,
@@ -36,7 +36,7 @@ def test_a_users_command_names_what_is_missing(tmp_path: Path) -> None:
     )
 
 
-def test_few_packages() -> None:
+def test_bare_install_has_few_packages() -> None:
     """What `pip install hubgate` brings along, with what that needs."""
     wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     found: set[str] = set()
@@ -52,7 +52,7 @@ def test_few_packages() -> None:
 
 
 @pytest.mark.parametrize(("statement", "share"), [("import hubgate", 0.5), ("from hubgate import Hub", 2.0)])
-def test_a_quick_import(statement: str, share: float) -> None:
+def test_import_is_fast(statement: str, share: float) -> None:
     """In processor time and beside asyncio: a machine may be slow, or do other things too."""
 
     def spent(program: str) -> float:

@@ -1,4 +1,4 @@
-"""A machine whose git will not do is told so before anything starts."""
+"""An unusable git program is reported before the hub starts."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from tests.bed.processes import hubgate
 
 
 @pytest.mark.parametrize("said", [None, "git version 2.30.2", "gut version 3", ""])
-def test_serve_and_doctor_ask_for_git(tmp_path: Path, said: str | None) -> None:
+def test_serve_and_doctor_require_git(tmp_path: Path, said: str | None) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
     if said is not None:

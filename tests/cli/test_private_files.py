@@ -1,4 +1,4 @@
-"""Whatever a hub creates is for its own user: with the most generous umask, on a machine that others use too."""
+"""Files that a hub creates are private to its user, even with a permissive umask."""
 
 import json
 import stat
@@ -94,7 +94,7 @@ def test_deliver_creates_private_files(engine: Engine, tmp_path: Path) -> None:
         assert command.wait(20) == 0
 
 
-def test_backups_and_what_they_restore_are_private(tmp_path: Path) -> None:
+def test_backups_and_restored_files_are_private(tmp_path: Path) -> None:
     run(tmp_path, "migrate")
     made = ("admin", "user", "create", "ada", "--email", "ada@example.org", "--verified", "--password-stdin")
     run(tmp_path, *made, stdin=PASSWORD)
@@ -119,7 +119,7 @@ def test_backups_and_what_they_restore_are_private(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o770, 0o701])
-def test_a_data_folder_open_to_others_is_closed_at_the_start(tmp_path: Path, mode: int) -> None:
+def test_open_data_folder_is_made_private_at_the_start(tmp_path: Path, mode: int) -> None:
     data = tmp_path / "data"
     data.mkdir()
     for _ in range(2):
@@ -138,7 +138,7 @@ def test_a_private_data_folder_is_not_mentioned(tmp_path: Path) -> None:
     assert "data folder" not in hub.errors
 
 
-def test_a_folder_with_others_folders_is_reported_and_left_open(tmp_path: Path) -> None:
+def test_folder_with_other_folders_is_reported_and_left_open(tmp_path: Path) -> None:
     """Somebody may have chosen a home folder, or /var."""
     data = tmp_path / "home"
     (data / "pictures").mkdir(parents=True)

@@ -36,12 +36,12 @@ def test_operator_lists_and_unlinks_redirects(operator: Operator) -> None:
         done = operator.run("admin", "redirect", "unlink", "ada/ONE")
         assert (done.returncode, done.stdout) == (
             0,
-            "ada/ONE leads nowhere now. The name is free for a new repo there.\n",
+            "ada/ONE no longer redirects. A new repo may use the name.\n",
         )
         assert "no redirect from the model ada/one" in operator.refused("admin", "redirect", "unlink", "ada/one")
         assert "no redirect" in operator.refused("admin", "redirect", "unlink", "ada/two", "--type", "dataset")
-        assert operator.refused("admin", "redirect", "list", "none") == "Nobody has or had the name none."
-        assert operator.refused("admin", "redirect", "unlink", "ada") == "Name a redirect as NAMESPACE/REPO."
+        assert operator.refused("admin", "redirect", "list", "none") == "Namespace none not found."
+        assert operator.refused("admin", "redirect", "unlink", "ada") == "A redirect is named NAMESPACE/REPO."
         # Of an account that is gone, too.
         operator.json("admin", "user", "delete", "ada")
         assert [each["name"] for each in operator.json("admin", "redirect", "list", "ada")] == ["ada/two"]

@@ -1,4 +1,4 @@
-"""What keeps the hub from starting is said in one line, and nothing is damaged."""
+"""A start that fails prints one line and damages nothing."""
 
 import socket
 import subprocess
@@ -26,7 +26,7 @@ REFUSALS: dict[str, tuple[list[str], dict[str, str], str]] = {
 
 
 @pytest.mark.parametrize("what", REFUSALS)
-def test_it_refuses_to_start_with_one_clear_line(tmp_path: Path, what: str) -> None:
+def test_failed_start_prints_one_clear_line(tmp_path: Path, what: str) -> None:
     flags, variables, says = REFUSALS[what]
     (tmp_path / "file").write_text("this is no database, it is only some text that is long enough" * 20)
     before = (tmp_path / "file").read_bytes()
@@ -38,7 +38,7 @@ def test_it_refuses_to_start_with_one_clear_line(tmp_path: Path, what: str) -> N
     assert (tmp_path / "file").read_bytes() == before
 
 
-def test_a_port_in_use_is_named(tmp_path: Path) -> None:
+def test_port_in_use_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         refused = hubgate("serve", "--port", port, cwd=tmp_path)
@@ -48,7 +48,7 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     assert (refused.returncode, refused.stderr) == (1, f"error: {says}\n")
 
 
-def test_two_hubs_on_one_port_are_noticed(tmp_path: Path) -> None:
+def test_second_hub_on_the_same_port_is_rejected(tmp_path: Path) -> None:
     with hub_process(tmp_path) as hub:
         refused = hubgate("serve", "--port", hub.url.rpartition(":")[2], cwd=tmp_path)
         assert refused.returncode == 1
@@ -64,7 +64,7 @@ def set_revision(url: str, revision: str) -> None:
     blocking(change())
 
 
-def test_a_newer_database_is_refused_on_both_engines(engine: Engine, tmp_path: Path) -> None:
+def test_newer_database_is_rejected_on_both_engines(engine: Engine, tmp_path: Path) -> None:
     url = engine.fresh_url()
     set_revision(url, "9999")
     refused = hubgate("serve", "--port", "0", "--database-url", url, "--secret-key", SECRET_KEY, cwd=tmp_path)
@@ -72,7 +72,7 @@ def test_a_newer_database_is_refused_on_both_engines(engine: Engine, tmp_path: P
     assert (refused.returncode, refused.stderr) == (1, f"error: {says}\n")
 
 
-def test_a_full_disk_is_one_clear_line(tmp_path: Path) -> None:
+def test_full_disk_is_one_clear_line(tmp_path: Path) -> None:
     """A limit on file sizes gives the same refusals as a full disk, without needing one."""
     limited = subprocess.run(
         ["sh", "-c", 'ulimit -f 1; exec "$@"', "sh", *HUBGATE, "serve", "--port", "0"],

@@ -1,4 +1,4 @@
-"""`hubgate serve` as its operator meets it: starting, being signalled, losing processes."""
+"""`hubgate serve`: starting, signals, and lost processes."""
 
 import os
 import re
@@ -29,7 +29,7 @@ def healthy(url: str) -> bool:
 
 @pytest.mark.parametrize("server", ["granian", "uvicorn"])
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-def test_it_starts_answers_and_stops_with_0(tmp_path: Path, server: str, how: signal.Signals) -> None:
+def test_serve_starts_responds_and_exits_with_0(tmp_path: Path, server: str, how: signal.Signals) -> None:
     with hub_process(tmp_path, "--server", server) as hub:
         assert httpx.get(f"{hub.url}/healthz").status_code == 200
         assert httpx.get(f"{hub.url}/readyz").status_code == 200
@@ -39,7 +39,7 @@ def test_it_starts_answers_and_stops_with_0(tmp_path: Path, server: str, how: si
     assert (tmp_path / "var").stat().st_mode & 0o777 == 0o700
 
 
-def test_ctrl_c_reaches_the_whole_terminal_and_still_ends_well(tmp_path: Path) -> None:
+def test_ctrl_c_in_a_terminal_stops_cleanly(tmp_path: Path) -> None:
     with hub_process(tmp_path) as hub:
         os.killpg(hub.process.pid, signal.SIGINT)
         assert hub.wait() == 0
@@ -48,7 +48,7 @@ def test_ctrl_c_reaches_the_whole_terminal_and_still_ends_well(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("server", ["granian", "uvicorn"])
-def test_what_is_in_flight_is_finished(tmp_path: Path, server: str) -> None:
+def test_requests_in_flight_are_finished(tmp_path: Path, server: str) -> None:
     with hub_process(tmp_path, "--server", server, program=TEST_BUILD) as hub:
         answers: list[int] = []
         slow = f"{hub.url}/api/test/slow?seconds=2"
@@ -63,7 +63,7 @@ def test_what_is_in_flight_is_finished(tmp_path: Path, server: str) -> None:
 
 
 @pytest.mark.parametrize("server", ["granian", "uvicorn"])
-def test_an_endless_request_does_not_hold_up_the_stop(tmp_path: Path, server: str) -> None:
+def test_endless_request_does_not_delay_the_stop(tmp_path: Path, server: str) -> None:
     with (
         hub_process(tmp_path, "--server", server, program=TEST_BUILD) as hub,
         socket.create_connection(address_of(hub.url)) as endless,
@@ -85,7 +85,7 @@ def test_an_idle_connection_does_not_delay_the_stop(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_closed_standard_streams_do_no_harm(tmp_path: Path, closed: str) -> None:
+def test_serve_runs_with_closed_standard_streams(tmp_path: Path, closed: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = " ".join([*HUBGATE, "serve", "--port", str(port), closed])
@@ -100,7 +100,7 @@ def test_closed_standard_streams_do_no_harm(tmp_path: Path, closed: str) -> None
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_during_the_start_ends_it_quietly(tmp_path: Path, how: signal.Signals) -> None:
+def test_signal_during_the_start_stops_quietly(tmp_path: Path, how: signal.Signals) -> None:
     for pause in (0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8):
         starting = subprocess.Popen(
             [*HUBGATE, "serve", "--port", "0"],
@@ -122,7 +122,7 @@ def test_a_signal_during_the_start_ends_it_quietly(tmp_path: Path, how: signal.S
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_to_the_group_does_not_look_like_a_broken_git(tmp_path: Path, how: signal.Signals) -> None:
+def test_signal_to_the_process_group_is_not_reported_as_a_broken_git(tmp_path: Path, how: signal.Signals) -> None:
     program, gate, asked = tmp_path / "bin/git", tmp_path / "gate", tmp_path / "asked"
     program.parent.mkdir()
     # Not a shell script: a shell unblocks the signals that git leaves blocked.
@@ -157,7 +157,7 @@ def _is_ours(pid: int) -> bool:
     return bool(held_back or masks["SigCgt"] & 1 << signal.SIGTERM - 1)
 
 
-def test_a_dead_worker_is_replaced(tmp_path: Path) -> None:
+def test_dead_worker_is_replaced(tmp_path: Path) -> None:
     with hub_process(tmp_path) as hub:
         for _ in range(2):
             before = hub.children()
@@ -188,7 +188,7 @@ def test_several_workers_share_the_port(tmp_path: Path) -> None:
         assert hub.stop() == 0
 
 
-def test_the_background_process_can_be_left_out_and_run_alone(tmp_path: Path) -> None:
+def test_background_process_can_run_separately(tmp_path: Path) -> None:
     with hub_process(tmp_path, "--deliver", "off") as hub:
         assert len(hub.children()) == 1
         alone = subprocess.Popen([*HUBGATE, "deliver"], cwd=tmp_path, env=environment(), stderr=subprocess.DEVNULL)
@@ -201,7 +201,7 @@ def test_the_background_process_can_be_left_out_and_run_alone(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("variables", "mail", "links"),
     [
-        ({}, "is written to {folder}/var/mail (HUBGATE_SMTP_URL sends it)", "http://127.0.0.1:8000"),
+        ({}, "is written to {folder}/var/mail (set HUBGATE_SMTP_URL to send it)", "http://127.0.0.1:8000"),
         (
             {"HUBGATE_SMTP_URL": "smtp://ada:hush@127.0.0.1:2525", "HUBGATE_BASE_URL": "https://hub.example"},
             "is sent through 127.0.0.1:2525",
@@ -209,7 +209,7 @@ def test_the_background_process_can_be_left_out_and_run_alone(tmp_path: Path) ->
         ),
     ],
 )
-def test_the_background_process_says_where_its_mail_goes(
+def test_background_process_prints_its_mail_destination(
     tmp_path: Path, variables: dict[str, str], mail: str, links: str
 ) -> None:
     """On a machine of its own it has settings of its own, and nobody sees at once that they are others."""
@@ -237,7 +237,7 @@ def _lease_held(path: Path) -> bool:
         connection.close()
 
 
-def test_on_ipv6(tmp_path: Path) -> None:
+def test_serve_listens_on_ipv6(tmp_path: Path) -> None:
     with socket.create_server(("::1", 0), family=socket.AF_INET6) as free:
         port = free.getsockname()[1]
     with hub_process(tmp_path, "--host", "::1", "--metrics-listen", f"[::1]:{port}") as hub:
@@ -247,7 +247,7 @@ def test_on_ipv6(tmp_path: Path) -> None:
         assert hub.stop() == 0
 
 
-def test_metrics_are_off_unless_asked_for_and_add_up_all_workers(tmp_path: Path) -> None:
+def test_metrics_are_off_by_default_and_sum_all_workers(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with hub_process(tmp_path, "--workers", "2", "--metrics-listen", f"127.0.0.1:{port}") as hub:
@@ -261,7 +261,7 @@ def test_metrics_are_off_unless_asked_for_and_add_up_all_workers(tmp_path: Path)
         assert hub.stop() == 0
 
 
-def test_metrics_on_the_public_address_when_asked_for_there(tmp_path: Path) -> None:
+def test_metrics_can_share_the_public_address(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with hub_process(tmp_path, "--metrics-listen", f"127.0.0.1:{port}", port=port) as hub:
@@ -276,7 +276,7 @@ def _count(text: str, route: str) -> float:
     return float(found.group(1))
 
 
-def test_a_second_start_does_not_load_what_only_the_first_needs(tmp_path: Path) -> None:
+def test_second_start_loads_no_migration_modules(tmp_path: Path) -> None:
     """Alembic alone costs half a second."""
     HubProcess(tmp_path).stop()
     (tmp_path / "stderr.log").unlink()

@@ -9,7 +9,7 @@ from hubgate.server.errors import StartupError
 from hubgate.server.settings import KEYS, load
 
 
-def test_the_order_of_sources(tmp_path: Path) -> None:
+def test_flags_override_environment_override_file_override_default(tmp_path: Path) -> None:
     config = tmp_path / "hub.toml"
     config.write_text('port = 1001\nworkers = 3\nsignup = "closed"\negress_allow = ["10.0.0.0/8", "127.0.0.0/8"]\n')
     settings = load({"port": "1003"}, {"HUBGATE_PORT": "1002", "HUBGATE_WORKERS": "2"}, config)
@@ -18,7 +18,7 @@ def test_the_order_of_sources(tmp_path: Path) -> None:
     assert settings.base_url == "http://127.0.0.1:1003"
 
 
-def test_the_clients_variables_are_none_of_ours() -> None:
+def test_client_variables_are_accepted() -> None:
     load({}, {"HUBGATE_ENDPOINT": "x", "HUBGATE_TOKEN": "y", "HUBGATE_NO_EXPERIMENTAL_WARNING": "1"})
 
 
@@ -102,7 +102,7 @@ def test_every_setting_is_a_flag(tmp_path: Path) -> None:
         assert f"--{key.replace('_', '-')} " in text
 
 
-def test_the_files_place_and_the_missing_file(tmp_path: Path) -> None:
+def test_config_file_is_found_and_a_missing_one_is_reported(tmp_path: Path) -> None:
     (tmp_path / "hubgate.toml").write_text("server = 'apache'")
     found = hubgate("migrate", cwd=tmp_path)
     assert (found.returncode, found.stderr) == (1, "error: HUBGATE_SERVER: expected granian or uvicorn, not 'apache'\n")

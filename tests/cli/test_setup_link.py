@@ -1,4 +1,4 @@
-"""The set-up link that `hubgate serve` prints until there is an operator."""
+"""The set-up link that `hubgate serve` prints until an operator exists."""
 
 import re
 
@@ -25,14 +25,14 @@ def link_of(hub: HubProcess) -> str | None:
     return found.group(1) if found else None
 
 
-def test_what_to_try_next_is_said(operator: Operator) -> None:
+def test_serve_prints_what_to_try_next(operator: Operator) -> None:
     with hub_process(operator.folder, **operator.variables) as hub:
         said = announced(hub)
         assert f"\n  look around   {hub.url}/docs\n" in said
         assert f"\n  build apps    {hub.url}/docs/sign-in\n" in said
 
 
-def test_it_is_printed_works_and_is_the_same_after_a_restart(operator: Operator) -> None:
+def test_setup_link_works_and_survives_a_restart(operator: Operator) -> None:
     with hub_process(operator.folder, **operator.variables) as hub:
         link = link_of(hub)
         assert link is not None
@@ -54,7 +54,7 @@ def test_it_is_printed_works_and_is_the_same_after_a_restart(operator: Operator)
         assert hub.stop() == 0
 
 
-def test_an_operator_made_by_command_closes_it(operator: Operator) -> None:
+def test_creating_an_operator_by_command_disables_the_setup_link(operator: Operator) -> None:
     with hub_process(operator.folder, **operator.variables) as hub:
         link = link_of(hub)
         assert link is not None
@@ -68,7 +68,7 @@ def test_an_operator_made_by_command_closes_it(operator: Operator) -> None:
         assert hub.stop() == 0
 
 
-def test_it_follows_the_public_address(operator: Operator) -> None:
+def test_setup_link_uses_the_base_url(operator: Operator) -> None:
     with hub_process(operator.folder, "--base-url", "https://hub.example", **operator.variables) as hub:
         assert (link_of(hub) or "").startswith("https://hub.example/setup/")
         assert hub.stop() == 0

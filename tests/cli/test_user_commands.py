@@ -1,4 +1,4 @@
-"""The user's commands: what they print for people and for programs, and how they refuse."""
+"""User commands: output for people and for programs, and errors."""
 
 import json
 import os
@@ -91,17 +91,17 @@ def shell(on_sqlite: RunningHub, tmp_path: Path) -> Shell:
     return Shell(on_sqlite, tmp_path, make_token(on_sqlite, ada))
 
 
-def test_who_one_is(shell: Shell) -> None:
+def test_whoami_prints_the_signed_in_user(shell: Shell) -> None:
     url = shell.variables["HUBGATE_ENDPOINT"]
     assert shell.says("whoami") == f"ada at {url}\n  acme: admin\n"
     assert shell.json("whoami")["name"] == "ada"
     assert shell.refused("whoami", HUBGATE_TOKEN="") == "not signed in. Run: hubgate login"
     there = shell.refused("whoami", "--endpoint", url, HUBGATE_TOKEN="")
     assert there == f"not signed in. Run: hubgate login --endpoint {url}"
-    assert "does not take HUBGATE_TOKEN" in shell.refused("whoami", HUBGATE_TOKEN="hf_wrong")
+    assert "rejected HUBGATE_TOKEN" in shell.refused("whoami", HUBGATE_TOKEN="hf_wrong")
 
 
-def test_sign_in_and_out(on_sqlite: RunningHub, tmp_path: Path) -> None:
+def test_login_and_logout(on_sqlite: RunningHub, tmp_path: Path) -> None:
     ada = make_user(on_sqlite, "ada")
     variables = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
     process = subprocess.Popen(
@@ -127,7 +127,7 @@ def test_sign_in_and_out(on_sqlite: RunningHub, tmp_path: Path) -> None:
     assert (again.returncode, again.stderr) == (1, f"error: not signed in to {on_sqlite.url}.\n")
 
 
-def test_repos(shell: Shell) -> None:
+def test_repo_commands(shell: Shell) -> None:
     url = shell.variables["HUBGATE_ENDPOINT"]
     assert shell.says("repos", "list") == "No repos. Try: hubgate repos create --help\n"
     assert shell.says("repos", "create", "tiny", "--private") == f"✓ {url}/ada/tiny\n"
@@ -138,12 +138,12 @@ def test_repos(shell: Shell) -> None:
     assert [repo["id"] for repo in shell.json("repos", "list", "--owner", "acme")] == ["acme/rows"]
     assert "already" in shell.refused("repos", "create", "tiny")
     assert not shell.refused("repos", "create", "bad name", "--json").endswith("…")
-    assert "Say --yes" in shell.refused("repos", "delete", "tiny")
+    assert "Pass --yes" in shell.refused("repos", "delete", "tiny")
     assert shell.says("repos", "delete", "tiny", "--yes") == "✓ Deleted ada/tiny.\n"
     assert "not found" in shell.refused("repos", "delete", "tiny", "--yes").lower()
 
 
-def test_files(shell: Shell) -> None:
+def test_upload_and_download_commands(shell: Shell) -> None:
     shell.says("repos", "create", "tiny")
     (shell.folder / "in" / "sub").mkdir(parents=True)
     (shell.folder / "in" / "a.txt").write_text("a")
@@ -163,7 +163,7 @@ def test_files(shell: Shell) -> None:
     assert not list(shell.folder.rglob("absent*"))
 
 
-def test_progress_on_a_terminal_and_none_in_a_pipe(shell: Shell) -> None:
+def test_progress_is_shown_only_on_a_terminal(shell: Shell) -> None:
     shell.says("repos", "create", "tiny")
     (shell.folder / "model.bin").write_bytes(os.urandom(3_000_000))
     status, seen = shell.on_terminal("upload", "tiny", "model.bin")
@@ -173,7 +173,7 @@ def test_progress_on_a_terminal_and_none_in_a_pipe(shell: Shell) -> None:
     assert shell.run("download", "tiny").stderr == ""
 
 
-def test_a_bar() -> None:
+def test_progress_bar_text() -> None:
     assert progress.drawn("model.bin", 70, 100, 70, 1.0) == "model.bin ███████░░░ 70% 70 B/s 0s"
     assert progress.drawn("x", 38_000_000, 152_000_000, 38_000_000, 1.0) == "x ██░░░░░░░░ 25% 38 MB/s 3s"
     assert progress.drawn("empty", 0, 0, 0, 0.0).startswith("empty ██████████ 100%")
@@ -214,14 +214,14 @@ def test_every_command_shows_examples(arguments: list[str], tmp_path: Path) -> N
     ],
     ids=" ".join,
 )
-def test_wrong_usage_is_one_line_and_2(shell: Shell, arguments: list[str]) -> None:
+def test_wrong_usage_is_one_line_and_exit_status_2(shell: Shell, arguments: list[str]) -> None:
     said = shell.refused(*arguments, status=2)
     assert "invalid" not in said
     if arguments == ["webhoks"]:
-        assert said == "there is no command 'webhoks'. Nearest: webhooks. Try: hubgate --help"
+        assert said == "unknown command 'webhoks'. Did you mean webhooks? Try: hubgate --help"
 
 
-def test_nobody_there_and_nonsense_are_one_line(tmp_path: Path) -> None:
+def test_unreachable_hub_and_invalid_responses_are_one_line(tmp_path: Path) -> None:
     alone = {"XDG_CONFIG_HOME": str(tmp_path), "HUBGATE_TOKEN": "hf_x"}
     for answer in (b"\x00\r\n\r\n", as_json(200, {"odd": 1}), as_json(403, {"error": "two\nlines \x1b[31m"})):
         with hostile(answer) as server:
@@ -241,7 +241,7 @@ def test_nobody_there_and_nonsense_are_one_line(tmp_path: Path) -> None:
     assert unsaid.endswith(" refused. Another hub: hubgate login --endpoint URL, or set HUBGATE_ENDPOINT\n")
 
 
-def test_ctrl_c_while_waiting(on_sqlite: RunningHub, tmp_path: Path) -> None:
+def test_ctrl_c_while_waiting_for_login_exits_quietly(on_sqlite: RunningHub, tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*HUBGATE, "login", "--endpoint", on_sqlite.url],
         cwd=tmp_path,
@@ -282,7 +282,7 @@ def test_bash_completes(typed: list[str], expected: list[str], tmp_path: Path) -
     assert done.stdout.split() == expected
 
 
-def test_the_version_is_quick_and_loads_no_client(tmp_path: Path) -> None:
+def test_version_is_fast_and_loads_no_client(tmp_path: Path) -> None:
     command = [*HUBGATE[:1], "-X", "importtime", *HUBGATE[1:], "--version"]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True, cwd=ROOT)
     assert "httpx" not in done.stderr

@@ -1,4 +1,4 @@
-"""`hubgate webhooks`: as people and as programs use it."""
+"""`hubgate webhooks`: output for people and for programs."""
 
 import time
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def receiver() -> Iterator[Receiver]:
         yield started
 
 
-def test_from_first_to_last(hub: RunningHub, shell: Shell) -> None:
+def test_webhook_commands(hub: RunningHub, shell: Shell) -> None:
     assert shell.says("webhooks", "list") == "No webhooks. Try: hubgate webhooks create --help\n"
     watch = ("--watch", "org:acme", "user:ada", "--watch", "model:ada/x")
     made = shell.json("webhooks", "create", "--url", "https://ci.example/", *watch, "--domain", "repo", "--secret", "s")
@@ -56,7 +56,7 @@ def test_from_first_to_last(hub: RunningHub, shell: Shell) -> None:
     assert unsigned["hasSecret"] is False
     assert shell.says("webhooks", "disable", made["id"]).startswith(f"✓ {made['id']} is disabled.")
     assert shell.json("webhooks", "enable", made["id"])["status"] == "enabled"
-    assert "Say --yes" in shell.refused("webhooks", "delete", made["id"])
+    assert "Pass --yes" in shell.refused("webhooks", "delete", made["id"])
     for taken in (["--url", "https://x.example/"], ["--no-secret"]):
         refused = shell.refused("webhooks", "update", made["id"], *taken, "--overlap", "60", status=2)
         assert refused.startswith("--overlap goes with a new secret.")
@@ -73,7 +73,7 @@ def test_from_first_to_last(hub: RunningHub, shell: Shell) -> None:
             assert why in foul.stderr
     assert shell.json("webhooks", "get", made["id"])["hasSecret"] is False
     for nothing in ([], ["--overlap", "60"]):
-        assert "Say --url, --watch" in shell.refused("webhooks", "update", made["id"], *nothing, status=2)
+        assert "Pass --url, --watch" in shell.refused("webhooks", "update", made["id"], *nothing, status=2)
     assert "no secret on standard input" in shell.refused("webhooks", "update", made["id"], "--secret-stdin")
     with shell.begun("webhooks", "update", made["id"], "--secret-stdin") as begun:
         assert begun.stdin is not None
@@ -87,7 +87,7 @@ def test_from_first_to_last(hub: RunningHub, shell: Shell) -> None:
     assert shell.refused("webhooks", "get", made["id"])
 
 
-def test_of_an_organization_and_pulled(hub: RunningHub, shell: Shell) -> None:
+def test_webhooks_of_an_organization_and_pull_webhooks(hub: RunningHub, shell: Shell) -> None:
     made = shell.json("webhooks", "create", "--pull", "--watch", "org:acme", "--org", "acme")
     assert made["pull"] is True
     assert "(pull)" in shell.says("webhooks", "list", "--org", "acme")
@@ -99,11 +99,11 @@ def test_of_an_organization_and_pulled(hub: RunningHub, shell: Shell) -> None:
     shell.says("repos", "create", "acme/rows")
     settle(hub)
     since = shell.says("webhooks", "replay", made["id"], "--since", "2000-01-01", "--org", "acme")
-    assert since == "✓ 1 kept again: this webhook has no address, its events are fetched.\n"
+    assert since == "✓ 1 stored again: this webhook has no URL; its events are pulled.\n"
     assert " update (test) " in shell.says("webhooks", "activity", made["id"], "--org", "acme")
 
 
-def test_nothing_is_sent_yet(shell: Shell) -> None:
+def test_queued_delivery_is_reported_as_queued(shell: Shell) -> None:
     about = {
         "event": {"id": "e", "action": "update", "scope": "repo.content"},
         "repo": {"type": "model", "name": "a/b"},
@@ -111,27 +111,27 @@ def test_nothing_is_sent_yet(shell: Shell) -> None:
     logged = {"id": "d", **about, "state": "pending", "attempts": 0, "at": "2026-11-15T08:00:00.000Z"}
     with hostile(as_json(200, {"id": "d", "status": None}), as_json(200, logged)) as server:
         done = shell.run("webhooks", "test", "x", HUBGATE_ENDPOINT=server.url)
-    said = "! It is on its way: no try was made yet. See: hubgate webhooks activity x\n"
+    said = "! The delivery is queued; it has not been attempted yet. See: hubgate webhooks activity x\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, said, "")
 
 
-def test_what_may_no_longer_be_read_is_passed_over(hub: RunningHub, shell: Shell, receiver: Receiver) -> None:
+def test_replay_skips_events_that_may_no_longer_be_read(hub: RunningHub, shell: Shell, receiver: Receiver) -> None:
     with api(hub, make_token(hub, make_user(hub, "bob"))) as bob:
         made = shell.json("webhooks", "create", "--url", receiver.url, "--watch", "user:ada", "user:bob")
         replay = ("webhooks", "replay", made["id"], "--since", "2000-01-01")
         make_repo(bob, "hidden")
         settle(hub)
         assert bob.put("/api/models/bob/hidden/settings", json={"private": True}).status_code == 200
-    assert shell.refused(*replay).startswith("none could be sent. 1 passed over: The owner of this webhook may no")
+    assert shell.refused(*replay).startswith("no delivery could be sent. 1 skipped: The owner of this webhook may no")
     shell.says("repos", "create", "tiny")
     settle(hub)
     with delivering(hub):
         done = shell.run(*replay, "--rate", "50")
-    assert (done.returncode, done.stdout) == (0, "✓ 1 sent again, and arrived.\n")
-    assert done.stderr == "! 1 passed over: The owner of this webhook may no longer read that repo.\n"
+    assert (done.returncode, done.stdout) == (0, "✓ 1 sent again successfully.\n")
+    assert done.stderr == "! 1 skipped: The owner of this webhook may no longer read that repo.\n"
 
 
-def test_trying_looking_and_sending_again(hub: RunningHub, shell: Shell, receiver: Receiver) -> None:
+def test_test_activity_and_replay_commands(hub: RunningHub, shell: Shell, receiver: Receiver) -> None:
     made = shell.json("webhooks", "create", "--url", receiver.url, "--watch", "user:ada")
     assert shell.says("webhooks", "activity", made["id"]) == "No deliveries.\n"
     receiver.status = 418
@@ -160,12 +160,12 @@ def test_trying_looking_and_sending_again(hub: RunningHub, shell: Shell, receive
         assert since == "Nothing to send again.\n"
     for option in (["--state", "failed"], ["--rate", "3"]):
         refused = shell.refused("webhooks", "replay", made["id"], delivery, *option, status=2)
-        assert refused == "--state and --rate go with --since. Leave them out, or the delivery."
+        assert refused == "--state and --rate require --since."
     events = [row.split()[2:5] for row in shell.says("webhooks", "activity", made["id"]).splitlines()[1:]]
     assert [event[2] for event in events] == ["(replay)", "(test)", "(test)", "ada/tiny"]
 
 
-def test_counts_and_ages_are_of_the_same_deliveries(hub: RunningHub, shell: Shell, receiver: Receiver) -> None:
+def test_list_counts_and_ages_refer_to_the_same_deliveries(hub: RunningHub, shell: Shell, receiver: Receiver) -> None:
     """Tests are deliveries, too, also where there was no event yet."""
     hub.clock.now = int(time.time()) * SECOND
     made = shell.json("webhooks", "create", "--url", receiver.url, "--watch", "user:ada")
@@ -178,7 +178,7 @@ def test_counts_and_ages_are_of_the_same_deliveries(hub: RunningHub, shell: Shel
             assert last.endswith("s")
 
 
-def test_programs_are_told_what_the_api_says(hub: RunningHub, shell: Shell, receiver: Receiver) -> None:
+def test_json_output_equals_the_api_response(hub: RunningHub, shell: Shell, receiver: Receiver) -> None:
     made = shell.json("webhooks", "create", "--url", receiver.url, "--watch", "user:ada")
     shell.says("repos", "create", "tiny")
     settle(hub)

@@ -1,4 +1,4 @@
-"""`hubgate doctor` on deliveries: it sees that nobody delivers."""
+"""`hubgate doctor` on deliveries: reports that no process delivers."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def said_by_doctor(hub: RunningHub) -> tuple[str, str]:
     return found.level, found.text
 
 
-def test_deliveries_that_nobody_makes(engine: Engine, tmp_path: Path) -> None:
+def test_doctor_reports_overdue_deliveries(engine: Engine, tmp_path: Path) -> None:
     content = ("ok", "no delivery is overdue")
     with (
         running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as hub,

@@ -1,4 +1,4 @@
-"""Replacing the server secret keeps what webhooks sign with."""
+"""Secrets and keys of webhooks stay usable after a change of the server secret."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ def receiver() -> Iterator[Receiver]:
         yield started
 
 
-def test_secrets_and_keys_are_resealed(operator: Operator, receiver: Receiver) -> None:
+def test_webhook_secrets_and_keys_are_resealed(operator: Operator, receiver: Receiver) -> None:
     url = operator.variables["HUBGATE_DATABASE_URL"]
     with running(settings_for(url, operator.data_dir, egress_allow="127.0.0.0/8")) as hub:
         token = make_token(hub, make_user(hub, "ada"))

@@ -1,4 +1,4 @@
-"""Files up and down, against a running hub."""
+"""Uploads and downloads against a running hub."""
 
 import hashlib
 import os
@@ -19,7 +19,7 @@ Make = Callable[..., Hub]
 BINARY = bytes(range(256)) * 5_000
 
 
-def test_there_and_back(as_user: Make, tmp_path: Path) -> None:
+def test_files_can_be_uploaded_and_downloaded(as_user: Make, tmp_path: Path) -> None:
     ada = as_user("ada")
     ada.create_repo("tiny")
     (tmp_path / "config.json").write_text("{}")
@@ -52,7 +52,7 @@ def test_there_and_back(as_user: Make, tmp_path: Path) -> None:
     assert not list(place.rglob("*.part"))
 
 
-async def test_there_and_back_in_a_loop(on_sqlite: RunningHub, tmp_path: Path) -> None:
+async def test_files_can_be_uploaded_and_downloaded_in_an_event_loop(on_sqlite: RunningHub, tmp_path: Path) -> None:
     token = make_token(on_sqlite, make_user(on_sqlite, "ada"))
     async with AsyncHub(on_sqlite.url, token) as hub:
         await hub.create_repo("rows", type="dataset")
@@ -67,7 +67,7 @@ async def test_there_and_back_in_a_loop(on_sqlite: RunningHub, tmp_path: Path) -
 
 
 @pytest.mark.limits(part=300_000, in_parts_from=600_000)
-def test_a_large_file_goes_in_parts(as_user: Make, tmp_path: Path) -> None:
+def test_large_file_is_uploaded_in_parts(as_user: Make, tmp_path: Path) -> None:
     ada = as_user("ada")
     ada.create_repo("tiny")
     heard: list[int] = []
@@ -77,7 +77,7 @@ def test_a_large_file_goes_in_parts(as_user: Make, tmp_path: Path) -> None:
     assert ada.download("ada/tiny", "m.bin", tmp_path / "back").read_bytes() == BINARY
 
 
-def test_what_broke_off_goes_on(as_user: Make, on_sqlite: RunningHub, tmp_path: Path) -> None:
+def test_interrupted_download_is_resumed(as_user: Make, on_sqlite: RunningHub, tmp_path: Path) -> None:
     ada = as_user("ada")
     ada.create_repo("tiny")
     ada.upload("ada/tiny", {"m.bin": BINARY})
@@ -95,7 +95,7 @@ def test_what_broke_off_goes_on(as_user: Make, on_sqlite: RunningHub, tmp_path: 
     assert (tmp_path / "m.bin").stat().st_mtime_ns == before
 
 
-def test_a_part_that_is_wrong_is_thrown_away(as_user: Make, tmp_path: Path) -> None:
+def test_partial_file_with_wrong_content_is_deleted(as_user: Make, tmp_path: Path) -> None:
     ada = as_user("ada")
     ada.create_repo("tiny")
     ada.upload("ada/tiny", {"m.bin": BINARY})
@@ -108,7 +108,7 @@ def test_a_part_that_is_wrong_is_thrown_away(as_user: Make, tmp_path: Path) -> N
     assert ada.download("ada/tiny", "m.bin", tmp_path / "m.bin").read_bytes() == BINARY
 
 
-def test_a_stale_parent_is_refused(as_user: Make) -> None:
+def test_upload_on_stale_parent_is_rejected(as_user: Make) -> None:
     ada = as_user("ada")
     ada.create_repo("tiny")
     old = ada.repo_info("ada/tiny").sha
@@ -117,7 +117,7 @@ def test_a_stale_parent_is_refused(as_user: Make) -> None:
         ada.upload("ada/tiny", {"a": b"2"}, parent=old)
 
 
-def test_a_proposal(as_user: Make) -> None:
+def test_upload_can_create_a_pull_request(as_user: Make) -> None:
     ada, bob = as_user("ada"), as_user("bob")
     ada.create_repo("tiny")
     done = bob.upload("ada/tiny", {"a": b"1"}, create_pr=True)
@@ -128,12 +128,12 @@ def test_a_proposal(as_user: Make) -> None:
 
 
 @pytest.mark.parametrize("path", ["../up", "/absolute", "a//b", "a/./b", ""])
-def test_a_path_that_leads_out_is_not_sent(path: str, as_user: Make) -> None:
+def test_path_outside_the_repo_is_not_sent(path: str, as_user: Make) -> None:
     with pytest.raises(ValueError, match="not a path inside"):
         as_user("ada").upload("ada/tiny", {path: b"x"})
 
 
-def test_a_file_that_changes_while_it_is_sent_is_refused(as_user: Make, tmp_path: Path) -> None:
+def test_upload_fails_if_the_file_changes(as_user: Make, tmp_path: Path) -> None:
     ada = as_user("ada")
     ada.create_repo("tiny")
     file = tmp_path / "log.txt"
@@ -166,7 +166,7 @@ print(peak() - before)
 """
 
 
-def test_no_file_is_held_in_memory(on_sqlite: RunningHub, tmp_path: Path) -> None:
+def test_files_are_streamed_not_loaded_into_memory(on_sqlite: RunningHub, tmp_path: Path) -> None:
     size = 64 << 20
     with (tmp_path / "big").open("wb") as file:
         file.truncate(size)

@@ -1,4 +1,4 @@
-"""A hub that answers with anything but what it should: clear exceptions, and the token goes nowhere else."""
+"""Invalid or hostile responses of a hub raise clear exceptions, and the token is not sent to other hosts."""
 
 import gzip
 import socket
@@ -91,7 +91,7 @@ MISDEEDS: dict[str, tuple[Answer, type[Exception], str]] = {
 
 @faces
 @pytest.mark.parametrize("misdeed", MISDEEDS)
-def test_a_clear_exception_for(face: Any, misdeed: str, tmp_path: Path) -> None:
+def test_bad_response_raises_a_clear_exception(face: Any, misdeed: str, tmp_path: Path) -> None:
     given, expected, says = MISDEEDS[misdeed]
     with hostile(given) as server, pytest.raises(expected) as caught:
         through(face, server.url, who, tmp_path)
@@ -101,13 +101,13 @@ def test_a_clear_exception_for(face: Any, misdeed: str, tmp_path: Path) -> None:
 
 
 @faces
-def test_no_answer_in_time(face: Any, tmp_path: Path) -> None:
+def test_missing_response_times_out(face: Any, tmp_path: Path) -> None:
     with hostile(silent) as server, pytest.raises(errors.TimedOut):
         through(face, server.url, who, tmp_path, timeout=0.3)
 
 
 @faces
-def test_a_body_that_drips_has_a_deadline(face: Any, tmp_path: Path) -> None:
+def test_slow_body_has_a_deadline(face: Any, tmp_path: Path) -> None:
     def drip(visitor: socket.socket, _: Seen) -> None:
         visitor.sendall(JSON_HEAD + b"\r\n")
         visitor.settimeout(0.05)
@@ -123,7 +123,7 @@ def test_a_body_that_drips_has_a_deadline(face: Any, tmp_path: Path) -> None:
 
 
 @faces
-def test_nobody_there(face: Any, tmp_path: Path) -> None:
+def test_unreachable_hub_raises_unreachable(face: Any, tmp_path: Path) -> None:
     with hostile(b"") as server:
         server.close()
         with pytest.raises(errors.Unreachable, match="cannot be reached"):
@@ -132,7 +132,7 @@ def test_nobody_there(face: Any, tmp_path: Path) -> None:
 
 @faces
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_to_another_host_is_refused_and_nothing_sent_there(face: Any, status: int, tmp_path: Path) -> None:
+def test_redirect_to_another_host_is_rejected(face: Any, status: int, tmp_path: Path) -> None:
     with hostile(as_json(200, ME)) as other, hostile(answer(status, location=f"{other.url}/api")) as server:
         with pytest.raises(errors.UnsafeRedirect):
             through(face, server.url, who, tmp_path)
@@ -142,7 +142,7 @@ def test_a_redirect_to_another_host_is_refused_and_nothing_sent_there(face: Any,
         assert other.seen == []
 
 
-def test_a_renamed_thing_is_followed_on_the_same_host_with_the_token(tmp_path: Path) -> None:
+def test_redirect_on_the_same_host_is_followed_with_the_token(tmp_path: Path) -> None:
     with hostile(answer(307, location="/api/elsewhere"), as_json(200, {"webhook": WEBHOOK})) as server:
         made = through(FACES[0], server.url, make, tmp_path)
     assert made.id == "w1"
@@ -160,7 +160,7 @@ def test_the_next_page_is_not_fetched_from_another_host(tmp_path: Path) -> None:
         assert other.seen == []
 
 
-def test_what_a_hub_says_cannot_move_a_cursor(tmp_path: Path) -> None:
+def test_messages_of_the_hub_are_sanitized_for_terminals(tmp_path: Path) -> None:
     text = "\x1b[2Jgone\r\n\u202eevil\x07"
     with hostile(as_json(403, {"error": text})) as server, pytest.raises(errors.Forbidden) as caught:
         through(FACES[0], server.url, who, tmp_path)
@@ -168,7 +168,7 @@ def test_what_a_hub_says_cannot_move_a_cursor(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("token", ["hf_a\r\nX-Evil: 1", "hf_ä", "", "two words"])
-def test_a_token_that_would_break_a_header_is_none(token: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_token_with_line_breaks_is_rejected(token: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="not a token"):
         through(FACES[0], "http://127.0.0.1:1", who, tmp_path, token=token or "\n")
 
@@ -176,13 +176,13 @@ def test_a_token_that_would_break_a_header_is_none(token: str, tmp_path: Path, m
 @pytest.mark.parametrize(
     "endpoint", ["ftp://x", "http://", "https://hub.example/path", "http://a:b@hub", "hub.example"]
 )
-def test_an_endpoint_is_an_origin(endpoint: str, tmp_path: Path) -> None:
+def test_endpoint_must_be_an_origin(endpoint: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError):
         through(FACES[0], endpoint, who, tmp_path)
 
 
 @faces
-def test_a_proxy_that_cannot_be_used_is_named(face: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusable_proxy_is_named_in_the_error(face: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "gopher://127.0.0.1:1")
     with pytest.raises(errors.Unreachable, match="proxy in the environment"):
         through(face, "http://hub.example", who, tmp_path, retries=3)

@@ -1,4 +1,4 @@
-"""Downloads and uploads with a hub that lies about them."""
+"""Downloads and uploads with a hub that sends wrong or hostile responses."""
 
 import hashlib
 import socket
@@ -30,7 +30,7 @@ def nothing_in(folder: Path) -> bool:
 
 
 @faces
-def test_wrong_bytes(face: Any, tmp_path: Path) -> None:
+def test_download_with_wrong_hash_is_deleted(face: Any, tmp_path: Path) -> None:
     with hostile(HEAD, answer(200, CONTENT[:-1] + b"x")) as server, pytest.raises(errors.WrongHash):
         fetch(face, server, tmp_path)
     assert nothing_in(tmp_path)
@@ -38,7 +38,7 @@ def test_wrong_bytes(face: Any, tmp_path: Path) -> None:
 
 
 @faces
-def test_an_endless_file_is_stopped(face: Any, tmp_path: Path) -> None:
+def test_download_longer_than_announced_is_stopped(face: Any, tmp_path: Path) -> None:
     def endless(visitor: socket.socket, _: Seen) -> None:
         visitor.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
         while True:
@@ -65,7 +65,7 @@ def in_pieces(*lengths: int) -> Callable[[socket.socket, Seen], None]:
 
 
 @faces
-def test_broken_connections_are_gone_on_from(face: Any, tmp_path: Path) -> None:
+def test_download_resumes_after_lost_connections(face: Any, tmp_path: Path) -> None:
     broken = in_pieces(10_000, 10_000, 0, 100_000)
     with hostile(HEAD, broken) as server:
         fetch(face, server, tmp_path, retries=2)
@@ -76,7 +76,7 @@ def test_broken_connections_are_gone_on_from(face: Any, tmp_path: Path) -> None:
     assert {seen.target for seen in server.seen[1:]} == {f"/ada/x/resolve/{'c' * 40}/m.bin"}
 
 
-def test_what_arrived_is_kept_for_the_next_time(tmp_path: Path) -> None:
+def test_partial_download_is_stored_for_the_next_run(tmp_path: Path) -> None:
     with hostile(HEAD, in_pieces(10_000, 0)) as server, pytest.raises(errors.ConnectionLost):
         fetch(FACES[0], server, tmp_path)
     assert nothing_in(tmp_path)
@@ -86,14 +86,14 @@ def test_what_arrived_is_kept_for_the_next_time(tmp_path: Path) -> None:
     assert (tmp_path / "m.bin").read_bytes() == CONTENT
 
 
-def test_a_hub_that_ignores_ranges_begins_again(tmp_path: Path) -> None:
+def test_download_restarts_if_the_hub_ignores_ranges(tmp_path: Path) -> None:
     with hostile(HEAD, in_pieces(10_000), answer(200, CONTENT)) as server:
         fetch(FACES[0], server, tmp_path, retries=1)
     assert (tmp_path / "m.bin").read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize("span", ["bytes 5-9/50000", "bytes 10000-49999/60000", "nonsense", ""])
-def test_another_range_than_asked_for(span: str, tmp_path: Path) -> None:
+def test_wrong_range_is_rejected(span: str, tmp_path: Path) -> None:
     wrong = answer(206, CONTENT[10_000:], content_range=span)
     with (
         hostile(HEAD, in_pieces(10_000), wrong) as server,
@@ -103,7 +103,7 @@ def test_another_range_than_asked_for(span: str, tmp_path: Path) -> None:
     assert nothing_in(tmp_path)
 
 
-def test_a_busy_hub_is_asked_again(tmp_path: Path) -> None:
+def test_busy_hub_is_retried(tmp_path: Path) -> None:
     with hostile(HEAD, answer(503, retry_after="0"), answer(200, CONTENT)) as server:
         fetch(FACES[0], server, tmp_path, retries=1)
     assert (tmp_path / "m.bin").read_bytes() == CONTENT
@@ -117,7 +117,7 @@ def test_a_busy_hub_is_asked_again(tmp_path: Path) -> None:
         answer(302, location="http://127.0.0.2:1/file"),
     ],
 )
-def test_what_nobody_vouches_for_is_not_fetched(head: bytes, tmp_path: Path) -> None:
+def test_file_without_a_hash_is_not_downloaded(head: bytes, tmp_path: Path) -> None:
     with hostile(head) as server:
         with pytest.raises(errors.HubgateError):
             fetch(FACES[0], server, tmp_path)
@@ -125,7 +125,7 @@ def test_what_nobody_vouches_for_is_not_fetched(head: bytes, tmp_path: Path) -> 
 
 
 @faces
-def test_a_file_elsewhere_is_fetched_without_the_token_and_verified(face: Any, tmp_path: Path) -> None:
+def test_file_on_another_host_is_downloaded_without_the_token_and_verified(face: Any, tmp_path: Path) -> None:
     with hostile(answer(200, CONTENT), answer(200, b"x" * len(CONTENT))) as other:
         linked = {"x_linked_etag": f'"{NAME}"', "x_linked_size": str(len(CONTENT)), "x_repo_commit": "c" * 40}
         away = answer(302, location=f"{other.url}/store?signature=s", **linked)
@@ -141,7 +141,7 @@ def test_a_file_elsewhere_is_fetched_without_the_token_and_verified(face: Any, t
                 fetch(face, server, tmp_path)
 
 
-def test_a_stranger_who_sends_us_back_does_not_get_the_token_used(tmp_path: Path) -> None:
+def test_redirect_back_to_the_hub_is_followed_without_the_token(tmp_path: Path) -> None:
     with hostile(b"") as other:
         linked = {"x_linked_etag": f'"{NAME}"', "x_linked_size": str(len(CONTENT))}
         away = answer(302, location=f"{other.url}/", **linked)
@@ -153,7 +153,7 @@ def test_a_stranger_who_sends_us_back_does_not_get_the_token_used(tmp_path: Path
 
 
 @pytest.mark.parametrize("path", ["../up", "/etc/x", "a/../../up", "a//b", "nul\0"])
-def test_a_repo_with_foul_names_puts_nothing_here(path: str, tmp_path: Path) -> None:
+def test_repo_with_unsafe_file_names_writes_nothing(path: str, tmp_path: Path) -> None:
     entries = [{"type": "file", "path": name, "oid": "0" * 40, "size": 1} for name in ("good", path)]
     about = as_json(200, {"id": "ada/x", "sha": "c" * 40})
     with hostile(about, as_json(200, entries), HEAD) as server:
@@ -176,7 +176,7 @@ def batch(**action: Any) -> bytes:
 
 
 @faces
-def test_a_large_file_goes_to_another_host_without_the_token(face: Any, tmp_path: Path) -> None:
+def test_large_file_is_sent_to_another_host_without_the_token(face: Any, tmp_path: Path) -> None:
     with hostile(answer(200, etag='"e"')) as other:
         where = {"upload": {"href": f"{other.url}/put", "header": {"X-Given": "1"}}}
         where["verify"] = {"href": f"{other.url}/verify"}
@@ -189,7 +189,7 @@ def test_a_large_file_goes_to_another_host_without_the_token(face: Any, tmp_path
         assert server.seen[-1].body.count(b"\n") == 2
 
 
-def test_parts_go_to_another_host_without_the_token(tmp_path: Path) -> None:
+def test_parts_are_sent_to_another_host_without_the_token(tmp_path: Path) -> None:
     with hostile(answer(200, etag='"e"')) as other:
         header = {"chunk_size": "30000", "00001": f"{other.url}/1", "00002": f"{other.url}/2"}
         with hostile(LARGE, batch(upload={"href": f"{other.url}/all", "header": header}), COMMITTED) as server:
@@ -209,7 +209,7 @@ def test_parts_go_to_another_host_without_the_token(tmp_path: Path) -> None:
         {"upload": {"href": "http://127.0.0.1:1/", "header": {"chunk_size": "99999"}}},
     ],
 )
-def test_an_answer_that_says_no_place_to_send_to(action: Any, tmp_path: Path) -> None:
+def test_missing_upload_address_is_an_unexpected_answer(action: Any, tmp_path: Path) -> None:
     with hostile(LARGE, batch(**action), COMMITTED) as server:
         with pytest.raises(errors.UnexpectedAnswer):
             upload(FACES[0], server, tmp_path)
@@ -225,12 +225,12 @@ def test_an_answer_that_says_no_place_to_send_to(action: Any, tmp_path: Path) ->
         as_json(200, {"files": [{"path": 3}]}),
     ],
 )
-def test_an_answer_that_says_no_way_to_send(first: Answer, tmp_path: Path) -> None:
+def test_missing_upload_mode_is_an_unexpected_answer(first: Answer, tmp_path: Path) -> None:
     with hostile(first) as server, pytest.raises(errors.UnexpectedAnswer):
         upload(FACES[0], server, tmp_path)
 
 
-def test_a_redirect_does_not_take_an_upload_along(tmp_path: Path) -> None:
+def test_upload_does_not_follow_redirects(tmp_path: Path) -> None:
     with hostile(answer(200)) as other, hostile(answer(307, location=other.url)) as store:
         to_store = batch(upload={"href": store.url})
         with hostile(LARGE, to_store, COMMITTED) as server, pytest.raises(errors.UnsafeRedirect):

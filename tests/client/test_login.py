@@ -1,4 +1,4 @@
-"""Signing in: by a code, by a browser on this machine, and out again."""
+"""Login with a device code or with a browser on this machine, and logout."""
 
 import socket
 import threading
@@ -27,7 +27,7 @@ def pending(error: str) -> bytes:
     return as_json(400, {"error": error})
 
 
-def test_by_a_code_and_out_again(on_sqlite: RunningHub, tmp_path: Path) -> None:
+def test_login_with_device_code_and_logout(on_sqlite: RunningHub, tmp_path: Path) -> None:
     ada, shown = make_user(on_sqlite, "ada"), []
 
     def allow(_: float) -> None:
@@ -49,7 +49,7 @@ def test_by_a_code_and_out_again(on_sqlite: RunningHub, tmp_path: Path) -> None:
     assert Store(tmp_path).load().hubs == {}
 
 
-def test_denied(on_sqlite: RunningHub, tmp_path: Path) -> None:
+def test_denied_login_raises_sign_in_denied(on_sqlite: RunningHub, tmp_path: Path) -> None:
     ada, shown = make_user(on_sqlite, "ada"), []
 
     def deny(_: float) -> None:
@@ -61,7 +61,7 @@ def test_denied(on_sqlite: RunningHub, tmp_path: Path) -> None:
     assert not (tmp_path / "credentials.json").exists()
 
 
-def test_waits_as_it_is_told(tmp_path: Path) -> None:
+def test_polling_follows_the_interval_and_slow_down(tmp_path: Path) -> None:
     answers = [pending("authorization_pending"), pending("slow_down"), b"", as_json(502, {}), as_json(200, GIVEN)]
     waits: list[float] = []
     given = (as_json(200, CODE), *answers, as_json(200, ME))
@@ -79,7 +79,7 @@ def test_waits_as_it_is_told(tmp_path: Path) -> None:
         (as_json(200, {**GIVEN, "access_token": "a\nb"}), errors.UnexpectedAnswer),
     ],
 )
-def test_ends_clearly(last: bytes, raised: type[Exception], tmp_path: Path) -> None:
+def test_oauth_errors_end_the_login(last: bytes, raised: type[Exception], tmp_path: Path) -> None:
     with hostile(as_json(200, CODE), last) as server:
         hub = without_sleeping(Hub(server.url, config_folder=tmp_path, retries=0), lambda _: None)
         with hub, pytest.raises(raised):
@@ -102,7 +102,7 @@ def consent(on_sqlite: RunningHub, address: str) -> str:
     return back.headers["location"]
 
 
-def test_by_a_browser_on_this_machine(on_sqlite: RunningHub, tmp_path: Path) -> None:
+def test_login_in_browser(on_sqlite: RunningHub, tmp_path: Path) -> None:
     app = make_app(on_sqlite, redirect_uris=(REDIRECT,), scopes=("openid", "profile"), confidential=False)
     seen: list[httpx.Response] = []
 
@@ -131,7 +131,7 @@ def test_by_a_browser_on_this_machine(on_sqlite: RunningHub, tmp_path: Path) -> 
     assert Store(tmp_path).load().hubs[on_sqlite.url].client_id == app.id
 
 
-def test_a_browser_that_never_comes(tmp_path: Path) -> None:
+def test_login_in_browser_times_out(tmp_path: Path) -> None:
     with Hub("http://127.0.0.1:1", config_folder=tmp_path) as hub, pytest.raises(errors.SignInExpired):
         hub.login_in_browser("app", open_browser=lambda _: None, seconds=0.3)
 
@@ -146,7 +146,7 @@ def test_a_browser_that_never_comes(tmp_path: Path) -> None:
         ("code=a&code=b", errors.UnexpectedAnswer),
     ],
 )
-async def test_answers_that_bring_no_token(answer: str, raised: type[Exception], tmp_path: Path) -> None:
+async def test_redirects_without_a_code_are_rejected(answer: str, raised: type[Exception], tmp_path: Path) -> None:
     def open_browser(address: str) -> None:
         query = parse_qs(urlsplit(address).query)
         back = f"{query['redirect_uri'][0]}?state={query['state'][0]}&{answer}"

@@ -1,4 +1,4 @@
-"""The client against a running hub: people, organizations, tokens, repos."""
+"""The client against a running hub: users, organizations, tokens, repos."""
 
 import inspect
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from hubgate.depth import delivery_depth
 Make = Callable[..., Hub]
 
 
-def test_who_one_is(on_sqlite: RunningHub) -> None:
+def test_whoami_returns_the_signed_in_user(on_sqlite: RunningHub) -> None:
     ada = make_user(on_sqlite, "ada")
     make_organization(on_sqlite, "acme", ada)
     with Hub(on_sqlite.url, make_token(on_sqlite, ada)) as hub:
@@ -30,7 +30,7 @@ def test_who_one_is(on_sqlite: RunningHub) -> None:
     assert repr(hub) == f"Hub({on_sqlite.url!r})"
 
 
-async def test_who_one_is_in_a_loop(on_sqlite: RunningHub) -> None:
+async def test_whoami_in_an_event_loop(on_sqlite: RunningHub) -> None:
     token = make_token(on_sqlite, make_user(on_sqlite, "ada"))
     async with AsyncHub(on_sqlite.url, token) as hub:
         assert (await hub.whoami()).name == "ada"
@@ -38,7 +38,7 @@ async def test_who_one_is_in_a_loop(on_sqlite: RunningHub) -> None:
             await hub.get_organization("nobody")
 
 
-def test_no_token_and_a_bad_one(on_sqlite: RunningHub) -> None:
+def test_missing_and_invalid_tokens_raise_not_signed_in(on_sqlite: RunningHub) -> None:
     with Hub(on_sqlite.url) as hub, pytest.raises(errors.NotSignedIn) as caught:
         hub.whoami()
     assert caught.value.status == 401
@@ -70,7 +70,7 @@ def test_personal_tokens(on_sqlite: RunningHub) -> None:
             hub.revoke_token(laptop.id)
 
 
-def test_organizations_and_their_log(on_sqlite: RunningHub) -> None:
+def test_organizations_and_audit_log(on_sqlite: RunningHub) -> None:
     ada = make_user(on_sqlite, "ada")
     make_user(on_sqlite, "bob")
     make_organization(on_sqlite, "acme", ada, bob="read")
@@ -85,7 +85,7 @@ def test_organizations_and_their_log(on_sqlite: RunningHub) -> None:
         assert hub.export_audit_log("acme", query="type:org.remove_user")[0].author.user == "ada"
 
 
-def test_a_token_for_a_member(on_sqlite: RunningHub) -> None:
+def test_exchange_token_for_a_member(on_sqlite: RunningHub) -> None:
     ada = make_user(on_sqlite, "ada")
     app = make_exchanger(on_sqlite, make_organization(on_sqlite, "acme", ada), scopes=("openid", "profile"))
     with Hub(on_sqlite.url) as hub:
@@ -124,7 +124,7 @@ def test_repos(as_user: Make) -> None:
     assert ada.list_repos(owner="ada") == []
 
 
-def test_a_long_list_comes_page_by_page(as_user: Make) -> None:
+def test_long_lists_are_fetched_page_by_page(as_user: Make) -> None:
     ada = as_user("ada")
     for number in range(4):
         ada.create_repo(f"r{number}")
@@ -134,7 +134,7 @@ def test_a_long_list_comes_page_by_page(as_user: Make) -> None:
 
 
 @pytest.mark.parametrize("repo", ["tiny", "a/b/c", "../x", "ada/..", "ada/ti ny", "ada/x?y", ""])
-def test_a_name_that_cannot_be_one_is_not_sent(repo: str, tmp_path: Path) -> None:
+def test_invalid_name_is_not_sent(repo: str, tmp_path: Path) -> None:
     with Hub("http://127.0.0.1:1", "hf_x") as hub, pytest.raises(ValueError, match="namespace/name"):
         hub.repo_info(repo)
 
@@ -178,7 +178,7 @@ NAMELESS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", NAMELESS)
-def test_what_has_no_name_is_not_asked_for(name: str) -> None:
+def test_missing_name_is_not_sent(name: str) -> None:
     with hostile(answer(404)) as server, Hub(server.url, "hf_x", retries=0) as hub:
         for none in (None, ""):
             with pytest.raises(ValueError, match=r"is not a name|not a path inside|namespace/name|as a list|client_id"):
@@ -186,7 +186,7 @@ def test_what_has_no_name_is_not_asked_for(name: str) -> None:
         assert server.seen == []
 
 
-def test_one_path_is_not_a_list_of_letters() -> None:
+def test_single_path_is_rejected_instead_of_split_into_letters() -> None:
     with Hub("http://127.0.0.1:1", "hf_x") as hub:
         # A namespace that is not set does not mean one's own.
         for wrong in ("/vision", "ada/", "/"):
@@ -197,7 +197,7 @@ def test_one_path_is_not_a_list_of_letters() -> None:
         hub.delete_files("ada/x", "model.bin")
 
 
-def test_both_faces_have_the_same_methods() -> None:
+def test_both_clients_have_the_same_methods() -> None:
     def signatures(face: type) -> dict[str, str]:
         found = inspect.getmembers(face, lambda member: inspect.isfunction(member))
         return {name: str(inspect.signature(method)) for name, method in found if not name.startswith("_")}
@@ -207,7 +207,7 @@ def test_both_faces_have_the_same_methods() -> None:
     assert doing == []
 
 
-def test_the_public_surface() -> None:
+def test_public_surface() -> None:
     assert hubgate.__all__ == ["AsyncHub", "Hub"]
     raised = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)}
     assert raised | {"AsyncHub", "Hub"} == set(client.__all__)
@@ -216,7 +216,7 @@ def test_the_public_surface() -> None:
         hubgate.Nothing  # type: ignore[attr-defined]  # noqa: B018
 
 
-def test_the_depth_of_a_delivery_goes_along_to_the_hub_alone(tmp_path: Path) -> None:
+def test_depth_of_a_delivery_is_sent_only_to_the_hub(tmp_path: Path) -> None:
     from tests.client.test_hostile_answers import ME
 
     context = delivery_depth.set(3)

@@ -1,4 +1,4 @@
-"""What is tried again, and what is not."""
+"""Which requests are retried, and after how long."""
 
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,13 @@ NOW = as_json(503, {"error": "Busy."}, retry_after="0")
 
 
 @faces
-def test_a_question_is_asked_again(face: Any, tmp_path: Path) -> None:
+def test_reads_are_retried(face: Any, tmp_path: Path) -> None:
     with hostile(reset, NOW, answer(502), as_json(429, {}, retry_after="0"), as_json(200, ME)) as server:
         assert through(face, server.url, who, tmp_path, retries=4).name == "ada"
         assert len(server.seen) == 5
 
 
-def test_not_for_ever(tmp_path: Path) -> None:
+def test_retries_are_limited(tmp_path: Path) -> None:
     with hostile(NOW) as server:
         with pytest.raises(errors.HubFailure, match="Busy"):
             through(FACES[0], server.url, who, tmp_path, retries=2)
@@ -32,7 +32,7 @@ def test_not_for_ever(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("first", [NOW, as_json(429, {"error": "Later."}, retry_after="0")])
-def test_a_change_is_made_again_where_the_hub_did_nothing(first: bytes, tmp_path: Path) -> None:
+def test_change_is_retried_if_the_hub_did_nothing(first: bytes, tmp_path: Path) -> None:
     with hostile(first, MADE) as server:
         assert through(FACES[0], server.url, make, tmp_path, retries=1).id == "w1"
         assert len(server.seen) == 2
@@ -47,21 +47,21 @@ def test_a_change_is_made_again_where_the_hub_did_nothing(first: bytes, tmp_path
         (as_json(503, {}, retry_after="0", x_error_code="OutcomeUnknown"), errors.HubFailure),
     ],
 )
-def test_a_change_whose_fate_is_unknown_is_made_once(first: Any, raised: type[Exception], tmp_path: Path) -> None:
+def test_change_with_unknown_outcome_is_not_retried(first: Any, raised: type[Exception], tmp_path: Path) -> None:
     with hostile(first, MADE) as server:
         with pytest.raises(raised):
             through(FACES[0], server.url, make, tmp_path, retries=3)
         assert len(server.seen) == 1
 
 
-def test_what_was_deleted_the_first_time_is_deleted(tmp_path: Path) -> None:
+def test_retried_delete_treats_404_as_success(tmp_path: Path) -> None:
     with hostile(reset, as_json(404, {"error": "Webhook not found."})) as server:
         assert through(FACES[0], server.url, lambda hub: hub.delete_webhook("w1"), tmp_path, retries=1) is None
     with hostile(as_json(404, {"error": "Webhook not found."})) as server, pytest.raises(errors.NotFound):
         through(FACES[0], server.url, lambda hub: hub.delete_webhook("w1"), tmp_path, retries=1)
 
 
-def test_a_hub_that_starts_meanwhile_is_reached(tmp_path: Path) -> None:
+def test_hub_that_starts_during_retries_is_reached(tmp_path: Path) -> None:
     """Connection refused is safe for everything, for nothing was sent."""
     with hostile(MADE) as server, hostile(b"") as gone:
         gone.close()
@@ -73,7 +73,7 @@ def test_a_hub_that_starts_meanwhile_is_reached(tmp_path: Path) -> None:
         assert server.seen == []
 
 
-def test_waits_grow_and_obey_the_hub() -> None:
+def test_waits_grow_and_follow_retry_after() -> None:
     def none() -> float:
         return 0.0
 
@@ -92,5 +92,5 @@ def test_retry_after_in_both_forms() -> None:
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 412, 422])
-def test_a_refusal_is_final(status: int) -> None:
+def test_rejections_are_not_retried(status: int) -> None:
     assert not retry_policy.may_repeat_after_answer(Response(status, {}, ""), repeatable=True)

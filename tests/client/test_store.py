@@ -1,4 +1,4 @@
-"""Stored sign-ins: for their owner's eyes, never half written, refreshed once."""
+"""Stored sign-ins: readable only by their owner, written atomically, refreshed once."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def keep(folder: Path, endpoint: str, **fields: object) -> Store:
     return store
 
 
-def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
+def test_store_is_readable_only_by_its_owner(tmp_path: Path) -> None:
     store = keep(tmp_path / "new", HERE)
     assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(store.path.parent.stat().st_mode) == 0o700
@@ -44,7 +44,7 @@ def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
     assert [path.name for path in store.path.parent.iterdir()] == ["credentials.json"]
 
 
-def test_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_folder_follows_the_platform(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", "/somewhere")
     assert default_folder() == Path("/somewhere/hubgate")
     monkeypatch.setenv("XDG_CONFIG_HOME", "relative")
@@ -52,19 +52,19 @@ def test_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"hubs": 3}', '{"hubs": {"x": {}}}', "\ufeff"])
-def test_a_damaged_file_is_said_to_be(text: str, tmp_path: Path) -> None:
+def test_damaged_file_is_reported(text: str, tmp_path: Path) -> None:
     (tmp_path / "credentials.json").write_text(text)
     with pytest.raises(errors.StoreUnusable, match="is damaged"):
         Store(tmp_path).load()
 
 
-def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+def test_unwritable_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(errors.StoreUnusable, match="Cannot write"):
         keep(tmp_path / "file" / "below", HERE)
 
 
-def test_a_sign_in_goes_to_its_own_hub_alone(tmp_path: Path) -> None:
+def test_sign_in_is_sent_only_to_its_own_hub(tmp_path: Path) -> None:
     with hostile(as_json(200, ME)) as server, hostile(as_json(200, ME)) as other:
         keep(tmp_path, server.url)
         with Hub(config_folder=tmp_path) as hub:
@@ -76,7 +76,7 @@ def test_a_sign_in_goes_to_its_own_hub_alone(tmp_path: Path) -> None:
         assert "authorization" not in other.seen[0].headers
 
 
-def test_refreshed_before_it_ends(tmp_path: Path) -> None:
+def test_token_is_refreshed_before_it_expires(tmp_path: Path) -> None:
     with hostile(as_json(200, REFRESHED), as_json(200, ME)) as server:
         store = keep(tmp_path, server.url, issued_at=0.0, expires_at=1.0)
         with Hub(config_folder=tmp_path) as hub:
@@ -91,7 +91,7 @@ def test_refreshed_before_it_ends(tmp_path: Path) -> None:
     assert store.load().endpoint == server.url
 
 
-def test_refreshed_when_the_hub_refuses_it(tmp_path: Path) -> None:
+def test_token_is_refreshed_when_the_hub_rejects_it(tmp_path: Path) -> None:
     with hostile(as_json(401, {"error": "No."}), as_json(200, REFRESHED), as_json(200, ME)) as server:
         keep(tmp_path, server.url)
         with Hub(config_folder=tmp_path) as hub:
@@ -99,7 +99,7 @@ def test_refreshed_when_the_hub_refuses_it(tmp_path: Path) -> None:
         assert [seen.target for seen in server.seen] == ["/api/whoami-v2", "/oauth/token", "/api/whoami-v2"]
 
 
-def test_a_hub_that_cannot_refresh_disturbs_nobody_as_long_as_the_token_is_good(tmp_path: Path) -> None:
+def test_failed_refresh_is_ignored_while_the_token_is_valid(tmp_path: Path) -> None:
     import time
 
     now = time.time()
@@ -111,7 +111,7 @@ def test_a_hub_that_cannot_refresh_disturbs_nobody_as_long_as_the_token_is_good(
 
 
 @pytest.mark.parametrize("expires_at", [0.0, 1.0])
-def test_a_sign_in_that_is_over_says_what_to_do(expires_at: float, tmp_path: Path) -> None:
+def test_expired_sign_in_says_to_run_login(expires_at: float, tmp_path: Path) -> None:
     refused = as_json(400, {"error": "invalid_grant", "error_description": "Gone."})
     first = [as_json(401, {"error": "No."})] if not expires_at else []
     with hostile(*first, refused) as server:
@@ -120,7 +120,7 @@ def test_a_sign_in_that_is_over_says_what_to_do(expires_at: float, tmp_path: Pat
             hub.whoami()
 
 
-def test_another_process_has_refreshed_already(tmp_path: Path) -> None:
+def test_token_refreshed_by_another_process_is_used(tmp_path: Path) -> None:
     with hostile(as_json(401, {"error": "No."}), as_json(200, ME)) as server:
         store = keep(tmp_path, server.url)
         with Hub(config_folder=tmp_path) as hub:
@@ -142,7 +142,7 @@ with Hub() as hub:
 """
 
 
-def test_processes_at_once_refresh_once(on_sqlite: RunningHub, tmp_path: Path) -> None:
+def test_concurrent_processes_refresh_once(on_sqlite: RunningHub, tmp_path: Path) -> None:
     ada = make_user(on_sqlite, "ada")
     folder = tmp_path / "config" / "hubgate"
 
@@ -168,7 +168,7 @@ def test_processes_at_once_refresh_once(on_sqlite: RunningHub, tmp_path: Path) -
     assert fresh.name == "ada"
 
 
-def test_kept_names_only(tmp_path: Path) -> None:
+def test_unknown_members_of_the_file_are_ignored(tmp_path: Path) -> None:
     """What a newer version adds to the file is no reason to refuse it."""
     store = keep(tmp_path, HERE)
     content = json.loads(store.path.read_text())

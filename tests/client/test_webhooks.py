@@ -49,7 +49,7 @@ def receiver() -> Iterator[Receiver]:
         yield started
 
 
-def test_the_six_operations(as_user: Callable[[str], Hub]) -> None:
+def test_six_webhook_operations(as_user: Callable[[str], Hub]) -> None:
     ada = as_user("ada")
     made = ada.create_webhook(URL, watched=ADA, domains=["repo"], secret="s3cret")
     assert (made.url, made.watched, made.domains) == (URL, [Watched("user", "ada")], ["repo"])
@@ -69,7 +69,7 @@ def test_the_six_operations(as_user: Callable[[str], Hub]) -> None:
         ada.get_webhook(made.id)
 
 
-def test_one_to_pull_from_and_what_cannot_be(as_user: Callable[[str], Hub]) -> None:
+def test_pull_webhooks_and_invalid_arguments(as_user: Callable[[str], Hub]) -> None:
     ada = as_user("ada")
     made = ada.create_webhook(watched=ADA, pull=True, ordered=True)
     assert (made.url, made.pull, made.ordered) == (None, True, True)
@@ -89,7 +89,7 @@ def test_one_to_pull_from_and_what_cannot_be(as_user: Callable[[str], Hub]) -> N
         ada.create_webhook(URL, watched=[])
 
 
-def test_the_docs_work_as_printed(running_hub: RunningHub, as_user: Callable[[str], Hub], receiver: Receiver) -> None:
+def test_examples_in_the_docs_work(running_hub: RunningHub, as_user: Callable[[str], Hub], receiver: Receiver) -> None:
     section = (ROOT / "docs/client.md").read_text().partition("## Watch something")[2].partition("\n## ")[0]
     code = "\n".join(re.findall(r"(?ms)^```python\n(.*?)```", section))
     for written, meant in (("https://ci.acme.dev/webhooks/train", receiver.url), ("whsec_…", "any words of mine")):
@@ -100,7 +100,9 @@ def test_the_docs_work_as_printed(running_hub: RunningHub, as_user: Callable[[st
     assert receiver.received[0].headers["x-webhook-secret"] == "any words of mine"
 
 
-def test_activity_test_and_replay(running_hub: RunningHub, as_user: Callable[[str], Hub], receiver: Receiver) -> None:
+def test_webhook_activity_test_and_replay(
+    running_hub: RunningHub, as_user: Callable[[str], Hub], receiver: Receiver
+) -> None:
     ada = as_user("ada")
     webhook = ada.create_webhook(receiver.url, watched=ADA)
     receiver.status = 500
@@ -123,7 +125,7 @@ def test_activity_test_and_replay(running_hub: RunningHub, as_user: Callable[[st
         ada.test_webhook(webhook.id)
 
 
-def test_what_was_missed_is_sent_again(
+def test_replay_since_sends_missed_events_again(
     running_hub: RunningHub, as_user: Callable[[str], Hub], receiver: Receiver
 ) -> None:
     ada = as_user("ada")
@@ -147,7 +149,7 @@ def test_what_was_missed_is_sent_again(
         ada.replay_webhook_since(webhook.id, later, rate=0)
 
 
-async def test_of_an_organization(running_hub: RunningHub) -> None:
+async def test_webhooks_of_an_organization(running_hub: RunningHub) -> None:
     ada, bob = make_user(running_hub, "ada"), make_user(running_hub, "bob")
     make_organization(running_hub, "acme", ada, bob="write")
     watched = [Watched("org", "acme")]
@@ -163,7 +165,7 @@ async def test_of_an_organization(running_hub: RunningHub) -> None:
             await hub.list_webhooks(organization="acme")
 
 
-def test_a_change_in_answer_to_a_delivery_is_one_deeper(
+def test_change_made_by_a_handler_has_a_greater_depth(
     running_hub: RunningHub, as_user: Callable[[str], Hub], receiver: Receiver
 ) -> None:
     ada = as_user("ada")

@@ -1,4 +1,4 @@
-"""`ack="after"`: the same delivery twice."""
+"""`ack="after"`: the same delivery received twice."""
 
 import asyncio
 import threading
@@ -19,7 +19,7 @@ def app() -> WebhooksServer:
     return WebhooksServer(webhook_secret=SECRET)
 
 
-def test_one_that_still_runs_is_told_to_come_back(app: WebhooksServer) -> None:
+def test_running_delivery_is_answered_503_with_retry_after(app: WebhooksServer) -> None:
     began, go_on = threading.Event(), threading.Event()
     runs: list[int] = []
 
@@ -46,7 +46,7 @@ def test_one_that_still_runs_is_told_to_come_back(app: WebhooksServer) -> None:
     assert len(runs) == 1
 
 
-def test_a_sender_who_left_does_not_start_it_twice(app: WebhooksServer) -> None:
+def test_retry_after_a_disconnect_does_not_run_twice(app: WebhooksServer) -> None:
     """Some servers cancel the request then; the handler's thread runs on."""
     began, go_on = threading.Event(), threading.Event()
     runs: list[int] = []
@@ -86,7 +86,7 @@ def test_a_sender_who_left_does_not_start_it_twice(app: WebhooksServer) -> None:
     assert len(runs) == 1
 
 
-def test_one_that_failed_runs_again(app: WebhooksServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_failed_delivery_runs_again(app: WebhooksServer, caplog: pytest.LogCaptureFixture) -> None:
     runs: list[int] = []
 
     @app.add_webhook
@@ -102,7 +102,7 @@ def test_one_that_failed_runs_again(app: WebhooksServer, caplog: pytest.LogCaptu
     assert len(runs) == 3
 
 
-def test_an_answer_that_is_no_success_counts_as_failed(app: WebhooksServer) -> None:
+def test_error_status_counts_as_failure(app: WebhooksServer) -> None:
     from starlette.responses import Response
 
     runs: list[int] = []
@@ -118,7 +118,7 @@ def test_an_answer_that_is_no_success_counts_as_failed(app: WebhooksServer) -> N
     assert len(runs) == 2
 
 
-def test_other_deliveries_and_other_addresses_are_other_things(app: WebhooksServer) -> None:
+def test_deliveries_are_distinguished_by_id_and_address(app: WebhooksServer) -> None:
     runs: list[str] = []
     app.add_webhook("one")(lambda: runs.append("one"))
     app.add_webhook("two")(lambda: runs.append("two"))
@@ -130,7 +130,7 @@ def test_other_deliveries_and_other_addresses_are_other_things(app: WebhooksServ
     assert runs == ["one", "two", "one"]
 
 
-def test_without_an_id_every_one_is_new(app: WebhooksServer) -> None:
+def test_deliveries_without_an_id_are_always_new(app: WebhooksServer) -> None:
     runs: list[int] = []
     app.add_webhook("x")(lambda: runs.append(1))
     with Deliverer(app) as deliver:
@@ -139,7 +139,7 @@ def test_without_an_id_every_one_is_new(app: WebhooksServer) -> None:
     assert len(runs) == 3
 
 
-def test_the_last_ten_thousand_are_known_and_what_runs_is_never_forgotten() -> None:
+def test_oldest_processed_deliveries_are_forgotten_but_never_running_ones() -> None:
     seen = ProcessedDeliveries(limit=3)
     assert seen.begin(("/", "runs")) is DeliveryState.NEW
     for number in range(5):
@@ -150,7 +150,7 @@ def test_the_last_ten_thousand_are_known_and_what_runs_is_never_forgotten() -> N
     assert seen.begin(("/", "runs")) is DeliveryState.RUNNING
 
 
-def test_of_many_at_once_one_runs(app: WebhooksServer) -> None:
+def test_only_one_of_concurrent_duplicates_runs(app: WebhooksServer) -> None:
     seen = ProcessedDeliveries()
     found = at_once([lambda: seen.begin(("/", "x"))] * 20)
     assert found.count(DeliveryState.NEW) == 1

@@ -1,4 +1,4 @@
-"""Any headers, any body: never a 500, and never a handler without the right secret."""
+"""Random headers and bodies never cause a 500, and never run a handler without the right secret."""
 
 import contextlib
 import json
@@ -108,7 +108,9 @@ def send(where: Ground, path: str, raw: list[tuple[bytes, bytes]], body: bytes) 
 
 @quick
 @given(raw=headers, body=st.binary(max_size=200))
-def test_strangers_are_refused_whatever_they_send(locked: Ground, raw: list[tuple[bytes, bytes]], body: bytes) -> None:
+def test_unauthenticated_requests_are_always_rejected(
+    locked: Ground, raw: list[tuple[bytes, bytes]], body: bytes
+) -> None:
     kept = [(name, value) for name, value in raw if value != SECRET.encode()]
     for path in locked.app.addresses:
         before = len(locked.ran)
@@ -120,7 +122,9 @@ def test_strangers_are_refused_whatever_they_send(locked: Ground, raw: list[tupl
 
 @quick
 @given(raw=headers, body=st.binary(max_size=200))
-def test_nor_does_a_key_let_strangers_in(keyed: Ground, raw: list[tuple[bytes, bytes]], body: bytes) -> None:
+def test_unauthenticated_requests_are_rejected_with_a_public_key(
+    keyed: Ground, raw: list[tuple[bytes, bytes]], body: bytes
+) -> None:
     for path in keyed.app.addresses:
         before = len(keyed.ran)
         assert send(keyed, path, raw, body).status in (401, 403, 413)
@@ -129,14 +133,16 @@ def test_nor_does_a_key_let_strangers_in(keyed: Ground, raw: list[tuple[bytes, b
 
 @quick
 @given(raw=headers, value=json_like)
-def test_whoever_is_let_in_breaks_nothing(unlocked: Ground, raw: list[tuple[bytes, bytes]], value: object) -> None:
+def test_accepted_requests_never_cause_a_500(unlocked: Ground, raw: list[tuple[bytes, bytes]], value: object) -> None:
     for path in unlocked.app.addresses:
         assert send(unlocked, path, raw, _written(value)).status < 500
 
 
 @quick
 @given(raw=headers, body=st.binary(max_size=200) | st.sampled_from(ODD))
-def test_nor_does_one_who_knows_the_secret(locked: Ground, raw: list[tuple[bytes, bytes]], body: bytes) -> None:
+def test_requests_with_the_secret_never_cause_a_500(
+    locked: Ground, raw: list[tuple[bytes, bytes]], body: bytes
+) -> None:
     others = [(name, value) for name, value in raw if name.lower() != b"x-webhook-secret"]
     for path in locked.app.addresses:
         assert send(locked, path, [*others, (b"x-webhook-secret", SECRET.encode())], body).status < 500
@@ -144,7 +150,7 @@ def test_nor_does_one_who_knows_the_secret(locked: Ground, raw: list[tuple[bytes
 
 @quick
 @given(at=st.integers(0, len(GOOD.body) - 1), byte=st.integers(0, 255))
-def test_one_changed_byte_is_noticed(locked: Ground, at: int, byte: int) -> None:
+def test_changed_byte_invalidates_the_signature(locked: Ground, at: int, byte: int) -> None:
     # Made now: one from the start of a long run would be refused for its age.
     good = signed("repo.content.update", secret=SECRET)
     changed = bytearray(good.body)
@@ -159,7 +165,7 @@ def test_one_changed_byte_is_noticed(locked: Ground, at: int, byte: int) -> None
 
 @quick
 @given(path=st.text(max_size=30), method=st.sampled_from(["GET", "POST", "HEAD", "PUT", "", "\xff"]), raw=headers)
-def test_pages_break_as_little(unlocked: Ground, path: str, method: str, raw: list[tuple[bytes, bytes]]) -> None:
+def test_pages_never_cause_a_500(unlocked: Ground, path: str, method: str, raw: list[tuple[bytes, bytes]]) -> None:
     assert unlocked.deliver.raw(method, f"/{path}", raw, b"").status < 500
 
 

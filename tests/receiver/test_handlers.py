@@ -1,4 +1,4 @@
-"""What handlers may ask for, what becomes of what they return or raise, where they run."""
+"""Parameters of handlers, their return values and exceptions, and where handlers run."""
 
 import asyncio
 import contextvars
@@ -136,14 +136,14 @@ class Callable:
     ],
     ids=lambda handler: handler.__name__,
 )
-def test_what_a_handler_may_ask_for(app: WebhooksServer, handler: Any) -> None:
+def test_parameters_are_filled_by_annotation_and_name(app: WebhooksServer, handler: Any) -> None:
     assert app.add_webhook("x")(handler) is handler
     with Deliverer(app) as deliver:
         answer = deliver("repo.content.update", attempt=2)
     assert (answer.status, answer.json()) == (200, "ada/tiny")
 
 
-def test_nothing_at_all(app: WebhooksServer) -> None:
+def test_handler_without_parameters_is_called(app: WebhooksServer) -> None:
     @app.add_webhook
     def poked() -> None:
         pass
@@ -155,7 +155,7 @@ def test_nothing_at_all(app: WebhooksServer) -> None:
         assert headers["X-Webhook-Secret"] == SECRET
 
 
-def test_a_model_of_its_own(app: WebhooksServer) -> None:
+def test_handler_can_use_its_own_pydantic_model(app: WebhooksServer) -> None:
     @app.add_webhook
     def modelled(mine: Model) -> str:
         return mine.name
@@ -166,7 +166,7 @@ def test_a_model_of_its_own(app: WebhooksServer) -> None:
         assert (refused.status, refused.json()) == (422, {"error": "mine.name is missing"})
 
 
-def test_a_parameter_nothing_fits(app: WebhooksServer) -> None:
+def test_parameter_that_cannot_be_filled_is_rejected(app: WebhooksServer) -> None:
     def confused(payload: WebhookPayload, database: int) -> None: ...
 
     with pytest.raises(TypeError, match="confused: no value of a delivery fits its parameter 'database'"):
@@ -189,7 +189,7 @@ class Point:
         ({"one"}, ["one"]),
     ],
 )
-def test_what_it_returns_is_the_answer(app: WebhooksServer, value: object, told: object) -> None:
+def test_return_value_is_the_response(app: WebhooksServer, value: object, told: object) -> None:
     @app.add_webhook
     def said() -> object:
         return value
@@ -200,7 +200,7 @@ def test_what_it_returns_is_the_answer(app: WebhooksServer, value: object, told:
     assert answer.headers["content-type"] == "application/json"
 
 
-def test_the_payload_itself_can_be_the_answer(app: WebhooksServer) -> None:
+def test_payload_can_be_returned(app: WebhooksServer) -> None:
     @app.add_webhook
     def echo(payload: WebhookPayload) -> object:
         return {"repo": payload.repo}
@@ -209,7 +209,7 @@ def test_the_payload_itself_can_be_the_answer(app: WebhooksServer) -> None:
         assert deliver("repo.create").json()["repo"]["name"] == "ada/tiny"
 
 
-def test_responses_of_starlette(app: WebhooksServer) -> None:
+def test_starlette_responses_are_sent(app: WebhooksServer) -> None:
     @app.add_webhook
     async def said() -> JSONResponse:
         return JSONResponse({"queued": 3}, status_code=201, headers={"x-mine": "1"})
@@ -219,7 +219,7 @@ def test_responses_of_starlette(app: WebhooksServer) -> None:
     assert (answer.status, answer.json(), answer.headers["x-mine"]) == (201, {"queued": 3}, "1")
 
 
-def test_exceptions_of_starlette(app: WebhooksServer) -> None:
+def test_starlette_http_exceptions_are_sent(app: WebhooksServer) -> None:
     @app.add_webhook
     def refuses() -> None:
         raise HTTPException(409, "not now", headers={"Retry-After": "60"})
@@ -230,7 +230,7 @@ def test_exceptions_of_starlette(app: WebhooksServer) -> None:
 
 
 @pytest.mark.parametrize("given", [{"detail": {(1, 2): "x"}}, {"detail": "x", "headers": {"X-Name": "日本"}}])
-def test_exceptions_of_starlette_that_cannot_be_sent(
+def test_invalid_http_exceptions_are_500(
     app: WebhooksServer, caplog: pytest.LogCaptureFixture, given: dict[str, Any]
 ) -> None:
     @app.add_webhook
@@ -241,7 +241,7 @@ def test_exceptions_of_starlette_that_cannot_be_sent(
         assert deliver("repo.create").status == 500
 
 
-def test_an_answer_without_a_body(app: WebhooksServer) -> None:
+def test_response_without_a_body(app: WebhooksServer) -> None:
     @app.add_webhook
     def nothing() -> None:
         raise HTTPException(204, headers={"x-mine": "1"})
@@ -263,7 +263,7 @@ def test_an_answer_without_a_body(app: WebhooksServer) -> None:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_other_errors_are_500_and_tell_nothing(
+def test_other_exceptions_are_500_without_details(
     app: WebhooksServer, caplog: pytest.LogCaptureFixture, error: BaseException
 ) -> None:
     @app.add_webhook
@@ -290,7 +290,9 @@ ENDLESS.append(ENDLESS)
     [object(), float("nan"), {1: object()}, {(1, 2): 3}, b"bytes", ENDLESS],
     ids=["object", "nan", "inside", "key", "bytes", "endless"],
 )
-def test_what_is_no_json_is_a_failure(app: WebhooksServer, caplog: pytest.LogCaptureFixture, value: object) -> None:
+def test_return_value_that_is_not_json_is_a_failure(
+    app: WebhooksServer, caplog: pytest.LogCaptureFixture, value: object
+) -> None:
     @app.add_webhook
     def odd() -> object:
         return value
@@ -299,7 +301,7 @@ def test_what_is_no_json_is_a_failure(app: WebhooksServer, caplog: pytest.LogCap
         assert deliver("repo.create").status == 500
 
 
-def test_sync_handlers_run_in_threads_beside_each_other(app: WebhooksServer) -> None:
+def test_sync_handlers_run_concurrently_in_threads(app: WebhooksServer) -> None:
     together = threading.Barrier(3, timeout=10)
 
     @app.add_webhook
@@ -321,7 +323,7 @@ def test_sync_handlers_run_in_threads_beside_each_other(app: WebhooksServer) -> 
         assert not together.broken
 
 
-def test_both_kinds_know_how_deep_they_are(app: WebhooksServer) -> None:
+def test_depth_is_set_in_sync_and_async_handlers(app: WebhooksServer) -> None:
     @app.add_webhook
     def sync() -> int | None:
         return delivery_depth.get()
@@ -337,7 +339,7 @@ def test_both_kinds_know_how_deep_they_are(app: WebhooksServer) -> None:
     assert delivery_depth.get() is None
 
 
-def test_threads_of_a_handler_know_it_where_they_run_in_its_context(app: WebhooksServer) -> None:
+def test_depth_is_set_in_threads_that_copy_the_context(app: WebhooksServer) -> None:
     @app.add_webhook
     def with_a_pool() -> list[int | None]:
         with ThreadPoolExecutor(1) as pool:
@@ -349,7 +351,7 @@ def test_threads_of_a_handler_know_it_where_they_run_in_its_context(app: Webhook
         assert deliver("repo.create", depth=3).json() == [None, 3]
 
 
-def test_the_headers_are_shown_without_what_opens_doors(app: WebhooksServer) -> None:
+def test_repr_of_headers_hides_secrets(app: WebhooksServer) -> None:
     @app.add_webhook
     def shown(request: Request) -> str:
         return repr(request.headers)

@@ -1,4 +1,4 @@
-"""`ack="before"`: on disk before the answer, worked on later, at least once."""
+"""`ack="before"`: deliveries are stored before the response, and processed later at least once."""
 
 import asyncio
 import logging
@@ -49,7 +49,7 @@ def is_given_up(file: Path) -> bool:
     return states(file) == {"one": "failed"}
 
 
-def test_the_answer_does_not_wait_for_the_handler(app: WebhooksServer, file: Path) -> None:
+def test_response_does_not_wait_for_the_handler(app: WebhooksServer, file: Path) -> None:
     go_on, runs = threading.Event(), []
 
     @app.add_webhook
@@ -71,7 +71,7 @@ def test_the_answer_does_not_wait_for_the_handler(app: WebhooksServer, file: Pat
     assert runs == ["ada/tiny"]
 
 
-def test_what_a_handler_gets_is_the_same(app: WebhooksServer) -> None:
+def test_handler_gets_the_same_arguments(app: WebhooksServer) -> None:
     seen: list[object] = []
 
     @app.add_webhook
@@ -88,7 +88,7 @@ def test_what_a_handler_gets_is_the_same(app: WebhooksServer) -> None:
     assert seen == [("repo.delete", "one", 3, 2, "/webhooks/heard"), set()]
 
 
-def test_kinds_are_routed_and_those_without_a_handler_are_not_kept(app: WebhooksServer, file: Path) -> None:
+def test_deliveries_without_a_handler_are_not_stored(app: WebhooksServer, file: Path) -> None:
     called: list[str] = []
     app.on("repo")(lambda payload: called.append(payload.kind))
     with Deliverer(app) as deliver:
@@ -99,7 +99,7 @@ def test_kinds_are_routed_and_those_without_a_handler_are_not_kept(app: Webhooks
     assert list(states(file).values()) == ["done"]
 
 
-def test_what_is_refused_is_not_written(app: WebhooksServer, file: Path) -> None:
+def test_rejected_deliveries_are_not_stored(app: WebhooksServer, file: Path) -> None:
     @app.add_webhook
     def reads(payload: WebhookPayload) -> None: ...
 
@@ -110,7 +110,7 @@ def test_what_is_refused_is_not_written(app: WebhooksServer, file: Path) -> None
     assert states(file) == {}
 
 
-def test_a_failure_is_tried_again_later_and_given_up_in_the_end(
+def test_failed_delivery_is_retried_and_finally_fails(
     app: WebhooksServer, file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     runs: list[int] = []
@@ -130,7 +130,9 @@ def test_a_failure_is_tried_again_later_and_given_up_in_the_end(
         until(lambda: len(runs) > len(DELAYS) + 1)
 
 
-def test_one_that_failed_waits_its_time(app: WebhooksServer, file: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_failed_delivery_waits_before_its_retry(
+    app: WebhooksServer, file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     @app.add_webhook
     def breaks() -> None:
         raise RuntimeError
@@ -146,7 +148,7 @@ def test_one_that_failed_waits_its_time(app: WebhooksServer, file: Path, caplog:
 
 
 @pytest.mark.parametrize("value", [object(), float("nan"), Response(status_code=204)], ids=["object", "nan", "204"])
-def test_what_it_returns_is_told_nobody_and_may_be_anything(app: WebhooksServer, file: Path, value: object) -> None:
+def test_return_value_is_ignored(app: WebhooksServer, file: Path, value: object) -> None:
     app.add_webhook("x")(lambda: value)
     with Deliverer(app) as deliver:
         deliver("repo.create", id="one")
@@ -154,7 +156,7 @@ def test_what_it_returns_is_told_nobody_and_may_be_anything(app: WebhooksServer,
     assert states(file) == {"one": "done"}
 
 
-def test_unless_it_says_that_it_failed(app: WebhooksServer, file: Path) -> None:
+def test_returned_error_response_is_a_failure(app: WebhooksServer, file: Path) -> None:
     app.add_webhook("x")(lambda: Response(status_code=409))
     with Deliverer(app) as deliver:
         deliver("repo.create", id="one")
@@ -167,7 +169,7 @@ def test_unless_it_says_that_it_failed(app: WebhooksServer, file: Path) -> None:
     [SystemExit(1), asyncio.CancelledError(), HTTPException(500, headers={"X-Name": "日本"})],
     ids=lambda error: type(error).__name__,
 )
-def test_no_error_leaves_it_running_for_ever(
+def test_no_exception_leaves_a_delivery_running(
     app: WebhooksServer, file: Path, caplog: pytest.LogCaptureFixture, error: BaseException
 ) -> None:
     @app.add_webhook
@@ -180,7 +182,7 @@ def test_no_error_leaves_it_running_for_ever(
         assert states(file) == {"one": "waiting"}
 
 
-def test_what_was_cut_short_runs_again(app: WebhooksServer, file: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_interrupted_delivery_runs_again(app: WebhooksServer, file: Path, caplog: pytest.LogCaptureFixture) -> None:
     """As a process that died leaves it."""
     store = Store(file)
     store.put("/webhooks/heard", "one", [(b"x-hubgate-depth", b"1")], b"{}", 0.0)
@@ -195,7 +197,7 @@ def test_what_was_cut_short_runs_again(app: WebhooksServer, file: Path, caplog: 
     assert "interrupted" in caplog.text
 
 
-def test_one_that_kills_every_process_is_given_up(
+def test_delivery_that_kills_the_process_finally_fails(
     app: WebhooksServer, file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = Store(file)
@@ -211,7 +213,9 @@ def test_one_that_kills_every_process_is_given_up(
     assert ran == []
 
 
-def test_a_handler_that_is_gone(app: WebhooksServer, file: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_delivery_for_a_removed_handler_is_logged(
+    app: WebhooksServer, file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     store = Store(file)
     store.put("/webhooks/gone", "one", [], b"{}", 0.0)
     store.close()
@@ -222,7 +226,7 @@ def test_a_handler_that_is_gone(app: WebhooksServer, file: Path, caplog: pytest.
     assert "no longer registered" in caplog.text
 
 
-def test_ids_are_kept_seven_days_and_what_they_said_is_not(file: Path) -> None:
+def test_ids_are_retained_seven_days_without_content(file: Path) -> None:
     store = Store(file)
     store.put("/webhooks/x", "one", [(b"a", b"b")], b"private things", 0.0)
     (kept,) = store.claim(1, 1.0)
@@ -240,7 +244,7 @@ def test_ids_are_kept_seven_days_and_what_they_said_is_not(file: Path) -> None:
     store.close()
 
 
-def test_one_process_at_a_time_works_through_it(file: Path) -> None:
+def test_only_one_process_works_on_the_inbox(file: Path) -> None:
     first, second = WorkerLock(file), WorkerLock(file)
     assert first.try_acquire()
     assert first.try_acquire()
@@ -252,7 +256,7 @@ def test_one_process_at_a_time_works_through_it(file: Path) -> None:
     first.close()
 
 
-def test_nobody_else_reads_it(app: WebhooksServer, file: Path) -> None:
+def test_inbox_is_readable_only_by_its_owner(app: WebhooksServer, file: Path) -> None:
     app.add_webhook("x")(lambda: None)
     with Deliverer(app) as deliver:
         deliver("repo.create")
@@ -261,7 +265,7 @@ def test_nobody_else_reads_it(app: WebhooksServer, file: Path) -> None:
     assert set(modes.values()) == {0o600}, modes
 
 
-def test_a_disk_that_does_not_take_it_is_503(app: WebhooksServer, file: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_unwritable_inbox_is_answered_503(app: WebhooksServer, file: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The hub then keeps it, and the log has one line for as long as it lasts, not one a second."""
     ran: list[str] = []
     app.add_webhook("x")(lambda payload: ran.append(payload.repo.name))
@@ -309,7 +313,7 @@ UVICORN = ["-m", "uvicorn", "--port", "0", "app:app"]
 @pytest.mark.parametrize(
     ("how", "shown"), [(["app.py"], ""), (UVICORN, ""), (UVICORN, ", ui=Starlette()")], ids=["launch", "uvicorn", "ui"]
 )
-def test_where_there_can_be_no_file_it_does_not_start(tmp_path: Path, how: list[str], shown: str) -> None:
+def test_receiver_does_not_start_without_an_inbox_file(tmp_path: Path, how: list[str], shown: str) -> None:
     program = MISSING.replace(", inbox=", f"{shown}, inbox=") + ("app.launch(port=0)" if how == ["app.py"] else "")
     (tmp_path / "app.py").write_text(f"from starlette.applications import Starlette\n{program}")
     variables = environment(HUBGATE_NO_EXPERIMENTAL_WARNING="1", WEBHOOK_SECRET=SECRET)
@@ -322,7 +326,7 @@ def test_where_there_can_be_no_file_it_does_not_start(tmp_path: Path, how: list[
     assert ("Traceback" in done.stderr) is (how == ["app.py"]), "of launch() it is an error like any other"
 
 
-def test_what_is_no_inbox_is_not_one(file: Path) -> None:
+def test_file_that_is_not_an_inbox_is_rejected(file: Path) -> None:
     file.write_text("notes of mine, long enough to be looked at\n" * 100)
     app = WebhooksServer(webhook_secret=SECRET, ack="before", inbox=file)
     with pytest.raises(OSError, match=r"cannot be used: file is not a database\. Choose another file with inbox="):
@@ -344,7 +348,7 @@ app.launch()
 """
 
 
-def test_two_processes_share_one_inbox_and_one_inherits(tmp_path: Path) -> None:
+def test_another_process_takes_over_the_inbox(tmp_path: Path) -> None:
     """Whoever takes a delivery in, one of them runs it; when that one dies the other goes on."""
     ran = tmp_path / "ran.txt"
     ran.touch()
@@ -361,7 +365,7 @@ def test_two_processes_share_one_inbox_and_one_inherits(tmp_path: Path) -> None:
         until(lambda: ran.read_text().endswith("b ada/three\n"))
 
 
-def test_ctrl_c_lets_a_handler_end(tmp_path: Path) -> None:
+def test_ctrl_c_waits_for_running_handlers(tmp_path: Path) -> None:
     text = TWO.replace("    with open", "    import time; open('began', 'w').close(); time.sleep(0.5)\n    with open")
     with script(tmp_path / "a.py", text, "a", **LOCKED) as running:
         httpx.post(running.addresses[0], **_as_sent("ada/one"))

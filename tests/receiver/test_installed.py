@@ -1,4 +1,4 @@
-"""`pip install hubgate` on a machine that has nothing: the built wheel, few packages, and a receiver in ten lines."""
+"""`pip install hubgate` in an empty environment: the built wheel, few packages, and a receiver in ten lines."""
 
 import re
 import sys
@@ -15,20 +15,20 @@ from hubgate.receiver.testing import signed
 MOST_PACKAGES = 10
 
 
-def test_the_lock_is_of_what_the_package_needs() -> None:
+def test_lock_matches_the_package_dependencies() -> None:
     wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     written = (ROOT / "requirements/clients/hubgate.in").read_text().splitlines()
     assert sorted(wanted) == sorted(line for line in written if not line.startswith("#"))
 
 
-def test_few_packages(python: Path) -> None:
+def test_package_has_few_dependencies(python: Path) -> None:
     found = run(
         Path(sys.executable).parent / "uv", "pip", "list", "--format", "freeze", "--python", python
     ).splitlines()
     assert 1 < len(found) <= MOST_PACKAGES, found
 
 
-def test_a_receiver_of_ten_lines(python: Path, tmp_path: Path) -> None:
+def test_installed_receiver_works_in_ten_lines(python: Path, tmp_path: Path) -> None:
     example = (EXAMPLES / "receiver.py").read_text()
     code = [line for line in example.splitlines() if line and not re.match(r' *"""', line)]
     assert len(code) <= 10

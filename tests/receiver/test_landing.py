@@ -1,4 +1,4 @@
-"""The landing page: what it tells, and to whom."""
+"""The landing page: its content, and who sees recent deliveries."""
 
 from collections.abc import Iterator
 
@@ -26,7 +26,7 @@ def client() -> Iterator[httpx.Client]:
         yield client
 
 
-def test_it_tells_where_to_send_and_how_to_try(client: httpx.Client) -> None:
+def test_page_shows_addresses_and_how_to_test(client: httpx.Client) -> None:
     page = client.get("/")
     base = str(client.base_url).rstrip("/")
     for expected in (
@@ -45,7 +45,7 @@ def test_it_tells_where_to_send_and_how_to_try(client: httpx.Client) -> None:
     assert client.head("/").status_code == 200
 
 
-def test_nothing_foreign_nothing_inline(client: httpx.Client) -> None:
+def test_page_has_no_external_or_inline_resources(client: httpx.Client) -> None:
     page = client.get("/")
     assert "default-src 'none'" in page.headers["content-security-policy"]
     assert page.headers["cache-control"] == "no-store"
@@ -53,7 +53,7 @@ def test_nothing_foreign_nothing_inline(client: httpx.Client) -> None:
         assert forbidden not in page.text + client.get("/landing.css").text, forbidden
 
 
-def test_recent_deliveries(client: httpx.Client) -> None:
+def test_page_lists_recent_deliveries(client: httpx.Client) -> None:
     post(client, "/webhooks/train", signed("repo.content.update", name="ada/tiny", secret=SECRET, id="the-id"))
     post(client, "/webhooks/train", signed("repo.create", secret="wrong"))
     page = client.get("/").text
@@ -61,7 +61,7 @@ def test_recent_deliveries(client: httpx.Client) -> None:
         assert expected in page, expected
 
 
-def test_names_cannot_break_out(client: httpx.Client) -> None:
+def test_names_are_escaped(client: httpx.Client) -> None:
     name = "ada/<b>\u202e\x07" + "x" * 500
     post(client, "/webhooks/train", signed("repo.create", name=name, secret=SECRET, id="<i>"))
     page = client.get("/").text
@@ -75,14 +75,14 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [one.getMessage() for one in caplog.records if one.name == "hubgate.receiver"]
 
 
-def test_names_cannot_forge_lines_of_the_log(client: httpx.Client, caplog: pytest.LogCaptureFixture) -> None:
+def test_names_cannot_forge_log_lines(client: httpx.Client, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", "hubgate.receiver"):
         post(client, "/webhooks/train", signed("repo.create", name="ada/x\nWARNING forged", secret=SECRET))
     (line,) = lines(caplog)
     assert line == "/webhooks/train repo create ada/xWARNING forged: done, 200"
 
 
-def test_the_log_says_why_one_was_refused(caplog: pytest.LogCaptureFixture) -> None:
+def test_log_says_why_a_delivery_was_rejected(caplog: pytest.LogCaptureFixture) -> None:
     app = WebhooksServer(webhook_secret=SECRET)
     app.add_webhook("train")(lambda: None)
     with Deliverer(app) as deliver:
@@ -92,7 +92,7 @@ def test_the_log_says_why_one_was_refused(caplog: pytest.LogCaptureFixture) -> N
     ]
 
 
-def test_a_flood_of_refused_ones_is_none_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_rejected_deliveries_do_not_flood_the_log(caplog: pytest.LogCaptureFixture) -> None:
     rejections = RejectionLog()
     for now in (50.0, 50.1, 50.9, 51.1):
         rejections.add("/webhooks/train", 401, "X-Webhook-Secret is missing.\n", now)
@@ -100,7 +100,7 @@ def test_a_flood_of_refused_ones_is_none_of_the_log(caplog: pytest.LogCaptureFix
     assert lines(caplog) == [line, f"{line} (2 more since the previous line)"]
 
 
-def test_a_lone_half_of_a_character_is_shown_as_one(client: httpx.Client, caplog: pytest.LogCaptureFixture) -> None:
+def test_lone_surrogate_does_not_break_the_page(client: httpx.Client, caplog: pytest.LogCaptureFixture) -> None:
     """And as none in the log, which may go to where only whole characters can."""
     with caplog.at_level("INFO", "hubgate.receiver"):
         post(client, "/webhooks/train", signed("repo.create", name="ada/\ud800", secret=SECRET))
@@ -121,7 +121,7 @@ def test_a_lone_half_of_a_character_is_shown_as_one(client: httpx.Client, caplog
         {"X-Real-IP": "127.0.0.1"},
     ],
 )
-def test_others_do_not_see_what_came(client: httpx.Client, headers: dict[str, str]) -> None:
+def test_remote_visitors_do_not_see_deliveries(client: httpx.Client, headers: dict[str, str]) -> None:
     """Visitors of a proxy on this machine, and sites whose name somebody pointed at it."""
     post(client, "/webhooks/train", signed("repo.create", name="ada/private", secret=SECRET))
     assert "ada/private" in client.get("/").text
@@ -143,7 +143,7 @@ def test_others_do_not_see_what_came(client: httpx.Client, headers: dict[str, st
         (None, b"localhost", False),
     ],
 )
-def test_who_is_local(address: str | None, host: bytes, local: bool) -> None:
+def test_only_direct_loopback_visitors_are_local(address: str | None, host: bytes, local: bool) -> None:
     client = None if address is None else (address, 1)
     assert is_local({"client": client, "headers": [(b"host", host)]}) is local
     assert not is_local({"client": client, "headers": [(b"host", host), (b"host", host)]})
@@ -151,7 +151,7 @@ def test_who_is_local(address: str | None, host: bytes, local: bool) -> None:
     assert not is_local({"client": client, "headers": [(b"host", host)], "http_version": "1.0"})
 
 
-def test_strangers_do_not_push_out_what_was_let_in(client: httpx.Client) -> None:
+def test_rejected_deliveries_do_not_displace_accepted_ones(client: httpx.Client) -> None:
     post(client, "/webhooks/train", signed("repo.create", name="ada/kept", secret=SECRET))
     for _ in range(MAX_ACCEPTED + 5):
         client.post("/webhooks/train")
@@ -160,7 +160,7 @@ def test_strangers_do_not_push_out_what_was_let_in(client: httpx.Client) -> None
     assert page.count("✕ Rejected") == MAX_REJECTED
 
 
-def test_without_a_secret_and_without_webhooks() -> None:
+def test_page_without_a_secret_and_without_webhooks() -> None:
     with serving(WebhooksServer()) as client:
         page = client.get("/").text
         assert "Open to everybody" in page
@@ -169,7 +169,7 @@ def test_without_a_secret_and_without_webhooks() -> None:
 
 
 @pytest.mark.parametrize(("keys", "by_hand"), [({}, True), ({"public_key": new_key().public}, False)])
-def test_what_it_says_without_a_secret_works_without_one(keys: dict[str, str], by_hand: bool) -> None:
+def test_instructions_omit_the_secret_if_none_is_configured(keys: dict[str, str], by_hand: bool) -> None:
     app = WebhooksServer(**keys)  # type: ignore[arg-type]
     app.add_webhook("x")(lambda: None)
     with Deliverer(app) as deliver:

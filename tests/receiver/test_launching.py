@@ -1,4 +1,4 @@
-"""Alone: `launch()`, `@webhook_endpoint` at the end of a script, and what is said at the start."""
+"""Standalone receivers: `launch()`, and `@webhook_endpoint` at the end of a script."""
 
 import logging
 import signal
@@ -43,7 +43,7 @@ def run(text: str, folder: Path, *flags: str, **variables: str) -> "subprocess.C
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_a_script_of_decorated_functions_receives_when_it_is_over(tmp_path: Path, how: signal.Signals) -> None:
+def test_shared_receiver_starts_when_the_script_ends(tmp_path: Path, how: signal.Signals) -> None:
     """Threads and pools still work then, in handlers of both kinds."""
     with script(tmp_path / "app.py", ENDPOINTS, addresses=2, WEBHOOK_SECRET=SECRET) as running:
         assert [one.partition("/webhooks/")[2] for one in running.addresses] == ["trigger_training", "say_hello"]
@@ -59,7 +59,7 @@ def test_a_script_of_decorated_functions_receives_when_it_is_over(tmp_path: Path
     assert running.errors == refused
 
 
-def test_launched_at_once_it_does_not_start_again_at_the_end(tmp_path: Path) -> None:
+def test_launched_receiver_does_not_start_again_at_exit(tmp_path: Path) -> None:
     text = ENDPOINTS.replace('print("the script is over", flush=True)', "hello.launch()\nprint('really over')")
     with script(tmp_path / "app.py", text, addresses=2, WEBHOOK_SECRET=SECRET) as running:
         assert httpx.get(running.url).status_code == 200
@@ -80,7 +80,7 @@ def test_launched_at_once_it_does_not_start_again_at_the_end(tmp_path: Path) -> 
     ],
     ids=["error", "test", "test first", "prompt"],
 )
-def test_where_nobody_wants_a_server_none_starts(tmp_path: Path, end: str) -> None:
+def test_no_receiver_starts_after_errors_or_in_interactive_sessions(tmp_path: Path, end: str) -> None:
     # Imports come in any order.
     first = "import hubgate.receiver.testing" if end == "pass" else "pass"
     done = run(f"{first}\n{ENDPOINTS}\n{end}", tmp_path, WEBHOOK_SECRET=SECRET)
@@ -88,7 +88,7 @@ def test_where_nobody_wants_a_server_none_starts(tmp_path: Path, end: str) -> No
     assert done.stdout == "the script is over\n"
 
 
-def test_nor_in_processes_that_work_for_another(tmp_path: Path) -> None:
+def test_no_receiver_starts_in_child_processes(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(
         ENDPOINTS
         + """
@@ -109,13 +109,13 @@ if __name__ == "__main__":
     assert "Receiving" not in done.stdout
 
 
-def test_it_warns_without_a_secret(tmp_path: Path) -> None:
+def test_missing_secret_is_logged(tmp_path: Path) -> None:
     with script(tmp_path / "app.py", ENDPOINTS, addresses=2) as running:
         assert running.errors.startswith("No webhook secret is set")
         assert httpx.post(running.addresses[1], json={}).status_code == 422
 
 
-def test_importing_says_once_that_it_is_experimental(tmp_path: Path) -> None:
+def test_importing_warns_once_that_it_is_experimental(tmp_path: Path) -> None:
     text = "import hubgate.receiver; import hubgate.receiver.testing; from hubgate.receiver import WebhookPayload"
     said = run(text, tmp_path, HUBGATE_NO_EXPERIMENTAL_WARNING="0", PYTHONWARNINGS="default").stderr
     assert said.count("ExperimentalWarning: hubgate.receiver is experimental") == 1
@@ -128,7 +128,7 @@ def test_the_client_does_not_load_the_receiver(tmp_path: Path) -> None:
     assert done.stdout == "[]\n"
 
 
-def test_a_port_that_is_taken_is_one_clear_error() -> None:
+def test_port_in_use_is_one_clear_error() -> None:
     app = WebhooksServer(webhook_secret=SECRET)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -136,7 +136,7 @@ def test_a_port_that_is_taken_is_one_clear_error() -> None:
             app.launch(port=port)
 
 
-def test_so_it_is_at_the_end_of_a_script(tmp_path: Path) -> None:
+def test_port_in_use_at_the_end_of_a_script_is_one_clear_error(tmp_path: Path) -> None:
     """And whoever started it, such as systemd, hears that it failed; what else ends with the script does."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -150,7 +150,7 @@ def test_so_it_is_at_the_end_of_a_script(tmp_path: Path) -> None:
     assert done.stderr == f"{taken_by} Try: launch(port=...) on a decorated function.\n"
 
 
-def test_in_a_notebook_it_returns_and_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_launch_returns_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     """There a loop runs already, and cells shall go on."""
     app = WebhooksServer(webhook_secret=SECRET)
 
@@ -169,7 +169,7 @@ def test_in_a_notebook_it_returns_and_serves(monkeypatch: pytest.MonkeyPatch) ->
         app.close()
 
 
-def test_a_start_that_fails_is_an_error() -> None:
+def test_failed_start_raises_an_error() -> None:
     async def broken(scope: Any, receive: Any, send: Any) -> None:
         await receive()
         raise RuntimeError("no database")
@@ -180,18 +180,18 @@ def test_a_start_that_fails_is_an_error() -> None:
             app.launch(port=0, prevent_thread_lock=True)
 
 
-def test_sharing_names_what_is_missing() -> None:
+def test_share_says_that_the_tunnel_is_missing() -> None:
     with pytest.raises(NotImplementedError, match="tunnel"):
         WebhooksServer(webhook_secret=SECRET).launch(share=True)
 
 
-def test_answers_do_not_wait_for_their_headers_to_arrive() -> None:
+def test_responses_are_not_delayed_by_nagle() -> None:
     """asyncio turns Nagle's algorithm off only on sockets that say what they are; else each takes 40 ms."""
     with listen("127.0.0.1", 0) as bound:
         assert bound.proto == socket.IPPROTO_TCP
 
 
-def test_it_can_be_launched_again() -> None:
+def test_receiver_can_be_launched_again() -> None:
     app = WebhooksServer(webhook_secret=SECRET)
     app.add_webhook("x")(lambda: "x")
     for _ in range(2):
@@ -201,7 +201,7 @@ def test_it_can_be_launched_again() -> None:
             httpx.get(str(client.base_url))
 
 
-def test_ipv6() -> None:
+def test_receiver_listens_on_ipv6() -> None:
     app = WebhooksServer(webhook_secret=SECRET)
     app.launch(host="::1", port=0, prevent_thread_lock=True)
     assert app.url
@@ -210,12 +210,12 @@ def test_ipv6() -> None:
     app.close()
 
 
-def test_ack_has_two_values() -> None:
+def test_invalid_ack_is_rejected() -> None:
     with pytest.raises(ValueError, match="after"):
         WebhooksServer(webhook_secret=SECRET, ack="never")  # type: ignore[arg-type]
 
 
-def test_keys_name_their_extra(tmp_path: Path) -> None:
+def test_public_key_without_the_extra_names_the_extra(tmp_path: Path) -> None:
     text = (
         "import sys; sys.modules['cryptography.exceptions'] = None\n"
         "from hubgate.receiver import WebhooksServer\nWebhooksServer(public_key='whpk_x')"
@@ -223,7 +223,7 @@ def test_keys_name_their_extra(tmp_path: Path) -> None:
     assert 'pip install "hubgate[ed25519]"' in run(text, tmp_path).stderr
 
 
-def test_a_sender_that_hangs_up_in_the_middle(caplog: pytest.LogCaptureFixture) -> None:
+def test_sender_that_disconnects_early_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
     ran: list[int] = []
     app = WebhooksServer(webhook_secret=SECRET)
     app.add_webhook("x")(lambda: ran.append(1))

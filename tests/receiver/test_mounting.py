@@ -1,4 +1,4 @@
-"""Inside other apps: with their lifespan or without, below a path, beside pages of their own."""
+"""Receivers in other apps: with and without lifespan, below a path, with a custom page."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -47,7 +47,7 @@ def receiver(**more: Any) -> tuple[WebhooksServer, list[str]]:
 
 
 @pytest.mark.parametrize("mount", ["/", "/hooks", "/a/b"])
-def test_below_a_path_of_starlette(mount: str) -> None:
+def test_receiver_mounted_below_a_path(mount: str) -> None:
     app, ran = receiver()
     with served(Starlette(routes=[Route("/mine", _mine), Mount(mount, app)])) as client:
         below = mount.rstrip("/")
@@ -61,7 +61,7 @@ def test_below_a_path_of_starlette(mount: str) -> None:
     assert ran == ["ada/tiny"]
 
 
-def test_behind_a_proxy_that_takes_its_prefix_away() -> None:
+def test_receiver_behind_a_proxy_that_strips_its_prefix() -> None:
     """The app is told where it is seen from outside, as FastAPI's `root_path` does."""
     app, ran = receiver()
     mounting = Starlette(routes=[Mount("/hooks", app)])
@@ -76,7 +76,7 @@ def test_behind_a_proxy_that_takes_its_prefix_away() -> None:
     assert ran == ["ada/tiny"]
 
 
-def test_the_inbox_of_a_mounted_receiver_with_its_lifespan(tmp_path: Path) -> None:
+def test_mounted_inbox_with_lifespan(tmp_path: Path) -> None:
     """What waited from the time before is run without any request."""
     left, _ = receiver(ack="before", inbox=tmp_path / "inbox.db")
     _put_in(left)
@@ -88,7 +88,7 @@ def test_the_inbox_of_a_mounted_receiver_with_its_lifespan(tmp_path: Path) -> No
     app.close()
 
 
-def test_the_inbox_of_a_mounted_receiver_without(tmp_path: Path) -> None:
+def test_mounted_inbox_without_lifespan(tmp_path: Path) -> None:
     """It begins with the first request, whatever that is."""
     left, _ = receiver(ack="before", inbox=tmp_path / "inbox.db")
     _put_in(left)
@@ -100,7 +100,7 @@ def test_the_inbox_of_a_mounted_receiver_without(tmp_path: Path) -> None:
     app.close()
 
 
-def test_every_request_in_a_loop_of_its_own(tmp_path: Path) -> None:
+def test_each_request_may_use_its_own_event_loop(tmp_path: Path) -> None:
     """As test clients have it; a handler may then be cut short by the end of its loop."""
     app, ran = receiver(ack="before", inbox=tmp_path / "inbox.db")
     mounted = Starlette(routes=[Mount("/hooks", app)])
@@ -113,7 +113,7 @@ def test_every_request_in_a_loop_of_its_own(tmp_path: Path) -> None:
     app.close()
 
 
-def test_a_page_of_ones_own() -> None:
+def test_ui_can_be_html() -> None:
     app, _ = receiver(ui="<h1>Mine</h1>")
     with serving(app) as client:
         page = client.get("/")
@@ -123,7 +123,7 @@ def test_a_page_of_ones_own() -> None:
         assert post(client, "/webhooks/heard", signed("repo.create", secret=SECRET)).status_code == 200
 
 
-def test_an_app_of_ones_own(tmp_path: Path) -> None:
+def test_ui_can_be_an_asgi_app(tmp_path: Path) -> None:
     """It gets all that is no delivery, and the server's starting and stopping."""
     life: list[str] = []
 
@@ -146,7 +146,7 @@ def test_an_app_of_ones_own(tmp_path: Path) -> None:
     app.close()
 
 
-def test_an_app_without_a_lifespan(tmp_path: Path) -> None:
+def test_ui_can_be_an_app_without_lifespan(tmp_path: Path) -> None:
     async def bare(scope: Any, receive: Any, send: Any) -> None:
         assert scope["type"] == "http"
         await PlainTextResponse("bare")(scope, receive, send)
@@ -158,12 +158,12 @@ def test_an_app_without_a_lifespan(tmp_path: Path) -> None:
         until(lambda: ran == ["ada/tiny"])
 
 
-def test_what_is_no_ui() -> None:
+def test_invalid_ui_is_rejected() -> None:
     with pytest.raises(TypeError, match="gradio Blocks"):
         WebhooksServer(ui=5, webhook_secret=SECRET)
 
 
-def test_without_a_ui_there_are_no_sockets() -> None:
+def test_websockets_are_closed_without_a_ui() -> None:
     app, _ = receiver()
     assert _talked(app) == ["websocket.close"]
 

@@ -1,4 +1,4 @@
-"""What a handler reads: wire names and snake_case, unknown things kept, wrong types refused."""
+"""Payloads: wire names and snake_case, unknown members preserved, wrong types rejected."""
 
 import copy
 import json
@@ -14,7 +14,7 @@ from hubgate.receiver.testing import KINDS, sample
 from hubgate.server.events.kinds import Kind
 
 
-def test_both_spellings() -> None:
+def test_members_are_accessible_by_wire_name_and_snake_case() -> None:
     payload = WebhookPayload(sample("repo.content.update"))
     assert payload.repo.head_sha == payload.repo.headSha == "a" * 40
     assert payload.updated_refs is not None
@@ -25,7 +25,7 @@ def test_both_spellings() -> None:
     assert payload.discussion.is_pull_request is payload.discussion.isPullRequest is False
 
 
-def test_head_sha_in_either_form_on_the_wire() -> None:
+def test_head_sha_is_read_in_both_spellings() -> None:
     for name in ("headSha", "head_sha"):
         payload = WebhookPayload(
             {"event": {"action": "a", "scope": "repo"}, "repo": {"type": "m", "name": "n", name: "x"}}
@@ -33,7 +33,7 @@ def test_head_sha_in_either_form_on_the_wire() -> None:
         assert payload.repo.head_sha == payload.repo.headSha == "x"
 
 
-def test_what_nobody_knows_yet_is_kept() -> None:
+def test_unknown_members_are_preserved() -> None:
     raw = sample("repo.create", newThing={"deepThing": [{"x": 1}], "plain": 5})
     raw["event"] = {"action": "celebrate", "scope": "repo.birthday", "why": "because"}
     payload = WebhookPayload(raw)
@@ -44,7 +44,7 @@ def test_what_nobody_knows_yet_is_kept() -> None:
     assert json.loads(payload.model_dump_json()) == raw
 
 
-def test_what_is_not_there() -> None:
+def test_missing_members_are_none_or_attribute_errors() -> None:
     payload = WebhookPayload(sample("repo.create"))
     assert payload.discussion is payload.comment is payload.movedTo is payload.repo.subdomain is None
     with pytest.raises(AttributeError, match="no 'unheard_of'"):
@@ -53,7 +53,7 @@ def test_what_is_not_there() -> None:
         payload.repo = None  # type: ignore[assignment]
 
 
-def test_it_can_be_copied_pickled_and_compared() -> None:
+def test_payload_can_be_copied_pickled_and_compared() -> None:
     payload = WebhookPayload(sample("repo.create"))
     assert payload == copy.deepcopy(payload) == pickle.loads(pickle.dumps(payload))
     assert payload != WebhookPayload(sample("repo.delete"))
@@ -73,7 +73,7 @@ def test_it_can_be_copied_pickled_and_compared() -> None:
         ({"webhook": {"id": "x", "version": True}}, "payload.webhook.version is not of type int"),
     ],
 )
-def test_wrong_types_are_named(change: dict[str, Any], where: str) -> None:
+def test_wrong_type_is_rejected_with_its_path(change: dict[str, Any], where: str) -> None:
     with pytest.raises(PayloadError, match=where):
         WebhookPayload({**sample("repo.create"), **change})
 
@@ -94,12 +94,12 @@ def test_wrong_types_are_named(change: dict[str, Any], where: str) -> None:
         b"-1e999",
     ],
 )
-def test_bodies_that_are_no_json(body: bytes) -> None:
+def test_body_that_is_not_json_is_rejected(body: bytes) -> None:
     with pytest.raises(PayloadError, match="not JSON"):
         parse_json(body)
 
 
-def test_nesting_has_an_end_before_python_has() -> None:
+def test_deep_nesting_is_rejected() -> None:
     for opened, closed in ((b"[", b"]"), (b'{"a":', b"}")):
         assert parse_json(opened * MAX_LEVELS + b"1" * (opened != b"[") + closed * MAX_LEVELS)
         with pytest.raises(PayloadError, match="nested deeper than 100"):
@@ -107,25 +107,25 @@ def test_nesting_has_an_end_before_python_has() -> None:
 
 
 @pytest.mark.parametrize("body", [b"[]", b"5", b"null", b'"text"'])
-def test_json_that_is_no_object(body: bytes) -> None:
+def test_json_that_is_not_an_object_is_rejected(body: bytes) -> None:
     with pytest.raises(PayloadError, match="not an object"):
         payload_from(parse_json(body))
 
 
-def test_every_agreed_payload_is_read() -> None:
+def test_every_payload_of_the_contract_is_read() -> None:
     for file in FOLDER.glob("*.json"):
         payload = payload_from(json.loads(file.read_text()))
         assert file.name.startswith(payload.kind)
 
 
-def test_there_is_a_sample_of_every_kind_that_the_hub_sends() -> None:
+def test_every_kind_of_event_has_a_sample() -> None:
     assert {f"{kind.scope}.{kind.action}" for kind in Kind} <= set(KINDS)
     for kind in KINDS:
         assert WebhookPayload(sample(kind, type="dataset")).kind == kind
 
 
 @pytest.mark.parametrize("kind", [f"{kind.scope}.{kind.action}" for kind in Kind])
-def test_samples_have_the_shape_of_what_the_hub_sends(kind: str) -> None:
+def test_samples_match_the_payloads_of_the_hub(kind: str) -> None:
     agreed = [file for file in FOLDER.glob(f"{kind}*.json") if "space" not in file.name]
     assert agreed
     made = sample(kind)
@@ -133,14 +133,14 @@ def test_samples_have_the_shape_of_what_the_hub_sends(kind: str) -> None:
     assert any(shape(json.loads(file.read_text())) == shape(made) for file in agreed), kind
 
 
-def test_discussions_as_the_wire_has_them() -> None:
+def test_sample_discussions_match_the_wire_format() -> None:
     made = sample("discussion.comment.create")
     assert "headSha" not in made["repo"]
     assert set(made["comment"]) == {"id", "author", "content", "hidden", "url"}
     assert made["comment"]["url"]["web"].startswith(made["discussion"]["url"]["web"] + "#")
 
 
-def test_a_kind_that_is_none() -> None:
+def test_unknown_sample_kind_is_rejected() -> None:
     with pytest.raises(ValueError, match=r"repo\.create"):
         sample("repo.explode")
 

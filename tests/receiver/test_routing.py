@@ -1,4 +1,4 @@
-"""Addresses, kinds and types; what is no delivery."""
+"""Routing by address, kind and type, and rejected requests."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def handler() -> str:
     return "called"
 
 
-def test_names_make_addresses(app: WebhooksServer) -> None:
+def test_address_is_the_function_name_or_the_given_name(app: WebhooksServer) -> None:
     assert app.add_webhook(handler) is handler
     assert app.add_webhook("/say_hello")(handler) is handler
     app.add_webhook("deep/er/")(handler)
@@ -31,12 +31,12 @@ def test_names_make_addresses(app: WebhooksServer) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "/", " ", "a?b", "a#b", "a\\b"])
-def test_names_that_make_none(app: WebhooksServer, name: str) -> None:
+def test_invalid_names_are_rejected(app: WebhooksServer, name: str) -> None:
     with pytest.raises(ValueError, match="cannot have the name"):
         app.add_webhook(name)(handler)
 
 
-def test_an_address_is_taken_once(app: WebhooksServer) -> None:
+def test_address_can_be_registered_once(app: WebhooksServer) -> None:
     app.add_webhook(handler)
     with pytest.raises(ValueError, match="/webhooks/handler is already registered"):
         app.add_webhook("handler")(lambda: None)
@@ -47,7 +47,7 @@ def test_an_address_is_taken_once(app: WebhooksServer) -> None:
         app.add_webhook("events")(handler)
 
 
-def test_by_kind_and_type_the_narrowest_is_called(app: WebhooksServer) -> None:
+def test_most_specific_handler_is_called(app: WebhooksServer) -> None:
     called: list[str] = []
 
     def on(kind: str, repo_type: str | None = None) -> None:
@@ -79,34 +79,34 @@ def test_by_kind_and_type_the_narrowest_is_called(app: WebhooksServer) -> None:
 
 
 @pytest.mark.parametrize("kind", ["", " ", 5, None, handler])
-def test_kinds_that_are_none(app: WebhooksServer, kind: Any) -> None:
+def test_invalid_kinds_are_rejected(app: WebhooksServer, kind: Any) -> None:
     """The last as a decorator without its parentheses gives it."""
     with pytest.raises(ValueError, match=r'such as "repo\.content"'):
         app.on(kind)
 
 
 @pytest.mark.parametrize("repo_type", ["datasets", "", "Model", 5])
-def test_types_that_are_none(app: WebhooksServer, repo_type: Any) -> None:
+def test_invalid_types_are_rejected(app: WebhooksServer, repo_type: Any) -> None:
     with pytest.raises(ValueError, match="type must be one of model, dataset, space, not"):
         app.on("repo.content", type=repo_type)
     assert app.addresses == []
 
 
-def test_what_no_handler_is_for_is_not_sent_again(app: WebhooksServer) -> None:
+def test_unhandled_kind_is_answered_200(app: WebhooksServer) -> None:
     app.on("discussion")(handler)
     with Deliverer(app) as deliver:
         passed = deliver("repo.create")
         assert (passed.status, passed.json()) == (200, {"status": "no handler for it"})
 
 
-def test_a_scope_without_end_costs_nothing(app: WebhooksServer) -> None:
+def test_scope_with_many_dots_is_cheap(app: WebhooksServer) -> None:
     app.on("a")(handler)
     with Deliverer(app) as deliver:
         endless = {"event": {"scope": "a" + "." * 900_000, "action": "x"}, "repo": {"type": "model", "name": "a/b"}}
         assert deliver(endless).json() == "called"
 
 
-def test_the_rest_of_them_all(app: WebhooksServer) -> None:
+def test_star_handles_all_other_kinds(app: WebhooksServer) -> None:
     app.on("*")(handler)
     app.on("repo", type="model")(lambda: "repo")
     with Deliverer(app) as deliver:
@@ -125,7 +125,7 @@ def test_only_posts_to_known_addresses(app: WebhooksServer) -> None:
         assert client.post("/").status_code == 405
 
 
-def test_bodies_have_a_size(app: WebhooksServer) -> None:
+def test_large_bodies_are_rejected(app: WebhooksServer) -> None:
     app.add_webhook(handler)
     with serving(app) as client:
         headers = {"X-Webhook-Secret": SECRET}
@@ -139,7 +139,7 @@ def test_bodies_have_a_size(app: WebhooksServer) -> None:
 
 
 @pytest.mark.parametrize("given", [b"", b"{", b"[]", b'{"event": 5}', b'{"event": {"scope": "repo", "action": "x"}}'])
-def test_what_is_no_payload_is_422(app: WebhooksServer, given: bytes) -> None:
+def test_invalid_payload_is_422(app: WebhooksServer, given: bytes) -> None:
     @app.add_webhook
     def reads(payload: WebhookPayload) -> None:
         raise AssertionError
@@ -152,7 +152,7 @@ def test_what_is_no_payload_is_422(app: WebhooksServer, given: bytes) -> None:
             assert answer.json()["error"]
 
 
-def test_ids_have_a_length(app: WebhooksServer) -> None:
+def test_long_ids_are_rejected(app: WebhooksServer) -> None:
     app.add_webhook(handler)
     with serving(app) as client:
         delivery = signed("repo.create", secret=SECRET, id="x" * 257)

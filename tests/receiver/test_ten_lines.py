@@ -1,4 +1,4 @@
-"""From nothing to a real delivery: the wheel, ten lines, `hubgate login`, `hubgate webhooks create`, and a change."""
+"""From an empty environment to a real delivery: the wheel, ten lines, `hubgate login`, a webhook and a change."""
 
 import re
 import subprocess
@@ -30,7 +30,7 @@ def hub(sqlite_template: Path, tmp_path: Path) -> Iterator[RunningHub]:
         started.stop()
 
 
-def test_a_real_delivery(hub: RunningHub, python: Path, tmp_path: Path) -> None:
+def test_ten_line_receiver_gets_a_real_delivery(hub: RunningHub, python: Path, tmp_path: Path) -> None:
     ada = make_user(hub, "ada")
     home = tmp_path / "home"
     home.mkdir()

@@ -1,4 +1,4 @@
-"""Who is let in: the whole table of secret, signature and key, over HTTP."""
+"""Authentication of deliveries by secret, signature and key, over HTTP."""
 
 import base64
 import hashlib
@@ -68,16 +68,16 @@ def right(**more: object) -> Signed:
     return signed("repo.create", secret=SECRET, **more)  # type: ignore[arg-type]
 
 
-def test_what_the_hub_sends_is_let_in(with_secret: Ground) -> None:
+def test_deliveries_of_the_hub_are_accepted(with_secret: Ground) -> None:
     assert with_secret.send(right()) == 200
 
 
-def test_the_secret_alone_is_enough(with_secret: Ground) -> None:
+def test_secret_header_alone_is_accepted(with_secret: Ground) -> None:
     assert with_secret.send(right(), webhook_signature=None) == 200
     assert with_secret.send(right(), webhook_signature=None, webhook_id=None, webhook_timestamp=None) == 200
 
 
-def test_the_signature_alone_is_enough(with_secret: Ground) -> None:
+def test_signature_alone_is_accepted(with_secret: Ground) -> None:
     assert with_secret.send(right(), X_Webhook_Secret=None) == 200
 
 
@@ -88,7 +88,7 @@ def test_missing_is_401_and_wrong_is_403(with_secret: Ground) -> None:
     assert with_secret.send(signed("repo.create", secret="wrong"), X_Webhook_Secret=None) == 403
 
 
-def test_if_both_are_there_both_have_to_hold(with_secret: Ground) -> None:
+def test_secret_and_signature_must_both_be_valid(with_secret: Ground) -> None:
     assert with_secret.send(signed("repo.create", secret="wrong"), X_Webhook_Secret=SECRET) == 403
     assert with_secret.send(right(), X_Webhook_Secret="wrong") == 403
     forged = right()
@@ -112,7 +112,7 @@ def test_if_both_are_there_both_have_to_hold(with_secret: Ground) -> None:
         "v1,QUJD v1",
     ],
 )
-def test_a_malformed_signature_is_401_or_wrong_but_never_more(with_secret: Ground, malformed: str) -> None:
+def test_malformed_signature_is_never_accepted(with_secret: Ground, malformed: str) -> None:
     wanted = 403 if malformed.startswith("v1,AAA") else 401
     assert with_secret.send(right(), webhook_signature=malformed, X_Webhook_Secret=None) == wanted
     assert with_secret.send(right(), webhook_signature=malformed) == wanted, "the secret does not excuse it"
@@ -121,7 +121,7 @@ def test_a_malformed_signature_is_401_or_wrong_but_never_more(with_secret: Groun
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 
-def test_every_letter_of_a_signature_counts() -> None:
+def test_changed_signature_is_rejected() -> None:
     """The last one too, though it has two bits more than the signature needs."""
     app = WebhooksServer(webhook_secret=SECRET)
     app.add_webhook("heard")(lambda: None)
@@ -141,14 +141,14 @@ def test_every_letter_of_a_signature_counts() -> None:
             assert deliver(delivery).status in (401, 403), changed
 
 
-def test_a_signature_needs_its_id_and_its_time(with_secret: Ground) -> None:
+def test_signature_requires_id_and_timestamp(with_secret: Ground) -> None:
     for name in ("webhook_id", "webhook_timestamp"):
         assert with_secret.send(right(), **{name: None}) == 401
     for time_text in ("", "now", "-1", "1e9", "9" * 13, "12.5"):
         assert with_secret.send(right(), webhook_timestamp=time_text) == 401, time_text
 
 
-def test_five_minutes_either_way(with_secret: Ground) -> None:
+def test_timestamp_may_differ_by_five_minutes(with_secret: Ground) -> None:
     now = time.time()
     for seconds in (-290, 290):
         assert with_secret.send(right(at=now + seconds), X_Webhook_Secret=None) == 200
@@ -157,7 +157,7 @@ def test_five_minutes_either_way(with_secret: Ground) -> None:
         assert with_secret.send(right(at=now + seconds)) == 401, "nor with the secret beside it"
 
 
-def test_doubled_headers_are_nobodys(with_secret: Ground) -> None:
+def test_repeated_headers_are_rejected(with_secret: Ground) -> None:
     delivery = right()
     twice = [(name, value) for name, value in delivery.headers.items() for _ in range(2 if "ecret" in name else 1)]
     assert with_secret.client.post("/webhooks/heard", headers=twice, content=delivery.body).status_code == 403
@@ -166,7 +166,7 @@ def test_doubled_headers_are_nobodys(with_secret: Ground) -> None:
         assert with_secret.client.post("/webhooks/heard", headers=pairs, content=delivery.body).status_code == 401
 
 
-def test_several_secrets_while_one_replaces_the_other(with_two: Ground) -> None:
+def test_several_secrets_are_accepted_during_a_rotation(with_two: Ground) -> None:
     assert with_two.send(right()) == 200
     assert with_two.send(signed("repo.create", secret=OLD)) == 200
     assert with_two.send(signed("repo.create", secret=SECRET, old_secret=OLD)) == 200
@@ -174,7 +174,7 @@ def test_several_secrets_while_one_replaces_the_other(with_two: Ground) -> None:
     assert with_two.send(signed("repo.create", secret="neither")) == 403
 
 
-def test_a_secret_of_base64_is_decoded_for_the_signature() -> None:
+def test_whsec_secret_is_decoded_for_the_signature() -> None:
     secret = new_secret()
     delivery = signed("repo.create", secret=secret)
     content = f"{delivery.id}.{delivery.headers['webhook-timestamp']}.".encode() + delivery.body
@@ -185,7 +185,7 @@ def test_a_secret_of_base64_is_decoded_for_the_signature() -> None:
         assert ground_made.send(signed("repo.create", secret=secret)) == 200
 
 
-def test_the_key_of_a_webhook_without_a_secret(with_key: Ground) -> None:
+def test_public_key_verifies_v1a_signatures(with_key: Ground) -> None:
     delivery = signed("repo.create", key=KEY)
     assert with_key.send(delivery) == 200
     assert with_key.send(signed("repo.create", key=OTHER_KEY)) == 403
@@ -197,7 +197,7 @@ def test_the_key_of_a_webhook_without_a_secret(with_key: Ground) -> None:
     assert with_key.send(delivery, webhook_signature="v1a,!") == 401
 
 
-def test_a_key_never_replaces_a_secret(with_both: Ground) -> None:
+def test_public_key_does_not_replace_the_secret(with_both: Ground) -> None:
     keyed = signed("repo.create", key=KEY)
     assert with_both.send(keyed) == 401
     assert with_both.send(keyed, X_Webhook_Secret="wrong") == 403
@@ -207,7 +207,7 @@ def test_a_key_never_replaces_a_secret(with_both: Ground) -> None:
     assert with_both.send(forged) == 403, "what is signed has to fit all the same"
 
 
-def test_without_either_everybody_is_let_in(caplog: pytest.LogCaptureFixture) -> None:
+def test_without_secret_or_key_all_deliveries_are_accepted(caplog: pytest.LogCaptureFixture) -> None:
     app = WebhooksServer()
     assert "anybody who can reach" in caplog.text
     for made in ground(app):
@@ -215,7 +215,7 @@ def test_without_either_everybody_is_let_in(caplog: pytest.LogCaptureFixture) ->
         assert made.send(signed("repo.create", secret="any", at=5)) == 200
 
 
-def test_the_secret_of_the_environment(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_secret_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setenv("WEBHOOK_SECRET", f"{SECRET}\n")
     assert WebhooksServer().secrets == (SECRET,)
     assert WebhooksServer(webhook_secret="mine").secrets == ("mine",)
@@ -223,14 +223,14 @@ def test_the_secret_of_the_environment(monkeypatch: pytest.MonkeyPatch, caplog: 
     assert caplog.text == ""
 
 
-def test_a_secret_is_text() -> None:
+def test_secret_must_be_a_string() -> None:
     for wrong in (b"bytes", [b"bytes"], [5]):
         with pytest.raises(TypeError, match="webhook_secret takes a string"):
             WebhooksServer(webhook_secret=wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("empty", ["", " ", [], [""], ["good", "\n"], "whsec_"])
-def test_a_secret_that_came_out_empty_opens_nothing(empty: str | list[str]) -> None:
+def test_empty_secret_is_rejected(empty: str | list[str]) -> None:
     with pytest.raises(ValueError, match="empty"):
         WebhooksServer(webhook_secret=empty)
     if empty != "whsec_":
@@ -239,6 +239,6 @@ def test_a_secret_that_came_out_empty_opens_nothing(empty: str | list[str]) -> N
 
 
 @pytest.mark.parametrize("key", ["whpk_", "whpk_!!", "whpk_" + base64.b64encode(b"short").decode(), SECRET])
-def test_a_key_that_is_none(key: str) -> None:
+def test_invalid_public_key_is_rejected(key: str) -> None:
     with pytest.raises(ValueError, match="whpk_"):
         WebhooksServer(public_key=key)

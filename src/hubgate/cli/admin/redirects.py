@@ -36,7 +36,7 @@ def _list(options: argparse.Namespace) -> int:
             each["type"],
             each["name"],
             each["target"],
-            each["allowedBy"] or ("nobody" if each["outside"] else "same owner"),
+            each["allowedBy"] or ("not asked" if each["outside"] else "same owner"),
             (each["createdAt"] or "")[:10],
         ]
         for each in values

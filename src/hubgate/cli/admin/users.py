@@ -80,7 +80,7 @@ def _password() -> str:
     except UnicodeDecodeError:
         raise Unprocessable("The password on standard input is not UTF-8.") from None
     if not password:
-        raise Unprocessable("Standard input is empty. Write the password to it as one line.")
+        raise Unprocessable("The password on standard input is empty. Write it as one line.")
     if sys.stdin.buffer.read(1):
         raise Unprocessable("Standard input has more than one line. Write only the password to it.")
     return check_password(password)

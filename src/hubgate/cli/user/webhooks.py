@@ -135,7 +135,7 @@ def _read_secret() -> str:
         read += part
     line, _, more = read.strip().partition(b"\n")
     if not line:
-        raise HubgateError("standard input is empty. Write the secret to it as one line.")
+        raise HubgateError("the secret on standard input is empty. Write it as one line.")
     if more:
         raise HubgateError("standard input has more than one line. A secret is one line.")
     secret = line.strip().decode("latin-1")
