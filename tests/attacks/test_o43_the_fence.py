@@ -20,6 +20,8 @@ from hubgate.server.accounts import store
 from hubgate.server.accounts.model import User
 from hubgate.server.scopes import NAMES
 
+pytestmark = pytest.mark.one_engine
+
 SCOPES = tuple(sorted(NAMES))
 NUMBERS = count()
 

@@ -18,7 +18,7 @@
     mailserver.py  a real SMTP server
     clients.py     public clients, each in a virtual environment; node.py, JavaScript clients; sites.py, web apps
     browser.py     a real Chromium
-    plugin.py      the fixtures
+    plugin.py      the fixtures; groups.py, the suite as `make test` runs it; times.py, where a run spends its time
 
 No part of the hub is mocked. The clock, randomness and remote services are passed in.
 """

@@ -60,6 +60,7 @@ def test_making_it_public_says_how_many_secrets_end(hub: RunningHub) -> None:
             refreshed(client)
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("tail", ["", "/delete", "/end"])
 def test_nobody_elses_secrets(hub: RunningHub, tail: str) -> None:
     ada, bob = make_user(hub, "ada"), make_user(hub, "bob")

@@ -197,6 +197,7 @@ def test_filters(hub: RunningHub, ada: User, acme: Organization, q: str, found: 
             assert client.get(EXPORT, params={"q": f"author:{ada.id}"}).json()[0]["message"] == found[0]
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("q", ["author:", "x" * 501, "a b c d e f g h i"])
 def test_a_filter_that_is_none(hub: RunningHub, ada: User, acme: Organization, q: str) -> None:
     with api(hub, make_token(hub, ada)) as client, browser_of(hub, ada) as browser:
@@ -207,6 +208,7 @@ def test_a_filter_that_is_none(hub: RunningHub, ada: User, acme: Organization, q
         assert "Error: Audit log" in page.text
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("address", [EXPORT, BATCHES, "/api/organizations/acme/audit-log"])
 def test_for_admins_alone(hub: RunningHub, ada: User, acme: Organization, address: str) -> None:
     bob, eve = make_user(hub, "bob"), make_user(hub, "eve", operator=True)

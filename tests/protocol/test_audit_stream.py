@@ -113,6 +113,7 @@ def test_a_filter_does_not_look_at_the_past_again(hub: RunningHub) -> None:
         assert messages(follow(client, place)[0]) == ["added created"]
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize("query", ["cursor=nonsense", "cursor=WzFd", "limit=0", "limit=x", "limit=1&limit=2"])
 def test_bad_parameters(hub: RunningHub, query: str) -> None:
     ada, _ = make_log(hub)

@@ -200,6 +200,7 @@ def test_revoking_what_was_made_in_a_time(hub: RunningHub, ada: User, client: Cl
         assert [works(hub, token) for token in tokens] == [False, False, False, True, False, False]
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize(
     ("query", "status"),
     [
