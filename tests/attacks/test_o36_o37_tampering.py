@@ -65,7 +65,7 @@ def test_o37_only_what_was_asked_and_only_ones_own(hub: RunningHub) -> None:
             orgs=[own.id, foreign.id, "0" * 24, "x"],
         )
         body = client.redeem(answer_of(sent)["code"]).json()
-        assert body["scope"] == "read-repos openid"
+        assert body["scope"] == "openid read-repos"
         with api(hub, body["access_token"]) as app:
             listed = app.get("/oauth/userinfo").json()["orgs"]
         assert [(org["sub"], "roleInOrg" in org) for org in listed] == [(own.id, True)]

@@ -286,7 +286,7 @@ def test_connected_apps(hub: RunningHub, visitor: Visitor) -> None:
     visitor.sign_in()
     visitor.decide("Allow")
     page.wait_for_url("https://app.example/**")
-    assert redeem(client, answer_in(page.url)["code"], WEBSITE, verifier) == "jobs openid"
+    assert redeem(client, answer_in(page.url)["code"], WEBSITE, verifier) == "openid jobs"
     page.goto("/settings/connected")
     page.get_by_role("link", name="Edit Field Notes").click()
     page.get_by_label("Run jobs as you").uncheck()
@@ -297,5 +297,5 @@ def test_connected_apps(hub: RunningHub, visitor: Visitor) -> None:
     page.get_by_role("link", name="Revoke…").click()
     page.get_by_role("button", name="Revoke Field Notes").click()
     expect(page.get_by_role("status").first).to_contain_text("Field Notes is revoked.")
-    expect(page.get_by_text("Apps you allow appear here.")).to_be_visible()
+    expect(page.get_by_text("Apps you approve appear here.")).to_be_visible()
     assert parse_qs(urlsplit(page.url).query) == {}

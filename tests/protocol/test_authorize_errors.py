@@ -163,7 +163,7 @@ def test_without_a_scope_a_document_means_who_you_are(hub: RunningHub) -> None:
     with browser_of(hub, ada) as browser:
         sent = approve(browser, client.address(scope=None, **asked))
         assert "read-repos" in browser.get(client.address(scope="read-repos jobs", **asked)).text
-    assert client.redeem(answer_of(sent)["code"], code_verifier=verifier).json()["scope"] == "profile openid"
+    assert client.redeem(answer_of(sent)["code"], code_verifier=verifier).json()["scope"] == "openid profile"
 
 
 @pytest.mark.parametrize(

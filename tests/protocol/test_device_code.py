@@ -102,6 +102,17 @@ def test_a_known_command_line_needs_no_registration(hub: RunningHub) -> None:
     assert "manage-repos" in answer["scope"].split()
 
 
+@pytest.mark.one_engine
+def test_each_known_command_line_has_its_own_name(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    with hub.client() as device, browser_of(hub, ada) as browser:
+        for client_id in ("hubgate-cli", "26be6b09-91c5-47da-9861-d2d2bb7a7e36"):
+            started = device.post("/oauth/device", data={"client_id": client_id}).json()
+            devices.decide(browser, devices.enter(browser, started["user_code"]), "approve", scopes=["read-repos"])
+        names = re.findall("<td><a [^>]+><bdi>(.*?)</bdi>", browser.get("/settings/connected").text)
+    assert sorted(names) == ["hf CLI", "hubgate CLI"]
+
+
 def test_which_command_lines_are_known_is_the_operators_to_say(sqlite_template: Path, tmp_path: Path) -> None:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
     with running(settings_for(url, tmp_path, cli_client_ids="house-cli")) as hub, hub.client() as device:

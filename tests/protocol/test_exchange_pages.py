@@ -20,7 +20,7 @@ pytestmark = pytest.mark.one_engine
 ACME = "/organizations/acme/settings/applications"
 LOG = "/organizations/acme/settings/audit-log"
 TOKENS = "/settings/tokens"
-KEEP_IT = "Whoever holds this secret can get tokens for any member of acme. Keep it on a server."
+KEEP_IT = "Anyone with this secret can get tokens for any member of acme. Keep it on a server."
 
 
 @pytest.fixture
@@ -62,7 +62,9 @@ def works(hub: RunningHub, token: str) -> bool:
 
 def test_how_it_stands(hub: RunningHub, ada: User, client: Client) -> None:
     with browser_of(hub, ada) as browser:
-        assert "Works" in text_of(browser.get(f"{ACME}/{client.id}"))
+        page = text_of(browser.get(f"{ACME}/{client.id}"))
+        assert "Works" in page
+        assert KEEP_IT in page
         shown = browser.get(at(client))
         assert KEEP_IT in text_of(shown)
         for strip in ("✓ Plan", "✓ Privilege", "✓ Secret", "● Not paused"):
@@ -240,8 +242,8 @@ def test_the_audit_log_reads_well(hub: RunningHub, ada: User, acme: Organization
         page = re.sub('<span class="caption block phone">.*?</span>', "", shown.text)
         rows = [" ".join(unescape(re.sub("<[^>]+>", " ", row)).split()) for row in page.split("<tr>")[2:5]]
         refused = "was refused a token for eve@example.org: nobody in the organization has this address"
-        assert f"Atlas Notebook App {refused} oauth.token ✕ Refused 127.0.0.1" in rows[1]
-        assert "Atlas Notebook App took a token for bob oauth.token 127.0.0.1" in rows[2]
+        assert f"Atlas Notebook App {refused} oauth.token ✕ Refused Atlas Notebook 127.0.0.1" in rows[1]
+        assert "Atlas Notebook App took a token for bob oauth.token Atlas Notebook 127.0.0.1" in rows[2]
         (by_app, *_) = re.findall(rf'href="({LOG}\?q=app%3A[^"]+)"', shown.text)
         assert f"app%3A{other.id}" in by_app
         assert text_of(browser.get(by_app)).count("oauth.token") == 1

@@ -27,6 +27,8 @@ def test_connected_apps_can_be_revoked(hub: RunningHub) -> None:
         approve(browser, client.address())
         heads, cells = columns(browser.get("/settings/connected").text, "Connected apps")
         assert [re.sub(r"<[^>]+>", "", head) for head in heads] == ["App", "Change"]
+        for scope in client.app.scopes:
+            assert f'<code class="scope">{scope}</code>' in cells[0], "on a phone below the name"
         assert f'<a class="button button-small" href="/settings/connected/{client.id}/revoke">Revoke' in cells[1]
 
 

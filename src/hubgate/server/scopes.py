@@ -61,7 +61,10 @@ def parse_scopes(text: str) -> tuple[str, ...]:
 
 
 def join_scopes(names: Iterable[str]) -> str:
-    """The stored and wire format: space-separated, built-in names in registry order, then the operator's scopes."""
+    """A set of scopes as text: space-separated, built-in names in registry order, then the operator's scopes.
+
+    The scopes of codes and tokens are in the order requested instead, because apps compare them with their request.
+    """
     wanted = set(names)
     ordered = [scope.name for scope in BUILT_IN if scope.name in wanted]
     return " ".join([*ordered, *sorted(wanted - NAMES)])

@@ -17,7 +17,6 @@ from hubgate.server.oauth.consent.model import IDENTITY, Consent
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.tokens import store as token_store
 from hubgate.server.oauth.tokens.model import CODE_LASTS, Code
-from hubgate.server.scopes import join_scopes
 from hubgate.server.storage.database import ConstraintViolated, Tx
 
 
@@ -44,8 +43,10 @@ def granted_organizations(person: Person, ticked: Selection) -> frozenset[str]:
     return frozenset(ticked.organizations) & person.roles.keys()
 
 
-async def allow(tx: Tx, wish: AccessRequest, person: Person, ticked: Selection, now: int) -> tuple[str, frozenset[str]]:
-    """Store an approval; returns the consent's id and the scopes approved now.
+async def allow(
+    tx: Tx, wish: AccessRequest, person: Person, ticked: Selection, now: int
+) -> tuple[str, tuple[str, ...]]:
+    """Store an approval; returns the consent's id and the scopes approved now, in the order requested.
 
     The consent becomes the union of earlier and new scopes, without those shown and unticked; so does each ticked
     organization. Concurrent approvals do not undo each other. ConstraintViolated if the app or user was deleted.
@@ -69,7 +70,7 @@ async def allow(tx: Tx, wish: AccessRequest, person: Person, ticked: Selection, 
         }
         await store.set_organizations(tx, before.id, ticked_now)
     await remember(tx, before.id, wish, approved, now)
-    return before.id, approved
+    return before.id, tuple(name for name in wish.scopes if name in approved)
 
 
 async def approve(
@@ -108,7 +109,7 @@ async def _add_code(
     request: AuthorizationRequest,
     user_id: str,
     consent_id: str,
-    scopes: Collection[str],
+    scopes: tuple[str, ...],
     auth_time: int,
     now: int,
 ) -> str:
@@ -120,7 +121,7 @@ async def _add_code(
         user_id=user_id,
         redirect_uri=request.to.redirect_uri,
         redirect_uri_sent=int(request.redirect_uri_sent),
-        scopes=join_scopes(scopes),
+        scopes=" ".join(scopes),
         challenge=request.challenge,
         nonce=request.nonce,
         auth_time=auth_time,

@@ -14,7 +14,7 @@ from hubgate.server.oauth.device import store
 from hubgate.server.oauth.device.model import APPROVED, DENIED, DeviceCode
 from hubgate.server.oauth.device.user_code import may_be_stored_as, read_user_code
 from hubgate.server.oauth.requested_scopes import scopes_of
-from hubgate.server.scopes import join_scopes, parse_scopes
+from hubgate.server.scopes import parse_scopes
 from hubgate.server.storage.database import ConstraintViolated, Tx
 from hubgate.server.throttle.rate_limiter import Limit
 
@@ -98,7 +98,7 @@ async def approve(oauth: OAuth, waiting: PendingDevice, person: Person, ticked: 
 
     async def unit(tx: Tx) -> None:
         consent_id, approved = await allow(tx, waiting.wish, person, ticked, now)
-        scopes = join_scopes(approved)
+        scopes = " ".join(approved)
         if not await store.decide(tx, waiting.code.key, APPROVED, person.user.id, consent_id, scopes, auth_time, now):
             raise DeviceNotFound
 

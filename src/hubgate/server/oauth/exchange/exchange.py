@@ -18,7 +18,6 @@ from hubgate.server.oauth.exchange.model import Facts, Granted, Refused
 from hubgate.server.oauth.exchange.policy import decide
 from hubgate.server.oauth.tokens import issuance
 from hubgate.server.oauth.tokens.issuance import TokenDetails
-from hubgate.server.scopes import join_scopes
 from hubgate.server.storage.database import ConstraintViolated, Tx
 from hubgate.server.throttle.rate_limiter import Limit
 
@@ -102,7 +101,7 @@ def quota_exceeded(quota: Limit, seconds_left: int) -> Refused:
 
 
 async def _issue_token(tx: Tx, app: App, given: Granted, visitor: Visitor, now: int) -> Exchanged:
-    user, scopes = given.member.user, join_scopes(given.scopes)
+    user, scopes = given.member.user, " ".join(given.scopes)
     wanted = TokenDetails(
         client_id=app.client_id,
         user_id=user.id,

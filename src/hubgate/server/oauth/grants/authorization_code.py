@@ -14,7 +14,7 @@ from hubgate.server.oauth.pkce import is_verifier, verifier_matches
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
 from hubgate.server.oauth.resource_indicators import WIDER, narrowed, requested_resources
 from hubgate.server.oauth.tokens import issuance, rotation, store
-from hubgate.server.oauth.tokens.issuance import TAKEN_BACK, SignedIn, TokenDetails, seconds_left
+from hubgate.server.oauth.tokens.issuance import TAKEN_BACK, SignedIn, TokenDetails, scopes_left
 from hubgate.server.oauth.tokens.model import Code
 from hubgate.server.storage.database import Tx
 
@@ -72,7 +72,7 @@ async def grant(asking: GrantRequest) -> dict[str, Any]:
             return invalid_grant(_USED)
         if user.disabled_at is not None:
             return invalid_grant("The user's account is disabled.")
-        left = seconds_left(code.scopes, consented)
+        left = scopes_left(code.scopes, consented)
         if left is None:
             return invalid_grant(TAKEN_BACK)
         return await _issue_tokens(tx, app, replace(code, scopes=left), user, resources, now)

@@ -16,7 +16,7 @@ from hubgate.server.oauth.grants.request import GrantRequest
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
 from hubgate.server.oauth.resource_indicators import WIDER, narrowed, requested_resources
 from hubgate.server.oauth.tokens import issuance, rotation
-from hubgate.server.oauth.tokens.issuance import TAKEN_BACK, SignedIn, TokenDetails, seconds_left
+from hubgate.server.oauth.tokens.issuance import TAKEN_BACK, SignedIn, TokenDetails, scopes_left
 from hubgate.server.storage.database import Tx
 
 TYPE = "urn:ietf:params:oauth:grant-type:device_code"
@@ -76,7 +76,7 @@ async def grant(asking: GrantRequest) -> dict[str, Any]:
         user = await account_store.user(tx, code.user_id)
         if user is None or user.disabled_at is not None:
             return invalid_grant("The user's account is disabled.")
-        scopes = seconds_left(code.scopes, consented)
+        scopes = scopes_left(code.scopes, consented)
         if scopes is None:
             return invalid_grant(TAKEN_BACK)
         resources = narrowed(code.resources, requested)

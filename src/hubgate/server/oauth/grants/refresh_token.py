@@ -24,9 +24,9 @@ from hubgate.server.oauth.requested_scopes import IGNORED_SCOPES
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
 from hubgate.server.oauth.resource_indicators import WIDER, narrowed, requested_resources
 from hubgate.server.oauth.tokens import issuance, rotation, store
-from hubgate.server.oauth.tokens.issuance import TAKEN_BACK, SignedIn, TokenDetails, seconds_left
+from hubgate.server.oauth.tokens.issuance import TAKEN_BACK, SignedIn, TokenDetails, scopes_left
 from hubgate.server.oauth.tokens.model import REFRESH_LASTS, RefreshToken
-from hubgate.server.scopes import join_scopes, parse_scopes
+from hubgate.server.scopes import parse_scopes
 from hubgate.server.storage.database import Tx
 
 TYPE = "refresh_token"
@@ -77,10 +77,10 @@ async def grant(asking: GrantRequest) -> dict[str, Any]:
             return invalid_grant("The user's account is disabled.")
         if not set(requested_scopes) <= set(parse_scopes(token.scopes)):
             return invalid_scope("A refresh may ask for less, never for more.", "scope")
-        left = seconds_left(token.scopes, consented)
+        left = scopes_left(token.scopes, consented)
         if left is None:
             return invalid_grant(TAKEN_BACK)
-        scopes = seconds_left(join_scopes(requested_scopes), consented) if requested_scopes else left
+        scopes = scopes_left(" ".join(requested_scopes), consented) if requested_scopes else left
         if scopes is None:
             return invalid_scope("The user took this back. Ask for less, or leave out scope.", "scope")
         resources = narrowed(token.resources, requested)

@@ -10,15 +10,15 @@ from hubgate.server.clock import SECOND
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.tokens import idtoken, store
 from hubgate.server.oauth.tokens.model import AppToken
-from hubgate.server.scopes import join_scopes, parse_scopes
+from hubgate.server.scopes import parse_scopes
 from hubgate.server.storage.database import Tx
 
 TAKEN_BACK = "The user took back all that this was given for. Sign in again."
 
 
-def seconds_left(scopes: str, consented: Collection[str]) -> str | None:
-    """The scopes that are still consented to; None if all were revoked."""
-    left = join_scopes(set(parse_scopes(scopes)) & set(consented))
+def scopes_left(scopes: str, consented: Collection[str]) -> str | None:
+    """The scopes that are still consented to, in the same order; None if all were revoked."""
+    left = " ".join(name for name in parse_scopes(scopes) if name in consented)
     return None if scopes and not left else left
 
 

@@ -24,7 +24,6 @@ from hubgate.server.oauth.parameters import read_body
 from hubgate.server.oauth.requested_scopes import requested_scopes
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
 from hubgate.server.oauth.resource_indicators import requested_resources
-from hubgate.server.scopes import join_scopes
 from hubgate.server.storage.database import ConstraintViolated
 from hubgate.server.web.oauth.token import NO_STORE
 
@@ -93,7 +92,7 @@ async def _start(oauth: OAuth, wish: AccessRequest, visitor: Visitor, *, basic: 
             user_code=stored(user_code, oauth.secret),
             client_id=app.client_id,
             app_id=app.client_id if app.is_registered else None,
-            scopes=join_scopes(wish.scopes),
+            scopes=" ".join(wish.scopes),
             state=PENDING,
             user_id=None,
             consent_id=None,

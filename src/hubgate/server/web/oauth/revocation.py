@@ -23,9 +23,8 @@ from hubgate.server.oauth.errors import InvalidClient, invalid_request
 from hubgate.server.oauth.explain.recording import record_refusals
 from hubgate.server.oauth.parameters import Parameters, read_body
 from hubgate.server.oauth.tokens import store
-from hubgate.server.oauth.tokens.issuance import seconds_left
+from hubgate.server.oauth.tokens.issuance import scopes_left
 from hubgate.server.oauth.tokens.model import AppToken, RefreshToken
-from hubgate.server.scopes import join_scopes, parse_scopes
 from hubgate.server.storage.database import Tx
 from hubgate.server.web.oauth.token import NO_STORE
 
@@ -155,10 +154,10 @@ async def _access_token(oauth: OAuth, app: App, key: bytes) -> dict[str, Any]:
     user = await account_store.user(oauth.db, token.user_id)
     if user is None or user.disabled_at is not None:
         return _INACTIVE
-    scopes = set(parse_scopes(token.scopes))
+    scopes = token.scopes
     if token.consent_id is not None:
-        scopes &= await _consented(oauth, token)
-    response = _active(oauth, user, token, join_scopes(scopes), token.expires_at)
+        scopes = scopes_left(scopes, await _consented(oauth, token)) or ""
+    response = _active(oauth, user, token, scopes, token.expires_at)
     servers = token.resources.split()
     if servers:
         response["aud"] = servers[0] if len(servers) == 1 else servers
@@ -175,7 +174,7 @@ async def _refresh_token(oauth: OAuth, app: App, key: bytes) -> dict[str, Any]:
     issued_to = await _issued_to(oauth, app, token.client_id)
     if ends_at <= oauth.clock() or issued_to is None or not issued_to.refresh_tokens or user.disabled_at is not None:
         return _INACTIVE
-    scopes = seconds_left(token.scopes, await _consented(oauth, token))
+    scopes = scopes_left(token.scopes, await _consented(oauth, token))
     return _INACTIVE if scopes is None else _active(oauth, user, token, scopes, ends_at)
 
 
