@@ -39,7 +39,7 @@ def test_allowed_denied_and_begun_under_another_name(
     page.goto(f"{its_site.url}/login")
     sign_in(page, "ada")
     decide(page, "Notebook", "Deny")
-    assert shown(page, f"{its_site.url}/callback?") == {"error": "access_denied", "why": "The user said no."}
+    assert shown(page, f"{its_site.url}/callback?") == {"error": "access_denied", "why": "The user denied the request."}
     # The cookie is of 127.0.0.1, the way back leads to localhost.
     page.goto(f"{its_site.url.replace('localhost', '127.0.0.1')}/login")
     decide(page, "Notebook")

@@ -44,7 +44,7 @@ class ShownError(BadRequest):
 
 
 class RedirectedError(Exception):
-    """An error returned to the app at its registered redirect URI. For `about` see OAuthRefused."""
+    """An error returned to the app at its registered redirect URI. For `about` see OAuthError."""
 
     def __init__(self, to: ReturnAddress, error: str, description: str, about: str = "") -> None:
         super().__init__(description)

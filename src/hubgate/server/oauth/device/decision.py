@@ -45,7 +45,7 @@ class PendingDevice:
 
 
 async def find_pending(oauth: OAuth, person: Person, typed: str, ip: str) -> PendingDevice:
-    """Find a pending device. NoSuchDevice for a wrong code, TooManyRequests after too many; AlreadyDecided."""
+    """Find a pending device. DeviceNotFound for a wrong code, TooManyRequests after too many; AlreadyDecided."""
     user_code = read_user_code(typed)
     if user_code is None:
         # Not counted as a guess: no user code has this form.
@@ -93,7 +93,7 @@ def _remaining_scopes(oauth: OAuth, app: App, code: DeviceCode) -> tuple[str, ..
 
 
 async def approve(oauth: OAuth, waiting: PendingDevice, person: Person, ticked: Selection, auth_time: int) -> None:
-    """Approve the device. NoSuchDevice, with nothing approved, if it was decided or expired since."""
+    """Approve the device. DeviceNotFound, with nothing approved, if it was decided or expired since."""
     now = oauth.clock()
 
     async def unit(tx: Tx) -> None:

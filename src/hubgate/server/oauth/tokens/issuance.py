@@ -13,8 +13,6 @@ from hubgate.server.oauth.tokens.model import AppToken
 from hubgate.server.scopes import parse_scopes
 from hubgate.server.storage.database import Tx
 
-TAKEN_BACK = "The user took back all that this was given for. Sign in again."
-
 
 def scopes_left(scopes: str, consented: Collection[str]) -> str | None:
     """The scopes that are still consented to, in the same order; None if all were revoked."""

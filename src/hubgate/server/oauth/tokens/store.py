@@ -31,10 +31,15 @@ _USER_COLUMN_COUNT = len(User.__struct_fields__)
 
 _ADD_CODE = _insert(CODES, Code)
 _ADD_TOKEN = _insert("app_tokens", AppToken)
-# Concurrent refreshes derive the same successor: one inserts it, the others only extend its expiry.
-_ADD_REFRESH = (
-    _insert(REFRESH_TOKENS, RefreshToken) + " ON CONFLICT (key) DO UPDATE SET expires_at = excluded.expires_at"
-)
+_ADD_REFRESH = _insert(REFRESH_TOKENS, RefreshToken)
+
+_INHERITED = ("client_id", "user_id", "consent_id", "scopes", "auth_time", "family", "resources")
+_ADD_SUCCESSOR = f"""
+    INSERT INTO refresh_tokens (key, predecessor, expires_at, {", ".join(_INHERITED)})
+    SELECT :successor, t.key, CAST(:expires_at AS bigint), {", ".join(f"t.{name}" for name in _INHERITED)}
+    FROM refresh_tokens t WHERE t.key = :key
+    ON CONFLICT (key) DO UPDATE SET expires_at = excluded.expires_at
+"""
 
 _ACCESS_COLUMNS = "t.client_id, t.consent_id, t.org_id, t.scopes, t.supersedes, t.created_at, t.expires_at, t.resources"
 
@@ -118,17 +123,22 @@ async def add_refresh_token(tx: Tx, token: RefreshToken) -> None:
     await tx.exec(_ADD_REFRESH, as_params(token))
 
 
-async def use_refresh_token(tx: Tx, token: RefreshToken, now: int, expires_at: int) -> None:
-    """Extend the token's expiry, and start the grace period of its predecessor."""
+async def rotate_refresh_token(tx: Tx, key: bytes, successor: bytes, now: int, expires_at: int) -> None:
+    """Extend the token's expiry, start the grace period of its predecessor and add its successor.
+
+    The successor has all scopes and servers of the family: narrowing one response does not narrow the next (RFC 6749,
+    section 6). Concurrent refreshes derive the same successor: one inserts it, the others only extend its expiry.
+    """
     await tx.exec(
         """
         UPDATE refresh_tokens SET
             expires_at = CASE WHEN key = :key THEN CAST(:expires_at AS bigint) ELSE expires_at END,
             superseded_at = CASE WHEN key = :key THEN superseded_at ELSE COALESCE(superseded_at, :now) END
-        WHERE key = :key OR key = :predecessor
+        WHERE key = :key OR key = (SELECT t.predecessor FROM refresh_tokens t WHERE t.key = :key)
         """,
-        {"key": token.key, "predecessor": token.predecessor, "now": now, "expires_at": expires_at},
+        {"key": key, "now": now, "expires_at": expires_at},
     )
+    await tx.exec(_ADD_SUCCESSOR, {"key": key, "successor": successor, "expires_at": expires_at})
 
 
 async def supersede(tx: Tx, key: bytes, now: int) -> None:

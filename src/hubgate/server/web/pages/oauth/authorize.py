@@ -154,7 +154,7 @@ class _Authorize:
         self.csrf.check(request, form.get(FIELD))
         decision = form.get("decision")
         if decision == "deny":
-            return await self._refuse(request, asked.to, "access_denied", "The user said no.")
+            return await self._refuse(request, asked.to, "access_denied", "The user denied the request.")
         if decision != "approve" or not isinstance(step, AskConsent | IssueCode):
             raise Unprocessable("Allow or deny.")
         ticked = Selection(form.all("scopes"), form.all("orgs"))
