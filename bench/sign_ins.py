@@ -29,7 +29,7 @@ from hubgate.server.oauth.consent.model import Consent
 from hubgate.server.oauth.grants import authorization_code, refresh_token
 from hubgate.server.oauth.grants.pipeline import Grant, GrantRequest
 from hubgate.server.oauth.parameters import Parameters
-from hubgate.server.oauth.tokens import issuance, rotation
+from hubgate.server.oauth.tokens import issuance
 from hubgate.server.oauth.tokens.issuance import TokenDetails
 from hubgate.server.resources import Hub
 from hubgate.server.scopes import join_scopes
@@ -97,7 +97,7 @@ class SignIns:
         for number in range(pairs):
             family = f"{consent.id}-{number}"
             ids = (self.app.client_id, consent.user_id, consent.id)
-            await rotation.add_first(tx, *ids, scopes, "", now, family, now)
+            await issuance.add_first_refresh_token(tx, *ids, scopes, "", now, family, now)
             token_request = TokenDetails(*ids, None, scopes, family, None, self.app.token_lifetime)
             await issuance.add_access_token(tx, token_request, now)
 

@@ -31,8 +31,8 @@ from hubgate.server.audit.model import Actor
 from hubgate.server.errors import Unauthorized
 from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.consent.access_request import AccessRequest
 from hubgate.server.oauth.consent.approval import Selection, allow
+from hubgate.server.oauth.consent.model import AccessRequest
 from hubgate.server.resources import Hub
 from hubgate.server.webhooks.management import lifecycle
 from hubgate.server.webhooks.management.lifecycle import WebhookRequest

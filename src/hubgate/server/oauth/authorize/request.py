@@ -6,7 +6,7 @@ from urllib.parse import quote, urlencode
 from hubgate.server.errors import BadRequest
 from hubgate.server.http.oauth_text import oauth_text
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.consent.access_request import AccessRequest
+from hubgate.server.oauth.consent.model import AccessRequest
 from hubgate.server.oauth.redirects import with_parameters
 
 QUERY, FORM_POST = "query", "form_post"

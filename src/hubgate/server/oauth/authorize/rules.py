@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from hubgate.server.ids import is_id
 from hubgate.server.oauth.apps.lookup import find_app
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.authorize.hints import user_of_hint
 from hubgate.server.oauth.authorize.request import (
     FORM_POST,
     QUERY,
@@ -229,7 +228,7 @@ async def check_hint(draft: Draft) -> None:
     draft.login_hint = name if len(name) <= LONGEST_LOGIN_HINT else ""
     hint = draft.one("id_token_hint")
     if hint is not None:
-        draft.expected_user = await user_of_hint(draft.oauth, hint)
+        draft.expected_user = await draft.oauth.signer.verified_subject(hint, draft.oauth.base_url)
         if draft.expected_user is None:
             raise draft.send_back("invalid_request", "id_token_hint is not an ID token of this hub.", "id_token_hint")
 

@@ -8,12 +8,11 @@ from hubgate.server.accounts.account_locks import lock_signed_in
 from hubgate.server.accounts.model import Person
 from hubgate.server.accounts.tokens.text import TokenKind, new_token
 from hubgate.server.ids import new_id
-from hubgate.server.oauth.approvals.approvals import remember
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.authorize.request import AuthorizationRequest
 from hubgate.server.oauth.consent import store
-from hubgate.server.oauth.consent.access_request import AccessRequest
-from hubgate.server.oauth.consent.model import IDENTITY, Consent
+from hubgate.server.oauth.consent.approvals import remember
+from hubgate.server.oauth.consent.model import IDENTITY, AccessRequest, Consent
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.tokens import store as token_store
 from hubgate.server.oauth.tokens.model import CODE_LASTS, Code

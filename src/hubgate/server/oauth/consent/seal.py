@@ -7,8 +7,8 @@ import base64
 import binascii
 import json
 
-from hubgate.server.oauth.consent.access_request import AccessRequest
 from hubgate.server.oauth.consent.approval import fixed_scopes
+from hubgate.server.oauth.consent.model import AccessRequest
 from hubgate.server.secret import ServerSecret
 
 FIELD = "shown"

@@ -7,8 +7,8 @@ from hubgate.server.accounts.model import Person
 from hubgate.server.errors import NotFound, TooManyRequests
 from hubgate.server.oauth.apps.lookup import find_app
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.consent.access_request import AccessRequest
 from hubgate.server.oauth.consent.approval import Selection, allow
+from hubgate.server.oauth.consent.model import AccessRequest
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.device import store
 from hubgate.server.oauth.device.model import APPROVED, DENIED, DeviceCode

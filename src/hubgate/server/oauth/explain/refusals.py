@@ -1,4 +1,7 @@
-"""Stores rejected requests in the background; a failure or the rate limit here does not affect the response."""
+"""Stores rejected requests in the background, and reads them.
+
+A failure or the rate limit here does not affect the response.
+"""
 
 import asyncio
 from collections import Counter
@@ -9,7 +12,7 @@ from hubgate.server.clock import MINUTE, Clock
 from hubgate.server.errors import StorageUnavailable
 from hubgate.server.logs import redacted
 from hubgate.server.oauth.explain import store
-from hubgate.server.oauth.explain.model import LONGEST_VALUE, MOST_OF_APP, Refusal, SentParameters
+from hubgate.server.oauth.explain.model import KEPT_FOR, LONGEST_VALUE, MOST_OF_APP, Refusal, SentParameters
 from hubgate.server.storage.background_writes import BackgroundWrites
 from hubgate.server.storage.database import Database
 
@@ -67,6 +70,14 @@ class Refusals:
         write = self.background_writes.do(self._store(Refusal(request_id, client_id, now, endpoint, error, text, sent)))
         await asyncio.wait([write], timeout=self.longest_wait)
         return True
+
+    async def of_app(self, client_id: str) -> list[Refusal]:
+        """The rejected requests of an app, newest first."""
+        since = self.clock() - KEPT_FOR
+        return await self.db.read_long(lambda tx: store.of_app(tx, client_id, since, MOST_OF_APP))
+
+    async def find(self, request_id: str) -> Refusal | None:
+        return await store.find(self.db, request_id, self.clock() - KEPT_FOR)
 
     async def _is_registered(self, client_id: str) -> bool:
         try:

@@ -20,7 +20,7 @@ from hubgate.server.oauth.errors import OAuthError, invalid_grant, invalid_reque
 from hubgate.server.oauth.parameters import Parameters
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
 from hubgate.server.oauth.resource_indicators import WIDER, narrowed, requested_resources
-from hubgate.server.oauth.tokens import issuance, rotation
+from hubgate.server.oauth.tokens import issuance
 from hubgate.server.oauth.tokens.issuance import SignedIn, TokenDetails, scopes_left
 from hubgate.server.storage.database import Tx
 
@@ -109,8 +109,9 @@ class UserGrant(ABC):
         if not self.app.refresh_tokens:
             return None
         ids = self.app.client_id, found.user.id, found.consent_id
-        text, _ = await rotation.add_first(tx, *ids, scopes, found.resources, found.auth_time, found.family, now)
-        return text
+        return await issuance.add_first_refresh_token(
+            tx, *ids, scopes, found.resources, found.auth_time, found.family, now
+        )
 
 
 @dataclass(frozen=True)

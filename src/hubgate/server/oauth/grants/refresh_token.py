@@ -11,7 +11,8 @@ from hubgate.server.accounts.tokens.text import TokenKind
 from hubgate.server.oauth.errors import OAuthError, invalid_grant, invalid_scope, unauthorized_client
 from hubgate.server.oauth.grants.pipeline import RESOURCE_TEXT, Authorization, Grant, GrantRequest, UserGrant, issue
 from hubgate.server.oauth.requested_scopes import IGNORED_SCOPES
-from hubgate.server.oauth.tokens import rotation, store
+from hubgate.server.oauth.tokens import store
+from hubgate.server.oauth.tokens.issuance import successor_of
 from hubgate.server.oauth.tokens.model import REFRESH_LASTS
 from hubgate.server.scopes import parse_scopes
 from hubgate.server.storage.database import Tx
@@ -25,7 +26,7 @@ async def answer(request: GrantRequest) -> dict[str, Any]:
     if not app.refresh_tokens:
         raise unauthorized_client("Refresh tokens are off in this app's settings.")
     names = [name for name in parse_scopes(parameters.get("scope") or "") if name not in IGNORED_SCOPES]
-    successor = rotation.successor_of(parameters.need("refresh_token"), request.oauth.secret)
+    successor = successor_of(parameters.need("refresh_token"), request.oauth.secret)
     return await issue(request, RefreshGrant(app, key, " ".join(names), *successor))
 
 

@@ -19,7 +19,7 @@ from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.exchange import issued_tokens
-from hubgate.server.oauth.exchange.dry_run import dry_run
+from hubgate.server.oauth.exchange.exchange import dry_run
 from hubgate.server.oauth.exchange.model import Granted, Subject
 from hubgate.server.paging import parse_page
 from hubgate.server.web.api.answers import NO_TOKEN

@@ -13,7 +13,7 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.client_auth import authenticate, client_credentials
-from hubgate.server.oauth.consent.access_request import AccessRequest
+from hubgate.server.oauth.consent.model import AccessRequest
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.device import store
 from hubgate.server.oauth.device.model import INTERVAL, LASTS, LASTS_SECONDS, PENDING, DeviceCode

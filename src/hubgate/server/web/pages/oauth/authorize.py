@@ -12,7 +12,6 @@ from hubgate.server.http.csrf import FIELD, Csrf
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.http.surface import Surface
-from hubgate.server.oauth.approvals.approvals import is_approved
 from hubgate.server.oauth.apps.management import owner_name
 from hubgate.server.oauth.authorize import sealed_request
 from hubgate.server.oauth.authorize.next_step import AskConsent, IssueCode, Reject, SignIn, Visit, next_step
@@ -28,6 +27,7 @@ from hubgate.server.oauth.authorize.sealed_request import SealedRequest
 from hubgate.server.oauth.consent import seal
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.consent.approval import Selection, approve, issue_code
+from hubgate.server.oauth.consent.approvals import is_approved
 from hubgate.server.oauth.consent.model import Consent
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.explain.recording import record_parameters

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from hubgate.server.accounts.model import Membership, Person
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.consent.access_request import AccessRequest
 from hubgate.server.oauth.consent.approval import Selection, fixed_scopes
-from hubgate.server.oauth.consent.model import Consent
+from hubgate.server.oauth.consent.model import AccessRequest, Consent
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.redirects import is_loopback, is_web, shown_host
 from hubgate.server.oauth.resource_indicators import shown_servers
