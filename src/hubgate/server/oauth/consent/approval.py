@@ -1,4 +1,8 @@
-"""Stores the user's decision on a consent page, and issues codes."""
+"""Stores the user's decision on a consent page, and issues codes.
+
+An approval also remembers what the page showed: the servers, and a native app's redirect URI. A later request skips the
+page only if the user has approved the same before. Tokens are limited by the consent itself.
+"""
 
 import secrets
 from collections.abc import Collection
@@ -11,12 +15,15 @@ from hubgate.server.ids import new_id
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.authorize.request import AuthorizationRequest
 from hubgate.server.oauth.consent import store
-from hubgate.server.oauth.consent.approvals import remember
-from hubgate.server.oauth.consent.model import IDENTITY, AccessRequest, Consent
+from hubgate.server.oauth.consent.model import IDENTITY, AccessRequest, Consent, consent_details
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.tokens import store as token_store
 from hubgate.server.oauth.tokens.model import CODE_LASTS, Code
-from hubgate.server.storage.database import ConstraintViolated, Tx
+from hubgate.server.scopes import join_scopes, parse_scopes
+from hubgate.server.storage.database import ConstraintViolated, Database, Row, Tx
+
+# Per consent. A CLI uses a new port each time; for ports of deleted approvals the user is asked again.
+MOST_APPROVALS = 50
 
 
 @dataclass(frozen=True)
@@ -68,7 +75,7 @@ async def allow(
             for org_id in granted_organizations(person, ticked)
         }
         await store.set_organizations(tx, before.id, ticked_now)
-    await remember(tx, before.id, wish, approved, now)
+    await _remember(tx, before.id, wish, approved, now)
     return before.id, tuple(name for name in wish.scopes if name in approved)
 
 
@@ -131,3 +138,41 @@ async def _add_code(
     )
     await token_store.add_code(tx, code)
     return text
+
+
+async def is_approved(db: Database, consent_id: str, wish: AccessRequest) -> frozenset[str] | None:
+    """The scopes approved on a consent page that showed the same; None if there was none."""
+    shown = consent_details(wish)
+    row = await store.find_approval(db, consent_id, shown) if shown else None
+    return frozenset(parse_scopes(row["scopes"])) if row else None
+
+
+async def _remember(tx: Tx, consent_id: str, wish: AccessRequest, approved: frozenset[str], now: int) -> None:
+    """Store an approval.
+
+    Scopes that were shown but not ticked are removed from the other approvals too: from those for this hub, or from
+    those for other servers, depending on the request.
+    """
+    shown, unticked = consent_details(wish), set(wish.scopes) - approved
+    rows = {row["shown"]: row for row in await store.approvals_of(tx, consent_id)}
+    remaining = {key: _remaining(row, unticked, bool(wish.resources)) for key, row in rows.items()}
+    await store.set_approval_scopes(tx, consent_id, {key: join_scopes(scopes) for key, scopes in remaining.items()})
+    if shown is not None:
+        await store.save_approval(tx, consent_id, shown, join_scopes(approved | remaining.get(shown.key, set())), now)
+        if len(rows) >= MOST_APPROVALS:
+            await store.drop_oldest_approvals(tx, consent_id, MOST_APPROVALS)
+
+
+def _remaining(row: Row, unticked: Collection[str], elsewhere: bool) -> set[str]:
+    scopes = set(parse_scopes(row["scopes"]))
+    return scopes.difference(unticked) if bool(row["resources"]) is elsewhere else scopes
+
+
+async def follow_change(tx: Tx, consent_id: str, scopes: Collection[str], taken_elsewhere: Collection[str]) -> None:
+    """Update approvals after a change under Connected apps: `scopes` on this hub, less `taken_elsewhere` on others."""
+    rows = await store.approvals_of(tx, consent_id)
+    chosen = {
+        row["shown"]: join_scopes(_remaining(row, taken_elsewhere, elsewhere=True) if row["resources"] else scopes)
+        for row in rows
+    }
+    await store.set_approval_scopes(tx, consent_id, chosen)

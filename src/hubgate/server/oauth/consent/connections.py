@@ -8,7 +8,7 @@ from hubgate.server.accounts.model import Person
 from hubgate.server.errors import FieldErrors, NotFound
 from hubgate.server.ids import AFTER_ALL
 from hubgate.server.oauth.consent import store
-from hubgate.server.oauth.consent.approvals import follow_change
+from hubgate.server.oauth.consent.approval import follow_change
 from hubgate.server.oauth.consent.model import IDENTITY, AppConnection
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.paging import Page, PageRequest, page_of

@@ -26,8 +26,7 @@ from hubgate.server.oauth.authorize.rules import parse
 from hubgate.server.oauth.authorize.sealed_request import SealedRequest
 from hubgate.server.oauth.consent import seal
 from hubgate.server.oauth.consent import store as consent_store
-from hubgate.server.oauth.consent.approval import Selection, approve, issue_code
-from hubgate.server.oauth.consent.approvals import is_approved
+from hubgate.server.oauth.consent.approval import Selection, approve, is_approved, issue_code
 from hubgate.server.oauth.consent.model import Consent
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.explain.recording import record_parameters
