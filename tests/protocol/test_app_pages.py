@@ -202,12 +202,12 @@ def test_a_new_secret_with_the_overlap_the_owner_chooses(hub: RunningHub, root: 
         assert AGAIN in again.text
         assert second not in again.text
         page = browser.get(f"{root}/{client.id}").text
-        assert "good until" in page
+        assert "valid until" in page
         assert second[-4:] in page
         assert [authenticates(hub, client.id, secret) for secret in (client.secret, second)] == [True, True]
         hub.clock.advance(2 * 86400)
         assert [authenticates(hub, client.id, secret) for secret in (client.secret, second)] == [False, True]
-        assert "good until" not in browser.get(f"{root}/{client.id}").text
+        assert "valid until" not in browser.get(f"{root}/{client.id}").text
         third = secret_in(submit(browser, address, address, overlapSeconds="0"))
         assert [authenticates(hub, client.id, secret) for secret in (second, third)] == [False, True]
 
@@ -221,7 +221,7 @@ def test_making_an_app_public_has_its_own_page(hub: RunningHub, root: str) -> No
     with browser_of(hub, ada) as browser:
         asked = browser.get(address).text
         assert "Make <bdi>Notebook</bdi> public</span></button>" in asked
-        assert "Its secret stops working at once." in asked
+        assert "Its secret stops working immediately." in asked
         assert ">Cancel</a>" in asked
         assert authenticates(hub, client.id, client.secret), "looking changes nothing"
         done = submit(browser, address)
@@ -242,7 +242,7 @@ def test_deleting_an_app_asks_for_its_name(hub: RunningHub, root: str) -> None:
     address = f"{root}/{client.id}/delete"
     with browser_of(hub, ada) as browser, api(hub, token) as app:
         asked = browser.get(address).text
-        assert "with what 1 person allowed it, for good." in asked
+        assert "with the approvals of 1 person." in asked
         assert "Type Notebook" in asked
         assert submit(browser, address, address, name="notebook").status_code == 422
         assert app.get("/oauth/userinfo").status_code == 200
@@ -260,7 +260,7 @@ def test_the_owner_sees_who_uses_the_app(hub: RunningHub) -> None:
         assert "People who sign in to this app appear here." in browser.get(f"{OWN}/{client.id}").text
         tokens_for(client, bob)
         page = browser.get(f"{OWN}/{client.id}").text
-        assert "1 person allowed this app." in page
+        assert "1 person approved this app." in page
         assert '<a href="/bob"><bdi>bob</bdi></a>' in page
         assert bob.email not in page
 

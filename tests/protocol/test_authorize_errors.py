@@ -87,7 +87,7 @@ def test_without_a_session_silence_is_kept_and_consent_is_asked_for(hub: Running
         ("manage-repos", "manage-repos is not ticked in this app's settings."),
         ("openid,profile", "Separate scopes by spaces."),
         ("openid\tprofile", "Separate scopes by spaces."),
-        ("evaluate", "evaluate was not given to this app. Ask the operator for it in the app's settings."),
+        ("evaluate", "evaluate was not granted to this app. Request it from the operator in the app's settings."),
     ],
     ids=range(6),
 )
@@ -146,7 +146,7 @@ def test_scopes_of_which_nothing_is_left_do_not_mean_all(hub: RunningHub, scope:
     client = make_app(hub, make_user(hub, "olga"))
     sent = told(client, scope=scope)
     assert sent["error"] == "invalid_scope"
-    assert sent["error_description"] == "That asks for nothing here. Name scopes of this app, or leave scope out."
+    assert sent["error_description"] == "None of these scopes exist here. Name scopes of this app, or leave out scope."
 
 
 def test_without_a_scope_the_apps_own_are_meant(hub: RunningHub) -> None:
@@ -193,7 +193,10 @@ def test_an_unregistered_address_is_told_in_words(hub: RunningHub) -> None:
     client = make_app(hub, make_user(hub, "olga"), name="Atlas")
     with hub.client() as visitor:
         page = visitor.get(client.address(redirect_uri="https://elsewhere.example/")).text
-    assert "Stopped: Atlas asked us to send you to an address it has not registered. Nothing was shared." in page
+    assert (
+        "Sign-in stopped: Atlas asked to send you to an address it has not registered. Nothing was shared. Contact the app's developer."
+        in page
+    )
     assert "elsewhere.example" not in page.partition("<main")[2].partition("</main>")[0]
 
 

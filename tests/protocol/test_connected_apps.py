@@ -237,14 +237,14 @@ def test_changing_it_on_the_page(hub: RunningHub) -> None:
         sent = approve(browser, client.address(scope="openid email read-repos jobs"))
         token = client.redeem(answer_of(sent)["code"]).json()["access_token"]
         page = browser.get(at(PAGE, client))
-        assert "Takes effect at its next request." in page.text
+        assert "Takes effect on the app's next request." in page.text
         assert '<input type="hidden" name="scopes" value="jobs">' in page.text, "required ones stay"
         assert 'name="scopes" value="read-repos" autocomplete="off" checked' in page.text
         assert 'name="scopes" value="profile" autocomplete="off">' in page.text, "not given so far"
         kept = ["openid", "email", "jobs"]
         saved = submit(browser, at(PAGE, client), at(PAGE, client), scopes=kept, orgs=[acme.id])
         assert (saved.status_code, saved.headers["location"]) == (303, at(PAGE, client))
-        assert "Takes effect at its next request." in browser.get(at(PAGE, client)).text
+        assert "Takes effect on the app's next request." in browser.get(at(PAGE, client)).text
         assert roles(hub, token) == {"acme"}
         assert client.post("/oauth/introspect", {"token": token}).json()["scope"] == "openid email jobs"
         refused = submit(browser, at(PAGE, client), at(PAGE, client), scopes=["webhooks"], orgs=[])

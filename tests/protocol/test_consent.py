@@ -68,37 +68,37 @@ def test_a_registered_app_from_top_to_bottom(hub: RunningHub) -> None:
     in_order = [
         "N Notebook wants to use your account",
         "app.example",
-        "Registered by @olga, 2026-09-21",
-        "You are @ada. Use another account",
-        "Can change things or act as you",
-        "Create, change, move and delete all your repos manage-repos",
-        "Read and change all your repos, private ones too write-repos",
-        "Create repos and work only in those it created contribute-repos",
-        "Read, create, change and delete your collections write-collections",
-        "Open discussions and pull requests, comment, react and close as you write-discussions",
-        "Create and change webhooks, so decide where notices go webhooks",
-        "Run jobs as you; may cost money jobs",
-        "Send inference requests as you; may cost money inference-api",
-        "Can see private things",
-        "Read your repos, private ones too, and those of ticked organizations read-repos",
-        "Read gated public repos you were let into; nothing private gated-repos",
-        "Read your collections, private ones too read-collections",
-        "See whether you, and ticked organizations, have a payment method; no details read-billing",
+        "Registered by @olga on 2026-09-21",
+        "Signed in as @ada. Use another account",
+        "Make changes or act on your behalf",
+        "Create, edit, move and delete all your repos manage-repos",
+        "Read and edit all your repos, including private ones write-repos",
+        "Create repos, and use only the repos it created contribute-repos",
+        "Read, create, edit and delete your collections write-collections",
+        "Open discussions and pull requests, comment, react and close on your behalf write-discussions",
+        "Create and edit webhooks, which decide where notifications are sent webhooks",
+        "Run jobs on your behalf; may cost money jobs",
+        "Send inference requests on your behalf; may cost money inference-api",
+        "See private information",
+        "Read your repos, including private ones, and those of the organizations you tick read-repos",
+        "Read gated public repos you have access to; nothing private gated-repos",
+        "Read your collections, including private ones read-collections",
+        "See whether you and the organizations you tick have a payment method; no details read-billing",
         "See your e-mail address email",
-        "Knows who you are",
-        "See your name, avatar, website and organizations profile",
-        "Recognise you when you return openid",
-        "Untick what you do not want to give. ✓ it always gets.",
-        "Give access to organizations?",
+        "Know who you are",
+        "See your name, avatar and website profile",
+        "Recognize you when you come back openid",
+        "Untick anything you don't want to share. Items marked ✓ are required.",
+        "Organization access",
         "acme admin",
-        "What you allow above also holds in the ticked organizations, within your role there.",
-        "Allow sends you to app.example. Change or stop this any time under Connected apps.",
+        "The permissions above also apply to the organizations you tick, within your role there.",
+        "You will continue to app.example. You can change or revoke this at any time under Connected apps.",
         "Deny Allow",
     ]
     places = [text.find(sentence) for sentence in in_order]
     assert -1 not in places, in_order[places.index(-1)]
     assert places == sorted(places)
-    assert "answer goes to" not in text
+    assert "You will be sent to" not in text
     assert "runs on your own computer" not in text
     assert "form-action" not in shown.headers["content-security-policy"]
     first_button = shown.text[shown.text.index("<button") :].partition(">")[0]
@@ -120,7 +120,7 @@ def test_what_is_ticked_and_what_is_fixed(hub: RunningHub) -> None:
             "read-repos": "ticked",
         }
         assert boxes(shown, "orgs") == {acme.id: "free", beta.id: "ticked"}
-        assert "beta admin Asked for by Notebook" in words(shown)
+        assert "beta admin Requested by Notebook" in words(shown)
         sent = approve(browser, client.address(scope="openid email read-repos jobs"), scopes=[])
     assert client.redeem(answer_of(sent)["code"]).json()["scope"] == "openid email jobs", "fixed even if left out"
 
@@ -137,7 +137,7 @@ def test_organizations_are_asked_for_in_any_spelling(hub: RunningHub) -> None:
 def test_nobody_without_organizations_is_asked_about_them(hub: RunningHub) -> None:
     client = make_app(hub)
     with browser_of(hub, make_user(hub, "ada")) as browser:
-        assert "organizations?" not in words(browser.get(client.address()))
+        assert "Organization access" not in words(browser.get(client.address()))
 
 
 def test_the_token_has_what_was_approved_this_time_and_the_grant_is_the_union(hub: RunningHub) -> None:
@@ -166,7 +166,7 @@ def test_organizations_belong_to_the_grant(hub: RunningHub) -> None:
         assert "code" in answer_of(browser.get(client.address(orgIds=acme.id)))
         shown = browser.get(client.address(orgIds=f"{acme.id},{beta.id}"))
         assert boxes(shown, "orgs") == {acme.id: "ticked", beta.id: "ticked"}
-        assert "acme admin Already allowed beta admin Asked for by Notebook" in words(shown)
+        assert "acme admin Already allowed beta admin Requested by Notebook" in words(shown)
         approve(browser, client.address(orgIds=beta.id), orgs=[beta.id])
         assert reached(hub, token) == {"beta"}, "live tokens follow, both ways"
         approve(browser, client.address(prompt="consent"), orgs=[])
@@ -186,9 +186,9 @@ def test_an_app_known_by_its_document(hub: RunningHub) -> None:
         text = words(browser.get(client.address(scope=None, **PKCE)))
     for sentence in (
         "F Field Notes wants to use your account",
-        "notes.example Not registered here. Known only by this address.",
-        "Its answer goes to elsewhere.example",
-        "Allow sends you to elsewhere.example.",
+        "notes.example Not registered on this hub. Identified only by this address.",
+        "You will be sent to elsewhere.example",
+        "You will continue to elsewhere.example.",
     ):
         assert sentence in text
     assert "bank.example" not in text
@@ -216,8 +216,10 @@ def test_an_app_on_this_computer_is_warned_of_and_always_asked_for(hub: RunningH
         for uri, host in expected.items():
             address = client.address(redirect_uri=uri, scope="openid", **PKCE)
             text = words(browser.get(address))
-            assert f"Its answer goes to {host} This app runs on your own computer and cannot prove its name." in text
-            assert "Allow only if you started it just now." in text
+            assert (
+                f"You will be sent to {host} This app runs on your own computer and cannot prove its identity." in text
+            )
+            assert "Continue only if you just started it." in text
             approve(browser, address)
             assert browser.get(address).status_code == 200, "asked again, although everything was allowed"
             assert browser.post(address).status_code == 403
@@ -244,15 +246,15 @@ def test_a_changed_document_asks_again_and_says_what_changed(hub: RunningHub) ->
         assert "code" in answer_of(browser.get(client.address(**asked)))
         for members, said in (
             ({"client_name": "Your Bank"}, "its name, which was Field Notes."),
-            ({"redirect_uris": [*client.app.redirect_uris, "https://notes.example/x"]}, "where its answers go."),
+            ({"redirect_uris": [*client.app.redirect_uris, "https://notes.example/x"]}, "where it sends you."),
             (
                 {"client_name": "Other", "redirect_uris": [*client.app.redirect_uris, "https://a.example/"]},
-                "its name, which was Field Notes, and where its answers go.",
+                "its name, which was Field Notes, and where it sends you.",
             ),
         ):
             keep_document(hub, **members)
             text = words(browser.get(client.address(**asked)))
-            assert f"Changed since you last allowed it: {said}" in text
+            assert f"Changed since you last approved it: {said}" in text
         approve(browser, client.address(**asked))
         assert "code" in answer_of(browser.get(client.address(**asked))), "until that is allowed too"
 
@@ -265,7 +267,7 @@ def test_of_a_registered_app_a_new_host_or_name_asks_again(hub: RunningHub) -> N
         change_app(client, redirect_uris=(first, "https://app.example/second"))
         assert "code" in answer_of(browser.get(client.address())), "another page of the same host"
         change_app(client, redirect_uris=(first, "https://evil.example/"))
-        assert "where its answers go." in words(browser.get(client.address()))
+        assert "where it sends you." in words(browser.get(client.address()))
         change_app(client, name="Another")
         assert "its name, which was Notebook." in words(browser.get(client.address()))
 
@@ -280,7 +282,7 @@ def test_an_app_that_asks_for_nothing(hub: RunningHub) -> None:
     client = make_app(hub, scopes=())
     with browser_of(hub, make_user(hub, "ada")) as browser:
         text = words(browser.get(client.address(scope=None)))
-        assert "It asks for no more than to know that you are you." in text
+        assert "It requests no permissions. It only learns that you are the same user." in text
         assert "Untick" not in text
         sent = approve(browser, client.address(scope=None))
     assert client.redeem(answer_of(sent)["code"]).json()["scope"] == ""

@@ -41,7 +41,10 @@ def test_denied(hub: RunningHub) -> None:
     with browser_of(hub, ada) as browser:
         answer = devices.decide(browser, devices.enter(browser, started["user_code"]), "deny")
         assert "Denied. Nothing was shared." in browser.get(answer.headers["location"]).text
-        assert "Unknown or expired. Start again on the device." in devices.enter(browser, started["user_code"]).text
+        assert (
+            "This code is unknown or has expired. Start again on the device."
+            in devices.enter(browser, started["user_code"]).text
+        )
     refused = devices.poll(client, started["device_code"])
     assert (refused.status_code, refused.json()["error"]) == (400, "access_denied")
 
@@ -81,9 +84,9 @@ def test_the_page_asks_even_with_the_code_in_its_address(hub: RunningHub) -> Non
     with browser_of(hub, ada) as browser:
         assert f'value="{code}"' in browser.get(f"/oauth/device?user_code={code}").text
         page = devices.enter(browser, code).text
-    for said in (code, "Notebook", "Started less than a minute ago from", "127.0.0.1", "Yes, my device shows this"):
+    for said in (code, "Notebook", "Requested less than a minute ago from", "127.0.0.1", "Yes, my device shows this"):
         assert said in page
-    assert "Not the address you are using now" not in page
+    assert "not the address you are using now" not in page
 
 
 def test_a_known_command_line_needs_no_registration(hub: RunningHub) -> None:

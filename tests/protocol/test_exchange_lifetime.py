@@ -167,7 +167,7 @@ def test_a_new_secret_leaves_it_alone_unless_that_is_ticked(scene: Scene) -> Non
         assert "exchanged token" not in plain.text
         assert [scene.works(token) for token in tokens] == [True, True]
         ticked = submit(browser, address, address, overlapSeconds="3600", endTokens="on")
-        assert "2 exchanged tokens ended." in ticked.text
+        assert "2 exchanged tokens revoked." in ticked.text
         assert [scene.works(token) for token in tokens] == [False, False]
         assert "endTokens" not in browser.get(address).text, "there is nothing to end"
 

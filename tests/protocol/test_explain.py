@@ -183,9 +183,9 @@ def test_strangers_see_nothing_and_unknown_ids_look_the_same(hub: RunningHub) ->
                     assert NOT_SHOWN in theirs.text
                 else:
                     assert NOTHING in theirs.text
-                    assert f"You are <bdi>@{who.name}</bdi>." in theirs.text
-                    assert "reload in a moment: an error takes a second to arrive." in theirs.text
-                    assert "Otherwise sign in as its owner." in theirs.text
+                    assert f"Signed in as <bdi>@{who.name}</bdi>." in theirs.text
+                    assert "reload in a moment: an error appears after a second." in theirs.text
+                    assert "Otherwise sign in as the app's owner." in theirs.text
                 for word in ("Sesame", client.id, "fly.away", "invalid_scope"):
                     assert word not in theirs.text
                 assert same(theirs) == same(unknown)
@@ -279,7 +279,7 @@ def test_they_are_kept_for_seven_days(hub: RunningHub) -> None:
         assert owner.get(path).status_code == 200
         hub.clock.advance(1)
         assert owner.get(path).status_code == 403
-        assert "What this app is refused appears here" in owner.get(f"/settings/applications/{client.id}").text
+        assert "Rejected requests of this app appear here" in owner.get(f"/settings/applications/{client.id}").text
     assert len(kept(hub, client)) == 1
     hub.call(lambda opened: Sweep(opened.db, opened.clock).step())
     assert kept(hub, client) == []

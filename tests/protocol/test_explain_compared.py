@@ -129,7 +129,7 @@ def test_what_differs_at_the_token_endpoint(hub: RunningHub) -> None:
         code = page_of(httpx.post(token, data=grant, auth=confidential.basic))
         assert "<mark>" not in code
         assert ELSEWHERE in code
-        assert "Also sent: <code>code</code>. Their values are not kept." in code
+        assert "Also sent: <code>code</code>. Their values are not stored." in code
         about_tokens = httpx.post(f"{hub.url}/oauth/introspect", data={"token": "x", "client_id": public.id})
         asking = page_of(about_tokens)
         assert row(asking, "client") == (

@@ -173,8 +173,8 @@ def test_a_scope_that_is_not_defined_cannot_be_granted(hub: RunningHub) -> None:
         ("read-repos", "x", "Every app may ask for read-repos."),
         ("", "x", "Name a scope"),
         ("Fly High", "x", "Name a scope"),
-        ("fly-high", " ", "Say what for"),
-        ("fly-high", "x" * 1001, "Say what for"),
+        ("fly-high", " ", "Describe the purpose"),
+        ("fly-high", "x" * 1001, "Describe the purpose"),
         ("token-exchange", "x", "Only an organization"),
     ],
 )

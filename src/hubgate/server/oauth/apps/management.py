@@ -35,7 +35,7 @@ MOST_APPS = 200
 MOST_SECRETS = 5
 MOST_USERS_SHOWN = 50
 LONGEST_AUDITED = 4000
-_NOT_FOUND = "There is no such app."
+_NOT_FOUND = "App not found."
 
 
 async def create(
@@ -139,7 +139,7 @@ async def refresh_secret(
             raise FieldErrors({"overlapSeconds": text})
         await store.update(tx, replace(before, confidential=True))
         await store.add_secret(tx, app.client_id, fingerprint(secret), secret[-4:], now)
-        what = f"made a new secret for the app {before.name}"
+        what = f"created a new secret for the app {before.name}"
         await _record_audit(tx, before, Kind.APP_REFRESH_SECRET, what, actor, now, {"overlapSeconds": overlap})
         if along is not None:
             await along(tx)
@@ -161,7 +161,7 @@ async def end_old_secret(oauth: OAuth, app: App, last_four: str, actor: Actor) -
     async def unit(tx: Tx) -> None:
         before = await lock_app(tx, app, actor)
         if not await store.end_old_secret(tx, app.client_id, last_four, now):
-            raise NotFound("There is no such old secret, or it has ended.")
+            raise NotFound("Old secret not found, or it has expired.")
         what = f"ended an old secret of the app {before.name}"
         await _record_audit(tx, before, Kind.APP_DELETE_SECRET, what, actor, now, {"last4": last_four})
 

@@ -71,7 +71,7 @@ def next_step(request: AuthorizationRequest, visit: Visit) -> Step:
         return Reject("login_required", "The user has to sign in again.") if silent else SignIn()
     if _is_approved(request, visit, visit.person):
         return IssueCode()
-    return Reject("consent_required", "The user has to be asked.") if silent else AskConsent()
+    return Reject("consent_required", "The user has to approve the request.") if silent else AskConsent()
 
 
 def _is_stale(request: AuthorizationRequest, visit: Visit, session: Session) -> bool:

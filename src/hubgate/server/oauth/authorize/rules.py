@@ -97,18 +97,18 @@ async def check_client(draft: Draft) -> None:
     for name in ("client_id", "redirect_uri"):
         if len(draft.values.get(name, [])) > 1:
             raise ShownError(
-                f"Stopped: {name} was sent more than once. Nothing was shared.",
+                f"Sign-in stopped: {name} was sent more than once. Nothing was shared.",
                 code="invalid_request",
                 client_id=draft.one("client_id") or "",
                 about=name,
             )
     client_id = draft.one("client_id")
     if client_id is None:
-        raise ShownError("Stopped: the app did not say who it is. Nothing was shared.", code="invalid_request")
+        raise ShownError("Sign-in stopped: the app did not say who it is. Nothing was shared.", code="invalid_request")
     app = await find_app(draft.oauth, client_id, caller=draft.caller)
     if app is None:
         raise ShownError(
-            "Stopped: this hub does not know the app that sent you. Nothing was shared.",
+            "Sign-in stopped: this hub does not know the app that sent you. Nothing was shared.",
             code="invalid_client",
             client_id=client_id,
         )
@@ -123,7 +123,7 @@ async def check_redirect(draft: Draft) -> None:
         given = app.redirect_uris[0]
     if given is None or not matches(app.redirect_uris, given, app.redirect_match):
         raise ShownError(
-            f"Stopped: {app.name[:60]} asked us to send you to an address it has not registered. Nothing was shared.",
+            f"Sign-in stopped: {app.name[:60]} asked to send you to an address it has not registered. Nothing was shared. Contact the app's developer.",
             code="invalid_request",
             client_id=app.client_id,
         )
@@ -170,13 +170,13 @@ async def check_pkce(draft: Draft) -> None:
     challenge, method = draft.one("code_challenge"), draft.one("code_challenge_method")
     if challenge is None:
         if method is not None:
-            message = "code_challenge_method came without code_challenge."
+            message = "code_challenge_method was sent without code_challenge."
             raise draft.send_back("invalid_request", message, "code_challenge_method")
         if draft.app.needs_pkce:
             raise draft.send_back("invalid_request", "This app must use PKCE: send code_challenge, S256.")
         return
     if method != METHOD:
-        raise draft.send_back("invalid_request", "Send code_challenge_method=S256: plain proves nothing.")
+        raise draft.send_back("invalid_request", "Send code_challenge_method=S256: plain is not supported.")
     if not is_challenge(challenge):
         raise draft.send_back("invalid_request", "code_challenge is not a base64url SHA-256.", "code_challenge")
     draft.challenge = challenge
@@ -211,7 +211,7 @@ async def check_prompt(draft: Draft) -> None:
     if words - PROMPTS:
         raise draft.send_back("invalid_request", f"prompt is one of {', '.join(sorted(PROMPTS))}.", "prompt")
     if "none" in words and len(words) > 1:
-        raise draft.send_back("invalid_request", "prompt=none stands alone.", "prompt")
+        raise draft.send_back("invalid_request", "prompt=none cannot be combined with other values.", "prompt")
     draft.prompt = words
     age = draft.one("max_age")
     if age is not None:

@@ -25,7 +25,7 @@ WRONG_BY_ADDRESS = Limit("user code by address", 50, 15 * 60)
 
 class DeviceNotFound(NotFound):
     def __init__(self) -> None:
-        super().__init__("Unknown or expired. Start again on the device.")
+        super().__init__("This code is unknown or has expired. Start again on the device.")
 
 
 class AlreadyDecided(DeviceNotFound):

@@ -143,7 +143,7 @@ async def _issue_token(tx: Tx, app: App, given: Granted, visitor: Visitor, now: 
         "tokenId": wanted.family,
         "expiresIn": wanted.lifetime,
     }
-    await _record_audit(tx, app, (f"took a token for {user.name}", data), visitor, now)
+    await _record_audit(tx, app, (f"got a token for {user.name}", data), visitor, now)
     return Exchanged(user, access_token, scopes, wanted.lifetime)
 
 

@@ -63,14 +63,14 @@ async def end(oauth: OAuth, app: App, which: Subject, actor: Actor) -> int:
 
     ended = await oauth.db.write_long(unit)
     if not ended and which.token_id is not None:
-        raise NotFound("There is no such token, or it has ended.")
+        raise NotFound("Token not found, or it has expired.")
     return ended
 
 
 async def end_in(tx: Tx, app: App, which: Subject, actor: Actor, now: int) -> int:
     ended = await store.end(tx, app, which, now)
     if ended:
-        text = f"ended {ended:,} exchanged token{'' if ended == 1 else 's'} of the app {app.name}"
+        text = f"revoked {ended:,} exchanged token{'' if ended == 1 else 's'} of the app {app.name}"
         data = {"clientId": app.client_id, "name": app.name, "ended": ended, **_filter_data(which)}
         await record(tx, app.org_id or "", Kind.REVOKE_TOKENS, text, actor, now, data)
     return ended

@@ -56,7 +56,7 @@ def routes(oauth: OAuth) -> list[Route]:
             raise invalid_request("client_id is missing.")
         app = await authenticate(oauth, given, visitor.ip)
         if app.document_host:
-            raise unauthorized_client("An app that is known by its document signs in with a browser.")
+            raise unauthorized_client("An app with a metadata document signs in with a browser.")
         scopes = requested_scopes(oauth, app, parameters.get("scope"))
         resources = requested_resources(parameters.all(RESOURCE), oauth.base_url) or ()
         wish = AccessRequest(app, scopes, resources=resources)
@@ -68,14 +68,14 @@ def routes(oauth: OAuth) -> list[Route]:
             PATH,
             public(record_refusals(oauth, start)),
             Surface.OAUTH,
-            "Begin to sign in on a device without a browser",
+            "Start to sign in on a device without a browser",
             body=DeviceRequest,
             body_type=FORM_TYPE,
             answers={
-                200: ("What to show, and what to ask /oauth/token with.", DeviceAnswer),
+                200: ("The code to show, and the device code for /oauth/token.", DeviceAnswer),
                 400: ("Refused; error says why.", None),
-                401: ("The app did not prove itself.", None),
-                429: ("Too many failed proofs.", None),
+                401: ("The app's authentication failed.", None),
+                429: ("Too many failed authentications.", None),
             },
             body_cap=64 * KIB,
         )

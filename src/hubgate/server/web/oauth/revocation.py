@@ -37,7 +37,7 @@ class TokenInQuestion(msgspec.Struct):
 
 
 class Introspection(msgspec.Struct):
-    """Of a token that is not good, or not the asking app's to know, `active` is all."""
+    """For an invalid token, or one of another owner's app, only `active` is present."""
 
     active: bool
     scope: str | UnsetType = UNSET
@@ -65,7 +65,7 @@ def routes(oauth: OAuth) -> list[Route]:
     async def introspect(request: HubRequest) -> JsonResponse:
         app, parameters = await _client(oauth, request)
         if not app.confidential:
-            raise InvalidClient("Only an app with a secret may ask about tokens.", basic=False)
+            raise InvalidClient("Only an app with a secret can introspect tokens.", basic=False)
         return JsonResponse(await _introspect(oauth, app, parameters.need("token")), headers=NO_STORE)
 
     return [
@@ -73,15 +73,15 @@ def routes(oauth: OAuth) -> list[Route]:
             "/oauth/revoke",
             record_refusals(oauth, revoke),
             Surface.OAUTH,
-            "End a token",
-            {200: ("It is no good any more.", None)},
+            "Revoke a token",
+            {200: ("The token is no longer valid.", None)},
         ),
         _route(
             "/oauth/introspect",
             record_refusals(oauth, introspect),
             Surface.OAUTH_PRIVATE,
-            "Whether a token is good, and what for",
-            {200: ("Whether it is good, and if so what it is.", Introspection)},
+            "Whether a token is valid, and for what",
+            {200: ("Whether the token is valid, and its properties if so.", Introspection)},
         ),
     ]
 
@@ -95,7 +95,7 @@ def _route(path: str, handler: Any, surface: Surface, summary: str, answers: dic
         summary,
         body=TokenInQuestion,
         body_type=FORM_TYPE,
-        answers={**answers, 400: ("Refused.", None), 401: ("The app did not prove itself.", None)},
+        answers={**answers, 400: ("Refused.", None), 401: ("The app's authentication failed.", None)},
         body_cap=64 * KIB,
     )
 
@@ -104,7 +104,7 @@ async def _client(oauth: OAuth, request: HubRequest) -> tuple[App, Parameters]:
     parameters = await read_body(request)
     given = client_credentials(request, parameters)
     if given is None:
-        raise InvalidClient("Say which app is asking.", basic=False)
+        raise InvalidClient("client_id is missing.", basic=False)
     return await authenticate(oauth, given, request.client_ip), parameters
 
 

@@ -60,8 +60,8 @@ def routes(oauth: OAuth) -> list[Route]:
             answers={
                 200: ("A token.", TokenAnswer),
                 400: ("Refused; error says why.", None),
-                401: ("The app did not prove itself.", None),
-                429: ("Too many failed proofs, or the daily quota of an exchange is used up.", None),
+                401: ("The app's authentication failed.", None),
+                429: ("Too many failed authentications, or the daily quota of an exchange is used up.", None),
             },
             body_cap=64 * KIB,
         )

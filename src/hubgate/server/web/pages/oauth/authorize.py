@@ -39,7 +39,7 @@ from hubgate.server.web.rendering import Pages
 # Fields that our consent form adds to the parameters of the request.
 _OWN_FIELDS = frozenset({FIELD, seal.FIELD, "decision", "scopes", "orgs"})
 SIGN_IN, SIGN_IN_AGAIN = "/login", "/login?again=1"
-_NOT_OURS = "This form is out of date or came from another site. Begin again at the app."
+_NOT_OURS = "This form has expired or was sent by another site. Start again at the app."
 
 
 def routes(pages: Pages, oauth: OAuth, csrf: Csrf) -> list[Route]:

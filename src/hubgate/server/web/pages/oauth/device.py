@@ -44,7 +44,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
     return [
         _route("GET", PATH, page.show, "Where the code of a device is typed"),
         _route("POST", VERIFY, page.verify, "Find a device by its code, then allow or deny it"),
-        _route("GET", DONE, page.done, "What became of it"),
+        _route("GET", DONE, page.done, "The decision about a device"),
     ]
 
 

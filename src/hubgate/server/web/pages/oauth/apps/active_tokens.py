@@ -76,11 +76,7 @@ def routes(frame: Frame) -> list[Route]:
         except FieldErrors as error:
             return await show(request, context, app, given, Subject(), error.fields)
         revoked = await issued_tokens.end(frame.oauth, app, which, context.actor)
-        done = (
-            f"Revoked {revoked:,} token{'' if revoked == 1 else 's'}."
-            if revoked
-            else "There was nothing left to revoke."
-        )
+        done = f"Revoked {revoked:,} token{'' if revoked == 1 else 's'}." if revoked else "Nothing was left to revoke."
         return frame.pages.redirect(f"{context.at(app.client_id)}/exchange", done)
 
     route, one = frame.organization_route, f"{PATH}/tokens/{{id}}/revoke"

@@ -71,7 +71,7 @@ def _list_and_new(frame: Frame) -> list[Route]:
         )
 
     return [
-        *frame.routes("GET", "", every, "The apps one builds"),
+        *frame.routes("GET", "", every, "The apps you build"),
         *frame.routes("GET", "/new", begin, "The form for a new app"),
         *frame.routes("POST", "", create, "Register an app"),
     ]

@@ -79,7 +79,7 @@ def routes(frame: Frame) -> list[Route]:
 
     return [
         *frame.routes("GET", _SECRET, ask, "What a new secret means"),
-        *frame.routes("POST", _SECRET, refresh, "Make a new secret"),
+        *frame.routes("POST", _SECRET, refresh, "Create a new secret"),
         *frame.routes("POST", f"{_SECRET}/end", end, "End an old secret"),
         *frame.routes("GET", f"{_SECRET}/delete", ask_delete, "What making an app public means"),
         *frame.routes("POST", f"{_SECRET}/delete", delete, "Make an app public"),
