@@ -162,7 +162,7 @@ def test_a_new_secret_leaves_it_alone_unless_that_is_ticked(scene: Scene) -> Non
     scene.as_admin("POST", f"{APPS}/{scene.client.id}/secret", {"overlapSeconds": 3600})
     assert [scene.works(token) for token in tokens] == [True, True]
     with browser_of(scene.there, scene.ada) as browser:
-        assert "End the 2 live exchanged tokens too" in browser.get(address).text
+        assert "Revoke the 2 live exchanged tokens too" in browser.get(address).text
         plain = submit(browser, address, address, overlapSeconds="3600")
         assert "exchanged token" not in plain.text
         assert [scene.works(token) for token in tokens] == [True, True]

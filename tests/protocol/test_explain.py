@@ -131,7 +131,7 @@ def test_the_local_page_leads_there(hub: RunningHub) -> None:
         assert f'href="{path}"' in stopped.text
         page = explained(owner, path)
         assert row(page, "redirect_uri") == ("https://app.example/callback<mark>s?x=1</mark>", REDIRECT)
-        assert "asked us to send you to an address it has not registered" in page
+        assert "asked to send you to an address it has not registered" in page
         cure = "Add https://app.example/callbacks?x=1 to the redirect URIs, or send the registered one."
         assert f'<p class="note measure">{cure}</p>' in page
         edit = f"/settings/applications/{client.id}#redirectUris"

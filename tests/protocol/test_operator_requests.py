@@ -194,7 +194,7 @@ def test_the_same_is_asked_for_once(hub: RunningHub) -> None:
     with browser_of(hub, ada) as owner:
         answers = at_once([filled(owner, ask, reason=f"reason {number}") for number in range(8)])
         assert sorted(answer.status_code for answer in answers) == [303, *[422] * 7]
-        assert "You have asked for token exchange already." in submit(owner, ask, reason="x").text
+        assert "You have already requested token exchange." in submit(owner, ask, reason="x").text
     assert len(mails_to(hub, "boss@example.org")) == 1
 
 

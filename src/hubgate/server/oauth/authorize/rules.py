@@ -123,7 +123,8 @@ async def check_redirect(draft: Draft) -> None:
         given = app.redirect_uris[0]
     if given is None or not matches(app.redirect_uris, given, app.redirect_match):
         raise ShownError(
-            f"Sign-in stopped: {app.name[:60]} asked to send you to an address it has not registered. Nothing was shared. Contact the app's developer.",
+            f"Sign-in stopped: {app.name[:60]} asked to send you to an address it has not registered. "
+            "Nothing was shared. Contact the app's developer.",
             code="invalid_request",
             client_id=app.client_id,
         )
