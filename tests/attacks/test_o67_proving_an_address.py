@@ -214,8 +214,8 @@ def test_o67_what_was_under_way_during_the_reset_is_rejected(hub: RunningHub) ->
         await lifecycle.create(opened.webhooks, Owner(user_id=eve.id), wanted, actor)
 
     async def consent(opened: Hub) -> None:
-        wish, ticked = AccessRequest(elsewhere.app, elsewhere.app.scopes), Selection(elsewhere.app.scopes, ())
-        await opened.db.write(lambda tx: allow(tx, wish, Person(eve, (), {}), ticked, opened.clock()))
+        access, ticked = AccessRequest(elsewhere.app, elsewhere.app.scopes), Selection(elsewhere.app.scopes, ())
+        await opened.db.write(lambda tx: allow(tx, access, Person(eve, (), {}), ticked, opened.clock()))
 
     for under_way in (token, app, webhook, consent):
         with pytest.raises(Unauthorized):

@@ -102,7 +102,7 @@ async def update(oauth: OAuth, app: App, change: Callable[[App], App], actor: Ac
         if after.exchange.paused != before.exchange.paused:
             # On pause and on resume: a concurrent exchange may have read the app before the pause committed.
             after = replace(after, exchange=after.exchange.begun(now))
-            await token_store.end_exchanged(tx, app.client_id)
+            await token_store.revoke_exchanged(tx, app.client_id)
         await store.update(tx, after)
         what = f"changed the app {before.name}: {', '.join(changes)}"
         short = len(json.dumps(changes)) <= LONGEST_AUDITED
@@ -154,7 +154,7 @@ async def secrets_of(oauth: OAuth, app: App) -> Sequence[Row]:
     return await oauth.db.read(lambda tx: store.secrets_of(tx, app.client_id, now))
 
 
-async def end_old_secret(oauth: OAuth, app: App, last_four: str, actor: Actor) -> None:
+async def revoke_old_secret(oauth: OAuth, app: App, last_four: str, actor: Actor) -> None:
     """Expire an old secret before its overlap ends. Only its last four characters are known."""
     now = oauth.clock()
 
@@ -198,7 +198,7 @@ async def delete(oauth: OAuth, app: App, actor: Actor) -> None:
 async def delete_locked(tx: Tx, app: App, actor: Actor, now: int, reason: str = "") -> None:
     """Delete an app that the caller's transaction has locked. `reason` is for deletions not chosen by an owner."""
     await consent_store.remove_of_client(tx, app.client_id)
-    await token_store.end_of_client(tx, app.client_id)
+    await token_store.revoke_of_client(tx, app.client_id)
     await store.remove(tx, app.client_id)
     data = {"reason": reason} if reason else None
     await _record_audit(tx, app, Kind.APP_DELETE, f"deleted the app {app.name}", actor, now, data)

@@ -60,7 +60,7 @@ async def set_exchange_in(tx: Tx, client_id: str, privileged: bool, actor: Actor
             tx, after, Kind.APP_GRANT_EXCHANGE, f"granted token exchange to the app {after.name}", actor, now
         )
     else:
-        await token_store.end_exchanged(tx, client_id)
+        await token_store.revoke_exchanged(tx, client_id)
         what = f"revoked token exchange from the app {after.name}"
         await _record_audit(tx, after, Kind.APP_REVOKE_EXCHANGE, what, actor, now)
     return after

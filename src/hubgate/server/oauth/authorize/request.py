@@ -70,5 +70,5 @@ class AuthorizationRequest:
     expected_user: str | None
 
     @property
-    def wish(self) -> AccessRequest:
+    def access(self) -> AccessRequest:
         return AccessRequest(self.app, self.scopes, self.organizations, self.to.redirect_uri, self.resources)

@@ -39,9 +39,9 @@ def fixed_scopes(asked: Collection[str], app: App | None) -> frozenset[str]:
     return frozenset(asked) & (IDENTITY | set(app.required_scopes if app else ()))
 
 
-def approved_scopes(wish: AccessRequest, ticked: Selection) -> frozenset[str]:
+def approved_scopes(access: AccessRequest, ticked: Selection) -> frozenset[str]:
     """The ticked scopes, limited to those requested in case the form was tampered with (attack O37)."""
-    return (frozenset(ticked.scopes) & frozenset(wish.scopes)) | fixed_scopes(wish.scopes, wish.app)
+    return (frozenset(ticked.scopes) & frozenset(access.scopes)) | fixed_scopes(access.scopes, access.app)
 
 
 def granted_organizations(person: Person, ticked: Selection) -> frozenset[str]:
@@ -50,7 +50,7 @@ def granted_organizations(person: Person, ticked: Selection) -> frozenset[str]:
 
 
 async def allow(
-    tx: Tx, wish: AccessRequest, person: Person, ticked: Selection, now: int
+    tx: Tx, access: AccessRequest, person: Person, ticked: Selection, now: int
 ) -> tuple[str, tuple[str, ...]]:
     """Store an approval; returns the consent's id and the scopes approved now, in the order requested.
 
@@ -58,12 +58,12 @@ async def allow(
     organization. Concurrent approvals do not undo each other. ConstraintViolated if the app or user was deleted.
     """
     await lock_signed_in(tx, person.user.id, person.user.credentials_version)
-    app, approved, requested = wish.app, approved_scopes(wish, ticked), set(wish.scopes)
+    app, approved, requested = access.app, approved_scopes(access, ticked), set(access.scopes)
     app_id = app.client_id if app.is_registered else None
     before = await store.lock(tx, person.user.id, app.client_id, app_id, new_id(now), now)
-    if wish.resources:
+    if access.resources:
         # Access to other servers changes nothing on this hub (attack O64).
-        scopes, resources = approved | (before.other_scopes - requested), before.other_resources.union(wish.resources)
+        scopes, resources = approved | (before.other_scopes - requested), before.other_resources.union(access.resources)
         after = replace(before, other_scopes=scopes, other_resources=resources)
         await store.allow(tx, after, app.face, app.name, now)
     else:
@@ -75,8 +75,8 @@ async def allow(
             for org_id in granted_organizations(person, ticked)
         }
         await store.set_organizations(tx, before.id, ticked_now)
-    await _remember(tx, before.id, wish, approved, now)
-    return before.id, tuple(name for name in wish.scopes if name in approved)
+    await _remember(tx, before.id, access, approved, now)
+    return before.id, tuple(name for name in access.scopes if name in approved)
 
 
 async def approve(
@@ -86,7 +86,7 @@ async def approve(
     now = oauth.clock()
 
     async def unit(tx: Tx) -> str:
-        consent_id, approved = await allow(tx, request.wish, person, ticked, now)
+        consent_id, approved = await allow(tx, request.access, person, ticked, now)
         return await _add_code(tx, request, person.user.id, consent_id, approved, auth_time, now)
 
     try:
@@ -140,22 +140,22 @@ async def _add_code(
     return text
 
 
-async def is_approved(db: Database, consent_id: str, wish: AccessRequest) -> frozenset[str] | None:
+async def is_approved(db: Database, consent_id: str, access: AccessRequest) -> frozenset[str] | None:
     """The scopes approved on a consent page that showed the same; None if there was none."""
-    shown = consent_details(wish)
+    shown = consent_details(access)
     row = await store.find_approval(db, consent_id, shown) if shown else None
     return frozenset(parse_scopes(row["scopes"])) if row else None
 
 
-async def _remember(tx: Tx, consent_id: str, wish: AccessRequest, approved: frozenset[str], now: int) -> None:
+async def _remember(tx: Tx, consent_id: str, access: AccessRequest, approved: frozenset[str], now: int) -> None:
     """Store an approval.
 
     Scopes that were shown but not ticked are removed from the other approvals too: from those for this hub, or from
     those for other servers, depending on the request.
     """
-    shown, unticked = consent_details(wish), set(wish.scopes) - approved
+    shown, unticked = consent_details(access), set(access.scopes) - approved
     rows = {row["shown"]: row for row in await store.approvals_of(tx, consent_id)}
-    remaining = {key: _remaining(row, unticked, bool(wish.resources)) for key, row in rows.items()}
+    remaining = {key: _remaining(row, unticked, bool(access.resources)) for key, row in rows.items()}
     await store.set_approval_scopes(tx, consent_id, {key: join_scopes(scopes) for key, scopes in remaining.items()})
     if shown is not None:
         await store.save_approval(tx, consent_id, shown, join_scopes(approved | remaining.get(shown.key, set())), now)

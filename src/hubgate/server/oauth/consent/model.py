@@ -111,10 +111,10 @@ class ConsentDetails:
         return hashlib.sha256(content).hexdigest() if self.resources or self.redirect_uri else ""
 
 
-def consent_details(wish: AccessRequest) -> ConsentDetails | None:
+def consent_details(access: AccessRequest) -> ConsentDetails | None:
     """None if the user must be asked every time: only the user can tell which program gets the code (O75)."""
-    app, target = wish.app, wish.target
-    resources = " ".join(sorted(wish.resources))
+    app, target = access.app, access.target
+    resources = " ".join(sorted(access.resources))
     if target and not is_web(target):
         # Any app on the device can claim the scheme (RFC 8252, section 8.6).
         return None

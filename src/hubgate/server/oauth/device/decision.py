@@ -41,7 +41,7 @@ class PendingDevice:
     code: DeviceCode
     # As the device shows it.
     user_code: str
-    wish: AccessRequest
+    access: AccessRequest
 
 
 async def find_pending(oauth: OAuth, person: Person, typed: str, ip: str) -> PendingDevice:
@@ -74,8 +74,8 @@ async def _find_pending(oauth: OAuth, user_code: str, ip: str) -> PendingDevice 
             app = await find_app(oauth, code.client_id, caller=ip)
             if app is None:
                 return None
-            wish = AccessRequest(app, _remaining_scopes(oauth, app, code), resources=tuple(code.resources.split()))
-            return PendingDevice(code, user_code, wish)
+            access = AccessRequest(app, _remaining_scopes(oauth, app, code), resources=tuple(code.resources.split()))
+            return PendingDevice(code, user_code, access)
     return None
 
 
@@ -97,7 +97,7 @@ async def approve(oauth: OAuth, waiting: PendingDevice, person: Person, ticked: 
     now = oauth.clock()
 
     async def unit(tx: Tx) -> None:
-        consent_id, approved = await allow(tx, waiting.wish, person, ticked, now)
+        consent_id, approved = await allow(tx, waiting.access, person, ticked, now)
         scopes = " ".join(approved)
         if not await store.decide(tx, waiting.code.key, APPROVED, person.user.id, consent_id, scopes, auth_time, now):
             raise DeviceNotFound

@@ -55,7 +55,7 @@ class CodeGrant(UserGrant):
         if await store.redeem(tx, self.key, now):
             return None
         # A replay with a valid proof: either this sender or the first one stole the code (O12).
-        await store.end_family(tx, found.family)
+        await store.revoke_family(tx, found.family)
         return invalid_grant(_USED)
 
     def _validate(self, code: Code, now: int) -> OAuthError | None:

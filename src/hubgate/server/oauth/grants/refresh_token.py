@@ -42,7 +42,7 @@ class RefreshGrant(UserGrant):
             return invalid_grant(_UNKNOWN)
         token, user = found
         if token.ended_at is not None and token.ended_at <= now:
-            await store.end_family(tx, token.family)
+            await store.revoke_family(tx, token.family)
             return invalid_grant(_UNKNOWN)
         if token.expires_at <= now:
             return invalid_grant(_UNKNOWN)

@@ -153,17 +153,17 @@ async def clear_successor(tx: Tx, key: bytes) -> None:
     await tx.exec("UPDATE app_tokens SET supersedes = NULL WHERE key = :key", {"key": key})
 
 
-async def end_family(tx: Tx, family: str) -> None:
+async def revoke_family(tx: Tx, family: str) -> None:
     """Delete all tokens from one authorization. The caller's transaction has locked the consent."""
     await tx.exec("DELETE FROM app_tokens WHERE family = :family", {"family": family})
     await tx.exec("DELETE FROM refresh_tokens WHERE family = :family", {"family": family})
 
 
-async def end_token(tx: Tx, key: bytes) -> None:
+async def revoke_token(tx: Tx, key: bytes) -> None:
     await tx.exec("DELETE FROM app_tokens WHERE key = :key", {"key": key})
 
 
-async def end_of_client(tx: Tx, client_id: str) -> None:
+async def revoke_of_client(tx: Tx, client_id: str) -> None:
     """Delete the app's access tokens. Tokens under a consent are deleted with the consent."""
     await tx.exec("DELETE FROM app_tokens WHERE client_id = :client_id", {"client_id": client_id})
 
@@ -182,13 +182,13 @@ async def count_of_user(tx: Tx, user_id: str, now: int) -> tuple[int, int]:
     return (row["tokens"], row["families"]) if row else (0, 0)
 
 
-async def end_of_user(tx: Tx, user_id: str) -> None:
+async def revoke_of_user(tx: Tx, user_id: str) -> None:
     """Delete the user's codes and tokens of every app. The caller's transaction has locked the consents."""
     for table in (CODES, REFRESH_TOKENS, "app_tokens"):
         await tx.exec(f"DELETE FROM {table} WHERE user_id = :user_id", {"user_id": user_id})
 
 
-async def end_exchanged(tx: Tx, client_id: str) -> None:
+async def revoke_exchanged(tx: Tx, client_id: str) -> None:
     sql = "DELETE FROM app_tokens WHERE client_id = :client_id AND org_id IS NOT NULL"
     await tx.exec(sql, {"client_id": client_id})
 

@@ -102,11 +102,11 @@ class _Exchanges:
             if not value:
                 raise BadRequest(f"{name} is empty. Say it in full, or leave it out.")
         app, which = await self._app(request, context), await which_of(self._accounts, given)
-        return JsonResponse(RevokedTokens(await issued_tokens.end(self._oauth, app, which, context.actor)))
+        return JsonResponse(RevokedTokens(await issued_tokens.revoke(self._oauth, app, which, context.actor)))
 
     async def revoke_one(self, request: HubRequest, context: OwnerContext) -> Response:
         app, which = await self._app(request, context), Subject(token_id=request.param("id"))
-        await issued_tokens.end(self._oauth, app, which, context.actor)
+        await issued_tokens.revoke(self._oauth, app, which, context.actor)
         return Response(status_code=204)
 
     async def _app(self, request: HubRequest, context: OwnerContext) -> App:

@@ -59,8 +59,8 @@ def routes(oauth: OAuth) -> list[Route]:
             raise unauthorized_client("An app with a metadata document signs in with a browser.")
         scopes = requested_scopes(oauth, app, parameters.get("scope"))
         resources = requested_resources(parameters.all(RESOURCE), oauth.base_url) or ()
-        wish = AccessRequest(app, scopes, resources=resources)
-        return JsonResponse(await _start(oauth, wish, visitor, basic=given.basic), headers=NO_STORE)
+        access = AccessRequest(app, scopes, resources=resources)
+        return JsonResponse(await _start(oauth, access, visitor, basic=given.basic), headers=NO_STORE)
 
     return [
         Route(
@@ -82,8 +82,8 @@ def routes(oauth: OAuth) -> list[Route]:
     ]
 
 
-async def _start(oauth: OAuth, wish: AccessRequest, visitor: Visitor, *, basic: bool) -> dict[str, Any]:
-    app, now = wish.app, oauth.clock()
+async def _start(oauth: OAuth, access: AccessRequest, visitor: Visitor, *, basic: bool) -> dict[str, Any]:
+    app, now = access.app, oauth.clock()
     device_code, key = new_token(TokenKind.DEVICE, now)
     for _ in range(_TRIES):
         user_code = new_user_code()
@@ -92,7 +92,7 @@ async def _start(oauth: OAuth, wish: AccessRequest, visitor: Visitor, *, basic: 
             user_code=stored(user_code, oauth.secret),
             client_id=app.client_id,
             app_id=app.client_id if app.is_registered else None,
-            scopes=" ".join(wish.scopes),
+            scopes=" ".join(access.scopes),
             state=PENDING,
             user_id=None,
             consent_id=None,
@@ -103,7 +103,7 @@ async def _start(oauth: OAuth, wish: AccessRequest, visitor: Visitor, *, basic: 
             user_agent=visitor.user_agent,
             created_at=now,
             expires_at=now + LASTS,
-            resources=" ".join(wish.resources),
+            resources=" ".join(access.resources),
         )
         try:
             added = await store.add(oauth.db, code)

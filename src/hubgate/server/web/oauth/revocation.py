@@ -126,9 +126,9 @@ async def _revoke(oauth: OAuth, app: App, text: str) -> None:
         if found.client_id != app.client_id:
             return False
         if isinstance(found, RefreshToken):
-            await store.end_family(tx, found.family)
+            await store.revoke_family(tx, found.family)
         else:
-            await store.end_token(tx, key)
+            await store.revoke_token(tx, key)
         return True
 
     if not await oauth.db.write(unit):

@@ -67,7 +67,7 @@ def _list_and_new(frame: Frame) -> list[Route]:
             return show(request, context, BLANK, already=error.message)
         ready = snippets(frame.oauth.base_url, app)
         return frame.show(
-            request, context, "made.html", app=app, secret=secret, snippets=ready, at=context.at(app.client_id)
+            request, context, "created.html", app=app, secret=secret, snippets=ready, at=context.at(app.client_id)
         )
 
     return [

@@ -49,7 +49,7 @@ def routes(frame: Frame) -> list[Route]:
 
         async def end_tokens(tx: Tx) -> None:
             nonlocal ended
-            ended = await issued_tokens.end_in(tx, app, Subject(), context.actor, frame.oauth.clock())
+            ended = await issued_tokens.revoke_in(tx, app, Subject(), context.actor, frame.oauth.clock())
 
         try:
             use = single_use_forms.check_number(frame.accounts, context.user, form.get(single_use_forms.FIELD))
@@ -64,7 +64,7 @@ def routes(frame: Frame) -> list[Route]:
 
     async def end(request: HubRequest, context: OwnerContext) -> Response:
         app, last_four = await frame.app(request, context), request.form_fields.get("lastFour")
-        await management.end_old_secret(frame.oauth, app, last_four, context.actor)
+        await management.revoke_old_secret(frame.oauth, app, last_four, context.actor)
         return frame.pages.redirect(context.at(app.client_id), f"The secret that ends in {last_four} no longer works.")
 
     async def ask_delete(request: HubRequest, context: OwnerContext) -> Response:
