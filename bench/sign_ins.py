@@ -27,9 +27,9 @@ from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.consent.approval import Selection
 from hubgate.server.oauth.consent.model import Consent
 from hubgate.server.oauth.grants import authorization_code, refresh_token
-from hubgate.server.oauth.grants.request import Grant, GrantRequest
+from hubgate.server.oauth.grants.pipeline import Grant, GrantRequest
 from hubgate.server.oauth.parameters import Parameters
-from hubgate.server.oauth.tokens import issuance, rotation
+from hubgate.server.oauth.tokens import issuance
 from hubgate.server.oauth.tokens.issuance import TokenDetails
 from hubgate.server.resources import Hub
 from hubgate.server.scopes import join_scopes
@@ -97,7 +97,7 @@ class SignIns:
         for number in range(pairs):
             family = f"{consent.id}-{number}"
             ids = (self.app.client_id, consent.user_id, consent.id)
-            await rotation.add_first(tx, *ids, scopes, "", now, family, now)
+            await issuance.add_first_refresh_token(tx, *ids, scopes, "", now, family, now)
             token_request = TokenDetails(*ids, None, scopes, family, None, self.app.token_lifetime)
             await issuance.add_access_token(tx, token_request, now)
 
@@ -119,14 +119,14 @@ class SignIns:
         """Sign in all users and refresh once; the token responses."""
 
         async def sign_in(code: dict[str, str]) -> dict[str, str]:
-            first = await self._granted(authorization_code.grant, redirect_uri=REDIRECT, **code)
-            return await self._granted(refresh_token.grant, refresh_token=first["refresh_token"])
+            first = await self._granted(authorization_code.GRANT, redirect_uri=REDIRECT, **code)
+            return await self._granted(refresh_token.GRANT, refresh_token=first["refresh_token"])
 
         return await some_at_once(sign_in, await self._codes(len(self.consents)))
 
     async def _granted(self, grant: Grant, **parameters: str) -> dict[str, str]:
         asking = GrantRequest(self.hub.oauth, Parameters(parameters.items()), self.app, None, _HERE)
-        answer: dict[str, str] = await grant(asking)
+        answer: dict[str, str] = await grant.answer(asking)
         return answer
 
     def _form(self, path: str, **fields: str) -> Request:

@@ -109,7 +109,7 @@ def test_app_signs_in_by_its_metadata_document(lenient: RunningHub, far_end: Exi
     form = {"grant_type": "authorization_code", "code": answer_of(sent)["code"], "redirect_uri": REDIRECT}
     form |= {"client_id": app.url, "code_verifier": verifier}
     body = httpx.post(f"{lenient.url}/oauth/token", data=form).json()
-    assert body["scope"] == "profile openid"
+    assert body["scope"] == "openid profile"
     assert "refresh_token" in body
     assert app.fetches == 1
 

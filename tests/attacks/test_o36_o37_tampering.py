@@ -40,7 +40,7 @@ def test_o36_unknown_and_foreign_organizations_look_the_same(hub: RunningHub) ->
         pages = [browser.get(client.address(orgIds=each)) for each in (foreign, unknown)]
         assert [page.status_code for page in pages] == [200, 200]
         assert read(pages[0], foreign) == read(pages[1], unknown)
-        assert " checked" not in pages[0].text.partition("Give access to organizations?")[2]
+        assert " checked" not in pages[0].text.partition("Organization access")[2]
         for each in (foreign, unknown, "junk", "../../x", "%00"):
             sent = approve(browser, client.address(orgIds=each, prompt="consent"), orgs=[each])
             token = client.redeem(answer_of(sent)["code"]).json()["access_token"]
@@ -65,7 +65,7 @@ def test_o37_only_requested_scopes_and_own_organizations_are_granted(hub: Runnin
             orgs=[own.id, foreign.id, "0" * 24, "x"],
         )
         body = client.redeem(answer_of(sent)["code"]).json()
-        assert body["scope"] == "read-repos openid"
+        assert body["scope"] == "openid read-repos"
         with api(hub, body["access_token"]) as app:
             listed = app.get("/oauth/userinfo").json()["orgs"]
         assert [(org["sub"], "roleInOrg" in org) for org in listed] == [(own.id, True)]
@@ -117,14 +117,14 @@ def test_o37_changed_app_is_shown_again_before_approval(hub: RunningHub, change:
         again = browser.post(address, data=form)
         assert (again.status_code, "location" in again.headers) == (200, False)
         assert "wants to use your account" in again.text
-        assert "This app may have changed while you were looking. Look again." in again.text
+        assert "This app may have changed since you opened this page. Check it again." in again.text
         ticked = re.findall(r'name="scopes" value="([^"]+)" autocomplete="off" checked', again.text)
         assert ticked == [], "neither what the user unticked nor what is new"
         assert allowed(hub, ada) == []
         form |= Page(again).hidden()
         assert "code" in answer_of(browser.post(address, data={**form, "scopes": ["openid", "profile"]}))
         shown = browser.get(client.address(scope=None, prompt="consent"))
-        assert (shown.status_code, "while you were looking" in shown.text) == (200, False)
+        assert (shown.status_code, "since you opened this page" in shown.text) == (200, False)
     (app,) = allowed(hub, ada)
     assert set(app["scopes"]) == {"openid", "profile", *change.get("requiredScopes", [])}
 

@@ -12,7 +12,8 @@ from tests.bed.engines import Engine, settings_for
 from tests.bed.people import Page, browser_of, make_user
 from tests.bed.running import RunningHub, running
 
-UNKNOWN, LOCKED = "Unknown or expired. Start again on the device.", "Too many attempts. Try again in 15 minutes."
+UNKNOWN = "This code is unknown or has expired. Start again on the device."
+LOCKED = "Too many attempts. Try again in 15 minutes."
 LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 
 

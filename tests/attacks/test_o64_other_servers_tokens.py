@@ -323,13 +323,13 @@ def test_o64_userinfo_only_identifies_the_user(hub: RunningHub, ada: User) -> No
     with browser_of(hub, ada) as browser:
         own = redeem(client, answer_of(approve(browser, client.address(), orgs=[acme.id]))["code"]).json()
         page = browser.get(client.address(resource=OTHER)).text
-        assert "On this hub it only tells who you are." in page
-        assert "Give access to organizations?" not in page
+        assert "On this hub it only identifies you." in page
+        assert "Organization access" not in page
     found = tokens(client, ada, resource=OTHER)
     started = devices.start(client, resource=OTHER)
     with browser_of(hub, ada) as browser:
         asked = devices.enter(browser, started["user_code"])
-        assert "Give access to organizations?" not in asked.text
+        assert "Organization access" not in asked.text
         devices.decide(browser, asked, "approve", scopes=list(client.app.scopes), orgs=[acme.id])
     device = devices.poll(client, started["device_code"]).json()
     for token in (found, refresh(client, found["refresh_token"]).json(), device):
@@ -381,7 +381,7 @@ def test_o64_scopes_for_other_servers_can_be_revoked(hub: RunningHub, client: Cl
         assert (refused.status_code, "read-repos" in refused.text) == (422, True)
         assert script.patch(path, json={"resourceScopes": ["openid", "profile"]}).status_code == 200
         assert "email" not in app.get("/oauth/userinfo").json()
-        assert "What it may do on other servers" in browser.get(page).text
+        assert "Permissions on other servers" in browser.get(page).text
         submit(browser, page, page, resource_scopes=["", "openid"])
         assert script.get(path).json()["resourceScopes"] == ["openid"]
         assert "preferred_username" not in app.get("/oauth/userinfo").json()

@@ -6,7 +6,7 @@ import httpx
 from tests.bed.processes import until
 from tests.bed.running import RunningHub
 
-ELSEWHERE = "Nothing here differs from what is registered. The cause lies elsewhere: the sentence at the top names it."
+ELSEWHERE = "Nothing here differs from the registration. The sentence at the top names the cause."
 
 
 def path_of(hub: RunningHub, error_uri: str) -> str:

@@ -31,7 +31,10 @@ _SENT = [
     },
     {"grant_type": "password", "client_id": ATLAS, "username": "x", "password": "x"},
 ]
-_STOPPED = "Stopped: Atlas Notebook asked us to send you to an address it has not registered. Nothing was shared."
+_STOPPED = (
+    "Sign-in stopped: Atlas Notebook asked to send you to an address it has not registered. "
+    "Nothing was shared. Contact the app's developer."
+)
 _SAID = [
     ("/oauth/authorize", "invalid_request", _STOPPED),
     ("/oauth/token", "unsupported_grant_type", "grant_type is one of authorization_code, refresh_token."),

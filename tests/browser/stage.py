@@ -40,7 +40,8 @@ from hubgate.server.worker.supervise import Modules
 
 ERRORS: dict[str, Exception] = {
     "400": errors.BadRequest(
-        "Stopped: Atlas Notebook asked us to send you to an address it has not registered. Nothing was shared."
+        "Sign-in stopped: Atlas Notebook asked to send you to an address it has not registered. "
+        "Nothing was shared. Contact the app's developer."
     ),
     "403": errors.Forbidden("Only admins of acme may see its audit log."),
     "404": errors.NotFound("Nothing here, or not for you. Another account may see more."),

@@ -64,7 +64,7 @@ def test_organizations_app_gets_a_new_secret(ada: BrowserContext) -> None:
     page = ada.new_page()
     page.goto(f"{ACMES}/secret")
     page.get_by_label("Overlap").select_option(label="2 days")
-    page.get_by_role("button", name="Make a new secret for Atlas Notebook").click()
+    page.get_by_role("button", name="Create a new secret for Atlas Notebook").click()
     expect(page.get_by_text("The old secret works for 2 days more.")).to_be_visible()
     expect(page.get_by_text("Keep it on a server.")).to_be_visible()
     expect_well_made(page)

@@ -29,7 +29,7 @@ def approve(page: Page, address: str, code: str, name: str) -> None:
     page.get_by_role("button", name="Continue").click()
     expect(page.get_by_text(code, exact=True).first).to_be_visible()
     page.get_by_role("button", name="Yes, my device shows this code").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Done. Return to your device.")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Done. You can return to your device.")
 
 
 def home_of(hub: RunningHub, tmp_path: Path, name: str) -> Client:

@@ -39,7 +39,7 @@ def test_sample_handles_consent_denial_and_a_start_by_another_host_name(
     page.goto(f"{its_site.url}/login")
     sign_in(page, "ada")
     decide(page, "Notebook", "Deny")
-    assert shown(page, f"{its_site.url}/callback?") == {"error": "access_denied", "why": "The user said no."}
+    assert shown(page, f"{its_site.url}/callback?") == {"error": "access_denied", "why": "The user denied the request."}
     # The cookie belongs to 127.0.0.1, but the redirect leads to localhost.
     page.goto(f"{its_site.url.replace('localhost', '127.0.0.1')}/login")
     decide(page, "Notebook")

@@ -8,6 +8,7 @@ import pytest
 from tests.attacks.test_o05_redirect_uris import BAD, GOOD
 from tests.bed.apps import make_app, tokens_for
 from tests.bed.dump import dump
+from tests.bed.exchange import make_exchanger
 from tests.bed.organizations import entries_of
 from tests.bed.people import Page, api, browser_of, make_organization, make_token, make_user, post, submit
 from tests.bed.running import RunningHub
@@ -20,7 +21,7 @@ ACME = "/organizations/acme/settings/applications"
 REDIRECT = "https://app.example/callback"
 ONCE = "Copy it now. We store only a fingerprint and cannot show it again."
 AGAIN = "Already created. The secret cannot be shown again."
-KEEP_IT = "Whoever holds this secret can get tokens for any member of <bdi>acme</bdi>. Keep it on a server."
+KEEP_IT = "Anyone with this secret can get tokens for any member of <bdi>acme</bdi>. Keep it on a server."
 FORM: dict[str, str | list[str]] = {
     "name": "Notebook",
     "homepage": "https://app.example",
@@ -62,7 +63,7 @@ def test_new_app_page_shows_the_secret_and_a_quick_start(hub: RunningHub, root: 
         assert made.headers["cache-control"] == "no-store"
         assert "set-cookie" not in made.headers
         assert ONCE in made.text
-        assert (KEEP_IT in made.text) is (root == ACME)
+        assert KEEP_IT not in made.text, "the app cannot exchange tokens yet"
         client_id, secret = id_in(made), secret_in(made)
         assert authenticates(hub, client_id, secret)
         code = unescape(made.text)
@@ -187,7 +188,7 @@ def test_lifetime_set_by_the_api_is_retained_by_the_page(hub: RunningHub) -> Non
 def test_new_secret_has_the_overlap_that_the_owner_chooses(hub: RunningHub, root: str) -> None:
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
-    client = make_app(hub, organization=acme) if root == ACME else make_app(hub, ada)
+    client = make_exchanger(hub, acme) if root == ACME else make_app(hub, ada)
     address = f"{root}/{client.id}/secret"
     with browser_of(hub, ada) as browser:
         form = Page(browser.get(address)).hidden(address)
@@ -201,12 +202,12 @@ def test_new_secret_has_the_overlap_that_the_owner_chooses(hub: RunningHub, root
         assert AGAIN in again.text
         assert second not in again.text
         page = browser.get(f"{root}/{client.id}").text
-        assert "good until" in page
+        assert "valid until" in page
         assert second[-4:] in page
         assert [authenticates(hub, client.id, secret) for secret in (client.secret, second)] == [True, True]
         hub.clock.advance(2 * 86400)
         assert [authenticates(hub, client.id, secret) for secret in (client.secret, second)] == [False, True]
-        assert "good until" not in browser.get(f"{root}/{client.id}").text
+        assert "valid until" not in browser.get(f"{root}/{client.id}").text
         third = secret_in(submit(browser, address, address, overlapSeconds="0"))
         assert [authenticates(hub, client.id, secret) for secret in (second, third)] == [False, True]
 
@@ -220,7 +221,7 @@ def test_making_an_app_public_needs_a_confirmation_page(hub: RunningHub, root: s
     with browser_of(hub, ada) as browser:
         asked = browser.get(address).text
         assert "Make <bdi>Notebook</bdi> public</span></button>" in asked
-        assert "Its secret stops working at once." in asked
+        assert "Its secret stops working immediately." in asked
         assert ">Cancel</a>" in asked
         assert authenticates(hub, client.id, client.secret), "looking changes nothing"
         done = submit(browser, address)
@@ -241,7 +242,7 @@ def test_deleting_an_app_requires_its_name(hub: RunningHub, root: str) -> None:
     address = f"{root}/{client.id}/delete"
     with browser_of(hub, ada) as browser, api(hub, token) as app:
         asked = browser.get(address).text
-        assert "with what 1 person allowed it, for good." in asked
+        assert "with the approvals of 1 person." in asked
         assert "Type Notebook" in asked
         assert submit(browser, address, address, name="notebook").status_code == 422
         assert app.get("/oauth/userinfo").status_code == 200
@@ -259,7 +260,7 @@ def test_owner_sees_who_uses_the_app(hub: RunningHub) -> None:
         assert "People who sign in to this app appear here." in browser.get(f"{OWN}/{client.id}").text
         tokens_for(client, bob)
         page = browser.get(f"{OWN}/{client.id}").text
-        assert "1 person allowed this app." in page
+        assert "1 person approved this app." in page
         assert '<a href="/bob"><bdi>bob</bdi></a>' in page
         assert bob.email not in page
 
@@ -281,7 +282,7 @@ def test_token_exchange_limits_are_changed_on_the_page(hub: RunningHub) -> None:
         assert f'href="{address}/exchange"' in browser.get(address).text
         address += "/exchange"
         shown = browser.get(address).text
-        assert KEEP_IT in shown
+        assert KEEP_IT not in shown
         assert "Needs the Enterprise plan." in shown
         assert f'href="{ACME}/{client.id}/ask/token-exchange"' in shown
         saved = submit(browser, address, address, **limits)

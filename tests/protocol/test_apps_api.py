@@ -417,7 +417,7 @@ def test_every_change_of_an_organizations_app_is_in_its_audit_log(hub: RunningHu
             "changed the app Notebook: redirectUris, tokenDuration",
             {**about, "changes": changes},
         ),
-        ("oauth.refresh_secret", "made a new secret for the app Notebook", {**about, "overlapSeconds": 5}),
+        ("oauth.refresh_secret", "created a new secret for the app Notebook", {**about, "overlapSeconds": 5}),
         ("oauth.delete_secret", "deleted the secret of the app Notebook", about),
         ("oauth.delete_app", "deleted the app Notebook", about),
     ]

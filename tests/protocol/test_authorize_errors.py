@@ -87,7 +87,7 @@ def test_prompt_none_is_answered_without_a_page(hub: RunningHub) -> None:
         ("manage-repos", "manage-repos is not ticked in this app's settings."),
         ("openid,profile", "Separate scopes by spaces."),
         ("openid\tprofile", "Separate scopes by spaces."),
-        ("evaluate", "evaluate was not given to this app. Ask the operator for it in the app's settings."),
+        ("evaluate", "evaluate was not granted to this app. Request it from the operator in the app's settings."),
     ],
     ids=range(6),
 )
@@ -146,7 +146,7 @@ def test_request_with_only_ignored_scopes_is_rejected(hub: RunningHub, scope: st
     client = make_app(hub, make_user(hub, "olga"))
     sent = error_sent(client, scope=scope)
     assert sent["error"] == "invalid_scope"
-    assert sent["error_description"] == "That asks for nothing here. Name scopes of this app, or leave scope out."
+    assert sent["error_description"] == "None of these scopes exist here. Name scopes of this app, or leave out scope."
 
 
 def test_missing_scope_means_the_apps_registered_scopes(hub: RunningHub) -> None:
@@ -163,7 +163,7 @@ def test_missing_scope_of_a_document_client_means_openid_and_profile(hub: Runnin
     with browser_of(hub, ada) as browser:
         sent = approve(browser, client.address(scope=None, **asked))
         assert "read-repos" in browser.get(client.address(scope="read-repos jobs", **asked)).text
-    assert client.redeem(answer_of(sent)["code"], code_verifier=verifier).json()["scope"] == "profile openid"
+    assert client.redeem(answer_of(sent)["code"], code_verifier=verifier).json()["scope"] == "openid profile"
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_unregistered_redirect_uri_is_explained(hub: RunningHub) -> None:
     client = make_app(hub, make_user(hub, "olga"), name="Atlas")
     with hub.client() as visitor:
         page = visitor.get(client.address(redirect_uri="https://elsewhere.example/")).text
-    assert "Stopped: Atlas asked us to send you to an address it has not registered. Nothing was shared." in page
+    assert "Sign-in stopped: Atlas asked to send you to an address it has not registered. Nothing was shared." in page
     assert "elsewhere.example" not in page.partition("<main")[2].partition("</main>")[0]
 
 

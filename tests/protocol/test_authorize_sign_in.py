@@ -171,7 +171,7 @@ def test_select_account_offers_the_signed_in_account(hub: RunningHub, client: Cl
         stay = unescape(page.partition('<a href="/oauth/authorize')[2].partition('"')[0])
         assert "code" in answer_of(browser.get(f"/oauth/authorize{stay}")), "with the account they have"
         as_bob = sign_in(browser, browser.get(client.address(prompt="select_account")), "bob")
-        assert "You are <bdi>@bob</bdi>." in as_bob.text
+        assert "Signed in as <bdi>@bob</bdi>." in as_bob.text
         page = sign_in_page(browser, browser.get(client.address(prompt="login select_account"))).text
         assert "Go on as" not in page, "the app wants a new sign-in, whoever it is"
 
@@ -183,7 +183,7 @@ def test_user_can_continue_with_another_account(hub: RunningHub, client: Client)
         switch = unescape(consent.partition('<a href="/oauth/authorize')[2].partition('"')[0])
         assert parse_qs(switch[1:])["prompt"] == ["consent select_account"]
         as_bob = sign_in(browser, browser.get(f"/oauth/authorize{switch}"), "bob")
-    assert "You are <bdi>@bob</bdi>." in as_bob.text
+    assert "Signed in as <bdi>@bob</bdi>." in as_bob.text
 
 
 def test_id_token_hint_names_the_user(hub: RunningHub, client: Client) -> None:

@@ -46,7 +46,7 @@ def test_list_is_empty_at_first(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as browser:
         page = browser.get(PAGE).text
-        assert "Apps you allow appear here." in page
+        assert "Apps you approve appear here." in page
         assert f'<a href="{PAGE}" aria-current="page">Connected apps</a>' in page
         assert '<a href="/settings/applications">Apps you build</a>' in page
     with api(hub, make_token(hub, ada, "read")) as script:
@@ -118,7 +118,7 @@ def test_tokens_follow_a_change_at_the_next_request(hub: RunningHub) -> None:
         assert (changed.status_code, changed.json()["scopes"]) == (200, ["profile", "openid"])
         assert changed.json()["organizations"] == [acme.id], "what was not said stays"
         assert "email" not in userinfo(hub, token).json()
-        assert client.post("/oauth/introspect", {"token": token}).json()["scope"] == "profile openid"
+        assert client.post("/oauth/introspect", {"token": token}).json()["scope"] == "openid profile"
         added = script.patch(at(API, client), json={"scopes": ["openid", "profile", "email", "read-billing"]})
         assert added.status_code == 200
         assert "email" in userinfo(hub, token).json(), "given to this token, taken away and given back"
@@ -237,16 +237,16 @@ def test_permissions_are_changed_on_the_page(hub: RunningHub) -> None:
         sent = approve(browser, client.address(scope="openid email read-repos jobs"))
         token = client.redeem(answer_of(sent)["code"]).json()["access_token"]
         page = browser.get(at(PAGE, client))
-        assert "Takes effect at its next request." in page.text
+        assert "Takes effect on the app's next request." in page.text
         assert '<input type="hidden" name="scopes" value="jobs">' in page.text, "required ones stay"
         assert 'name="scopes" value="read-repos" autocomplete="off" checked' in page.text
         assert 'name="scopes" value="profile" autocomplete="off">' in page.text, "not given so far"
         kept = ["openid", "email", "jobs"]
         saved = submit(browser, at(PAGE, client), at(PAGE, client), scopes=kept, orgs=[acme.id])
         assert (saved.status_code, saved.headers["location"]) == (303, at(PAGE, client))
-        assert "Takes effect at its next request." in browser.get(at(PAGE, client)).text
+        assert "Takes effect on the app's next request." in browser.get(at(PAGE, client)).text
         assert roles(hub, token) == {"acme"}
-        assert client.post("/oauth/introspect", {"token": token}).json()["scope"] == "jobs email openid"
+        assert client.post("/oauth/introspect", {"token": token}).json()["scope"] == "openid email jobs"
         refused = submit(browser, at(PAGE, client), at(PAGE, client), scopes=["webhooks"], orgs=[])
         assert refused.status_code == 422
         assert "webhooks is not among the scopes of this app." in refused.text

@@ -68,37 +68,37 @@ def test_page_describes_a_registered_app(hub: RunningHub) -> None:
     in_order = [
         "N Notebook wants to use your account",
         "app.example",
-        "Registered by @olga, 2026-09-21",
-        "You are @ada. Use another account",
-        "Can change things or act as you",
-        "Create, change, move and delete all your repos manage-repos",
-        "Read and change all your repos, private ones too write-repos",
-        "Create repos and work only in those it created contribute-repos",
-        "Read, create, change and delete your collections write-collections",
-        "Open discussions and pull requests, comment, react and close as you write-discussions",
-        "Create and change webhooks, so decide where notices go webhooks",
-        "Run jobs as you; may cost money jobs",
-        "Send inference requests as you; may cost money inference-api",
-        "Can see private things",
-        "Read your repos, private ones too, and those of ticked organizations read-repos",
-        "Read gated public repos you were let into; nothing private gated-repos",
-        "Read your collections, private ones too read-collections",
-        "See whether you, and ticked organizations, have a payment method; no details read-billing",
+        "Registered by @olga on 2026-09-21",
+        "Signed in as @ada. Use another account",
+        "Make changes or act on your behalf",
+        "Create, edit, move and delete all your repos manage-repos",
+        "Read and edit all your repos, including private ones write-repos",
+        "Create repos, and use only the repos it created contribute-repos",
+        "Read, create, edit and delete your collections write-collections",
+        "Open discussions and pull requests, comment, react and close on your behalf write-discussions",
+        "Create and edit webhooks, which decide where notifications are sent webhooks",
+        "Run jobs on your behalf; may cost money jobs",
+        "Send inference requests on your behalf; may cost money inference-api",
+        "See private information",
+        "Read your repos, including private ones, and those of the organizations you tick read-repos",
+        "Read gated public repos you have access to; nothing private gated-repos",
+        "Read your collections, including private ones read-collections",
+        "See whether you and the organizations you tick have a payment method; no details read-billing",
         "See your e-mail address email",
-        "Knows who you are",
-        "See your name, avatar, website and organizations profile",
-        "Recognise you when you return openid",
-        "Untick what you do not want to give. ✓ it always gets.",
-        "Give access to organizations?",
+        "Know who you are",
+        "See your name, avatar and website profile",
+        "Recognize you when you come back openid",
+        "Untick anything you don't want to share. Items marked ✓ are required.",
+        "Organization access",
         "acme admin",
-        "What you allow above also holds in the ticked organizations, within your role there.",
-        "Allow sends you to app.example. Change or stop this any time under Connected apps.",
+        "The permissions above also apply to the organizations you tick, within your role there.",
+        "You will continue to app.example. You can change or revoke this at any time under Connected apps.",
         "Deny Allow",
     ]
     places = [text.find(sentence) for sentence in in_order]
     assert -1 not in places, in_order[places.index(-1)]
     assert places == sorted(places)
-    assert "answer goes to" not in text
+    assert "You will be sent to" not in text
     assert "runs on your own computer" not in text
     assert "form-action" not in shown.headers["content-security-policy"]
     first_button = shown.text[shown.text.index("<button") :].partition(">")[0]
@@ -120,9 +120,9 @@ def test_required_scopes_are_fixed_and_others_can_be_unticked(hub: RunningHub) -
             "read-repos": "ticked",
         }
         assert boxes(shown, "orgs") == {acme.id: "free", beta.id: "ticked"}
-        assert "beta admin Asked for by Notebook" in words(shown)
+        assert "beta admin Requested by Notebook" in words(shown)
         sent = approve(browser, client.address(scope="openid email read-repos jobs"), scopes=[])
-    assert client.redeem(answer_of(sent)["code"]).json()["scope"] == "jobs email openid", "fixed even if left out"
+    assert client.redeem(answer_of(sent)["code"]).json()["scope"] == "openid email jobs", "fixed even if left out"
 
 
 def test_organizations_may_be_requested_in_any_spelling(hub: RunningHub) -> None:
@@ -137,7 +137,7 @@ def test_organizations_may_be_requested_in_any_spelling(hub: RunningHub) -> None
 def test_user_without_organizations_is_not_asked_about_them(hub: RunningHub) -> None:
     client = make_app(hub)
     with browser_of(hub, make_user(hub, "ada")) as browser:
-        assert "organizations?" not in words(browser.get(client.address()))
+        assert "Organization access" not in words(browser.get(client.address()))
 
 
 def test_token_has_the_approved_scopes_and_the_grant_is_the_union(hub: RunningHub) -> None:
@@ -146,10 +146,10 @@ def test_token_has_the_approved_scopes_and_the_grant_is_the_union(hub: RunningHu
     with browser_of(hub, ada) as browser:
         approve(browser, client.address(scope="openid read-repos"))
         sent = approve(browser, client.address(scope="openid jobs webhooks"), scopes=["jobs"])
-        assert client.redeem(answer_of(sent)["code"]).json()["scope"] == "jobs openid"
+        assert client.redeem(answer_of(sent)["code"]).json()["scope"] == "openid jobs"
         assert grant_of(hub, client, ada.id)[0] == {"openid", "read-repos", "jobs"}
         sent = browser.get(client.address(scope="openid read-repos jobs"))
-        assert client.redeem(answer_of(sent)["code"]).json()["scope"] == "jobs read-repos openid"
+        assert client.redeem(answer_of(sent)["code"]).json()["scope"] == "openid read-repos jobs"
         assert browser.get(client.address(scope="openid webhooks")).status_code == 200
         approve(browser, client.address(scope="openid read-repos", prompt="consent"), scopes=[])
         assert grant_of(hub, client, ada.id)[0] == {"openid", "jobs"}, "shown and left unticked leaves the grant"
@@ -166,7 +166,7 @@ def test_organizations_belong_to_the_grant(hub: RunningHub) -> None:
         assert "code" in answer_of(browser.get(client.address(orgIds=acme.id)))
         shown = browser.get(client.address(orgIds=f"{acme.id},{beta.id}"))
         assert boxes(shown, "orgs") == {acme.id: "ticked", beta.id: "ticked"}
-        assert "acme admin Already allowed beta admin Asked for by Notebook" in words(shown)
+        assert "acme admin Already allowed beta admin Requested by Notebook" in words(shown)
         approve(browser, client.address(orgIds=beta.id), orgs=[beta.id])
         assert reached(hub, token) == {"beta"}, "live tokens follow, both ways"
         approve(browser, client.address(prompt="consent"), orgs=[])
@@ -186,9 +186,9 @@ def test_page_describes_an_app_with_a_metadata_document(hub: RunningHub) -> None
         text = words(browser.get(client.address(scope=None, **PKCE)))
     for sentence in (
         "F Field Notes wants to use your account",
-        "notes.example Not registered here. Known only by this address.",
-        "Its answer goes to elsewhere.example",
-        "Allow sends you to elsewhere.example.",
+        "notes.example Not registered on this hub. Identified only by this address.",
+        "You will be sent to elsewhere.example",
+        "You will continue to elsewhere.example.",
     ):
         assert sentence in text
     assert "bank.example" not in text
@@ -216,8 +216,10 @@ def test_document_client_on_this_computer_is_warned_about_and_always_needs_conse
         for uri, host in expected.items():
             address = client.address(redirect_uri=uri, scope="openid", **PKCE)
             text = words(browser.get(address))
-            assert f"Its answer goes to {host} This app runs on your own computer and cannot prove its name." in text
-            assert "Allow only if you started it just now." in text
+            assert (
+                f"You will be sent to {host} This app runs on your own computer and cannot prove its identity." in text
+            )
+            assert "Continue only if you just started it." in text
             approve(browser, address)
             assert browser.get(address).status_code == 200, "asked again, although everything was allowed"
             assert browser.post(address).status_code == 403
@@ -244,15 +246,15 @@ def test_changed_document_needs_consent_and_the_page_says_what_changed(hub: Runn
         assert "code" in answer_of(browser.get(client.address(**asked)))
         for members, said in (
             ({"client_name": "Your Bank"}, "its name, which was Field Notes."),
-            ({"redirect_uris": [*client.app.redirect_uris, "https://notes.example/x"]}, "where its answers go."),
+            ({"redirect_uris": [*client.app.redirect_uris, "https://notes.example/x"]}, "where it sends you."),
             (
                 {"client_name": "Other", "redirect_uris": [*client.app.redirect_uris, "https://a.example/"]},
-                "its name, which was Field Notes, and where its answers go.",
+                "its name, which was Field Notes, and where it sends you.",
             ),
         ):
             keep_document(hub, **members)
             text = words(browser.get(client.address(**asked)))
-            assert f"Changed since you last allowed it: {said}" in text
+            assert f"Changed since you last approved it: {said}" in text
         approve(browser, client.address(**asked))
         assert "code" in answer_of(browser.get(client.address(**asked))), "until that is allowed too"
 
@@ -265,7 +267,7 @@ def test_new_host_or_name_of_a_registered_app_needs_consent(hub: RunningHub) -> 
         change_app(client, redirect_uris=(first, "https://app.example/second"))
         assert "code" in answer_of(browser.get(client.address())), "another page of the same host"
         change_app(client, redirect_uris=(first, "https://evil.example/"))
-        assert "where its answers go." in words(browser.get(client.address()))
+        assert "where it sends you." in words(browser.get(client.address()))
         change_app(client, name="Another")
         assert "its name, which was Notebook." in words(browser.get(client.address()))
 
@@ -280,7 +282,7 @@ def test_page_describes_an_app_without_scopes(hub: RunningHub) -> None:
     client = make_app(hub, scopes=())
     with browser_of(hub, make_user(hub, "ada")) as browser:
         text = words(browser.get(client.address(scope=None)))
-        assert "It asks for no more than to know that you are you." in text
+        assert "It requests no permissions. It only learns that you are the same user." in text
         assert "Untick" not in text
         sent = approve(browser, client.address(scope=None))
     assert client.redeem(answer_of(sent)["code"]).json()["scope"] == ""

@@ -41,7 +41,10 @@ def test_denied_device_gets_no_token(hub: RunningHub) -> None:
     with browser_of(hub, ada) as browser:
         answer = devices.decide(browser, devices.enter(browser, started["user_code"]), "deny")
         assert "Denied. Nothing was shared." in browser.get(answer.headers["location"]).text
-        assert "Unknown or expired. Start again on the device." in devices.enter(browser, started["user_code"]).text
+        assert (
+            "This code is unknown or has expired. Start again on the device."
+            in devices.enter(browser, started["user_code"]).text
+        )
     refused = devices.poll(client, started["device_code"])
     assert (refused.status_code, refused.json()["error"]) == (400, "access_denied")
 
@@ -81,9 +84,9 @@ def test_page_asks_for_confirmation_even_with_the_code_in_its_url(hub: RunningHu
     with browser_of(hub, ada) as browser:
         assert f'value="{code}"' in browser.get(f"/oauth/device?user_code={code}").text
         page = devices.enter(browser, code).text
-    for text in (code, "Notebook", "Started less than a minute ago from", "127.0.0.1", "Yes, my device shows this"):
+    for text in (code, "Notebook", "Requested less than a minute ago from", "127.0.0.1", "Yes, my device shows this"):
         assert text in page
-    assert "Not the address you are using now" not in page
+    assert "not the address you are using now" not in page
 
 
 def test_known_cli_needs_no_registration(hub: RunningHub) -> None:
@@ -100,6 +103,17 @@ def test_known_cli_needs_no_registration(hub: RunningHub) -> None:
     assert answer["expires_in"] == 30 * 24 * 3600
     assert "refresh_token" in answer
     assert "manage-repos" in answer["scope"].split()
+
+
+@pytest.mark.one_engine
+def test_each_known_command_line_has_its_own_name(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada")
+    with hub.client() as device, browser_of(hub, ada) as browser:
+        for client_id in ("hubgate-cli", "26be6b09-91c5-47da-9861-d2d2bb7a7e36"):
+            started = device.post("/oauth/device", data={"client_id": client_id}).json()
+            devices.decide(browser, devices.enter(browser, started["user_code"]), "approve", scopes=["read-repos"])
+        names = re.findall("<td><a [^>]+><bdi>(.*?)</bdi>", browser.get("/settings/connected").text)
+    assert sorted(names) == ["hf CLI", "hubgate CLI"]
 
 
 def test_operator_configures_the_known_clis(sqlite_template: Path, tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_one_token_can_be_revoked(hub: RunningHub, ada: User, acme: Organization
         assert left["id"] != token_id
     last = entries_of(hub, acme)[-1]
     assert (last["type"], last["author_name"]) == ("oauth.revoke_tokens", "ada")
-    assert last["message"] == "ended 1 exchanged token of the app Notebook"
+    assert last["message"] == "revoked 1 exchanged token of the app Notebook"
     assert (last["data"]["ended"], last["data"]["tokenId"]) == (1, token_id)
 
 

@@ -162,12 +162,12 @@ def test_new_secret_does_not_end_tokens_unless_chosen(scene: Scene) -> None:
     scene.as_admin("POST", f"{APPS}/{scene.client.id}/secret", {"overlapSeconds": 3600})
     assert [scene.works(token) for token in tokens] == [True, True]
     with browser_of(scene.there, scene.ada) as browser:
-        assert "End the 2 live exchanged tokens too" in browser.get(address).text
+        assert "Revoke the 2 live exchanged tokens too" in browser.get(address).text
         plain = submit(browser, address, address, overlapSeconds="3600")
         assert "exchanged token" not in plain.text
         assert [scene.works(token) for token in tokens] == [True, True]
         ticked = submit(browser, address, address, overlapSeconds="3600", endTokens="on")
-        assert "2 exchanged tokens ended." in ticked.text
+        assert "2 exchanged tokens revoked." in ticked.text
         assert [scene.works(token) for token in tokens] == [False, False]
         assert "endTokens" not in browser.get(address).text, "there is nothing to end"
 

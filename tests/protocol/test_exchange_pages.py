@@ -20,7 +20,7 @@ pytestmark = pytest.mark.one_engine
 ACME = "/organizations/acme/settings/applications"
 LOG = "/organizations/acme/settings/audit-log"
 TOKENS = "/settings/tokens"
-KEEP_IT = "Whoever holds this secret can get tokens for any member of acme. Keep it on a server."
+KEEP_IT = "Anyone with this secret can get tokens for any member of acme. Keep it on a server."
 
 
 @pytest.fixture
@@ -62,7 +62,9 @@ def works(hub: RunningHub, token: str) -> bool:
 
 def test_page_shows_the_state_of_token_exchange(hub: RunningHub, ada: User, client: Client) -> None:
     with browser_of(hub, ada) as browser:
-        assert "Works" in text_of(browser.get(f"{ACME}/{client.id}"))
+        page = text_of(browser.get(f"{ACME}/{client.id}"))
+        assert "Works" in page
+        assert KEEP_IT in page
         shown = browser.get(at(client))
         assert KEEP_IT in text_of(shown)
         for strip in ("✓ Plan", "✓ Privilege", "✓ Secret", "● Not paused"):
@@ -74,7 +76,7 @@ def test_page_shows_the_state_of_token_exchange(hub: RunningHub, ada: User, clie
         submit(browser, f"{ACME}/{client.id}/secret/delete")
         shown = browser.get(at(client))
         assert ("✕ Secret" in text_of(shown), "‖ Paused" in text_of(shown)) == (True, True)
-        assert f'href="{ACME}/{client.id}/secret">Give it one' in shown.text
+        assert f'href="{ACME}/{client.id}/secret">Create one' in shown.text
         assert "Paused" in text_of(browser.get(f"{ACME}/{client.id}"))
 
 
@@ -117,7 +119,7 @@ def test_dry_run_on_the_page(hub: RunningHub, ada: User, acme: Organization, cli
         assert "with read-repos." in text_of(tried("bob@example.org", scope=" read-repos "))
         refused = tried("<eve@example.org>")
         assert "Would refuse: nobody in the organization has this address" in text_of(refused)
-        assert "The app is told invalid_grant." in text_of(refused)
+        assert "The app receives invalid_grant." in text_of(refused)
         assert 'value="&lt;eve@example.org&gt;"' in refused.text
         assert "Would refuse" in text_of(tried("bob@example.org", scope="fly"))
         mend = tried("", ip="home")
@@ -154,7 +156,7 @@ def test_revoking_all_tokens_of_a_member_says_how_many_first(
     address = f"{at(client)}/revoke"
     with browser_of(hub, ada) as browser:
         asked = browser.get(f"{address}?user=Bob")
-        assert "This ends 2 live tokens that Atlas Notebook exchanged for bob, for good." in text_of(asked)
+        assert "This permanently revokes 2 live tokens that Atlas Notebook exchanged for bob." in text_of(asked)
         assert "Revoke 2 tokens of bob" in text_of(asked)
         assert all(works(hub, token) for token in tokens), "looking changes nothing"
         done = browser.post(address, data=Page(asked).hidden(address))
@@ -164,7 +166,7 @@ def test_revoking_all_tokens_of_a_member_says_how_many_first(
         assert "There are no live tokens for bob." in text_of(browser.get(f"{address}?user=bob"))
         assert browser.get(f"{address}?user=ghost").status_code == 404
     assert [entry["message"] for entry in entries_of(hub, acme) if entry["type"] == "oauth.revoke_tokens"] == [
-        "ended 2 exchanged tokens of the app Atlas Notebook"
+        "revoked 2 exchanged tokens of the app Atlas Notebook"
     ]
 
 
@@ -180,8 +182,8 @@ def test_tokens_issued_in_a_period_can_be_revoked(hub: RunningHub, ada: User, cl
     with browser_of(hub, ada) as browser:
         asked = browser.get(f"{address}?since=2026-09-21T15:01&until=2026-09-21T15:02")
         said = text_of(asked)
-        assert "This ends 2 live tokens" in said
-        assert ", from 2026-09-21 15:01 UTC until 2026-09-21 15:02 UTC, for good." in said
+        assert "This permanently revokes 2 live tokens" in said
+        assert ", from 2026-09-21 15:01 UTC until 2026-09-21 15:02 UTC." in said
         assert browser.post(address, data=Page(asked).hidden(address)).status_code == 303
         assert [works(hub, token) for token in tokens] == [True, False, False, True]
         for query, field in (("since=x", "since"), ("since=2026-09-22&until=2026-09-21", "until")):
@@ -190,7 +192,7 @@ def test_tokens_issued_in_a_period_can_be_revoked(hub: RunningHub, ada: User, cl
             assert f'href="#{field}"' in mend.text
             assert "button-danger" not in mend.text
         rest = browser.get(f"{address}?since=&until=")
-        assert "This ends 2 live tokens that Atlas Notebook exchanged, for good." in text_of(rest)
+        assert "This permanently revokes 2 live tokens that Atlas Notebook exchanged." in text_of(rest)
         assert browser.post(address, data=Page(rest).hidden(address)).status_code == 303
         assert not any(works(hub, token) for token in tokens)
 
@@ -240,8 +242,8 @@ def test_audit_log_describes_exchanges(hub: RunningHub, ada: User, acme: Organiz
         page = re.sub('<span class="caption block phone">.*?</span>', "", shown.text)
         rows = [" ".join(unescape(re.sub("<[^>]+>", " ", row)).split()) for row in page.split("<tr>")[2:5]]
         refused = "was refused a token for eve@example.org: nobody in the organization has this address"
-        assert f"Atlas Notebook App {refused} oauth.token ✕ Refused 127.0.0.1" in rows[1]
-        assert "Atlas Notebook App took a token for bob oauth.token 127.0.0.1" in rows[2]
+        assert f"Atlas Notebook App {refused} oauth.token ✕ Refused Atlas Notebook 127.0.0.1" in rows[1]
+        assert "Atlas Notebook App got a token for bob oauth.token Atlas Notebook 127.0.0.1" in rows[2]
         (by_app, *_) = re.findall(rf'href="({LOG}\?q=app%3A[^"]+)"', shown.text)
         assert f"app%3A{other.id}" in by_app
         assert text_of(browser.get(by_app)).count("oauth.token") == 1

@@ -131,7 +131,7 @@ def test_local_error_page_links_to_the_explanation(hub: RunningHub) -> None:
         assert f'href="{path}"' in stopped.text
         page = explained(owner, path)
         assert row(page, "redirect_uri") == ("https://app.example/callback<mark>s?x=1</mark>", REDIRECT)
-        assert "asked us to send you to an address it has not registered" in page
+        assert "asked to send you to an address it has not registered" in page
         cure = "Add https://app.example/callbacks?x=1 to the redirect URIs, or send the registered one."
         assert f'<p class="note measure">{cure}</p>' in page
         edit = f"/settings/applications/{client.id}#redirectUris"
@@ -183,9 +183,9 @@ def test_strangers_and_unknown_ids_get_the_same_answer(hub: RunningHub) -> None:
                     assert NOT_SHOWN in theirs.text
                 else:
                     assert NOTHING in theirs.text
-                    assert f"You are <bdi>@{who.name}</bdi>." in theirs.text
-                    assert "reload in a moment: an error takes a second to arrive." in theirs.text
-                    assert "Otherwise sign in as its owner." in theirs.text
+                    assert f"Signed in as <bdi>@{who.name}</bdi>." in theirs.text
+                    assert "reload in a moment: an error appears after a second." in theirs.text
+                    assert "Otherwise sign in as the app's owner." in theirs.text
                 for word in ("Sesame", client.id, "fly.away", "invalid_scope"):
                     assert word not in theirs.text
                 assert same(theirs) == same(unknown)
@@ -281,7 +281,7 @@ def test_refusals_are_stored_for_seven_days(hub: RunningHub) -> None:
         assert owner.get(path).status_code == 200
         hub.clock.advance(1)
         assert owner.get(path).status_code == 403
-        assert "What this app is refused appears here" in owner.get(f"/settings/applications/{client.id}").text
+        assert "Rejected requests of this app appear here" in owner.get(f"/settings/applications/{client.id}").text
     assert len(stored_refusals(hub, client)) == 1
     hub.call(lambda opened: Sweep(opened.db, opened.clock).step())
     assert stored_refusals(hub, client) == []

@@ -129,7 +129,7 @@ def test_differences_at_the_token_endpoint_are_marked(hub: RunningHub) -> None:
         code = page_of(httpx.post(token, data=grant, auth=confidential.basic))
         assert "<mark>" not in code
         assert ELSEWHERE in code
-        assert "Also sent: <code>code</code>. Their values are not kept." in code
+        assert "Also sent: <code>code</code>. Their values are not stored." in code
         about_tokens = httpx.post(f"{hub.url}/oauth/introspect", data={"token": "x", "client_id": public.id})
         asking = page_of(about_tokens)
         assert row(asking, "client") == (
@@ -190,7 +190,7 @@ def test_missing_parts_of_a_redemption_are_named(hub: RunningHub) -> None:
         elsewhere = page_of(**{**grant, "redirect_uri": "http://localhost/cb"}, code_verifier=verifier)
         assert row(elsewhere, "redirect_uri") == (
             "<mark>http://localhost/cb</mark>",
-            "the one the code was asked for with",
+            "the one in the authorization request",
         )
         del grant["redirect_uri"]
         assert row(page_of(**grant, code_verifier=verifier), "redirect_uri")[0] == "<mark>not sent</mark>"
@@ -205,10 +205,10 @@ def test_reason_why_a_code_is_invalid_is_named(hub: RunningHub) -> None:
     used, late = code_for(client, ada), code_for(client, ada)
     assert client.redeem(used).status_code == 200
     reasons = {
-        "x": "This hub gave out no such code, or more than ten minutes ago.",
-        used: "This code was redeemed before. The tokens from it were ended too: "
-        "redeem once, then redirect away from the callback.",
-        late: "This code is older than a minute. Send the user to sign in again, then redeem at once.",
+        "x": "Unknown code, or it expired more than ten minutes ago.",
+        used: "This code was already redeemed, so its tokens were revoked. "
+        "Redeem a code once, then redirect away from the callback.",
+        late: "This code has expired after one minute. Send the user to sign in again and redeem the code at once.",
     }
     hub.clock.advance(seconds=61)
     with browser_of(hub, olga) as owner:

@@ -37,7 +37,7 @@ def test_both_kinds_of_token_are_described(hub: RunningHub, client: Client, ada:
     tokens = tokens_for(client, ada, scope="openid email")
     same = {
         "active": True,
-        "scope": "email openid",
+        "scope": "openid email",
         "client_id": client.id,
         "username": "ada",
         "sub": ada.id,

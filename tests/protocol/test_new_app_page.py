@@ -66,7 +66,7 @@ def test_form_for_a_new_app_shows_the_essential_fields(hub: RunningHub) -> None:
         assert fields == ["name", "secret", "homepage", "redirectUris"]
         assert f'<a href="{OWN}">Cancel</a>' in page
         assert "http on localhost or 127.0.0.1, which count as different" in page
-        assert "those you mark as required, and openid, profile, email." in page
+        assert "except openid, profile, email and those you mark as required." in page
         seen, _, hidden = page.partition('<details class="more">')
         hidden = hidden.partition("</details>")[0]
         assert re.findall(r'name="scopes" value="([^"]+)"', seen) == [
@@ -111,4 +111,4 @@ def test_unused_app_can_be_deleted(hub: RunningHub) -> None:
     client = make_app(hub, ada)
     with browser_of(hub, ada) as browser:
         asked = words(browser.get(f"{OWN}/{client.id}/delete").text)
-        assert "This deletes Notebook, for good. Nobody has allowed it yet." in asked
+        assert "This permanently deletes Notebook. Nobody has approved it yet." in asked

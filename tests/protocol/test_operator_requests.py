@@ -173,8 +173,8 @@ def test_undefined_scope_cannot_be_granted(hub: RunningHub) -> None:
         ("read-repos", "x", "Every app may ask for read-repos."),
         ("", "x", "Name a scope"),
         ("Fly High", "x", "Name a scope"),
-        ("fly-high", " ", "Say what for"),
-        ("fly-high", "x" * 1001, "Say what for"),
+        ("fly-high", " ", "Describe the purpose"),
+        ("fly-high", "x" * 1001, "Describe the purpose"),
         ("token-exchange", "x", "Only an organization"),
     ],
 )
@@ -194,7 +194,7 @@ def test_same_request_is_stored_once(hub: RunningHub) -> None:
     with browser_of(hub, ada) as owner:
         answers = at_once([filled(owner, ask, reason=f"reason {number}") for number in range(8)])
         assert sorted(answer.status_code for answer in answers) == [303, *[422] * 7]
-        assert "You have asked for token exchange already." in submit(owner, ask, reason="x").text
+        assert "You have already requested token exchange." in submit(owner, ask, reason="x").text
     assert len(mails_to(hub, "boss@example.org")) == 1
 
 

@@ -27,6 +27,8 @@ def test_connected_apps_can_be_revoked(hub: RunningHub) -> None:
         approve(browser, client.address())
         heads, cells = columns(browser.get("/settings/connected").text, "Connected apps")
         assert [re.sub(r"<[^>]+>", "", head) for head in heads] == ["App", "Change"]
+        for scope in client.app.scopes:
+            assert f'<code class="scope">{scope}</code>' in cells[0], "on a phone below the name"
         assert f'<a class="button button-small" href="/settings/connected/{client.id}/revoke">Revoke' in cells[1]
 
 
@@ -41,7 +43,7 @@ def test_recent_errors_show_their_reason(hub: RunningHub) -> None:
         heads, cells = columns(page, "Recent errors")
         assert heads == ["Time", "Error"]
         (said,) = re.findall(r'<span class="caption block phone">(.*?)</span>', cells[1])
-        assert said == "Stopped: Notebook asked us to send you to an address it has not registered. Nothing was shared."
+        assert said.startswith("Sign-in stopped: Notebook asked to send you to an address it has not registered.")
         assert page.count(said) == 2, "and in the column that a phone has no room for"
 
 

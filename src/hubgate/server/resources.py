@@ -60,7 +60,7 @@ class Hub:
             signup=settings.signup,
             take_along=partial(_delete_owned, settings.base_url),
             move_along=partial(repo_moving.rename_with_owner, settings.base_url),
-            end_app_sign_ins=account_reset.end_sign_ins,
+            end_app_sign_ins=account_reset.revoke_sign_ins,
             end_created=_revoke_created,
             unlink_redirects=partial(redirects.unlink_to_others, watches.end_for_repo),
         )
@@ -163,7 +163,7 @@ async def _revoke_created(
     `owners` are the ids of the user, whose address was never verified, and of the user's organizations. Their audit
     logs record the actor and the reason.
     """
-    ended = await account_reset.end_everything(tx, user_id, owners, actor, reason, now)
+    ended = await account_reset.revoke_everything(tx, user_id, owners, actor, reason, now)
     deleted = [await webhook_removing.delete_of_owner(tx, owner, actor, reason, now) for owner in owners]
     return replace(ended, webhooks=sum(deleted))
 

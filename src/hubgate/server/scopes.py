@@ -13,9 +13,9 @@ from enum import Enum
 class Risk(Enum):
     """Risk groups in the order of the consent page: the riskiest first."""
 
-    CHANGES = "Can change things or act as you"
-    PRIVATE = "Can see private things"
-    IDENTITY = "Knows who you are"
+    CHANGES = "Make changes or act on your behalf"
+    PRIVATE = "See private information"
+    IDENTITY = "Know who you are"
 
 
 @dataclass(frozen=True)
@@ -26,29 +26,31 @@ class Scope:
 
 
 BUILT_IN: tuple[Scope, ...] = (
-    Scope("manage-repos", Risk.CHANGES, "Create, change, move and delete all your repos"),
-    Scope("write-repos", Risk.CHANGES, "Read and change all your repos, private ones too"),
-    Scope("contribute-repos", Risk.CHANGES, "Create repos and work only in those it created"),
-    Scope("write-collections", Risk.CHANGES, "Read, create, change and delete your collections"),
+    Scope("manage-repos", Risk.CHANGES, "Create, edit, move and delete all your repos"),
+    Scope("write-repos", Risk.CHANGES, "Read and edit all your repos, including private ones"),
+    Scope("contribute-repos", Risk.CHANGES, "Create repos, and use only the repos it created"),
+    Scope("write-collections", Risk.CHANGES, "Read, create, edit and delete your collections"),
     Scope(
         "write-discussions",
         Risk.CHANGES,
-        "Open discussions and pull requests, comment, react and close as you",
+        "Open discussions and pull requests, comment, react and close on your behalf",
     ),
-    Scope("webhooks", Risk.CHANGES, "Create and change webhooks, so decide where notices go"),
-    Scope("jobs", Risk.CHANGES, "Run jobs as you; may cost money"),
-    Scope("inference-api", Risk.CHANGES, "Send inference requests as you; may cost money"),
-    Scope("read-repos", Risk.PRIVATE, "Read your repos, private ones too, and those of ticked organizations"),
-    Scope("gated-repos", Risk.PRIVATE, "Read gated public repos you were let into; nothing private"),
-    Scope("read-collections", Risk.PRIVATE, "Read your collections, private ones too"),
+    Scope("webhooks", Risk.CHANGES, "Create and edit webhooks, which decide where notifications are sent"),
+    Scope("jobs", Risk.CHANGES, "Run jobs on your behalf; may cost money"),
+    Scope("inference-api", Risk.CHANGES, "Send inference requests on your behalf; may cost money"),
+    Scope(
+        "read-repos", Risk.PRIVATE, "Read your repos, including private ones, and those of the organizations you tick"
+    ),
+    Scope("gated-repos", Risk.PRIVATE, "Read gated public repos you have access to; nothing private"),
+    Scope("read-collections", Risk.PRIVATE, "Read your collections, including private ones"),
     Scope(
         "read-billing",
         Risk.PRIVATE,
-        "See whether you, and ticked organizations, have a payment method; no details",
+        "See whether you and the organizations you tick have a payment method; no details",
     ),
     Scope("email", Risk.PRIVATE, "See your e-mail address"),
-    Scope("profile", Risk.IDENTITY, "See your name, avatar, website and organizations"),
-    Scope("openid", Risk.IDENTITY, "Recognise you when you return"),
+    Scope("profile", Risk.IDENTITY, "See your name, avatar and website"),
+    Scope("openid", Risk.IDENTITY, "Recognize you when you come back"),
 )
 
 NAMES = frozenset(scope.name for scope in BUILT_IN)
@@ -61,7 +63,10 @@ def parse_scopes(text: str) -> tuple[str, ...]:
 
 
 def join_scopes(names: Iterable[str]) -> str:
-    """The stored and wire format: space-separated, built-in names in registry order, then the operator's scopes."""
+    """A set of scopes as text: space-separated, built-in names in registry order, then the operator's scopes.
+
+    The scopes of codes and tokens are in the order requested instead, because apps compare them with their request.
+    """
     wanted = set(names)
     ordered = [scope.name for scope in BUILT_IN if scope.name in wanted]
     return " ".join([*ordered, *sorted(wanted - NAMES)])

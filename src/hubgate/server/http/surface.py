@@ -38,7 +38,7 @@ class Surface(Enum):
 
 
 _PREFIXES = (b"/api/", b"/v1/", b"/.well-known/")
-_OAUTH_ENDPOINTS = {b"/oauth/jwks", b"/oauth/token", b"/oauth/userinfo", b"/oauth/revoke", b"/oauth/register"}
+_OAUTH_ENDPOINTS = {b"/oauth/jwks", b"/oauth/token", b"/oauth/userinfo", b"/oauth/revoke"}
 
 
 def surface_of(raw_path: bytes) -> Surface:

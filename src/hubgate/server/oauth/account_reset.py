@@ -13,7 +13,7 @@ from hubgate.server.oauth.tokens import store as token_store
 from hubgate.server.storage.database import Tx
 
 
-async def end_sign_ins(tx: Tx, user_id: str, now: int) -> RevokedCounts:
+async def revoke_sign_ins(tx: Tx, user_id: str, now: int) -> RevokedCounts:
     """Delete the user's codes and tokens of every app. Consents remain, so apps get new tokens by a new sign-in.
 
     The caller's transaction has locked the user. Consents are locked first, as everywhere: a concurrent refresh either
@@ -23,7 +23,7 @@ async def end_sign_ins(tx: Tx, user_id: str, now: int) -> RevokedCounts:
     return await _delete_tokens(tx, user_id, now)
 
 
-async def end_everything(
+async def revoke_everything(
     tx: Tx, user_id: str, owners: Sequence[str], actor: Actor, reason: str, now: int
 ) -> RevokedCounts:
     """Also delete the user's consents and the apps of `owners`, with all consents and tokens for those apps."""
@@ -40,6 +40,6 @@ async def end_everything(
 async def _delete_tokens(tx: Tx, user_id: str, now: int) -> RevokedCounts:
     """Delete and count tokens. The caller's transaction has locked the consents."""
     tokens, families = await token_store.count_of_user(tx, user_id, now)
-    await device_store.end_of_user(tx, user_id)
-    await token_store.end_of_user(tx, user_id)
+    await device_store.delete_of_user(tx, user_id)
+    await token_store.revoke_of_user(tx, user_id)
     return RevokedCounts(app_tokens=tokens, refresh_tokens=families)

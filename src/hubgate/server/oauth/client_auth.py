@@ -38,7 +38,7 @@ def client_credentials(request: HubRequest, parameters: Parameters) -> ClientCre
     if header is None:
         if body_id is None:
             if body_secret is not None:
-                raise invalid_request("client_secret came without client_id.")
+                raise invalid_request("client_secret was sent without client_id.")
             return None
         return ClientCredentials(body_id, body_secret, basic=False)
     scheme, _, value = header.partition(" ")

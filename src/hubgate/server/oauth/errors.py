@@ -3,11 +3,11 @@
 from hubgate.server.errors import BadRequest, Unauthorized
 from hubgate.server.http.render import oauth_text
 
-_INVALID_CLIENT = "The client is unknown, or its credentials do not fit."
+_INVALID_CLIENT = "Unknown client ID or wrong secret."
 
 
 class OAuthError(BadRequest):
-    """An OAuth error with status 400; for invalid_client, with status 401, see ClientRefused.
+    """An OAuth error with status 400; for invalid_client, with status 401, see InvalidClient.
 
     `about` names the parameter to mark in the explanation, if comparing with the registered values would not find it.
     """
@@ -24,7 +24,7 @@ class AuthorizationPending(OAuthError):
 class InvalidClient(Unauthorized):
     """invalid_client: 401, with a challenge in the scheme the client used (RFC 6749, section 5.2).
 
-    `about` is as in OAuthRefused; the default is for a wrong secret or an unknown client.
+    `about` is as in OAuthError; the default is for a wrong secret or an unknown client.
     """
 
     def __init__(self, description: str = _INVALID_CLIENT, *, basic: bool, about: str = "client_secret") -> None:

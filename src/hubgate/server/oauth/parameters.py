@@ -73,8 +73,8 @@ def _flat(members: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, str]]:
 
 def _text(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise invalid_request("Every member of the body is a text or a number.")
+        raise invalid_request("Every member of the body must be a string or a number.")
     text = str(value)
     if _INVALID_CHARACTER.search(text):
-        raise invalid_request("A text holds a NUL or half a character.")
+        raise invalid_request("A value contains a NUL or half a character.")
     return text

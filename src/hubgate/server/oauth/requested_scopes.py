@@ -24,7 +24,7 @@ def requested_scopes(oauth: OAuth, app: App, given: str | None) -> tuple[str, ..
     asked = tuple(name for name in parse_scopes(given) if name not in IGNORED_SCOPES)
     if not asked:
         # Only ignored scopes were sent. Treating that as an absent parameter would grant all the app's scopes.
-        raise invalid_scope("That asks for nothing here. Name scopes of this app, or leave scope out.", "scope")
+        raise invalid_scope("None of these scopes exist here. Name scopes of this app, or leave out scope.", "scope")
     for name in asked:
         if name not in allowed:
             raise invalid_scope(_explain(oauth, name, allowed))
@@ -37,5 +37,5 @@ def _explain(oauth: OAuth, scope: str, allowed: tuple[str, ...]) -> str:
     if scope in NAMES:
         return f"{scope} is not ticked in this app's settings."
     if scope in {extra.name for extra in oauth.extra_scopes}:
-        return f"{scope} was not given to this app. Ask the operator for it in the app's settings."
+        return f"{scope} was not granted to this app. Request it from the operator in the app's settings."
     return no_such_scope(scope, [*NAMES, *allowed])

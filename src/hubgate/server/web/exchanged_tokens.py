@@ -59,7 +59,7 @@ def _time_span(given: Mapping[str, str]) -> tuple[int | None, int | None]:
                 errors[name] = error.message
     since, until = found.get("since"), found.get("until")
     if since is not None and until is not None and since > until:
-        errors["until"] = "The end is before the beginning."
+        errors["until"] = "The end is before the start."
     if errors:
         raise FieldErrors(errors)
     return since, until

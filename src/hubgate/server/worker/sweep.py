@@ -12,7 +12,7 @@ from hubgate.server.oauth.cimd import store as document_store
 from hubgate.server.oauth.cimd.documents import STANDS_IN_FOR
 from hubgate.server.oauth.device.model import REMEMBERED
 from hubgate.server.oauth.explain import store as refusal_store
-from hubgate.server.oauth.explain.model import KEPT_FOR as REFUSALS_KEPT_FOR
+from hubgate.server.oauth.explain.model import RETAINED_FOR as REFUSALS_KEPT_FOR
 from hubgate.server.oauth.tokens import store as token_store
 from hubgate.server.oauth.tokens.model import CODE_REMEMBERED
 from hubgate.server.storage.database import Database

@@ -6,6 +6,8 @@ from hubgate.server.oauth.context import OAuth
 from hubgate.server.scopes import BUILT_IN
 
 LONGEST_CLIENT_ID = 2048
+# Names of the CLIs configured by default; any other is shown by its client id.
+CLI_NAMES = {"hubgate-cli": "hubgate CLI", "26be6b09-91c5-47da-9861-d2d2bb7a7e36": "hf CLI"}
 
 
 async def find_app(oauth: OAuth, client_id: str, *, caller: str) -> App | None:
@@ -23,7 +25,7 @@ def _cli_app(client_id: str) -> App:
     """A configured CLI, with the longest token lifetime so that it need not refresh at each start."""
     return App(
         client_id=client_id,
-        name="Command line",
+        name=CLI_NAMES.get(client_id, client_id),
         scopes=tuple(scope.name for scope in BUILT_IN),
         token_lifetime=LONGEST_LIFETIME,
         refresh_tokens=True,

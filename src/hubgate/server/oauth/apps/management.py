@@ -35,7 +35,7 @@ MOST_APPS = 200
 MOST_SECRETS = 5
 MOST_USERS_SHOWN = 50
 LONGEST_AUDITED = 4000
-_NOT_FOUND = "There is no such app."
+_NOT_FOUND = "App not found."
 
 
 async def create(
@@ -102,7 +102,7 @@ async def update(oauth: OAuth, app: App, change: Callable[[App], App], actor: Ac
         if after.exchange.paused != before.exchange.paused:
             # On pause and on resume: a concurrent exchange may have read the app before the pause committed.
             after = replace(after, exchange=after.exchange.begun(now))
-            await token_store.end_exchanged(tx, app.client_id)
+            await token_store.revoke_exchanged(tx, app.client_id)
         await store.update(tx, after)
         what = f"changed the app {before.name}: {', '.join(changes)}"
         short = len(json.dumps(changes)) <= LONGEST_AUDITED
@@ -139,7 +139,7 @@ async def refresh_secret(
             raise FieldErrors({"overlapSeconds": text})
         await store.update(tx, replace(before, confidential=True))
         await store.add_secret(tx, app.client_id, fingerprint(secret), secret[-4:], now)
-        what = f"made a new secret for the app {before.name}"
+        what = f"created a new secret for the app {before.name}"
         await _record_audit(tx, before, Kind.APP_REFRESH_SECRET, what, actor, now, {"overlapSeconds": overlap})
         if along is not None:
             await along(tx)
@@ -154,14 +154,14 @@ async def secrets_of(oauth: OAuth, app: App) -> Sequence[Row]:
     return await oauth.db.read(lambda tx: store.secrets_of(tx, app.client_id, now))
 
 
-async def end_old_secret(oauth: OAuth, app: App, last_four: str, actor: Actor) -> None:
+async def revoke_old_secret(oauth: OAuth, app: App, last_four: str, actor: Actor) -> None:
     """Expire an old secret before its overlap ends. Only its last four characters are known."""
     now = oauth.clock()
 
     async def unit(tx: Tx) -> None:
         before = await lock_app(tx, app, actor)
         if not await store.end_old_secret(tx, app.client_id, last_four, now):
-            raise NotFound("There is no such old secret, or it has ended.")
+            raise NotFound("Old secret not found, or it has expired.")
         what = f"ended an old secret of the app {before.name}"
         await _record_audit(tx, before, Kind.APP_DELETE_SECRET, what, actor, now, {"last4": last_four})
 
@@ -198,7 +198,7 @@ async def delete(oauth: OAuth, app: App, actor: Actor) -> None:
 async def delete_locked(tx: Tx, app: App, actor: Actor, now: int, reason: str = "") -> None:
     """Delete an app that the caller's transaction has locked. `reason` is for deletions not chosen by an owner."""
     await consent_store.remove_of_client(tx, app.client_id)
-    await token_store.end_of_client(tx, app.client_id)
+    await token_store.revoke_of_client(tx, app.client_id)
     await store.remove(tx, app.client_id)
     data = {"reason": reason} if reason else None
     await _record_audit(tx, app, Kind.APP_DELETE, f"deleted the app {app.name}", actor, now, data)

@@ -16,13 +16,13 @@ from hubgate.server.scopes import NAMES
 from hubgate.server.storage.database import Tx
 
 PAGE = 500
-_NOT_FOUND = "There is no such app."
+_NOT_FOUND = "App not found."
 
 
 async def get(oauth: OAuth, client_id: str) -> App:
     app = await store.find(oauth.db, client_id)
     if app is None:
-        raise NotFound(f"There is no app {client_id}. See them all with: hubgate admin app list")
+        raise NotFound(f"App {client_id} not found. List all apps with: hubgate admin app list")
     return app
 
 
@@ -56,10 +56,12 @@ async def set_exchange_in(tx: Tx, client_id: str, privileged: bool, actor: Actor
     after = replace(before, exchange=replace(before.exchange.begun(now), privileged=privileged))
     await store.update(tx, after)
     if privileged:
-        await _record_audit(tx, after, Kind.APP_GRANT_EXCHANGE, f"gave the app {after.name} token exchange", actor, now)
+        await _record_audit(
+            tx, after, Kind.APP_GRANT_EXCHANGE, f"granted token exchange to the app {after.name}", actor, now
+        )
     else:
-        await token_store.end_exchanged(tx, client_id)
-        what = f"took token exchange from the app {after.name}"
+        await token_store.revoke_exchanged(tx, client_id)
+        what = f"revoked token exchange from the app {after.name}"
         await _record_audit(tx, after, Kind.APP_REVOKE_EXCHANGE, what, actor, now)
     return after
 
@@ -76,7 +78,7 @@ async def grant_scope_in(tx: Tx, client_id: str, scope: str, actor: Actor, now: 
         return before
     after = replace(before, extra_scopes=(*before.extra_scopes, scope))
     await store.update(tx, after)
-    what = f"gave the app {after.name} the scope {scope}"
+    what = f"granted the scope {scope} to the app {after.name}"
     await _record_audit(tx, after, Kind.APP_GRANT_SCOPE, what, actor, now, scope)
     return after
 
@@ -99,7 +101,7 @@ async def revoke_scope(oauth: OAuth, client_id: str, scope: str, actor: Actor) -
         await store.update(tx, after)
         await consent_store.remove_scope(tx, client_id, scope)
         await token_store.remove_scope(tx, client_id, scope)
-        what = f"took the scope {scope} from the app {after.name}"
+        what = f"revoked the scope {scope} from the app {after.name}"
         await _record_audit(tx, after, Kind.APP_REVOKE_SCOPE, what, actor, now, scope)
         return after
 
@@ -109,7 +111,7 @@ async def revoke_scope(oauth: OAuth, client_id: str, scope: str, actor: Actor) -
 def check_extra_scope(oauth: OAuth, scope: str) -> None:
     """Raise Unprocessable unless the operator has defined the scope."""
     if scope in NAMES:
-        raise Unprocessable(f"Every app may ask for {scope}. Its owner adds it to the app.")
+        raise Unprocessable(f"Every app may request {scope}. Its owner adds it to the app.")
     if scope not in [extra.name for extra in oauth.extra_scopes]:
         raise Unprocessable(f"This hub has no scope {scope[:60]}. Add it as [[extra_scopes]] to hubgate.toml first.")
 

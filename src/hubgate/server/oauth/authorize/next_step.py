@@ -6,7 +6,7 @@ from hubgate.server.accounts.model import Person
 from hubgate.server.accounts.sessions.model import Session
 from hubgate.server.clock import SECOND
 from hubgate.server.oauth.authorize.request import AuthorizationRequest
-from hubgate.server.oauth.authorize.sealed_request import SealedRequest
+from hubgate.server.oauth.authorize.sign_in_mark import SignInMark
 from hubgate.server.oauth.consent.model import Consent
 
 
@@ -47,16 +47,16 @@ class Visit:
     consent: Consent | None = None
     # Scopes approved on a consent page with the same servers and, for a native app, the same redirect URI.
     approved: frozenset[str] | None = None
-    mark: SealedRequest | None = None
+    mark: SignInMark | None = None
 
     @property
     def is_fresh(self) -> bool:
         """Whether the user signed in for this request."""
-        return self.mark is not None and self.session is not None and self.mark.is_left_behind(self.session)
+        return self.mark is not None and self.session is not None and self.mark.is_new_session(self.session)
 
     @property
     def is_chosen(self) -> bool:
-        return self.mark is not None and self.session is not None and self.mark.is_kept(self.session)
+        return self.mark is not None and self.session is not None and self.mark.is_same_session(self.session)
 
 
 def next_step(request: AuthorizationRequest, visit: Visit) -> Step:
@@ -71,7 +71,7 @@ def next_step(request: AuthorizationRequest, visit: Visit) -> Step:
         return Reject("login_required", "The user has to sign in again.") if silent else SignIn()
     if _is_approved(request, visit, visit.person):
         return IssueCode()
-    return Reject("consent_required", "The user has to be asked.") if silent else AskConsent()
+    return Reject("consent_required", "The user has to approve the request.") if silent else AskConsent()
 
 
 def _is_stale(request: AuthorizationRequest, visit: Visit, session: Session) -> bool:

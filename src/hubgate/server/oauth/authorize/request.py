@@ -6,7 +6,7 @@ from urllib.parse import quote, urlencode
 from hubgate.server.errors import BadRequest
 from hubgate.server.http.render import oauth_text
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.consent.access_request import AccessRequest
+from hubgate.server.oauth.consent.model import AccessRequest
 from hubgate.server.oauth.redirects import with_parameters
 
 QUERY, FORM_POST = "query", "form_post"
@@ -44,7 +44,7 @@ class ShownError(BadRequest):
 
 
 class RedirectedError(Exception):
-    """An error returned to the app at its registered redirect URI. For `about` see OAuthRefused."""
+    """An error returned to the app at its registered redirect URI. For `about` see OAuthError."""
 
     def __init__(self, to: ReturnAddress, error: str, description: str, about: str = "") -> None:
         super().__init__(description)
@@ -70,5 +70,5 @@ class AuthorizationRequest:
     expected_user: str | None
 
     @property
-    def wish(self) -> AccessRequest:
+    def access(self) -> AccessRequest:
         return AccessRequest(self.app, self.scopes, self.organizations, self.to.redirect_uri, self.resources)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from hubgate.server.ids import is_id
 from hubgate.server.oauth.apps.lookup import find_app
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.authorize.hints import user_of_hint
 from hubgate.server.oauth.authorize.request import (
     FORM_POST,
     QUERY,
@@ -98,18 +97,18 @@ async def check_client(draft: Draft) -> None:
     for name in ("client_id", "redirect_uri"):
         if len(draft.values.get(name, [])) > 1:
             raise ShownError(
-                f"Stopped: {name} was sent more than once. Nothing was shared.",
+                f"Sign-in stopped: {name} was sent more than once. Nothing was shared.",
                 code="invalid_request",
                 client_id=draft.one("client_id") or "",
                 about=name,
             )
     client_id = draft.one("client_id")
     if client_id is None:
-        raise ShownError("Stopped: the app did not say who it is. Nothing was shared.", code="invalid_request")
+        raise ShownError("Sign-in stopped: the app did not say who it is. Nothing was shared.", code="invalid_request")
     app = await find_app(draft.oauth, client_id, caller=draft.caller)
     if app is None:
         raise ShownError(
-            "Stopped: this hub does not know the app that sent you. Nothing was shared.",
+            "Sign-in stopped: this hub does not know the app that sent you. Nothing was shared.",
             code="invalid_client",
             client_id=client_id,
         )
@@ -124,7 +123,8 @@ async def check_redirect(draft: Draft) -> None:
         given = app.redirect_uris[0]
     if given is None or not matches(app.redirect_uris, given, app.redirect_match):
         raise ShownError(
-            f"Stopped: {app.name[:60]} asked us to send you to an address it has not registered. Nothing was shared.",
+            f"Sign-in stopped: {app.name[:60]} asked to send you to an address it has not registered. "
+            "Nothing was shared. Contact the app's developer.",
             code="invalid_request",
             client_id=app.client_id,
         )
@@ -171,13 +171,13 @@ async def check_pkce(draft: Draft) -> None:
     challenge, method = draft.one("code_challenge"), draft.one("code_challenge_method")
     if challenge is None:
         if method is not None:
-            message = "code_challenge_method came without code_challenge."
+            message = "code_challenge_method was sent without code_challenge."
             raise draft.send_back("invalid_request", message, "code_challenge_method")
         if draft.app.needs_pkce:
             raise draft.send_back("invalid_request", "This app must use PKCE: send code_challenge, S256.")
         return
     if method != METHOD:
-        raise draft.send_back("invalid_request", "Send code_challenge_method=S256: plain proves nothing.")
+        raise draft.send_back("invalid_request", "Send code_challenge_method=S256: plain is not supported.")
     if not is_challenge(challenge):
         raise draft.send_back("invalid_request", "code_challenge is not a base64url SHA-256.", "code_challenge")
     draft.challenge = challenge
@@ -212,7 +212,7 @@ async def check_prompt(draft: Draft) -> None:
     if words - PROMPTS:
         raise draft.send_back("invalid_request", f"prompt is one of {', '.join(sorted(PROMPTS))}.", "prompt")
     if "none" in words and len(words) > 1:
-        raise draft.send_back("invalid_request", "prompt=none stands alone.", "prompt")
+        raise draft.send_back("invalid_request", "prompt=none cannot be combined with other values.", "prompt")
     draft.prompt = words
     age = draft.one("max_age")
     if age is not None:
@@ -229,7 +229,7 @@ async def check_hint(draft: Draft) -> None:
     draft.login_hint = name if len(name) <= LONGEST_LOGIN_HINT else ""
     hint = draft.one("id_token_hint")
     if hint is not None:
-        draft.expected_user = await user_of_hint(draft.oauth, hint)
+        draft.expected_user = await draft.oauth.signer.verified_subject(hint, draft.oauth.base_url)
         if draft.expected_user is None:
             raise draft.send_back("invalid_request", "id_token_hint is not an ID token of this hub.", "id_token_hint")
 

@@ -146,7 +146,7 @@ class Documents:
         findings, app = check_document(url, answer.body)
         _require(url, findings)
         if app is None:
-            raise InvalidDocument(url, "The app's document was not understood.")
+            raise InvalidDocument(url, "The app's document is not valid.")
         now = self.clock()
         document = answer.body.decode()
         expires_at = now + cache_seconds(answer)

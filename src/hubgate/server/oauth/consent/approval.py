@@ -1,4 +1,8 @@
-"""Stores the user's decision on a consent page, and issues codes."""
+"""Stores the user's decision on a consent page, and issues codes.
+
+An approval also remembers what the page showed: the servers, and a native app's redirect URI. A later request skips the
+page only if the user has approved the same before. Tokens are limited by the consent itself.
+"""
 
 import secrets
 from collections.abc import Collection
@@ -8,17 +12,18 @@ from hubgate.server.accounts.account_locks import lock_signed_in
 from hubgate.server.accounts.model import Person
 from hubgate.server.accounts.tokens.text import TokenKind, new_token
 from hubgate.server.ids import new_id
-from hubgate.server.oauth.approvals.approvals import remember
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.authorize.request import AuthorizationRequest
 from hubgate.server.oauth.consent import store
-from hubgate.server.oauth.consent.access_request import AccessRequest
-from hubgate.server.oauth.consent.model import IDENTITY, Consent
+from hubgate.server.oauth.consent.model import IDENTITY, AccessRequest, Consent, consent_details
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.tokens import store as token_store
 from hubgate.server.oauth.tokens.model import CODE_LASTS, Code
-from hubgate.server.scopes import join_scopes
-from hubgate.server.storage.database import ConstraintViolated, Tx
+from hubgate.server.scopes import join_scopes, parse_scopes
+from hubgate.server.storage.database import ConstraintViolated, Database, Row, Tx
+
+# Per consent. A CLI uses a new port each time; for ports of deleted approvals the user is asked again.
+MOST_APPROVALS = 50
 
 
 @dataclass(frozen=True)
@@ -34,9 +39,9 @@ def fixed_scopes(asked: Collection[str], app: App | None) -> frozenset[str]:
     return frozenset(asked) & (IDENTITY | set(app.required_scopes if app else ()))
 
 
-def approved_scopes(wish: AccessRequest, ticked: Selection) -> frozenset[str]:
+def approved_scopes(access: AccessRequest, ticked: Selection) -> frozenset[str]:
     """The ticked scopes, limited to those requested in case the form was tampered with (attack O37)."""
-    return (frozenset(ticked.scopes) & frozenset(wish.scopes)) | fixed_scopes(wish.scopes, wish.app)
+    return (frozenset(ticked.scopes) & frozenset(access.scopes)) | fixed_scopes(access.scopes, access.app)
 
 
 def granted_organizations(person: Person, ticked: Selection) -> frozenset[str]:
@@ -44,19 +49,21 @@ def granted_organizations(person: Person, ticked: Selection) -> frozenset[str]:
     return frozenset(ticked.organizations) & person.roles.keys()
 
 
-async def allow(tx: Tx, wish: AccessRequest, person: Person, ticked: Selection, now: int) -> tuple[str, frozenset[str]]:
-    """Store an approval; returns the consent's id and the scopes approved now.
+async def allow(
+    tx: Tx, access: AccessRequest, person: Person, ticked: Selection, now: int
+) -> tuple[str, tuple[str, ...]]:
+    """Store an approval; returns the consent's id and the scopes approved now, in the order requested.
 
     The consent becomes the union of earlier and new scopes, without those shown and unticked; so does each ticked
     organization. Concurrent approvals do not undo each other. ConstraintViolated if the app or user was deleted.
     """
     await lock_signed_in(tx, person.user.id, person.user.credentials_version)
-    app, approved, requested = wish.app, approved_scopes(wish, ticked), set(wish.scopes)
+    app, approved, requested = access.app, approved_scopes(access, ticked), set(access.scopes)
     app_id = app.client_id if app.is_registered else None
     before = await store.lock(tx, person.user.id, app.client_id, app_id, new_id(now), now)
-    if wish.resources:
+    if access.resources:
         # Access to other servers changes nothing on this hub (attack O64).
-        scopes, resources = approved | (before.other_scopes - requested), before.other_resources.union(wish.resources)
+        scopes, resources = approved | (before.other_scopes - requested), before.other_resources.union(access.resources)
         after = replace(before, other_scopes=scopes, other_resources=resources)
         await store.allow(tx, after, app.face, app.name, now)
     else:
@@ -68,8 +75,8 @@ async def allow(tx: Tx, wish: AccessRequest, person: Person, ticked: Selection, 
             for org_id in granted_organizations(person, ticked)
         }
         await store.set_organizations(tx, before.id, ticked_now)
-    await remember(tx, before.id, wish, approved, now)
-    return before.id, approved
+    await _remember(tx, before.id, access, approved, now)
+    return before.id, tuple(name for name in access.scopes if name in approved)
 
 
 async def approve(
@@ -79,7 +86,7 @@ async def approve(
     now = oauth.clock()
 
     async def unit(tx: Tx) -> str:
-        consent_id, approved = await allow(tx, request.wish, person, ticked, now)
+        consent_id, approved = await allow(tx, request.access, person, ticked, now)
         return await _add_code(tx, request, person.user.id, consent_id, approved, auth_time, now)
 
     try:
@@ -108,7 +115,7 @@ async def _add_code(
     request: AuthorizationRequest,
     user_id: str,
     consent_id: str,
-    scopes: Collection[str],
+    scopes: tuple[str, ...],
     auth_time: int,
     now: int,
 ) -> str:
@@ -120,7 +127,7 @@ async def _add_code(
         user_id=user_id,
         redirect_uri=request.to.redirect_uri,
         redirect_uri_sent=int(request.redirect_uri_sent),
-        scopes=join_scopes(scopes),
+        scopes=" ".join(scopes),
         challenge=request.challenge,
         nonce=request.nonce,
         auth_time=auth_time,
@@ -131,3 +138,41 @@ async def _add_code(
     )
     await token_store.add_code(tx, code)
     return text
+
+
+async def is_approved(db: Database, consent_id: str, access: AccessRequest) -> frozenset[str] | None:
+    """The scopes approved on a consent page that showed the same; None if there was none."""
+    shown = consent_details(access)
+    row = await store.find_approval(db, consent_id, shown) if shown else None
+    return frozenset(parse_scopes(row["scopes"])) if row else None
+
+
+async def _remember(tx: Tx, consent_id: str, access: AccessRequest, approved: frozenset[str], now: int) -> None:
+    """Store an approval.
+
+    Scopes that were shown but not ticked are removed from the other approvals too: from those for this hub, or from
+    those for other servers, depending on the request.
+    """
+    shown, unticked = consent_details(access), set(access.scopes) - approved
+    rows = {row["shown"]: row for row in await store.approvals_of(tx, consent_id)}
+    remaining = {key: _remaining(row, unticked, bool(access.resources)) for key, row in rows.items()}
+    await store.set_approval_scopes(tx, consent_id, {key: join_scopes(scopes) for key, scopes in remaining.items()})
+    if shown is not None:
+        await store.save_approval(tx, consent_id, shown, join_scopes(approved | remaining.get(shown.key, set())), now)
+        if len(rows) >= MOST_APPROVALS:
+            await store.drop_oldest_approvals(tx, consent_id, MOST_APPROVALS)
+
+
+def _remaining(row: Row, unticked: Collection[str], elsewhere: bool) -> set[str]:
+    scopes = set(parse_scopes(row["scopes"]))
+    return scopes.difference(unticked) if bool(row["resources"]) is elsewhere else scopes
+
+
+async def follow_change(tx: Tx, consent_id: str, scopes: Collection[str], taken_elsewhere: Collection[str]) -> None:
+    """Update approvals after a change under Connected apps: `scopes` on this hub, less `taken_elsewhere` on others."""
+    rows = await store.approvals_of(tx, consent_id)
+    chosen = {
+        row["shown"]: join_scopes(_remaining(row, taken_elsewhere, elsewhere=True) if row["resources"] else scopes)
+        for row in rows
+    }
+    await store.set_approval_scopes(tx, consent_id, chosen)

@@ -7,8 +7,8 @@ from hubgate.server.accounts.account_locks import lock_signed_in
 from hubgate.server.accounts.model import Person
 from hubgate.server.errors import FieldErrors, NotFound
 from hubgate.server.ids import AFTER_ALL
-from hubgate.server.oauth.approvals.approvals import follow_change
 from hubgate.server.oauth.consent import store
+from hubgate.server.oauth.consent.approval import follow_change
 from hubgate.server.oauth.consent.model import IDENTITY, AppConnection
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.paging import Page, PageRequest, page_of
@@ -16,7 +16,7 @@ from hubgate.server.scopes import NAMES
 from hubgate.server.storage.database import Tx
 
 CURSOR = (str,)
-_NOT_FOUND = "You have not allowed such an app."
+_NOT_FOUND = "You have not approved this app."
 
 
 async def of_user(oauth: OAuth, user_id: str) -> Sequence[AppConnection]:
@@ -105,7 +105,7 @@ def _check(connected: AppConnection, person: Person, changes: Changes) -> None:
     ):
         errors["resourceScopes"] = f"{unknown[:60]} is not allowed for other servers. The app has to ask for it."
     if any(org_id not in person.roles for org_id in (*(changes.organizations or ()), *changes.in_organizations)):
-        errors["organizations"] = "You can give access only to organizations you are in."
+        errors["organizations"] = "You can grant access only to organizations you are a member of."
     everywhere = changes.scopes_after(connected)
     chosen = (name for scopes in changes.in_organizations.values() for name in scopes)
     if unknown := next((name for name in chosen if name not in everywhere), None):

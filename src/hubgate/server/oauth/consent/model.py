@@ -1,16 +1,33 @@
-"""A consent, whether it covers a request, and the app it is for. Pure."""
+"""A request for access, the consent to it, and what a consent page showed. Pure."""
 
+import hashlib
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from hubgate.server.oauth.redirects import shown_host
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.redirects import is_loopback, is_web, shown_host
 
 # Length of each half of `App.face`: the name, then the redirect targets.
 _DIGEST_LENGTH = 16
 
 # Scopes that identify the user. They cannot be unticked, and do not apply to organizations.
 IDENTITY = frozenset({"openid", "profile", "email"})
+
+
+@dataclass(frozen=True)
+class AccessRequest:
+    """An app's request for access, from the browser or from a device."""
+
+    app: App
+    scopes: tuple[str, ...]
+    # Ids of organizations the app requests.
+    organizations: tuple[str, ...] = ()
+    # The redirect URI; empty for the device flow.
+    target: str = ""
+    # The servers a token is requested for (RFC 8707); empty for this hub.
+    resources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +93,35 @@ class AppConnection:
     def may_hold(self) -> frozenset[str]:
         """The scopes a user can allow: those consented to, and those in the app's registration."""
         return self.consent.scopes | self.app_scopes
+
+
+@dataclass(frozen=True, slots=True)
+class ConsentDetails:
+    """The parts of a consent page that a later request must match to skip the page."""
+
+    # As in resource_indicators.py, sorted.
+    resources: str = ""
+    # Empty if any registered redirect URI matches.
+    redirect_uri: str = ""
+
+    @property
+    def key(self) -> str:
+        """A hash short enough for an index; empty in the common case of a web app and tokens for this hub."""
+        content = json.dumps([self.resources, self.redirect_uri]).encode()
+        return hashlib.sha256(content).hexdigest() if self.resources or self.redirect_uri else ""
+
+
+def consent_details(access: AccessRequest) -> ConsentDetails | None:
+    """None if the user must be asked every time: only the user can tell which program gets the code (O75)."""
+    app, target = access.app, access.target
+    resources = " ".join(sorted(access.resources))
+    if target and not is_web(target):
+        # Any app on the device can claim the scheme (RFC 8252, section 8.6).
+        return None
+    if is_loopback(target) and app.document_host:
+        # Any program can send this document's client_id, too.
+        return None
+    if is_loopback(target) and not app.confidential:
+        # Any local program can listen on another port and redeem the code without a secret.
+        return ConsentDetails(resources, target)
+    return ConsentDetails(resources)

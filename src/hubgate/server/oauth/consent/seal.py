@@ -7,27 +7,27 @@ import base64
 import binascii
 import json
 
-from hubgate.server.oauth.consent.access_request import AccessRequest
 from hubgate.server.oauth.consent.approval import fixed_scopes
+from hubgate.server.oauth.consent.model import AccessRequest
 from hubgate.server.secret import ServerSecret
 
 FIELD = "shown"
 _PURPOSE = "consent shown"
 
 
-def seal(wish: AccessRequest, user_id: str, secret: ServerSecret) -> str:
-    return base64.urlsafe_b64encode(secret.mac(_PURPOSE, _message(wish, user_id))).decode()
+def seal(access: AccessRequest, user_id: str, secret: ServerSecret) -> str:
+    return base64.urlsafe_b64encode(secret.mac(_PURPOSE, _message(access, user_id))).decode()
 
 
-def is_as_shown(given: str, wish: AccessRequest, user_id: str, secret: ServerSecret) -> bool:
+def is_as_shown(given: str, access: AccessRequest, user_id: str, secret: ServerSecret) -> bool:
     try:
         mac = base64.urlsafe_b64decode(given.encode())
     except (binascii.Error, ValueError):
         return False
-    return secret.mac_matches(_PURPOSE, _message(wish, user_id), mac)
+    return secret.mac_matches(_PURPOSE, _message(access, user_id), mac)
 
 
-def _message(wish: AccessRequest, user_id: str) -> bytes:
-    app, scopes = wish.app, sorted(wish.scopes)
-    fixed = sorted(fixed_scopes(wish.scopes, app))
-    return json.dumps([user_id, app.client_id, app.face, wish.target, wish.resources, scopes, fixed]).encode()
+def _message(access: AccessRequest, user_id: str) -> bytes:
+    app, scopes = access.app, sorted(access.scopes)
+    fixed = sorted(fixed_scopes(access.scopes, app))
+    return json.dumps([user_id, app.client_id, app.face, access.target, access.resources, scopes, fixed]).encode()

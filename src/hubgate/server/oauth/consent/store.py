@@ -1,11 +1,11 @@
-"""Statements on consents."""
+"""Statements on consents, and on the approvals behind them."""
 
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from hubgate.server.accounts.store import under_membership
-from hubgate.server.oauth.consent.model import AppConnection, Consent
+from hubgate.server.oauth.consent.model import AppConnection, Consent, ConsentDetails
 from hubgate.server.scopes import join_scopes, parse_scopes
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Params, insert_row
@@ -257,3 +257,54 @@ async def count_tokens(tx: Tx, consent_id: str, now: int) -> int:
     """
     row = await tx.one(sql, {"id": consent_id, "now": now})
     return row["tokens"] if row else 0
+
+
+async def find_approval(db: Database, consent_id: str, shown: ConsentDetails) -> Row | None:
+    sql = "SELECT scopes FROM consent_approvals WHERE consent_id = :consent_id AND shown = :shown"
+    return await db.one(sql, {"consent_id": consent_id, "shown": shown.key})
+
+
+async def approvals_of(tx: Tx, consent_id: str) -> list[Row]:
+    sql = "SELECT shown, resources, scopes FROM consent_approvals WHERE consent_id = :consent_id"
+    return list(await tx.all(sql, {"consent_id": consent_id}))
+
+
+async def set_approval_scopes(tx: Tx, consent_id: str, scopes_of: dict[str, str]) -> None:
+    """Update several approvals; `scopes_of` maps the key of an approval to its scopes."""
+    await tx.exec_many(
+        "UPDATE consent_approvals SET scopes = :scopes WHERE consent_id = :consent_id AND shown = :shown",
+        [{"consent_id": consent_id, "shown": shown, "scopes": scopes} for shown, scopes in scopes_of.items()],
+    )
+
+
+_SAVE_APPROVAL = insert_row(
+    "INSERT INTO consent_approvals (consent_id, shown, resources, redirect_uri, scopes, approved_at)",
+    "ON CONFLICT (consent_id, shown) DO UPDATE SET scopes = excluded.scopes, approved_at = excluded.approved_at",
+)
+
+
+async def save_approval(tx: Tx, consent_id: str, shown: ConsentDetails, scopes: str, now: int) -> None:
+    await tx.exec(
+        _SAVE_APPROVAL,
+        {
+            "consent_id": consent_id,
+            "shown": shown.key,
+            "resources": shown.resources,
+            "redirect_uri": shown.redirect_uri,
+            "scopes": scopes,
+            "approved_at": now,
+        },
+    )
+
+
+async def drop_oldest_approvals(tx: Tx, consent_id: str, most: int) -> None:
+    """Delete all but the newest `most`; LIMIT is enough because a consent never has many more."""
+    await tx.exec(
+        """
+        DELETE FROM consent_approvals WHERE consent_id = :consent_id AND shown IN (
+            SELECT shown FROM consent_approvals WHERE consent_id = :consent_id
+            ORDER BY approved_at DESC, shown LIMIT 1000 OFFSET :most
+        )
+        """,
+        {"consent_id": consent_id, "most": most},
+    )

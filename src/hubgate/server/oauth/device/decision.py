@@ -7,14 +7,14 @@ from hubgate.server.accounts.model import Person
 from hubgate.server.errors import NotFound, TooManyRequests
 from hubgate.server.oauth.apps.lookup import find_app
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.consent.access_request import AccessRequest
 from hubgate.server.oauth.consent.approval import Selection, allow
+from hubgate.server.oauth.consent.model import AccessRequest
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.device import store
 from hubgate.server.oauth.device.model import APPROVED, DENIED, DeviceCode
 from hubgate.server.oauth.device.user_code import may_be_stored_as, read_user_code
 from hubgate.server.oauth.requested_scopes import scopes_of
-from hubgate.server.scopes import join_scopes, parse_scopes
+from hubgate.server.scopes import parse_scopes
 from hubgate.server.storage.database import ConstraintViolated, Tx
 from hubgate.server.throttle.rate_limiter import Limit
 
@@ -25,7 +25,7 @@ WRONG_BY_ADDRESS = Limit("user code by address", 50, 15 * 60)
 
 class DeviceNotFound(NotFound):
     def __init__(self) -> None:
-        super().__init__("Unknown or expired. Start again on the device.")
+        super().__init__("This code is unknown or has expired. Start again on the device.")
 
 
 class AlreadyDecided(DeviceNotFound):
@@ -41,11 +41,11 @@ class PendingDevice:
     code: DeviceCode
     # As the device shows it.
     user_code: str
-    wish: AccessRequest
+    access: AccessRequest
 
 
 async def find_pending(oauth: OAuth, person: Person, typed: str, ip: str) -> PendingDevice:
-    """Find a pending device. NoSuchDevice for a wrong code, TooManyRequests after too many; AlreadyDecided."""
+    """Find a pending device. DeviceNotFound for a wrong code, TooManyRequests after too many; AlreadyDecided."""
     user_code = read_user_code(typed)
     if user_code is None:
         # Not counted as a guess: no user code has this form.
@@ -74,8 +74,8 @@ async def _find_pending(oauth: OAuth, user_code: str, ip: str) -> PendingDevice 
             app = await find_app(oauth, code.client_id, caller=ip)
             if app is None:
                 return None
-            wish = AccessRequest(app, _remaining_scopes(oauth, app, code), resources=tuple(code.resources.split()))
-            return PendingDevice(code, user_code, wish)
+            access = AccessRequest(app, _remaining_scopes(oauth, app, code), resources=tuple(code.resources.split()))
+            return PendingDevice(code, user_code, access)
     return None
 
 
@@ -93,12 +93,12 @@ def _remaining_scopes(oauth: OAuth, app: App, code: DeviceCode) -> tuple[str, ..
 
 
 async def approve(oauth: OAuth, waiting: PendingDevice, person: Person, ticked: Selection, auth_time: int) -> None:
-    """Approve the device. NoSuchDevice, with nothing approved, if it was decided or expired since."""
+    """Approve the device. DeviceNotFound, with nothing approved, if it was decided or expired since."""
     now = oauth.clock()
 
     async def unit(tx: Tx) -> None:
-        consent_id, approved = await allow(tx, waiting.wish, person, ticked, now)
-        scopes = join_scopes(approved)
+        consent_id, approved = await allow(tx, waiting.access, person, ticked, now)
+        scopes = " ".join(approved)
         if not await store.decide(tx, waiting.code.key, APPROVED, person.user.id, consent_id, scopes, auth_time, now):
             raise DeviceNotFound
 

@@ -1,4 +1,4 @@
-"""Token exchange: creates the token and its audit log entry in one transaction."""
+"""Token exchange: creates the token and its audit log entry in one transaction; and the dry run."""
 
 import secrets
 from dataclasses import dataclass
@@ -12,13 +12,12 @@ from hubgate.server.errors import HubError, TooManyRequests, Unprocessable
 from hubgate.server.logs import redacted
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.errors import InvalidClient, invalid_request
+from hubgate.server.oauth.errors import InvalidClient, OAuthError, invalid_request
 from hubgate.server.oauth.exchange import store
 from hubgate.server.oauth.exchange.model import Facts, Granted, Refused
 from hubgate.server.oauth.exchange.policy import decide
 from hubgate.server.oauth.tokens import issuance
 from hubgate.server.oauth.tokens.issuance import TokenDetails
-from hubgate.server.scopes import join_scopes
 from hubgate.server.storage.database import ConstraintViolated, Tx
 from hubgate.server.throttle.rate_limiter import Limit
 
@@ -57,6 +56,28 @@ async def exchange(oauth: OAuth, app: App, email: str, scope: str | None, visito
     if isinstance(outcome, HubError):
         raise outcome
     return outcome
+
+
+async def dry_run(oauth: OAuth, app: App, email: str, scope: str | None, ip: str | None) -> Granted | Refused:
+    """Decide as an exchange would now; nothing is issued, counted or recorded.
+
+    Without `ip`, allowed networks are not checked.
+    """
+    try:
+        check_subject(email)
+    except OAuthError as refusal:
+        return Refused(refusal, refusal.message)
+
+    async def unit(tx: Tx) -> Granted | Refused:
+        verdict = await decide_in(tx, oauth, app.client_id, email, scope, ip)
+        quota = app.exchange.daily_quota
+        if isinstance(verdict, Granted) and quota is not None:
+            limit = quota_of(quota)
+            if await oauth.limiter.is_full(tx, limit, app.client_id):
+                return quota_exceeded(limit, await oauth.limiter.seconds_left(tx, limit, app.client_id))
+        return verdict
+
+    return await oauth.db.read(unit)
 
 
 async def record_refusal(oauth: OAuth, app: App, subject: str, error: HubError, visitor: Visitor) -> None:
@@ -102,7 +123,7 @@ def quota_exceeded(quota: Limit, seconds_left: int) -> Refused:
 
 
 async def _issue_token(tx: Tx, app: App, given: Granted, visitor: Visitor, now: int) -> Exchanged:
-    user, scopes = given.member.user, join_scopes(given.scopes)
+    user, scopes = given.member.user, " ".join(given.scopes)
     wanted = TokenDetails(
         client_id=app.client_id,
         user_id=user.id,
@@ -122,7 +143,7 @@ async def _issue_token(tx: Tx, app: App, given: Granted, visitor: Visitor, now: 
         "tokenId": wanted.family,
         "expiresIn": wanted.lifetime,
     }
-    await _record_audit(tx, app, (f"took a token for {user.name}", data), visitor, now)
+    await _record_audit(tx, app, (f"got a token for {user.name}", data), visitor, now)
     return Exchanged(user, access_token, scopes, wanted.lifetime)
 
 

@@ -53,24 +53,24 @@ async def count(oauth: OAuth, app: App, which: Subject = _ALL) -> int:
     return await oauth.db.read_long(lambda tx: store.count(tx, app, which, now))
 
 
-async def end(oauth: OAuth, app: App, which: Subject, actor: Actor) -> int:
+async def revoke(oauth: OAuth, app: App, which: Subject, actor: Actor) -> int:
     """Revoke tokens and return how many. NotFound if a single token was named and does not exist."""
     now = oauth.clock()
 
     async def unit(tx: Tx) -> int:
         await lock_app(tx, app, actor)
-        return await end_in(tx, app, which, actor, now)
+        return await revoke_in(tx, app, which, actor, now)
 
     ended = await oauth.db.write_long(unit)
     if not ended and which.token_id is not None:
-        raise NotFound("There is no such token, or it has ended.")
+        raise NotFound("Token not found, or it has expired.")
     return ended
 
 
-async def end_in(tx: Tx, app: App, which: Subject, actor: Actor, now: int) -> int:
-    ended = await store.end(tx, app, which, now)
+async def revoke_in(tx: Tx, app: App, which: Subject, actor: Actor, now: int) -> int:
+    ended = await store.revoke(tx, app, which, now)
     if ended:
-        text = f"ended {ended:,} exchanged token{'' if ended == 1 else 's'} of the app {app.name}"
+        text = f"revoked {ended:,} exchanged token{'' if ended == 1 else 's'} of the app {app.name}"
         data = {"clientId": app.client_id, "name": app.name, "ended": ended, **_filter_data(which)}
         await record(tx, app.org_id or "", Kind.REVOKE_TOKENS, text, actor, now, data)
     return ended

@@ -109,7 +109,7 @@ async def count(tx: Tx, app: App, which: Subject, now: int) -> int:
     return int(row["n"]) if row else 0
 
 
-async def end(tx: Tx, app: App, which: Subject, now: int) -> int:
+async def revoke(tx: Tx, app: App, which: Subject, now: int) -> int:
     """Delete live tokens and return how many."""
     condition, values = _condition(app, which, now)
     return await tx.exec(f"DELETE FROM app_tokens AS t WHERE {_IS_LIVE} AND {condition}", values)

@@ -70,7 +70,7 @@ def _redirect_uri(refusal: Refusal, app: App) -> Line | None:
         return Line(label, [sent], meant, ("redirect_uri",), "redirectUris", cure)
 
     if refusal.sent.about == "redirect_uri":
-        meant = describe("the one the code was asked for with" if redeems else "once")
+        meant = describe("the one in the authorization request" if redeems else "once")
         return Line(label, [describe(given or "not sent", marked=True)], [meant], ("redirect_uri",))
     if not registered:
         cure = _cure(given, registered) if given else "Add a redirect URI, then send it."
@@ -139,7 +139,7 @@ def _verifier(refusal: Refusal, app: App) -> Line | None:
         return None
     sent, about = "code_verifier" in refusal.sent.names, refusal.sent.about == "code_verifier"
     text = "code_verifier" if sent else "no code_verifier"
-    registered = "required" if app.needs_pkce else "if the code was asked for with a code_challenge"
+    registered = "required" if app.needs_pkce else "if the code was requested with a code_challenge"
     wrong = about or (app.needs_pkce and not sent)
     return Line("PKCE", [describe(text, marked=wrong)], [describe(registered)], ("code_verifier",))
 

@@ -8,7 +8,7 @@ import msgspec
 from hubgate.server.clock import DAY
 from hubgate.server.logs import redacted
 
-KEPT_FOR = 7 * DAY
+RETAINED_FOR = 7 * DAY
 MOST_OF_APP = 50
 LONGEST_VALUE = 500
 

@@ -37,7 +37,7 @@ async def record_parameters(
     """Store an error of the authorization page, where the browser sends the app's request."""
     sent = sent_parameters(pairs, about=about)
     path, client_id = request.url.path, client_of(pairs)
-    request.is_explained = await oauth.refusals.note(request.request_id, client_id, path, error, description, sent)
+    request.is_explained = await oauth.refusals.record(request.request_id, client_id, path, error, description, sent)
 
 
 async def _store_error(oauth: OAuth, request: HubRequest, error: HubError) -> bool:
@@ -50,7 +50,7 @@ async def _store_error(oauth: OAuth, request: HubRequest, error: HubError) -> bo
     code = error.code or "invalid_request"
     about = error.about if isinstance(error, OAuthError | InvalidClient) else ""
     sent = sent_parameters(pairs, _proof(request, pairs), about)
-    return await oauth.refusals.note(request.request_id, client_id, request.url.path, code, error.message, sent)
+    return await oauth.refusals.record(request.request_id, client_id, request.url.path, code, error.message, sent)
 
 
 def _proof(request: HubRequest, pairs: Pairs) -> str:

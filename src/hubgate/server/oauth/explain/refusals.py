@@ -1,4 +1,7 @@
-"""Stores rejected requests in the background; a failure or the rate limit here does not affect the response."""
+"""Stores rejected requests in the background, and reads them.
+
+A failure or the rate limit here does not affect the response.
+"""
 
 import asyncio
 from collections import Counter
@@ -9,7 +12,7 @@ from hubgate.server.clock import MINUTE, Clock
 from hubgate.server.errors import StorageUnavailable
 from hubgate.server.logs import redacted
 from hubgate.server.oauth.explain import store
-from hubgate.server.oauth.explain.model import LONGEST_VALUE, MOST_OF_APP, Refusal, SentParameters
+from hubgate.server.oauth.explain.model import LONGEST_VALUE, MOST_OF_APP, RETAINED_FOR, Refusal, SentParameters
 from hubgate.server.storage.background_writes import BackgroundWrites
 from hubgate.server.storage.database import Database
 
@@ -25,14 +28,14 @@ class RateLimit:
     """A rate limit per minute, in total and per app."""
 
     began_at: int = 0
-    kept: Counter[str] = field(default_factory=Counter)
+    counted: Counter[str] = field(default_factory=Counter)
 
     def allows(self, client_id: str, now: int) -> bool:
         if now - self.began_at >= MINUTE:
-            self.began_at, self.kept = now, Counter()
-        if self.kept.total() >= MOST_A_MINUTE or self.kept[client_id] >= MOST_OF_APP_A_MINUTE:
+            self.began_at, self.counted = now, Counter()
+        if self.counted.total() >= MOST_A_MINUTE or self.counted[client_id] >= MOST_OF_APP_A_MINUTE:
             return False
-        self.kept[client_id] += 1
+        self.counted[client_id] += 1
         return True
 
 
@@ -53,7 +56,7 @@ class Refusals:
         """The `error_uri` of a response (RFC 6749, section 5.2)."""
         return f"{self.base_url}/oauth/explain/{request_id}"
 
-    async def note(
+    async def record(
         self, request_id: str, client_id: str, endpoint: str, error: str, description: str, sent: SentParameters
     ) -> bool:
         """Store a rejected request; True if its `error_uri` may be sent."""
@@ -69,6 +72,14 @@ class Refusals:
         )
         await asyncio.wait([write], timeout=self.longest_wait)
         return True
+
+    async def of_app(self, client_id: str) -> list[Refusal]:
+        """The rejected requests of an app, newest first."""
+        since = self.clock() - RETAINED_FOR
+        return await self.db.read_long(lambda tx: store.of_app(tx, client_id, since, MOST_OF_APP))
+
+    async def find(self, request_id: str) -> Refusal | None:
+        return await store.find(self.db, request_id, self.clock() - RETAINED_FOR)
 
     async def _is_registered(self, client_id: str) -> bool:
         try:

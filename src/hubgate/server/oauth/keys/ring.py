@@ -87,7 +87,7 @@ class KeyRing:
             return True
 
         if not await self.db.write(unit):
-            raise NotFound(f"There is no signing key {kid} that could be revoked.")
+            raise NotFound(f"Signing key {kid} not found, or it was already revoked.")
 
     async def reseal(self) -> int:
         """Seal every private key with the first configured secret; returns how many were changed."""

@@ -35,7 +35,7 @@ async def count_pending(oauth: OAuth) -> int:
 async def get(oauth: OAuth, request_id: str) -> OperatorRequest:
     found = await store.find(oauth.db, request_id)
     if found is None:
-        raise NotFound("There is no such request. Its app may be gone.")
+        raise NotFound("Request not found. Its app may have been deleted.")
     return found
 
 
@@ -47,7 +47,7 @@ async def decide(oauth: OAuth, request: OperatorRequest, granted: bool, actor: A
     async def unit(tx: Tx) -> None:
         row = await store.decide(tx, request.id, granted, now)
         if row is None:
-            raise Conflict("Somebody has decided this already.")
+            raise Conflict("This request was already decided.")
         if granted and request.wanted == EXCHANGE:
             await privileges.set_exchange_in(tx, request.client_id, True, actor, now)
         elif granted:

@@ -43,9 +43,11 @@ async def submit(oauth: OAuth, app: App, wanted: str, reason: str, user: User) -
 
     async def unit(tx: Tx) -> None:
         if await store.count_pending(tx, app.client_id) >= MOST_WAITING_OF_APP:
-            raise FieldErrors({"reason": "The operator has not answered your last requests. Wait for that."})
+            raise FieldErrors({"reason": "Wait until the operator has decided on your earlier requests."})
         if not await store.add(tx, new_id(now), app.client_id, wanted, reason, user.id, now):
-            raise FieldErrors({"wanted": f"You have asked for {described(wanted)} already. The operator has it."})
+            raise FieldErrors(
+                {"wanted": f"You have already requested {described(wanted)}. The operator has not decided yet."}
+            )
         for operator in operators:
             # Requests beyond the mail limit are still in the list.
             if not await oauth.limiter.count_in(tx, OPERATOR_REQUEST_MAILS, operator.email):
@@ -67,7 +69,7 @@ def _problem(app: App, wanted: str) -> str:
             return "Only an organization's app may exchange tokens."
         return f"{app.name} has token exchange." if app.exchange.privileged else ""
     if wanted in NAMES:
-        return f"Every app may ask for {wanted}. Tick it in the app's settings."
+        return f"Every app may request {wanted}. Tick it in the app's settings."
     if wanted in app.extra_scopes:
         return f"{app.name} has the scope {wanted}."
     return "" if is_scope_name(wanted) else "Name a scope, such as read-metrics."
@@ -76,5 +78,5 @@ def _problem(app: App, wanted: str) -> str:
 def _reason(given: str) -> str:
     reason = given.strip()
     if not 1 <= len(reason) <= LONGEST_REASON:
-        raise Unprocessable(f"Say what for, in up to {LONGEST_REASON:,} characters.")
+        raise Unprocessable(f"Describe the purpose in up to {LONGEST_REASON:,} characters.")
     return reason

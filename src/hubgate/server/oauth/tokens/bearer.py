@@ -15,7 +15,7 @@ from hubgate.server.scopes import parse_scopes
 from hubgate.server.storage.background_writes import BackgroundWrites
 from hubgate.server.storage.database import Tx
 
-NOTED_EVERY = 5 * MINUTE
+USE_RECORDED_EVERY = 5 * MINUTE
 _TOKEN_COLUMNS = 12
 
 
@@ -50,7 +50,7 @@ class Bearers:
             identity = Identity.consented(
                 person.user.id, person.roles, client_id=client_id, scopes=held, organizations=granted
             )
-        if supersedes is not None or (consent_id and (used_at is None or now - used_at >= NOTED_EVERY)):
+        if supersedes is not None or (consent_id and (used_at is None or now - used_at >= USE_RECORDED_EVERY)):
             self._record_use(key, consent_id, supersedes, now)
         names = shown_servers(resources, self.oauth.base_url)
         return Caller(identity, person, app=AppCredential(client_id, expires_at, resources, names))

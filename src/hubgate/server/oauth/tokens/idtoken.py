@@ -1,4 +1,4 @@
-"""ID tokens, signed with RS256 in a thread (OpenID Connect Core, section 2)."""
+"""ID tokens: signed with RS256 in a thread (OpenID Connect Core, section 2), and verified as `id_token_hint`."""
 
 import asyncio
 import base64
@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 
@@ -72,7 +73,7 @@ def _short_claims(user: User, scopes: Collection[str], base_url: str) -> dict[st
 
 @dataclass(frozen=True)
 class Signer:
-    """Signs ID tokens. The current key is looked up each time; opened private keys are cached, as they never change."""
+    """Signs and verifies ID tokens. Opened private keys are cached, as they never change; the current one is not."""
 
     ring: KeyRing
     _opened: dict[str, rsa.RSAPrivateKey] = field(default_factory=dict)
@@ -89,6 +90,31 @@ class Signer:
         signature = await asyncio.to_thread(private.sign, message.encode(), padding.PKCS1v15(), SHA256())
         return f"{message}.{_base64url(signature)}"
 
+    async def verified_subject(self, token: str, issuer: str) -> str | None:
+        """The user's id in an ID token of this hub, expired or not; None if no key of this hub signed it with RS256.
+
+        The algorithm is fixed, so a header cannot choose a weaker one (attack O48: alg none, HS256). A retired key is
+        accepted unless it was revoked: an app may store an ID token for years.
+        """
+        try:
+            head, body, signature = token.split(".")
+            header, claims = _decode_object(head), _decode_object(body)
+        except (ValueError, RecursionError):
+            return None
+        if header.get("alg") != ALGORITHM or claims.get("iss") != issuer:
+            return None
+        key = next((key for key in await self.ring.every() if key.kid == header.get("kid")), None)
+        if key is None or key.revoked_at is not None:
+            return None
+        jwk = json.loads(key.public_jwk)
+        public = rsa.RSAPublicNumbers(_decode_integer(jwk["e"]), _decode_integer(jwk["n"])).public_key()
+        try:
+            public.verify(_decode(signature), f"{head}.{body}".encode(), padding.PKCS1v15(), SHA256())
+        except (InvalidSignature, ValueError):
+            return None
+        subject = claims.get("sub")
+        return subject if isinstance(subject, str) else None
+
 
 def _half_hash(token: str) -> str:
     return _base64url(hashlib.sha256(token.encode()).digest()[:16])
@@ -100,3 +126,18 @@ def _encode_json(value: Mapping[str, Any]) -> str:
 
 def _base64url(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _decode_object(part: str) -> dict[str, Any]:
+    value = json.loads(_decode(part))
+    if not isinstance(value, dict):
+        raise ValueError("not an object")  # noqa: TRY004
+    return value
+
+
+def _decode(part: str) -> bytes:
+    return base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
+
+
+def _decode_integer(text: str) -> int:
+    return int.from_bytes(_decode(text))

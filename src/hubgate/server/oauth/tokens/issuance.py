@@ -1,24 +1,25 @@
-"""Issues tokens: stores the access token, and builds the token response."""
+"""Issues tokens: stores access and refresh tokens, and builds the token response."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 from hubgate.server.accounts.model import User
-from hubgate.server.accounts.tokens.text import TokenKind, new_token
+from hubgate.server.accounts.tokens.text import TokenKind, derived_token, new_token
 from hubgate.server.clock import SECOND
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.tokens import idtoken, store
-from hubgate.server.oauth.tokens.model import AppToken
-from hubgate.server.scopes import join_scopes, parse_scopes
+from hubgate.server.oauth.tokens.model import REFRESH_LASTS, AppToken, RefreshToken
+from hubgate.server.scopes import parse_scopes
+from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Tx
 
-TAKEN_BACK = "The user took back all that this was given for. Sign in again."
+_SUCCESSOR = "refresh successor"
 
 
-def seconds_left(scopes: str, consented: Collection[str]) -> str | None:
-    """The scopes that are still consented to; None if all were revoked."""
-    left = join_scopes(set(parse_scopes(scopes)) & set(consented))
+def scopes_left(scopes: str, consented: Collection[str]) -> str | None:
+    """The scopes that are still consented to, in the same order; None if all were revoked."""
+    left = " ".join(name for name in parse_scopes(scopes) if name in consented)
     return None if scopes and not left else left
 
 
@@ -57,6 +58,44 @@ async def add_access_token(tx: Tx, wanted: TokenDetails, now: int, since: int = 
         resources=wanted.resources,
     )
     await store.add_token(tx, token)
+    return text
+
+
+def successor_of(presented: str, secret: ServerSecret) -> tuple[str, bytes]:
+    """The next refresh token and its key, derived from the presented token.
+
+    So concurrent refreshes get the same one, a client that lost a response gets it again, and no usable token is
+    stored.
+    """
+    return derived_token(TokenKind.REFRESH, presented, secret.mac(_SUCCESSOR, presented.encode()))
+
+
+async def add_first_refresh_token(
+    tx: Tx,
+    client_id: str,
+    user_id: str,
+    consent_id: str,
+    scopes: str,
+    resources: str,
+    auth_time: int,
+    family: str,
+    now: int,
+) -> str:
+    text, key = new_token(TokenKind.REFRESH, now)
+    token = RefreshToken(
+        key=key,
+        client_id=client_id,
+        user_id=user_id,
+        consent_id=consent_id,
+        scopes=scopes,
+        auth_time=auth_time,
+        family=family,
+        predecessor=None,
+        superseded_at=None,
+        expires_at=now + REFRESH_LASTS,
+        resources=resources,
+    )
+    await store.add_refresh_token(tx, token)
     return text
 
 

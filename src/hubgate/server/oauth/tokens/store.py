@@ -26,11 +26,15 @@ _USER_COLUMN_COUNT = len(User.__struct_fields__)
 
 _ADD_CODE = insert_row(f"INSERT INTO codes ({_columns(Code)})")
 _ADD_TOKEN = insert_row(f"INSERT INTO app_tokens ({_columns(AppToken)})")
-# Concurrent refreshes derive the same successor: one inserts it, the others only extend its expiry.
-_ADD_REFRESH = insert_row(
-    f"INSERT INTO refresh_tokens ({_columns(RefreshToken)})",
-    "ON CONFLICT (key) DO UPDATE SET expires_at = excluded.expires_at",
-)
+_ADD_REFRESH = insert_row(f"INSERT INTO refresh_tokens ({_columns(RefreshToken)})")
+
+_INHERITED = ("client_id", "user_id", "consent_id", "scopes", "auth_time", "family", "resources")
+_ADD_SUCCESSOR = f"""
+    INSERT INTO refresh_tokens (key, predecessor, expires_at, {", ".join(_INHERITED)})
+    SELECT :successor, t.key, CAST(:expires_at AS bigint), {", ".join(f"t.{name}" for name in _INHERITED)}
+    FROM refresh_tokens t WHERE t.key = :key
+    ON CONFLICT (key) DO UPDATE SET expires_at = excluded.expires_at
+"""
 
 _ACCESS_COLUMNS = "t.client_id, t.consent_id, t.org_id, t.scopes, t.supersedes, t.created_at, t.expires_at, t.resources"
 
@@ -114,17 +118,22 @@ async def add_refresh_token(tx: Tx, token: RefreshToken) -> None:
     await tx.exec(_ADD_REFRESH, as_params(token))
 
 
-async def use_refresh_token(tx: Tx, token: RefreshToken, now: int, expires_at: int) -> None:
-    """Extend the token's expiry, and start the grace period of its predecessor."""
+async def rotate_refresh_token(tx: Tx, key: bytes, successor: bytes, now: int, expires_at: int) -> None:
+    """Extend the token's expiry, start the grace period of its predecessor and add its successor.
+
+    The successor has all scopes and servers of the family: narrowing one response does not narrow the next (RFC 6749,
+    section 6). Concurrent refreshes derive the same successor: one inserts it, the others only extend its expiry.
+    """
     await tx.exec(
         """
         UPDATE refresh_tokens SET
             expires_at = CASE WHEN key = :key THEN CAST(:expires_at AS bigint) ELSE expires_at END,
             superseded_at = CASE WHEN key = :key THEN superseded_at ELSE COALESCE(superseded_at, :now) END
-        WHERE key = :key OR key = :predecessor
+        WHERE key = :key OR key = (SELECT t.predecessor FROM refresh_tokens t WHERE t.key = :key)
         """,
-        {"key": token.key, "predecessor": token.predecessor, "now": now, "expires_at": expires_at},
+        {"key": key, "now": now, "expires_at": expires_at},
     )
+    await tx.exec(_ADD_SUCCESSOR, {"key": key, "successor": successor, "expires_at": expires_at})
 
 
 async def supersede(tx: Tx, key: bytes, now: int) -> None:
@@ -139,17 +148,17 @@ async def clear_successor(tx: Tx, key: bytes) -> None:
     await tx.exec("UPDATE app_tokens SET supersedes = NULL WHERE key = :key", {"key": key})
 
 
-async def end_family(tx: Tx, family: str) -> None:
+async def revoke_family(tx: Tx, family: str) -> None:
     """Delete all tokens from one authorization. The caller's transaction has locked the consent."""
     await tx.exec("DELETE FROM app_tokens WHERE family = :family", {"family": family})
     await tx.exec("DELETE FROM refresh_tokens WHERE family = :family", {"family": family})
 
 
-async def end_token(tx: Tx, key: bytes) -> None:
+async def revoke_token(tx: Tx, key: bytes) -> None:
     await tx.exec("DELETE FROM app_tokens WHERE key = :key", {"key": key})
 
 
-async def end_of_client(tx: Tx, client_id: str) -> None:
+async def revoke_of_client(tx: Tx, client_id: str) -> None:
     """Delete the app's access tokens. Tokens under a consent are deleted with the consent."""
     await tx.exec("DELETE FROM app_tokens WHERE client_id = :client_id", {"client_id": client_id})
 
@@ -168,13 +177,13 @@ async def count_of_user(tx: Tx, user_id: str, now: int) -> tuple[int, int]:
     return (row["tokens"], row["families"]) if row else (0, 0)
 
 
-async def end_of_user(tx: Tx, user_id: str) -> None:
+async def revoke_of_user(tx: Tx, user_id: str) -> None:
     """Delete the user's codes and tokens of every app. The caller's transaction has locked the consents."""
     for table in (CODES, REFRESH_TOKENS, "app_tokens"):
         await tx.exec(f"DELETE FROM {table} WHERE user_id = :user_id", {"user_id": user_id})
 
 
-async def end_exchanged(tx: Tx, client_id: str) -> None:
+async def revoke_exchanged(tx: Tx, client_id: str) -> None:
     sql = "DELETE FROM app_tokens WHERE client_id = :client_id AND org_id IS NOT NULL"
     await tx.exec(sql, {"client_id": client_id})
 

@@ -113,7 +113,7 @@ consent_organizations = Table(
     sqlite_with_rowid=False,
 )
 
-# What a consent page showed when it was approved (oauth/approvals/). Only an identical request skips the page.
+# What a consent page showed when it was approved (oauth/consent/approval.py). Only an identical request skips the page.
 consent_approvals = Table(
     "consent_approvals",
     metadata,

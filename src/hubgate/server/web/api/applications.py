@@ -22,10 +22,10 @@ from hubgate.server.web.owner_routes import APPLICATIONS, OwnerContext
 _ONE, _SECRET = "/{client_id}", "/{client_id}/secret"
 _REFUSALS = {
     **NO_TOKEN,
-    403: ("The token can only read, or is an app's, or you are no admin of the organization.", None),
+    403: ("The token can only read, or is an app's, or you are not an admin of the organization.", None),
 }
-_NOT_FOUND = {**_REFUSALS, 404: ("There is no such app, or it is not yours.", None)}
-_INVALID = {422: ("A field is unknown or has to be mended; error says which.", None)}
+_NOT_FOUND = {**_REFUSALS, 404: ("App not found, or it is not yours.", None)}
+_INVALID = {422: ("A field is unknown or invalid; error says which.", None)}
 
 
 def routes(oauth: OAuth, accounts: Accounts) -> list[Route]:
@@ -103,8 +103,12 @@ def _routes(applications: _Applications, accounts: Accounts | None) -> list[Rout
         return APPLICATIONS.route(accounts, method, path, handler, Surface.API, summary, **more)
 
     shown = {200: ("The app.", app), **_NOT_FOUND}
-    created = {201: ("With its secret, if it has one: here and never again.", app), **_REFUSALS, **_INVALID}
-    refreshed = {200: ("With its new secret, which no other answer has.", app), **_NOT_FOUND, **_INVALID}
+    created = {
+        201: ("With its secret, if it has one. The secret is only in this response.", app),
+        **_REFUSALS,
+        **_INVALID,
+    }
+    refreshed = {200: ("With its new secret, which is only in this response.", app), **_NOT_FOUND, **_INVALID}
     return [
         route(
             "GET",
@@ -121,7 +125,7 @@ def _routes(applications: _Applications, accounts: Accounts | None) -> list[Rout
             _ONE,
             applications.delete,
             f"Delete one of {whose} apps",
-            {204: ("Gone, with every consent and token.", None), **_NOT_FOUND},
+            {204: ("Deleted, with all its consents and tokens.", None), **_NOT_FOUND},
         ),
         route(
             "POST",

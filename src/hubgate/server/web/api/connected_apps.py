@@ -26,7 +26,7 @@ from hubgate.server.webhooks.permissions import grants
 
 PATH = "/api/settings/connected-apps"
 _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
-_ONE_OF_YOURS = {**NO_TOKEN, 404: ("You have not allowed such an app.", None)}
+_ONE_OF_YOURS = {**NO_TOKEN, 404: ("You have not approved this app.", None)}
 
 
 class ConnectedApp(msgspec.Struct, rename="camel"):

@@ -19,7 +19,7 @@ from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.exchange import issued_tokens
-from hubgate.server.oauth.exchange.dry_run import dry_run
+from hubgate.server.oauth.exchange.exchange import dry_run
 from hubgate.server.oauth.exchange.model import Granted, Subject
 from hubgate.server.paging import parse_page
 from hubgate.server.web.api.answers import NO_TOKEN
@@ -32,16 +32,16 @@ _DRY_RUN, _TOKENS = "/{client_id}/exchange/dry-run", "/{client_id}/tokens"
 _READ = Action.ACCOUNT_READ_SETTINGS
 _USER = Query("user", "Only those for this member, by name.")
 _SPAN = (
-    Query("since", "Only those made then or later: a time such as 2026-09-21T14:13:20Z."),
-    Query("until", "Only those made then or earlier. What it leaves out counts: 14:13 has all of that minute."),
+    Query("since", "Only tokens issued at or after a time such as 2026-09-21T14:13:20Z."),
+    Query("until", "Only tokens issued at or before a time. 14:13 includes that whole minute."),
 )
 _FILTERS = (_USER, *_SPAN)
 _NOT_FOUND = {
     **NO_TOKEN,
-    403: ("The token can only read, or is an app's, or you are no admin of the organization.", None),
-    404: ("There is no such app, member or token.", None),
+    403: ("The token can only read, or is an app's, or you are not an admin of the organization.", None),
+    404: ("App, member or token not found.", None),
 }
-_INVALID = {422: ("A field is unknown or has to be mended; error says which.", None)}
+_INVALID = {422: ("A field is unknown or invalid; error says which.", None)}
 
 
 class NewDryRun(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -102,11 +102,11 @@ class _Exchanges:
             if not value:
                 raise BadRequest(f"{name} is empty. Say it in full, or leave it out.")
         app, which = await self._app(request, context), await which_of(self._accounts, given)
-        return JsonResponse(RevokedTokens(await issued_tokens.end(self._oauth, app, which, context.actor)))
+        return JsonResponse(RevokedTokens(await issued_tokens.revoke(self._oauth, app, which, context.actor)))
 
     async def revoke_one(self, request: HubRequest, context: OwnerContext) -> Response:
         app, which = await self._app(request, context), Subject(token_id=request.param("id"))
-        await issued_tokens.end(self._oauth, app, which, context.actor)
+        await issued_tokens.revoke(self._oauth, app, which, context.actor)
         return Response(status_code=204)
 
     async def _app(self, request: HubRequest, context: OwnerContext) -> App:
@@ -128,7 +128,7 @@ def routes(oauth: OAuth, accounts: Accounts) -> list[Route]:
         )
 
     one_page = "The newest first; only those that work now."
-    revoked = {200: ("How many were ended. They are refused at their next request.", RevokedTokens), **_INVALID}
+    revoked = {200: ("How many were revoked. They are rejected at their next request.", RevokedTokens), **_INVALID}
     return [
         route(
             "POST",
@@ -167,7 +167,7 @@ def routes(oauth: OAuth, accounts: Accounts) -> list[Route]:
             OWN,
             own(_READ, of_caller),
             Surface.API,
-            "The live tokens that organizations took for you",
+            "The live tokens that organizations obtained for you",
             query=PAGING,
             answers={200: (one_page, list[ExchangedToken]), **NO_TOKEN},
         ),

@@ -13,7 +13,7 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.client_auth import authenticate, client_credentials
-from hubgate.server.oauth.consent.access_request import AccessRequest
+from hubgate.server.oauth.consent.model import AccessRequest
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.device import store
 from hubgate.server.oauth.device.model import INTERVAL, LASTS, LASTS_SECONDS, PENDING, DeviceCode
@@ -24,7 +24,6 @@ from hubgate.server.oauth.parameters import read_body
 from hubgate.server.oauth.requested_scopes import requested_scopes
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
 from hubgate.server.oauth.resource_indicators import requested_resources
-from hubgate.server.scopes import join_scopes
 from hubgate.server.storage.database import ConstraintViolated
 from hubgate.server.web.oauth.token import NO_STORE
 
@@ -57,11 +56,11 @@ def routes(oauth: OAuth) -> list[Route]:
             raise invalid_request("client_id is missing.")
         app = await authenticate(oauth, given, visitor.ip)
         if app.document_host:
-            raise unauthorized_client("An app that is known by its document signs in with a browser.")
+            raise unauthorized_client("An app with a metadata document signs in with a browser.")
         scopes = requested_scopes(oauth, app, parameters.get("scope"))
         resources = requested_resources(parameters.all(RESOURCE), oauth.base_url) or ()
-        wish = AccessRequest(app, scopes, resources=resources)
-        return JsonResponse(await _start(oauth, wish, visitor, basic=given.basic), headers=NO_STORE)
+        access = AccessRequest(app, scopes, resources=resources)
+        return JsonResponse(await _start(oauth, access, visitor, basic=given.basic), headers=NO_STORE)
 
     return [
         Route(
@@ -69,22 +68,22 @@ def routes(oauth: OAuth) -> list[Route]:
             PATH,
             public(record_refusals(oauth, start)),
             Surface.OAUTH,
-            "Begin to sign in on a device without a browser",
+            "Start to sign in on a device without a browser",
             body=DeviceRequest,
             body_type=FORM_TYPE,
             answers={
-                200: ("What to show, and what to ask /oauth/token with.", DeviceAnswer),
+                200: ("The code to show, and the device code for /oauth/token.", DeviceAnswer),
                 400: ("Refused; error says why.", None),
-                401: ("The app did not prove itself.", None),
-                429: ("Too many failed proofs.", None),
+                401: ("The app's authentication failed.", None),
+                429: ("Too many failed authentications.", None),
             },
             body_cap=64 * KIB,
         )
     ]
 
 
-async def _start(oauth: OAuth, wish: AccessRequest, visitor: Visitor, *, basic: bool) -> dict[str, Any]:
-    app, now = wish.app, oauth.clock()
+async def _start(oauth: OAuth, access: AccessRequest, visitor: Visitor, *, basic: bool) -> dict[str, Any]:
+    app, now = access.app, oauth.clock()
     device_code, key = new_token(TokenKind.DEVICE, now)
     for _ in range(_TRIES):
         user_code = new_user_code()
@@ -93,7 +92,7 @@ async def _start(oauth: OAuth, wish: AccessRequest, visitor: Visitor, *, basic: 
             user_code=stored(user_code, oauth.secret),
             client_id=app.client_id,
             app_id=app.client_id if app.is_registered else None,
-            scopes=join_scopes(wish.scopes),
+            scopes=" ".join(access.scopes),
             state=PENDING,
             user_id=None,
             consent_id=None,
@@ -104,7 +103,7 @@ async def _start(oauth: OAuth, wish: AccessRequest, visitor: Visitor, *, basic: 
             user_agent=visitor.user_agent,
             created_at=now,
             expires_at=now + LASTS,
-            resources=" ".join(wish.resources),
+            resources=" ".join(access.resources),
         )
         try:
             added = await store.add(oauth.db, code)

@@ -23,9 +23,8 @@ from hubgate.server.oauth.errors import InvalidClient, invalid_request
 from hubgate.server.oauth.explain.recording import record_refusals
 from hubgate.server.oauth.parameters import Parameters, read_body
 from hubgate.server.oauth.tokens import store
-from hubgate.server.oauth.tokens.issuance import seconds_left
+from hubgate.server.oauth.tokens.issuance import scopes_left
 from hubgate.server.oauth.tokens.model import AppToken, RefreshToken
-from hubgate.server.scopes import join_scopes, parse_scopes
 from hubgate.server.storage.database import Tx
 from hubgate.server.web.oauth.token import NO_STORE
 
@@ -38,7 +37,7 @@ class TokenInQuestion(msgspec.Struct):
 
 
 class Introspection(msgspec.Struct):
-    """Of a token that is not good, or not the asking app's to know, `active` is all."""
+    """For an invalid token, or one of another owner's app, only `active` is present."""
 
     active: bool
     scope: str | UnsetType = UNSET
@@ -66,7 +65,7 @@ def routes(oauth: OAuth) -> list[Route]:
     async def introspect(request: HubRequest) -> JsonResponse:
         app, parameters = await _client(oauth, request)
         if not app.confidential:
-            raise InvalidClient("Only an app with a secret may ask about tokens.", basic=False)
+            raise InvalidClient("Only an app with a secret can introspect tokens.", basic=False)
         return JsonResponse(await _introspect(oauth, app, parameters.need("token")), headers=NO_STORE)
 
     return [
@@ -74,15 +73,15 @@ def routes(oauth: OAuth) -> list[Route]:
             "/oauth/revoke",
             record_refusals(oauth, revoke),
             Surface.OAUTH,
-            "End a token",
-            {200: ("It is no good any more.", None)},
+            "Revoke a token",
+            {200: ("The token is no longer valid.", None)},
         ),
         _route(
             "/oauth/introspect",
             record_refusals(oauth, introspect),
             Surface.OAUTH_PRIVATE,
-            "Whether a token is good, and what for",
-            {200: ("Whether it is good, and if so what it is.", Introspection)},
+            "Whether a token is valid, and for what",
+            {200: ("Whether the token is valid, and its properties if so.", Introspection)},
         ),
     ]
 
@@ -96,7 +95,7 @@ def _route(path: str, handler: Any, surface: Surface, summary: str, answers: dic
         summary,
         body=TokenInQuestion,
         body_type=FORM_TYPE,
-        answers={**answers, 400: ("Refused.", None), 401: ("The app did not prove itself.", None)},
+        answers={**answers, 400: ("Refused.", None), 401: ("The app's authentication failed.", None)},
         body_cap=64 * KIB,
     )
 
@@ -105,7 +104,7 @@ async def _client(oauth: OAuth, request: HubRequest) -> tuple[App, Parameters]:
     parameters = await read_body(request)
     given = client_credentials(request, parameters)
     if given is None:
-        raise InvalidClient("Say which app is asking.", basic=False)
+        raise InvalidClient("client_id is missing.", basic=False)
     return await authenticate(oauth, given, request.client_ip), parameters
 
 
@@ -127,9 +126,9 @@ async def _revoke(oauth: OAuth, app: App, text: str) -> None:
         if found.client_id != app.client_id:
             return False
         if isinstance(found, RefreshToken):
-            await store.end_family(tx, found.family)
+            await store.revoke_family(tx, found.family)
         else:
-            await store.end_token(tx, key)
+            await store.revoke_token(tx, key)
         return True
 
     if not await oauth.db.write(unit):
@@ -155,10 +154,10 @@ async def _access_token(oauth: OAuth, app: App, key: bytes) -> dict[str, Any]:
     user = await account_store.user(oauth.db, token.user_id)
     if user is None or user.disabled_at is not None:
         return _INACTIVE
-    scopes = set(parse_scopes(token.scopes))
+    scopes = token.scopes
     if token.consent_id is not None:
-        scopes &= await _consented(oauth, token)
-    response = _active(oauth, user, token, join_scopes(scopes), token.expires_at)
+        scopes = scopes_left(scopes, await _consented(oauth, token)) or ""
+    response = _active(oauth, user, token, scopes, token.expires_at)
     servers = token.resources.split()
     if servers:
         response["aud"] = servers[0] if len(servers) == 1 else servers
@@ -175,7 +174,7 @@ async def _refresh_token(oauth: OAuth, app: App, key: bytes) -> dict[str, Any]:
     issued_to = await _issued_to(oauth, app, token.client_id)
     if ends_at <= oauth.clock() or issued_to is None or not issued_to.refresh_tokens or user.disabled_at is not None:
         return _INACTIVE
-    scopes = seconds_left(token.scopes, await _consented(oauth, token))
+    scopes = scopes_left(token.scopes, await _consented(oauth, token))
     return _INACTIVE if scopes is None else _active(oauth, user, token, scopes, ends_at)
 
 

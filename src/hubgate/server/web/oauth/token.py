@@ -12,31 +12,26 @@ from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.client_auth import authenticate, client_credentials
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.errors import OAuthError, invalid_request
+from hubgate.server.oauth.errors import OAuthError
 from hubgate.server.oauth.explain.recording import record_refusals
-from hubgate.server.oauth.grants.registry import GRANTS, WITHOUT_CLIENT
-from hubgate.server.oauth.grants.request import GrantRequest
+from hubgate.server.oauth.grants.pipeline import GrantRequest
+from hubgate.server.oauth.grants.registry import GRANTS
 from hubgate.server.oauth.parameters import read_body
+from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
 
 # RFC 6749, section 5.1; Pragma is for caches that ignore Cache-Control.
 NO_STORE = {"cache-control": "no-store", "pragma": "no-cache"}
 
 
-class TokenRequest(msgspec.Struct, omit_defaults=True):
-    """For the documentation; which fields a grant needs, it says itself when one is missing."""
-
-    grant_type: str
-    client_id: str | UnsetType = UNSET
-    client_secret: str | UnsetType = UNSET
-    code: str | UnsetType = UNSET
-    redirect_uri: str | UnsetType = UNSET
-    code_verifier: str | UnsetType = UNSET
-    refresh_token: str | UnsetType = UNSET
-    device_code: str | UnsetType = UNSET
-    subject_token: str | UnsetType = UNSET
-    subject_token_type: str | UnsetType = UNSET
-    scope: str | UnsetType = UNSET
-    resource: str | list[str] | UnsetType = UNSET
+# Types of parameters that may be repeated; all others are strings.
+_TYPES = {RESOURCE: str | list[str] | UnsetType}
+_NAMES = ("client_id", "client_secret", *(name for grant in GRANTS.values() for name in grant.parameters))
+TokenRequest = msgspec.defstruct(
+    "TokenRequest",
+    [("grant_type", str), *((name, _TYPES.get(name, str | UnsetType), UNSET) for name in dict.fromkeys(_NAMES))],
+    namespace={"__doc__": "The parameters of all grants. `grant_type` decides which of them are used."},
+    omit_defaults=True,
+)
 
 
 class TokenAnswer(msgspec.Struct):
@@ -65,8 +60,8 @@ def routes(oauth: OAuth) -> list[Route]:
             answers={
                 200: ("A token.", TokenAnswer),
                 400: ("Refused; error says why.", None),
-                401: ("The app did not prove itself.", None),
-                429: ("Too many failed proofs, or the daily quota of an exchange is used up.", None),
+                401: ("The app's authentication failed.", None),
+                429: ("Too many failed authentications, or the daily quota of an exchange is used up.", None),
             },
             body_cap=64 * KIB,
         )
@@ -81,7 +76,5 @@ async def answer(oauth: OAuth, request: HubRequest) -> dict[str, Any]:
     if grant is None:
         raise OAuthError("unsupported_grant_type", f"grant_type is one of {', '.join(GRANTS)}.")
     given = client_credentials(request, parameters)
-    if given is None and kind not in WITHOUT_CLIENT:
-        raise invalid_request("client_id is missing.")
     app = await authenticate(oauth, given, visitor.ip) if given else None
-    return await grant(GrantRequest(oauth, parameters, app, given, visitor))
+    return await grant.answer(GrantRequest(oauth, parameters, app, given, visitor))

@@ -80,7 +80,7 @@ def routes(base_url: str) -> list[Route]:
             "Who the token's user is (OpenID Connect)",
             answers={
                 200: ("Claims, as far as the token's scopes reach.", Userinfo),
-                401: ("No token of an app, or one that is no longer good.", None),
+                401: ("Not an access token of an app, or it is no longer valid.", None),
             },
             any_audience=True,
         )

@@ -12,9 +12,8 @@ from hubgate.server.http.csrf import FIELD, Csrf
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.http.surface import Surface
-from hubgate.server.oauth.approvals.approvals import is_approved
 from hubgate.server.oauth.apps.management import owner_name
-from hubgate.server.oauth.authorize import sealed_request
+from hubgate.server.oauth.authorize import sign_in_mark
 from hubgate.server.oauth.authorize.next_step import AskConsent, IssueCode, Reject, SignIn, Visit, next_step
 from hubgate.server.oauth.authorize.request import (
     FORM_POST,
@@ -24,10 +23,10 @@ from hubgate.server.oauth.authorize.request import (
     ShownError,
 )
 from hubgate.server.oauth.authorize.rules import parse
-from hubgate.server.oauth.authorize.sealed_request import SealedRequest
+from hubgate.server.oauth.authorize.sign_in_mark import SignInMark
 from hubgate.server.oauth.consent import seal
 from hubgate.server.oauth.consent import store as consent_store
-from hubgate.server.oauth.consent.approval import Selection, approve, issue_code
+from hubgate.server.oauth.consent.approval import Selection, approve, is_approved, issue_code
 from hubgate.server.oauth.consent.model import Consent
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.explain.recording import record_parameters
@@ -40,7 +39,7 @@ from hubgate.server.web.rendering import Pages
 # Fields that our consent form adds to the parameters of the request.
 _OWN_FIELDS = frozenset({FIELD, seal.FIELD, "decision", "scopes", "orgs"})
 SIGN_IN, SIGN_IN_AGAIN = "/login", "/login?again=1"
-_NOT_OURS = "This form is out of date or came from another site. Begin again at the app."
+_NOT_OURS = "This form has expired or was sent by another site. Start again at the app."
 
 
 def routes(pages: Pages, oauth: OAuth, csrf: Csrf) -> list[Route]:
@@ -137,12 +136,12 @@ class _Authorize:
         return self.pages.page(
             request,
             "oauth/consent.html",
-            view=consent_view(self.oauth, asked.wish, person, before, given),
+            view=consent_view(self.oauth, asked.access, person, before, given),
             owner=await owner_name(self.oauth, asked.app),
             action=address_of(pairs),
             switch=address_of([*others, ("prompt", prompt)]),
             shown_field=seal.FIELD,
-            shown=seal.seal(asked.wish, person.user.id, self.oauth.secret),
+            shown=seal.seal(asked.access, person.user.id, self.oauth.secret),
             again=given is not None,
         )
 
@@ -154,11 +153,11 @@ class _Authorize:
         self.csrf.check(request, form.get(FIELD))
         decision = form.get("decision")
         if decision == "deny":
-            return await self._refuse(request, asked.to, "access_denied", "The user said no.")
+            return await self._refuse(request, asked.to, "access_denied", "The user denied the request.")
         if decision != "approve" or not isinstance(step, AskConsent | IssueCode):
             raise Unprocessable("Allow or deny.")
         ticked = Selection(form.all("scopes"), form.all("orgs"))
-        if not seal.is_as_shown(form.get(seal.FIELD), asked.wish, visit.person.user.id, self.oauth.secret):
+        if not seal.is_as_shown(form.get(seal.FIELD), asked.access, visit.person.user.id, self.oauth.secret):
             return await self._ask(request, asked, visit.person, visit.consent, pairs, ticked)
         code = await approve(self.oauth, asked, visit.person, ticked, visit.session.created_at)
         if code is None:
@@ -172,16 +171,16 @@ class _Authorize:
         if caller.person is None or caller.session is None:
             return Visit(now)
         consent = await consent_store.find(self.oauth.db, caller.person.user.id, asked.app.client_id)
-        approved = await is_approved(self.oauth.db, consent.id, asked.wish) if consent else None
-        received = next((value for name, value in pairs if name == sealed_request.PARAMETER), "")
-        seen = sealed_request.read(received, pairs, self.oauth.secret, now)
+        approved = await is_approved(self.oauth.db, consent.id, asked.access) if consent else None
+        received = next((value for name, value in pairs if name == sign_in_mark.PARAMETER), "")
+        seen = sign_in_mark.read(received, pairs, self.oauth.secret, now)
         return Visit(now, caller.person, caller.session, consent, approved, seen)
 
     def _sign_in(self, visit: Visit, pairs: Pairs) -> Response:
         """Redirect to sign-in and back, with a mark that only a session started from now on satisfies."""
-        left = SealedRequest(visit.session.id if visit.session else "", visit.now)
+        left = SignInMark(visit.session.id if visit.session else "", visit.now)
         back = address_of(
-            [*without_mark(pairs), (sealed_request.PARAMETER, sealed_request.write(left, pairs, self.oauth.secret))]
+            [*without_mark(pairs), (sign_in_mark.PARAMETER, sign_in_mark.write(left, pairs, self.oauth.secret))]
         )
         return RedirectResponse(continue_to(SIGN_IN if visit.session is None else SIGN_IN_AGAIN, back), 303)
 

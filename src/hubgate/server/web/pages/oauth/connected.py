@@ -98,7 +98,7 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
         except FieldErrors as error:
             return show_one(request, person, connected, error.fields)
         await grants.check_grants_of(webhooks, person.user.id, connected.client_id)
-        return pages.redirect(address_of(connected.client_id), "Saved. Takes effect at its next request.")
+        return pages.redirect(address_of(connected.client_id), "Saved. Takes effect on the app's next request.")
 
     async def ask_revoke(request: HubRequest, caller: Caller) -> Response:
         connected = await connections.get(oauth, caller.user.id, request.param("client_id"))

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from hubgate.server.accounts.model import Membership, Person
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.consent.access_request import AccessRequest
 from hubgate.server.oauth.consent.approval import Selection, fixed_scopes
-from hubgate.server.oauth.consent.model import Consent
+from hubgate.server.oauth.consent.model import AccessRequest, Consent
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.redirects import is_loopback, is_web, shown_host
 from hubgate.server.oauth.resource_indicators import shown_servers
@@ -56,7 +55,7 @@ class ConsentView:
 
 def consent_view(
     oauth: OAuth,
-    wish: AccessRequest,
+    access: AccessRequest,
     person: Person,
     before: Consent | None,
     given: Selection | None = None,
@@ -64,8 +63,8 @@ def consent_view(
     """Compute the page. `given` is the user's earlier selection if the page is shown again: scopes that are new since
     then are not ticked.
     """
-    app, target = wish.app, wish.target
-    ticked = wish.scopes if given is None else given.scopes
+    app, target = access.app, access.target
+    ticked = access.scopes if given is None else given.scopes
     answer = shown_host(target) if target else ""
     host = app.document_host or answer or _home(app)
     return ConsentView(
@@ -74,12 +73,12 @@ def consent_view(
         name=shown(app.name).strip() or host or app.client_id,
         host=host,
         answer_host=answer,
-        servers=shown_servers(wish.resources, oauth.base_url),
+        servers=shown_servers(access.resources, oauth.base_url),
         on_this_device=bool(target) and (is_loopback(target) or not is_web(target)),
         renamed_from=before.app_name if before is not None and before.was_renamed(app.face) else "",
         moved=before is not None and before.was_moved(app.face),
-        groups=groups_of(wish.scopes, fixed_scopes(wish.scopes, app), ticked, oauth.extra_scopes),
-        organizations=[] if wish.resources else [_line(one, wish, before, given) for one in person.memberships],
+        groups=groups_of(access.scopes, fixed_scopes(access.scopes, app), ticked, oauth.extra_scopes),
+        organizations=[] if access.resources else [_line(one, access, before, given) for one in person.memberships],
     )
 
 
@@ -109,10 +108,10 @@ def scope_lines(
 
 
 def _line(
-    membership: Membership, wish: AccessRequest, before: Consent | None, given: Selection | None
+    membership: Membership, access: AccessRequest, before: Consent | None, given: Selection | None
 ) -> OrganizationLine:
     org_id = membership.organization.id
     already = before is not None and org_id in before.organizations
-    asked = org_id in wish.organizations
+    asked = org_id in access.organizations
     ticked = already or asked if given is None else org_id in given.organizations
     return OrganizationLine(membership, ticked, already, asked)

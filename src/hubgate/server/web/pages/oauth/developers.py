@@ -18,7 +18,7 @@ from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.cimd.rules import LONGEST_FOUND
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.device import model as device
-from hubgate.server.oauth.grants.registry import PARAMETERS
+from hubgate.server.oauth.grants.registry import GRANTS
 from hubgate.server.oauth.tokens import idtoken
 from hubgate.server.oauth.tokens.model import CODE_LASTS, REFRESH_LASTS
 from hubgate.server.scopes import BUILT_IN, Risk
@@ -68,7 +68,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
             buttons=list(buttons().values()),
             label=LABEL,
             scopes=[(risk, [scope for scope in BUILT_IN if scope.risk is risk]) for risk in Risk],
-            grants=PARAMETERS,
+            grants={grant.type: grant.parameters for grant in GRANTS.values()},
             lifetimes=_lifetimes(chosen),
             claims=_CLAIMS,
             organization=userinfo.OF_ORGANIZATION,

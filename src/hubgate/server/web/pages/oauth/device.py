@@ -44,7 +44,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
     return [
         _route("GET", PATH, page.show, "Where the code of a device is typed"),
         _route("POST", VERIFY, page.verify, "Find a device by its code, then allow or deny it"),
-        _route("GET", DONE, page.done, "What became of it"),
+        _route("GET", DONE, page.done, "The decision about a device"),
     ]
 
 
@@ -104,7 +104,7 @@ class DevicePages:
         if decision != "approve":
             raise Unprocessable("Allow or deny.")
         ticked = Selection(form.all("scopes"), form.all("orgs"))
-        if not seal.is_as_shown(form.get(seal.FIELD), waiting.wish, person.user.id, self.oauth.secret):
+        if not seal.is_as_shown(form.get(seal.FIELD), waiting.access, person.user.id, self.oauth.secret):
             return await self.ask(request, caller, waiting, ticked)
         await approve(self.oauth, waiting, person, ticked, signed_in_at)
         return _redirect_to_result(denied=False)
@@ -113,19 +113,19 @@ class DevicePages:
         self, request: HubRequest, caller: Caller, waiting: PendingDevice, given: Selection | None = None
     ) -> Response:
         """Show the confirmation page. `given` is the user's selection on a page that is no longer valid."""
-        person, wish, code = caller.signed_in, waiting.wish, waiting.code
-        before = await consent_store.find(self.oauth.db, person.user.id, wish.app.client_id)
+        person, access, code = caller.signed_in, waiting.access, waiting.code
+        before = await consent_store.find(self.oauth.db, person.user.id, access.app.client_id)
         return self.pages.page(
             request,
             "oauth/device_confirm.html",
-            view=consent_view(self.oauth, wish, person, before, given),
-            owner=await owner_name(self.oauth, wish.app),
+            view=consent_view(self.oauth, access, person, before, given),
+            owner=await owner_name(self.oauth, access.app),
             waiting=waiting,
             minutes=(self.oauth.clock() - code.created_at) // MINUTE,
             elsewhere=network_of(code.ip) != network_of(request.client_ip),
             switch=_another_account(waiting.user_code),
             shown_field=seal.FIELD,
-            shown=seal.seal(wish, person.user.id, self.oauth.secret),
+            shown=seal.seal(access, person.user.id, self.oauth.secret),
             again=given is not None,
         )
 

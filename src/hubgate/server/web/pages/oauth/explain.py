@@ -13,7 +13,6 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps import store as app_store
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.explain import lookup
 from hubgate.server.oauth.explain.comparison import compare
 from hubgate.server.web.owner_routes import APPLICATIONS
 from hubgate.server.web.rendering import Pages
@@ -23,7 +22,7 @@ PATH = "/oauth/explain/{id}"
 
 def routes(pages: Pages, oauth: OAuth) -> list[Route]:
     async def show(request: HubRequest) -> Response:
-        refusal = await lookup.find(oauth, request.param("id"))
+        refusal = await oauth.refusals.find(request.param("id"))
         app = await app_store.find(oauth.db, refusal.client_id) if refusal else None
         if refusal is None or app is None or not _may_see(caller_of(request), app):
             # The same page for an unknown id, an expired id and the id of another owner's app.

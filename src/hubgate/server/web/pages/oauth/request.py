@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from hubgate.server.access.caller import caller_of
 from hubgate.server.errors import BadRequest, TooManyRequests
 from hubgate.server.http.request import HubRequest
-from hubgate.server.oauth.authorize import sealed_request
+from hubgate.server.oauth.authorize import sign_in_mark
 from hubgate.server.oauth.authorize.next_step import SignIn, Visit, next_step
 from hubgate.server.oauth.authorize.request import AuthorizationRequest, RedirectedError
 from hubgate.server.oauth.authorize.rules import parse
-from hubgate.server.oauth.authorize.sealed_request import SealedRequest
+from hubgate.server.oauth.authorize.sign_in_mark import SignInMark
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.redirects import shown_host
 from hubgate.server.web.pages.oauth.return_address import Pairs, address_of, pairs_in, without_mark
@@ -51,9 +51,9 @@ def _continue_address(oauth: OAuth, request: HubRequest, asked: AuthorizationReq
     caller, now = caller_of(request), oauth.clock()
     if caller.session is None:
         return ""
-    keep_session = SealedRequest(caller.session.id, now, kept=True)
+    keep_session = SignInMark(caller.session.id, now, same_session=True)
     if isinstance(next_step(asked, Visit(now, caller.person, caller.session, mark=keep_session)), SignIn):
         return ""
     return address_of(
-        [*without_mark(pairs), (sealed_request.PARAMETER, sealed_request.write(keep_session, pairs, oauth.secret))]
+        [*without_mark(pairs), (sign_in_mark.PARAMETER, sign_in_mark.write(keep_session, pairs, oauth.secret))]
     )

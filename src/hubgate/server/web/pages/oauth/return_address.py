@@ -11,21 +11,21 @@ from urllib.parse import urlencode
 
 from hubgate.server.errors import BadRequest
 from hubgate.server.http.forms import parse_fields
-from hubgate.server.oauth.authorize import sealed_request
+from hubgate.server.oauth.authorize import sign_in_mark
 from hubgate.server.oauth.authorize.rules import PARAMETERS
 
 PATH = "/oauth/authorize"
 _PACKED = "_packed"
 _LONGEST_PLAIN = 1500
 _LONGEST_UNPACKED = 64 * 1024
-_DAMAGED = "This address is damaged. Begin again at the app."
+_DAMAGED = "This address is damaged. Start again at the app."
 
 Pairs = list[tuple[str, str]]
 
 
 def address_of(pairs: Iterable[tuple[str, str]]) -> str:
     """Return the address with only the parameters that the checks read."""
-    query = urlencode([pair for pair in pairs if pair[0] in PARAMETERS or pair[0] == sealed_request.PARAMETER])
+    query = urlencode([pair for pair in pairs if pair[0] in PARAMETERS or pair[0] == sign_in_mark.PARAMETER])
     if len(query) > _LONGEST_PLAIN:
         packed = base64.urlsafe_b64encode(zlib.compress(query.encode(), 9)).rstrip(b"=").decode()
         query = f"{_PACKED}={packed}"
@@ -53,4 +53,4 @@ def unpacked(pairs: Pairs) -> Pairs:
 
 
 def without_mark(pairs: Pairs) -> Pairs:
-    return [pair for pair in pairs if pair[0] != sealed_request.PARAMETER]
+    return [pair for pair in pairs if pair[0] != sign_in_mark.PARAMETER]

@@ -123,7 +123,6 @@ def _row(listed: Listed, address: Callable[[Filter], str]) -> dict[str, Any]:
     entry, app_id = listed.entry, _acting_app(listed.entry)
     # App names can contain spaces and are not unique, so the filter uses the id.
     author = Term("app", app_id) if app_id else Term("author", entry.author_name)
-    app = _app(entry)
     return {
         "created_at": entry.created_at,
         "type": entry.type,
@@ -133,8 +132,7 @@ def _row(listed: Listed, address: Callable[[Filter], str]) -> dict[str, Any]:
         "by_author": address(Filter((author,))),
         "refused": _is_refused(entry),
         "message": clean(entry.message),
-        # Omitted if the app itself is the author.
-        "app": "" if app_id and app == entry.author_name else clean(app),
+        "app": clean(_app(entry)),
         "ip": entry.ip or "",
     }
 

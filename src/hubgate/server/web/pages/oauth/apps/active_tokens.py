@@ -36,7 +36,7 @@ def routes(frame: Frame) -> list[Route]:
 
     async def revoke_one(request: HubRequest, context: OwnerContext) -> Response:
         app = await frame.app(request, context)
-        await issued_tokens.end(frame.oauth, app, Subject(token_id=request.param("id")), context.actor)
+        await issued_tokens.revoke(frame.oauth, app, Subject(token_id=request.param("id")), context.actor)
         return frame.pages.redirect(
             return_address(request, f"{context.at(app.client_id)}/exchange"), "Revoked the token."
         )
@@ -75,12 +75,8 @@ def routes(frame: Frame) -> list[Route]:
             which = await which_of(frame.accounts, given)
         except FieldErrors as error:
             return await show(request, context, app, given, Subject(), error.fields)
-        revoked = await issued_tokens.end(frame.oauth, app, which, context.actor)
-        done = (
-            f"Revoked {revoked:,} token{'' if revoked == 1 else 's'}."
-            if revoked
-            else "There was nothing left to revoke."
-        )
+        revoked = await issued_tokens.revoke(frame.oauth, app, which, context.actor)
+        done = f"Revoked {revoked:,} token{'' if revoked == 1 else 's'}." if revoked else "Nothing was left to revoke."
         return frame.pages.redirect(f"{context.at(app.client_id)}/exchange", done)
 
     route, one = frame.organization_route, f"{PATH}/tokens/{{id}}/revoke"

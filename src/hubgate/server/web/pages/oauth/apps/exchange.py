@@ -11,7 +11,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.exchange import issued_tokens
-from hubgate.server.oauth.exchange.dry_run import dry_run
+from hubgate.server.oauth.exchange.exchange import dry_run
 from hubgate.server.oauth.exchange.model import Granted
 from hubgate.server.web.exchanged_tokens import check_ip
 from hubgate.server.web.owner_routes import OwnerContext

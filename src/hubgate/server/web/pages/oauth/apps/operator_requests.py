@@ -44,7 +44,7 @@ class _RequestForm:
         except (FieldErrors, TooManyRequests) as error:
             return await self._show(request, context, error, wanted=wanted, reason=reason)
         return self.frame.pages.redirect(
-            context.at(app.client_id), "Asked. You get a mail when the operator has decided."
+            context.at(app.client_id), "Requested. You get a mail when the operator has decided."
         )
 
     async def _show(

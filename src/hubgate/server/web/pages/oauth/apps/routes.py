@@ -5,11 +5,9 @@ from hubgate.server.edge.routes import Route
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.web.pages.oauth.apps import (
     active_tokens,
-    create,
-    deletion,
-    edit,
     exchange,
     operator_requests,
+    registration,
     secrets,
 )
 from hubgate.server.web.pages.oauth.apps.frame import Frame
@@ -19,11 +17,9 @@ from hubgate.server.web.rendering import Pages
 def routes(pages: Pages, oauth: OAuth, accounts: Accounts) -> list[Route]:
     frame = Frame(pages, oauth, accounts)
     return [
-        *create.routes(frame),
-        *edit.routes(frame),
+        *registration.routes(frame),
         *secrets.routes(frame),
         *exchange.routes(frame),
         *active_tokens.routes(frame),
-        *deletion.routes(frame),
         *operator_requests.routes(frame),
     ]

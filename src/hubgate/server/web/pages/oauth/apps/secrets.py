@@ -49,7 +49,7 @@ def routes(frame: Frame) -> list[Route]:
 
         async def end_tokens(tx: Tx) -> None:
             nonlocal ended
-            ended = await issued_tokens.end_in(tx, app, Subject(), context.actor, frame.oauth.clock())
+            ended = await issued_tokens.revoke_in(tx, app, Subject(), context.actor, frame.oauth.clock())
 
         try:
             use = single_use_forms.check_number(frame.accounts, context.user, form.get(single_use_forms.FIELD))
@@ -64,7 +64,7 @@ def routes(frame: Frame) -> list[Route]:
 
     async def end(request: HubRequest, context: OwnerContext) -> Response:
         app, last_four = await frame.app(request, context), request.form_fields.get("lastFour")
-        await management.end_old_secret(frame.oauth, app, last_four, context.actor)
+        await management.revoke_old_secret(frame.oauth, app, last_four, context.actor)
         return frame.pages.redirect(context.at(app.client_id), f"The secret that ends in {last_four} no longer works.")
 
     async def ask_delete(request: HubRequest, context: OwnerContext) -> Response:
@@ -79,7 +79,7 @@ def routes(frame: Frame) -> list[Route]:
 
     return [
         *frame.routes("GET", _SECRET, ask, "What a new secret means"),
-        *frame.routes("POST", _SECRET, refresh, "Make a new secret"),
+        *frame.routes("POST", _SECRET, refresh, "Create a new secret"),
         *frame.routes("POST", f"{_SECRET}/end", end, "End an old secret"),
         *frame.routes("GET", f"{_SECRET}/delete", ask_delete, "What making an app public means"),
         *frame.routes("POST", f"{_SECRET}/delete", delete, "Make an app public"),

@@ -26,30 +26,30 @@ Pairs = Iterable[tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class SealedRequest:
-    """A sign-in mark. `session_id` is empty if nobody was signed in; `kept` if the user chose to continue with it."""
+class SignInMark:
+    """`session_id` is empty if nobody was signed in. `same_session` is set if the user chose to continue with it."""
 
     session_id: str
-    made_at: int
-    kept: bool = False
+    created_at: int
+    same_session: bool = False
 
-    def is_left_behind(self, session: Session) -> bool:
+    def is_new_session(self, session: Session) -> bool:
         """Whether that is a new session, begun after the mark was created."""
-        return not self.kept and session.id != self.session_id and session.created_at >= self.made_at
+        return not self.same_session and session.id != self.session_id and session.created_at >= self.created_at
 
-    def is_kept(self, session: Session) -> bool:
+    def is_same_session(self, session: Session) -> bool:
         """Whether the user chose to continue with that session."""
-        return self.kept and session.id == self.session_id
+        return self.same_session and session.id == self.session_id
 
 
-def write(mark: SealedRequest, request: Pairs, secret: ServerSecret) -> str:
+def write(mark: SignInMark, request: Pairs, secret: ServerSecret) -> str:
     """The mark as text, with its MAC. `request` has the app's parameters, with or without a mark."""
-    content = f"{_SAME_SESSION if mark.kept else _NEW_SESSION}.{mark.made_at}.{mark.session_id}"
+    content = f"{_SAME_SESSION if mark.same_session else _NEW_SESSION}.{mark.created_at}.{mark.session_id}"
     mac = base64.urlsafe_b64encode(secret.mac(_PURPOSE, _message(content, request))).rstrip(b"=").decode()
     return f"{content}.{mac}"
 
 
-def read(text: str, request: Pairs, secret: ServerSecret, now: int) -> SealedRequest | None:
+def read(text: str, request: Pairs, secret: ServerSecret, now: int) -> SignInMark | None:
     """Verify a mark; None if it is forged, expired or for another request."""
     content, _, mac = text.rpartition(".")
     try:
@@ -58,9 +58,9 @@ def read(text: str, request: Pairs, secret: ServerSecret, now: int) -> SealedReq
         return None
     if not secret.mac_matches(_PURPOSE, _message(content, request), given):
         return None
-    kind, made_at, session_id = content.split(".")
-    mark = SealedRequest(session_id, int(made_at), kind == _SAME_SESSION)
-    return mark if now - mark.made_at <= LASTS else None
+    kind, created_at, session_id = content.split(".")
+    mark = SignInMark(session_id, int(created_at), kind == _SAME_SESSION)
+    return mark if now - mark.created_at <= LASTS else None
 
 
 def _message(content: str, request: Pairs) -> bytes:

@@ -1,0 +1,177 @@
+"""The steps that grants share. A grant fills in its own steps and cannot leave out a shared one.
+
+`issue` serves every grant under a user's consent (code, refresh token, device code). It locks the consent, lets the
+grant find the authorization behind the presented code or token, checks servers, user and scopes, uses up what is valid
+once, and creates the tokens.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from hubgate.server.accounts.model import User, Visitor
+from hubgate.server.accounts.tokens.text import TokenKind, read_token
+from hubgate.server.oauth.apps.model import App
+from hubgate.server.oauth.client_auth import ClientCredentials
+from hubgate.server.oauth.consent import store as consent_store
+from hubgate.server.oauth.context import OAuth
+from hubgate.server.oauth.errors import OAuthError, invalid_grant, invalid_request, invalid_scope, invalid_target
+from hubgate.server.oauth.parameters import Parameters
+from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
+from hubgate.server.oauth.resource_indicators import WIDER, narrowed, requested_resources
+from hubgate.server.oauth.tokens import issuance
+from hubgate.server.oauth.tokens.issuance import SignedIn, TokenDetails, scopes_left
+from hubgate.server.storage.database import Tx
+
+RESOURCE_TEXT = "for which servers, some of those that were authorized (RFC 8707); without it, all of them"
+
+
+@dataclass(frozen=True)
+class GrantRequest:
+    """A token request. `app` is authenticated; None if the request does not name a client."""
+
+    oauth: OAuth
+    parameters: Parameters
+    app: App | None
+    presented: ClientCredentials | None
+    visitor: Visitor
+
+    @property
+    def client(self) -> App:
+        if self.app is None:
+            raise invalid_request("client_id is missing.")
+        return self.app
+
+    def key_of(self, parameter: str, kind: TokenKind, unknown: str) -> bytes:
+        """The stored key of a code or token in the request; invalid_grant with the text `unknown` for other values."""
+        read = read_token(self.parameters.need(parameter))
+        if read is None or read[0] is not kind:
+            raise invalid_grant(unknown)
+        return read[1]
+
+
+def _for_every_app(_: App) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Grant:
+    """A grant type as registered."""
+
+    type: str
+    # For the documentation, without grant_type and client authentication.
+    parameters: Mapping[str, str]
+    answer: Callable[[GrantRequest], Awaitable[dict[str, Any]]]
+    # Whether an app's settings allow it.
+    is_enabled: Callable[[App], bool] = _for_every_app
+
+
+@dataclass(frozen=True)
+class Authorization:
+    """The user's authorization behind a code or token."""
+
+    user: User
+    consent_id: str
+    scopes: str
+    resources: str
+    auth_time: int
+    family: str
+    nonce: str | None = None
+    # The refresh token that the new access token replaces once it is used.
+    supersedes: bytes | None = None
+
+
+@dataclass(frozen=True)
+class UserGrant(ABC):
+    """A token request under a user's consent. Errors are returned, not raised, so that their changes are committed."""
+
+    app: App
+    key: bytes
+    # The table of the code or token.
+    table: ClassVar[str]
+    # Fewer scopes than authorized; empty for all.
+    requested_scopes: str = ""
+
+    @abstractmethod
+    async def find(self, tx: Tx, now: int) -> Authorization | OAuthError: ...
+
+    @abstractmethod
+    def without_consent(self) -> OAuthError:
+        """The error if the authorization was found, but there was no consent to lock before."""
+
+    @abstractmethod
+    async def use(self, tx: Tx, found: Authorization, now: int) -> OAuthError | None:
+        """Use up the code or token if it is valid once; of concurrent requests only one gets None."""
+
+    async def add_refresh_token(self, tx: Tx, found: Authorization, scopes: str, now: int) -> str | None:
+        """Create the first refresh token, if the app gets them. It is valid for all authorized servers."""
+        if not self.app.refresh_tokens:
+            return None
+        ids = self.app.client_id, found.user.id, found.consent_id
+        return await issuance.add_first_refresh_token(
+            tx, *ids, scopes, found.resources, found.auth_time, found.family, now
+        )
+
+
+@dataclass(frozen=True)
+class _Issued:
+    authorization: Authorization
+    access_token: str
+    refresh_token: str | None
+
+
+async def issue(request: GrantRequest, grant: UserGrant) -> dict[str, Any]:
+    oauth, app, now = request.oauth, grant.app, request.oauth.clock()
+    requested = requested_resources(request.parameters.all(RESOURCE), oauth.base_url)
+
+    async def unit(tx: Tx) -> _Issued | OAuthError:
+        # The consent is locked first, as everywhere.
+        consented = await consent_store.lock_behind(tx, grant.table, grant.key)
+        found = await grant.find(tx, now)
+        if isinstance(found, OAuthError):
+            return found
+        if consented is None:
+            return grant.without_consent()
+        resources = narrowed(found.resources, requested)
+        if resources is None:
+            return invalid_target(WIDER)
+        if error := await grant.use(tx, found, now):
+            return error
+        if found.user.disabled_at is not None:
+            return invalid_grant("The user's account is disabled.")
+        left = scopes_left(found.scopes, consented)
+        if left is None:
+            return invalid_grant("The user has revoked all of these permissions. Sign in again.")
+        scopes = scopes_left(grant.requested_scopes, consented) if grant.requested_scopes else left
+        if scopes is None:
+            return invalid_scope("The user has revoked these scopes. Request others, or leave out scope.", "scope")
+        refresh_token = await grant.add_refresh_token(tx, found, left, now)
+        details = TokenDetails(
+            client_id=app.client_id,
+            user_id=found.user.id,
+            consent_id=found.consent_id,
+            org_id=None,
+            scopes=scopes,
+            family=found.family,
+            supersedes=found.supersedes,
+            lifetime=app.token_lifetime,
+            resources=resources,
+        )
+        access_token = await issuance.add_access_token(tx, details, now)
+        return _Issued(replace(found, scopes=scopes), access_token, refresh_token)
+
+    outcome = await oauth.db.write(unit)
+    if isinstance(outcome, OAuthError):
+        raise outcome
+    found = outcome.authorization
+    return await issuance.answer(
+        oauth,
+        found.user,
+        app.client_id,
+        outcome.access_token,
+        found.scopes,
+        app.token_lifetime,
+        refresh_token=outcome.refresh_token,
+        signed_in=SignedIn(found.auth_time, found.nonce),
+    )
