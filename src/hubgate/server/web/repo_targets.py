@@ -5,6 +5,7 @@ from typing import NamedTuple
 from hubgate.server.access.actions import Action
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import decide
+from hubgate.server.accounts.model import Person
 from hubgate.server.edge.routes import Check, Target
 from hubgate.server.errors import Forbidden
 from hubgate.server.hub.context import Repos
@@ -65,3 +66,19 @@ async def owner_for_repos(repos: Repos, namespace: str) -> Owner:
 
 def _no_namespace(name: str) -> Forbidden:
     return Forbidden(f"There is no namespace {name[:60]} that you may create repos in.")
+
+
+def owners_for(person: Person) -> list[tuple[str, str]]:
+    """Choices as (name, label)."""
+    required_role = Action.REPO_CREATE.rule.role
+    names = [person.user.name]
+    names += [
+        found.organization.name for found in person.memberships if required_role is None or found.role >= required_role
+    ]
+    return [(name, name) for name in names]
+
+
+def owners_with(person: Person, repo: Repo) -> list[tuple[str, str]]:
+    """The same choices, with the repo's present owner first."""
+    others = [pair for pair in owners_for(person) if pair[0] != repo.owner_name]
+    return [(repo.owner_name, repo.owner_name), *others]

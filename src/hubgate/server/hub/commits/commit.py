@@ -15,9 +15,7 @@ from hubgate.server.hub.commits.attributes import LONGEST, NAME, Attributes, ann
 from hubgate.server.hub.commits.model import AddFile, AddLarge, CommitRequest, Committed, Content, Delete, Operation
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects, trees
-from hubgate.server.hub.git.modules import LONGEST as LONGEST_MODULES
-from hubgate.server.hub.git.modules import MODULES, check_modules
-from hubgate.server.hub.git.paths import check_path, may_be_pushed, refusal_of
+from hubgate.server.hub.git.paths import LONGEST_MODULES, MODULES, check_modules, check_path, may_be_pushed, refusal_of
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.git.writes import Change, Draft, Put, Remove, write_blob, write_blob_of, write_commit
 from hubgate.server.hub.guests.charges import Charge, add_git, charge_of, use_files
@@ -25,7 +23,6 @@ from hubgate.server.hub.guests.marked_commits import mark
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.lfs import storing
 from hubgate.server.hub.repos import store
-from hubgate.server.hub.repos.authors import author_of
 from hubgate.server.hub.repos.lookup import Revision
 from hubgate.server.hub.repos.model import Repo, is_pull_request, pull_request_of
 from hubgate.server.hub.repos.refs import RefConflict, move_refs
@@ -56,7 +53,7 @@ async def commit(repos: Repos, repo: Repo, caller: Caller, ref: str, request: Co
     check_parent(request, head)
     charge = charge_of(repo, caller.identity, num) if (num := pull_request_of(ref)) else None
     on_disk = await commit_result(repos, repo, head, request, charge)
-    async with repos.turns.on(repo.id, ref):
+    async with repos.branch_locks.on(repo.id, ref):
         return await _commit_on_head(repos, repo, caller.user, ref, request, on_disk, charge)
 
 
@@ -82,7 +79,7 @@ async def written(
 ) -> str:
     """Write the commit object. No ref points to it yet."""
     changes = await _with_attributes(repos.folders.of(repo.id), parent, request.operations, on_disk)
-    author = author_of(user, repos.base_url)
+    author = repos.author_of(user)
     draft = Draft(parent, changes, request.message, author, repos.clock())
     new = await write_commit(repos.folders.of(repo.id), draft)
     failpoint.hit("commit-objects-landed")

@@ -3,19 +3,58 @@ avoids sharing state between threads.
 """
 
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import pygit2
 from pygit2.enums import ConfigLevel, FileMode, Option
 
 from hubgate.server.errors import NotFound
-from hubgate.server.hub.git.recent import Recent
 from hubgate.server.hub.git.threads import in_read_thread
 from hubgate.server.jobs.job import checkpoint
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+# Approximate bytes that an entry takes in addition to its content.
+_OVERHEAD = 600
+
+
+class SizedCache(Generic[K, V]):
+    """LRU cache for values that cannot change, such as a path at a commit. Only the event loop accesses it. `most`:
+    bytes in total; `most_each`: larger values are not cached.
+    """
+
+    def __init__(self, most: int, most_each: int) -> None:
+        self._most = most
+        self._most_each = most_each
+        self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, key: K) -> V | None:
+        found = self._entries.get(key)
+        if found is None:
+            return None
+        self._entries.move_to_end(key)
+        return found[0]
+
+    def add(self, key: K, value: V, size: int) -> None:
+        if size > self._most_each or key in self._entries:
+            return
+        size += _OVERHEAD
+        self._entries[key] = value, size
+        self._bytes += size
+        while self._bytes > self._most:
+            _, (_, dropped_size) = self._entries.popitem(last=False)
+            self._bytes -= dropped_size
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
 
 T = TypeVar("T")
 
@@ -127,7 +166,7 @@ async def entry_at(folder: Path, commit: str, path: str) -> Entry | None:
 FileAt = tuple[Entry | None, bytes | None]
 
 # Small files of popular models are requested again and again, and so are files that do not exist.
-_FILE_CACHE: Recent[tuple[str, str, str], FileAt] = Recent(most=16 * 1024 * 1024, most_each=64 * 1024)
+_FILE_CACHE: SizedCache[tuple[str, str, str], FileAt] = SizedCache(most=16 * 1024 * 1024, most_each=64 * 1024)
 
 
 async def file_at(folder: Path, commit: str, path: str) -> FileAt:
@@ -136,7 +175,7 @@ async def file_at(folder: Path, commit: str, path: str) -> FileAt:
     found = _FILE_CACHE.get(key)
     if found is None:
         found = await _file_at(folder, commit, path)
-        _FILE_CACHE.keep(key, found, len(path) + len(found[1] or b""))
+        _FILE_CACHE.add(key, found, len(path) + len(found[1] or b""))
     return found
 
 

@@ -1,14 +1,16 @@
-"""Runs the git program, isolated from the configuration of the machine."""
+"""Runs the git program, isolated from the configuration of the machine, and checks its version."""
 
 import asyncio
 import contextlib
 import os
+import re
 import signal
+import subprocess
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 
-from hubgate.server.errors import NotFound
+from hubgate.server.errors import NotFound, StartupError
 from hubgate.server.jobs.caller import while_wanted
 
 _ENVIRONMENT = {
@@ -158,3 +160,24 @@ async def end(process: asyncio.subprocess.Process) -> None:
             await process.wait()
     finally:
         transport.close()
+
+
+OLDEST = (2, 39)
+_VERSION = re.compile(r"git version (\d+)\.(\d+)[\w.-]*")
+
+
+def require_git() -> str:
+    """Return the version of git; raise StartupError if git is missing or too old."""
+    oldest = ".".join(map(str, OLDEST))
+    # Ctrl-C goes to git, too, and a git ended by it would look broken. A child inherits the blocked signals.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        output = subprocess.run(["git", "--version"], capture_output=True, text=True, timeout=10, check=True).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        raise StartupError(f"hubgate needs git {oldest} or newer, and none can be run here. Install it.") from error
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    found = _VERSION.match(output)
+    if found is None or (int(found[1]), int(found[2])) < OLDEST:
+        raise StartupError(f"hubgate needs git {oldest} or newer; this is {output.strip()[:100]}.")
+    return found[0].removeprefix("git version ")

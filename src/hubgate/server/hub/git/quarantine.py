@@ -4,7 +4,6 @@ fails deletes all of it.
 
 import contextlib
 import errno
-import os
 import secrets
 import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 import pygit2
 
 from hubgate.server.errors import NotFound, Unavailable
+from hubgate.server.hub.git.fsync import sync_path
 from hubgate.server.hub.git.objects import repository
 from hubgate.server.hub.git.threads import in_long_thread, in_thread
 
@@ -69,12 +69,12 @@ class Quarantine:
         target = self.folder / "objects/pack"
         files = sorted((self.place / "pack").iterdir(), key=lambda file: _ORDER.get(file.suffix, -1))
         for file in files:
-            _sync(file)
+            sync_path(file)
         try:
             for file in files:
                 # A pack is named by the hash of its content: an existing pack of this name is identical.
                 file.replace(target / file.name)
-            _sync(target)
+            sync_path(target)
         except FileNotFoundError:
             raise NotFound("The repo was deleted meanwhile.", code="RepoNotFound") from None
 
@@ -91,11 +91,3 @@ async def quarantine(root: Path, folder: Path) -> AsyncIterator[Quarantine]:
         raise
     finally:
         await in_thread(shutil.rmtree, place, ignore_errors=True)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

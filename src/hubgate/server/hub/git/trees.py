@@ -1,4 +1,4 @@
-"""Listing the entries of a tree in git's order, from any position, without reading earlier entries."""
+"""Listing the entries of a tree: in git's order, from any position, without reading earlier entries; or by pages."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
@@ -185,3 +185,41 @@ def _entries(repo: pygit2.Repository, places: Iterator[TreePosition]) -> Iterato
         entry = described(repo, place.path, place.sha, place.mode)
         if entry is not None:
             yield entry
+
+
+@dataclass(frozen=True)
+class FolderPage:
+    entries: list[Entry]
+    # Entries in the whole folder.
+    total: int
+
+
+async def folder_page(folder: Path, commit: str, path: str, skip: int, most: int) -> FolderPage | None:
+    """A page of a folder as the web shows it, folders first; None if it does not exist. Only its entries are read."""
+
+    def work(repo: pygit2.Repository) -> FolderPage | None:
+        tree = folder_at(repo, commit, path)
+        if tree is None:
+            return None
+        prefix = f"{path}/" if path else ""
+        # A submodule has no content here.
+        places = [place for place in walk(repo, tree, prefix, recursive=False) if place.mode != FileMode.COMMIT]
+        places.sort(key=lambda place: not place.is_folder)
+        shown = (_entry(repo, place) for place in places[skip : skip + most])
+        return FolderPage([entry for entry in shown if entry], len(places))
+
+    return await open_repository(folder, work)
+
+
+async def count_files(folder: Path, commit: str, most: int) -> int:
+    """Count the files of a commit, up to `most`."""
+
+    def work(repo: pygit2.Repository) -> int:
+        places = walk(repo, tree_of(repo, commit), "", recursive=True)
+        return sum(1 for _ in islice((place for place in places if not place.is_folder), most))
+
+    return await open_repository(folder, work)
+
+
+def _entry(repo: pygit2.Repository, place: TreePosition) -> Entry | None:
+    return described(repo, place.path, place.sha, place.mode)

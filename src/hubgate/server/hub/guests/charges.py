@@ -15,8 +15,8 @@ from hubgate.server.accounts.account_locks import lock_by_id
 from hubgate.server.errors import Forbidden
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.guests import store
-from hubgate.server.hub.repos.locks import lock_repo
 from hubgate.server.hub.repos.model import Repo
+from hubgate.server.hub.repos.transactions import lock_repo
 from hubgate.server.storage.database import Database, Tx
 
 # Refs of pull requests, closed ones included, per open pull request allowed: every clone receives all refs.

@@ -16,8 +16,8 @@ from hubgate.server.hub.git import program
 from hubgate.server.hub.guests import store
 from hubgate.server.hub.repos import copied_refs
 from hubgate.server.hub.repos import store as repo_store
-from hubgate.server.hub.repos.locks import lock_repo
 from hubgate.server.hub.repos.model import PULL_REQUESTS, Repo
+from hubgate.server.hub.repos.transactions import lock_repo
 from hubgate.server.jobs.caller import caller_of_context
 from hubgate.server.storage.database import Tx
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hubgate.server.errors import Unprocessable
+from hubgate.server.hub.git.fsync import sync_path
 from hubgate.server.hub.git.threads import in_thread
 
 
@@ -49,7 +50,7 @@ class LargeFiles:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Concurrent uploads of the same file result in the same bytes under the same name.
         draft.replace(path)
-        _sync_folder(path.parent)
+        sync_path(path.parent)
 
     async def take(self, parts: AsyncIterator[bytes], oid: str, size: int) -> None:
         """Receive a file and store it if size and hash are as announced."""
@@ -77,11 +78,3 @@ def _append(descriptor: int, digest: "hashlib._Hash", part: bytes) -> None:
     view = memoryview(part)
     while view:
         view = view[os.write(descriptor, view) :]
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

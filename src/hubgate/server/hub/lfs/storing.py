@@ -14,8 +14,8 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.guests.charges import Charge, charge_stored
 from hubgate.server.hub.lfs import store
-from hubgate.server.hub.repos.locks import lock_repo
 from hubgate.server.hub.repos.model import Repo
+from hubgate.server.hub.repos.transactions import lock_repo
 from hubgate.server.storage.database import Tx
 
 _CHUNK = 1024 * 1024

@@ -1,6 +1,6 @@
 """Creating a repo: a folder with the first commit, then one transaction with its rows and its event."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -8,24 +8,34 @@ from hubgate.server import failpoint
 from hubgate.server.accounts.model import User
 from hubgate.server.audit.model import Actor
 from hubgate.server.audit.model import Kind as Entry
-from hubgate.server.errors import Conflict
+from hubgate.server.errors import Conflict, Unprocessable
 from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
-from hubgate.server.hub.commits import initial_files
+from hubgate.server.hub.commits.attributes import NAME, Attributes, announcing
+from hubgate.server.hub.commits.commit import UNCHANGED, is_large, is_large_path
+from hubgate.server.hub.commits.model import Content
 from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git.objects import pointer_text, read_pointer
+from hubgate.server.hub.git.paths import MODULES, check_modules
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.git.writes import FilesByPath, write_first_commit
-from hubgate.server.hub.lfs.storing import StoredFile
+from hubgate.server.hub.lfs.storing import StoredFile, store_file
 from hubgate.server.hub.repos import store
-from hubgate.server.hub.repos.audit import record_change
-from hubgate.server.hub.repos.authors import author_of
 from hubgate.server.hub.repos.card import card_at
-from hubgate.server.hub.repos.defaults import GIT_ATTRIBUTES, readme_with
-from hubgate.server.hub.repos.locks import lock_owner
 from hubgate.server.hub.repos.model import MAIN, UNLINK_FIRST, Owner, Repo, RepoType, check_repo_name
+from hubgate.server.hub.repos.transactions import lock_owner, record_change
 from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Tx
 
+# Extensions of files that are usually large; they are stored as large files regardless of their size.
+_LARGE = """
+    7z arrow bin bz2 ckpt ftz gz h5 joblib lfs.* mlmodel model msgpack npy npz onnx ot parquet pb pickle pkl pt pth rar
+    safetensors tar tar.* tflite tgz wasm xz zip zst
+""".split()  # noqa: SIM905 -- a paragraph reads better than forty lines
+
+_PATTERNS = [*(f"*.{ending}" for ending in _LARGE), "saved_model/**/*", "*tfevents*"]
+
+GIT_ATTRIBUTES = "".join(f"{pattern} filter=lfs diff=lfs merge=lfs -text\n" for pattern in _PATTERNS)
 FIRST_COMMIT = "initial commit"
 
 
@@ -73,12 +83,12 @@ async def _write_folder(
     repos: Repos, user: User, owner: Owner, wanted: NewRepo, files: FilesByPath, repo_id: str, now: int
 ) -> tuple[Repo, list[StoredFile]]:
     folder = await in_thread(repos.folders.make, repo_id)
-    content = {".gitattributes": GIT_ATTRIBUTES.encode()}
+    content = {NAME: GIT_ATTRIBUTES.encode()}
     fields = _card_fields(wanted)
     if fields:
-        content["README.md"] = readme_with(fields).encode()
-    author = author_of(user, repos.base_url)
-    in_git, large_files = await initial_files.write_initial_files(repos, {**content, **files})
+        content["README.md"] = _readme_with(fields).encode()
+    author = repos.author_of(user)
+    in_git, large_files = await _write_initial_files(repos, {**content, **files})
     head = await write_first_commit(folder, in_git, FIRST_COMMIT, author, now)
     card = await card_at(folder, head, wanted.type.value)
     repo = Repo(
@@ -111,6 +121,14 @@ def _card_fields(wanted: NewRepo) -> dict[str, str]:
     return {name: text for name, text in {**of_space, "license": wanted.license}.items() if text}
 
 
+def _readme_with(fields: Mapping[str, str]) -> str:
+    """README.md with these fields as front matter. Values are quoted, since a name may look like a number; the license
+    is not, because tools look for it unquoted.
+    """
+    lines = (f"{field}: {text}\n" if field == "license" else f'{field}: "{text}"\n' for field, text in fields.items())
+    return "".join(["---\n", *lines, "---\n"])
+
+
 async def _insert(
     tx: Tx, repos: Repos, repo: Repo, wanted: NewRepo, large_files: Sequence[StoredFile], actor: Actor
 ) -> Repo:
@@ -128,3 +146,39 @@ async def _insert(
     text = f"created the {visibility} {repo.label}"
     await record_change(tx, repo.owner, Entry.REPO_CREATE, repo, text, actor, repo.created_at, visibility=visibility)
     return repo
+
+
+async def _write_initial_files(repos: Repos, files: Mapping[str, bytes]) -> tuple[dict[str, bytes], list[StoredFile]]:
+    """Store the large files among the initial files. Return the content for git, and the large files to link to the
+    repo once it exists.
+    """
+    rules = files.get(NAME, b"").decode(errors=UNCHANGED)
+    seconds = repos.limits.judging_seconds
+    named_large = await in_thread(Attributes([("", rules)]).large_among, list(files), seconds)
+    in_git, large_files, unannounced = dict[str, bytes](), list[StoredFile](), list[str]()
+    for path, content in files.items():
+        _check_initial_file(path, content)
+        by_name = path in named_large
+        if not is_large(len(content), by_name=by_name):
+            in_git[path] = content
+            continue
+        if path == NAME:
+            raise is_large_path()
+        large_files.append(await store_file(repos, Content(len(content), content)))
+        in_git[path] = pointer_text(large_files[-1].oid, len(content))
+        if not by_name:
+            unannounced.append(path)
+    if unannounced:
+        in_git[NAME] = announcing(files.get(NAME, b""), unannounced)
+    return in_git, large_files
+
+
+def _check_initial_file(path: str, content: bytes) -> None:
+    pointer = read_pointer(content)
+    if pointer is not None:
+        # Knowing a hash must not give access to a file, and a new repo has not been sent any.
+        raise Unprocessable(
+            f"{path[:200]!r} is a pointer to the large file {pointer.oid}. Create the repo, then upload the file."
+        )
+    if path.lower() == MODULES:
+        check_modules(content)

@@ -9,8 +9,8 @@ from hubgate.server.events.kinds import Kind
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.repos import store
-from hubgate.server.hub.repos.audit import record_change
 from hubgate.server.hub.repos.model import REPO_GONE, Repo
+from hubgate.server.hub.repos.transactions import record_change
 from hubgate.server.storage.database import Tx
 
 

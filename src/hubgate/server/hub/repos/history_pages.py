@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hubgate.server.errors import BadRequest
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import history
-from hubgate.server.hub.git.commit_walk import NotACommit
+from hubgate.server.hub.git.history import NotACommit
 from hubgate.server.hub.guests.marked_commits import Reachability, reachability_of
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.lookup import Revision
@@ -113,7 +113,7 @@ async def total(repos: Repos, repo: Repo, revision: Revision) -> int | None:
         stored = await store.commits_of(repos.db, repo.id, revision.ref)
         if stored is not None and stored[1] is not None and _is_at(stored[0], revision):
             return stored[1]
-    return await history.count(repos.folders.of(repo.id), revision.sha)
+    return await history.count_commits(repos.folders.of(repo.id), revision.sha)
 
 
 def _is_at(sha: str, revision: Revision) -> bool:

@@ -11,8 +11,8 @@ from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import store
-from hubgate.server.hub.repos.audit import record_change
 from hubgate.server.hub.repos.model import REPO_GONE, Repo
+from hubgate.server.hub.repos.transactions import record_change
 from hubgate.server.storage.database import Tx
 
 GATES = ("", "auto", "manual")

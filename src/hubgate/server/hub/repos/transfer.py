@@ -16,10 +16,9 @@ from hubgate.server.events.kinds import Kind
 from hubgate.server.events.payload import Snapshot
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import store
-from hubgate.server.hub.repos.audit import record_change
-from hubgate.server.hub.repos.locks import lock_owner
 from hubgate.server.hub.repos.model import REPO_GONE, UNLINK_FIRST, Owner, Repo, check_repo_name
 from hubgate.server.hub.repos.redirects import settle_names
+from hubgate.server.hub.repos.transactions import lock_owner, record_change
 from hubgate.server.storage.database import Tx
 from hubgate.server.throttle.rate_limiter import Limit
 

@@ -3,6 +3,8 @@
 Checks in this order: may the caller see the repo, pass its gate, does the revision exist, does the file exist.
 """
 
+from urllib.parse import quote
+
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp
 
@@ -20,9 +22,8 @@ from hubgate.server.hub.repos import lookup
 from hubgate.server.hub.repos.lookup import PathAtRevision
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.jobs.slots import Slots
-from hubgate.server.web.files.ranges import is_another, is_known
-from hubgate.server.web.files.safe_headers import file_headers
-from hubgate.server.web.files.sending import Sender
+from hubgate.server.web.files.media_types import media_type
+from hubgate.server.web.files.sending import Sender, is_another, is_known
 from hubgate.server.web.repo_routes import ForType, at_repo, at_repo_needing, first_of_rest, headers_of
 
 # Files that anyone may read before access to a gated repo is granted, as written by its writers.
@@ -114,3 +115,26 @@ def _no_entry(commit: str, path: str, rev: str) -> Response:
     shown = text.encode("ascii", "replace").decode()
     headers = {"x-error-code": "EntryNotFound", "x-error-message": shown, "x-repo-commit": commit}
     return PlainTextResponse(text + "\n", 404, headers)
+
+
+def file_headers(path: str) -> dict[str, str]:
+    """Headers that prevent an uploaded file from acting as a page of our origin (attacks O60, O71): browsers never
+    treat it as HTML, XML or script, never sniff its type, and give it no origin.
+    """
+    return {
+        "content-type": media_type(path),
+        "content-disposition": disposition(path),
+        "x-content-type-options": "nosniff",
+        "content-security-policy": "default-src 'none'; sandbox",
+    }
+
+
+def disposition(path: str) -> str:
+    """Content-Disposition in printable ASCII: the full name percent-encoded, and a plain name for old clients (RFC
+    6266).
+    """
+    name = path.rpartition("/")[2]
+    plain = "".join(
+        letter if letter.isascii() and letter.isprintable() and letter not in '"\\' else "_" for letter in name
+    )
+    return f"inline; filename*=UTF-8''{quote(name, safe='', errors='replace')}; filename=\"{plain}\";"

@@ -1,7 +1,11 @@
-"""Sends the content of a file, whole or in part, from git or from disk."""
+"""Sends the content of a file, whole or in part, from git or from disk.
+
+Range requests follow RFC 9110, section 14; a request for several ranges gets the whole file, as the RFC allows.
+"""
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +20,6 @@ from hubgate.server.http.streaming import Streamed
 from hubgate.server.hub.git import program
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.jobs.slots import Slots
-from hubgate.server.web.files.ranges import OutOfRange, Span, requested_span
 
 _CHUNK = 256 * 1024
 _LONGEST_SILENCE = 60.0
@@ -24,6 +27,22 @@ _LONGEST_SILENCE = 60.0
 _CHUNK_OF_FILE = 512 * 1024
 # ASGI extension: servers that support it send the file themselves.
 _PATHSEND = "http.response.pathsend"
+
+
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})\Z", re.IGNORECASE | re.ASCII)
+_ETAG = re.compile(r'(?:W/)?("[^"]*")')
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The bytes from `start` up to, but not including, `end`."""
+
+    start: int
+    end: int
+
+    @property
+    def length(self) -> int:
+        return self.end - self.start
 
 
 @dataclass(frozen=True)
@@ -141,3 +160,42 @@ async def _from_git(slots: Slots, caller: str, folder: Path, sha: str, part: Spa
                 yield chunk
         finally:
             await program.end(process)
+
+
+class OutOfRange(Exception):
+    pass
+
+
+def is_known(if_none_match: str | None, etag: str) -> bool:
+    """Whether the client already has this version (RFC 9110, section 13.1.2)."""
+    if if_none_match is None:
+        return False
+    return if_none_match.strip() == "*" or etag in _ETAG.findall(if_none_match)
+
+
+def is_another(if_match: str | None, etag: str) -> bool:
+    """Whether the client asks for a version that no longer exists (RFC 9110, section 13.1.1: weak tags never match)."""
+    if if_match is None or if_match.strip() == "*":
+        return False
+    return etag not in [given.strip() for given in if_match.split(",")]
+
+
+def requested_span(header: str | None, if_range: str | None, etag: str, size: int) -> Span | None:
+    """Return the requested range, or None for the whole file."""
+    if header is None or (if_range is not None and if_range.strip() != etag):
+        return None
+    match = _RANGE.match(header.replace(" ", ""))
+    if match is None or not (match[1] or match[2]):
+        return None
+    if not match[1]:
+        start, end = max(size - int(match[2]), 0), size
+        if not int(match[2]):
+            raise OutOfRange
+    else:
+        start = int(match[1])
+        end = min(int(match[2]) + 1, size) if match[2] else size
+        if match[2] and int(match[2]) < start:
+            return None
+    if start >= size:
+        raise OutOfRange
+    return Span(start, end)

@@ -26,8 +26,7 @@ from hubgate.server.hub.repos import copied_refs, push
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.hub.repos.push_rights import NO_PULL_REQUEST
 from hubgate.server.jobs.slots import Slots
-from hubgate.server.web.git.answers import Fetched, Pushed, begun
-from hubgate.server.web.git.bodies import Body
+from hubgate.server.web.git.streams import Body, Fetched, Pushed, begun
 from hubgate.server.web.repo_routes import ForType, at_repo, at_repo_needing
 
 UPLOAD_PACK, RECEIVE_PACK = "git-upload-pack", "git-receive-pack"

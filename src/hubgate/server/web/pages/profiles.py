@@ -22,7 +22,7 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.web.memberships import organizations_of
 from hubgate.server.web.named import moved_to
 from hubgate.server.web.pages.listing import first_of
-from hubgate.server.web.pages.repos.owned import owned
+from hubgate.server.web.pages.repos.lists import owned
 from hubgate.server.web.rendering import Pages
 
 _PATH = "/{name}"

@@ -16,9 +16,9 @@ from hubgate.server.errors import NotFound
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.discussions import moderation, store
+from hubgate.server.hub.discussions import pull_requests, store
 from hubgate.server.hub.discussions.model import Discussion
-from hubgate.server.hub.discussions.moderation import NO_DISCUSSION
+from hubgate.server.hub.discussions.pull_requests import NO_DISCUSSION
 from hubgate.server.hub.discussions.store import DiscussionFilter
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.ids import new_id
@@ -66,7 +66,7 @@ def routes(repos: Repos) -> list[Route]:
 
     async def set_status(request: HubRequest, found: Found) -> JsonResponse:
         body, user = await request.read_json(StatusRequest), caller_of(request).user
-        await moderation.set_status(repos, found.repo, found.discussion, user, body.status)
+        await pull_requests.set_status(repos, found.repo, found.discussion, user, body.status)
         now = repos.clock()
         event = {
             "id": new_id(now),
@@ -78,11 +78,11 @@ def routes(repos: Repos) -> list[Route]:
         return JsonResponse({"newStatus": event})
 
     async def remove(_: HubRequest, found: Found) -> JsonResponse:
-        await moderation.remove(repos, found.repo, found.discussion)
+        await pull_requests.remove(repos, found.repo, found.discussion)
         return JsonResponse({})
 
     async def delete_ref(request: HubRequest, found: Found) -> JsonResponse:
-        await moderation.delete_ref(repos, found.repo, found.discussion, caller_of(request).user)
+        await pull_requests.delete_ref(repos, found.repo, found.discussion, caller_of(request).user)
         return JsonResponse({})
 
     def needs(action: Action) -> Needs[Found]:

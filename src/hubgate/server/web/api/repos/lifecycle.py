@@ -19,7 +19,7 @@ from hubgate.server.hub.git.paths import check_path
 from hubgate.server.hub.repos import creation, deletion, lookup, transfer
 from hubgate.server.hub.repos.model import Owner, Repo, RepoType
 from hubgate.server.web.api.answers import NO_TOKEN
-from hubgate.server.web.api.repos.visibility import Visibility, is_private
+from hubgate.server.web.api.repos.wire import Visibility, is_private
 from hubgate.server.web.repo_targets import Move, move_target, owner_for_repos
 
 T = TypeVar("T")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -10,7 +11,7 @@ from hubgate.server.access.caller import caller_of
 from hubgate.server.access.policy import decide
 from hubgate.server.edge.guard import Guard
 from hubgate.server.edge.routes import MIB, Query, Route, Target
-from hubgate.server.errors import Unprocessable
+from hubgate.server.errors import BadRequest, PayloadTooLarge, Unprocessable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.commits.commit import commit
@@ -23,7 +24,6 @@ from hubgate.server.hub.repos import lookup
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.web.api.repos import destinations, queries
 from hubgate.server.web.api.repos.destinations import Destination
-from hubgate.server.web.api.repos.old_commits import as_lines
 from hubgate.server.web.repo_routes import api_routes, at_repo, at_repo_needing
 
 # Existing clients ask about 256 files at once.
@@ -31,6 +31,9 @@ MOST_FILES = 2_000
 # Some clients split a folder of small files into commits of 100 MB; others send more at once.
 LARGEST_COMMIT = 4096 * MIB
 COMMIT_SECONDS = 600.0
+# The whole body is in memory. Clients of that time sent larger files by LFS.
+LARGEST_OBJECT = 32 * MIB
+
 
 BY_LFS = "This hub takes large files by LFS, not by Xet. If the upload fails, set HF_HUB_DISABLE_XET=1 and try again."
 KEEP_SHARDS = (
@@ -96,7 +99,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
         reader = CommitRequestReader(repos.large_files.draft, repos.regular_upload_max)
         try:
             in_one_piece = request.content_type == "application/json"
-            asked = await reader.read(as_lines(request) if in_one_piece else _parts(request))
+            asked = await reader.read(_as_lines(request) if in_one_piece else _parts(request))
             caller = await guard.reload_caller(request)
             ref = await destinations.again(repos, caller.identity, to)
             create = commit_as_pull_request if to.as_pull_request else commit
@@ -174,3 +177,46 @@ async def _parts(request: HubRequest) -> AsyncIterator[bytes]:
     async for part in request.stream():
         if part:
             yield part
+
+
+class SingleObjectCommit(msgspec.Struct, rename="camel"):
+    """A commit in the older format, a single JSON object."""
+
+    summary: str
+    description: str | None = None
+    parent_commit: str | None = None
+    files: list[dict[str, Any]] = []
+    lfs_files: list[dict[str, Any]] = []
+    deleted_files: list[dict[str, Any]] = []
+    deleted_folders: list[dict[str, Any]] = []
+    deleted_entries: list[dict[str, Any]] = []
+
+
+async def _as_lines(request: HubRequest) -> AsyncIterator[bytes]:
+    """Convert a commit in the older format to the lines of the present format (NDJSON)."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > LARGEST_OBJECT:
+            raise PayloadTooLarge(f"A commit as one object has at most {LARGEST_OBJECT:,} bytes. Send NDJSON instead.")
+    try:
+        commit = msgspec.json.decode(body, type=SingleObjectCommit)
+    except msgspec.ValidationError as error:
+        raise Unprocessable(str(error)[:300]) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadRequest(f"The body is not JSON: {str(error)[:200]}") from None
+    header = {"summary": commit.summary, "description": commit.description, "parentCommit": commit.parent_commit}
+    yield _line("header", header)
+    for key, values in (
+        ("deletedFile", commit.deleted_files),
+        ("deletedFolder", commit.deleted_folders),
+        ("deletedEntry", commit.deleted_entries),
+        ("file", commit.files),
+        ("lfsFile", commit.lfs_files),
+    ):
+        for value in values:
+            yield _line(key, value)
+
+
+def _line(key: str, value: dict[str, Any]) -> bytes:
+    return msgspec.json.encode({"key": key, "value": value}) + b"\n"

@@ -1,12 +1,15 @@
-"""A repo as the API shows it. Members that apply only to models, datasets or spaces are omitted for other types."""
+"""A repo as the API shows it, and the visibility that requests ask for. Members that apply only to models, datasets or
+spaces are omitted for other types.
+"""
 
 from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from hubgate.server.clock import iso
+from hubgate.server.errors import Unprocessable
 from hubgate.server.hub.git.objects import Entry
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.jobs.job import checkpoint
@@ -73,3 +76,19 @@ def _sibling(file: Entry, hide_hash: bool) -> dict[str, Any]:
 def only(fields: dict[str, Any], expand: Collection[str]) -> dict[str, Any]:
     """Return the requested members; unknown names are ignored."""
     return {name: value for name, value in fields.items() if name in _ALWAYS or name in expand}
+
+
+Visibility = Literal["public", "private", "protected"]
+
+
+def is_private(kind: RepoType, private: bool | None, visibility: Visibility | None) -> bool | None:
+    """Return the requested privacy, from `visibility` or, in older clients, `private`; None if neither is sent. A
+    protected space hides its files but not its running app. Nothing runs here, so a protected space is private:
+    anything else would show the files.
+    """
+    if visibility == "protected" and kind is not RepoType.SPACE:
+        raise Unprocessable(f"Only a space can be protected, not a {kind.value}.")
+    from_visibility = None if visibility is None else visibility != "public"
+    if from_visibility is not None and private is not None and from_visibility != private:
+        raise Unprocessable("private and visibility contradict each other.")
+    return private if from_visibility is None else from_visibility

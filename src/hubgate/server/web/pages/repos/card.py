@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from shlex import quote
 from typing import Any
 
 import msgspec
@@ -15,10 +16,9 @@ from hubgate.server.hub.git import objects, trees
 from hubgate.server.hub.git.objects import EntryType
 from hubgate.server.hub.git.threads import in_text_thread
 from hubgate.server.hub.repos.card import README, BadFrontMatter, parsed, split_readme
-from hubgate.server.hub.repos.model import Repo
+from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.web.foreign_text import clean
 from hubgate.server.web.markdown import Place, rendered
-from hubgate.server.web.pages.repos.commands import commands
 from hubgate.server.web.pages.repos.frame import Frame
 
 MOST_FACTS = 20
@@ -49,7 +49,7 @@ def routes(frame: Frame) -> list[Route]:
             readme=readme,
             empty=not (readme and readme.text.strip()) and await _is_empty(frame, repo),
             may_write=may_write,
-            commands=commands(frame.repos.base_url, repo),
+            commands=_commands(frame.repos.base_url, repo),
             tags=[clean(tag) for tag in repo.tag_list[:MOST_TAGS]],
         )
 
@@ -107,3 +107,26 @@ async def _is_empty(frame: Frame, repo: Repo) -> bool:
     folder, most = frame.repos.folders.of(repo.id), len(_INITIAL_FILES) + 1
     found = await trees.listed(folder, repo.head_sha, "", recursive=False, after="", most=most)
     return {entry.path for entry in found or []} <= _INITIAL_FILES
+
+
+@dataclass(frozen=True)
+class Commands:
+    download: str
+    upload: str
+    clone: str
+    push: str
+
+
+def _commands(base_url: str, repo: Repo) -> Commands:
+    """Shell commands that download or upload the repo's files, with the address of this hub."""
+    kind = "" if repo.kind is RepoType.MODEL else f" --repo-type {repo.type}"
+    endpoint, url = f"export HF_ENDPOINT={quote(base_url)}\n", base_url + repo.path
+    return Commands(
+        download=f"{endpoint}hf download {repo.full_name}{kind}",
+        upload=f"{endpoint}hf auth login\nhf upload {repo.full_name} .{kind}",
+        clone=f"git clone {url}",
+        push=(
+            f"git lfs install\ngit clone {url}\ncd {repo.name}\n"
+            '# put your files here\ngit add .\ngit commit -m "First files"\ngit push'
+        ),
+    )

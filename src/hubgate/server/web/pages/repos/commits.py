@@ -12,8 +12,7 @@ from hubgate.server.hub.git import diffs
 from hubgate.server.hub.repos import history_pages
 from hubgate.server.hub.repos.history_pages import LAST_PAGE, from_cursor, numbered
 from hubgate.server.hub.repos.model import Repo
-from hubgate.server.web.pages.repos.frame import Frame, Spot
-from hubgate.server.web.pages.repos.page_numbers import LAST, page_number
+from hubgate.server.web.pages.repos.frame import MOST_PAGES, Frame, Spot, page_number
 
 ROWS = 50
 
@@ -30,7 +29,7 @@ def routes(frame: Frame) -> list[Route]:
         page = await history_pages.page_from(frame.repos, repo, spot.revision, place, ROWS)
         if not page.commits:
             raise NotFound("The list has no such page.")
-        older = urlencode({"page": min(number + 1, LAST), "cursor": page.next_cursor}) if page.next_cursor else ""
+        older = urlencode({"page": min(number + 1, MOST_PAGES), "cursor": page.next_cursor}) if page.next_cursor else ""
         return frame.show(
             request,
             repo,

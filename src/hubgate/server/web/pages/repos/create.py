@@ -16,9 +16,8 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.hub.repos import creation
 from hubgate.server.hub.repos.model import Owner, RepoType
 from hubgate.server.web.pages.repos.frame import Frame
-from hubgate.server.web.pages.repos.owners import owners_for
 from hubgate.server.web.rendering import NO_ERRORS
-from hubgate.server.web.repo_targets import owner_for_repos
+from hubgate.server.web.repo_targets import owner_for_repos, owners_for
 
 PATHS = {RepoType.MODEL: "/new", RepoType.DATASET: "/new-dataset", RepoType.SPACE: "/new-space"}
 LICENSES = (

@@ -24,6 +24,8 @@ from hubgate.server.web.repo_routes import ForType, at_repo, first_of_rest
 
 # The picker lists this many branches and tags; others are reached by address.
 MOST_REFS = 200
+# Later pages are too expensive to compute.
+MOST_PAGES = 1_000
 
 
 @dataclass(frozen=True)
@@ -116,3 +118,12 @@ class Frame:
         branches.sort(key=lambda name: name != MAIN.removeprefix("refs/heads/"))
         known = spot.rev in branches or spot.rev in tags
         return {"branches": branches, "tags": tags, "other": "" if known else spot.rev}
+
+
+def page_number(request: HubRequest) -> int:
+    """The number in `?page=`, for lists that are counted and not too long."""
+    asked = request.query().get("page", "1")
+    number = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 6 else 0
+    if not 1 <= number <= MOST_PAGES:
+        raise NotFound("The list has no such page.")
+    return number

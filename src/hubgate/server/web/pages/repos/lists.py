@@ -1,12 +1,19 @@
-"""`/models`, `/datasets`, `/spaces`: repos that the visitor may see, with search, sorting and paging."""
+"""Lists of the repos that the visitor may see: `/models`, `/datasets`, `/spaces`, with search and sorting, and the
+repos of a user or an organization on the profile page.
+"""
+
+from typing import Any
 
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
+from hubgate.server.access.policy import decide
+from hubgate.server.access.resource import Namespace
 from hubgate.server.edge.routes import THE_HUB, Endpoint, PublicHandler, Route, without_subject
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
+from hubgate.server.hub.context import Repos
 from hubgate.server.hub.listing import listing
 from hubgate.server.hub.listing.store import RepoFilter
 from hubgate.server.hub.repos.model import RepoType
@@ -14,6 +21,7 @@ from hubgate.server.web.pages.listing import ListQuery
 from hubgate.server.web.pages.repos.frame import Frame
 
 ROWS = 30
+ROWS_OF_OWNER = 20
 LONGEST_SEARCH = 200
 SORTS = (("lastModified", "Recently changed"), ("createdAt", "Newest"))
 
@@ -54,3 +62,32 @@ def routes(frame: Frame) -> list[Route]:
         Route("GET", f"/{kind.plural}", endpoint(kind), Surface.PAGE, f"Every {kind.value} you may see")
         for kind in RepoType
     ]
+
+
+async def owned(repos: Repos, request: HubRequest, owner: Namespace, name: str) -> dict[str, Any]:
+    """Values for profile/repos.html: the counts by type, and a list of one type."""
+    identity, query = caller_of(request).identity, request.query()
+    counts = await listing.counted(repos, identity, owner.id)
+    by_kind = dict(zip(RepoType, (counts.models, counts.datasets, counts.spaces), strict=True))
+    first_with_repos = next((kind for kind, count in by_kind.items() if count), RepoType.MODEL)
+    kind = next((kind for kind in RepoType if kind.plural == query.get("show")), first_with_repos)
+    path = f"/{name}"
+    asked = ListQuery(query, path, kept={"show": kind.plural if "show" in query else ""})
+    wanted = RepoFilter(type=kind.value, owner_id=owner.id)
+    page = await listing.listed(repos, identity, wanted, asked.page(listing.CURSOR, ROWS_OF_OWNER))
+    return {
+        "kinds": [
+            (
+                listed_kind.plural.capitalize(),
+                f"{path}?show={listed_kind.plural}",
+                by_kind[listed_kind],
+                listed_kind is kind,
+            )
+            for listed_kind in RepoType
+        ],
+        "kind": kind,
+        "total": sum(by_kind.values()),
+        "repos": page.items,
+        "may_create": decide(identity, Action.REPO_CREATE, owner).allowed,
+        "pages": asked.shown(page.next_cursor),
+    }

@@ -2,7 +2,7 @@
 
 from hubgate.server.edge.routes import Route
 from hubgate.server.hub.context import Repos
-from hubgate.server.web.pages.repos import card, commits, create, deletion, file, folders, lists, settings
+from hubgate.server.web.pages.repos import card, commits, create, files, lists, settings
 from hubgate.server.web.pages.repos.frame import Frame
 from hubgate.server.web.rendering import Pages
 
@@ -13,9 +13,7 @@ def routes(pages: Pages, repos: Repos) -> list[Route]:
         *lists.routes(frame),
         *create.routes(frame),
         *card.routes(frame),
-        *folders.routes(frame),
-        *file.routes(frame),
+        *files.routes(frame),
         *commits.routes(frame),
         *settings.routes(frame),
-        *deletion.routes(frame),
     ]

@@ -1,4 +1,6 @@
-"""`/settings` of a repo: visibility, gate, discussions, name and owner."""
+"""`/settings` of a repo: visibility, gate, discussions, name and owner; and its deletion, which the user confirms by
+typing the repo's name.
+"""
 
 from collections.abc import Mapping
 
@@ -10,14 +12,15 @@ from hubgate.server.access.policy import decide
 from hubgate.server.edge.routes import Handler, Route, Target
 from hubgate.server.errors import Conflict, Unprocessable
 from hubgate.server.http.request import HubRequest
-from hubgate.server.hub.repos import settings, transfer
+from hubgate.server.hub.discussions import store as discussions
+from hubgate.server.hub.git.trees import count_files
+from hubgate.server.hub.repos import deletion, settings, transfer
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.repos.settings import Changes
 from hubgate.server.web.pages.repos.frame import Frame
-from hubgate.server.web.pages.repos.owners import owners_with
 from hubgate.server.web.rendering import NO_ERRORS
 from hubgate.server.web.repo_routes import ForType, at_repo, at_repo_needing
-from hubgate.server.web.repo_targets import Move, move_target
+from hubgate.server.web.repo_targets import Move, move_target, owners_with
 
 _MOVES = (Action.REPO_MANAGE, Action.REPO_CREATE, Action.REPO_LEAVE_REDIRECT)
 GATES = (
@@ -27,7 +30,15 @@ GATES = (
 )
 
 
+# Beyond this many files the page says "more than".
+MOST_COUNTED = 10_000
+
+
 def routes(frame: Frame) -> list[Route]:
+    return [*_setting_routes(frame), *_deletion_routes(frame)]
+
+
+def _setting_routes(frame: Frame) -> list[Route]:
     def shown(request: HubRequest, repo: Repo, errors: Mapping[str, str] = NO_ERRORS, **given: str) -> Response:
         return frame.show(
             request,
@@ -101,4 +112,34 @@ def routes(frame: Frame) -> list[Route]:
         *frame.routes("POST", "/settings/gate", manages(gate), "Gate a repo, or open it"),
         *frame.routes("POST", "/settings/discussions", configures(discussions), "Discussions of a repo on or off"),
         *frame.routes("POST", "/settings/move", move_endpoint, "Rename or hand over a repo"),
+    ]
+
+
+def _deletion_routes(frame: Frame) -> list[Route]:
+    async def ask(request: HubRequest, repo: Repo, errors: Mapping[str, str] = NO_ERRORS, typed: str = "") -> Response:
+        folder, repos = frame.repos.folders.of(repo.id), frame.repos
+        files = await count_files(folder, repo.head_sha, MOST_COUNTED + 1) if repo.head_sha else 0
+        return frame.show(
+            request,
+            repo,
+            "delete.html",
+            "settings",
+            errors,
+            files=files,
+            most_counted=MOST_COUNTED,
+            discussions=await discussions.count(repos.db, repo.id),
+            typed=typed,
+        )
+
+    async def delete(request: HubRequest, repo: Repo) -> Response:
+        typed = request.form_fields.get("name").strip()
+        if typed != repo.full_name:
+            return await ask(request, repo, {"name": f"Type {repo.full_name}, as it is written here."}, typed)
+        await deletion.delete(frame.repos, repo, actor_of(request))
+        return frame.pages.redirect(f"/{repo.owner_name}", f"Deleted {repo.full_name}.")
+
+    path, repos, manage = "/settings/delete", frame.repos, Action.REPO_MANAGE
+    return [
+        *frame.routes("GET", path, at_repo(repos, manage, ask), "What deleting a repo means"),
+        *frame.routes("POST", path, at_repo(repos, manage, delete), "Delete a repo"),
     ]

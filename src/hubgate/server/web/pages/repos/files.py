@@ -1,4 +1,6 @@
-"""`/blob/{rev}/{path}`: one file. Text is always shown as text, never run or rendered as HTML (attack O60)."""
+"""`/tree/{rev}/{path}`: the content of a folder. `/blob/{rev}/{path}`: one file, whose text is always shown as text,
+never run or rendered as HTML (attack O60).
+"""
 
 import re
 import unicodedata
@@ -14,14 +16,20 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.git import history, objects
 from hubgate.server.hub.git.objects import Entry, EntryType
 from hubgate.server.hub.git.threads import in_text_thread
+from hubgate.server.hub.git.trees import folder_page
 from hubgate.server.hub.repos import lookup
 from hubgate.server.hub.repos.card import split_readme
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.files.media_types import is_image
 from hubgate.server.web.files.resolve import BEFORE_THE_GATE
 from hubgate.server.web.markdown import ENDINGS, Place, rendered
-from hubgate.server.web.pages.repos.folders import DEEPEST
-from hubgate.server.web.pages.repos.frame import Frame, Spot
+from hubgate.server.web.pages.repos.frame import Frame, Spot, address, page_number
+
+ROWS = 100
+# The last change of each row is searched in this many commits; a deeper search is too expensive.
+DEEPEST = 100
+_VERBS = ("tree", "commits")
+
 
 LARGEST_TEXT = 256 * 1024
 MOST_LINES = 5_000
@@ -43,6 +51,58 @@ class View:
 
 
 def routes(frame: Frame) -> list[Route]:
+    return [*_folder_routes(frame), *_file_routes(frame)]
+
+
+def _folder_routes(frame: Frame) -> list[Route]:
+    async def pick(request: HubRequest, repo: Repo) -> Response:
+        """Redirect from the picker's form, which cannot construct an address itself."""
+        query = request.query()
+        verb, rev = query.get("to", "tree"), query.get("rev", "main")
+        if verb not in _VERBS:
+            raise NotFound("There is no such list.")
+        return RedirectResponse(address(repo, verb, rev, query.get("path", "") if verb == "tree" else ""), 303)
+
+    async def tree(request: HubRequest, repo: Repo) -> Response:
+        spot = await frame.spot(request, repo)
+        number, folder = page_number(request), frame.repos.folders.of(repo.id)
+        found = await folder_page(folder, spot.sha, spot.path, (number - 1) * ROWS, ROWS)
+        if found is None:
+            return await _redirect_to_file(spot)
+        if not found.entries and number > 1:
+            raise NotFound("The list has no such page.")
+        paths = [entry.path for entry in found.entries]
+        changes = await history.recent_changes(folder, spot.sha, paths, DEEPEST)
+        newest = await history.newest(folder, spot.sha)
+        return frame.show(
+            request,
+            repo,
+            "tree.html",
+            "files",
+            spot=spot,
+            entries=found.entries,
+            is_folder=EntryType.DIRECTORY,
+            total=found.total,
+            changes=changes,
+            newest=newest,
+            number=number,
+            last=max(1, -(-found.total // ROWS)),
+            **await frame.picker(spot),
+        )
+
+    async def _redirect_to_file(spot: Spot) -> Response:
+        entry = await objects.entry_at(frame.repos.folders.of(spot.repo.id), spot.sha, spot.path)
+        if entry is None:
+            raise NotFound(f"There is no folder {spot.path[:200]} at {spot.rev[:100]}.")
+        return RedirectResponse(spot.to("blob", spot.path), 303)
+
+    return [
+        *frame.views("/tree", pick, "Leads to a repo's files at a revision"),
+        *frame.views("/tree/{rest:path}", tree, "The files of a repo"),
+    ]
+
+
+def _file_routes(frame: Frame) -> list[Route]:
     async def blob(request: HubRequest, repo: Repo) -> Response:
         spot = await frame.spot(request, repo)
         folder = frame.repos.folders.of(repo.id)
