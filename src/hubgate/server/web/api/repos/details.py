@@ -46,11 +46,7 @@ class RepoSettingsSet(msgspec.Struct, rename="camel"):
     discussions_disabled: bool
 
 
-def routes(repos: Repos) -> list[Route]:
-    return [*_info_routes(repos), *_settings_routes(repos)]
-
-
-def _info_routes(repos: Repos) -> list[Route]:
+def info_routes(repos: Repos) -> list[Route]:
     async def at_head(request: HubRequest, repo: Repo) -> JsonResponse:
         return await answer(request, repo, repo.head_sha, {})
 
@@ -93,7 +89,7 @@ def _info_routes(repos: Repos) -> list[Route]:
     ]
 
 
-def _settings_routes(repos: Repos) -> list[Route]:
+def settings_routes(repos: Repos) -> list[Route]:
     async def needs(request: HubRequest, repo: Repo) -> Target[tuple[Repo, Changes]]:
         changes = _changes(repo, await request.read_json(RepoSettings))
         managing = ((Check(Action.REPO_MANAGE, repo.judged()),),) if changes.of_access else ()
