@@ -15,7 +15,7 @@ from hubgate.server.hub.commits.model import AddFile, CommitRequest, Content, De
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import branches, creation, settings, transfer
 from hubgate.server.hub.repos.model import MAIN, Owner, Repo, RepoType
-from hubgate.server.hub.repos.settings import Changes
+from hubgate.server.hub.repos.settings import SettingsChanges
 
 LONG = "a-repo-with-a-name-of-ninety-six-characters-which-nothing-may-clip-or-push-off-the-edge-of-phones"[:96]
 TINY = "/acme/vision-tiny"
@@ -110,7 +110,7 @@ async def add_repos(repos: Repos, ada: User, bob: User, acme: Organization) -> N
     await _made(repos, ada, own, "demo", RepoType.SPACE)
     gated = await _made(repos, bob, bobs, "gated-model", RepoType.MODEL)
     await _committed(repos, gated, bob, "Files", {"README.md": "# Ask first", "notes.txt": "for those inside\n"})
-    await settings.configure(repos, gated, Changes(gated="manual"), SYSTEM)
+    await settings.configure(repos, gated, SettingsChanges(gated="manual"), SYSTEM)
     draft = await _made(repos, ada, org, LONG, RepoType.MODEL)
     draft = await transfer.move(repos, draft, org, "vision-draft", SYSTEM)
     await transfer.move(repos, draft, bobs, "vision-draft", Actor(ada.name, ada.id), leave_redirect=True)

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from hubgate.server.hub.git.refnames import Names, why_not
+from hubgate.server.hub.git.refnames import RefNames, invalid_reason
 
 NAMES = """
     refs/heads/main refs/heads/a/b refs/heads/größe refs/tags/v1.0-rc.1 refs/heads/a.b refs/heads/a-b refs/heads/a@b
@@ -21,13 +21,13 @@ def git_takes(name: str) -> bool:
 @pytest.mark.parametrize("name", [*NAMES, "refs/heads/a b", "refs/heads/a\tb", "refs/heads/a\x7fb", "refs/heads/a\nb"])
 def test_as_git_has_it(name: str) -> None:
     """One that git takes and we do not means something else here."""
-    ours = why_not(name)
+    ours = invalid_reason(name)
     assert ours is None or not git_takes(name) or ours == "this name stands for something else"
     assert ours is not None or git_takes(name)
 
 
 def test_none_is_the_folder_of_another() -> None:
-    names = Names(["refs/heads/main", "refs/heads/dev/one", "refs/heads/dev/two"])
+    names = RefNames(["refs/heads/main", "refs/heads/dev/one", "refs/heads/dev/two"])
     assert names.in_the_way("refs/heads/dev") in ("refs/heads/dev/one", "refs/heads/dev/two")
     assert names.in_the_way("refs/heads/main/x/y") == "refs/heads/main"
     assert names.in_the_way("refs/heads/dev/three") is None

@@ -62,7 +62,7 @@ _REMOVED_WITH_CONTENT = {"script", "style", "iframe", "object", "embed", "noscri
 
 
 @dataclass(frozen=True)
-class Place:
+class DocumentLocation:
     """The location of a text: the repo's address, the revision, the folder of the file."""
 
     repo: str
@@ -98,7 +98,7 @@ class Place:
         return f"{self.repo}/{verb}/{quote(self.rev, safe='')}{'/' if repo_path else ''}{quote(repo_path)}"
 
 
-def rendered(text: str, place: Place) -> Markup:
+def render_markdown(text: str, place: DocumentLocation) -> Markup:
     """Render Markdown. Slow: do not call on the event loop."""
     opened = max(text.count(opening) for opening in "[<")
     lines = text.count("\n") + text.count("\r") - text.count("\r\n")
@@ -113,12 +113,12 @@ def _plain(text: str) -> Markup:
 
 # Cards are read more often than written, so results are cached.
 @lru_cache(maxsize=32)
-def _cached(text: str, place: Place) -> Markup:
+def _cached(text: str, place: DocumentLocation) -> Markup:
     env: dict[str, Any] = {"place": place, "cells": 0}
     tokens = _PARSER.parse(text, env)
     if _target_length(tokens) > MOST_OF_TARGETS:
         return _plain(text)
-    return harmless(_PARSER.renderer.render(tokens, _PARSER.options, env), place)
+    return sanitize(_PARSER.renderer.render(tokens, _PARSER.options, env), place)
 
 
 def _target_length(tokens: Sequence[Token]) -> int:
@@ -127,7 +127,7 @@ def _target_length(tokens: Sequence[Token]) -> int:
     return sum(len(str(value)) for child in inline for value in child.attrs.values())
 
 
-def harmless(html: str, place: Place) -> Markup:
+def sanitize(html: str, place: DocumentLocation) -> Markup:
     def filter_attribute(tag: str, attribute: str, value: str) -> str | None:
         # If the filter raises, nh3 leaves the value unchanged.
         try:

@@ -82,7 +82,7 @@ def _finder(
         if has_rest:
             raw_segments = request.scope["raw_path"].decode("ascii").split("/")
             request.state.first_of_rest = unquote(raw_segments[len(segments) - 1])
-        repo = await lookup.named(repos, kind.value, request.param("namespace"), request.param("repo"))
+        repo = await lookup.find_repo(repos, kind.value, request.param("namespace"), request.param("repo"))
         if not isinstance(repo, Repo):
             return Missing(repo)
         return Located(repo.judged(), partial(target_at, request, repo))

@@ -13,7 +13,7 @@ from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.model import Owner, Repo
 
 
-class Move(NamedTuple):
+class RepoMove(NamedTuple):
     """A requested move. `owner` is None if the namespace does not exist. `leave_redirect` applies to a move out of the
     namespace.
     """
@@ -38,7 +38,7 @@ class Move(NamedTuple):
 
 async def move_target(
     repos: Repos, identity: Identity, repo: Repo, namespace: str, name: str, leave_redirect: bool | None
-) -> Target[Move]:
+) -> Target[RepoMove]:
     """Find the destination of a move and the permissions it requires. A missing destination is not rejected here: the
     error would reveal that the repo exists.
 
@@ -48,13 +48,13 @@ async def move_target(
     owner = await store.owner_named(repos.db, namespace)
     redirect_check = Check(Action.REPO_LEAVE_REDIRECT, repo.owner.namespace)
     if owner is None or owner.id == repo.owner_id:
-        return Target(Move(repo, owner, namespace, name, leave_redirect=False), repo.judged())
+        return Target(RepoMove(repo, owner, namespace, name, leave_redirect=False), repo.judged())
     also: tuple[tuple[Check, ...], ...] = ((Check(Action.REPO_CREATE, owner.namespace),),)
     if leave_redirect:
         also += ((redirect_check,),)
     elif leave_redirect is None:
         leave_redirect = decide(identity, *redirect_check).allowed
-    return Target(Move(repo, owner, namespace, name, leave_redirect), repo.judged(), also=also)
+    return Target(RepoMove(repo, owner, namespace, name, leave_redirect), repo.judged(), also=also)
 
 
 async def owner_for_repos(repos: Repos, namespace: str) -> Owner:

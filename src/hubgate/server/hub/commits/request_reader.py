@@ -28,7 +28,7 @@ LONGEST_HEADER = 12 * (LONGEST_SUMMARY + LONGEST_DESCRIPTION) + 4096
 # Total bytes of small files in memory; later files are written to disk.
 MOST_IN_MEMORY = 4 * 1024 * 1024
 # Total characters of all values other than contents, mostly paths.
-MOST_SAID = 64 * 1024 * 1024
+MOST_TEXT = 64 * 1024 * 1024
 
 _CONTENT = re.compile(rb'[{,]\s*"content"\s*:\s*"')
 # A quote, or the backslash of an escape.
@@ -41,7 +41,7 @@ _CONTROL = re.compile(rb"[\x00-\x1f]")
 _CHUNK = 1024 * 1024
 
 
-class RequestLine(msgspec.Struct):
+class CommitLine(msgspec.Struct):
     key: str
     value: dict[str, Any]
 
@@ -108,7 +108,7 @@ class CommitRequestReader:
         if not line.strip():
             return
         try:
-            read = msgspec.json.decode(line, type=RequestLine)
+            read = msgspec.json.decode(line, type=CommitLine)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise BadRequest(f"A line of the commit is not as it should be: {str(error)[:200]}") from None
         if isinstance(long, _LongHeader):
@@ -134,13 +134,13 @@ class CommitRequestReader:
             case _:
                 raise Unprocessable(f"A commit has no {read.key[:60]!r}.")
 
-    def _check_limits(self, line: RequestLine) -> None:
+    def _check_limits(self, line: CommitLine) -> None:
         if len(self._operations) >= MOST_OPERATIONS:
             raise PayloadTooLarge(f"A commit changes at most {MOST_OPERATIONS:,} files.")
         self._described_size += sum(
             len(text) for name, text in line.value.items() if name != "content" and isinstance(text, str)
         )
-        if self._described_size > MOST_SAID:
+        if self._described_size > MOST_TEXT:
             raise PayloadTooLarge("This is too much for one commit. Make several.")
 
     async def _content(self, value: dict[str, Any], long: "_LongLine | None") -> Content:
@@ -257,7 +257,7 @@ class _LongHeader:
     def finished(self) -> bytes:
         return self.line
 
-    def check(self, read: RequestLine) -> None:
+    def check(self, read: CommitLine) -> None:
         """Reject a long line unless it is a header whose description is valid and only long because of escapes."""
         description = read.value.get("description")
         if read.key != "header" or not isinstance(description, str) or len(description) > LONGEST_DESCRIPTION:

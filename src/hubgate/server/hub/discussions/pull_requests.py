@@ -13,18 +13,18 @@ from hubgate.server.accounts.account_locks import lock_by_id
 from hubgate.server.accounts.model import User
 from hubgate.server.errors import Conflict, Forbidden, NotFound
 from hubgate.server.events.payload import RefChange
-from hubgate.server.hub.commits.commit import check_parent, commit_result, written
+from hubgate.server.hub.commits.commit import check_parent, prepare_commit, write_prepared
 from hubgate.server.hub.commits.model import CommitRequest, Committed
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store
 from hubgate.server.hub.discussions.model import Discussion
 from hubgate.server.hub.guests import store as guest_store
-from hubgate.server.hub.guests.charges import charge_of, check_pull_requests, check_refs, take_up
+from hubgate.server.hub.guests.charges import book_to_pull_request, charge_of, check_pull_requests, check_refs
 from hubgate.server.hub.guests.marked_commits import mark
 from hubgate.server.hub.repos import commit_counts
 from hubgate.server.hub.repos import store as repo_store
-from hubgate.server.hub.repos.model import REPO_GONE, TURNED_OFF, Repo
-from hubgate.server.hub.repos.refs import moved_in
+from hubgate.server.hub.repos.model import DISCUSSIONS_DISABLED, REPO_GONE, Repo
+from hubgate.server.hub.repos.refs import move_refs_in
 from hubgate.server.hub.repos.transactions import lock_repo
 from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Tx
@@ -50,11 +50,11 @@ async def commit_as_pull_request(
     if charge is not None:
         await check_pull_requests(repos.db, repos, repo, user.id)
         await check_refs(repos.db, repos, repo, user.id)
-    on_disk = await commit_result(repos, repo, head, request, charge)
-    sha = await written(repos, repo, user, head, request, on_disk)
+    on_disk = await prepare_commit(repos, repo, head, request, charge)
+    sha = await write_prepared(repos, repo, user, head, request, on_disk)
     await mark(repos, repo, [sha])
     now = repos.clock()
-    counts = await commit_counts.counted(repos, repo, [RefChange(base, head, sha)])
+    counts = await commit_counts.count_commits(repos, repo, [RefChange(base, head, sha)])
 
     async def unit(tx: Tx) -> int:
         if charge is not None:
@@ -79,9 +79,9 @@ async def commit_as_pull_request(
         )
         await store.add(tx, discussion)
         opened = [RefChange(discussion.ref, None, sha)]
-        await moved_in(tx, repos, repo, opened, None, now, counts, by_guest=charge is not None)
+        await move_refs_in(tx, repos, repo, opened, None, now, counts, by_guest=charge is not None)
         if charge is not None:
-            await take_up(tx, repo.id, num, charge, now)
+            await book_to_pull_request(tx, repo.id, num, charge, now)
         return num
 
     write = repos.db.write_long if charge is not None and charge.is_long else repos.db.write
@@ -101,7 +101,7 @@ async def set_status(
             # The limits on guests do not apply to writers.
             if found.status == "closed" and not await guest_store.is_writer(tx, repo.id, user.id):
                 if repo.discussions_disabled:
-                    raise Forbidden(TURNED_OFF)
+                    raise Forbidden(DISCUSSIONS_DISABLED)
                 if found.closed_by not in (None, user.id):
                     raise Forbidden(CLOSED_BY_WRITER)
                 await check_pull_requests(tx, repos, repo, user.id)
@@ -155,5 +155,5 @@ async def _drop_ref(tx: Tx, repos: Repos, repo: Repo, found: Discussion, now: in
     sha = await repo_store.ref(tx, repo.id, found.ref) if found.base is not None else None
     if sha is not None:
         dropped = [RefChange(found.ref, sha, None)]
-        await moved_in(tx, repos, repo, dropped, None, now, {}, by_guest=by_guest)
+        await move_refs_in(tx, repos, repo, dropped, None, now, {}, by_guest=by_guest)
     return sha is not None

@@ -109,7 +109,7 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class CommitPage:
     commits: list[Commit]
     # Commits the walk would visit next, in order; empty at the end of the history.
     ahead: list[str]
@@ -125,16 +125,16 @@ async def is_ancestor(folder: Path, sha: str | None, former: str | None, *, seco
     return not await program.run(command, folder, seconds=seconds, gently=True)
 
 
-async def page(folder: Path, starts: Sequence[str], skip: int, most: int, passed: Sequence[str] = ()) -> Page:
+async def page(folder: Path, starts: Sequence[str], skip: int, most: int, passed: Sequence[str] = ()) -> CommitPage:
     """A page of commits, newest first, from `starts` on. The cost grows with the commits skipped and shown, not with
     the length of the history. The page has fewer than `most` commits where messages are long. Raises NotACommit if an
     id in `starts` is not a commit.
     """
 
-    def work(repo: pygit2.Repository) -> Page:
+    def work(repo: pygit2.Repository) -> CommitPage:
         walk = Walk(repo, starts, passed)
         commits = list(_up_to_text_limit(islice(walk, skip, skip + most)))
-        return Page(commits, walk.ahead, walk.passed)
+        return CommitPage(commits, walk.ahead, walk.passed)
 
     return await open_repository(folder, work)
 

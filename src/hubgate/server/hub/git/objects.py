@@ -100,7 +100,7 @@ class Pointer:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TreeEntry:
     """A file or a directory at a commit. A symbolic link is a file that contains its target, as in git. `size` is that
     of the large file if there is a pointer.
     """
@@ -158,12 +158,12 @@ async def commits_of(folder: Path, shas: Iterable[str]) -> dict[str, str]:
     return await open_repository(folder, work)
 
 
-async def entry_at(folder: Path, commit: str, path: str) -> Entry | None:
+async def entry_at(folder: Path, commit: str, path: str) -> TreeEntry | None:
     """The entry at a path, which is relative, without empty, `.` or `..` parts; "" is the root."""
     return await open_repository(folder, lambda repo: entry_in(repo, tree_of(repo, commit), path))
 
 
-FileAt = tuple[Entry | None, bytes | None]
+FileAt = tuple[TreeEntry | None, bytes | None]
 
 # Small files of popular models are requested again and again, and so are files that do not exist.
 _FILE_CACHE: SizedCache[tuple[str, str, str], FileAt] = SizedCache(most=16 * 1024 * 1024, most_each=64 * 1024)
@@ -209,25 +209,25 @@ def blob_of(repo: pygit2.Repository, sha: str) -> pygit2.Blob:
     return found
 
 
-def entry_in(repo: pygit2.Repository, tree: pygit2.Tree, path: str) -> Entry | None:
+def entry_in(repo: pygit2.Repository, tree: pygit2.Tree, path: str) -> TreeEntry | None:
     if not path:
-        return Entry("", EntryType.DIRECTORY, str(tree.id), 0, FileMode.TREE)
+        return TreeEntry("", EntryType.DIRECTORY, str(tree.id), 0, FileMode.TREE)
     try:
         found = tree[path]
     except (KeyError, ValueError):
         return None
-    return described(repo, path, str(found.id), int(found.filemode))
+    return describe(repo, path, str(found.id), int(found.filemode))
 
 
-def described(repo: pygit2.Repository, path: str, sha: str, mode: int) -> Entry | None:
+def describe(repo: pygit2.Repository, path: str, sha: str, mode: int) -> TreeEntry | None:
     """Describe an entry of a tree; None for a submodule, whose content is in another repository."""
     if mode == FileMode.TREE:
-        return Entry(path, EntryType.DIRECTORY, sha, 0, mode)
+        return TreeEntry(path, EntryType.DIRECTORY, sha, 0, mode)
     if mode == FileMode.COMMIT:
         return None
     _, size = repo.odb.read_header(sha)
     pointer = read_pointer(blob_of(repo, sha).data) if size <= LONGEST_POINTER and mode != FileMode.LINK else None
-    return Entry(path, EntryType.FILE, sha, pointer.size if pointer else size, mode, pointer)
+    return TreeEntry(path, EntryType.FILE, sha, pointer.size if pointer else size, mode, pointer)
 
 
 def read_pointer(content: bytes) -> Pointer | None:

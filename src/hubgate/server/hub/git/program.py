@@ -103,7 +103,7 @@ async def lines(
         while part := await while_wanted(process.stdout.read(_CHUNK), deadline - monotonic()):
             *complete, partial = (partial + part).split(b"\n")
             yield complete
-        said, status = await complaints(process), await process.wait()
+        said, status = await read_stderr(process), await process.wait()
         if status:
             raise GitFailed(arguments[0], status, said)
     finally:
@@ -135,7 +135,7 @@ async def feed(process: asyncio.subprocess.Process, parts: AsyncIterator[bytes])
             process.stdin.close()
 
 
-async def complaints(process: asyncio.subprocess.Process) -> str:
+async def read_stderr(process: asyncio.subprocess.Process) -> str:
     """The beginning of stderr. All of stderr is read, since a full pipe would block the program."""
     if process.stderr is None:
         raise ValueError("started without a pipe")

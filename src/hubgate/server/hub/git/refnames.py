@@ -14,7 +14,7 @@ _PULL_REQUESTS = "refs/pr"
 _LOOKS_LIKE_A_COMMIT = re.compile(r"[0-9a-fA-F]{40}\Z")
 
 
-def why_not(name: str) -> str | None:
+def invalid_reason(name: str) -> str | None:
     """The reason why a full name such as refs/heads/main is invalid; None if it is valid.
 
     Bytes that are not UTF-8 are passed as surrogates.
@@ -38,7 +38,7 @@ def why_not(name: str) -> str | None:
     return None
 
 
-class Names:
+class RefNames:
     """The names of existing refs. Git stores refs as files: no ref can be the folder of another."""
 
     def __init__(self, names: Iterable[str]) -> None:

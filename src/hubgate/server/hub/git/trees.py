@@ -9,12 +9,12 @@ from pathlib import Path
 import pygit2
 from pygit2.enums import FileMode
 
-from hubgate.server.hub.git.objects import Entry, EntryType, blob_of, described, entry_in, open_repository, tree_of
+from hubgate.server.hub.git.objects import EntryType, TreeEntry, blob_of, describe, entry_in, open_repository, tree_of
 from hubgate.server.jobs.job import checkpoint
 
 
 @dataclass(frozen=True, slots=True)
-class TreePosition:
+class UnreadEntry:
     """An entry of a tree whose object has not been read."""
 
     path: str
@@ -26,10 +26,12 @@ class TreePosition:
         return self.mode == FileMode.TREE
 
 
-async def listed(folder: Path, commit: str, path: str, *, recursive: bool, after: str, most: int) -> list[Entry] | None:
+async def list_entries(
+    folder: Path, commit: str, path: str, *, recursive: bool, after: str, most: int
+) -> list[TreeEntry] | None:
     """At most `most` entries of the folder `path` that follow the mark `after`; None if the folder does not exist."""
 
-    def work(repo: pygit2.Repository) -> list[Entry] | None:
+    def work(repo: pygit2.Repository) -> list[TreeEntry] | None:
         tree = folder_at(repo, commit, path)
         if tree is None:
             return None
@@ -40,10 +42,10 @@ async def listed(folder: Path, commit: str, path: str, *, recursive: bool, after
     return await open_repository(folder, work)
 
 
-async def entries_at(folder: Path, commit: str, paths: list[str]) -> list[Entry]:
+async def entries_at(folder: Path, commit: str, paths: list[str]) -> list[TreeEntry]:
     """The entries of those `paths` that exist."""
 
-    def work(repo: pygit2.Repository) -> list[Entry]:
+    def work(repo: pygit2.Repository) -> list[TreeEntry]:
         return list(_existing(repo, tree_of(repo, commit), paths))
 
     return await open_repository(folder, work)
@@ -99,17 +101,17 @@ async def file_names(folder: Path, commit: str) -> list[str]:
     return await open_repository(folder, work)
 
 
-async def files(folder: Path, commit: str) -> list[Entry]:
+async def files(folder: Path, commit: str) -> list[TreeEntry]:
     """All files, with size and LFS pointer."""
 
-    def work(repo: pygit2.Repository) -> list[Entry]:
+    def work(repo: pygit2.Repository) -> list[TreeEntry]:
         places = walk(repo, tree_of(repo, commit), "", recursive=True)
         return list(_entries(repo, (place for place in places if not place.is_folder)))
 
     return await open_repository(folder, work)
 
 
-def _existing(repo: pygit2.Repository, tree: pygit2.Tree, paths: list[str]) -> Iterator[Entry]:
+def _existing(repo: pygit2.Repository, tree: pygit2.Tree, paths: list[str]) -> Iterator[TreeEntry]:
     for path in paths:
         checkpoint()
         if entry := entry_in(repo, tree, path):
@@ -129,7 +131,7 @@ def folder_at(repo: pygit2.Repository, commit: str, path: str) -> pygit2.Tree | 
 
 def walk(
     repo: pygit2.Repository, tree: pygit2.Tree, prefix: str, *, recursive: bool, after: str = ""
-) -> Iterator[TreePosition]:
+) -> Iterator[UnreadEntry]:
     """Yield the entries of a tree, a folder right before its content. `after` is the mark of the last entry shown,
     which may no longer exist: the next entry in git's order is found by binary search.
     """
@@ -142,7 +144,7 @@ def walk(
         name_here = _name(item)
         if name_here is None:
             continue
-        place = TreePosition(f"{prefix}{name_here}", str(item.id), int(item.filemode))
+        place = UnreadEntry(f"{prefix}{name_here}", str(item.id), int(item.filemode))
         was_shown = bool(last_key) and at == start and _sort_key(item) == last_key
         if not was_shown:
             yield place
@@ -151,7 +153,7 @@ def walk(
             yield from walk(repo, _tree(repo, place), f"{place.path}/", recursive=True, after=below)
 
 
-def mark_of(entry: Entry) -> str:
+def position_of(entry: TreeEntry) -> str:
     """The mark from which a list continues after this entry: the path, with a trailing slash for a folder."""
     return f"{entry.path}/" if entry.type is EntryType.DIRECTORY else entry.path
 
@@ -172,24 +174,24 @@ def _sort_key(item: pygit2.Object) -> bytes:
     return name + b"/" if item.filemode == FileMode.TREE else name
 
 
-def _tree(repo: pygit2.Repository, place: TreePosition) -> pygit2.Tree:
+def _tree(repo: pygit2.Repository, place: UnreadEntry) -> pygit2.Tree:
     found = repo[place.sha]
     if not isinstance(found, pygit2.Tree):
         raise KeyError(place.sha)
     return found
 
 
-def _entries(repo: pygit2.Repository, places: Iterator[TreePosition]) -> Iterator[Entry]:
+def _entries(repo: pygit2.Repository, places: Iterator[UnreadEntry]) -> Iterator[TreeEntry]:
     for place in places:
         checkpoint()
-        entry = described(repo, place.path, place.sha, place.mode)
+        entry = describe(repo, place.path, place.sha, place.mode)
         if entry is not None:
             yield entry
 
 
 @dataclass(frozen=True)
 class FolderPage:
-    entries: list[Entry]
+    entries: list[TreeEntry]
     # Entries in the whole folder.
     total: int
 
@@ -221,5 +223,5 @@ async def count_files(folder: Path, commit: str, most: int) -> int:
     return await open_repository(folder, work)
 
 
-def _entry(repo: pygit2.Repository, place: TreePosition) -> Entry | None:
-    return described(repo, place.path, place.sha, place.mode)
+def _entry(repo: pygit2.Repository, place: UnreadEntry) -> TreeEntry | None:
+    return describe(repo, place.path, place.sha, place.mode)

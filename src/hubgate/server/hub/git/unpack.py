@@ -62,7 +62,7 @@ async def unpack(quarantine: Quarantine, pack: AsyncIterator[bytes], most: int =
         quarantine.folder,
         {**quarantine.with_repo, "GIT_ALLOC_LIMIT": str(LARGEST_CLAIM)},
     )
-    stderr_task = asyncio.create_task(program.complaints(process))
+    stderr_task = asyncio.create_task(program.read_stderr(process))
     try:
         await program.feed(process, pack)
         async with asyncio.timeout(LONGEST_WORK):

@@ -44,7 +44,7 @@ async def answer(folder: Path, protocol: str, request: AsyncIterator[bytes]) -> 
     """Stream the response while the request is still being read. Closing the generator kills the program."""
     process = await _start(["upload-pack", "--strict", "--stateless-rpc"], folder, protocol)
     feed_task = asyncio.create_task(program.feed(process, request))
-    stderr_task = asyncio.create_task(program.complaints(process))
+    stderr_task = asyncio.create_task(program.read_stderr(process))
     has_output = False
     try:
         deadline = monotonic() + LONGEST_ANSWER

@@ -53,7 +53,7 @@ class Author:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class NewCommit:
     """A commit to be written. `parent` is None for a first commit."""
 
     parent: str | None
@@ -101,11 +101,11 @@ def _write_loose(folder: Path, source: BinaryIO, size: int) -> str:
     return sha
 
 
-async def write_commit(folder: Path, draft: Draft) -> str:
+async def write_commit(folder: Path, draft: NewCommit) -> str:
     return await in_thread(commit_in, folder, draft)
 
 
-def commit_in(folder: Path, draft: Draft) -> str:
+def commit_in(folder: Path, draft: NewCommit) -> str:
     repo = repository(folder)
     removals, additions = _split_changes(draft.changes)
     shas = [change.sha for change in draft.changes if isinstance(change, Put)]
@@ -250,7 +250,7 @@ async def write_first_commit(folder: Path, files: FilesByPath, message: str, aut
     def work() -> str:
         repo = repository(folder)
         puts = [Put(path, _blob(repo, folder, content)) for path, content in files.items()]
-        return commit_in(folder, Draft(None, puts, message, author, now))
+        return commit_in(folder, NewCommit(None, puts, message, author, now))
 
     return await in_thread(work)
 

@@ -73,7 +73,7 @@ async def add_git(repos: Repos, repo: Repo, charge: Charge, size: int) -> None:
     charge.in_git += size
 
 
-async def announce(repos: Repos, repo: Repo, user_id: str, sizes: Mapping[str, int]) -> None:
+async def charge_uploads(repos: Repos, repo: Repo, user_id: str, sizes: Mapping[str, int]) -> None:
     """Charge a guest for large files that will be uploaded."""
     if repos.guest_pull_requests == 0:
         raise Forbidden(WRITERS_ONLY)
@@ -107,7 +107,7 @@ async def use_files(repos: Repos, repo: Repo, charge: Charge | None, oids: Colle
         await lock_repo(tx, repo.id)
         current = await store.links_among(tx, repo.id, others)
         if charge is None:
-            await store.make_owners(tx, repo.id, current.of_guests)
+            await store.assign_to_owner(tx, repo.id, current.of_guests)
         else:
             await _charge_files(tx, repos, charge.user_id, repo.id, current.of_guests, now)
             charge.files.update(current.of_guests)
@@ -127,13 +127,13 @@ async def charge_stored(tx: Tx, repo: Repo, charge: Charge, oid: str, size: int,
     return only_of_guests
 
 
-async def take_up(tx: Tx, repo_id: str, num: int, charge: Charge, now: int) -> None:
+async def book_to_pull_request(tx: Tx, repo_id: str, num: int, charge: Charge, now: int) -> None:
     """Book a charge to a pull request whose ref has moved. The transaction must have locked the user first."""
     if charge.rewinds:
-        await store.leave_behind(tx, repo_id, num)
+        await store.rebook_replaced(tx, repo_id, num)
     files = await store.files_charged(tx, charge.user_id, repo_id, charge.files)
     await store.charge(tx, charge.user_id, repo_id, num, files, now)
-    await store.drop_waiting(tx, charge.user_id, repo_id, files)
+    await store.drop_pending(tx, charge.user_id, repo_id, files)
     await store.set_needed(tx, repo_id, charge.files, await lock_repo(tx, repo_id))
     if charge.in_git:
         await store.charge_git(tx, charge.user_id, repo_id, -charge.num, -charge.in_git, now)

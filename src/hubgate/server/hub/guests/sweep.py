@@ -43,7 +43,7 @@ def pointer_sha(oid: str, size: int) -> str:
 
 
 @dataclass
-class Sweep:
+class GuestSweep:
     repos: Repos
     # The last repo processed in this round.
     _after: str = ""
@@ -94,7 +94,7 @@ class Sweep:
             # The generation changes whenever a ref moves, so the findings are still valid if it is the same.
             if await repo_store.lock(tx, repo_id) != generation:
                 return
-            await store.make_owners(tx, repo_id, {by_pointer[sha] for sha in own})
+            await store.assign_to_owner(tx, repo_id, {by_pointer[sha] for sha in own})
             await store.set_needed(tx, repo_id, {by_pointer[sha] for sha in needed}, generation)
             await store.drop_due(tx, repo_id, {by_pointer[sha] for sha in others - needed}, before)
 

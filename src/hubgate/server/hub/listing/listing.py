@@ -19,13 +19,13 @@ MOST_TEXT = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Counts:
+class RepoCounts:
     models: int
     datasets: int
     spaces: int
 
 
-async def listed(repos: Repos, identity: Identity, wanted: RepoFilter, asked: PageRequest) -> Page[Repo]:
+async def list_repos(repos: Repos, identity: Identity, wanted: RepoFilter, asked: PageRequest) -> Page[Repo]:
     after = (int(asked.after[0]), str(asked.after[1])) if asked.after else None
     sight = visible_repos(identity)
     rows = await repos.db.read_long(lambda tx: store.page(tx, wanted, sight, after, asked.fetch))
@@ -67,10 +67,10 @@ async def storage(repos: Repos, identity: Identity, owner_id: str, shown: Sequen
     return await repos.db.read_long(read)
 
 
-async def counted(repos: Repos, identity: Identity, owner_id: str) -> Counts:
+async def count_repos(repos: Repos, identity: Identity, owner_id: str) -> RepoCounts:
     sight = visible_repos(identity)
     found = await repos.db.read_long(lambda tx: store.counts(tx, owner_id, sight))
-    return Counts(*(found.get(kind.value, 0) for kind in RepoType))
+    return RepoCounts(*(found.get(kind.value, 0) for kind in RepoType))
 
 
 def _page_size(rows: Sequence[Repo], limit: int) -> int:

@@ -5,9 +5,9 @@ from hubgate.server.errors import BadRequest, Conflict, NotFound, Unavailable, U
 from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects
-from hubgate.server.hub.git.refnames import Names, why_not
+from hubgate.server.hub.git.refnames import RefNames, invalid_reason
 from hubgate.server.hub.git.threads import in_thread
-from hubgate.server.hub.git.writes import Draft, commit_of_tree, write_commit, write_tag
+from hubgate.server.hub.git.writes import NewCommit, commit_of_tree, write_commit, write_tag
 from hubgate.server.hub.repos import lookup, store
 from hubgate.server.hub.repos.model import MAIN, Repo
 from hubgate.server.hub.repos.refs import RefConflict, move_refs
@@ -18,7 +18,7 @@ MOST_TRIES = 50
 def check_ref(kind: str, name: str) -> str:
     """The full name of a branch ("heads") or tag ("tags"). A name that begins with refs/ would not be addressable."""
     ref = f"refs/{kind}/{name}"
-    reason = why_not(ref)
+    reason = invalid_reason(ref)
     if reason is not None or name.startswith("refs/"):
         raise Unprocessable(f"This cannot be the name of a branch or tag: {name[:100]!r}.")
     return ref
@@ -29,7 +29,7 @@ async def create_branch(
 ) -> None:
     ref = check_ref("heads", name)
     if empty:
-        draft = Draft(None, [], f"Create branch {name}", repos.author_of(user), repos.clock())
+        draft = NewCommit(None, [], f"Create branch {name}", repos.author_of(user), repos.clock())
         sha = await write_commit(repos.folders.of(repo.id), draft)
     else:
         sha = (await lookup.revision(repos, repo, start or "main")).sha
@@ -102,7 +102,7 @@ async def _move(repos: Repos, repo: Repo, change: RefChange, conflict: str) -> N
 
 
 async def _check_room(repos: Repos, repo: Repo, ref: str) -> None:
-    names = Names(name for name, _ in await repos.db.read_long(lambda tx: store.refs(tx, repo.id)))
+    names = RefNames(name for name, _ in await repos.db.read_long(lambda tx: store.refs(tx, repo.id)))
     if names.count_own >= repos.limits.refs:
         raise Unprocessable(f"A repo has at most {repos.limits.refs:,} refs.")
     other = names.in_the_way(ref)
@@ -110,7 +110,7 @@ async def _check_room(repos: Repos, repo: Repo, ref: str) -> None:
         raise Conflict(f"{other} is in the way: git cannot have both.")
 
 
-async def listed(repos: Repos, repo: Repo) -> list[tuple[str, str]]:
+async def list_refs(repos: Repos, repo: Repo) -> list[tuple[str, str]]:
     """Every ref with the commit it points to, in git's order."""
     pairs = await repos.db.read_long(lambda tx: store.refs(tx, repo.id))
     folder = repos.folders.of(repo.id)

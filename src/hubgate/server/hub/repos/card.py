@@ -63,7 +63,7 @@ def card_of(readme: str, repo_type: str) -> Card:
     front_matter, _ = split_readme(readme)
     if front_matter is None:
         return NO_CARD
-    data = parsed(front_matter)
+    data = parse_front_matter(front_matter)
     return Card(data, list(dict.fromkeys(_tags(data, repo_type)))[:MOST_TAGS])
 
 
@@ -73,7 +73,7 @@ def split_readme(readme: str) -> tuple[str | None, str]:
     return (match[1], readme.removeprefix("\ufeff")[match.end() :]) if match else (None, readme)
 
 
-def parsed(front_matter: str) -> dict[str, Any]:
+def parse_front_matter(front_matter: str) -> dict[str, Any]:
     if len(front_matter) > LONGEST_FRONT_MATTER:
         raise BadFrontMatter(f"The front matter has more than {LONGEST_FRONT_MATTER:,} characters.")
     try:

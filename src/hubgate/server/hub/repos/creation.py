@@ -11,8 +11,8 @@ from hubgate.server.audit.model import Kind as Entry
 from hubgate.server.errors import Conflict, Unprocessable
 from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
-from hubgate.server.hub.commits.attributes import NAME, Attributes, announcing
-from hubgate.server.hub.commits.commit import UNCHANGED, is_large, is_large_path
+from hubgate.server.hub.commits.attributes import ATTRIBUTES_FILE, Attributes, with_lines_for
+from hubgate.server.hub.commits.commit import KEEP_BYTES, attributes_too_large, is_large
 from hubgate.server.hub.commits.model import Content
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.objects import pointer_text, read_pointer
@@ -23,7 +23,7 @@ from hubgate.server.hub.lfs.storing import StoredFile, store_file
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.card import card_at
 from hubgate.server.hub.repos.model import MAIN, UNLINK_FIRST, Owner, Repo, RepoType, check_repo_name
-from hubgate.server.hub.repos.transactions import lock_owner, record_change
+from hubgate.server.hub.repos.transactions import lock_owner, record_audit
 from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Tx
 
@@ -83,7 +83,7 @@ async def _write_folder(
     repos: Repos, user: User, owner: Owner, wanted: NewRepo, files: FilesByPath, repo_id: str, now: int
 ) -> tuple[Repo, list[StoredFile]]:
     folder = await in_thread(repos.folders.make, repo_id)
-    content = {NAME: GIT_ATTRIBUTES.encode()}
+    content = {ATTRIBUTES_FILE: GIT_ATTRIBUTES.encode()}
     fields = _card_fields(wanted)
     if fields:
         content["README.md"] = _readme_with(fields).encode()
@@ -144,7 +144,7 @@ async def _insert(
     await outbox.record(tx, Kind.REPO_CREATE, repo.snapshot, 1, {}, repos.base_url, repo.created_at)
     visibility = "private" if repo.private else "public"
     text = f"created the {visibility} {repo.label}"
-    await record_change(tx, repo.owner, Entry.REPO_CREATE, repo, text, actor, repo.created_at, visibility=visibility)
+    await record_audit(tx, repo.owner, Entry.REPO_CREATE, repo, text, actor, repo.created_at, visibility=visibility)
     return repo
 
 
@@ -152,7 +152,7 @@ async def _write_initial_files(repos: Repos, files: Mapping[str, bytes]) -> tupl
     """Store the large files among the initial files. Return the content for git, and the large files to link to the
     repo once it exists.
     """
-    rules = files.get(NAME, b"").decode(errors=UNCHANGED)
+    rules = files.get(ATTRIBUTES_FILE, b"").decode(errors=KEEP_BYTES)
     seconds = repos.limits.judging_seconds
     named_large = await in_thread(Attributes([("", rules)]).large_among, list(files), seconds)
     in_git, large_files, unannounced = dict[str, bytes](), list[StoredFile](), list[str]()
@@ -162,14 +162,14 @@ async def _write_initial_files(repos: Repos, files: Mapping[str, bytes]) -> tupl
         if not is_large(len(content), by_name=by_name):
             in_git[path] = content
             continue
-        if path == NAME:
-            raise is_large_path()
+        if path == ATTRIBUTES_FILE:
+            raise attributes_too_large()
         large_files.append(await store_file(repos, Content(len(content), content)))
         in_git[path] = pointer_text(large_files[-1].oid, len(content))
         if not by_name:
             unannounced.append(path)
     if unannounced:
-        in_git[NAME] = announcing(files.get(NAME, b""), unannounced)
+        in_git[ATTRIBUTES_FILE] = with_lines_for(files.get(ATTRIBUTES_FILE, b""), unannounced)
     return in_git, large_files
 
 

@@ -56,7 +56,7 @@ class HistoryPage:
     next_cursor: str | None
 
 
-def numbered(sha: str, number: int, limit: int, total: int | None) -> HistoryPosition:
+def from_number(sha: str, number: int, limit: int, total: int | None) -> HistoryPosition:
     """The start of a page by its number, from 0."""
     if number > LAST_PAGE:
         raise BadRequest(f"A page number is at most {LAST_PAGE}. Follow the cursor in the Link header for more.")

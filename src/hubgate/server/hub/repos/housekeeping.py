@@ -17,7 +17,7 @@ from hubgate.server.errors import Unavailable
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import program, quarantine
 from hubgate.server.hub.git.threads import in_thread
-from hubgate.server.hub.guests.sweep import Sweep
+from hubgate.server.hub.guests.sweep import GuestSweep
 from hubgate.server.hub.lfs.garbage_collection import GarbageCollection
 from hubgate.server.hub.repos import copied_refs, store
 from hubgate.server.storage import data_folder
@@ -50,12 +50,12 @@ class Housekeeping:
     repos: Repos
     most_packs: int = MOST_PACKS
     _large_files: GarbageCollection = field(init=False)
-    _guests: Sweep = field(init=False)
+    _guests: GuestSweep = field(init=False)
     _round: Iterator[Path] = field(default_factory=lambda: iter(()))
 
     def __post_init__(self) -> None:
         self._large_files = GarbageCollection(self.repos)
-        self._guests = Sweep(self.repos)
+        self._guests = GuestSweep(self.repos)
 
     async def step(self) -> bool:
         """Process one slice of all folders and large files. A new round begins with leftovers of uploads."""

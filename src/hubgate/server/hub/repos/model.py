@@ -16,7 +16,7 @@ MAIN = "refs/heads/main"
 PULL_REQUESTS = "refs/pr/"
 UNLINK_FIRST = "the name is a redirect. It is free once it is unlinked in the settings of its owner, under Redirects."
 REPO_GONE = "The repo was deleted meanwhile."
-TURNED_OFF = "Discussions and pull requests are turned off in this repo."
+DISCUSSIONS_DISABLED = "Discussions and pull requests are turned off in this repo."
 
 _PULL_REQUEST = re.compile(rf"{PULL_REQUESTS}([1-9][0-9]{{0,8}})\Z")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,96}\Z")

@@ -17,7 +17,7 @@ from hubgate.server.hub.git.inspection import MOST_COMMITS, Findings
 from hubgate.server.hub.git.objects import Pointer
 from hubgate.server.hub.git.paths import DEEPEST
 from hubgate.server.hub.git.quarantine import Quarantine, quarantine
-from hubgate.server.hub.git.receive_pack import Outcome, PushRequest
+from hubgate.server.hub.git.receive_pack import PushOutcome, PushRequest
 from hubgate.server.hub.git.tree_limits import MOST_FILES
 from hubgate.server.hub.git.unpack import MOST_PACK_BYTES, InvalidPack, PackTooLarge, unpack
 from hubgate.server.hub.guests.charges import Charge, add_git, bytes_charged, charge_of, storage_exceeded, use_files
@@ -37,7 +37,7 @@ ONE_AT_A_TIME = "Users who may not write to this repo push to one pull request a
 MOST_DRAINED = 256 * 1024 * 1024
 
 # Reads the identity of the caller again.
-AskAgain = Callable[[], Awaitable[Identity]]
+ReloadIdentity = Callable[[], Awaitable[Identity]]
 
 
 async def advertisement(repos: Repos, repo: Repo) -> bytes:
@@ -45,8 +45,8 @@ async def advertisement(repos: Repos, repo: Repo) -> bytes:
 
 
 async def push(
-    repos: Repos, repo: Repo, identity: Identity, asked: PushRequest, pack: AsyncIterator[bytes], again: AskAgain
-) -> Outcome:
+    repos: Repos, repo: Repo, identity: Identity, asked: PushRequest, pack: AsyncIterator[bytes], again: ReloadIdentity
+) -> PushOutcome:
     """Run a push and return the outcome for each ref. The pack is read to its end even if the push is rejected."""
     if asked.too_many:
         await _drain(pack)
@@ -63,7 +63,7 @@ async def push(
     if charge is not None and len(wanted) > 1:
         # A charge ends with the merge of its pull request, so everything charged must be in that pull request.
         await _drain(pack)
-        return Outcome(_for_all(asked, "refused, see above"), remarks=[ONE_AT_A_TIME])
+        return PushOutcome(_for_all(asked, "refused, see above"), remarks=[ONE_AT_A_TIME])
     in_use = await bytes_charged(repos, charge) if charge is not None else 0
     async with quarantine(repos.folders.root, folder) as incoming:
         try:
@@ -72,8 +72,8 @@ async def push(
             await _drain(pack)
             if charge is not None and isinstance(problem, PackTooLarge):
                 refusal = storage_exceeded(repos, in_use, "more than the rest")
-                return Outcome(_for_all(asked, "refused, see above"), remarks=[refusal.message])
-            return Outcome(_for_all(asked, "unpacker error"), problem.reason, problem.flaws)
+                return PushOutcome(_for_all(asked, "refused, see above"), remarks=[refusal.message])
+            return PushOutcome(_for_all(asked, "unpacker error"), problem.reason, problem.flaws)
         most, largest, named = repos.limits.pushed_objects, _largest_file(repos), set[str]()
         findings = await inspection.inspect(
             incoming, most, largest, lambda found: _pointer_faults(repos, repo, found, charge, named)
@@ -83,12 +83,12 @@ async def push(
             return rejection
         if charge is not None and await store.ref(repos.db, repo.id, wanted[0].ref) != wanted[0].old_sha:
             # Checked before the objects land, or the guest would be charged for nothing.
-            return Outcome({**_for_all(asked, "fetch first"), **refused})
+            return PushOutcome({**_for_all(asked, "fetch first"), **refused})
         if findings.objects and to_pull_request:
             try:
                 await _prepare(repos, repo, incoming, findings, charge, named, wanted)
             except (Forbidden, NotFound) as problem:
-                return Outcome(_for_all(asked, "refused, see above"), remarks=[problem.message])
+                return PushOutcome(_for_all(asked, "refused, see above"), remarks=[problem.message])
         if findings.objects:
             await incoming.land()
     failpoint.hit("push-objects-landed")
@@ -145,25 +145,25 @@ def _for_all(asked: PushRequest, reason: str) -> dict[str, str]:
 
 async def _rejection(
     repos: Repos, incoming: Quarantine, findings: Findings, asked: PushRequest, wanted: Sequence[RefChange]
-) -> Outcome | None:
+) -> PushOutcome | None:
     """The outcome if the objects are rejected, else None. Files are checked first: later checks walk the trees."""
     if findings.too_many:
         most = repos.limits.pushed_objects
-        return Outcome(_for_all(asked, f"a push has at most {most:,} objects, push it in parts"))
+        return PushOutcome(_for_all(asked, f"a push has at most {most:,} objects, push it in parts"))
     tips = [change.new_sha for change in wanted if change.new_sha is not None]
     remarks = await _remarks(repos, incoming, findings, tips)
     if remarks:
-        return Outcome(_for_all(asked, "refused, see above"), remarks=remarks)
+        return PushOutcome(_for_all(asked, "refused, see above"), remarks=remarks)
     if not await inspection.connected(incoming, tips):
         reason = "shallow update not allowed" if asked.shallow else "missing necessary objects"
-        return Outcome(_for_all(asked, reason))
+        return PushOutcome(_for_all(asked, reason))
     types = await inspection.types_of(incoming, tips)
     no_commits = {
         change.ref: "a branch points to a commit"
         for change in wanted
         if change.new_sha and not change.ref.startswith("refs/tags/") and types.get(change.new_sha) != "commit"
     }
-    return Outcome({**_for_all(asked, "refused with the others"), **no_commits}) if no_commits else None
+    return PushOutcome({**_for_all(asked, "refused with the others"), **no_commits}) if no_commits else None
 
 
 async def _remarks(repos: Repos, incoming: Quarantine, findings: Findings, tips: Sequence[str]) -> list[str]:
@@ -232,21 +232,21 @@ async def _move(
     repo: Repo,
     asked: PushRequest,
     refused: Mapping[str, str],
-    again: AskAgain,
+    again: ReloadIdentity,
     charge: Charge | None = None,
-) -> Outcome:
+) -> PushOutcome:
     """Check permissions again and move the refs. Since the first check a role may be lost, a token revoked, a pull
     request closed or the repo deleted.
     """
     identity, present = await again(), await store.by_id(repos.db, repo.id)
     if present is None:
-        return Outcome(_for_all(asked, REPO_GONE))
+        return PushOutcome(_for_all(asked, REPO_GONE))
     refused = {**await push_rights.refusals(repos, identity, present, asked.changes), **refused}
     refused = {**await _existing_after_all(repos, present, asked), **refused}
     wanted = _pending(asked, refused)
     absent = [f"{change.ref} was not there" for change in asked.changes if _deletes_nothing(change)]
     if not wanted:
-        return Outcome(_all_or_none(asked, refused), remarks=[] if refused else absent[:MOST_NAMED])
+        return PushOutcome(_all_or_none(asked, refused), remarks=[] if refused else absent[:MOST_NAMED])
     if charge is not None:
         charge.rewinds = not await _are_fast_forwards(repos, repo, wanted)
     try:
@@ -255,12 +255,12 @@ async def _move(
         moves = Moves((), problem.stale)
     except NotFound as problem:
         # The repo or the account was deleted.
-        return Outcome(_for_all(asked, problem.message))
+        return PushOutcome(_for_all(asked, problem.message))
     failpoint.hit("push-before-report")
     refused |= {change.ref: "fetch first" for change in moves.stale}
     with_link = moves.moved and "quiet" not in asked.wants
     remarks = [f"{repos.base_url}{_page(present, moves.moved)}"] if with_link else []
-    return Outcome(_all_or_none(asked, refused), remarks=remarks)
+    return PushOutcome(_all_or_none(asked, refused), remarks=remarks)
 
 
 async def _are_fast_forwards(repos: Repos, repo: Repo, wanted: Sequence[RefChange]) -> bool:

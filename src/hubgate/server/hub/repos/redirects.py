@@ -70,7 +70,7 @@ async def unlink_to_others(
     return len(unlinked)
 
 
-async def settle_names(tx: Tx, repo: Repo, to: Owner, name: str, *, leave: bool, actor: Actor, now: int) -> None:
+async def update_redirects(tx: Tx, repo: Repo, to: Owner, name: str, *, leave: bool, actor: Actor, now: int) -> None:
     """Allow or delete the redirects of a repo, in the transaction that moves it to another namespace.
 
     With `leave`, names in namespaces that the actor may decide for still redirect to the repo. All other names become

@@ -32,7 +32,7 @@ async def lock_repo(tx: Tx, repo_id: str) -> int:
     return generation
 
 
-async def record_change(
+async def record_audit(
     tx: Tx, owner: Owner, kind: Kind, repo: Repo, does: str, actor: Actor, now: int, **more: Any
 ) -> None:
     """Add an entry to the owner's audit log, if it is an organization; users have no audit log. `does` describes what

@@ -17,8 +17,8 @@ from hubgate.server.events.payload import Snapshot
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.model import REPO_GONE, UNLINK_FIRST, Owner, Repo, check_repo_name
-from hubgate.server.hub.repos.redirects import settle_names
-from hubgate.server.hub.repos.transactions import lock_owner, record_change
+from hubgate.server.hub.repos.redirects import update_redirects
+from hubgate.server.hub.repos.transactions import lock_owner, record_audit
 from hubgate.server.storage.database import Tx
 from hubgate.server.throttle.rate_limiter import Limit
 
@@ -49,7 +49,7 @@ async def move(
             raise Conflict(f"A {repo.type} repository called {before.full_name} already exists")
         stays = before.owner_id == owner.id
         if not stays:
-            await settle_names(tx, before, owner, name, leave=leave_redirect, actor=actor, now=now)
+            await update_redirects(tx, before, owner, name, leave=leave_redirect, actor=actor, now=now)
         await store.retire_names(tx, repo.id, now)
         if not await store.claim_name(tx, repo.id, owner.id, repo.type, name):
             raise await _name_conflict(tx, repo, owner, name)
@@ -62,7 +62,7 @@ async def move(
         text, to = f"moved the {before.label} to {owner.name}/{name}", f"{owner.name}/{name}"
         for place in dict.fromkeys((before.owner, owner)):
             redirects = {} if stays else {"redirect": leave_redirect}
-            await record_change(tx, place, Entry.REPO_MOVE, before, text, actor, now, to=to, **redirects)
+            await record_audit(tx, place, Entry.REPO_MOVE, before, text, actor, now, to=to, **redirects)
         return await store.by_id(tx, repo.id) or before
 
     return await repos.db.write(unit)

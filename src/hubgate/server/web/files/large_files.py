@@ -21,15 +21,15 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.guests import store as guest_store
-from hubgate.server.hub.guests.charges import announce, charge_of, use_files
+from hubgate.server.hub.guests.charges import charge_of, charge_uploads, use_files
 from hubgate.server.hub.lfs import parts, store
-from hubgate.server.hub.lfs.links import DOWNLOAD_SECONDS, LASTS, LinkGrant
+from hubgate.server.hub.lfs.links import DOWNLOAD_SECONDS, UPLOAD_LASTS, LinkGrant
 from hubgate.server.hub.lfs.parts import PartLayout
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.storage.database import Tx
 from hubgate.server.web.files.media_types import BYTES
-from hubgate.server.web.files.sending import Sender
+from hubgate.server.web.files.sending import FileSender
 from hubgate.server.web.repo_routes import REFUSALS, ForType, at_repo, at_repo_needing
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ class ObjectAnswer(msgspec.Struct):
 
 
 def routes(repos: Repos) -> list[Route]:
-    sender = Sender(repos.limits.stall_seconds)
+    sender = FileSender(repos.limits.stall_seconds)
 
     async def batch(request: HubRequest, given: tuple[Repo, BatchRequest]) -> Response:
         repo, asked = given
@@ -228,7 +228,7 @@ async def _charge_guest(repos: Repos, repo: Repo, identity: Identity, objects: S
     # A file listed twice can be sent in either size.
     largest = {item.oid: item.size for item in sorted(objects, key=lambda item: item.size)}
     missing = {oid: size for oid, size in largest.items() if not await _is_stored(repos, repo.id, oid, size)}
-    await announce(repos, repo, charge.user_id, missing)
+    await charge_uploads(repos, repo, charge.user_id, missing)
     return True
 
 
@@ -237,7 +237,7 @@ async def _upload_answer(
 ) -> ObjectAnswer:
     if await _is_stored(repos, repo.id, item.oid, item.size):
         return ObjectAnswer(item.oid, item.size)
-    until = repos.clock() + LASTS
+    until = repos.clock() + UPLOAD_LASTS
     # Signed as well: git-lfs sends no credentials to this address.
     verify = {"href": LinkGrant("verify", repo.id, item.oid, item.size, until).address(repos)}
     if cut is not None:

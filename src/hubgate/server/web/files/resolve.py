@@ -15,7 +15,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects
-from hubgate.server.hub.git.objects import Entry, EntryType
+from hubgate.server.hub.git.objects import EntryType, TreeEntry
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import lookup
@@ -23,7 +23,7 @@ from hubgate.server.hub.repos.lookup import PathAtRevision
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.jobs.slots import Slots
 from hubgate.server.web.files.media_types import media_type
-from hubgate.server.web.files.sending import Sender, is_another, is_known
+from hubgate.server.web.files.sending import FileSender, is_not_modified, precondition_fails
 from hubgate.server.web.repo_routes import ForType, at_repo, at_repo_needing, first_of_rest, headers_of
 
 # Files that anyone may read before access to a gated repo is granted, as written by its writers.
@@ -32,7 +32,7 @@ BEFORE_THE_GATE = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt")
 
 def routes(repos: Repos) -> list[Route]:
     slots = Slots(64, 16, "Too many downloads at once. Try again.", most_of_repo=32)
-    sender = Sender(repos.limits.stall_seconds)
+    sender = FileSender(repos.limits.stall_seconds)
 
     async def resolve(request: HubRequest, repo: Repo) -> ASGIApp:
         at = await place(request, repo)
@@ -42,11 +42,11 @@ def routes(repos: Repos) -> list[Route]:
         return await send(request, repo, await place(request, repo), pointers=True)
 
     async def place(request: HubRequest, repo: Repo) -> PathAtRevision:
-        return await lookup.place(repos, repo, request.param("rest"), first=first_of_rest(request))
+        return await lookup.parse_rest(repos, repo, request.param("rest"), first=first_of_rest(request))
 
     async def needs(request: HubRequest, repo: Repo) -> Target[Repo]:
         judged = repo.judged()
-        if repo.gated and await is_behind_gate(repos, repo, await place(request, repo)):
+        if repo.gated and await is_readable_before_gate(repos, repo, await place(request, repo)):
             return Target(repo, judged)
         return Target(repo, judged, also=((Check(Action.REPO_READ_CONTENT, judged),),))
 
@@ -58,9 +58,9 @@ def routes(repos: Repos) -> list[Route]:
         if entry is None or entry.type is not EntryType.FILE:
             return _no_entry(revision.sha, at.path, at.rev)
         headers = _headers(entry, revision.sha, at.path, by_pointer=pointers) | headers_of(revision)
-        if is_another(request.headers.get("if-match"), headers["etag"]):
+        if precondition_fails(request.headers.get("if-match"), headers["etag"]):
             return Response(status_code=412, headers=headers)
-        if is_known(request.headers.get("if-none-match"), headers["etag"]):
+        if is_not_modified(request.headers.get("if-none-match"), headers["etag"]):
             return Response(status_code=304, headers=headers)
         if entry.pointer is None or pointers:
             size = entry.pointer.pointer_size if entry.pointer else entry.size
@@ -83,11 +83,11 @@ def routes(repos: Repos) -> list[Route]:
     ]
 
 
-async def is_behind_gate(repos: Repos, repo: Repo, at: PathAtRevision) -> bool:
+async def is_readable_before_gate(repos: Repos, repo: Repo, at: PathAtRevision) -> bool:
     if at.path not in BEFORE_THE_GATE:
         return False
     try:
-        return await lookup.is_by_a_writer(repos, repo, await lookup.revision_of(repos, repo, at))
+        return await lookup.is_branch_or_tag_head(repos, repo, await lookup.revision_of(repos, repo, at))
     except NotFound:
         # The gate is checked before the revision.
         return False
@@ -98,7 +98,7 @@ def _route(kind: RepoType, verb: str, endpoint: ForType, summary: str) -> Route:
     return Route("GET", path, endpoint(kind, path), Surface.FILE, f"{summary} of a {kind.value}")
 
 
-def _headers(entry: Entry, commit: str, path: str, *, by_pointer: bool) -> dict[str, str]:
+def _headers(entry: TreeEntry, commit: str, path: str, *, by_pointer: bool) -> dict[str, str]:
     etag = entry.sha if by_pointer else entry.etag
     return {
         **file_headers(path),

@@ -46,7 +46,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Sender:
+class FileSender:
     """Sends files. A client that reads nothing for `longest_stall` seconds is disconnected."""
 
     longest_stall: float
@@ -166,14 +166,14 @@ class OutOfRange(Exception):
     pass
 
 
-def is_known(if_none_match: str | None, etag: str) -> bool:
+def is_not_modified(if_none_match: str | None, etag: str) -> bool:
     """Whether the client already has this version (RFC 9110, section 13.1.2)."""
     if if_none_match is None:
         return False
     return if_none_match.strip() == "*" or etag in _ETAG.findall(if_none_match)
 
 
-def is_another(if_match: str | None, etag: str) -> bool:
+def precondition_fails(if_match: str | None, etag: str) -> bool:
     """Whether the client asks for a version that no longer exists (RFC 9110, section 13.1.1: weak tags never match)."""
     if if_match is None or if_match.strip() == "*":
         return False

@@ -19,20 +19,20 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store as discussions
 from hubgate.server.hub.git import pktline, receive_pack, upload_pack
 from hubgate.server.hub.git.pktline import LineReader
-from hubgate.server.hub.git.receive_pack import Outcome
+from hubgate.server.hub.git.receive_pack import PushOutcome
 from hubgate.server.hub.git.unpack import MOST_PACK_BYTES
 from hubgate.server.hub.guests import marked_commits
 from hubgate.server.hub.repos import copied_refs, push
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.hub.repos.push_rights import NO_PULL_REQUEST
 from hubgate.server.jobs.slots import Slots
-from hubgate.server.web.git.streams import Body, Fetched, Pushed, begun
+from hubgate.server.web.git.streams import FetchResponse, PushResponse, RequestBody, start_message
 from hubgate.server.web.repo_routes import ForType, at_repo, at_repo_needing
 
 UPLOAD_PACK, RECEIVE_PACK = "git-upload-pack", "git-receive-pack"
 # Size of one fetch request: a client with a hundred thousand refs sends five megabytes.
-MOST_ASKED = 32 * MIB
-MOST_PUSHED = MOST_PACK_BYTES + receive_pack.MOST_SAID
+MOST_FETCH_REQUEST = 32 * MIB
+MOST_PUSHED = MOST_PACK_BYTES + receive_pack.MOST_COMMAND_BYTES
 # For the first bytes; a large body gets more time (http/intake.py).
 BODY_SECONDS = 120.0
 
@@ -84,7 +84,7 @@ class _Git:
                 query=(_SERVICE,),
                 answers={**responses, 307: ("The repo was renamed: it is there.", None)},
             ),
-            post(UPLOAD_PACK, fetch, f"What git fetch asks of a {kind.value}", MOST_ASKED),
+            post(UPLOAD_PACK, fetch, f"What git fetch asks of a {kind.value}", MOST_FETCH_REQUEST),
             post(RECEIVE_PACK, receive, f"What git push sends to a {kind.value}", MOST_PUSHED),
         ]
 
@@ -113,12 +113,12 @@ class _Git:
             head = b"" if advertised.startswith(pktline.line(b"version 2\n")) else _announcement(service)
         else:
             head, advertised = _announcement(service), await push.advertisement(self.repos, repo)
-        start = begun(f"application/x-{service}-advertisement")
+        start = start_message(f"application/x-{service}-advertisement")
         return Response(head + advertised, headers={name.decode(): value.decode() for name, value in start["headers"]})
 
     async def _fetch(self, request: HubRequest, repo: Repo) -> ASGIApp:
         _check_type(request, UPLOAD_PACK)
-        body = Body(request, MOST_ASKED)
+        body = RequestBody(request, MOST_FETCH_REQUEST)
 
         async def parts() -> AsyncGenerator[bytes, None]:
             folder = await copied_refs.refresh(self.repos, repo.id)
@@ -131,11 +131,11 @@ class _Git:
                 await answer.aclose()
 
         slot, stall = self.fetches.taken(share_of(request), repo.id), self.repos.limits.stall_seconds
-        return Fetched(slot, parts, f"application/x-{UPLOAD_PACK}-result", stall)
+        return FetchResponse(slot, parts, f"application/x-{UPLOAD_PACK}-result", stall)
 
     async def _push(self, request: HubRequest, repo: Repo) -> ASGIApp:
         _check_type(request, RECEIVE_PACK)
-        body = Body(request, MOST_PUSHED)
+        body = RequestBody(request, MOST_PUSHED)
         lines = LineReader(aiter(body))
         commands = await receive_pack.read_commands(lines)
         if not commands.changes:
@@ -146,11 +146,11 @@ class _Git:
         async def current_identity() -> Identity:
             return (await self.guard.reload_caller(request)).identity
 
-        async def work() -> Outcome:
+        async def work() -> PushOutcome:
             async with self.pushes.taken(share_of(request), repo.id):
                 return await push.push(self.repos, repo, identity, commands, lines.rest(), current_identity)
 
-        return Pushed(commands, work, lambda: body.ended, self.repos.limits.silent_seconds)
+        return PushResponse(commands, work, lambda: body.ended, self.repos.limits.silent_seconds)
 
 
 def _service(request: HubRequest) -> str:

@@ -12,14 +12,14 @@ from starlette.types import Message, Receive, Scope, Send
 from hubgate.server.errors import BadRequest, HubError, PayloadTooLarge, RequestTimeout, UnsupportedMedia
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.git import receive_pack
-from hubgate.server.hub.git.receive_pack import Outcome, PushRequest
+from hubgate.server.hub.git.receive_pack import PushOutcome, PushRequest
 
 # At most this much decompressed data is in memory at once.
 _STEP = 64 * 1024
 _GZIP = 16 + zlib.MAX_WBITS
 
 
-class Body:
+class RequestBody:
     """A request body. `most` limits the decompressed size, as the route's cap limits the received size: a few kilobytes
     of gzip can contain gigabytes.
 
@@ -79,19 +79,19 @@ log = logging.getLogger("hubgate.git")
 Slot = AbstractAsyncContextManager[None]
 
 
-def begun(content_type: str) -> Message:
+def start_message(content_type: str) -> Message:
     headers = [(b"content-type", content_type.encode()), (b"cache-control", b"no-cache, max-age=0, must-revalidate")]
     return {"type": "http.response.start", "status": 200, "headers": headers}
 
 
-def part(content: bytes) -> Message:
+def body_message(content: bytes) -> Message:
     return {"type": "http.response.body", "body": content, "more_body": True}
 
 
 END: Message = {"type": "http.response.body", "body": b"", "more_body": False}
 
 
-class Fetched:
+class FetchResponse:
     """Streams `parts`. When the client disconnects, the git program behind them ends at once, even if it is silent."""
 
     def __init__(
@@ -122,9 +122,9 @@ class Fetched:
         try:
             # A failure before the first part can still be answered with an error.
             content = await anext(parts, None)
-            await self._send_in_time(send, begun(self._type))
+            await self._send_in_time(send, start_message(self._type))
             while content is not None:
-                await self._send_in_time(send, part(content))
+                await self._send_in_time(send, body_message(content))
                 content = await anext(parts, None)
             await self._send_in_time(send, END)
         finally:
@@ -138,7 +138,7 @@ class Fetched:
             raise RequestTimeout("The client stopped reading.") from None
 
 
-class Pushed:
+class PushResponse:
     """Reports the outcome of `work`, which reads the body. Once the body is complete, the push always finishes:
     failures are reported in git's protocol, and a disconnected client changes nothing. From then on, clients with a
     side band get a keepalive every `silent` seconds.
@@ -147,7 +147,7 @@ class Pushed:
     def __init__(
         self,
         asked: PushRequest,
-        work: Callable[[], Awaitable[Outcome]],
+        work: Callable[[], Awaitable[PushOutcome]],
         body_complete: Callable[[], bool],
         silent: float,
     ) -> None:
@@ -160,16 +160,16 @@ class Pushed:
             while not (await asyncio.wait({working}, timeout=self._silent))[0]:
                 if self._asked.banded and self._body_complete():
                     if not answering:
-                        await send(begun(_RESULT))
+                        await send(start_message(_RESULT))
                         answering = True
-                    await send(part(receive_pack.STILL_HERE))
+                    await send(body_message(receive_pack.KEEPALIVE))
             report = await working
         finally:
             if not working.done():
                 await self._finish_or_cancel(working)
         if not answering:
-            await send(begun(_RESULT))
-        await send(part(report))
+            await send(start_message(_RESULT))
+        await send(body_message(report))
         await send(END)
 
     async def _report(self) -> bytes:

@@ -19,7 +19,7 @@ from hubgate.server.hub.repos.model import Repo
 from hubgate.server.paging import next_link
 from hubgate.server.storage.database import Tx
 from hubgate.server.web.api.repos import queries
-from hubgate.server.web.api.repos.contents import where
+from hubgate.server.web.api.repos.contents import revision_and_path
 from hubgate.server.web.avatars import avatar_url
 from hubgate.server.web.repo_routes import api_routes, at_repo, headers_of
 
@@ -31,14 +31,14 @@ def routes(repos: Repos) -> list[Route]:
     async def commits(request: HubRequest, repo: Repo) -> JsonResponse:
         fields = request.query_fields()
         rest = request.param("rev")
-        rev, path = await where(repos, repo, request, rest)
+        rev, path = await revision_and_path(repos, repo, request, rest)
         # The history of a single path is not supported: any rest after the revision makes the revision unknown.
         revision = await lookup.revision(repos, repo, rest if path else rev)
-        limit = min(max(_number(queries.last(fields, "limit"), DEFAULT), 1), MOST)
+        limit = min(max(_number(queries.last_value(fields, "limit"), DEFAULT), 1), MOST)
         total = await history_pages.total(repos, repo, revision)
         place = _place(fields, revision.sha, limit, total)
         page = await history_pages.page_from(repos, repo, revision, place, limit)
-        formatted = "formatted" in queries.every(fields, "expand")
+        formatted = "formatted" in queries.all_values(fields, "expand")
         avatars = await _avatars(repos, {commit.author for commit in page.commits})
         items = [_described(commit, avatars, formatted=formatted) for commit in page.commits]
         response = JsonResponse(items, headers=headers_of(revision))
@@ -67,12 +67,12 @@ def routes(repos: Repos) -> list[Route]:
 
 
 def _place(fields: Fields, sha: str, limit: int, total: int | None) -> HistoryPosition:
-    cursor, number = queries.last(fields, "cursor"), queries.last(fields, "p")
+    cursor, number = queries.last_value(fields, "cursor"), queries.last_value(fields, "p")
     if cursor and number:
         raise BadRequest("Send a cursor or a page number, not both.")
     if cursor:
         return history_pages.from_cursor(cursor)
-    return history_pages.numbered(sha, _number(number, 0), limit, total)
+    return history_pages.from_number(sha, _number(number, 0), limit, total)
 
 
 def _number(text: str, default: int) -> int:

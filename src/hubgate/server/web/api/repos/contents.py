@@ -15,7 +15,7 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import history, trees
-from hubgate.server.hub.git.objects import Entry, EntryType
+from hubgate.server.hub.git.objects import EntryType, TreeEntry
 from hubgate.server.hub.repos import lookup
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.jobs.caller import only_reads
@@ -42,12 +42,12 @@ def routes(repos: Repos) -> list[Route]:
     async def tree(request: HubRequest, repo: Repo) -> JsonResponse:
         fields = request.query_fields()
         expand = queries.flag(fields, "expand")
-        rev, path = await where(repos, repo, request, request.param("rest"))
+        rev, path = await revision_and_path(repos, repo, request, request.param("rest"))
         revision = await lookup.revision(repos, repo, rev)
         page_request = _page_request(fields.pairs, MOST_EXPANDED if expand else MOST)
         after = str(page_request.after[0]) if page_request.after else ""
         folder = repos.folders.of(repo.id)
-        entries = await trees.listed(
+        entries = await trees.list_entries(
             folder,
             revision.sha,
             path,
@@ -58,7 +58,7 @@ def routes(repos: Repos) -> list[Route]:
         if entries is None:
             raise NotFound(f"{path} does not exist on {rev!r}", code="EntryNotFound")
         shown = entries[: page_request.limit]
-        cursor = encode_cursor((trees.mark_of(shown[-1]),)) if len(entries) > page_request.limit else None
+        cursor = encode_cursor((trees.position_of(shown[-1]),)) if len(entries) > page_request.limit else None
         items = await described(request, repo, revision.sha, shown, expand)
         response = listed(request, repos.base_url, Page(items, cursor), lambda entry: entry)
         response.headers.update(headers_of(revision))
@@ -77,7 +77,7 @@ def routes(repos: Repos) -> list[Route]:
         return JsonResponse(items, headers=headers_of(revision))
 
     async def described(
-        request: HubRequest, repo: Repo, sha: str, entries: list[Entry], expand: bool
+        request: HubRequest, repo: Repo, sha: str, entries: list[TreeEntry], expand: bool
     ) -> list[dict[str, Any]]:
         # For a gated repo, the hash of a large file would give access to it elsewhere.
         hide = not decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged()).allowed
@@ -111,7 +111,7 @@ def routes(repos: Repos) -> list[Route]:
     ]
 
 
-async def where(repos: Repos, repo: Repo, request: HubRequest, rest: str) -> tuple[str, str]:
+async def revision_and_path(repos: Repos, repo: Repo, request: HubRequest, rest: str) -> tuple[str, str]:
     """Split the end of an address into revision and path."""
     rev, path = await lookup.split_revision(repos, repo, rest, first=first_of_rest(request))
     return rev, path.strip("/")
@@ -126,11 +126,11 @@ async def _read_paths(request: HubRequest) -> PathsRequest:
     """Read the requested paths. One client sends a form, another JSON."""
     if request.content_type == FORM_TYPE:
         fields = parse_fields(await request.body(), MOST_PATHS + 10)
-        return PathsRequest(queries.every(fields, "paths"), queries.flag(fields, "expand"))
+        return PathsRequest(queries.all_values(fields, "paths"), queries.flag(fields, "expand"))
     return await request.read_json(PathsRequest)
 
 
-def _entry(entry: Entry, *, hide_hash: bool) -> dict[str, Any]:
+def _entry(entry: TreeEntry, *, hide_hash: bool) -> dict[str, Any]:
     if entry.type is EntryType.DIRECTORY:
         return {"type": "directory", "oid": entry.sha, "size": 0, "path": entry.path}
     fields: dict[str, Any] = {"type": "file", "oid": entry.sha, "size": entry.size, "path": entry.path}

@@ -13,7 +13,7 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store as discussions
 from hubgate.server.hub.discussions.model import Discussion
 from hubgate.server.hub.repos import lookup, store
-from hubgate.server.hub.repos.model import REPO_GONE, TURNED_OFF, Repo, is_pull_request, pull_request_of
+from hubgate.server.hub.repos.model import DISCUSSIONS_DISABLED, REPO_GONE, Repo, is_pull_request, pull_request_of
 
 ACTIONS = (Action.REPO_SEE, Action.REPO_WRITE, Action.DISCUSSION_OPEN, Action.DISCUSSION_PUSH)
 
@@ -40,7 +40,10 @@ async def target(repos: Repos, repo: Repo, rev: str, *, as_pull_request: bool) -
             # As for a push: allowed for the author and for writers.
             post = resource.Post(judged, found.author_id)
             own = () if repo.discussions_disabled else (Check(Action.DISCUSSION_PUSH, post),)
-            checks, hint = (*own, Check(Action.REPO_WRITE, judged)), TURNED_OFF if repo.discussions_disabled else ""
+            checks, hint = (
+                (*own, Check(Action.REPO_WRITE, judged)),
+                DISCUSSIONS_DISABLED if repo.discussions_disabled else "",
+            )
     else:
         checks = (Check(Action.REPO_WRITE, judged),)
     also = (checks,) if checks else ()
@@ -56,7 +59,7 @@ async def ref_at(repos: Repos, to: Destination) -> str:
     return writable_ref(await lookup.revision(repos, to.repo, to.rev))
 
 
-async def again(repos: Repos, identity: Identity, to: Destination) -> str:
+async def check_again(repos: Repos, identity: Identity, to: Destination) -> str:
     """Check permissions again after the upload and return `ref_at`: hours later, the role or the repo may be gone."""
     present = await store.by_id(repos.db, to.repo.id)
     if present is None:
@@ -69,7 +72,7 @@ async def again(repos: Repos, identity: Identity, to: Destination) -> str:
 
 async def _branch(repos: Repos, to: Destination) -> str:
     if to.repo.discussions_disabled:
-        raise Forbidden(TURNED_OFF)
+        raise Forbidden(DISCUSSIONS_DISABLED)
     found = await lookup.revision(repos, to.repo, to.rev)
     if found.ref is None or not found.ref.startswith("refs/heads/"):
         raise _no_revision(to.rev)

@@ -18,7 +18,7 @@ from hubgate.server.hub.git.threads import in_read_thread
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import lookup, settings
 from hubgate.server.hub.repos.model import Repo
-from hubgate.server.hub.repos.settings import Changes
+from hubgate.server.hub.repos.settings import SettingsChanges
 from hubgate.server.web.api.repos import queries, wire
 from hubgate.server.web.api.repos.wire import Visibility, is_private
 from hubgate.server.web.repo_routes import IN_PULL_REQUEST, api_routes, at_repo, at_repo_needing, headers_of
@@ -56,8 +56,8 @@ def info_routes(repos: Repos) -> list[Route]:
 
     async def answer(request: HubRequest, repo: Repo, sha: str | None, headers: Mapping[str, str]) -> JsonResponse:
         fields = request.query_fields()
-        expand = queries.every(fields, "expand")
-        info = wire.described(repo) | {"sha": sha}
+        expand = queries.all_values(fields, "expand")
+        info = wire.describe(repo) | {"sha": sha}
         if IN_PULL_REQUEST in headers:
             info["pullRequestOnly"] = True
         if sha is not None and (not expand or "siblings" in expand):
@@ -73,7 +73,7 @@ def info_routes(repos: Repos) -> list[Route]:
             info["siblings"] = []
         if not expand or "usedStorage" in expand:
             info["usedStorage"] = await lfs_store.used_storage(repos.db, repo.id)
-        return JsonResponse(wire.only(info, expand) if expand else info, headers=headers)
+        return JsonResponse(wire.select_members(info, expand) if expand else info, headers=headers)
 
     see = Action.REPO_SEE
     return [
@@ -90,12 +90,12 @@ def info_routes(repos: Repos) -> list[Route]:
 
 
 def settings_routes(repos: Repos) -> list[Route]:
-    async def needs(request: HubRequest, repo: Repo) -> Target[tuple[Repo, Changes]]:
+    async def needs(request: HubRequest, repo: Repo) -> Target[tuple[Repo, SettingsChanges]]:
         changes = _changes(repo, await request.read_json(RepoSettings))
         managing = ((Check(Action.REPO_MANAGE, repo.judged()),),) if changes.of_access else ()
         return Target((repo, changes), repo.judged(), also=managing)
 
-    async def change(request: HubRequest, given: tuple[Repo, Changes]) -> JsonResponse:
+    async def change(request: HubRequest, given: tuple[Repo, SettingsChanges]) -> JsonResponse:
         repo, changes = given
         after = await settings.configure(repos, repo, changes, actor_of(request))
         private, discussions = bool(after.private), bool(after.discussions_disabled)
@@ -122,7 +122,7 @@ def settings_routes(repos: Repos) -> list[Route]:
     ]
 
 
-def _changes(repo: Repo, body: RepoSettings) -> Changes:
+def _changes(repo: Repo, body: RepoSettings) -> SettingsChanges:
     private = is_private(repo.kind, body.private, body.visibility)
     gated = None if body.gated is None else body.gated or ""
-    return Changes(private, gated, body.discussions_disabled)
+    return SettingsChanges(private, gated, body.discussions_disabled)

@@ -45,7 +45,7 @@ class StatusRequest(msgspec.Struct):
 
 
 @dataclass(frozen=True)
-class Found:
+class RepoDiscussion:
     repo: Repo
     discussion: Discussion
 
@@ -54,17 +54,17 @@ def routes(repos: Repos) -> list[Route]:
     async def every(request: HubRequest, repo: Repo) -> JsonResponse:
         fields = request.query_fields()
         wanted = DiscussionFilter(
-            _TYPES.get(queries.last(fields, "type", "all")),
-            _STATUSES.get(queries.last(fields, "status", "all")),
-            queries.last(fields, "author") or None,
+            _TYPES.get(queries.last_value(fields, "type", "all")),
+            _STATUSES.get(queries.last_value(fields, "status", "all")),
+            queries.last_value(fields, "author") or None,
         )
-        page = queries.last(fields, "p", "0")
+        page = queries.last_value(fields, "p", "0")
         start = min(int(page), LAST_PAGE) * ROWS if page.isascii() and page.isdigit() and len(page) < 9 else 0
         found, total = await repos.db.read_long(lambda tx: store.listed(tx, repo.id, wanted, start, ROWS))
         shown = [_described(repo, discussion, author) for discussion, author in found]
         return JsonResponse({"discussions": shown, "count": total, "start": start})
 
-    async def set_status(request: HubRequest, found: Found) -> JsonResponse:
+    async def set_status(request: HubRequest, found: RepoDiscussion) -> JsonResponse:
         body, user = await request.read_json(StatusRequest), caller_of(request).user
         await pull_requests.set_status(repos, found.repo, found.discussion, user, body.status)
         now = repos.clock()
@@ -77,27 +77,27 @@ def routes(repos: Repos) -> list[Route]:
         }
         return JsonResponse({"newStatus": event})
 
-    async def remove(_: HubRequest, found: Found) -> JsonResponse:
+    async def remove(_: HubRequest, found: RepoDiscussion) -> JsonResponse:
         await pull_requests.remove(repos, found.repo, found.discussion)
         return JsonResponse({})
 
-    async def delete_ref(request: HubRequest, found: Found) -> JsonResponse:
+    async def delete_ref(request: HubRequest, found: RepoDiscussion) -> JsonResponse:
         await pull_requests.delete_ref(repos, found.repo, found.discussion, caller_of(request).user)
         return JsonResponse({})
 
-    def needs(action: Action) -> Needs[Found]:
-        async def find(request: HubRequest, repo: Repo) -> Target[Found]:
+    def needs(action: Action) -> Needs[RepoDiscussion]:
+        async def find(request: HubRequest, repo: Repo) -> Target[RepoDiscussion]:
             number = _NUMBER.match(request.param("num"))
             discussion = await store.find(repos.db, repo.id, int(number[0])) if number else None
             if discussion is None:
                 raise NotFound(NO_DISCUSSION)
             judged = repo.judged()
             post = Post(judged, discussion.author_id)
-            return Target(Found(repo, discussion), judged, also=((Check(action, post),),))
+            return Target(RepoDiscussion(repo, discussion), judged, also=((Check(action, post),),))
 
         return find
 
-    def at(action: Action, handler: Handler[Found]) -> ForType:
+    def at(action: Action, handler: Handler[RepoDiscussion]) -> ForType:
         return at_repo_needing(repos, (Action.REPO_SEE, action), needs(action), handler)
 
     done: Mapping[int, tuple[str, Any]] = {200: ("Done.", dict[str, Any]), 409: ("Not in its present status.", None)}

@@ -20,7 +20,7 @@ from hubgate.server.hub.repos import creation, deletion, lookup, transfer
 from hubgate.server.hub.repos.model import Owner, Repo, RepoType
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.repos.wire import Visibility, is_private
-from hubgate.server.web.repo_targets import Move, move_target, owner_for_repos
+from hubgate.server.web.repo_targets import RepoMove, move_target, owner_for_repos
 
 T = TypeVar("T")
 
@@ -86,7 +86,7 @@ class _Deletion(NamedTuple):
 
 def routes(repos: Repos) -> list[Route]:
     async def place_for_new_repo(request: HubRequest) -> Target[_Creation]:
-        asked = await read_as_somebody(request, CreateRepo)
+        asked = await read_signed_in(request, CreateRepo)
         namespace, name = _namespace_and_name(caller_of(request), asked.organization, asked.name)
         owner = await owner_for_repos(repos, namespace)
         return Target(_Creation(asked, owner, name), owner.namespace)
@@ -114,9 +114,9 @@ def routes(repos: Repos) -> list[Route]:
         return JsonResponse(RepoCreated(repos.base_url + repo.path, repo.full_name, repo.id))
 
     async def repo_to_delete(request: HubRequest) -> Target[_Deletion] | Missing:
-        asked = await read_as_somebody(request, DeleteRepo)
+        asked = await read_signed_in(request, DeleteRepo)
         namespace, name = _namespace_and_name(caller_of(request), asked.organization, asked.name)
-        repo = await lookup.named(repos, asked.type or "model", namespace, name)
+        repo = await lookup.find_repo(repos, asked.type or "model", namespace, name)
         if not isinstance(repo, Repo):
             return Missing(repo)
         return Target(_Deletion(repo, f"{namespace}/{name}"), repo.judged())
@@ -129,16 +129,16 @@ def routes(repos: Repos) -> list[Route]:
         await deletion.delete(repos, repo, actor_of(request))
         return JsonResponse({})
 
-    async def repo_to_move(request: HubRequest) -> Target[Move] | Missing:
-        asked = await read_as_somebody(request, MoveRepo)
+    async def repo_to_move(request: HubRequest) -> Target[RepoMove] | Missing:
+        asked = await read_signed_in(request, MoveRepo)
         # Both names are parsed before the lookup: an error about the destination must not reveal that the repo exists.
         present, wanted = _split(asked.from_repo), _split(asked.to_repo)
-        repo = await lookup.named(repos, asked.type or "model", *present)
+        repo = await lookup.find_repo(repos, asked.type or "model", *present)
         if not isinstance(repo, Repo):
             return Missing(repo)
         return await move_target(repos, caller_of(request).identity, repo, *wanted, asked.leave_redirect)
 
-    async def move(request: HubRequest, wanted: Move) -> JsonResponse:
+    async def move(request: HubRequest, wanted: RepoMove) -> JsonResponse:
         leave = wanted.leave_redirect
         moved = await transfer.move(repos, wanted.repo, wanted.to, wanted.name, actor_of(request), leave_redirect=leave)
         return JsonResponse(RepoMoved(repos.base_url + moved.path, wanted.redirects))
@@ -181,7 +181,7 @@ def _namespace_and_name(caller: Caller, organization: str | None, name: str) -> 
     return organization or namespace or caller.user.name, rest
 
 
-async def read_as_somebody(request: HubRequest, shape: type[T]) -> T:
+async def read_signed_in(request: HubRequest, shape: type[T]) -> T:
     """Read the body of a signed-in caller: a missing token is reported before any other error."""
     _ = caller_of(request).signed_in
     return await request.read_json(shape)

@@ -51,13 +51,13 @@ def routes(repos: Repos) -> list[Route]:
             fields = request.query_fields()
             wanted = await _wanted(repos, kind, fields)
             page_request = parse_page(queries.paging(fields), listing.CURSOR)
-            page = await listing.listed(repos, caller_of(request).identity, wanted, page_request)
-            expand = queries.every(fields, "expand")
+            page = await listing.list_repos(repos, caller_of(request).identity, wanted, page_request)
+            expand = queries.all_values(fields, "expand")
             card = queries.flag(fields, "full") or queries.flag(fields, "cardData") or "cardData" in expand
 
             def shown(repo: Any) -> dict[str, Any]:
-                described = wire.described(repo, card=card)
-                return wire.only(described, expand) if expand else described
+                described = wire.describe(repo, card=card)
+                return wire.select_members(described, expand) if expand else described
 
             return listed(request, repos.base_url, page, shown)
 
@@ -75,23 +75,23 @@ def routes(repos: Repos) -> list[Route]:
 
 
 async def _wanted(repos: Repos, kind: RepoType, fields: Fields) -> RepoFilter:
-    sort = queries.last(fields, "sort", "lastModified")
+    sort = queries.last_value(fields, "sort", "lastModified")
     if sort not in _SORTS and sort not in _UNCOUNTED:
         raise BadRequest(f"sort is one of {', '.join(COLUMNS)}.")
-    tags = [tag for value in queries.every(fields, "filter") for tag in value.split(",") if tag]
+    tags = [tag for value in queries.all_values(fields, "filter") for tag in value.split(",") if tag]
     # The task is one of the tags derived from a model's card.
-    tags += [task for task in queries.every(fields, "pipeline_tag") if task]
-    searched = [text.strip()[:LONGEST_SEARCH] for text in queries.every(fields, "search") if text.strip()]
+    tags += [task for task in queries.all_values(fields, "pipeline_tag") if task]
+    searched = [text.strip()[:LONGEST_SEARCH] for text in queries.all_values(fields, "search") if text.strip()]
     if len(searched) > MOST_TAGS:
         raise BadRequest(f"search takes at most {MOST_TAGS} texts.")
     if len(tags) > MOST_TAGS:
         raise BadRequest(f"filter takes at most {MOST_TAGS} tags.")
-    author, owner_id = queries.last(fields, "author"), ""
+    author, owner_id = queries.last_value(fields, "author"), ""
     if author:
         owner = await store.owner_named(repos.db, author)
         # Matches no id: an unknown author has an empty list.
         owner_id = owner.id if owner else "-"
-    gated = queries.last(fields, "gated")
+    gated = queries.last_value(fields, "gated")
     return RepoFilter(
         type=kind.value,
         owner_id=owner_id,
@@ -99,5 +99,5 @@ async def _wanted(repos: Repos, kind: RepoType, fields: Fields) -> RepoFilter:
         tags=tags,
         gated=queries.flag(fields, "gated") if gated else None,
         sort=_SORTS.get(sort, "createdAt"),
-        descending=queries.last(fields, "direction", "-1") != "1",
+        descending=queries.last_value(fields, "direction", "-1") != "1",
     )

@@ -38,7 +38,7 @@ class Squash(msgspec.Struct):
 def routes(repos: Repos) -> list[Route]:
     async def every(request: HubRequest, repo: Repo) -> JsonResponse:
         with_prs = queries.flag(request.query_fields(), "include_prs")
-        return JsonResponse(await in_read_thread(_by_kind, await branches.listed(repos, repo), with_prs=with_prs))
+        return JsonResponse(await in_read_thread(_by_kind, await branches.list_refs(repos, repo), with_prs=with_prs))
 
     async def new_branch(request: HubRequest, repo: Repo) -> JsonResponse:
         body = await request.read_json(NewBranch) if await request.body() else NewBranch()
@@ -108,7 +108,7 @@ _KINDS = {
 def _by_kind(pairs: list[tuple[str, str]], *, with_prs: bool) -> dict[str, msgspec.Raw]:
     """Group refs by kind. There may be tens of thousands: do not call on the event loop."""
     kinds = {prefix: kind for prefix, kind in _KINDS.items() if with_prs or kind != "pullRequests"}
-    return {kind: wire.encoded(_of_kind(pairs, prefix)) for prefix, kind in kinds.items()}
+    return {kind: wire.encode_array(_of_kind(pairs, prefix)) for prefix, kind in kinds.items()}
 
 
 def _of_kind(pairs: list[tuple[str, str]], prefix: str) -> Iterator[dict[str, str]]:

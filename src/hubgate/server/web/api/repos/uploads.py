@@ -15,7 +15,7 @@ from hubgate.server.errors import BadRequest, PayloadTooLarge, Unprocessable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.commits.commit import commit
-from hubgate.server.hub.commits.preupload import Answer, Candidate, answers
+from hubgate.server.hub.commits.preupload import Answer, Candidate, upload_modes
 from hubgate.server.hub.commits.request_reader import CommitRequestReader
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions.pull_requests import commit_as_pull_request
@@ -75,7 +75,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
             raise Unprocessable(f"Ask about at most {MOST_FILES:,} files at once.")
         revision = await lookup.revision(repos, repo, to.rev)
         client = request.headers.get("user-agent", "")
-        results = await answers(
+        results = await upload_modes(
             repos,
             repo,
             revision.sha,
@@ -101,7 +101,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
             in_one_piece = request.content_type == "application/json"
             asked = await reader.read(_as_lines(request) if in_one_piece else _parts(request))
             caller = await guard.reload_caller(request)
-            ref = await destinations.again(repos, caller.identity, to)
+            ref = await destinations.check_again(repos, caller.identity, to)
             create = commit_as_pull_request if to.as_pull_request else commit
             created = await create(repos, repo, caller, ref, asked)
         finally:

@@ -9,7 +9,7 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.git.threads import in_text_thread
-from hubgate.server.hub.repos.card import BadFrontMatter, parsed, split_readme
+from hubgate.server.hub.repos.card import BadFrontMatter, parse_front_matter, split_readme
 from hubgate.server.jobs.caller import only_reads
 
 # License identifiers in the model cards of existing hubs.
@@ -70,7 +70,7 @@ def _verdict(readme: str) -> Verdict:
     if front_matter is None:
         return Verdict([], [Remark("There is no metadata: begin README.md with a block between ---.")])
     try:
-        errors = _errors(parsed(front_matter))
+        errors = _errors(parse_front_matter(front_matter))
     except BadFrontMatter as error:
         errors = [str(error)]
     return Verdict([Remark(text) for text in errors], [])

@@ -15,10 +15,10 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.git import objects, trees
 from hubgate.server.hub.git.objects import EntryType
 from hubgate.server.hub.git.threads import in_text_thread
-from hubgate.server.hub.repos.card import README, BadFrontMatter, parsed, split_readme
+from hubgate.server.hub.repos.card import README, BadFrontMatter, parse_front_matter, split_readme
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.web.foreign_text import clean
-from hubgate.server.web.markdown import Place, rendered
+from hubgate.server.web.markdown import DocumentLocation, render_markdown
 from hubgate.server.web.pages.repos.frame import Frame
 
 MOST_FACTS = 20
@@ -71,14 +71,14 @@ async def read(frame: Frame, repo: Repo) -> Readme | None:
     if entry is None or entry.type is not EntryType.FILE or entry.pointer or entry.size > objects.SMALL:
         return None
     text = (await objects.small_blob(folder, entry.sha)).decode(errors="replace")
-    return await in_text_thread(_readme, text, Place(repo.path, "main"))
+    return await in_text_thread(_readme, text, DocumentLocation(repo.path, "main"))
 
 
-def _readme(text: str, place: Place) -> Readme:
+def _readme(text: str, place: DocumentLocation) -> Readme:
     front_matter, body = split_readme(text)
-    shown = rendered(body, place)
+    shown = render_markdown(body, place)
     try:
-        return Readme(shown, facts_of(parsed(front_matter)) if front_matter else [])
+        return Readme(shown, facts_of(parse_front_matter(front_matter)) if front_matter else [])
     except BadFrontMatter as error:
         return Readme(shown, [], str(error))
 
@@ -105,7 +105,7 @@ async def _is_empty(frame: Frame, repo: Repo) -> bool:
     if repo.head_sha is None:
         return True
     folder, most = frame.repos.folders.of(repo.id), len(_INITIAL_FILES) + 1
-    found = await trees.listed(folder, repo.head_sha, "", recursive=False, after="", most=most)
+    found = await trees.list_entries(folder, repo.head_sha, "", recursive=False, after="", most=most)
     return {entry.path for entry in found or []} <= _INITIAL_FILES
 
 

@@ -10,9 +10,9 @@ from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.git import diffs
 from hubgate.server.hub.repos import history_pages
-from hubgate.server.hub.repos.history_pages import LAST_PAGE, from_cursor, numbered
+from hubgate.server.hub.repos.history_pages import LAST_PAGE, from_cursor, from_number
 from hubgate.server.hub.repos.model import Repo
-from hubgate.server.web.pages.repos.frame import MOST_PAGES, Frame, Spot, page_number
+from hubgate.server.web.pages.repos.frame import MOST_PAGES, Frame, RepoLocation, page_number
 
 ROWS = 50
 
@@ -20,12 +20,12 @@ ROWS = 50
 def routes(frame: Frame) -> list[Route]:
     async def log(request: HubRequest, repo: Repo) -> Response:
         rev = request.param("rev")
-        spot = Spot(repo, rev, await frame.revision(repo, rev))
+        spot = RepoLocation(repo, rev, await frame.revision(repo, rev))
         number, cursor = page_number(request), request.query().get("cursor")
         if number > LAST_PAGE and not cursor:
             raise NotFound("The list has no such page.")
         total = await history_pages.total(frame.repos, repo, spot.revision)
-        place = from_cursor(cursor) if cursor else numbered(spot.sha, number - 1, ROWS, total)
+        place = from_cursor(cursor) if cursor else from_number(spot.sha, number - 1, ROWS, total)
         page = await history_pages.page_from(frame.repos, repo, spot.revision, place, ROWS)
         if not page.commits:
             raise NotFound("The list has no such page.")
@@ -46,8 +46,8 @@ def routes(frame: Frame) -> list[Route]:
         sha = request.param("sha")
         revision = await frame.revision(repo, sha)
         may_read = frame.may(request, repo, Action.REPO_READ_CONTENT)
-        found = await diffs.changes(frame.repos.folders.of(repo.id), revision.sha, content=may_read)
-        spot = Spot(repo, revision.sha, revision)
+        found = await diffs.commit_diff(frame.repos.folders.of(repo.id), revision.sha, content=may_read)
+        spot = RepoLocation(repo, revision.sha, revision)
         return frame.show(request, repo, "commit.html", "files", spot=spot, found=found, may_read=may_read)
 
     return [

@@ -37,7 +37,7 @@ SDKS = (("static", "Static files"), ("gradio", "Gradio"), ("streamlit", "Streaml
 
 
 @dataclass(frozen=True)
-class Draft:
+class RepoForm:
     """The values in the form."""
 
     owner: str
@@ -48,7 +48,7 @@ class Draft:
 
 
 def routes(frame: Frame) -> list[Route]:
-    def show(request: HubRequest, kind: RepoType, draft: Draft, errors: Mapping[str, str] = NO_ERRORS) -> Response:
+    def show(request: HubRequest, kind: RepoType, draft: RepoForm, errors: Mapping[str, str] = NO_ERRORS) -> Response:
         return frame.pages.page(
             request,
             "repo/new.html",
@@ -63,7 +63,7 @@ def routes(frame: Frame) -> list[Route]:
         )
 
     async def ask(request: HubRequest, caller: Caller, kind: RepoType) -> Response:
-        return show(request, kind, Draft(request.query().get("owner") or caller.user.name))
+        return show(request, kind, RepoForm(request.query().get("owner") or caller.user.name))
 
     async def place(request: HubRequest) -> Target[Owner]:
         owner = await owner_for_repos(frame.repos, _owner_name(request))
@@ -72,7 +72,7 @@ def routes(frame: Frame) -> list[Route]:
     async def create(request: HubRequest, owner: Owner, kind: RepoType) -> Response:
         form = request.form_fields
         name, visibility = form.get("name").strip(), form.get("visibility")
-        draft = Draft(_owner_name(request), name, visibility, form.get("license"), form.get("sdk"))
+        draft = RepoForm(_owner_name(request), name, visibility, form.get("license"), form.get("sdk"))
         wanted = creation.NewRepo(
             type=kind,
             name=draft.name,

@@ -14,7 +14,7 @@ from hubgate.server.edge.routes import Route
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.git import history, objects
-from hubgate.server.hub.git.objects import Entry, EntryType
+from hubgate.server.hub.git.objects import EntryType, TreeEntry
 from hubgate.server.hub.git.threads import in_text_thread
 from hubgate.server.hub.git.trees import folder_page
 from hubgate.server.hub.repos import lookup
@@ -22,8 +22,8 @@ from hubgate.server.hub.repos.card import split_readme
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.files.media_types import is_image
 from hubgate.server.web.files.resolve import BEFORE_THE_GATE
-from hubgate.server.web.markdown import ENDINGS, Place, rendered
-from hubgate.server.web.pages.repos.frame import Frame, Spot, address, page_number
+from hubgate.server.web.markdown import ENDINGS, DocumentLocation, render_markdown
+from hubgate.server.web.pages.repos.frame import Frame, RepoLocation, address, page_number
 
 ROWS = 100
 # The last change of each row is searched in this many commits; a deeper search is too expensive.
@@ -38,7 +38,7 @@ _BIDI_CONTROLS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True)
-class View:
+class FileView:
     """The visible content of a file; all fields are empty if nothing is shown."""
 
     image: str = ""
@@ -90,7 +90,7 @@ def _folder_routes(frame: Frame) -> list[Route]:
             **await frame.picker(spot),
         )
 
-    async def _redirect_to_file(spot: Spot) -> Response:
+    async def _redirect_to_file(spot: RepoLocation) -> Response:
         entry = await objects.entry_at(frame.repos.folders.of(spot.repo.id), spot.sha, spot.path)
         if entry is None:
             raise NotFound(f"There is no folder {spot.path[:200]} at {spot.rev[:100]}.")
@@ -113,9 +113,9 @@ def _file_routes(frame: Frame) -> list[Route]:
             return RedirectResponse(spot.to("tree", spot.path), 303)
         may_read = frame.may(request, repo, Action.REPO_READ_CONTENT)
         if not may_read and spot.path in BEFORE_THE_GATE:
-            may_read = await lookup.is_by_a_writer(frame.repos, repo, spot.revision)
+            may_read = await lookup.is_branch_or_tag_head(frame.repos, repo, spot.revision)
         plain = request.query().get("plain") == "1"
-        view = await seen(frame, spot, entry, plain=plain) if may_read else View()
+        view = await view_of(frame, spot, entry, plain=plain) if may_read else FileView()
         changes = await history.recent_changes(folder, spot.sha, [spot.path], DEEPEST)
         return frame.show(
             request,
@@ -136,35 +136,35 @@ def _file_routes(frame: Frame) -> list[Route]:
     return frame.views("/blob/{rest:path}", blob, "One file of a repo")
 
 
-async def seen(frame: Frame, spot: Spot, entry: Entry, *, plain: bool) -> View:
+async def view_of(frame: Frame, spot: RepoLocation, entry: TreeEntry, *, plain: bool) -> FileView:
     if is_image(spot.path):
-        return View(image=spot.to("resolve", spot.path))
+        return FileView(image=spot.to("resolve", spot.path))
     if entry.pointer:
-        return View(reason="Large files are not shown here.")
+        return FileView(reason="Large files are not shown here.")
     if entry.size > LARGEST_TEXT:
-        return View(reason="Too large to show here.")
+        return FileView(reason="Too large to show here.")
     content = await objects.small_blob(frame.repos.folders.of(spot.repo.id), entry.sha)
     return await in_text_thread(_view, content, spot, plain)
 
 
-def _view(content: bytes, spot: Spot, plain: bool) -> View:
+def _view(content: bytes, spot: RepoLocation, plain: bool) -> FileView:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
-        return View(reason="Not text.")
+        return FileView(reason="Not text.")
     if not text:
-        return View(reason="Empty.")
+        return FileView(reason="Empty.")
     if _has_ending(spot.path, ENDINGS) and not plain:
-        place = Place(spot.repo.path, spot.rev, spot.path.rpartition("/")[0])
-        return View(markdown=rendered(split_readme(text)[1], place))
+        place = DocumentLocation(spot.repo.path, spot.rev, spot.path.rpartition("/")[0])
+        return FileView(markdown=render_markdown(split_readme(text)[1], place))
     lines = re.split(r"\r\n|\n|\r", _BIDI_CONTROLS.sub(_spelled, text))
     if lines and not lines[-1]:
         lines.pop()
     if len(lines) > MOST_LINES:
-        return View(reason=f"More than {MOST_LINES:,} lines: too many to show here.")
-    return View(lines=tuple(lines), turning=_BIDI_CONTROLS.search(text) is not None)
+        return FileView(reason=f"More than {MOST_LINES:,} lines: too many to show here.")
+    return FileView(lines=tuple(lines), turning=_BIDI_CONTROLS.search(text) is not None)
 
 
 def _spelled(match: re.Match[str]) -> str:

@@ -29,7 +29,7 @@ MOST_PAGES = 1_000
 
 
 @dataclass(frozen=True)
-class Spot:
+class RepoLocation:
     """A place in a repo: the revision as named in the address, the commit, the path."""
 
     repo: Repo
@@ -95,11 +95,11 @@ class Frame:
     def may(self, request: HubRequest, repo: Repo, action: Action) -> bool:
         return decide(caller_of(request).identity, action, repo.judged()).allowed
 
-    async def spot(self, request: HubRequest, repo: Repo) -> Spot:
+    async def spot(self, request: HubRequest, repo: Repo) -> RepoLocation:
         """Parse revision and path from the end of the address."""
         first = first_of_rest(request)
         rev, path = await lookup.split_revision(self.repos, repo, request.param("rest"), first=first)
-        return Spot(repo, rev, await self.revision(repo, rev), path.strip("/"))
+        return RepoLocation(repo, rev, await self.revision(repo, rev), path.strip("/"))
 
     async def revision(self, repo: Repo, rev: str) -> Revision:
         try:
@@ -107,7 +107,7 @@ class Frame:
         except NotFound:
             raise NotFound(f"{repo.full_name} has no branch, tag or commit {rev[:200]}.") from None
 
-    async def picker(self, spot: Spot) -> dict[str, Any]:
+    async def picker(self, spot: RepoLocation) -> dict[str, Any]:
         """Values for the picker in parts/repos.html: the branches and tags, and always the present revision."""
 
         async def read(tx: Tx) -> tuple[list[str], list[str]]:

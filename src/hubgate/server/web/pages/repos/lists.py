@@ -40,7 +40,7 @@ def routes(frame: Frame) -> list[Route]:
             searched = [asked.search[:LONGEST_SEARCH]] if asked.search else []
             wanted = RepoFilter(type=kind.value, searched=searched, tags=[tag] if tag else [], sort=sort)
             identity = caller_of(request).identity
-            page = await listing.listed(frame.repos, identity, wanted, asked.page(listing.CURSOR, ROWS))
+            page = await listing.list_repos(frame.repos, identity, wanted, asked.page(listing.CURSOR, ROWS))
             return frame.pages.page(
                 request,
                 "repo/list.html",
@@ -67,14 +67,14 @@ def routes(frame: Frame) -> list[Route]:
 async def owned(repos: Repos, request: HubRequest, owner: Namespace, name: str) -> dict[str, Any]:
     """Values for profile/repos.html: the counts by type, and a list of one type."""
     identity, query = caller_of(request).identity, request.query()
-    counts = await listing.counted(repos, identity, owner.id)
+    counts = await listing.count_repos(repos, identity, owner.id)
     by_kind = dict(zip(RepoType, (counts.models, counts.datasets, counts.spaces), strict=True))
     first_with_repos = next((kind for kind, count in by_kind.items() if count), RepoType.MODEL)
     kind = next((kind for kind in RepoType if kind.plural == query.get("show")), first_with_repos)
     path = f"/{name}"
     asked = ListQuery(query, path, kept={"show": kind.plural if "show" in query else ""})
     wanted = RepoFilter(type=kind.value, owner_id=owner.id)
-    page = await listing.listed(repos, identity, wanted, asked.page(listing.CURSOR, ROWS_OF_OWNER))
+    page = await listing.list_repos(repos, identity, wanted, asked.page(listing.CURSOR, ROWS_OF_OWNER))
     return {
         "kinds": [
             (

@@ -16,11 +16,11 @@ from hubgate.server.hub.discussions import store as discussions
 from hubgate.server.hub.git.trees import count_files
 from hubgate.server.hub.repos import deletion, settings, transfer
 from hubgate.server.hub.repos.model import Repo
-from hubgate.server.hub.repos.settings import Changes
+from hubgate.server.hub.repos.settings import SettingsChanges
 from hubgate.server.web.pages.repos.frame import Frame
 from hubgate.server.web.rendering import NO_ERRORS
 from hubgate.server.web.repo_routes import ForType, at_repo, at_repo_needing
-from hubgate.server.web.repo_targets import Move, move_target, owners_with
+from hubgate.server.web.repo_targets import RepoMove, move_target, owners_with
 
 _MOVES = (Action.REPO_MANAGE, Action.REPO_CREATE, Action.REPO_LEAVE_REDIRECT)
 GATES = (
@@ -56,7 +56,7 @@ def _setting_routes(frame: Frame) -> list[Route]:
     async def show(request: HubRequest, repo: Repo) -> Response:
         return shown(request, repo)
 
-    async def configured(request: HubRequest, repo: Repo, changes: Changes, done: str) -> Response:
+    async def configured(request: HubRequest, repo: Repo, changes: SettingsChanges, done: str) -> Response:
         await settings.configure(frame.repos, repo, changes, actor_of(request))
         return frame.pages.redirect(f"{repo.path}/settings", done)
 
@@ -64,25 +64,29 @@ def _setting_routes(frame: Frame) -> list[Route]:
         given = request.form_fields.get("visibility")
         if given not in ("public", "private"):
             raise Unprocessable("visibility is public or private.")
-        return await configured(request, repo, Changes(private=given == "private"), f"{repo.full_name} is {given} now.")
+        return await configured(
+            request, repo, SettingsChanges(private=given == "private"), f"{repo.full_name} is {given} now."
+        )
 
     async def gate(request: HubRequest, repo: Repo) -> Response:
         given = request.form_fields.get("gated")
         state = "is gated now" if given else "has no gate now"
-        return await configured(request, repo, Changes(gated=given), f"{repo.full_name} {state}.")
+        return await configured(request, repo, SettingsChanges(gated=given), f"{repo.full_name} {state}.")
 
     async def discussions(request: HubRequest, repo: Repo) -> Response:
         disabled = request.form_fields.get("discussions") != "on"
         state = "off" if disabled else "on"
-        return await configured(request, repo, Changes(discussions_disabled=disabled), f"Discussions are {state} now.")
+        return await configured(
+            request, repo, SettingsChanges(discussions_disabled=disabled), f"Discussions are {state} now."
+        )
 
-    async def repo_to_move(request: HubRequest, repo: Repo) -> Target[Move]:
+    async def repo_to_move(request: HubRequest, repo: Repo) -> Target[RepoMove]:
         form = request.form_fields
         owner, name, leave = form.get("owner") or repo.owner_name, form.get("name").strip(), form.get("leave_redirect")
         identity = caller_of(request).identity
         return await move_target(frame.repos, identity, repo, owner, name, leave_redirect=leave == "on")
 
-    async def move(request: HubRequest, wanted: Move) -> Response:
+    async def move(request: HubRequest, wanted: RepoMove) -> Response:
         repo, owner, to, name = wanted.repo, wanted.to, wanted.namespace, wanted.name
         if (owner.id, name) == (repo.owner_id, repo.name):
             return frame.pages.redirect(f"{repo.path}/settings", f"It already is {repo.full_name}.")
