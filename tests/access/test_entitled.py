@@ -139,7 +139,7 @@ def test_a_webhook_of_an_app_reports_on_what_the_policy_lets_the_app_see(hub: Ru
             repo.id
             for repo in repos
             if may_have.allowed
-            and decide(identity, Action.REPO_SEE, repo.judged()).allowed
+            and decide(identity, Action.REPO_SEE, repo.as_resource()).allowed
             and (not of_organization or not repo.private or repo.owner_id == acme.id)
         }
         assert hub.call(work) == expected

@@ -75,7 +75,7 @@ def test_a_list_shows_what_the_policy_lets_see(hub: RunningHub) -> None:
         expected = {
             repo.id
             for repo in repos
-            if owner in ("", repo.owner_id) and decide(identity, Action.REPO_SEE, repo.judged()).allowed
+            if owner in ("", repo.owner_id) and decide(identity, Action.REPO_SEE, repo.as_resource()).allowed
         }
         assert hub.call(work) == expected
 

@@ -82,7 +82,7 @@ def test_locks(shared: Shared, tmp_path: Path, variables: dict[str, str]) -> Non
     for arguments in (("locks",), ("lock", ".gitattributes")):
         done = run_git(work.folder, "lfs", *arguments, **variables)
         assert done.returncode != 0
-        assert "There are no locks here." in done.stderr, done.stderr
+        assert "This hub does not support locks." in done.stderr, done.stderr
 
 
 def test_who_may(shared: Shared, tmp_path: Path, variables: dict[str, str]) -> None:

@@ -149,7 +149,7 @@ def test_move_and_the_way_from_the_old_name(hub: RunningHub, acmes: str) -> None
         assert submit(client, page, f"{page}/move", owner="ada", name="tiny").status_code == 403
         assert submit(client, page, f"{page}/move", owner="nobody", name="tiny").status_code == 403
         same = submit(client, page, f"{page}/move", owner="acme", name="tiny")
-        assert "It already is acme/tiny." in flash_after(client, same)
+        assert "The repo is already acme/tiny." in flash_after(client, same)
         renamed = submit(client, page, f"{page}/move", owner="acme", name="small")
         assert "Links to acme/tiny lead here." in flash_after(client, renamed)
         assert visitor.get(acmes).headers["location"] == "/acme/small"
@@ -157,7 +157,7 @@ def test_move_and_the_way_from_the_old_name(hub: RunningHub, acmes: str) -> None
         assert post(client, f"{page}/visibility", visibility="private").headers["location"] == "/acme/small/settings"
         moved = submit(client, "/acme/small/settings", "/acme/small/settings/move", owner="writer", name="mine")
         assert moved.headers["location"] == "/writer/mine/settings"
-        assert "Links to acme/small lead nowhere now." in flash_after(client, moved)
+        assert "Links to acme/small no longer work." in flash_after(client, moved)
         assert visitor.get(acmes).status_code == 404
 
 

@@ -150,7 +150,7 @@ def test_patterns_made_to_be_slow(hub: RunningHub) -> None:
         committed(ada, "ada/tiny", dict.fromkeys(files, b"x"))
 
 
-@pytest.mark.limits(judging_seconds=0.3)
+@pytest.mark.limits(matching_seconds=0.3)
 def test_more_rules_than_anyone_waits_for(on_sqlite: RunningHub) -> None:
     """Many rules for many long paths are hours of work: whoever sends them is told, and nobody else waits."""
     rules = [f"{'ab*' * 40}{'?' * (number % 7)}c" for number in range(1500)]

@@ -22,7 +22,7 @@ def git_takes(name: str) -> bool:
 def test_as_git_has_it(name: str) -> None:
     """One that git takes and we do not means something else here."""
     ours = invalid_reason(name)
-    assert ours is None or not git_takes(name) or ours == "this name stands for something else"
+    assert ours is None or not git_takes(name) or ours == "this name is reserved"
     assert ours is not None or git_takes(name)
 
 

@@ -27,7 +27,7 @@ class Limits:
     # Objects in one push. Inspection stores an entry for every tree.
     pushed_objects: int = 2_000_000
     # For matching all paths of a request: rules written to be slow could take hours.
-    judging_seconds: float = 10.0
+    matching_seconds: float = 10.0
     # For counting the commits of all refs that one request moves; the rest is counted in the background.
     counting_seconds: float = 10.0
     # A client that reads nothing from a download or fetch for this long is disconnected or an attacker.

@@ -65,7 +65,7 @@ def at_repo_needing(repos: Repos, actions: tuple[Action, ...], needs: Needs[T], 
 
 
 async def _repo_target(_: HubRequest, repo: Repo) -> Target[Repo]:
-    return Target(repo, repo.judged())
+    return Target(repo, repo.as_resource())
 
 
 def _finder(
@@ -85,7 +85,7 @@ def _finder(
         repo = await lookup.find_repo(repos, kind.value, request.param("namespace"), request.param("repo"))
         if not isinstance(repo, Repo):
             return Missing(repo)
-        return Located(repo.judged(), partial(target_at, request, repo))
+        return Located(repo.as_resource(), partial(target_at, request, repo))
 
     async def target_at(request: HubRequest, repo: Repo) -> Target[T]:
         target = await needs(request, repo)

@@ -48,13 +48,13 @@ async def move_target(
     owner = await store.owner_named(repos.db, namespace)
     redirect_check = Check(Action.REPO_LEAVE_REDIRECT, repo.owner.namespace)
     if owner is None or owner.id == repo.owner_id:
-        return Target(RepoMove(repo, owner, namespace, name, leave_redirect=False), repo.judged())
+        return Target(RepoMove(repo, owner, namespace, name, leave_redirect=False), repo.as_resource())
     also: tuple[tuple[Check, ...], ...] = ((Check(Action.REPO_CREATE, owner.namespace),),)
     if leave_redirect:
         also += ((redirect_check,),)
     elif leave_redirect is None:
         leave_redirect = decide(identity, *redirect_check).allowed
-    return Target(RepoMove(repo, owner, namespace, name, leave_redirect), repo.judged(), also=also)
+    return Target(RepoMove(repo, owner, namespace, name, leave_redirect), repo.as_resource(), also=also)
 
 
 async def owner_for_repos(repos: Repos, namespace: str) -> Owner:
@@ -65,7 +65,7 @@ async def owner_for_repos(repos: Repos, namespace: str) -> Owner:
 
 
 def _no_namespace(name: str) -> Forbidden:
-    return Forbidden(f"There is no namespace {name[:60]} that you may create repos in.")
+    return Forbidden(f"You may not create repos in the namespace {name[:60]}, or it does not exist.")
 
 
 def owners_for(person: Person) -> list[tuple[str, str]]:

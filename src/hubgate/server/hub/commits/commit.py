@@ -50,7 +50,7 @@ class PreparedCommit:
     """The changes to trees, and the large files that .gitattributes does not match yet."""
 
     changes: Sequence[Change]
-    unannounced: Sequence[str]
+    undeclared: Sequence[str]
 
 
 async def commit(repos: Repos, repo: Repo, caller: Caller, ref: str, request: CommitRequest) -> Committed:
@@ -58,9 +58,9 @@ async def commit(repos: Repos, repo: Repo, caller: Caller, ref: str, request: Co
     head = await _head(repos, repo, ref)
     check_parent(request, head)
     charge = charge_of(repo, caller.identity, num) if (num := pull_request_of(ref)) else None
-    on_disk = await prepare_commit(repos, repo, head, request, charge)
+    prepared = await prepare_commit(repos, repo, head, request, charge)
     async with repos.branch_locks.on(repo.id, ref):
-        return await _commit_on_head(repos, repo, caller.user, ref, request, on_disk, charge)
+        return await _commit_on_head(repos, repo, caller.user, ref, request, prepared, charge)
 
 
 async def _commit_on_head(
@@ -69,13 +69,13 @@ async def _commit_on_head(
     user: User,
     ref: str,
     request: CommitRequest,
-    on_disk: PreparedCommit,
+    prepared: PreparedCommit,
     charge: Charge | None,
 ) -> Committed:
     for _ in range(MOST_TRIES):
         head = await _head(repos, repo, ref)
         check_parent(request, head)
-        new = await write_prepared(repos, repo, user, head, request, on_disk)
+        new = await write_prepared(repos, repo, user, head, request, prepared)
         if is_pull_request(ref):
             await mark(repos, repo, [new])
         try:
@@ -83,14 +83,14 @@ async def _commit_on_head(
         except RefConflict:
             continue
         return Committed(new)
-    raise Unavailable("The branch changes faster than this commit can be put on top. Try again.")
+    raise Unavailable("The branch changes faster than this commit can be applied. Try again.")
 
 
 async def write_prepared(
-    repos: Repos, repo: Repo, user: User, parent: str | None, request: CommitRequest, on_disk: PreparedCommit
+    repos: Repos, repo: Repo, user: User, parent: str | None, request: CommitRequest, prepared: PreparedCommit
 ) -> str:
     """Write the commit object. No ref points to it yet."""
-    changes = await _with_attributes(repos.folders.of(repo.id), parent, request.operations, on_disk)
+    changes = await _with_attributes(repos.folders.of(repo.id), parent, request.operations, prepared)
     author = repos.author_of(user)
     draft = NewCommit(parent, changes, request.message, author, repos.clock())
     new = await write_commit(repos.folders.of(repo.id), draft)
@@ -108,17 +108,17 @@ async def prepare_commit(
     await _check_paths(folder, parent, operations)
     attributes = await attributes_at(folder, parent, operations)
     added_paths = [operation.path for operation in operations if not isinstance(operation, Delete)]
-    large = await in_thread(attributes.large_among, added_paths, repos.limits.judging_seconds)
+    large = await in_thread(attributes.large_among, added_paths, repos.limits.matching_seconds)
     pointers = await _pointers(repos, repo, operations)
     stored_as_large = {item.path for item in operations if _is_stored_as_large(item, pointers, large)}
     if ATTRIBUTES_FILE in stored_as_large:
         raise attributes_too_large()
     await _check_modules(operations, stored_as_large)
-    unannounced = [path for path in added_paths if path in stored_as_large and path not in large]
+    undeclared = [path for path in added_paths if path in stored_as_large and path not in large]
     if missing := await use_files(repos, repo, charge, {oid for oid, _ in pointers.values()}):
         raise _not_uploaded(min(missing))
     if charge is not None:
-        rules = await _attributes_with_lines(folder, parent, operations, unannounced)
+        rules = await _attributes_with_lines(folder, parent, operations, undeclared)
         size = await _size_in_git(folder, parent, request) + len(rules or b"")
         await add_git(repos, repo, charge, size)
     # Old paths are removed before anything is added: two files may swap their names.
@@ -130,7 +130,7 @@ async def prepare_commit(
         if operation.old_path is not None and operation.old_path != operation.path:
             removals.append(Remove(operation.old_path))
         changes.append(Put(operation.path, await _blob_for(repos, repo, operation, pointers, stored_as_large, charge)))
-    return PreparedCommit([*removals, *changes], unannounced)
+    return PreparedCommit([*removals, *changes], undeclared)
 
 
 async def _size_in_git(folder: Path, parent: str, request: CommitRequest) -> int:
@@ -215,29 +215,29 @@ def is_large(size: int, *, by_name: bool) -> bool:
 
 
 async def _with_attributes(
-    folder: Path, parent: str | None, operations: Sequence[Operation], on_disk: PreparedCommit
+    folder: Path, parent: str | None, operations: Sequence[Operation], prepared: PreparedCommit
 ) -> Sequence[Change]:
     """The changes with lines for new large files in .gitattributes, without which a clone would contain pointers. The
     lines are added to the file at `parent`, since concurrent commits may have added others.
     """
-    text = await _attributes_with_lines(folder, parent, operations, on_disk.unannounced)
+    text = await _attributes_with_lines(folder, parent, operations, prepared.undeclared)
     if text is None:
-        return on_disk.changes
+        return prepared.changes
     put = Put(ATTRIBUTES_FILE, await write_blob(folder, text))
     changes = [
-        put if isinstance(change, Put) and change.path == ATTRIBUTES_FILE else change for change in on_disk.changes
+        put if isinstance(change, Put) and change.path == ATTRIBUTES_FILE else change for change in prepared.changes
     ]
     return changes if put in changes else [*changes, put]
 
 
 async def _attributes_with_lines(
-    folder: Path, parent: str | None, operations: Sequence[Operation], unannounced: Sequence[str]
+    folder: Path, parent: str | None, operations: Sequence[Operation], undeclared: Sequence[str]
 ) -> bytes | None:
     """The whole .gitattributes with a line for each of these paths; None if it has them already."""
-    if not unannounced:
+    if not undeclared:
         return None
     before = await _attributes_after(folder, parent, operations)
-    text = await in_thread(with_lines_for, before, unannounced)
+    text = await in_thread(with_lines_for, before, undeclared)
     if len(text) > LARGE:
         raise _too_many_rules()
     return text if text != before else None
@@ -306,9 +306,9 @@ async def attributes_of(folder: Path, commit: str | None, folders: Collection[st
     """The attributes in these folders and at the root."""
     if commit is None:
         return Attributes([])
-    places = {f"{inside}/{ATTRIBUTES_FILE}" if inside else ATTRIBUTES_FILE: inside for inside in {"", *folders}}
-    found = await trees.starts_at(folder, commit, list(places), MOST_EVALUATED + 1)
-    return Attributes(_outermost_first((places[path], text.decode(errors=KEEP_BYTES)) for path, text in found))
+    folder_by_path = {f"{inside}/{ATTRIBUTES_FILE}" if inside else ATTRIBUTES_FILE: inside for inside in {"", *folders}}
+    found = await trees.starts_at(folder, commit, list(folder_by_path), MOST_EVALUATED + 1)
+    return Attributes(_outermost_first((folder_by_path[path], text.decode(errors=KEEP_BYTES)) for path, text in found))
 
 
 def _outermost_first(texts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -40,10 +40,10 @@ async def upload_modes(
     ignore: str | None,
     attributes: str | None,
     inside_commits: bool,
-    tell_hashes: bool,
+    show_hashes: bool,
 ) -> list[Answer]:
     """Answer for each file. `inside_commits`: the client sends files only inside commits, up to the size limit.
-    `tell_hashes`: include hashes of large files, which only readers may see.
+    `show_hashes`: include hashes of large files, which only readers may see.
     """
     folder = repos.folders.of(repo.id)
     paths = [check_path(file.path) for file in files]
@@ -54,7 +54,7 @@ async def upload_modes(
         rules = await attributes_of(folder, commit, {inside for path in paths for inside in folders_of(path)})
     ignored = ignore_rules(ignore if ignore is not None else await start_of_text(folder, commit, ".gitignore") or "")
     # Off the event loop: the rules may be sent by the client.
-    seconds = repos.limits.judging_seconds
+    seconds = repos.limits.matching_seconds
     named_large = await in_thread(rules.large_among, paths, seconds)
     is_ignored = await in_thread(ignored.among, paths, seconds)
     results = []
@@ -63,7 +63,7 @@ async def upload_modes(
         too_large = file.size > repos.regular_upload_max
         large = too_large if inside_commits else is_large(file.size, by_name=by_name)
         entry = known.get(file.path)
-        is_secret = entry is not None and entry.pointer is not None and not tell_hashes
+        is_secret = entry is not None and entry.pointer is not None and not show_hashes
         oid = None if is_secret else await _known_id(repos, repo, entry, large=large)
         mode: Literal["regular", "lfs"] = "lfs" if large else "regular"
         results.append(Answer(file.path, mode, file.path in is_ignored, oid or UNSET))

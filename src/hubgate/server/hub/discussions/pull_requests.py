@@ -32,8 +32,8 @@ from hubgate.server.storage.database import Tx
 LONGEST_TITLE = 200
 
 
-NO_DISCUSSION = "There is no such discussion or pull request in this repo."
-CLOSED_BY_WRITER = "Somebody who may write to this repo closed it, so only such users can reopen it."
+NO_DISCUSSION = "Discussion or pull request not found in this repo."
+CLOSED_BY_WRITER = "A user who may write to this repo closed it, so only users who may write to it can reopen it."
 # The statuses from which each status can be reached.
 _PREVIOUS = {"closed": ("draft", "open"), "open": ("draft", "closed")}
 
@@ -50,8 +50,8 @@ async def commit_as_pull_request(
     if charge is not None:
         await check_pull_requests(repos.db, repos, repo, user.id)
         await check_refs(repos.db, repos, repo, user.id)
-    on_disk = await prepare_commit(repos, repo, head, request, charge)
-    sha = await write_prepared(repos, repo, user, head, request, on_disk)
+    prepared = await prepare_commit(repos, repo, head, request, charge)
+    sha = await write_prepared(repos, repo, user, head, request, prepared)
     await mark(repos, repo, [sha])
     now = repos.clock()
     counts = await commit_counts.count_commits(repos, repo, [RefChange(base, head, sha)])
@@ -94,10 +94,10 @@ async def set_status(
     async def unit(tx: Tx) -> None:
         found = await _locked(tx, repo, discussion.num)
         if found.status not in _PREVIOUS[status]:
-            raise Conflict(f"It is {found.status} already.")
+            raise Conflict(f"It is already {found.status}.")
         if status == "open" and found.base is not None:
             if await repo_store.ref(tx, repo.id, found.ref) is None:
-                raise Conflict(f"Its commits are gone: {found.ref} was deleted.")
+                raise Conflict(f"It cannot be reopened: {found.ref} was deleted.")
             # The limits on guests do not apply to writers.
             if found.status == "closed" and not await guest_store.is_writer(tx, repo.id, user.id):
                 if repo.discussions_disabled:
@@ -136,7 +136,7 @@ async def delete_ref(repos: Repos, repo: Repo, discussion: Discussion, user: Use
             raise Conflict("Close the pull request first.")
         by_guest = not await guest_store.is_writer(tx, repo.id, user.id)
         if not await _drop_ref(tx, repos, repo, found, now, by_guest=by_guest):
-            raise NotFound(f"There is no {found.ref}.", code="RevisionNotFound")
+            raise NotFound(f"{found.ref} does not exist.", code="RevisionNotFound")
         await guest_store.release_files(tx, repo.id, found.num)
 
     await repos.db.write_long(unit)

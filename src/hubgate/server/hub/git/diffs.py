@@ -87,7 +87,7 @@ def _change(repo: pygit2.Repository, delta: pygit2.DiffDelta, most: int) -> File
         return FileChange(path, kind, reason="Too large to show.")
     blobs = [blob_of(repo, str(file.id)) for file in sides]
     if any(blob.size <= LONGEST_POINTER and read_pointer(blob.data) for blob in blobs):
-        return FileChange(path, kind, reason="A large file, kept outside git.")
+        return FileChange(path, kind, reason="A large file, stored outside git.")
     if any(blob.is_binary for blob in blobs):
         return FileChange(path, kind, reason="Not text.")
     lines = tuple(islice(_lines(kind, blobs), most + 1))

@@ -95,7 +95,7 @@ async def connected(quarantine: Quarantine, tips: Sequence[str]) -> bool:
     try:
         await program.run(command, quarantine.folder, stdin, quarantine.with_repo, seconds=LONGEST_WORK)
     except (program.GitFailed, Unavailable) as error:
-        log.warning("a push does not hang together: %s", error)
+        log.warning("a push is not connected: %s", error)
         return False
     return True
 
@@ -148,7 +148,7 @@ async def paths_of(quarantine: Quarantine, tips: Sequence[str], shas: set[str]) 
                 if len(found) == len(shas):
                     break
     except TimeoutError:
-        log.warning("the paths of refused files were not found in time")
+        log.warning("the paths of rejected files were not found in time")
     finally:
         await program.end(process)
     return found

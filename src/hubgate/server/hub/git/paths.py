@@ -35,7 +35,7 @@ def check_path(path: str) -> str:
     """Return the path if it is valid; raise Unprocessable with the reason otherwise."""
     shown = repr(path[:200])
     if not path or path.startswith("/") or path.endswith("/") or "//" in path:
-        raise Unprocessable(f"This is no relative path to a file: {shown}.")
+        raise Unprocessable(f"This is not a relative path to a file: {shown}.")
     if "\\" in path:
         raise Unprocessable(f"Use / between folders, not a backslash: {shown}.")
     if CONTROLS.search(path):
@@ -49,10 +49,10 @@ def check_path(path: str) -> str:
     if length > LONGEST_PATH:
         raise Unprocessable(f"A path has at most {LONGEST_PATH} bytes: {shown}.")
     if path.count("/") > DEEPEST:
-        raise Unprocessable(f"A path has at most {DEEPEST} folders in one another: {shown}.")
+        raise Unprocessable(f"A path has at most {DEEPEST} nested folders: {shown}.")
     for part in path.split("/"):
         if part in (".", ".."):
-            raise Unprocessable(f"A path has no . or .. in it: {shown}.")
+            raise Unprocessable(f"A path cannot contain . or ..: {shown}.")
         if len(part.encode()) > LONGEST_PART:
             raise Unprocessable(f"A name in a path has at most {LONGEST_PART} bytes: {shown}.")
         if _DOT_GIT.match(_as_file_systems_read(part)):

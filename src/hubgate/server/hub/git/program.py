@@ -31,11 +31,11 @@ _NICENESS = 10
 
 
 class GitFailed(Exception):
-    """A git program failed. `said` is its output, which may contain local paths: for the log only."""
+    """A git program failed. `stderr` is its output, which may contain local paths: for the log only."""
 
-    def __init__(self, command: str, status: int, said: str) -> None:
-        super().__init__(f"git {command} ended with {status}: {said.strip()[:500]}")
-        self.said = said
+    def __init__(self, command: str, status: int, stderr: str) -> None:
+        super().__init__(f"git {command} ended with {status}: {stderr.strip()[:500]}")
+        self.stderr = stderr
 
 
 async def start(
@@ -103,9 +103,9 @@ async def lines(
         while part := await while_wanted(process.stdout.read(_CHUNK), deadline - monotonic()):
             *complete, partial = (partial + part).split(b"\n")
             yield complete
-        said, status = await read_stderr(process), await process.wait()
+        stderr, status = await read_stderr(process), await process.wait()
         if status:
-            raise GitFailed(arguments[0], status, said)
+            raise GitFailed(arguments[0], status, stderr)
     finally:
         await end(process)
 
@@ -139,10 +139,10 @@ async def read_stderr(process: asyncio.subprocess.Process) -> str:
     """The beginning of stderr. All of stderr is read, since a full pipe would block the program."""
     if process.stderr is None:
         raise ValueError("started without a pipe")
-    said = b""
+    stderr = b""
     while part := await process.stderr.read(_CHUNK):
-        said = (said + part)[:_MOST_STDERR]
-    return said.decode(errors="replace")
+        stderr = (stderr + part)[:_MOST_STDERR]
+    return stderr.decode(errors="replace")
 
 
 async def end(process: asyncio.subprocess.Process) -> None:
@@ -174,7 +174,7 @@ def require_git() -> str:
     try:
         output = subprocess.run(["git", "--version"], capture_output=True, text=True, timeout=10, check=True).stdout
     except (OSError, subprocess.SubprocessError) as error:
-        raise StartupError(f"hubgate needs git {oldest} or newer, and none can be run here. Install it.") from error
+        raise StartupError(f"hubgate needs git {oldest} or newer, and git cannot be run here. Install it.") from error
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     found = _VERSION.match(output)

@@ -36,8 +36,8 @@ async def list_entries(
         if tree is None:
             return None
         prefix = f"{path}/" if path else ""
-        places = walk(repo, tree, prefix, recursive=recursive, after=after)
-        return list(islice(_entries(repo, places), most))
+        unread_entries = walk(repo, tree, prefix, recursive=recursive, after=after)
+        return list(islice(_entries(repo, unread_entries), most))
 
     return await open_repository(folder, work)
 
@@ -95,8 +95,8 @@ async def file_names(folder: Path, commit: str) -> list[str]:
     """The paths of all files."""
 
     def work(repo: pygit2.Repository) -> list[str]:
-        places = walk(repo, tree_of(repo, commit), "", recursive=True)
-        return [place.path for place in places if not place.is_folder and place.mode != FileMode.COMMIT]
+        unread_entries = walk(repo, tree_of(repo, commit), "", recursive=True)
+        return [unread.path for unread in unread_entries if not unread.is_folder and unread.mode != FileMode.COMMIT]
 
     return await open_repository(folder, work)
 
@@ -105,8 +105,8 @@ async def files(folder: Path, commit: str) -> list[TreeEntry]:
     """All files, with size and LFS pointer."""
 
     def work(repo: pygit2.Repository) -> list[TreeEntry]:
-        places = walk(repo, tree_of(repo, commit), "", recursive=True)
-        return list(_entries(repo, (place for place in places if not place.is_folder)))
+        unread_entries = walk(repo, tree_of(repo, commit), "", recursive=True)
+        return list(_entries(repo, (unread for unread in unread_entries if not unread.is_folder)))
 
     return await open_repository(folder, work)
 
@@ -144,13 +144,13 @@ def walk(
         name_here = _name(item)
         if name_here is None:
             continue
-        place = UnreadEntry(f"{prefix}{name_here}", str(item.id), int(item.filemode))
+        unread = UnreadEntry(f"{prefix}{name_here}", str(item.id), int(item.filemode))
         was_shown = bool(last_key) and at == start and _sort_key(item) == last_key
         if not was_shown:
-            yield place
-        if place.is_folder and recursive:
+            yield unread
+        if unread.is_folder and recursive:
             below = after if was_shown else ""
-            yield from walk(repo, _tree(repo, place), f"{place.path}/", recursive=True, after=below)
+            yield from walk(repo, _tree(repo, unread), f"{unread.path}/", recursive=True, after=below)
 
 
 def position_of(entry: TreeEntry) -> str:
@@ -174,17 +174,17 @@ def _sort_key(item: pygit2.Object) -> bytes:
     return name + b"/" if item.filemode == FileMode.TREE else name
 
 
-def _tree(repo: pygit2.Repository, place: UnreadEntry) -> pygit2.Tree:
-    found = repo[place.sha]
+def _tree(repo: pygit2.Repository, unread: UnreadEntry) -> pygit2.Tree:
+    found = repo[unread.sha]
     if not isinstance(found, pygit2.Tree):
-        raise KeyError(place.sha)
+        raise KeyError(unread.sha)
     return found
 
 
-def _entries(repo: pygit2.Repository, places: Iterator[UnreadEntry]) -> Iterator[TreeEntry]:
-    for place in places:
+def _entries(repo: pygit2.Repository, unread_entries: Iterator[UnreadEntry]) -> Iterator[TreeEntry]:
+    for unread in unread_entries:
         checkpoint()
-        entry = describe(repo, place.path, place.sha, place.mode)
+        entry = describe(repo, unread.path, unread.sha, unread.mode)
         if entry is not None:
             yield entry
 
@@ -205,10 +205,12 @@ async def folder_page(folder: Path, commit: str, path: str, skip: int, most: int
             return None
         prefix = f"{path}/" if path else ""
         # A submodule has no content here.
-        places = [place for place in walk(repo, tree, prefix, recursive=False) if place.mode != FileMode.COMMIT]
-        places.sort(key=lambda place: not place.is_folder)
-        shown = (_entry(repo, place) for place in places[skip : skip + most])
-        return FolderPage([entry for entry in shown if entry], len(places))
+        unread_entries = [
+            unread for unread in walk(repo, tree, prefix, recursive=False) if unread.mode != FileMode.COMMIT
+        ]
+        unread_entries.sort(key=lambda unread: not unread.is_folder)
+        shown = (_entry(repo, unread) for unread in unread_entries[skip : skip + most])
+        return FolderPage([entry for entry in shown if entry], len(unread_entries))
 
     return await open_repository(folder, work)
 
@@ -217,11 +219,11 @@ async def count_files(folder: Path, commit: str, most: int) -> int:
     """Count the files of a commit, up to `most`."""
 
     def work(repo: pygit2.Repository) -> int:
-        places = walk(repo, tree_of(repo, commit), "", recursive=True)
-        return sum(1 for _ in islice((place for place in places if not place.is_folder), most))
+        unread_entries = walk(repo, tree_of(repo, commit), "", recursive=True)
+        return sum(1 for _ in islice((unread for unread in unread_entries if not unread.is_folder), most))
 
     return await open_repository(folder, work)
 
 
-def _entry(repo: pygit2.Repository, place: UnreadEntry) -> TreeEntry | None:
-    return describe(repo, place.path, place.sha, place.mode)
+def _entry(repo: pygit2.Repository, unread: UnreadEntry) -> TreeEntry | None:
+    return describe(repo, unread.path, unread.sha, unread.mode)

@@ -48,7 +48,7 @@ class Charge:
 
 def charge_of(repo: Repo, identity: Identity, num: int = 0) -> Charge | None:
     """A new charge; None if the caller may write to the repo. A writer's app without write permission is a guest."""
-    if identity.user_id is None or decide(identity, Action.REPO_WRITE, repo.judged()).allowed:
+    if identity.user_id is None or decide(identity, Action.REPO_WRITE, repo.as_resource()).allowed:
         return None
     return Charge(identity.user_id, num)
 
@@ -181,6 +181,6 @@ async def _check_room(tx: Tx, repos: Repos, user_id: str, size: int) -> None:
 
 def storage_exceeded(repos: Repos, charged: int, size: str) -> Forbidden:
     return Forbidden(
-        f"You may hold {repos.guest_bytes:,} bytes in repos that you may not write to, until pull requests are merged. "
-        f"You hold {charged:,}, and this has {size}."
+        f"You may store {repos.guest_bytes:,} bytes in repos that you may not write to, until pull requests are merged. "
+        f"You have stored {charged:,}, and this adds {size}."
     )

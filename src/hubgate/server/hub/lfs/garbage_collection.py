@@ -34,9 +34,9 @@ class GarbageCollection:
             files = await in_thread(lambda: list(islice(self._round, SLICE)))
         old = await in_thread(lambda: [file for file in files if self._is_old(file)])
         linked = await self._linked(old)
-        aside = self.repos.large_files.background_writes
-        await in_thread(_set_aside, [file for file in old if file.name not in linked], aside)
-        candidates = await in_thread(lambda: list(aside.glob("*")))
+        folder = self.repos.large_files.set_aside
+        await in_thread(_set_aside, [file for file in old if file.name not in linked], folder)
+        candidates = await in_thread(lambda: list(folder.glob("*")))
         linked = await self._linked(candidates)
         await in_thread(self._delete_or_restore, candidates, linked)
         return len(files) == SLICE
@@ -61,8 +61,8 @@ class GarbageCollection:
             return False
 
 
-def _set_aside(files: Sequence[Path], aside: Path) -> None:
-    aside.mkdir(parents=True, exist_ok=True)
+def _set_aside(files: Sequence[Path], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     for file in files:
         with contextlib.suppress(FileNotFoundError):
-            file.replace(aside / file.name)
+            file.replace(folder / file.name)

@@ -54,6 +54,6 @@ class LinkGrant(msgspec.Struct, frozen=True):
         except ValueError:
             mac_given = b""
         if not secret.mac_matches(_PURPOSE, self._signed, mac_given):
-            raise Forbidden("This address was changed. Ask for a new one.")
+            raise Forbidden("This URL was altered. Request a new one.")
         if now >= self.expires_at:
-            raise Forbidden("This address is no longer good. Ask for a new one.")
+            raise Forbidden("This URL has expired. Request a new one.")

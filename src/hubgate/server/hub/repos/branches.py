@@ -46,7 +46,7 @@ async def delete_branch(repos: Repos, repo: Repo, name: str) -> None:
     before = await store.ref(repos.db, repo.id, ref)
     if before is None:
         raise BadRequest(f"Invalid rev id: {ref}")
-    await _move(repos, repo, RefChange(ref, before, None), f"{ref} was changed meanwhile.")
+    await _move(repos, repo, RefChange(ref, before, None), f"{ref} was changed by another request.")
 
 
 async def create_tag(repos: Repos, repo: Repo, user: User, name: str, rev: str, message: str) -> None:
@@ -68,7 +68,7 @@ async def delete_tag(repos: Repos, repo: Repo, name: str) -> None:
         if await store.ref(repos.db, repo.id, f"refs/heads/{name}") is not None:
             raise BadRequest(f"{name} is a branch, not a tag.")
         raise NotFound(f"Invalid rev id: {ref}", code="RevisionNotFound")
-    await _move(repos, repo, RefChange(ref, before, None), f"{ref} was changed meanwhile.")
+    await _move(repos, repo, RefChange(ref, before, None), f"{ref} was changed by another request.")
 
 
 async def squash(repos: Repos, repo: Repo, user: User, rev: str, message: str) -> None:
@@ -107,7 +107,7 @@ async def _check_room(repos: Repos, repo: Repo, ref: str) -> None:
         raise Unprocessable(f"A repo has at most {repos.limits.refs:,} refs.")
     other = names.in_the_way(ref)
     if other is not None:
-        raise Conflict(f"{other} is in the way: git cannot have both.")
+        raise Conflict(f"{other} exists: git cannot have both.")
 
 
 async def list_refs(repos: Repos, repo: Repo) -> list[tuple[str, str]]:

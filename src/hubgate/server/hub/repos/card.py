@@ -83,11 +83,11 @@ def parse_front_matter(front_matter: str) -> dict[str, Any]:
         where = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error)
         line = f" in line {where.line + 2}" if where else ""
-        raise BadFrontMatter(f"The front matter is no YAML{line}: {_cleaned(problem)[:300]}.") from None
+        raise BadFrontMatter(f"The front matter is not valid YAML{line}: {_cleaned(problem)[:300]}.") from None
     if data is None:
         return {}
     if not isinstance(data, dict):
-        raise BadFrontMatter("The front matter is not a list of names and values.")
+        raise BadFrontMatter("The front matter does not map names to values.")
     plain: dict[str, Any] = _plain(data)
     return plain
 
@@ -119,7 +119,7 @@ class _Loader(yaml.SafeLoader):
 
     def construct_yaml_int(self, node: Any) -> int:
         if str(node.value).count(":") > MOST_PARTS:
-            raise ValueError("it has a number without end")
+            raise ValueError("it has a number with too many parts")
         return int(super().construct_yaml_int(node))
 
     def compose_node(self, parent: Any, index: Any) -> Any:

@@ -52,26 +52,26 @@ class NewRepo(msgspec.Struct, frozen=True):
 class NameTaken(Conflict):
     """The name is taken by another repo or by a redirect."""
 
-    def __init__(self, wanted: NewRepo, owner: Owner, *, is_redirect: bool = False) -> None:
-        text = f"You already created this {wanted.type.value} repo: {owner.name}/{wanted.name}"
-        super().__init__(f"{owner.name}/{wanted.name} is taken: {UNLINK_FIRST}" if is_redirect else text)
+    def __init__(self, new_repo: NewRepo, owner: Owner, *, is_redirect: bool = False) -> None:
+        text = f"You already created this {new_repo.type.value} repo: {owner.name}/{new_repo.name}"
+        super().__init__(f"{owner.name}/{new_repo.name} is taken: {UNLINK_FIRST}" if is_redirect else text)
         self.is_redirect = is_redirect
-        self.path = f"/{wanted.type.folder}{owner.name}/{wanted.name}"
+        self.path = f"/{new_repo.type.folder}{owner.name}/{new_repo.name}"
 
 
 async def create(
-    repos: Repos, user: User, owner: Owner, wanted: NewRepo, actor: Actor, files: FilesByPath | None = None
+    repos: Repos, user: User, owner: Owner, new_repo: NewRepo, actor: Actor, files: FilesByPath | None = None
 ) -> Repo:
-    check_repo_name(wanted.name)
-    if await store.named(repos.db, wanted.type.value, owner.name, wanted.name):
-        is_redirect = await store.is_redirect(repos.db, owner.id, wanted.type.value, wanted.name)
-        raise NameTaken(wanted, owner, is_redirect=is_redirect)
+    check_repo_name(new_repo.name)
+    if await store.named(repos.db, new_repo.type.value, owner.name, new_repo.name):
+        is_redirect = await store.is_redirect(repos.db, owner.id, new_repo.type.value, new_repo.name)
+        raise NameTaken(new_repo, owner, is_redirect=is_redirect)
     now = repos.clock()
     repo_id = new_id(now)
     try:
-        repo, large_files = await _write_folder(repos, user, owner, wanted, files or {}, repo_id, now)
+        repo, large_files = await _write_folder(repos, user, owner, new_repo, files or {}, repo_id, now)
         failpoint.hit("repo-before-create")
-        return await repos.db.write(lambda tx: _insert(tx, repos, repo, wanted, large_files, actor))
+        return await repos.db.write(lambda tx: _insert(tx, repos, repo, new_repo, large_files, actor))
     except BaseException:
         # If this check fails too, the folder stays until housekeeping finds that it has no row.
         if not await store.exists(repos.db, repo_id):
@@ -80,30 +80,30 @@ async def create(
 
 
 async def _write_folder(
-    repos: Repos, user: User, owner: Owner, wanted: NewRepo, files: FilesByPath, repo_id: str, now: int
+    repos: Repos, user: User, owner: Owner, new_repo: NewRepo, files: FilesByPath, repo_id: str, now: int
 ) -> tuple[Repo, list[StoredFile]]:
     folder = await in_thread(repos.folders.make, repo_id)
     content = {ATTRIBUTES_FILE: GIT_ATTRIBUTES.encode()}
-    fields = _card_fields(wanted)
+    fields = _card_fields(new_repo)
     if fields:
         content["README.md"] = _readme_with(fields).encode()
     author = repos.author_of(user)
     in_git, large_files = await _write_initial_files(repos, {**content, **files})
     head = await write_first_commit(folder, in_git, FIRST_COMMIT, author, now)
-    card = await card_at(folder, head, wanted.type.value)
+    card = await card_at(folder, head, new_repo.type.value)
     repo = Repo(
         id=repo_id,
-        type=wanted.type.value,
+        type=new_repo.type.value,
         owner_kind=owner.kind,
         owner_id=owner.id,
         owner_name=owner.name,
-        name=wanted.name,
-        private=int(wanted.private),
+        name=new_repo.name,
+        private=int(new_repo.private),
         gated="",
         discussions_disabled=0,
-        sdk=wanted.sdk,
+        sdk=new_repo.sdk,
         creator_id=user.id,
-        creator_client=wanted.client_id,
+        creator_client=new_repo.client_id,
         head_sha=head,
         card=card.data_json,
         tags=card.tags_json,
@@ -115,10 +115,10 @@ async def _write_folder(
     return repo, large_files
 
 
-def _card_fields(wanted: NewRepo) -> dict[str, str]:
+def _card_fields(new_repo: NewRepo) -> dict[str, str]:
     """The fields of the initial card. Existing clients expect that a new space has a card."""
-    of_space = {"title": wanted.name, "sdk": wanted.sdk} if wanted.type is RepoType.SPACE else {}
-    return {name: text for name, text in {**of_space, "license": wanted.license}.items() if text}
+    of_space = {"title": new_repo.name, "sdk": new_repo.sdk} if new_repo.type is RepoType.SPACE else {}
+    return {name: text for name, text in {**of_space, "license": new_repo.license}.items() if text}
 
 
 def _readme_with(fields: Mapping[str, str]) -> str:
@@ -130,14 +130,14 @@ def _readme_with(fields: Mapping[str, str]) -> str:
 
 
 async def _insert(
-    tx: Tx, repos: Repos, repo: Repo, wanted: NewRepo, large_files: Sequence[StoredFile], actor: Actor
+    tx: Tx, repos: Repos, repo: Repo, new_repo: NewRepo, large_files: Sequence[StoredFile], actor: Actor
 ) -> Repo:
     owner = await lock_owner(tx, repo.owner)
     # The owner may have been renamed since the folder was created: no event would ever contain the new name.
     repo = msgspec.structs.replace(repo, owner_name=owner.name)
     await store.add(tx, repo)
     if not await store.claim_name(tx, repo.id, repo.owner_id, repo.type, repo.name):
-        raise NameTaken(wanted, repo.owner)
+        raise NameTaken(new_repo, repo.owner)
     await store.move_ref(tx, repo.id, MAIN, None, repo.head_sha, commits=1)
     for file in large_files:
         await file.link(tx, repo.id, repo.created_at)
@@ -153,9 +153,9 @@ async def _write_initial_files(repos: Repos, files: Mapping[str, bytes]) -> tupl
     repo once it exists.
     """
     rules = files.get(ATTRIBUTES_FILE, b"").decode(errors=KEEP_BYTES)
-    seconds = repos.limits.judging_seconds
+    seconds = repos.limits.matching_seconds
     named_large = await in_thread(Attributes([("", rules)]).large_among, list(files), seconds)
-    in_git, large_files, unannounced = dict[str, bytes](), list[StoredFile](), list[str]()
+    in_git, large_files, undeclared = dict[str, bytes](), list[StoredFile](), list[str]()
     for path, content in files.items():
         _check_initial_file(path, content)
         by_name = path in named_large
@@ -167,9 +167,9 @@ async def _write_initial_files(repos: Repos, files: Mapping[str, bytes]) -> tupl
         large_files.append(await store_file(repos, Content(len(content), content)))
         in_git[path] = pointer_text(large_files[-1].oid, len(content))
         if not by_name:
-            unannounced.append(path)
-    if unannounced:
-        in_git[ATTRIBUTES_FILE] = with_lines_for(files.get(ATTRIBUTES_FILE, b""), unannounced)
+            undeclared.append(path)
+    if undeclared:
+        in_git[ATTRIBUTES_FILE] = with_lines_for(files.get(ATTRIBUTES_FILE, b""), undeclared)
     return in_git, large_files
 
 

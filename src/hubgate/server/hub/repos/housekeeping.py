@@ -76,7 +76,7 @@ class Housekeeping:
     async def _maintain(self, folder: Path) -> None:
         if not await store.exists(self.repos.db, folder.stem):
             if await in_thread(self._is_older, folder, MAKING_LASTS):
-                log.info("the folder %s belongs to no repo and goes", folder.name)
+                log.info("deleting the folder %s, which belongs to no repo", folder.name)
                 await in_thread(self.repos.folders.remove, folder.stem)
         elif await in_thread(self._needs_repack, folder):
             try:
@@ -93,8 +93,8 @@ class Housekeeping:
     def _delete_leftovers(self) -> None:
         folders, large = self.repos.folders.root, self.repos.large_files.root
         self._delete_older((folders / quarantine.FOLDER).glob("*"), UPLOADS_LAST)
-        for place in ("incoming", "parts"):
-            self._delete_older((large / place).glob("*"), UPLOADS_LAST)
+        for name in ("incoming", "parts"):
+            self._delete_older((large / name).glob("*"), UPLOADS_LAST)
         for deleted_folder in folders.glob("??/*.gone"):
             _remove(deleted_folder)
 

@@ -48,9 +48,9 @@ async def revision(repos: Repos, repo: Repo, text: str) -> Revision:
         return await _of_ref(repos, repo, text, found)
     if _SHA.match(text):
         commit = await objects.commit_of(repos.folders.of(repo.id), text.lower())
-        standing = await marked_commits.reachability_of(repos, repo, commit) if commit else Reachability.NOWHERE
-        if commit is not None and standing is not Reachability.NOWHERE:
-            return Revision(commit, None, standing is Reachability.PULL_REQUEST)
+        reachability = await marked_commits.reachability_of(repos, repo, commit) if commit else Reachability.NOWHERE
+        if commit is not None and reachability is not Reachability.NOWHERE:
+            return Revision(commit, None, reachability is Reachability.PULL_REQUEST)
     raise _no_revision(text)
 
 

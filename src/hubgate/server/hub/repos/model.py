@@ -15,7 +15,7 @@ LONGEST_NAME = 96
 MAIN = "refs/heads/main"
 PULL_REQUESTS = "refs/pr/"
 UNLINK_FIRST = "the name is a redirect. It is free once it is unlinked in the settings of its owner, under Redirects."
-REPO_GONE = "The repo was deleted meanwhile."
+REPO_GONE = "The repo was deleted by another request."
 DISCUSSIONS_DISABLED = "Discussions and pull requests are turned off in this repo."
 
 _PULL_REQUEST = re.compile(rf"{PULL_REQUESTS}([1-9][0-9]{{0,8}})\Z")
@@ -134,7 +134,7 @@ class Repo(msgspec.Struct, frozen=True):
             tags=self.tag_list,
         )
 
-    def judged(self, *, granted: bool = False) -> resource.Repo:
+    def as_resource(self, *, granted: bool = False) -> resource.Repo:
         """The repo as access/policy.py needs it."""
         return resource.Repo(
             owner=self.owner.namespace,

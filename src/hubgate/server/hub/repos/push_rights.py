@@ -21,7 +21,7 @@ NO_PULL_REQUEST = "no such pull request"
 
 async def refusals(repos: Repos, identity: Identity, repo: Repo, changes: Sequence[RefChange]) -> dict[str, str]:
     """The reason for each ref change that is rejected for this caller."""
-    writing = decide(identity, Action.REPO_WRITE, repo.judged())
+    writing = decide(identity, Action.REPO_WRITE, repo.as_resource())
     named = Counter(change.ref for change in changes)
     names = await _remaining_names(repos, repo, changes)
     refused: dict[str, str] = {}
@@ -61,7 +61,7 @@ async def _pull_request_refusal(
 def _may_push_to(identity: Identity, repo: Repo, pull_request: Discussion) -> bool:
     if repo.discussions_disabled:
         return False
-    post = resource.Post(repo.judged(), pull_request.author_id)
+    post = resource.Post(repo.as_resource(), pull_request.author_id)
     return decide(identity, Action.DISCUSSION_PUSH, post).allowed
 
 
@@ -83,6 +83,6 @@ def _conflict(change: RefChange, names: RefNames, most: int) -> str | None:
         return f"a repo has at most {most:,} refs"
     other = names.in_the_way(change.ref)
     if other is not None:
-        return f"{other} is in the way"
+        return f"conflicts with {other}"
     names.add(change.ref)
     return None

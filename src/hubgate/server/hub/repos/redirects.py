@@ -20,13 +20,13 @@ from hubgate.server.storage.database import Tx
 CURSOR = (str, str)
 
 
-async def of_owner(repos: Repos, owner_id: str, asked: PageRequest) -> Page[Redirect]:
+async def of_owner(repos: Repos, owner_id: str, page_request: PageRequest) -> Page[Redirect]:
     """A page of the redirects in this namespace, by name."""
-    after = asked.after or ("", "")
+    after = page_request.after or ("", "")
     rows = await repos.db.read_long(
-        lambda tx: store.redirects_of(tx, owner_id, str(after[0]), str(after[1]), asked.fetch)
+        lambda tx: store.redirects_of(tx, owner_id, str(after[0]), str(after[1]), page_request.fetch)
     )
-    return page_of(rows, asked, lambda found: (found.key, found.type))
+    return page_of(rows, page_request, lambda found: (found.key, found.type))
 
 
 async def unlink(repos: Repos, owner: Owner, repo_type: str, name: str, actor: Actor) -> None:

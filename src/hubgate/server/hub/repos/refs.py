@@ -39,7 +39,7 @@ class RefConflict(HubError):
     status = 412
 
     def __init__(self, stale: Sequence[RefChange]) -> None:
-        super().__init__(f"{stale[0].ref} was changed meanwhile.")
+        super().__init__(f"{stale[0].ref} was changed by another request.")
         self.stale = tuple(stale)
 
 

@@ -35,7 +35,7 @@ class SettingsChanges(msgspec.Struct, frozen=True):
 async def configure(repos: Repos, repo: Repo, changes: SettingsChanges, actor: Actor) -> Repo:
     """Change the settings; record an event and an audit entry only if a setting changed."""
     if changes.gated is not None and changes.gated not in GATES:
-        raise Unprocessable("gated is auto, manual or false.")
+        raise Unprocessable("gated must be auto, manual or false.")
     now = repos.clock()
 
     async def unit(tx: Tx) -> Repo:

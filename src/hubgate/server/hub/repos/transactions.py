@@ -20,7 +20,7 @@ async def lock_owner(tx: Tx, owner: Owner) -> Owner:
     """
     locked = await store.lock_owner(tx, owner)
     if locked is None:
-        raise NotFound(f"{owner.name} is gone.")
+        raise NotFound(f"{owner.name} was deleted.")
     return locked
 
 

@@ -60,9 +60,9 @@ async def move(
         moved_to = _moved_to(owner.name, name, owner.id)
         await outbox.record(tx, Kind.REPO_MOVE, before.snapshot, seq, moved_to, repos.base_url, now)
         text, to = f"moved the {before.label} to {owner.name}/{name}", f"{owner.name}/{name}"
-        for place in dict.fromkeys((before.owner, owner)):
+        for namespace in dict.fromkeys((before.owner, owner)):
             redirects = {} if stays else {"redirect": leave_redirect}
-            await record_audit(tx, place, Entry.REPO_MOVE, before, text, actor, now, to=to, **redirects)
+            await record_audit(tx, namespace, Entry.REPO_MOVE, before, text, actor, now, to=to, **redirects)
         return await store.by_id(tx, repo.id) or before
 
     return await repos.db.write(unit)

@@ -51,7 +51,7 @@ def owner_of(context: OwnerContext) -> Owner:
 
 def described(namespace: str, identity: Identity, found: Redirect) -> RedirectShown:
     """Describe a redirect; a target that the caller may not see is hidden."""
-    may_see = decide(identity, Action.REPO_SEE, found.repo.judged()).allowed
+    may_see = decide(identity, Action.REPO_SEE, found.repo.as_resource()).allowed
     return RedirectShown(
         type=found.type,
         name=f"{namespace}/{found.key}",

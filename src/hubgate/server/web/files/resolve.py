@@ -35,20 +35,20 @@ def routes(repos: Repos) -> list[Route]:
     sender = FileSender(repos.limits.stall_seconds)
 
     async def resolve(request: HubRequest, repo: Repo) -> ASGIApp:
-        at = await place(request, repo)
+        at = await locate(request, repo)
         return await send(request, repo, at, pointers=False)
 
     async def raw(request: HubRequest, repo: Repo) -> ASGIApp:
-        return await send(request, repo, await place(request, repo), pointers=True)
+        return await send(request, repo, await locate(request, repo), pointers=True)
 
-    async def place(request: HubRequest, repo: Repo) -> PathAtRevision:
+    async def locate(request: HubRequest, repo: Repo) -> PathAtRevision:
         return await lookup.parse_rest(repos, repo, request.param("rest"), first=first_of_rest(request))
 
     async def needs(request: HubRequest, repo: Repo) -> Target[Repo]:
-        judged = repo.judged()
-        if repo.gated and await is_readable_before_gate(repos, repo, await place(request, repo)):
-            return Target(repo, judged)
-        return Target(repo, judged, also=((Check(Action.REPO_READ_CONTENT, judged),),))
+        repo_resource = repo.as_resource()
+        if repo.gated and await is_readable_before_gate(repos, repo, await locate(request, repo)):
+            return Target(repo, repo_resource)
+        return Target(repo, repo_resource, also=((Check(Action.REPO_READ_CONTENT, repo_resource),),))
 
     async def send(request: HubRequest, repo: Repo, at: PathAtRevision, *, pointers: bool) -> ASGIApp:
         """Send a file; with `pointers`, the pointer in git instead of the large file."""

@@ -73,13 +73,13 @@ class FileSender:
 
         return _range_or_whole(request, size, headers, answer)
 
-    def file(self, request: HubRequest, place: Path, size: int, headers: dict[str, str]) -> ASGIApp:
+    def file(self, request: HubRequest, path: Path, size: int, headers: dict[str, str]) -> ASGIApp:
         """Send a file from disk."""
 
         def answer(part: Span, status: int, headers: dict[str, str]) -> ASGIApp:
             if part.length == size and _PATHSEND in request.scope.get("extensions", {}):
-                return _SentByServer(place, headers, status)
-            return Streamed(_from_disk(place, part), headers, status, self.longest_stall)
+                return _SentByServer(path, headers, status)
+            return Streamed(_from_disk(path, part), headers, status, self.longest_stall)
 
         return _range_or_whole(request, size, headers, answer)
 
@@ -110,8 +110,8 @@ def _range_or_whole(
 
 
 class _SentByServer:
-    def __init__(self, place: Path, headers: dict[str, str], status: int) -> None:
-        self._place = str(place)
+    def __init__(self, path: Path, headers: dict[str, str], status: int) -> None:
+        self._path = str(path)
         self._start = {
             "type": "http.response.start",
             "status": status,
@@ -120,11 +120,11 @@ class _SentByServer:
 
     async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
         await send(self._start)
-        await send({"type": _PATHSEND, "path": self._place})
+        await send({"type": _PATHSEND, "path": self._path})
 
 
-async def _from_disk(place: Path, part: Span) -> AsyncGenerator[bytes, None]:
-    descriptor = await in_thread(os.open, place, os.O_RDONLY | os.O_CLOEXEC)
+async def _from_disk(path: Path, part: Span) -> AsyncGenerator[bytes, None]:
+    descriptor = await in_thread(os.open, path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         at = part.start
         while at < part.end and (

@@ -24,7 +24,6 @@ from hubgate.server.hub.git.unpack import MOST_PACK_BYTES
 from hubgate.server.hub.guests import marked_commits
 from hubgate.server.hub.repos import copied_refs, push
 from hubgate.server.hub.repos.model import Repo, RepoType
-from hubgate.server.hub.repos.push_rights import NO_PULL_REQUEST
 from hubgate.server.jobs.slots import Slots
 from hubgate.server.web.git.streams import FetchResponse, PushResponse, RequestBody, start_message
 from hubgate.server.web.repo_routes import ForType, at_repo, at_repo_needing
@@ -91,17 +90,19 @@ class _Git:
     async def _refs_needs(self, request: HubRequest, repo: Repo) -> Target[Repo]:
         if _service(request) == RECEIVE_PACK:
             return await self._push_needs(request, repo)
-        judged = repo.judged()
-        return Target(repo, judged, also=((Check(Action.REPO_READ_CONTENT, judged),),))
+        repo_resource = repo.as_resource()
+        return Target(repo, repo_resource, also=((Check(Action.REPO_READ_CONTENT, repo_resource),),))
 
     async def _push_needs(self, request: HubRequest, repo: Repo) -> Target[Repo]:
         """Require write access, or an open pull request by the caller. The push itself checks each ref."""
-        user_id, judged = caller_of(request).identity.user_id, repo.judged()
+        user_id, repo_resource = caller_of(request).identity.user_id, repo.as_resource()
         pull_request = await discussions.open_pull_request_by(self.repos.db, repo.id, user_id) if user_id else None
-        writing = Check(Action.REPO_WRITE, judged)
-        push_to_own = (Check(Action.DISCUSSION_PUSH, Post(judged, pull_request.author_id)),) if pull_request else ()
-        hint = "" if pull_request else f"There is {NO_PULL_REQUEST} of yours either."
-        return Target(repo, judged, also=((writing, *push_to_own),), hint=hint)
+        writing = Check(Action.REPO_WRITE, repo_resource)
+        push_to_own = (
+            (Check(Action.DISCUSSION_PUSH, Post(repo_resource, pull_request.author_id)),) if pull_request else ()
+        )
+        hint = "" if pull_request else "You have no open pull request in this repo either."
+        return Target(repo, repo_resource, also=((writing, *push_to_own),), hint=hint)
 
     async def _refs(self, request: HubRequest, repo: Repo) -> ASGIApp:
         service = _service(request)

@@ -34,7 +34,7 @@ class RequestBody:
             case "gzip" | "x-gzip":
                 self._parts = inflated(_parts(request), most)
             case _:
-                raise UnsupportedMedia("Send the body as it is or with gzip.")
+                raise UnsupportedMedia("Send the body uncompressed or with gzip.")
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for part in self._parts:
@@ -60,7 +60,7 @@ async def inflated(parts: AsyncIterator[bytes], most: int) -> AsyncIterator[byte
             part = decompressor.unconsumed_tail
             count += len(out)
             if count > most:
-                raise PayloadTooLarge(f"The body is larger than the {most:,} bytes taken here.")
+                raise PayloadTooLarge(f"The body has more than {most:,} bytes.")
             if out:
                 yield out
     if not decompressor.eof:
@@ -146,19 +146,19 @@ class PushResponse:
 
     def __init__(
         self,
-        asked: PushRequest,
+        request: PushRequest,
         work: Callable[[], Awaitable[PushOutcome]],
         body_complete: Callable[[], bool],
         silent: float,
     ) -> None:
-        self._asked, self._work, self._body_complete, self._silent = asked, work, body_complete, silent
+        self._request, self._work, self._body_complete, self._silent = request, work, body_complete, silent
 
     async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
         working = asyncio.ensure_future(self._report())
         answering = False
         try:
             while not (await asyncio.wait({working}, timeout=self._silent))[0]:
-                if self._asked.banded and self._body_complete():
+                if self._request.banded and self._body_complete():
                     if not answering:
                         await send(start_message(_RESULT))
                         answering = True
@@ -174,13 +174,13 @@ class PushResponse:
 
     async def _report(self) -> bytes:
         try:
-            return receive_pack.report(self._asked, await self._work())
+            return receive_pack.report(self._request, await self._work())
         except HubError as error:
             if not self._body_complete():
                 raise
             if error.status >= 500:
                 log.warning("a push failed", exc_info=error)
-            return receive_pack.failure(self._asked, error.message)
+            return receive_pack.failure(self._request, error.message)
 
     async def _finish_or_cancel(self, working: "asyncio.Future[bytes]") -> None:
         """Wait for the work after a disconnect or at shutdown; cancel it first if the body is incomplete."""

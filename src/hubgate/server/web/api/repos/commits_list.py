@@ -36,8 +36,8 @@ def routes(repos: Repos) -> list[Route]:
         revision = await lookup.revision(repos, repo, rest if path else rev)
         limit = min(max(_number(queries.last_value(fields, "limit"), DEFAULT), 1), MOST)
         total = await history_pages.total(repos, repo, revision)
-        place = _place(fields, revision.sha, limit, total)
-        page = await history_pages.page_from(repos, repo, revision, place, limit)
+        position = _position(fields, revision.sha, limit, total)
+        page = await history_pages.page_from(repos, repo, revision, position, limit)
         formatted = "formatted" in queries.all_values(fields, "expand")
         avatars = await _avatars(repos, {commit.author for commit in page.commits})
         items = [_described(commit, avatars, formatted=formatted) for commit in page.commits]
@@ -66,7 +66,7 @@ def routes(repos: Repos) -> list[Route]:
     )
 
 
-def _place(fields: Fields, sha: str, limit: int, total: int | None) -> HistoryPosition:
+def _position(fields: Fields, sha: str, limit: int, total: int | None) -> HistoryPosition:
     cursor, number = queries.last_value(fields, "cursor"), queries.last_value(fields, "p")
     if cursor and number:
         raise BadRequest("Send a cursor or a page number, not both.")
@@ -79,7 +79,7 @@ def _number(text: str, default: int) -> int:
     if not text:
         return default
     if not text.isascii() or not text.isdigit() or len(text) > 9:
-        raise BadRequest("limit and p are whole numbers.")
+        raise BadRequest("limit and p must be whole numbers.")
     return int(text)
 
 

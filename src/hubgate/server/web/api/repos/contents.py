@@ -30,7 +30,7 @@ MOST_EXPANDED = 50
 MOST_PATHS = 2000
 
 
-_TOO_MANY = f"Ask for at most {MOST_PATHS:,} paths at once."
+_TOO_MANY = f"Request at most {MOST_PATHS:,} paths at once."
 
 
 class PathsRequest(msgspec.Struct):
@@ -71,8 +71,8 @@ def routes(repos: Repos) -> list[Route]:
         paths = [body.paths] if isinstance(body.paths, str) else body.paths
         if len(paths) > MOST_PATHS:
             raise BadRequest(_TOO_MANY)
-        wanted = list(dict.fromkeys(path.strip("/") for path in paths))
-        found = await trees.entries_at(repos.folders.of(repo.id), revision.sha, [path for path in wanted if path])
+        unique_paths = list(dict.fromkeys(path.strip("/") for path in paths))
+        found = await trees.entries_at(repos.folders.of(repo.id), revision.sha, [path for path in unique_paths if path])
         items = await described(request, repo, revision.sha, found, body.expand)
         return JsonResponse(items, headers=headers_of(revision))
 
@@ -80,7 +80,7 @@ def routes(repos: Repos) -> list[Route]:
         request: HubRequest, repo: Repo, sha: str, entries: list[TreeEntry], expand: bool
     ) -> list[dict[str, Any]]:
         # For a gated repo, the hash of a large file would give access to it elsewhere.
-        hide = not decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged()).allowed
+        hide = not decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.as_resource()).allowed
         items = [_entry(entry, hide_hash=hide) for entry in entries]
         if expand:
             paths = [entry.path for entry in entries]

@@ -30,24 +30,24 @@ class Destination:
 
 async def target(repos: Repos, repo: Repo, rev: str, *, as_pull_request: bool) -> Target[Destination]:
     """Find the pull request that `rev` names. `ref_at` checks whether the revision exists at all."""
-    judged, checks = repo.judged(), tuple[Check, ...]()
+    repo_resource, checks = repo.as_resource(), tuple[Check, ...]()
     found, hint = None, ""
     if as_pull_request:
-        checks = (Check(Action.DISCUSSION_OPEN, judged),)
+        checks = (Check(Action.DISCUSSION_OPEN, repo_resource),)
     elif is_pull_request(rev):
         found = await _open_pull_request(repos, repo, rev)
         if found is not None:
             # As for a push: allowed for the author and for writers.
-            post = resource.Post(judged, found.author_id)
+            post = resource.Post(repo_resource, found.author_id)
             own = () if repo.discussions_disabled else (Check(Action.DISCUSSION_PUSH, post),)
             checks, hint = (
-                (*own, Check(Action.REPO_WRITE, judged)),
+                (*own, Check(Action.REPO_WRITE, repo_resource)),
                 DISCUSSIONS_DISABLED if repo.discussions_disabled else "",
             )
     else:
-        checks = (Check(Action.REPO_WRITE, judged),)
+        checks = (Check(Action.REPO_WRITE, repo_resource),)
     also = (checks,) if checks else ()
-    return Target(Destination(repo, rev, as_pull_request, found), judged, also=also, hint=hint)
+    return Target(Destination(repo, rev, as_pull_request, found), repo_resource, also=also, hint=hint)
 
 
 async def ref_at(repos: Repos, to: Destination) -> str:

@@ -64,7 +64,7 @@ def info_routes(repos: Repos) -> list[Route]:
             folder = repos.folders.of(repo.id)
             if queries.flag(fields, "blobs"):
                 # As in `/tree`: for a gated repo, the hash of a large file would give access to it elsewhere.
-                may_read = decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged()).allowed
+                may_read = decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.as_resource()).allowed
                 files = await trees.files(folder, sha)
                 info["siblings"] = await in_read_thread(wire.siblings, files, hide_hashes=not may_read)
             else:
@@ -92,8 +92,8 @@ def info_routes(repos: Repos) -> list[Route]:
 def settings_routes(repos: Repos) -> list[Route]:
     async def needs(request: HubRequest, repo: Repo) -> Target[tuple[Repo, SettingsChanges]]:
         changes = _changes(repo, await request.read_json(RepoSettings))
-        managing = ((Check(Action.REPO_MANAGE, repo.judged()),),) if changes.of_access else ()
-        return Target((repo, changes), repo.judged(), also=managing)
+        managing = ((Check(Action.REPO_MANAGE, repo.as_resource()),),) if changes.of_access else ()
+        return Target((repo, changes), repo.as_resource(), also=managing)
 
     async def change(request: HubRequest, given: tuple[Repo, SettingsChanges]) -> JsonResponse:
         repo, changes = given

@@ -53,14 +53,14 @@ class RepoDiscussion:
 def routes(repos: Repos) -> list[Route]:
     async def every(request: HubRequest, repo: Repo) -> JsonResponse:
         fields = request.query_fields()
-        wanted = DiscussionFilter(
+        discussion_filter = DiscussionFilter(
             _TYPES.get(queries.last_value(fields, "type", "all")),
             _STATUSES.get(queries.last_value(fields, "status", "all")),
             queries.last_value(fields, "author") or None,
         )
         page = queries.last_value(fields, "p", "0")
         start = min(int(page), LAST_PAGE) * ROWS if page.isascii() and page.isdigit() and len(page) < 9 else 0
-        found, total = await repos.db.read_long(lambda tx: store.listed(tx, repo.id, wanted, start, ROWS))
+        found, total = await repos.db.read_long(lambda tx: store.listed(tx, repo.id, discussion_filter, start, ROWS))
         shown = [_described(repo, discussion, author) for discussion, author in found]
         return JsonResponse({"discussions": shown, "count": total, "start": start})
 
@@ -91,9 +91,9 @@ def routes(repos: Repos) -> list[Route]:
             discussion = await store.find(repos.db, repo.id, int(number[0])) if number else None
             if discussion is None:
                 raise NotFound(NO_DISCUSSION)
-            judged = repo.judged()
-            post = Post(judged, discussion.author_id)
-            return Target(RepoDiscussion(repo, discussion), judged, also=((Check(action, post),),))
+            repo_resource = repo.as_resource()
+            post = Post(repo_resource, discussion.author_id)
+            return Target(RepoDiscussion(repo, discussion), repo_resource, also=((Check(action, post),),))
 
         return find
 

@@ -34,7 +34,7 @@ def routes(repos: Repos) -> list[Route]:
         most = min(max(limit, 1), MOST)
         # Events from before a repo was made public stay private: former names, deleted branches, and the ids of
         # readable commits that a squash was meant to remove.
-        in_private = msgspec.structs.replace(repo, private=1).judged()
+        in_private = msgspec.structs.replace(repo, private=1).as_resource()
         could_see = decide(caller_of(request).identity, Action.REPO_SEE, in_private).allowed
         events = store.of_repo if could_see else store.of_repo_in_public
         rows = await repos.db.read_long(lambda tx: events(tx, repo.id, after, most))
@@ -53,5 +53,5 @@ def routes(repos: Repos) -> list[Route]:
 
 def _number(text: str, name: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise BadRequest(f"{name} is a whole number.")
+        raise BadRequest(f"{name} must be a whole number.")
     return int(text)

@@ -102,7 +102,7 @@ def routes(repos: Repos) -> list[Route]:
             client_id=caller.identity.client_id,
         )
         if wanted.type is RepoType.SPACE and not wanted.sdk:
-            raise BadRequest("A space needs an sdk, such as docker, gradio or static.")
+            raise BadRequest("A space must have an sdk, such as docker, gradio or static.")
         try:
             repo = await creation.create(
                 repos, caller.user, new.owner, wanted, actor_of(request), _files(asked.files or [])
@@ -119,7 +119,7 @@ def routes(repos: Repos) -> list[Route]:
         repo = await lookup.find_repo(repos, asked.type or "model", namespace, name)
         if not isinstance(repo, Repo):
             return Missing(repo)
-        return Target(_Deletion(repo, f"{namespace}/{name}"), repo.judged())
+        return Target(_Deletion(repo, f"{namespace}/{name}"), repo.as_resource())
 
     async def delete(request: HubRequest, wanted: _Deletion) -> JsonResponse:
         repo = wanted.repo
@@ -177,7 +177,7 @@ def _namespace_and_name(caller: Caller, organization: str | None, name: str) -> 
     """
     namespace, _, rest = name.rpartition("/")
     if organization and namespace and organization.lower() != namespace.lower():
-        raise Unprocessable("name and organization name two different namespaces.")
+        raise Unprocessable("name and organization contain different namespaces.")
     return organization or namespace or caller.user.name, rest
 
 

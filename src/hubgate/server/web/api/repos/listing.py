@@ -49,9 +49,9 @@ def routes(repos: Repos) -> list[Route]:
     def of_type(kind: RepoType) -> Route:
         async def every(request: HubRequest) -> JsonResponse:
             fields = request.query_fields()
-            wanted = await _wanted(repos, kind, fields)
+            repo_filter = await _repo_filter(repos, kind, fields)
             page_request = parse_page(queries.paging(fields), listing.CURSOR)
-            page = await listing.list_repos(repos, caller_of(request).identity, wanted, page_request)
+            page = await listing.list_repos(repos, caller_of(request).identity, repo_filter, page_request)
             expand = queries.all_values(fields, "expand")
             card = queries.flag(fields, "full") or queries.flag(fields, "cardData") or "cardData" in expand
 
@@ -74,10 +74,10 @@ def routes(repos: Repos) -> list[Route]:
     return [create(kind) for kind in RepoType for create in (of_type, without_namespace.info)]
 
 
-async def _wanted(repos: Repos, kind: RepoType, fields: Fields) -> RepoFilter:
+async def _repo_filter(repos: Repos, kind: RepoType, fields: Fields) -> RepoFilter:
     sort = queries.last_value(fields, "sort", "lastModified")
     if sort not in _SORTS and sort not in _UNCOUNTED:
-        raise BadRequest(f"sort is one of {', '.join(COLUMNS)}.")
+        raise BadRequest(f"sort must be one of {', '.join(COLUMNS)}.")
     tags = [tag for value in queries.all_values(fields, "filter") for tag in value.split(",") if tag]
     # The task is one of the tags derived from a model's card.
     tags += [task for task in queries.all_values(fields, "pipeline_tag") if task]

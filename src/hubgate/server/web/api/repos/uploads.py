@@ -72,7 +72,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
         await destinations.ref_at(repos, to)
         body = await request.read_json(Preupload)
         if len(body.files) > MOST_FILES:
-            raise Unprocessable(f"Ask about at most {MOST_FILES:,} files at once.")
+            raise Unprocessable(f"Request at most {MOST_FILES:,} files at once.")
         revision = await lookup.revision(repos, repo, to.rev)
         client = request.headers.get("user-agent", "")
         results = await upload_modes(
@@ -83,7 +83,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
             ignore=body.git_ignore,
             attributes=body.git_attributes,
             inside_commits=insists_on_xet(client) and not sends_early(client),
-            tell_hashes=decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged()).allowed,
+            show_hashes=decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.as_resource()).allowed,
         )
         response = JsonResponse(PreuploadAnswer(results))
         if insists_on_xet(client) and any(answer.upload_mode == "lfs" for answer in results):
@@ -96,14 +96,14 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
     async def commit_to(request: HubRequest, to: Destination) -> JsonResponse:
         repo = to.repo
         await destinations.ref_at(repos, to)
-        reader = CommitRequestReader(repos.large_files.draft, repos.regular_upload_max)
+        reader = CommitRequestReader(repos.large_files.temporary, repos.regular_upload_max)
         try:
             in_one_piece = request.content_type == "application/json"
-            asked = await reader.read(_as_lines(request) if in_one_piece else _parts(request))
+            commit_request = await reader.read(_as_lines(request) if in_one_piece else _parts(request))
             caller = await guard.reload_caller(request)
             ref = await destinations.check_again(repos, caller.identity, to)
             create = commit_as_pull_request if to.as_pull_request else commit
-            created = await create(repos, repo, caller, ref, asked)
+            created = await create(repos, repo, caller, ref, commit_request)
         finally:
             await in_thread(reader.clean_up)
         address = repos.base_url + repo.path

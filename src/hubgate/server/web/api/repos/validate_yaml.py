@@ -68,7 +68,7 @@ async def _validate(request: HubRequest) -> JsonResponse:
 def _verdict(readme: str) -> Verdict:
     front_matter, _ = split_readme(readme)
     if front_matter is None:
-        return Verdict([], [Remark("There is no metadata: begin README.md with a block between ---.")])
+        return Verdict([], [Remark("README.md has no metadata: begin it with a block between ---.")])
     try:
         errors = _errors(parse_front_matter(front_matter))
     except BadFrontMatter as error:
@@ -82,12 +82,12 @@ def _errors(data: dict[str, Any]) -> list[str]:
     if "model-index" in data and not isinstance(data["model-index"], list):
         found.append('"model-index" must be a list.')
     words = ("license", "pipeline_tag", "library_name")
-    found += [f'"{name}" must be a text.' for name in words if not isinstance(data.get(name) or "", (str, list))]
+    found += [f'"{name}" must be a string.' for name in words if not isinstance(data.get(name) or "", (str, list))]
     named = data.get("license") or []
     unknown = [name for name in map(str, named if isinstance(named, list) else [named]) if name not in LICENSES]
     if unknown and not found:
         what_to_do = 'Use "other", and set "license_name".'
-        found.append(f'"license" is not an identifier this hub knows: {unknown[0][:100]}. {what_to_do}')
+        found.append(f'"license" is not a known identifier: {unknown[0][:100]}. {what_to_do}')
     if "tags" in data and data["tags"] is not None and not isinstance(data["tags"], list):
         found.append('"tags" must be a list.')
     return found

@@ -74,9 +74,9 @@ async def read(frame: Frame, repo: Repo) -> Readme | None:
     return await in_text_thread(_readme, text, DocumentLocation(repo.path, "main"))
 
 
-def _readme(text: str, place: DocumentLocation) -> Readme:
+def _readme(text: str, location: DocumentLocation) -> Readme:
     front_matter, body = split_readme(text)
-    shown = render_markdown(body, place)
+    shown = render_markdown(body, location)
     try:
         return Readme(shown, facts_of(parse_front_matter(front_matter)) if front_matter else [])
     except BadFrontMatter as error:

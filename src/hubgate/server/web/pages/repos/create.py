@@ -48,7 +48,9 @@ class RepoForm:
 
 
 def routes(frame: Frame) -> list[Route]:
-    def show(request: HubRequest, kind: RepoType, draft: RepoForm, errors: Mapping[str, str] = NO_ERRORS) -> Response:
+    def show(
+        request: HubRequest, kind: RepoType, form_values: RepoForm, errors: Mapping[str, str] = NO_ERRORS
+    ) -> Response:
         return frame.pages.page(
             request,
             "repo/new.html",
@@ -57,7 +59,7 @@ def routes(frame: Frame) -> list[Route]:
             paths=[(path, other.value.capitalize()) for other, path in PATHS.items()],
             path=PATHS[kind],
             owners=owners_for(caller_of(request).signed_in),
-            draft=draft,
+            form_values=form_values,
             licenses=LICENSES,
             sdks=SDKS,
         )
@@ -72,21 +74,21 @@ def routes(frame: Frame) -> list[Route]:
     async def create(request: HubRequest, owner: Owner, kind: RepoType) -> Response:
         form = request.form_fields
         name, visibility = form.get("name").strip(), form.get("visibility")
-        draft = RepoForm(_owner_name(request), name, visibility, form.get("license"), form.get("sdk"))
-        wanted = creation.NewRepo(
+        form_values = RepoForm(_owner_name(request), name, visibility, form.get("license"), form.get("sdk"))
+        new_repo = creation.NewRepo(
             type=kind,
-            name=draft.name,
-            private=draft.visibility == "private",
-            sdk=_one_of(SDKS, draft.sdk) if kind is RepoType.SPACE else "",
-            license=_one_of(LICENSES, draft.license),
+            name=form_values.name,
+            private=form_values.visibility == "private",
+            sdk=_one_of(SDKS, form_values.sdk) if kind is RepoType.SPACE else "",
+            license=_one_of(LICENSES, form_values.license),
         )
         try:
-            repo = await creation.create(frame.repos, caller_of(request).user, owner, wanted, actor_of(request))
+            repo = await creation.create(frame.repos, caller_of(request).user, owner, new_repo, actor_of(request))
         except creation.NameTaken as taken:
-            message = taken.message if taken.is_redirect else f"{owner.name}/{draft.name} is taken."
-            return show(request, kind, draft, {"name": message})
+            message = taken.message if taken.is_redirect else f"{owner.name}/{form_values.name} is taken."
+            return show(request, kind, form_values, {"name": message})
         except Unprocessable as error:
-            return show(request, kind, draft, {"name": error.message})
+            return show(request, kind, form_values, {"name": error.message})
         return frame.pages.redirect(repo.path, f"Created {repo.full_name}.")
 
     def routes_for(kind: RepoType, path: str) -> list[Route]:

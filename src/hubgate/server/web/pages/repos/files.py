@@ -45,7 +45,7 @@ class FileView:
     markdown: Markup | None = None
     lines: tuple[str, ...] = ()
     # The text contains bidirectional controls, which are spelled out.
-    turning: bool = False
+    has_bidi_controls: bool = False
     # Why nothing is shown.
     reason: str = ""
 
@@ -60,26 +60,26 @@ def _folder_routes(frame: Frame) -> list[Route]:
         query = request.query()
         verb, rev = query.get("to", "tree"), query.get("rev", "main")
         if verb not in _VERBS:
-            raise NotFound("There is no such list.")
+            raise NotFound("List not found.")
         return RedirectResponse(address(repo, verb, rev, query.get("path", "") if verb == "tree" else ""), 303)
 
     async def tree(request: HubRequest, repo: Repo) -> Response:
-        spot = await frame.spot(request, repo)
+        location = await frame.location(request, repo)
         number, folder = page_number(request), frame.repos.folders.of(repo.id)
-        found = await folder_page(folder, spot.sha, spot.path, (number - 1) * ROWS, ROWS)
+        found = await folder_page(folder, location.sha, location.path, (number - 1) * ROWS, ROWS)
         if found is None:
-            return await _redirect_to_file(spot)
+            return await _redirect_to_file(location)
         if not found.entries and number > 1:
-            raise NotFound("The list has no such page.")
+            raise NotFound("Page not found in this list.")
         paths = [entry.path for entry in found.entries]
-        changes = await history.recent_changes(folder, spot.sha, paths, DEEPEST)
-        newest = await history.newest(folder, spot.sha)
+        changes = await history.recent_changes(folder, location.sha, paths, DEEPEST)
+        newest = await history.newest(folder, location.sha)
         return frame.show(
             request,
             repo,
             "tree.html",
             "files",
-            spot=spot,
+            location=location,
             entries=found.entries,
             is_folder=EntryType.DIRECTORY,
             total=found.total,
@@ -87,14 +87,14 @@ def _folder_routes(frame: Frame) -> list[Route]:
             newest=newest,
             number=number,
             last=max(1, -(-found.total // ROWS)),
-            **await frame.picker(spot),
+            **await frame.picker(location),
         )
 
-    async def _redirect_to_file(spot: RepoLocation) -> Response:
-        entry = await objects.entry_at(frame.repos.folders.of(spot.repo.id), spot.sha, spot.path)
+    async def _redirect_to_file(location: RepoLocation) -> Response:
+        entry = await objects.entry_at(frame.repos.folders.of(location.repo.id), location.sha, location.path)
         if entry is None:
-            raise NotFound(f"There is no folder {spot.path[:200]} at {spot.rev[:100]}.")
-        return RedirectResponse(spot.to("blob", spot.path), 303)
+            raise NotFound(f"Folder {location.path[:200]} not found at {location.rev[:100]}.")
+        return RedirectResponse(location.to("blob", location.path), 303)
 
     return [
         *frame.views("/tree", pick, "Leads to a repo's files at a revision"),
@@ -104,50 +104,50 @@ def _folder_routes(frame: Frame) -> list[Route]:
 
 def _file_routes(frame: Frame) -> list[Route]:
     async def blob(request: HubRequest, repo: Repo) -> Response:
-        spot = await frame.spot(request, repo)
+        location = await frame.location(request, repo)
         folder = frame.repos.folders.of(repo.id)
-        entry = await objects.entry_at(folder, spot.sha, spot.path)
+        entry = await objects.entry_at(folder, location.sha, location.path)
         if entry is None:
-            raise NotFound(f"There is no file {spot.path[:200]} at {spot.rev[:100]}.")
+            raise NotFound(f"File {location.path[:200]} not found at {location.rev[:100]}.")
         if entry.type is EntryType.DIRECTORY:
-            return RedirectResponse(spot.to("tree", spot.path), 303)
+            return RedirectResponse(location.to("tree", location.path), 303)
         may_read = frame.may(request, repo, Action.REPO_READ_CONTENT)
-        if not may_read and spot.path in BEFORE_THE_GATE:
-            may_read = await lookup.is_branch_or_tag_head(frame.repos, repo, spot.revision)
+        if not may_read and location.path in BEFORE_THE_GATE:
+            may_read = await lookup.is_branch_or_tag_head(frame.repos, repo, location.revision)
         plain = request.query().get("plain") == "1"
-        view = await view_of(frame, spot, entry, plain=plain) if may_read else FileView()
-        changes = await history.recent_changes(folder, spot.sha, [spot.path], DEEPEST)
+        view = await view_of(frame, location, entry, plain=plain) if may_read else FileView()
+        changes = await history.recent_changes(folder, location.sha, [location.path], DEEPEST)
         return frame.show(
             request,
             repo,
             "blob.html",
             "files",
-            spot=spot,
+            location=location,
             entry=entry,
-            name=spot.path.rpartition("/")[2],
+            name=location.path.rpartition("/")[2],
             view=view,
             may_read=may_read,
             plain=plain,
-            is_markdown=_has_ending(spot.path, ENDINGS),
-            change=changes.get(spot.path),
-            **await frame.picker(spot),
+            is_markdown=_has_ending(location.path, ENDINGS),
+            change=changes.get(location.path),
+            **await frame.picker(location),
         )
 
     return frame.views("/blob/{rest:path}", blob, "One file of a repo")
 
 
-async def view_of(frame: Frame, spot: RepoLocation, entry: TreeEntry, *, plain: bool) -> FileView:
-    if is_image(spot.path):
-        return FileView(image=spot.to("resolve", spot.path))
+async def view_of(frame: Frame, location: RepoLocation, entry: TreeEntry, *, plain: bool) -> FileView:
+    if is_image(location.path):
+        return FileView(image=location.to("resolve", location.path))
     if entry.pointer:
         return FileView(reason="Large files are not shown here.")
     if entry.size > LARGEST_TEXT:
         return FileView(reason="Too large to show here.")
-    content = await objects.small_blob(frame.repos.folders.of(spot.repo.id), entry.sha)
-    return await in_text_thread(_view, content, spot, plain)
+    content = await objects.small_blob(frame.repos.folders.of(location.repo.id), entry.sha)
+    return await in_text_thread(_view, content, location, plain)
 
 
-def _view(content: bytes, spot: RepoLocation, plain: bool) -> FileView:
+def _view(content: bytes, location: RepoLocation, plain: bool) -> FileView:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -156,15 +156,15 @@ def _view(content: bytes, spot: RepoLocation, plain: bool) -> FileView:
         return FileView(reason="Not text.")
     if not text:
         return FileView(reason="Empty.")
-    if _has_ending(spot.path, ENDINGS) and not plain:
-        place = DocumentLocation(spot.repo.path, spot.rev, spot.path.rpartition("/")[0])
-        return FileView(markdown=render_markdown(split_readme(text)[1], place))
+    if _has_ending(location.path, ENDINGS) and not plain:
+        document = DocumentLocation(location.repo.path, location.rev, location.path.rpartition("/")[0])
+        return FileView(markdown=render_markdown(split_readme(text)[1], document))
     lines = re.split(r"\r\n|\n|\r", _BIDI_CONTROLS.sub(_spelled, text))
     if lines and not lines[-1]:
         lines.pop()
     if len(lines) > MOST_LINES:
         return FileView(reason=f"More than {MOST_LINES:,} lines: too many to show here.")
-    return FileView(lines=tuple(lines), turning=_BIDI_CONTROLS.search(text) is not None)
+    return FileView(lines=tuple(lines), has_bidi_controls=_BIDI_CONTROLS.search(text) is not None)
 
 
 def _spelled(match: re.Match[str]) -> str:

@@ -93,9 +93,9 @@ class Frame:
         )
 
     def may(self, request: HubRequest, repo: Repo, action: Action) -> bool:
-        return decide(caller_of(request).identity, action, repo.judged()).allowed
+        return decide(caller_of(request).identity, action, repo.as_resource()).allowed
 
-    async def spot(self, request: HubRequest, repo: Repo) -> RepoLocation:
+    async def location(self, request: HubRequest, repo: Repo) -> RepoLocation:
         """Parse revision and path from the end of the address."""
         first = first_of_rest(request)
         rev, path = await lookup.split_revision(self.repos, repo, request.param("rest"), first=first)
@@ -107,17 +107,17 @@ class Frame:
         except NotFound:
             raise NotFound(f"{repo.full_name} has no branch, tag or commit {rev[:200]}.") from None
 
-    async def picker(self, spot: RepoLocation) -> dict[str, Any]:
+    async def picker(self, location: RepoLocation) -> dict[str, Any]:
         """Values for the picker in parts/repos.html: the branches and tags, and always the present revision."""
 
         async def read(tx: Tx) -> tuple[list[str], list[str]]:
-            branches = await store.ref_names(tx, spot.repo.id, "heads", MOST_REFS)
-            return branches, await store.ref_names(tx, spot.repo.id, "tags", MOST_REFS)
+            branches = await store.ref_names(tx, location.repo.id, "heads", MOST_REFS)
+            return branches, await store.ref_names(tx, location.repo.id, "tags", MOST_REFS)
 
         branches, tags = await self.repos.db.read_long(read)
         branches.sort(key=lambda name: name != MAIN.removeprefix("refs/heads/"))
-        known = spot.rev in branches or spot.rev in tags
-        return {"branches": branches, "tags": tags, "other": "" if known else spot.rev}
+        known = location.rev in branches or location.rev in tags
+        return {"branches": branches, "tags": tags, "other": "" if known else location.rev}
 
 
 def page_number(request: HubRequest) -> int:
@@ -125,5 +125,5 @@ def page_number(request: HubRequest) -> int:
     asked = request.query().get("page", "1")
     number = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 6 else 0
     if not 1 <= number <= MOST_PAGES:
-        raise NotFound("The list has no such page.")
+        raise NotFound("Page not found in this list.")
     return number

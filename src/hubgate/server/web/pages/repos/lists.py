@@ -36,11 +36,11 @@ def routes(frame: Frame) -> list[Route]:
             sort = sort if sort in dict(SORTS) else SORTS[0][0]
             tag = query.get("filter", "").strip()[:LONGEST_SEARCH]
             other_parameters = {"filter": tag, "sort": sort if sort != SORTS[0][0] else ""}
-            asked = ListQuery(query, path, kept=other_parameters)
-            searched = [asked.search[:LONGEST_SEARCH]] if asked.search else []
-            wanted = RepoFilter(type=kind.value, searched=searched, tags=[tag] if tag else [], sort=sort)
+            list_query = ListQuery(query, path, kept=other_parameters)
+            searched = [list_query.search[:LONGEST_SEARCH]] if list_query.search else []
+            repo_filter = RepoFilter(type=kind.value, searched=searched, tags=[tag] if tag else [], sort=sort)
             identity = caller_of(request).identity
-            page = await listing.list_repos(frame.repos, identity, wanted, asked.page(listing.CURSOR, ROWS))
+            page = await listing.list_repos(frame.repos, identity, repo_filter, list_query.page(listing.CURSOR, ROWS))
             return frame.pages.page(
                 request,
                 "repo/list.html",
@@ -50,7 +50,7 @@ def routes(frame: Frame) -> list[Route]:
                 sorts=SORTS,
                 sort=sort,
                 filter=tag,
-                **asked.shown(page.next_cursor),
+                **list_query.shown(page.next_cursor),
             )
 
         return every
@@ -72,9 +72,9 @@ async def owned(repos: Repos, request: HubRequest, owner: Namespace, name: str) 
     first_with_repos = next((kind for kind, count in by_kind.items() if count), RepoType.MODEL)
     kind = next((kind for kind in RepoType if kind.plural == query.get("show")), first_with_repos)
     path = f"/{name}"
-    asked = ListQuery(query, path, kept={"show": kind.plural if "show" in query else ""})
-    wanted = RepoFilter(type=kind.value, owner_id=owner.id)
-    page = await listing.list_repos(repos, identity, wanted, asked.page(listing.CURSOR, ROWS_OF_OWNER))
+    list_query = ListQuery(query, path, kept={"show": kind.plural if "show" in query else ""})
+    repo_filter = RepoFilter(type=kind.value, owner_id=owner.id)
+    page = await listing.list_repos(repos, identity, repo_filter, list_query.page(listing.CURSOR, ROWS_OF_OWNER))
     return {
         "kinds": [
             (
@@ -89,5 +89,5 @@ async def owned(repos: Repos, request: HubRequest, owner: Namespace, name: str) 
         "total": sum(by_kind.values()),
         "repos": page.items,
         "may_create": decide(identity, Action.REPO_CREATE, owner).allowed,
-        "pages": asked.shown(page.next_cursor),
+        "pages": list_query.shown(page.next_cursor),
     }

@@ -63,7 +63,7 @@ def _setting_routes(frame: Frame) -> list[Route]:
     async def visibility(request: HubRequest, repo: Repo) -> Response:
         given = request.form_fields.get("visibility")
         if given not in ("public", "private"):
-            raise Unprocessable("visibility is public or private.")
+            raise Unprocessable("visibility must be public or private.")
         return await configured(
             request, repo, SettingsChanges(private=given == "private"), f"{repo.full_name} is {given} now."
         )
@@ -86,19 +86,19 @@ def _setting_routes(frame: Frame) -> list[Route]:
         identity = caller_of(request).identity
         return await move_target(frame.repos, identity, repo, owner, name, leave_redirect=leave == "on")
 
-    async def move(request: HubRequest, wanted: RepoMove) -> Response:
-        repo, owner, to, name = wanted.repo, wanted.to, wanted.namespace, wanted.name
+    async def move(request: HubRequest, requested: RepoMove) -> Response:
+        repo, owner, to, name = requested.repo, requested.to, requested.namespace, requested.name
         if (owner.id, name) == (repo.owner_id, repo.name):
-            return frame.pages.redirect(f"{repo.path}/settings", f"It already is {repo.full_name}.")
+            return frame.pages.redirect(f"{repo.path}/settings", f"The repo is already {repo.full_name}.")
         try:
             moved = await transfer.move(
-                frame.repos, repo, owner, name, actor_of(request), leave_redirect=wanted.leave_redirect
+                frame.repos, repo, owner, name, actor_of(request), leave_redirect=requested.leave_redirect
             )
         except (Conflict, Unprocessable) as error:
             message = error.message if isinstance(error, Unprocessable) else f"{owner.name}/{name} is taken."
             ticked = request.form_fields.get("leave_redirect")
             return shown(request, repo, {"name": message}, owner=to, name=name, leave_redirect=ticked)
-        redirect_note = "lead here" if wanted.redirects else "lead nowhere now"
+        redirect_note = "lead here" if requested.redirects else "no longer work"
         return frame.pages.redirect(
             f"{moved.path}/settings", f"Moved to {moved.full_name}. Links to {repo.full_name} {redirect_note}."
         )
