@@ -151,7 +151,7 @@ def test_move_and_the_way_from_the_old_name(hub: RunningHub, acmes: str) -> None
         same = submit(client, page, f"{page}/move", owner="acme", name="tiny")
         assert "The repo is already acme/tiny." in flash_after(client, same)
         renamed = submit(client, page, f"{page}/move", owner="acme", name="small")
-        assert "Links to acme/tiny lead here." in flash_after(client, renamed)
+        assert "Links to acme/tiny redirect here." in flash_after(client, renamed)
         assert visitor.get(acmes).headers["location"] == "/acme/small"
         # A form that was open before still reaches it.
         assert post(client, f"{page}/visibility", visibility="private").headers["location"] == "/acme/small/settings"
@@ -167,7 +167,7 @@ def test_delete_wants_the_name(hub: RunningHub, acmes: str) -> None:
     ada = hub.call(lambda opened: store.user_by_name(opened.db, "ada"))
     with browser_of(hub, ada) as client:
         page = f"{acmes}/settings/delete"
-        assert "with 2 files and 0 discussions, for good" in client.get(page).text
+        assert "with 2 files and 0 discussions, permanently" in client.get(page).text
         wrong = submit(client, page, page, name="tiny")
         assert wrong.status_code == 422
         assert "Type acme/tiny, as it is written here." in wrong.text

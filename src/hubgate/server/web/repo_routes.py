@@ -18,10 +18,10 @@ from hubgate.server.hub.repos.model import Repo, RepoType
 
 # Responses that every route about a repo can give.
 REFUSALS: Mapping[int, tuple[str, Any]] = {
-    307: ("The repo was renamed: it is there.", None),
-    401: ("There is no such repo for an anonymous caller, or the token is no longer good.", None),
-    403: ("The token or the role does not reach this far.", None),
-    404: ("There is no such repo, or it is hidden from you.", None),
+    307: ("The repo was renamed; Location has the new address.", None),
+    401: ("Repo not found for an anonymous caller, or the token is no longer valid.", None),
+    403: ("The token or the role does not permit this.", None),
+    404: ("Repo not found, or you may not see it.", None),
 }
 
 T = TypeVar("T")

@@ -142,23 +142,23 @@ def routes(repos: Repos) -> list[Route]:
     locking = at_repo(repos, Action.REPO_SEE, locks)
     signed = "/lfs/{verb}/{repo_id}/{oid}"
     return [
-        *(_at(kind, "POST", "objects/batch", batching, "Send or fetch large files") for kind in RepoType),
+        *(_at(kind, "POST", "objects/batch", batching, "Upload or download large files") for kind in RepoType),
         *(
-            _at(kind, method, tail, locking, "There are no locks")
+            _at(kind, method, tail, locking, "Locks are not supported")
             for kind in RepoType
             for method, tail in (("GET", "locks"), ("POST", "locks"), ("POST", "locks/verify"))
         ),
-        _signed("PUT", signed.replace("{verb}", "upload"), upload, "Send a large file", LARGEST),
-        _signed("PUT", signed.replace("{verb}", "part"), part, "Send a part of a large file", LARGEST),
-        _signed("POST", signed.replace("{verb}", "complete"), complete, "Put the parts together", 4 * MIB),
-        _signed("POST", signed.replace("{verb}", "verify"), verify, "Whether a large file arrived", MIB),
-        _signed("GET", signed.replace("{verb}", "download"), download, "Fetch a large file", MIB),
+        _signed("PUT", signed.replace("{verb}", "upload"), upload, "Upload a large file", LARGEST),
+        _signed("PUT", signed.replace("{verb}", "part"), part, "Upload a part of a large file", LARGEST),
+        _signed("POST", signed.replace("{verb}", "complete"), complete, "Join the uploaded parts", 4 * MIB),
+        _signed("POST", signed.replace("{verb}", "verify"), verify, "Check whether a large file was received", MIB),
+        _signed("GET", signed.replace("{verb}", "download"), download, "Download a large file", MIB),
     ]
 
 
 def _at(kind: RepoType, method: str, tail: str, endpoint: ForType, summary: str) -> Route:
     path = f"/{kind.folder}{{namespace}}/{{repo}}.git/info/lfs/{tail}"
-    answers = {**REFUSALS, 200: ("Where to.", None), 501: ("Not here.", None)}
+    answers = {**REFUSALS, 200: ("URLs for each file.", None), 501: ("Not supported.", None)}
     about = f"{summary}: {kind.value}"
     return Route(method, path, endpoint(kind, path), Surface.LFS, about, answers=answers, body_cap=MIB)
 

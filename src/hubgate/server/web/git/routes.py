@@ -81,10 +81,10 @@ class _Git:
                 Surface.GIT,
                 f"Branches and tags of a {kind.value}, for git",
                 query=(_SERVICE,),
-                answers={**responses, 307: ("The repo was renamed: it is there.", None)},
+                answers={**responses, 307: ("The repo was renamed; Location has the new address.", None)},
             ),
-            post(UPLOAD_PACK, fetch, f"What git fetch asks of a {kind.value}", MOST_FETCH_REQUEST),
-            post(RECEIVE_PACK, receive, f"What git push sends to a {kind.value}", MOST_PUSHED),
+            post(UPLOAD_PACK, fetch, f"Fetch from a {kind.value} with git", MOST_FETCH_REQUEST),
+            post(RECEIVE_PACK, receive, f"Push to a {kind.value} with git", MOST_PUSHED),
         ]
 
     async def _refs_needs(self, request: HubRequest, repo: Repo) -> Target[Repo]:

@@ -54,10 +54,10 @@ def routes(repos: Repos) -> list[Route]:
     limit = {"type": "integer", "minimum": 0, "maximum": 999_999_999}
     number = {"type": "integer", "minimum": 0, "maximum": history_pages.LAST_PAGE}
     query = (
-        Query("limit", f"How many at once: {DEFAULT} unless said, {MOST:,} at most.", limit),
-        Query("cursor", "From the Link header of the page before."),
-        Query("p", "The page, from 0. Each costs all pages before it: follow the Link header instead.", number),
-        Query("expand", "formatted: also as HTML; may be repeated."),
+        Query("limit", f"Commits per page: {DEFAULT} by default, at most {MOST:,}.", limit),
+        Query("cursor", "From the Link header of the previous page."),
+        Query("p", "The page number, from 0. Later pages are slow: follow the Link header instead.", number),
+        Query("expand", "formatted: also return HTML; may be repeated."),
     )
     answers = {200: ("The newest first.", list[dict[str, Any]])}
     see = Action.REPO_SEE

@@ -94,16 +94,18 @@ def routes(repos: Repos) -> list[Route]:
     see, answers = Action.REPO_SEE, {200: ("Files and folders.", list[dict[str, Any]])}
     query = (
         *PAGING,
-        Query("recursive", "Also what is in folders.", {"type": "boolean"}),
+        Query("recursive", "Also the content of folders.", {"type": "boolean"}),
         Query("expand", "Also the last commit of each.", {"type": "boolean"}),
     )
     return [
-        *api_routes("GET", "/tree/{rest:path}", at_repo(repos, see, tree), "What is in a repo", answers, query=query),
+        *api_routes(
+            "GET", "/tree/{rest:path}", at_repo(repos, see, tree), "Files and folders of a repo", answers, query=query
+        ),
         *api_routes(
             "POST",
             "/paths-info/{rev:path}",
             at_repo(repos, see, paths_info),
-            "Some files of a repo",
+            "Named files and folders of a repo",
             answers,
             body=PathsRequest,
             body_cap=2 * MIB,

@@ -27,11 +27,11 @@ _QUERY = (
     Query("blobs", "Also size and ids of every file.", {"type": "boolean"}),
     Query("expand", "Only these members; may be repeated."),
 )
-_ANSWERS = {200: ("The repo.", dict[str, Any]), 404: ("There is no such repo or revision.", None)}
+_ANSWERS = {200: ("The repo.", dict[str, Any]), 404: ("Repo or revision not found.", None)}
 
 
 class RepoSettings(msgspec.Struct, rename="camel"):
-    """Members that have no meaning here yet are taken and ignored."""
+    """Members without a meaning here are accepted and ignored."""
 
     private: bool | None = None
     visibility: Visibility | None = None
@@ -106,14 +106,14 @@ def settings_routes(repos: Repos) -> list[Route]:
         return PlainTextResponse("OK")
 
     read, write = Action.REPO_READ_CONTENT, Action.REPO_WRITE
-    yes: dict[int, Any] = {200: ("You may.", None)}
+    yes: dict[int, Any] = {200: ("Permitted.", None)}
     return [
         *api_routes(
             "PUT",
             "/settings",
             at_repo_needing(repos, (Action.REPO_CONFIGURE, Action.REPO_MANAGE), needs, change),
             "Change a repo's settings",
-            {200: ("As they are now.", RepoSettingsSet)},
+            {200: ("The new settings.", RepoSettingsSet)},
             body=RepoSettings,
             body_cap=16 * KIB,
         ),

@@ -100,7 +100,10 @@ def routes(repos: Repos) -> list[Route]:
     def at(action: Action, handler: Handler[RepoDiscussion]) -> ForType:
         return at_repo_needing(repos, (Action.REPO_SEE, action), needs(action), handler)
 
-    done: Mapping[int, tuple[str, Any]] = {200: ("Done.", dict[str, Any]), 409: ("Not in its present status.", None)}
+    done: Mapping[int, tuple[str, Any]] = {
+        200: ("Done.", dict[str, Any]),
+        409: ("Not possible in its current status.", None),
+    }
     query = (
         Query("p", f"The page, from 0, with {ROWS} each."),
         Query("type", "all, discussion or pull_request."),
@@ -122,7 +125,7 @@ def routes(repos: Repos) -> list[Route]:
             f"{one}/status",
             at(Action.DISCUSSION_CLOSE, set_status),
             "Close or reopen a pull request of a repo",
-            {**done, 422: ("Not like this.", None)},
+            {**done, 422: ("The request is invalid.", None)},
             body=StatusRequest,
             body_cap=128 * KIB,
         ),
@@ -130,7 +133,7 @@ def routes(repos: Repos) -> list[Route]:
             "DELETE",
             one,
             at(Action.DISCUSSION_MODERATE, remove),
-            "Remove a pull request of a repo, with its ref and what only it brought",
+            "Remove a pull request of a repo, with its ref and its files",
             done,
         ),
         *api_routes(

@@ -46,9 +46,14 @@ def routes(repos: Repos) -> list[Route]:
         Query("after", "The number of the last event you have seen.", {"type": "integer", "minimum": 0}),
         Query("limit", f"At most {MOST:,}.", {"type": "integer", "minimum": 1}),
     )
-    answers = {200: ("The oldest first. What happened in private is left out for strangers.", list[dict[str, Any]])}
+    answers = {
+        200: (
+            "The oldest first. Events of a private repo are omitted for callers who could not see it.",
+            list[dict[str, Any]],
+        )
+    }
     see = Action.REPO_SEE
-    return api_routes("GET", "/events", at_repo(repos, see, every), "What happened to a repo", answers, query=query)
+    return api_routes("GET", "/events", at_repo(repos, see, every), "Events of a repo", answers, query=query)
 
 
 def _number(text: str, name: str) -> int:

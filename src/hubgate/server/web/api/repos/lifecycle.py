@@ -35,7 +35,7 @@ class NewFile(msgspec.Struct):
 
 
 class CreateRepo(msgspec.Struct, rename="camel"):
-    """Members that only matter where things run (hardware, secrets, …) are taken and ignored."""
+    """Members about running a space (hardware, secrets, …) are accepted and ignored."""
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
     organization: str | None = None
@@ -149,25 +149,25 @@ def routes(repos: Repos) -> list[Route]:
     moves = (Action.REPO_CREATE, Action.REPO_LEAVE_REDIRECT)
     move_at = Endpoint(Action.REPO_MANAGE, Locator(on_move, repo_to_move), move, moves)
     created = {
-        200: ("It is there, with its first commit.", RepoCreated),
-        409: ("The name is taken; url says by what.", None),
+        200: ("The repo exists, with its first commit.", RepoCreated),
+        409: ("The name is taken; url is the address of the repo that has it.", None),
     }
     return [
-        _route("POST", "/api/repos/create", create_at, "Make a repo", CreateRepo, created, 16 * MIB),
+        _route("POST", "/api/repos/create", create_at, "Create a repo", CreateRepo, created, 16 * MIB),
         _route("DELETE", "/api/repos/delete", delete_at, "Delete a repo", DeleteRepo, _DELETED),
-        _route("POST", "/api/repos/move", move_at, "Rename or hand over a repo", MoveRepo, _MOVED),
+        _route("POST", "/api/repos/move", move_at, "Rename a repo or move it to another owner", MoveRepo, _MOVED),
     ]
 
 
-_DELETED = {200: ("It is gone.", None), 404: ("There is no such repo.", None)}
+_DELETED = {200: ("The repo is deleted.", None), 404: ("Repo not found.", None)}
 _MOVED = {
-    200: ("It is there. redirect says whether its old name leads to it.", RepoMoved),
-    409: ("There is a repo of that name, or a redirect.", None),
+    200: ("The repo is moved. redirect says whether its old name redirects to it.", RepoMoved),
+    409: ("The name is taken by a repo or a redirect.", None),
 }
 
 
 def _route(method: str, path: str, endpoint: Endpoint, summary: str, body: Any, answers: Any, cap: int = MIB) -> Route:
-    responses = {**NO_TOKEN, 403: ("You may not do this there.", None), **answers}
+    responses = {**NO_TOKEN, 403: ("Not permitted in this namespace.", None), **answers}
     return Route(method, path, endpoint, Surface.API, summary, body=body, answers=responses, body_cap=cap)
 
 

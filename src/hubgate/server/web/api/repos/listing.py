@@ -33,14 +33,14 @@ _UNCOUNTED = ("likes", "downloads", "trendingScore", "trending_score", "likes30d
 
 _QUERY = (
     *PAGING,
-    Query("author", "Only of this user or organization."),
-    Query("search", "A part of namespace/name; may be repeated, all must be there."),
-    Query("filter", "A tag; may be repeated, all must be there."),
+    Query("author", "Only repos of this user or organization."),
+    Query("search", "A part of namespace/name; may be repeated, all must match."),
+    Query("filter", "A tag; may be repeated, all must match."),
     Query("pipeline_tag", "The task of a model, from its card."),
     Query("sort", "createdAt or lastModified.", {"type": "string", "enum": [*COLUMNS, *_UNCOUNTED]}),
-    Query("direction", "1 begins with the smallest."),
+    Query("direction", "1 sorts in ascending order."),
     Query("full", "Also the card's data.", {"type": "boolean"}),
-    Query("gated", "Only gated, or only open ones.", {"type": "boolean"}),
+    Query("gated", "Only gated repos, or only open repos.", {"type": "boolean"}),
     Query("expand", "Only these members; may be repeated."),
 )
 
@@ -66,7 +66,7 @@ def routes(repos: Repos) -> list[Route]:
             f"/api/{kind.plural}",
             Endpoint(Action.REPO_LIST, THE_HUB, without_subject(every)),
             Surface.API,
-            f"Every {kind.value} you may see",
+            f"List every {kind.value} you may see",
             query=_QUERY,
             answers={200: ("One page.", list[dict[str, Any]])},
         )

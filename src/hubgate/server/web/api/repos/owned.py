@@ -29,8 +29,8 @@ from hubgate.server.web.named import organization
 
 _Answers = Mapping[int, tuple[str, Any]]
 _NAMED: _Answers = {
-    307: ("The organization was renamed: it is there.", None),
-    404: ("There is no such organization.", None),
+    307: ("The organization was renamed; Location has the new address.", None),
+    404: ("Organization not found.", None),
 }
 _MINE = "/api/settings/repositories"
 _ITS = "/api/organizations/{name}/settings/repositories"

@@ -35,7 +35,7 @@ COMMIT_SECONDS = 600.0
 LARGEST_OBJECT = 32 * MIB
 
 
-BY_LFS = "This hub takes large files by LFS, not by Xet. If the upload fails, set HF_HUB_DISABLE_XET=1 and try again."
+BY_LFS = "This hub accepts large files by LFS, not by Xet. If the upload fails, set HF_HUB_DISABLE_XET=1 and try again."
 KEEP_SHARDS = (
     "If push_to_hub ends with 'No such file or directory', set HF_HUB_DISABLE_XET=1 and HF_HUB_USER_AGENT_ORIGIN=lfs "
     "and try again."
@@ -115,14 +115,14 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
     async def no_xet(_: HubRequest, __: Repo) -> JsonResponse:
         raise Unprocessable(BY_LFS)
 
-    query = (Query("create_pr", "Make a pull request of it.", {"type": "boolean"}),)
-    done = {412: ("Somebody else was faster.", None), 422: ("Not like this.", None)}
+    query = (Query("create_pr", "Create a pull request with the commit.", {"type": "boolean"}),)
+    done = {412: ("The branch was changed by another request.", None), 422: ("The request is invalid.", None)}
     return [
         *api_routes(
             "POST",
             "/preupload/{rev:path}",
             at_repo_needing(repos, destinations.ACTIONS, needs, preupload),
-            "How to send files to a repo",
+            "Get the upload method for files of a repo",
             {200: ("Done.", PreuploadAnswer), **done},
             query=query,
             body=Preupload,
@@ -144,7 +144,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
             "GET",
             "/xet-write-token/{rev:path}",
             at_repo(repos, Action.REPO_SEE, no_xet),
-            "Not here: sets out what to do with a repo",
+            "Not supported; the error says how to upload to a repo",
             {422: (BY_LFS, None)},
         ),
     ]

@@ -52,7 +52,10 @@ def routes() -> list[Route]:
             "Check the front matter of a README",
             body=ReadmeToCheck,
             body_cap=4 * MIB,
-            answers={200: ("It can be committed.", Verdict), 400: ("It cannot; errors says why.", Verdict)},
+            answers={
+                200: ("The front matter is valid.", Verdict),
+                400: ("The front matter is invalid; errors has the reasons.", Verdict),
+            },
         )
     ]
 

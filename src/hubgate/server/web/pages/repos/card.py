@@ -58,7 +58,7 @@ def routes(frame: Frame) -> list[Route]:
 
     return [
         *frame.views("", card, "The card of a repo"),
-        *frame.views(".git", by_clone_address, "Leads from the address that git clones to a repo"),
+        *frame.views(".git", by_clone_address, "Redirect from the address that git clones to a repo"),
     ]
 
 

@@ -96,7 +96,7 @@ def routes(frame: Frame) -> list[Route]:
         endpoint = Endpoint(Action.REPO_CREATE, Locator((Account, Organization), place), partial(create, kind=kind))
         return [
             Route("GET", path, form, Surface.PAGE, f"The form for a new {kind.value}"),
-            Route("POST", path, endpoint, Surface.PAGE, f"Make a {kind.value}", body_cap=16 * KIB),
+            Route("POST", path, endpoint, Surface.PAGE, f"Create a {kind.value}", body_cap=16 * KIB),
         ]
 
     return [route for kind, path in PATHS.items() for route in routes_for(kind, path)]

@@ -97,7 +97,7 @@ def _folder_routes(frame: Frame) -> list[Route]:
         return RedirectResponse(location.to("blob", location.path), 303)
 
     return [
-        *frame.views("/tree", pick, "Leads to a repo's files at a revision"),
+        *frame.views("/tree", pick, "Redirect to a repo's files at a revision"),
         *frame.views("/tree/{rest:path}", tree, "The files of a repo"),
     ]
 

@@ -59,7 +59,7 @@ def routes(frame: Frame) -> list[Route]:
         return Endpoint(Action.REPO_LIST, THE_HUB, without_subject(of_type(kind)))
 
     return [
-        Route("GET", f"/{kind.plural}", endpoint(kind), Surface.PAGE, f"Every {kind.value} you may see")
+        Route("GET", f"/{kind.plural}", endpoint(kind), Surface.PAGE, f"List every {kind.value} you may see")
         for kind in RepoType
     ]
 

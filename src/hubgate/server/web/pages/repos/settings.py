@@ -24,9 +24,9 @@ from hubgate.server.web.repo_targets import RepoMove, move_target, owners_with
 
 _MOVES = (Action.REPO_MANAGE, Action.REPO_CREATE, Action.REPO_LEAVE_REDIRECT)
 GATES = (
-    ("", "Open: whoever sees it may read its files"),
-    ("auto", "Gated: whoever asks is let in at once"),
-    ("manual", "Gated: you decide about each who asks"),
+    ("", "Open: everyone who can see the repo can read its files"),
+    ("auto", "Gated: users who request access get it at once"),
+    ("manual", "Gated: you decide on each request for access"),
 )
 
 
@@ -98,7 +98,7 @@ def _setting_routes(frame: Frame) -> list[Route]:
             message = error.message if isinstance(error, Unprocessable) else f"{owner.name}/{name} is taken."
             ticked = request.form_fields.get("leave_redirect")
             return shown(request, repo, {"name": message}, owner=to, name=name, leave_redirect=ticked)
-        redirect_note = "lead here" if requested.redirects else "no longer work"
+        redirect_note = "redirect here" if requested.redirects else "no longer work"
         return frame.pages.redirect(
             f"{moved.path}/settings", f"Moved to {moved.full_name}. Links to {repo.full_name} {redirect_note}."
         )
@@ -113,9 +113,9 @@ def _setting_routes(frame: Frame) -> list[Route]:
     return [
         *frame.routes("GET", "/settings", configures(show), "The settings of a repo"),
         *frame.routes("POST", "/settings/visibility", manages(visibility), "Make a repo public or private"),
-        *frame.routes("POST", "/settings/gate", manages(gate), "Gate a repo, or open it"),
-        *frame.routes("POST", "/settings/discussions", configures(discussions), "Discussions of a repo on or off"),
-        *frame.routes("POST", "/settings/move", move_endpoint, "Rename or hand over a repo"),
+        *frame.routes("POST", "/settings/gate", manages(gate), "Turn the gate of a repo on or off"),
+        *frame.routes("POST", "/settings/discussions", configures(discussions), "Turn discussions of a repo on or off"),
+        *frame.routes("POST", "/settings/move", move_endpoint, "Rename a repo or move it to another owner"),
     ]
 
 
@@ -144,6 +144,6 @@ def _deletion_routes(frame: Frame) -> list[Route]:
 
     path, repos, manage = "/settings/delete", frame.repos, Action.REPO_MANAGE
     return [
-        *frame.routes("GET", path, at_repo(repos, manage, ask), "What deleting a repo means"),
+        *frame.routes("GET", path, at_repo(repos, manage, ask), "Confirm the deletion of a repo"),
         *frame.routes("POST", path, at_repo(repos, manage, delete), "Delete a repo"),
     ]
