@@ -237,7 +237,7 @@ _PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrou
 _PARSER.block.ruler.before("table", "checkpoint", _checkpoint, {"alt": ["paragraph", "reference"]})
 _PARSER.inline.ruler.before("text", "checkpoint", _inline_checkpoint)
 _PARSER.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
-_PARSER.core.ruler.push("mend", _adjust_tokens)
+_PARSER.core.ruler.push("adjust", _adjust_tokens)
 _PARSER.add_render_rule("image", _image)
 _PARSER.add_render_rule("fence", _fence)
 _PARSER.add_render_rule("table_open", lambda *_: _TABLE)

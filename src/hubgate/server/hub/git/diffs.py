@@ -34,7 +34,7 @@ class FileChange:
     # "added", "deleted" or "changed".
     kind: str
     lines: tuple[DiffLine, ...] = ()
-    # Why lines are missing; "" if none are missing.
+    # Why lines are missing; "" if they are complete.
     reason: str = ""
 
 

@@ -75,7 +75,7 @@ _CACHE_BYTES = 32 * 1024 * 1024
 def prepare() -> None:
     """Configure libgit2 for the process: no configuration outside the folder affects reads or writes."""
     pygit2.option(Option.SET_CACHE_MAX_SIZE, _CACHE_BYTES)
-    # Writers sync all objects of a change at once (`syncing`).
+    # Writers sync all objects of a change at once (`fsync.py`).
     pygit2.option(Option.ENABLE_FSYNC_GITDIR, False)
     pygit2.option(Option.SET_OWNER_VALIDATION, False)
     for level in (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL):

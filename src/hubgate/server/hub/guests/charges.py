@@ -181,6 +181,6 @@ async def _check_room(tx: Tx, repos: Repos, user_id: str, size: int) -> None:
 
 def storage_exceeded(repos: Repos, charged: int, size: str) -> Forbidden:
     return Forbidden(
-        f"You may store {repos.guest_bytes:,} bytes in repos that you may not write to, until pull requests are merged. "
+        f"You may store {repos.guest_bytes:,} bytes in repos you may not write to, until pull requests are merged. "
         f"You have stored {charged:,}, and this adds {size}."
     )

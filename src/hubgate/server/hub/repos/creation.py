@@ -82,7 +82,7 @@ async def create(
 async def _write_folder(
     repos: Repos, user: User, owner: Owner, new_repo: NewRepo, files: FilesByPath, repo_id: str, now: int
 ) -> tuple[Repo, list[StoredFile]]:
-    folder = await in_thread(repos.folders.make, repo_id)
+    folder = await in_thread(repos.folders.create, repo_id)
     content = {ATTRIBUTES_FILE: GIT_ATTRIBUTES.encode()}
     fields = _card_fields(new_repo)
     if fields:

@@ -191,9 +191,9 @@ def check_repo_name(name: str) -> str:
             f"A repo's name has 1 to {LONGEST_NAME} ASCII letters, digits, dashes, underscores or dots: {name[:120]!r}."
         )
     if name[0] in "-." or name[-1] in "-.":
-        raise Unprocessable("A repo's name neither starts nor ends with a dash or a dot.")
+        raise Unprocessable("A repo's name cannot start or end with a dash or a dot.")
     if "--" in name or ".." in name:
-        raise Unprocessable("A repo's name has no two dashes or dots in a row.")
+        raise Unprocessable("A repo's name cannot have two dashes or dots in a row.")
     if name.lower().endswith(".git"):
-        raise Unprocessable("A repo's name does not end in .git.")
+        raise Unprocessable("A repo's name cannot end in .git.")
     return name

@@ -52,7 +52,7 @@ async def move_refs(
     added: int | None = None,
     charge: Charge | None = None,
 ) -> Moves:
-    """Move refs, with one event for all that moved. `together`: all or none (RefIsElsewhere). `added`: the number of
+    """Move refs, with one event for all that moved. `together`: all or none (RefConflict). `added`: the number of
     commits that each history grows by, if the caller knows; otherwise the commits are counted. `charge`: that of a
     guest, who moves the ref of one pull request.
     """

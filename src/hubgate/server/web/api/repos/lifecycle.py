@@ -74,74 +74,76 @@ class RepoMoved(msgspec.Struct):
 
 
 class _Creation(NamedTuple):
-    asked: CreateRepo
+    body: CreateRepo
     owner: Owner
     name: str
 
 
 class _Deletion(NamedTuple):
     repo: Repo
-    asked_name: str
+    requested_name: str
 
 
 def routes(repos: Repos) -> list[Route]:
     async def place_for_new_repo(request: HubRequest) -> Target[_Creation]:
-        asked = await read_signed_in(request, CreateRepo)
-        namespace, name = _namespace_and_name(caller_of(request), asked.organization, asked.name)
+        body = await read_signed_in(request, CreateRepo)
+        namespace, name = _namespace_and_name(caller_of(request), body.organization, body.name)
         owner = await owner_for_repos(repos, namespace)
-        return Target(_Creation(asked, owner, name), owner.namespace)
+        return Target(_Creation(body, owner, name), owner.namespace)
 
     async def create(request: HubRequest, new: _Creation) -> JsonResponse:
-        caller, asked = caller_of(request), new.asked
-        wanted = creation.NewRepo(
-            type=RepoType(asked.type or "model"),
+        caller, body = caller_of(request), new.body
+        new_repo = creation.NewRepo(
+            type=RepoType(body.type or "model"),
             name=new.name,
-            private=is_private(RepoType(asked.type or "model"), asked.private, asked.visibility) or False,
-            sdk=asked.sdk or "",
-            license=asked.license or "",
+            private=is_private(RepoType(body.type or "model"), body.private, body.visibility) or False,
+            sdk=body.sdk or "",
+            license=body.license or "",
             client_id=caller.identity.client_id,
         )
-        if wanted.type is RepoType.SPACE and not wanted.sdk:
+        if new_repo.type is RepoType.SPACE and not new_repo.sdk:
             raise BadRequest("A space must have an sdk, such as docker, gradio or static.")
         try:
             repo = await creation.create(
-                repos, caller.user, new.owner, wanted, actor_of(request), _files(asked.files or [])
+                repos, caller.user, new.owner, new_repo, actor_of(request), _files(body.files or [])
             )
         except creation.NameTaken as taken:
             # Clients that accept an existing repo read its address from here.
-            body = {"error": taken.message, "url": repos.base_url + taken.path}
-            return JsonResponse(body, 409, {"x-error-message": taken.message})
+            answer = {"error": taken.message, "url": repos.base_url + taken.path}
+            return JsonResponse(answer, 409, {"x-error-message": taken.message})
         return JsonResponse(RepoCreated(repos.base_url + repo.path, repo.full_name, repo.id))
 
     async def repo_to_delete(request: HubRequest) -> Target[_Deletion] | Missing:
-        asked = await read_signed_in(request, DeleteRepo)
-        namespace, name = _namespace_and_name(caller_of(request), asked.organization, asked.name)
-        repo = await lookup.find_repo(repos, asked.type or "model", namespace, name)
+        body = await read_signed_in(request, DeleteRepo)
+        namespace, name = _namespace_and_name(caller_of(request), body.organization, body.name)
+        repo = await lookup.find_repo(repos, body.type or "model", namespace, name)
         if not isinstance(repo, Repo):
             return Missing(repo)
         return Target(_Deletion(repo, f"{namespace}/{name}"), repo.as_resource())
 
-    async def delete(request: HubRequest, wanted: _Deletion) -> JsonResponse:
-        repo = wanted.repo
-        if repo.full_name.lower() != wanted.asked_name.lower():
+    async def delete(request: HubRequest, deleted: _Deletion) -> JsonResponse:
+        repo = deleted.repo
+        if repo.full_name.lower() != deleted.requested_name.lower():
             # A script that cleans up under an old name, of the repo or of its owner, must not delete the renamed repo.
             raise NotFound(f"Repository not found. It is called {repo.full_name} now.", code="RepoNotFound")
         await deletion.delete(repos, repo, actor_of(request))
         return JsonResponse({})
 
     async def repo_to_move(request: HubRequest) -> Target[RepoMove] | Missing:
-        asked = await read_signed_in(request, MoveRepo)
+        body = await read_signed_in(request, MoveRepo)
         # Both names are parsed before the lookup: an error about the destination must not reveal that the repo exists.
-        present, wanted = _split(asked.from_repo), _split(asked.to_repo)
-        repo = await lookup.find_repo(repos, asked.type or "model", *present)
+        present, destination = _split(body.from_repo), _split(body.to_repo)
+        repo = await lookup.find_repo(repos, body.type or "model", *present)
         if not isinstance(repo, Repo):
             return Missing(repo)
-        return await move_target(repos, caller_of(request).identity, repo, *wanted, asked.leave_redirect)
+        return await move_target(repos, caller_of(request).identity, repo, *destination, body.leave_redirect)
 
-    async def move(request: HubRequest, wanted: RepoMove) -> JsonResponse:
-        leave = wanted.leave_redirect
-        moved = await transfer.move(repos, wanted.repo, wanted.to, wanted.name, actor_of(request), leave_redirect=leave)
-        return JsonResponse(RepoMoved(repos.base_url + moved.path, wanted.redirects))
+    async def move(request: HubRequest, requested: RepoMove) -> JsonResponse:
+        leave = requested.leave_redirect
+        moved = await transfer.move(
+            repos, requested.repo, requested.to, requested.name, actor_of(request), leave_redirect=leave
+        )
+        return JsonResponse(RepoMoved(repos.base_url + moved.path, requested.redirects))
 
     create_at = Endpoint(Action.REPO_CREATE, Locator((Account, Organization), place_for_new_repo), create)
     delete_at = Endpoint(Action.REPO_MANAGE, Locator((resource.Repo,), repo_to_delete), delete)

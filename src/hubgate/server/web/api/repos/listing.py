@@ -83,9 +83,9 @@ async def _repo_filter(repos: Repos, kind: RepoType, fields: Fields) -> RepoFilt
     tags += [task for task in queries.all_values(fields, "pipeline_tag") if task]
     searched = [text.strip()[:LONGEST_SEARCH] for text in queries.all_values(fields, "search") if text.strip()]
     if len(searched) > MOST_TAGS:
-        raise BadRequest(f"search takes at most {MOST_TAGS} texts.")
+        raise BadRequest(f"At most {MOST_TAGS} values of search are accepted.")
     if len(tags) > MOST_TAGS:
-        raise BadRequest(f"filter takes at most {MOST_TAGS} tags.")
+        raise BadRequest(f"At most {MOST_TAGS} values of filter are accepted.")
     author, owner_id = queries.last_value(fields, "author"), ""
     if author:
         owner = await store.owner_named(repos.db, author)

@@ -64,7 +64,7 @@ def routes(frame: Frame) -> list[Route]:
             sdks=SDKS,
         )
 
-    async def ask(request: HubRequest, caller: Caller, kind: RepoType) -> Response:
+    async def show_form(request: HubRequest, caller: Caller, kind: RepoType) -> Response:
         return show(request, kind, RepoForm(request.query().get("owner") or caller.user.name))
 
     async def place(request: HubRequest) -> Target[Owner]:
@@ -92,7 +92,7 @@ def routes(frame: Frame) -> list[Route]:
         return frame.pages.redirect(repo.path, f"Created {repo.full_name}.")
 
     def routes_for(kind: RepoType, path: str) -> list[Route]:
-        form = own(Action.REPO_CREATE, partial(ask, kind=kind))
+        form = own(Action.REPO_CREATE, partial(show_form, kind=kind))
         endpoint = Endpoint(Action.REPO_CREATE, Locator((Account, Organization), place), partial(create, kind=kind))
         return [
             Route("GET", path, form, Surface.PAGE, f"The form for a new {kind.value}"),

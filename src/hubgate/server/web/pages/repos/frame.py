@@ -122,8 +122,8 @@ class Frame:
 
 def page_number(request: HubRequest) -> int:
     """The number in `?page=`, for lists that are counted and not too long."""
-    asked = request.query().get("page", "1")
-    number = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 6 else 0
+    text = request.query().get("page", "1")
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
     if not 1 <= number <= MOST_PAGES:
         raise NotFound("Page not found in this list.")
     return number

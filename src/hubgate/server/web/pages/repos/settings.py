@@ -120,7 +120,9 @@ def _setting_routes(frame: Frame) -> list[Route]:
 
 
 def _deletion_routes(frame: Frame) -> list[Route]:
-    async def ask(request: HubRequest, repo: Repo, errors: Mapping[str, str] = NO_ERRORS, typed: str = "") -> Response:
+    async def confirm(
+        request: HubRequest, repo: Repo, errors: Mapping[str, str] = NO_ERRORS, typed: str = ""
+    ) -> Response:
         folder, repos = frame.repos.folders.of(repo.id), frame.repos
         files = await count_files(folder, repo.head_sha, MOST_COUNTED + 1) if repo.head_sha else 0
         return frame.show(
@@ -138,12 +140,12 @@ def _deletion_routes(frame: Frame) -> list[Route]:
     async def delete(request: HubRequest, repo: Repo) -> Response:
         typed = request.form_fields.get("name").strip()
         if typed != repo.full_name:
-            return await ask(request, repo, {"name": f"Type {repo.full_name}, as it is written here."}, typed)
+            return await confirm(request, repo, {"name": f"Type {repo.full_name}, as it is written here."}, typed)
         await deletion.delete(frame.repos, repo, actor_of(request))
         return frame.pages.redirect(f"/{repo.owner_name}", f"Deleted {repo.full_name}.")
 
     path, repos, manage = "/settings/delete", frame.repos, Action.REPO_MANAGE
     return [
-        *frame.routes("GET", path, at_repo(repos, manage, ask), "Confirm the deletion of a repo"),
+        *frame.routes("GET", path, at_repo(repos, manage, confirm), "Confirm the deletion of a repo"),
         *frame.routes("POST", path, at_repo(repos, manage, delete), "Delete a repo"),
     ]
