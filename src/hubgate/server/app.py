@@ -29,7 +29,7 @@ from hubgate.server.web.api import (
     webhooks,
     whoami,
 )
-from hubgate.server.web.api.repos import commits_list, contents, details, discussions, owned, uploads, validate_yaml
+from hubgate.server.web.api.repos import contents, details, discussions, owned, uploads, validate_yaml
 from hubgate.server.web.api.repos import events as repo_events
 from hubgate.server.web.api.repos import lifecycle as repo_lifecycle
 from hubgate.server.web.api.repos import listing as repo_lists
@@ -93,7 +93,6 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *details.settings_routes(hub.repos),
         *repo_events.routes(hub.repos),
         *contents.routes(hub.repos),
-        *commits_list.routes(hub.repos),
         *repo_refs.routes(hub.repos),
         *validate_yaml.routes(),
         *uploads.routes(hub.repos, guard),

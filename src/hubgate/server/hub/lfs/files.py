@@ -29,7 +29,7 @@ class LargeFiles:
 
     @property
     def set_aside(self) -> Path:
-        """The folder of files that may be deleted (`garbage_collection.py`)."""
+        """The folder of files that may be deleted (`repos/housekeeping.py`)."""
         return self.root / "going"
 
     def all(self) -> Iterator[Path]:
