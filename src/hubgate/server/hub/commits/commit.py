@@ -29,7 +29,7 @@ from hubgate.server.hub.guests.marked_commits import mark
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.lfs import storing
 from hubgate.server.hub.repos import store
-from hubgate.server.hub.repos.lookup import Revision
+from hubgate.server.hub.repos.lookup import Revision, no_revision
 from hubgate.server.hub.repos.model import Repo, is_pull_request, pull_request_of
 from hubgate.server.hub.repos.refs import RefConflict, move_refs
 
@@ -343,7 +343,7 @@ def _not_uploaded(oid: str) -> Unprocessable:
 async def _head(repos: Repos, repo: Repo, ref: str) -> str:
     sha = await store.ref(repos.db, repo.id, ref)
     if sha is None:
-        raise NotFound(f"Invalid rev id: {ref}", code="RevisionNotFound")
+        raise no_revision(ref)
     return sha
 
 

@@ -23,6 +23,7 @@ from hubgate.server.hub.guests.charges import book_to_pull_request, charge_of, c
 from hubgate.server.hub.guests.marked_commits import mark
 from hubgate.server.hub.repos import commit_counts
 from hubgate.server.hub.repos import store as repo_store
+from hubgate.server.hub.repos.lookup import no_revision
 from hubgate.server.hub.repos.model import DISCUSSIONS_DISABLED, REPO_GONE, Repo
 from hubgate.server.hub.repos.refs import move_refs_in
 from hubgate.server.hub.repos.transactions import lock_repo
@@ -44,7 +45,7 @@ async def commit_as_pull_request(
     """Commit on top of the branch `base` as a new pull request. One transaction creates number, row, ref and event."""
     head = await repo_store.ref(repos.db, repo.id, base)
     if head is None or not base.startswith("refs/heads/"):
-        raise NotFound(f"Invalid rev id: {base}", code="RevisionNotFound")
+        raise no_revision(base)
     check_parent(request, head)
     user, charge = caller.user, charge_of(repo, caller.identity)
     if charge is not None:

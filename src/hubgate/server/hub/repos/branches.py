@@ -1,7 +1,7 @@
 """Creating and deleting branches and tags, and squashing the history of a branch."""
 
 from hubgate.server.accounts.model import User
-from hubgate.server.errors import BadRequest, Conflict, NotFound, Unavailable, Unprocessable
+from hubgate.server.errors import BadRequest, Conflict, Unavailable, Unprocessable
 from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects
@@ -67,7 +67,7 @@ async def delete_tag(repos: Repos, repo: Repo, name: str) -> None:
     if before is None:
         if await store.ref(repos.db, repo.id, f"refs/heads/{name}") is not None:
             raise BadRequest(f"{name} is a branch, not a tag.")
-        raise NotFound(f"Invalid rev id: {ref}", code="RevisionNotFound")
+        raise lookup.no_revision(ref)
     await _move(repos, repo, RefChange(ref, before, None), f"{ref} was changed by another request.")
 
 
@@ -75,12 +75,12 @@ async def squash(repos: Repos, repo: Repo, user: User, rev: str, message: str) -
     """Replace the history of a branch by one commit. Concurrent commits to the branch are squashed too."""
     found = await lookup.revision(repos, repo, rev)
     if found.ref is None or not found.ref.startswith("refs/heads/"):
-        raise NotFound(f"Invalid rev id: {rev[:200]}", code="RevisionNotFound")
+        raise lookup.no_revision(rev)
     folder, author = repos.folders.of(repo.id), repos.author_of(user)
     for _ in range(MOST_TRIES):
         head = await store.ref(repos.db, repo.id, found.ref)
         if head is None:
-            raise NotFound(f"Invalid rev id: {rev[:200]}", code="RevisionNotFound")
+            raise lookup.no_revision(rev)
         new = await in_thread(commit_of_tree, folder, head, message, author, repos.clock())
         try:
             await move_refs(repos, repo, [RefChange(found.ref, head, new)], together=True)

@@ -51,18 +51,18 @@ async def revision(repos: Repos, repo: Repo, text: str) -> Revision:
         reachability = await marked_commits.reachability_of(repos, repo, commit) if commit else Reachability.NOWHERE
         if commit is not None and reachability is not Reachability.NOWHERE:
             return Revision(commit, None, reachability is Reachability.PULL_REQUEST)
-    raise _no_revision(text)
+    raise no_revision(text)
 
 
 async def _of_ref(repos: Repos, repo: Repo, text: str, found: tuple[str, str]) -> Revision:
     ref, sha = found
     commit = sha if not ref.startswith("refs/tags/") else await objects.commit_of(repos.folders.of(repo.id), sha)
     if commit is None:
-        raise _no_revision(text)
+        raise no_revision(text)
     return Revision(commit, ref)
 
 
-def _no_revision(text: str) -> NotFound:
+def no_revision(text: str) -> NotFound:
     return NotFound(f"Invalid rev id: {text[:200]}", code="RevisionNotFound")
 
 
