@@ -28,7 +28,7 @@ from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.git.writes import Author, NewCommit, Put, write_blob, write_commit
 from hubgate.server.hub.repos import creation, store
 from hubgate.server.hub.repos.card import card_at
-from hubgate.server.hub.repos.model import MAIN, NO_CARD, Owner, Repo, RepoType
+from hubgate.server.hub.repos.model import MAIN, NO_CARD, Repo, RepoOwner, RepoType
 from hubgate.server.hub.repos.refs import move_refs_in
 from hubgate.server.resources import Hub
 from hubgate.server.settings import load
@@ -71,7 +71,7 @@ async def _set_up(hub: Hub) -> _Setup:
     user = await account_store.user_by_name(hub.db, USER)
     assert user is not None
     new_repo = creation.NewRepo(RepoType.MODEL, f"parts-{secrets.token_hex(4)}", license="mit")
-    repo = await creation.create(hub.repos, user, Owner("user", user.id, user.name), new_repo, SYSTEM)
+    repo = await creation.create(hub.repos, user, RepoOwner("user", user.id, user.name), new_repo, SYSTEM)
     first = repo.head_sha
     assert first is not None
     folder = hub.repos.folders.of(repo.id)

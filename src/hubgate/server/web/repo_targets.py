@@ -10,7 +10,7 @@ from hubgate.server.edge.routes import Check, Target
 from hubgate.server.errors import Forbidden
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import store
-from hubgate.server.hub.repos.model import Owner, Repo
+from hubgate.server.hub.repos.model import Repo, RepoOwner
 
 
 class RepoMove(NamedTuple):
@@ -19,13 +19,13 @@ class RepoMove(NamedTuple):
     """
 
     repo: Repo
-    owner: Owner | None
+    owner: RepoOwner | None
     namespace: str
     name: str
     leave_redirect: bool
 
     @property
-    def to(self) -> Owner:
+    def to(self) -> RepoOwner:
         if self.owner is None:
             raise _no_namespace(self.namespace)
         return self.owner
@@ -57,7 +57,7 @@ async def move_target(
     return Target(RepoMove(repo, owner, namespace, name, leave_redirect), repo.as_resource(), also=also)
 
 
-async def owner_for_repos(repos: Repos, namespace: str) -> Owner:
+async def owner_for_repos(repos: Repos, namespace: str) -> RepoOwner:
     owner = await store.owner_named(repos.db, namespace)
     if owner is None:
         raise _no_namespace(namespace)

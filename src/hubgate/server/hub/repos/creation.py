@@ -22,7 +22,7 @@ from hubgate.server.hub.git.writes import FilesByPath, write_first_commit
 from hubgate.server.hub.lfs.storing import StoredFile, store_file
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.card import card_at
-from hubgate.server.hub.repos.model import MAIN, UNLINK_FIRST, Owner, Repo, RepoType, check_repo_name
+from hubgate.server.hub.repos.model import MAIN, UNLINK_FIRST, Repo, RepoOwner, RepoType, check_repo_name
 from hubgate.server.hub.repos.transactions import lock_owner, record_audit
 from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Tx
@@ -52,7 +52,7 @@ class NewRepo(msgspec.Struct, frozen=True):
 class NameTaken(Conflict):
     """The name is taken by another repo or by a redirect."""
 
-    def __init__(self, new_repo: NewRepo, owner: Owner, *, is_redirect: bool = False) -> None:
+    def __init__(self, new_repo: NewRepo, owner: RepoOwner, *, is_redirect: bool = False) -> None:
         text = f"You already created this {new_repo.type.value} repo: {owner.name}/{new_repo.name}"
         super().__init__(f"{owner.name}/{new_repo.name} is taken: {UNLINK_FIRST}" if is_redirect else text)
         self.is_redirect = is_redirect
@@ -60,7 +60,7 @@ class NameTaken(Conflict):
 
 
 async def create(
-    repos: Repos, user: User, owner: Owner, new_repo: NewRepo, actor: Actor, files: FilesByPath | None = None
+    repos: Repos, user: User, owner: RepoOwner, new_repo: NewRepo, actor: Actor, files: FilesByPath | None = None
 ) -> Repo:
     check_repo_name(new_repo.name)
     if await store.named(repos.db, new_repo.type.value, owner.name, new_repo.name):
@@ -80,7 +80,7 @@ async def create(
 
 
 async def _write_folder(
-    repos: Repos, user: User, owner: Owner, new_repo: NewRepo, files: FilesByPath, repo_id: str, now: int
+    repos: Repos, user: User, owner: RepoOwner, new_repo: NewRepo, files: FilesByPath, repo_id: str, now: int
 ) -> tuple[Repo, list[StoredFile]]:
     folder = await in_thread(repos.folders.create, repo_id)
     content = {ATTRIBUTES_FILE: GIT_ATTRIBUTES.encode()}

@@ -48,7 +48,7 @@ class RepoType(Enum):
         return FOLDERS[self.value]
 
 
-class Owner(msgspec.Struct, frozen=True):
+class RepoOwner(msgspec.Struct, frozen=True):
     """A user or an organization that owns repos."""
 
     # "user" or "org".
@@ -110,8 +110,8 @@ class Repo(msgspec.Struct, frozen=True):
         return f"{self.type} {self.full_name}"
 
     @property
-    def owner(self) -> Owner:
-        return Owner(self.owner_kind, self.owner_id, self.owner_name)
+    def owner(self) -> RepoOwner:
+        return RepoOwner(self.owner_kind, self.owner_id, self.owner_name)
 
     @property
     def tag_list(self) -> list[str]:

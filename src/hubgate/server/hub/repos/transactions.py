@@ -10,11 +10,11 @@ from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.audit.record import record
 from hubgate.server.errors import NotFound
 from hubgate.server.hub.repos import store
-from hubgate.server.hub.repos.model import REPO_GONE, Owner, Repo
+from hubgate.server.hub.repos.model import REPO_GONE, Repo, RepoOwner
 from hubgate.server.storage.database import Tx
 
 
-async def lock_owner(tx: Tx, owner: Owner) -> Owner:
+async def lock_owner(tx: Tx, owner: RepoOwner) -> RepoOwner:
     """Lock an owner and return it with its current name. Lock the owner before any repo: deletion and rename of
     accounts do the same, which avoids deadlocks.
     """
@@ -33,7 +33,7 @@ async def lock_repo(tx: Tx, repo_id: str) -> int:
 
 
 async def record_audit(
-    tx: Tx, owner: Owner, kind: Kind, repo: Repo, does: str, actor: Actor, now: int, **more: Any
+    tx: Tx, owner: RepoOwner, kind: Kind, repo: Repo, does: str, actor: Actor, now: int, **more: Any
 ) -> None:
     """Add an entry to the owner's audit log, if it is an organization; users have no audit log. `does` describes what
     the actor did; the entry has the repo's name at that time.

@@ -16,7 +16,7 @@ from hubgate.server.events.kinds import Kind
 from hubgate.server.events.payload import Snapshot
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import store
-from hubgate.server.hub.repos.model import REPO_GONE, UNLINK_FIRST, Owner, Repo, check_repo_name
+from hubgate.server.hub.repos.model import REPO_GONE, UNLINK_FIRST, Repo, RepoOwner, check_repo_name
 from hubgate.server.hub.repos.redirects import update_redirects
 from hubgate.server.hub.repos.transactions import lock_owner, record_audit
 from hubgate.server.storage.database import Tx
@@ -28,7 +28,7 @@ MOVES_OF_REPO = Limit(
 
 
 async def move(
-    repos: Repos, repo: Repo, new_owner: Owner, name: str, actor: Actor, *, leave_redirect: bool = False
+    repos: Repos, repo: Repo, new_owner: RepoOwner, name: str, actor: Actor, *, leave_redirect: bool = False
 ) -> Repo:
     """Move a repo. The event has the repo as it was in `repo`, and the new name in `movedTo`. `leave_redirect` applies
     to moves to another owner, by an actor who may allow the redirect.
@@ -68,7 +68,7 @@ async def move(
     return await repos.db.write(unit)
 
 
-async def _name_conflict(tx: Tx, repo: Repo, owner: Owner, name: str) -> Conflict:
+async def _name_conflict(tx: Tx, repo: Repo, owner: RepoOwner, name: str) -> Conflict:
     text = f"A {repo.type} repository called {owner.name}/{name} already exists"
     is_redirect = await store.is_redirect(tx, owner.id, repo.type, name)
     return Conflict(f"{text}: {UNLINK_FIRST}" if is_redirect else text)

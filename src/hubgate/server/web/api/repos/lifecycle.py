@@ -17,7 +17,7 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.paths import check_path
 from hubgate.server.hub.repos import creation, deletion, lookup, transfer
-from hubgate.server.hub.repos.model import Owner, Repo, RepoType
+from hubgate.server.hub.repos.model import Repo, RepoOwner, RepoType
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.repos.wire import Visibility, is_private
 from hubgate.server.web.repo_targets import RepoMove, move_target, owner_for_repos
@@ -75,7 +75,7 @@ class RepoMoved(msgspec.Struct):
 
 class _Creation(NamedTuple):
     body: CreateRepo
-    owner: Owner
+    owner: RepoOwner
     name: str
 
 

@@ -19,7 +19,7 @@ from hubgate.server.hub.repos.card import README, BadFrontMatter, parse_front_ma
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.web.foreign_text import clean
 from hubgate.server.web.markdown import DocumentLocation, render_markdown
-from hubgate.server.web.pages.repos.frame import Frame
+from hubgate.server.web.pages.repos.frame import RepoFrame
 
 MOST_FACTS = 20
 LONGEST_FACT = 200
@@ -37,7 +37,7 @@ class Readme:
     problem: str = ""
 
 
-def routes(frame: Frame) -> list[Route]:
+def routes(frame: RepoFrame) -> list[Route]:
     async def card(request: HubRequest, repo: Repo) -> Response:
         readme = await read(frame, repo)
         may_write = frame.may(request, repo, Action.REPO_WRITE)
@@ -62,7 +62,7 @@ def routes(frame: Frame) -> list[Route]:
     ]
 
 
-async def read(frame: Frame, repo: Repo) -> Readme | None:
+async def read(frame: RepoFrame, repo: Repo) -> Readme | None:
     """Read the README at the head; None if it is missing or cannot be shown."""
     if repo.head_sha is None:
         return None
@@ -100,7 +100,7 @@ def _fact_text(value: Any) -> str:
     return text if len(text) <= LONGEST_FACT else text[:LONGEST_FACT] + "…"
 
 
-async def _is_empty(frame: Frame, repo: Repo) -> bool:
+async def _is_empty(frame: RepoFrame, repo: Repo) -> bool:
     """Whether the repo contains only its initial files."""
     if repo.head_sha is None:
         return True

@@ -12,12 +12,12 @@ from hubgate.server.hub.git import diffs
 from hubgate.server.hub.repos import history_pages
 from hubgate.server.hub.repos.history_pages import LAST_PAGE, from_cursor, from_number
 from hubgate.server.hub.repos.model import Repo
-from hubgate.server.web.pages.repos.frame import MOST_PAGES, Frame, RepoLocation, page_number
+from hubgate.server.web.pages.repos.frame import MOST_PAGES, RepoFrame, RepoLocation, page_number
 
 ROWS = 50
 
 
-def routes(frame: Frame) -> list[Route]:
+def routes(frame: RepoFrame) -> list[Route]:
     async def log(request: HubRequest, repo: Repo) -> Response:
         rev = request.param("rev")
         location = RepoLocation(repo, rev, await frame.revision(repo, rev))

@@ -14,8 +14,8 @@ from hubgate.server.errors import Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.repos import creation
-from hubgate.server.hub.repos.model import Owner, RepoType
-from hubgate.server.web.pages.repos.frame import Frame
+from hubgate.server.hub.repos.model import RepoOwner, RepoType
+from hubgate.server.web.pages.repos.frame import RepoFrame
 from hubgate.server.web.rendering import NO_ERRORS
 from hubgate.server.web.repo_targets import owner_for_repos, owners_for
 
@@ -47,7 +47,7 @@ class RepoForm:
     sdk: str = SDKS[0][0]
 
 
-def routes(frame: Frame) -> list[Route]:
+def routes(frame: RepoFrame) -> list[Route]:
     def show(
         request: HubRequest, kind: RepoType, form_values: RepoForm, errors: Mapping[str, str] = NO_ERRORS
     ) -> Response:
@@ -67,11 +67,11 @@ def routes(frame: Frame) -> list[Route]:
     async def show_form(request: HubRequest, caller: Caller, kind: RepoType) -> Response:
         return show(request, kind, RepoForm(request.query().get("owner") or caller.user.name))
 
-    async def place(request: HubRequest) -> Target[Owner]:
+    async def place(request: HubRequest) -> Target[RepoOwner]:
         owner = await owner_for_repos(frame.repos, _owner_name(request))
         return Target(owner, owner.namespace)
 
-    async def create(request: HubRequest, owner: Owner, kind: RepoType) -> Response:
+    async def create(request: HubRequest, owner: RepoOwner, kind: RepoType) -> Response:
         form = request.form_fields
         name, visibility = form.get("name").strip(), form.get("visibility")
         form_values = RepoForm(_owner_name(request), name, visibility, form.get("license"), form.get("sdk"))

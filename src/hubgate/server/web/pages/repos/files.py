@@ -23,7 +23,7 @@ from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.files.media_types import is_image
 from hubgate.server.web.files.resolve import BEFORE_THE_GATE
 from hubgate.server.web.markdown import ENDINGS, DocumentLocation, render_markdown
-from hubgate.server.web.pages.repos.frame import Frame, RepoLocation, address, page_number
+from hubgate.server.web.pages.repos.frame import RepoFrame, RepoLocation, address, page_number
 
 ROWS = 100
 # The last change of each row is searched in this many commits; a deeper search is too expensive.
@@ -50,11 +50,11 @@ class FileView:
     reason: str = ""
 
 
-def routes(frame: Frame) -> list[Route]:
+def routes(frame: RepoFrame) -> list[Route]:
     return [*_folder_routes(frame), *_file_routes(frame)]
 
 
-def _folder_routes(frame: Frame) -> list[Route]:
+def _folder_routes(frame: RepoFrame) -> list[Route]:
     async def pick(request: HubRequest, repo: Repo) -> Response:
         """Redirect from the picker's form, which cannot construct an address itself."""
         query = request.query()
@@ -102,7 +102,7 @@ def _folder_routes(frame: Frame) -> list[Route]:
     ]
 
 
-def _file_routes(frame: Frame) -> list[Route]:
+def _file_routes(frame: RepoFrame) -> list[Route]:
     async def blob(request: HubRequest, repo: Repo) -> Response:
         location = await frame.location(request, repo)
         folder = frame.repos.folders.of(repo.id)
@@ -136,7 +136,7 @@ def _file_routes(frame: Frame) -> list[Route]:
     return frame.views("/blob/{rest:path}", blob, "One file of a repo")
 
 
-async def view_of(frame: Frame, location: RepoLocation, entry: TreeEntry, *, plain: bool) -> FileView:
+async def view_of(frame: RepoFrame, location: RepoLocation, entry: TreeEntry, *, plain: bool) -> FileView:
     if is_image(location.path):
         return FileView(image=location.to("resolve", location.path))
     if entry.pointer:

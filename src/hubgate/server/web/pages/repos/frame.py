@@ -57,7 +57,7 @@ def address(repo: Repo, verb: str, rev: str, path: str = "") -> str:
 
 
 @dataclass(frozen=True)
-class Frame:
+class RepoFrame:
     pages: Pages
     repos: Repos
 

@@ -18,7 +18,7 @@ from hubgate.server.hub.listing import listing
 from hubgate.server.hub.listing.store import RepoFilter
 from hubgate.server.hub.repos.model import RepoType
 from hubgate.server.web.pages.listing import ListQuery
-from hubgate.server.web.pages.repos.frame import Frame
+from hubgate.server.web.pages.repos.frame import RepoFrame
 
 ROWS = 30
 ROWS_OF_OWNER = 20
@@ -26,7 +26,7 @@ LONGEST_SEARCH = 200
 SORTS = (("lastModified", "Recently changed"), ("createdAt", "Newest"))
 
 
-def routes(frame: Frame) -> list[Route]:
+def routes(frame: RepoFrame) -> list[Route]:
     def of_type(kind: RepoType) -> PublicHandler:
         path = f"/{kind.plural}"
 

@@ -3,12 +3,12 @@
 from hubgate.server.edge.routes import Route
 from hubgate.server.hub.context import Repos
 from hubgate.server.web.pages.repos import card, commits, create, files, lists, settings
-from hubgate.server.web.pages.repos.frame import Frame
+from hubgate.server.web.pages.repos.frame import RepoFrame
 from hubgate.server.web.rendering import Pages
 
 
 def routes(pages: Pages, repos: Repos) -> list[Route]:
-    frame = Frame(pages, repos)
+    frame = RepoFrame(pages, repos)
     return [
         *lists.routes(frame),
         *create.routes(frame),

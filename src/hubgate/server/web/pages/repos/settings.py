@@ -17,7 +17,7 @@ from hubgate.server.hub.git.trees import count_files
 from hubgate.server.hub.repos import deletion, settings, transfer
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.repos.settings import SettingsChanges
-from hubgate.server.web.pages.repos.frame import Frame
+from hubgate.server.web.pages.repos.frame import RepoFrame
 from hubgate.server.web.rendering import NO_ERRORS
 from hubgate.server.web.repo_routes import ForType, at_repo, at_repo_needing
 from hubgate.server.web.repo_targets import RepoMove, move_target, owners_with
@@ -34,11 +34,11 @@ GATES = (
 MOST_COUNTED = 10_000
 
 
-def routes(frame: Frame) -> list[Route]:
+def routes(frame: RepoFrame) -> list[Route]:
     return [*_setting_routes(frame), *_deletion_routes(frame)]
 
 
-def _setting_routes(frame: Frame) -> list[Route]:
+def _setting_routes(frame: RepoFrame) -> list[Route]:
     def shown(request: HubRequest, repo: Repo, errors: Mapping[str, str] = NO_ERRORS, **given: str) -> Response:
         return frame.show(
             request,
@@ -119,7 +119,7 @@ def _setting_routes(frame: Frame) -> list[Route]:
     ]
 
 
-def _deletion_routes(frame: Frame) -> list[Route]:
+def _deletion_routes(frame: RepoFrame) -> list[Route]:
     async def confirm(
         request: HubRequest, repo: Repo, errors: Mapping[str, str] = NO_ERRORS, typed: str = ""
     ) -> Response:
