@@ -25,11 +25,11 @@ from hubgate.server.hub.commits.model import AddFile, CommitRequest, Content
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.objects import prepare, repository, tree_of
 from hubgate.server.hub.git.threads import in_thread
-from hubgate.server.hub.git.writes import Author, Draft, Put, write_blob, write_commit
+from hubgate.server.hub.git.writes import Author, NewCommit, Put, write_blob, write_commit
 from hubgate.server.hub.repos import creation, store
 from hubgate.server.hub.repos.card import card_at
-from hubgate.server.hub.repos.model import MAIN, NO_CARD, Owner, Repo, RepoType
-from hubgate.server.hub.repos.refs import moved_in
+from hubgate.server.hub.repos.model import MAIN, NO_CARD, Repo, RepoOwner, RepoType
+from hubgate.server.hub.repos.refs import move_refs_in
 from hubgate.server.resources import Hub
 from hubgate.server.settings import load
 from hubgate.server.startup import opened_for_operator
@@ -71,11 +71,11 @@ async def _set_up(hub: Hub) -> _Setup:
     user = await account_store.user_by_name(hub.db, USER)
     assert user is not None
     new_repo = creation.NewRepo(RepoType.MODEL, f"parts-{secrets.token_hex(4)}", license="mit")
-    repo = await creation.create(hub.repos, user, Owner("user", user.id, user.name), new_repo, SYSTEM)
+    repo = await creation.create(hub.repos, user, RepoOwner("user", user.id, user.name), new_repo, SYSTEM)
     first = repo.head_sha
     assert first is not None
     folder = hub.repos.folders.of(repo.id)
-    second = await write_commit(folder, Draft(first, [], "Another", Author("ada", "ada"), hub.clock()))
+    second = await write_commit(folder, NewCommit(first, [], "Another", Author("ada", "ada"), hub.clock()))
     caller = Caller(Identity.session(user.id, {}), Person(user, (), {}))
     return _Setup(hub.repos, repo, caller, (first, second))
 
@@ -94,12 +94,12 @@ def _steps(setup: _Setup) -> dict[str, Step]:
 
     async def objects() -> None:
         put = Put("notes.txt", await write_blob(folder, secrets.token_bytes(1024)))
-        await write_commit(folder, Draft(first, [put], "A change", author, repos.clock()))
+        await write_commit(folder, NewCommit(first, [put], "A change", author, repos.clock()))
 
     async def unit() -> None:
         old, new = next(moves)
         change, now = RefChange(MAIN, old, new), repos.clock()
-        await repos.db.write(lambda tx: moved_in(tx, repos, repo, [change], NO_CARD, now, {}, 1))
+        await repos.db.write(lambda tx: move_refs_in(tx, repos, repo, [change], NO_CARD, now, {}, 1))
 
     async def nothing() -> None:
         await repos.db.write(lambda tx: store.refs_moved(tx, repo.id))
@@ -131,7 +131,7 @@ def _once(first: Step, then: Step) -> Step:
 
 async def _branch(setup: _Setup) -> None:
     change, now = RefChange("refs/heads/parts", None, setup.shas[0]), setup.repos.clock()
-    await setup.repos.db.write(lambda tx: moved_in(tx, setup.repos, setup.repo, [change], None, now, {}))
+    await setup.repos.db.write(lambda tx: move_refs_in(tx, setup.repos, setup.repo, [change], None, now, {}))
 
 
 def _unsynced(folder: Path, parent: str) -> None:

@@ -12,7 +12,7 @@ from statistics import quantiles
 import pygit2
 from pygit2.enums import FileMode, Option
 
-from hubgate.server.hub.repos.defaults import GIT_ATTRIBUTES
+from hubgate.server.hub.repos.creation import GIT_ATTRIBUTES
 
 LIBRARY, PROGRAMS = "libgit2 in a loop", "git hash-object, mktree, commit-tree, update-ref"
 BYTES = 1024

@@ -23,8 +23,7 @@ from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.repos import creation
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.creation import NewRepo
-from hubgate.server.hub.repos.model import Owner as RepoOwner
-from hubgate.server.hub.repos.model import Repo, RepoType
+from hubgate.server.hub.repos.model import Repo, RepoOwner, RepoType
 from hubgate.server.resources import Hub
 from hubgate.server.settings import load
 from hubgate.server.startup import opened_for_operator

@@ -140,7 +140,7 @@ def test_apps_webhook_reports_exactly_what_the_policy_lets_the_app_read(hub: Run
             repo.id
             for repo in repos
             if may_have.allowed
-            and decide(identity, Action.REPO_SEE, repo.judged()).allowed
+            and decide(identity, Action.REPO_SEE, repo.as_resource()).allowed
             and (not of_organization or not repo.private or repo.owner_id == acme.id)
         }
         assert hub.call(work) == expected

@@ -77,7 +77,7 @@ def test_list_shows_exactly_what_the_policy_makes_visible(hub: RunningHub) -> No
         expected = {
             repo.id
             for repo in repos
-            if owner in ("", repo.owner_id) and decide(identity, Action.REPO_SEE, repo.judged()).allowed
+            if owner in ("", repo.owner_id) and decide(identity, Action.REPO_SEE, repo.as_resource()).allowed
         }
         assert hub.call(work) == expected
 

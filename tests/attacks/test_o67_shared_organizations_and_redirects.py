@@ -26,7 +26,7 @@ from hubgate.server.accounts.organizations import invitations
 from hubgate.server.audit.model import Actor
 from hubgate.server.errors import Unauthorized
 from hubgate.server.hub.repos import store, transfer
-from hubgate.server.hub.repos.model import Owner
+from hubgate.server.hub.repos.model import RepoOwner
 from hubgate.server.resources import Hub
 
 NEW = "another horse battery"
@@ -162,7 +162,7 @@ def test_o67_move_or_join_in_flight_does_not_survive_the_reset(hub: RunningHub, 
         else:
             repo = await store.named(opened.repos.db, "model", "vic", "model")
             assert repo is not None
-            to = Owner("org", trap.id, "trap")
+            to = RepoOwner("org", trap.id, "trap")
             await transfer.move(opened.repos, repo, to, "model", actor, leave_redirect=True)
 
     with pytest.raises(Unauthorized):

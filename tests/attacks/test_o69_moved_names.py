@@ -17,7 +17,7 @@ from hubgate.server.accounts.model import User
 from hubgate.server.audit.model import Actor
 from hubgate.server.errors import Forbidden
 from hubgate.server.hub.repos import store, transfer
-from hubgate.server.hub.repos.model import Owner
+from hubgate.server.hub.repos.model import RepoOwner
 from hubgate.server.resources import Hub
 
 OF_ACME = "/api/organizations/acme/settings/redirects"
@@ -324,7 +324,7 @@ def test_o69_admin_demoted_during_the_request_leaves_no_redirect(scene: Scene) -
     async def work(opened: Hub) -> None:
         repo = await store.named(opened.repos.db, "model", "acme", "model")
         assert repo is not None
-        to, actor = Owner("user", scene.eve.id, "eve"), Actor("eve", scene.eve.id)
+        to, actor = RepoOwner("user", scene.eve.id, "eve"), Actor("eve", scene.eve.id)
         with pytest.raises(Forbidden, match="no longer an admin of acme"):
             await transfer.move(opened.repos, repo, to, "evil", actor, leave_redirect=True)
 

@@ -14,7 +14,7 @@ from tests.bed.repos import commit, make_repo, send_large, send_lines
 from hubgate.server.accounts.own_deletion import delete_own
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.clock import DAY, SECOND
-from hubgate.server.hub.limits import Limits
+from hubgate.server.hub.context import Limits
 
 MOST_BYTES = 1_000_000
 

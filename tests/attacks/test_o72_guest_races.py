@@ -51,7 +51,7 @@ def test_o72_push_is_rejected_if_its_file_is_dropped_during_the_request(scene: G
     work.commit("model.bin", pointer(oid))
     scene.at_failpoint("guest-files-found", DROP, oid=oid)
     said = work.fails("push", "--force", "origin", "HEAD:refs/pr/1" if by == "eve" else "HEAD:main")
-    assert f"{oid}, which this repo was never sent" in said
+    assert f"{oid}, which was never uploaded to this repo" in said
     assert (scene.refs(), scene.objects) == (refs, objects)
 
 

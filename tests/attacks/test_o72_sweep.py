@@ -8,7 +8,7 @@ from tests.bed.git import cloned
 from tests.bed.guests import API, guests
 from tests.bed.repos import make_repo
 
-from hubgate.server.hub.limits import Limits
+from hubgate.server.hub.context import Limits
 
 
 def test_o72_failing_repos_do_not_stop_the_sweep(engine: Engine, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tests.bed.running import RunningHub, running
 
 from hubgate.server import failpoint
 from hubgate.server.accounts.model import User
-from hubgate.server.hub.limits import Limits
+from hubgate.server.hub.context import Limits
 from hubgate.server.hub.repos.housekeeping import Housekeeping
 from hubgate.server.resources import Hub
 

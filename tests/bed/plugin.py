@@ -20,7 +20,7 @@ from tests.bed.receiver import Receiver, receiving
 from tests.bed.running import RunningHub, running
 from tests.bed.times import Recorder
 
-from hubgate.server.hub.limits import Limits
+from hubgate.server.hub.context import Limits
 
 _CLUSTERS = pytest.StashKey[dict[str, Cluster]]()
 _FOLDER = pytest.StashKey["tempfile.TemporaryDirectory[str]"]()

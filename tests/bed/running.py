@@ -14,7 +14,7 @@ from tests.bed import testbuild
 from tests.bed.clock import FrozenClock
 
 from hubgate.server.egress.client import Egress
-from hubgate.server.hub.limits import Limits
+from hubgate.server.hub.context import Limits
 from hubgate.server.logs import JsonFormatter
 from hubgate.server.resources import Hub, open_hub
 from hubgate.server.settings import Settings

@@ -14,8 +14,8 @@ from hubgate.server.hub.commits.commit import commit
 from hubgate.server.hub.commits.model import AddFile, CommitRequest, Content, Delete
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import branches, creation, settings, transfer
-from hubgate.server.hub.repos.model import MAIN, Owner, Repo, RepoType
-from hubgate.server.hub.repos.settings import Changes
+from hubgate.server.hub.repos.model import MAIN, Repo, RepoOwner, RepoType
+from hubgate.server.hub.repos.settings import SettingsChanges
 
 LONG = "a-repo-with-a-name-of-ninety-six-characters-which-nothing-may-clip-or-push-off-the-edge-of-phones"[:96]
 TINY = "/acme/vision-tiny"
@@ -82,8 +82,8 @@ def label_of(picture: Path, *, threshold: float = 0.5) -> str | None:
 
 
 async def add_repos(repos: Repos, ada: User, bob: User, acme: Organization) -> None:
-    org = Owner("org", acme.id, acme.name)
-    own, bobs = (Owner("user", user.id, user.name) for user in (ada, bob))
+    org = RepoOwner("org", acme.id, acme.name)
+    own, bobs = (RepoOwner("user", user.id, user.name) for user in (ada, bob))
     tiny = await _made(repos, ada, org, "vision-tiny", RepoType.MODEL)
     first = {
         "README.md": _CARD,
@@ -110,13 +110,15 @@ async def add_repos(repos: Repos, ada: User, bob: User, acme: Organization) -> N
     await _made(repos, ada, own, "demo", RepoType.SPACE)
     gated = await _made(repos, bob, bobs, "gated-model", RepoType.MODEL)
     await _committed(repos, gated, bob, "Files", {"README.md": "# Ask first", "notes.txt": "for those inside\n"})
-    await settings.configure(repos, gated, Changes(gated="manual"), SYSTEM)
+    await settings.configure(repos, gated, SettingsChanges(gated="manual"), SYSTEM)
     draft = await _made(repos, ada, org, LONG, RepoType.MODEL)
     draft = await transfer.move(repos, draft, org, "vision-draft", SYSTEM)
     await transfer.move(repos, draft, bobs, "vision-draft", Actor(ada.name, ada.id), leave_redirect=True)
 
 
-async def _made(repos: Repos, user: User, owner: Owner, name: str, kind: RepoType, *, private: bool = False) -> Repo:
+async def _made(
+    repos: Repos, user: User, owner: RepoOwner, name: str, kind: RepoType, *, private: bool = False
+) -> Repo:
     wanted = creation.NewRepo(kind, name, private, sdk="static" if kind is RepoType.SPACE else "")
     return await creation.create(repos, user, owner, wanted, SYSTEM)
 

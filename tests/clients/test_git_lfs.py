@@ -82,7 +82,7 @@ def test_locks_are_not_supported(shared: Shared, tmp_path: Path, variables: dict
     for arguments in (("locks",), ("lock", ".gitattributes")):
         done = run_git(work.folder, "lfs", *arguments, **variables)
         assert done.returncode != 0
-        assert "There are no locks here." in done.stderr, done.stderr
+        assert "This hub does not support locks." in done.stderr, done.stderr
 
 
 def test_permissions_are_enforced(shared: Shared, tmp_path: Path, variables: dict[str, str]) -> None:

@@ -134,7 +134,7 @@ def test_every_command_works(command: Command, shared: Shared, folder: Path, tmp
     assert [(found["id"], found["type"], found["visibility"]) for found in of_acme] == [(moved, "model", "public")]
     assert "not found" in command.fails("models", "info", moved)
     refused = command.fails("repos", "create", "nobody/x")
-    assert "There is no namespace nobody" in refused
+    assert "create repos in the namespace nobody" in refused
 
 
 @pytest.mark.parametrize("version", VERSIONS)

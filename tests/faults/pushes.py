@@ -23,7 +23,7 @@ from hubgate.server.audit.model import SYSTEM
 from hubgate.server.events import store as event_store
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.creation import NewRepo, create
-from hubgate.server.hub.repos.model import Owner, RepoType
+from hubgate.server.hub.repos.model import RepoOwner, RepoType
 from hubgate.server.resources import open_hub
 from hubgate.server.storage.database import Tx
 
@@ -48,7 +48,7 @@ def make_repo(store: Store) -> Repo:
             candidate = Candidate("ada", "ada@example.org", PASSWORD)
             ada = await signup.create_by_operator(hub.accounts, candidate, verified=True, operator=False)
             token, _ = await personal.create(hub.accounts, ada, "test", TokenRole.WRITE, "127.0.0.1")
-            owner = Owner("user", ada.id, ada.name)
+            owner = RepoOwner("user", ada.id, ada.name)
             repo = await create(hub.repos, ada, owner, NewRepo(RepoType.MODEL, "tiny"), SYSTEM)
             return Repo(store, repo.id, token)
         finally:

@@ -24,7 +24,7 @@ from hubgate.server.accounts.signup import Candidate
 from hubgate.server.accounts.tokens import personal
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.hub.repos.creation import NewRepo, create
-from hubgate.server.hub.repos.model import Owner, RepoType
+from hubgate.server.hub.repos.model import RepoOwner, RepoType
 from hubgate.server.resources import Hub, open_hub
 from hubgate.server.webhooks.management import lifecycle
 from hubgate.server.webhooks.management.lifecycle import WebhookRequest
@@ -159,7 +159,7 @@ def make_scene(store: Store, watchers: Watchers) -> Scene:
             token, _ = await personal.create(hub.accounts, ada, "test", TokenRole.WRITE, "127.0.0.1")
             for name in REPOS:
                 wanted = NewRepo(RepoType.MODEL, name.partition("/")[2], private=name == "ada/hidden")
-                await create(hub.repos, ada, Owner("user", ada.id, ada.name), wanted, SYSTEM)
+                await create(hub.repos, ada, RepoOwner("user", ada.id, ada.name), wanted, SYSTEM)
             # A webhook receives nothing from before its creation.
             await hub.db.write(lambda tx: tx.exec("UPDATE events SET fanned_at = created_at"))
             names = {}

@@ -87,7 +87,7 @@ def test_deleting_a_missing_ref_succeeds(scene: Scene) -> None:
     work = scene.clone("one")
     done = run_git(work.folder, "push", "origin", ":refs/tags/gone", ":refs/heads/gone")
     assert done.returncode == 0, done.stderr
-    assert "refs/tags/gone was not there" in done.stderr
+    assert "refs/tags/gone did not exist" in done.stderr
     assert len(scene.events()) == 1, "nothing happened"
     work.git("push", "-q", "--atomic", "origin", ":refs/tags/gone", "main:dev")
     assert [update["ref"] for update in scene.events()[-1]["updatedRefs"]] == ["refs/heads/dev"]
@@ -108,10 +108,10 @@ def test_ref_created_since_then_is_not_deleted(scene: Scene) -> None:
 def test_branch_can_become_a_folder_of_branches(scene: Scene) -> None:
     work = scene.clone("one")
     work.git("push", "-q", "origin", "main:dev")
-    assert "refs/heads/dev is in the way" in work.fails("push", "origin", "main:dev/one")
+    assert "conflicts with refs/heads/dev" in work.fails("push", "origin", "main:dev/one")
     work.git("push", "-q", "origin", "main:dev/one", ":dev")
     assert set(scene.refs()) == {MAIN, "refs/heads/dev/one"}
-    assert "is in the way" in work.fails("push", "origin", "main:dev")
+    assert "conflicts with" in work.fails("push", "origin", "main:dev")
     scene.clone("two")
 
 

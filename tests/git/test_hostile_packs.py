@@ -126,7 +126,7 @@ def test_tree_that_inflates_without_end_is_rejected(sqlite_scene: Scene) -> None
     whole = entry(TREE, b"", claims=2**30)
     before = files(sqlite_scene)
     said = sent(sqlite_scene, HEAD.sha, pack([ITEM], whole[: -len(zlib.compress(b""))] + body))
-    assert said[0] == "unpack something in the pack is too large"
+    assert said[0] == "unpack an object of the pack is too large"
     assert_untouched(sqlite_scene, before)
 
 
@@ -151,7 +151,7 @@ FLAWED = {
 def test_trees_that_would_harm_a_checkout_are_rejected(sqlite_scene: Scene, root: Object) -> None:
     before, head = files(sqlite_scene), commit(root)
     said = sent(sqlite_scene, head.sha, pack([ITEM, SOUND, root, head]))
-    assert said[0].startswith("unpack an object of the pack is not sound")
+    assert said[0].startswith("unpack an object of the pack is invalid")
     assert_untouched(sqlite_scene, before)
 
 
@@ -227,7 +227,7 @@ def test_gzip_bomb_is_rejected(sqlite_scene: Scene) -> None:
     bomb = b"".join(squeeze.compress(b"\0" * 2**20) for _ in range(1024)) + squeeze.flush()
     before = files(sqlite_scene)
     answer = push(sqlite_scene.hub.url, sqlite_scene.token, bomb, **{"content-encoding": "gzip"})
-    assert (answer.status_code, answer.text) == (400, "The request is not made of packet lines.\n")
+    assert (answer.status_code, answer.text) == (400, "The request is not in packet lines.\n")
     whole = gzip.compress(commands([(None, HEAD.sha, "refs/heads/bad")]))
     # git never sends a second gzip member; it is not read.
     assert not report_of(push(sqlite_scene.hub.url, sqlite_scene.token, whole + bomb, **{"content-encoding": "gzip"}))[

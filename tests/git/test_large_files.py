@@ -44,11 +44,11 @@ def test_pointer_needs_its_file(scene: Scene) -> None:
     work = scene.clone("one")
     work.commit("model.safetensors", pointer_text(oid, len(content)))
     said = work.fails("push", "origin", "main")
-    assert f"model.safetensors stands for the large file {oid}, which this repo was never sent" in said
+    assert f"model.safetensors points to the large file {oid}, which was never uploaded to this repo" in said
     # Uploaded to another repo: knowing its hash is not enough.
     make_repo(scene.client, "other")
     send_large(scene.client, "ada/other", content)
-    assert "never sent" in work.fails("push", "origin", "main")
+    assert "never uploaded" in work.fails("push", "origin", "main")
     send_large(scene.client, "ada/tiny", content)
     work.git("push", "-q", "origin", "main")
     with api(scene.hub) as anyone:
@@ -81,7 +81,7 @@ def test_one_pointer_of_many_without_its_file_is_rejected(scene: Scene) -> None:
         head = commit(root)
         body = commands([(None, head.sha, "refs/heads/many")]) + pack([*files[:count], root, head])
         said = bands(push(scene.hub.url, scene.token, body).content)
-        assert (b"129.bin stands for the large file" in said[2]) == (reason is not None)
+        assert (b"129.bin points to the large file" in said[2]) == (reason is not None)
         assert (b"ng refs/heads/many refused" in said[1]) == (reason is not None)
 
 

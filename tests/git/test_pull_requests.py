@@ -76,7 +76,7 @@ def test_author_may_push_to_nothing_else(scene: Scene, bobs: Work) -> None:
 def test_closed_pull_request_rejects_pushes(scene: Scene, bobs: Work, status: str) -> None:
     set_status(scene, 1, status)
     bobs.commit("late.txt")
-    assert "no such pull request" in bobs.fails("push", "origin", "HEAD:refs/pr/1")
+    assert "no open pull request" in bobs.fails("push", "origin", "HEAD:refs/pr/1")
     adas = scene.clone("adas")
     adas.commit("late.txt")
     assert "no such pull request" in adas.fails("push", "--force", "origin", "HEAD:refs/pr/1")
@@ -88,7 +88,7 @@ def test_strangers_and_unknown_numbers_are_rejected(scene: Scene) -> None:
     assert "no such pull request" in work.fails("push", "origin", "HEAD:refs/pr/1")
     stranger = make_token(scene.hub, make_user(scene.hub, "eve"))
     said = work.fails("push", scene.url(token=stranger), "HEAD:refs/pr/1")
-    assert "no such pull request" in said
+    assert "no open pull request" in said
     assert "403" in said
 
 

@@ -149,15 +149,15 @@ def test_moved_repo_is_found_by_its_old_name(hub: RunningHub, acmes: str) -> Non
         assert submit(client, page, f"{page}/move", owner="ada", name="tiny").status_code == 403
         assert submit(client, page, f"{page}/move", owner="nobody", name="tiny").status_code == 403
         same = submit(client, page, f"{page}/move", owner="acme", name="tiny")
-        assert "It already is acme/tiny." in flash_after(client, same)
+        assert "The repo is already acme/tiny." in flash_after(client, same)
         renamed = submit(client, page, f"{page}/move", owner="acme", name="small")
-        assert "Links to acme/tiny lead here." in flash_after(client, renamed)
+        assert "Links to acme/tiny redirect here." in flash_after(client, renamed)
         assert visitor.get(acmes).headers["location"] == "/acme/small"
         # A form opened before the move still works.
         assert post(client, f"{page}/visibility", visibility="private").headers["location"] == "/acme/small/settings"
         moved = submit(client, "/acme/small/settings", "/acme/small/settings/move", owner="writer", name="mine")
         assert moved.headers["location"] == "/writer/mine/settings"
-        assert "Links to acme/small lead nowhere now." in flash_after(client, moved)
+        assert "Links to acme/small no longer work." in flash_after(client, moved)
         assert visitor.get(acmes).status_code == 404
 
 
@@ -167,7 +167,7 @@ def test_deletion_requires_the_name(hub: RunningHub, acmes: str) -> None:
     ada = hub.call(lambda opened: store.user_by_name(opened.db, "ada"))
     with browser_of(hub, ada) as client:
         page = f"{acmes}/settings/delete"
-        assert "with 2 files and 0 discussions, for good" in client.get(page).text
+        assert "with 2 files and 0 discussions, permanently" in client.get(page).text
         wrong = submit(client, page, page, name="tiny")
         assert wrong.status_code == 422
         assert "Type acme/tiny, as it is written here." in wrong.text

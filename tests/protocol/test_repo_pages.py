@@ -169,7 +169,7 @@ def test_history_and_commits_are_shown(hub: RunningHub, tiny: str) -> None:
     assert "2 files changed" in one
     assert "<del>-two\n</del>" in one
     assert "<ins>+2 &amp; &lt;i&gt;\n</ins>" in one
-    assert "A large file, kept outside git." in one
+    assert "A large file, stored outside git." in one
     assert "Deleted" in one
     assert short.status_code == 200
     assert "Second" in first

@@ -93,7 +93,7 @@ SLOW = {
     "braces": ("a: " + "{" * 60_000, "nested more than 50 deep"),
     "steps": ("".join(" " * depth + "a:\n" for depth in range(300)), "nested more than 50 deep"),
     "long tags": ("%TAG !a! tag:" + "x" * 30_000 + "\n--- [" + "!a!x x," * 4_900 + "]", "directive"),
-    "sixties": ("a: " + "1:" * 30_000 + "1", "number without end"),
+    "sixties": ("a: " + "1:" * 30_000 + "1", "number with too many parts"),
 }
 
 

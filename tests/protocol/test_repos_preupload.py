@@ -155,7 +155,7 @@ def test_slow_patterns_take_linear_time(hub: RunningHub) -> None:
         committed(ada, "ada/tiny", dict.fromkeys(files, b"x"))
 
 
-@pytest.mark.limits(judging_seconds=0.3)
+@pytest.mark.limits(matching_seconds=0.3)
 def test_too_many_rules_are_rejected(on_sqlite: RunningHub) -> None:
     """Many rules for many long paths would take hours: the request is rejected, and nobody else waits."""
     rules = [f"{'ab*' * 40}{'?' * (number % 7)}c" for number in range(1500)]

@@ -8,7 +8,7 @@ import pytest
 
 from hubgate.server.errors import PayloadTooLarge
 from hubgate.server.hub.commits.model import AddFile
-from hubgate.server.hub.commits.request_reader import MOST_IN_MEMORY, MOST_OPERATIONS, MOST_SAID, CommitRequestReader
+from hubgate.server.hub.commits.request_reader import MOST_IN_MEMORY, MOST_OPERATIONS, MOST_TEXT, CommitRequestReader
 
 HEADER = json.dumps({"key": "header", "value": {"summary": "x"}}) + "\n"
 
@@ -41,7 +41,7 @@ async def test_small_files_beyond_a_few_are_stored_on_disk(tmp_path: Path) -> No
 
 async def test_metadata_of_files_is_limited(tmp_path: Path) -> None:
     with pytest.raises(PayloadTooLarge, match="too much"):
-        await reader(tmp_path).read(lines(MOST_SAID // 60_000 + 1, 1, "x" * 60_000))
+        await reader(tmp_path).read(lines(MOST_TEXT // 60_000 + 1, 1, "x" * 60_000))
     with pytest.raises(PayloadTooLarge, match="100,000 files"):
         await reader(tmp_path).read(lines(MOST_OPERATIONS + 1, 1))
 

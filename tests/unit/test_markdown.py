@@ -5,14 +5,14 @@ import time
 
 import pytest
 
-from hubgate.server.web.markdown import LONGEST, Place, rendered
+from hubgate.server.web.markdown import LONGEST, DocumentLocation, render_markdown
 
-HERE = Place("/acme/tiny", "main")
-DEEP = Place("/datasets/acme/words", "v1.0", "docs/more")
+HERE = DocumentLocation("/acme/tiny", "main")
+DEEP = DocumentLocation("/datasets/acme/words", "v1.0", "docs/more")
 
 
 def test_ordinary_text_is_rendered() -> None:
-    html = rendered("# Tiny\n\nA *small* model, ~~large~~.\n\n```python\nprint('<hi>')\n```\n", HERE)
+    html = render_markdown("# Tiny\n\nA *small* model, ~~large~~.\n\n```python\nprint('<hi>')\n```\n", HERE)
     assert '<h2 id="user-content-tiny">Tiny</h2>' in html
     assert "<em>small</em>" in html
     assert "<s>large</s>" in html
@@ -20,7 +20,7 @@ def test_ordinary_text_is_rendered() -> None:
 
 
 def test_tables_scroll_and_are_aligned_without_style() -> None:
-    html = rendered("| a | b |\n|:-:|--:|\n| 1 | 2 |\n", HERE)
+    html = render_markdown("| a | b |\n|:-:|--:|\n| 1 | 2 |\n", HERE)
     assert '<div class="table" role="region" tabindex="0" aria-label="Table"><table>' in html
     assert '<th align="center">a</th>' in html
     assert '<td align="right">2</td>' in html
@@ -28,7 +28,7 @@ def test_tables_scroll_and_are_aligned_without_style() -> None:
 
 
 def test_headings_start_below_the_pages_own_and_have_anchors() -> None:
-    html = rendered("## How to use\n\n### More\n\n## How to use\n\n[up](#how-to-use)", HERE)
+    html = render_markdown("## How to use\n\n### More\n\n## How to use\n\n[up](#how-to-use)", HERE)
     assert '<h2 id="user-content-how-to-use">' in html
     assert '<h3 id="user-content-more">' in html
     assert '<h2 id="user-content-how-to-use-1">' in html
@@ -36,7 +36,7 @@ def test_headings_start_below_the_pages_own_and_have_anchors() -> None:
 
 
 def test_task_lists_are_rendered() -> None:
-    html = rendered("- [x] done\n- [ ] *open*\n- [x](a.md)\n-\n- > [ ] quoted\n", HERE)
+    html = render_markdown("- [x] done\n- [ ] *open*\n- [x](a.md)\n-\n- > [ ] quoted\n", HERE)
     assert "<li>☑ done</li>" in html
     assert "<li>☐ <em>open</em></li>" in html
     assert ">x</a>" in html
@@ -61,21 +61,23 @@ def test_task_lists_are_rendered() -> None:
         (HERE, "mailto:ada@example.org", "mailto:ada@example.org"),
     ],
 )
-def test_links_lead_into_the_repo_or_to_other_sites(place: Place, target: str, address: str) -> None:
-    html = rendered(f"[x]({target})", place)
+def test_links_lead_into_the_repo_or_to_other_sites(place: DocumentLocation, target: str, address: str) -> None:
+    html = render_markdown(f"[x]({target})", place)
     assert re.findall(r'href="([^"]*)"', html) == [address]
     assert 'rel="nofollow noopener"' in html
 
 
 def test_images_are_loaded_from_the_repo() -> None:
-    html = rendered('![a curve](img/loss%20curve.png)\n\n<img src="img/x.png" alt="x" onerror="alert(1)">', DEEP)
+    html = render_markdown('![a curve](img/loss%20curve.png)\n\n<img src="img/x.png" alt="x" onerror="alert(1)">', DEEP)
     assert '<img src="/datasets/acme/words/resolve/v1.0/docs/more/img/loss%20curve.png" alt="a curve"' in html
     assert 'src="/datasets/acme/words/resolve/v1.0/docs/more/img/x.png"' in html
     assert "onerror" not in html
 
 
 def test_external_images_are_links_or_omitted() -> None:
-    html = rendered('![badge](https://img.example.org/b.svg)\n\n<img src="//evil.example/x.png" alt="pixel">', HERE)
+    html = render_markdown(
+        '![badge](https://img.example.org/b.svg)\n\n<img src="//evil.example/x.png" alt="pixel">', HERE
+    )
     assert '<a href="https://img.example.org/b.svg" rel="nofollow noopener">badge</a>' in html
     assert "evil.example" not in html
     assert 'alt="pixel"' in html
@@ -128,7 +130,7 @@ _TAG = re.compile(r"<([a-z0-9]+)((?:\s[^<>]*)?)>")
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("wrap", ["{}", "- {}", "> text {} more", "# {}", "**{}**"])
 def test_hostile_text_becomes_harmless(text: str, wrap: str) -> None:
-    html = str(rendered(wrap.format(text), HERE))
+    html = str(render_markdown(wrap.format(text), HERE))
     for tag, attributes in _TAG.findall(html):
         assert tag in {
             *("a", "p", "li", "ul", "blockquote", "h2", "strong", "code", "img", "pre", "div", "span"),
@@ -172,7 +174,7 @@ def test_hostile_text_becomes_harmless(text: str, wrap: str) -> None:
 )
 def test_no_text_takes_long_to_render(text: str) -> None:
     started = time.process_time()
-    rendered(text, HERE)
+    render_markdown(text, HERE)
     assert time.process_time() - started < 3
 
 
@@ -183,12 +185,12 @@ def test_no_text_grows_without_limit() -> None:
         '[a]: /x "' + "y" * 80_000 + '"\n\n' + "[a] " * 3_900,
         ("|a" * 56 + "\n" + "|-" * 56 + "\n" + "|\n" * 55 + "\n") * 250,
     ):
-        assert len(rendered(text, HERE)) < 10 * LONGEST, text[:10]
+        assert len(render_markdown(text, HERE)) < 10 * LONGEST, text[:10]
     # Earlier ones are still shown.
-    tables = rendered("|a|b|\n|-|-|\n|1|2|\n\n" + "|a" * 256 + "\n" + "|-" * 256 + "\n" + "|\n" * 255, HERE)
+    tables = render_markdown("|a|b|\n|-|-|\n|1|2|\n\n" + "|a" * 256 + "\n" + "|-" * 256 + "\n" + "|\n" * 255, HERE)
     assert (tables.count("<table>"), "<td>1</td>" in tables) == (1, True)
 
 
 def test_too_long_text_is_shown_unrendered() -> None:
-    html = rendered("<script>" + "a" * LONGEST, HERE)
+    html = render_markdown("<script>" + "a" * LONGEST, HERE)
     assert html.startswith("<pre tabindex=0>&lt;script&gt;aaa")

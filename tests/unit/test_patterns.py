@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.bed.git import run_git
 
-from hubgate.server.hub.commits.attributes import Attributes, ignored_by, line_for
+from hubgate.server.hub.commits.attributes import Attributes, ignore_rules, line_for
 
 PATHS = (
     "a", "a.bin", "b.bin", "d/a.bin", "d/e/a.bin", "data/x", "data/y/z.txt", "x/data/y", "a b.txt", "a[1].txt",
@@ -50,12 +50,12 @@ def test_ignore_rules_match_like_git(tmp_path: Path, chunk: int) -> None:
         (repo / ".gitignore").write_text(text)
         given = b"".join(path.encode() + b"\0" for path in PATHS)
         out = run_git(repo, "check-ignore", "-z", "--no-index", "--stdin", given=given).stdout
-        ignored = ignored_by(text)
+        ignored = ignore_rules(text)
         assert {path for path in PATHS if ignored.match_file(path)} == set(out.split("\0")) - {""}, pattern
 
 
 def test_negated_rules_apply_and_comments_are_ignored() -> None:
-    rules = ignored_by("*.log\n!keep.log\n\n# *.txt\nbuild/\n!build/x\ntrailing.txt   \n")
+    rules = ignore_rules("*.log\n!keep.log\n\n# *.txt\nbuild/\n!build/x\ntrailing.txt   \n")
     found = {
         path for path in ("a.log", "keep.log", "a.txt", "build/x", "build", "trailing.txt") if rules.match_file(path)
     }

@@ -1,26 +1,26 @@
 """The cache of recently read values is bounded."""
 
-from hubgate.server.hub.git.recent import Recent
+from hubgate.server.hub.git.objects import SizedCache
 
 
 def test_least_recently_used_is_dropped_first() -> None:
-    recent: Recent[str, str] = Recent(most=3 * 700, most_each=100)
+    recent: SizedCache[str, str] = SizedCache(most=3 * 700, most_each=100)
     for key in "abc":
-        recent.keep(key, key.upper(), 100)
+        recent.add(key, key.upper(), 100)
     assert recent.get("a") == "A"
-    recent.keep("d", "D", 100)
+    recent.add("d", "D", 100)
     assert [recent.get(key) for key in "abcd"] == ["A", None, "C", "D"]
 
 
 def test_large_values_are_not_cached() -> None:
-    recent: Recent[str, bytes] = Recent(most=10_000, most_each=100)
-    recent.keep("large", b"x" * 101, 101)
-    recent.keep("small", b"x" * 100, 100)
+    recent: SizedCache[str, bytes] = SizedCache(most=10_000, most_each=100)
+    recent.add("large", b"x" * 101, 101)
+    recent.add("small", b"x" * 100, 100)
     assert (recent.get("large"), recent.get("small")) == (None, b"x" * 100)
 
 
 def test_number_of_small_values_is_bounded() -> None:
-    recent: Recent[int, None] = Recent(most=10_000, most_each=100)
+    recent: SizedCache[int, None] = SizedCache(most=10_000, most_each=100)
     for number in range(1000):
-        recent.keep(number, None, 0)
+        recent.add(number, None, 0)
     assert len(recent) <= 10_000 // 600

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from hubgate.server.hub.git.refnames import Names, why_not
+from hubgate.server.hub.git.refnames import RefNames, invalid_reason
 
 NAMES = """
     refs/heads/main refs/heads/a/b refs/heads/größe refs/tags/v1.0-rc.1 refs/heads/a.b refs/heads/a-b refs/heads/a@b
@@ -21,13 +21,13 @@ def git_accepts(name: str) -> bool:
 @pytest.mark.parametrize("name", [*NAMES, "refs/heads/a b", "refs/heads/a\tb", "refs/heads/a\x7fb", "refs/heads/a\nb"])
 def test_valid_names_are_those_of_git(name: str) -> None:
     """Except names that git accepts but that have another meaning here."""
-    ours = why_not(name)
-    assert ours is None or not git_accepts(name) or ours == "this name stands for something else"
+    ours = invalid_reason(name)
+    assert ours is None or not git_accepts(name) or ours == "this name is reserved"
     assert ours is not None or git_accepts(name)
 
 
 def test_name_cannot_be_the_folder_of_another() -> None:
-    names = Names(["refs/heads/main", "refs/heads/dev/one", "refs/heads/dev/two"])
+    names = RefNames(["refs/heads/main", "refs/heads/dev/one", "refs/heads/dev/two"])
     assert names.in_the_way("refs/heads/dev") in ("refs/heads/dev/one", "refs/heads/dev/two")
     assert names.in_the_way("refs/heads/main/x/y") == "refs/heads/main"
     assert names.in_the_way("refs/heads/dev/three") is None

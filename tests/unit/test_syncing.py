@@ -14,7 +14,7 @@ from hubgate.server.hub.git.objects import blob_of, repository
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.git.writes import (
     Author,
-    Draft,
+    NewCommit,
     Put,
     Remove,
     commit_of_tree,
@@ -55,11 +55,11 @@ async def test_everything_a_commit_wrote_is_synced(tmp_path: Path) -> None:
     assert blob_of(repository(folder), blobs[1]).data == b"x" * 100_000
     assert not list(folder.glob("objects/pack/*")), "nothing half done is left"
     changes = [Remove("README.md"), Put("d/e/f.txt", blobs[0]), Put("new/large", blobs[1])]
-    second = await write_commit(folder, Draft(first, changes, "A change", ADA, START))
+    second = await write_commit(folder, NewCommit(first, changes, "A change", ADA, START))
     assert unsynced(folder) == set()
     await in_thread(commit_of_tree, folder, second, "All of it", ADA, START)
     assert unsynced(folder) == set()
     await write_tag(folder, "v1", second, "As published", ADA, START)
     assert unsynced(folder) == set()
-    await write_commit(folder, Draft(None, [], "Empty", ADA, START))
+    await write_commit(folder, NewCommit(None, [], "Empty", ADA, START))
     assert unsynced(folder) == set()

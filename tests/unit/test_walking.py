@@ -8,7 +8,7 @@ import pytest
 from tests.bed.git import run_git
 
 from hubgate.server.hub.git import history
-from hubgate.server.hub.git.commit_walk import NotACommit
+from hubgate.server.hub.git.history import NotACommit
 
 
 def random_history(folder: Path, seed: int, commits: int = 120) -> str:
@@ -64,5 +64,5 @@ async def test_long_history_is_not_counted_during_the_request(tmp_path: Path) ->
     line = list[pygit2.Oid]()
     for _ in range(history.MOST_COUNTED + 1):
         line.append(repo.create_commit(None, who, who, "a commit", tree, line[-1:]))
-    assert await history.count(tmp_path, str(line[-2])) == history.MOST_COUNTED
-    assert await history.count(tmp_path, str(line[-1])) is None
+    assert await history.count_commits(tmp_path, str(line[-2])) == history.MOST_COUNTED
+    assert await history.count_commits(tmp_path, str(line[-1])) is None

@@ -29,13 +29,11 @@ from hubgate.server.web.api import (
     webhooks,
     whoami,
 )
-from hubgate.server.web.api.repos import commits_list, contents, discussions, owned, uploads, validate_yaml
+from hubgate.server.web.api.repos import contents, details, discussions, owned, uploads, validate_yaml
 from hubgate.server.web.api.repos import events as repo_events
-from hubgate.server.web.api.repos import info as repo_info
 from hubgate.server.web.api.repos import lifecycle as repo_lifecycle
 from hubgate.server.web.api.repos import listing as repo_lists
 from hubgate.server.web.api.repos import refs as repo_refs
-from hubgate.server.web.api.repos import settings as repo_settings
 from hubgate.server.web.files import large_files, resolve
 from hubgate.server.web.git import routes as git
 from hubgate.server.web.oauth import device as device_endpoint
@@ -88,13 +86,12 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *repo_lifecycle.routes(hub.repos),
         *redirects.routes(hub.repos, hub.accounts),
         *redirect_pages.routes(pages, hub.repos, hub.accounts),
-        *repo_info.routes(hub.repos),
+        *details.info_routes(hub.repos),
         *repo_lists.routes(hub.repos),
         *owned.routes(hub.repos, hub.accounts),
-        *repo_settings.routes(hub.repos),
+        *details.settings_routes(hub.repos),
         *repo_events.routes(hub.repos),
         *contents.routes(hub.repos),
-        *commits_list.routes(hub.repos),
         *repo_refs.routes(hub.repos),
         *validate_yaml.routes(),
         *uploads.routes(hub.repos, guard),

@@ -13,7 +13,7 @@ from cryptography.exceptions import InvalidSignature
 from hubgate.server.audit.verify import MOST_FLAWS, verify
 from hubgate.server.clock import MINUTE, SECOND, Clock, iso, system_clock
 from hubgate.server.errors import HubError, StartupError
-from hubgate.server.hub.git.version import require_git
+from hubgate.server.hub.git.program import require_git
 from hubgate.server.logs import redacted
 from hubgate.server.oauth.keys.model import signer
 from hubgate.server.resources import Hub, open_hub

@@ -11,10 +11,9 @@ from hubgate.server.audit.model import Actor
 from hubgate.server.clock import Clock, system_clock
 from hubgate.server.egress.client import Egress
 from hubgate.server.errors import StartupError
-from hubgate.server.hub.context import Repos
+from hubgate.server.hub.context import Limits, Repos
 from hubgate.server.hub.git.folders import Folders
 from hubgate.server.hub.lfs.files import LargeFiles
-from hubgate.server.hub.limits import Limits
 from hubgate.server.hub.repos import deletion as repo_removing
 from hubgate.server.hub.repos import redirects
 from hubgate.server.hub.repos import transfer as repo_moving

@@ -12,7 +12,7 @@ from hubgate.server import metrics
 from hubgate.server.accounts.signup import setup_is_open, setup_path
 from hubgate.server.clock import system_clock
 from hubgate.server.errors import StartupError
-from hubgate.server.hub.git.version import require_git
+from hubgate.server.hub.git.program import require_git
 from hubgate.server.oauth.keys import store as key_store
 from hubgate.server.oauth.keys.ring import KeyRing
 from hubgate.server.resources import Hub, open_hub

@@ -8,7 +8,7 @@ from hubgate.cli.admin import common
 from hubgate.server.clock import iso_or_none
 from hubgate.server.errors import NotFound, Unprocessable
 from hubgate.server.hub.repos import redirects, store
-from hubgate.server.hub.repos.model import Owner, Redirect, RepoType
+from hubgate.server.hub.repos.model import Redirect, RepoOwner, RepoType
 from hubgate.server.paging import PageRequest
 from hubgate.server.resources import Hub
 
@@ -44,7 +44,7 @@ def _list(options: argparse.Namespace) -> int:
     return common.show(options, values, ["TYPE", "NAME", "TARGET", "ALLOWED BY", "SINCE"], cells)
 
 
-def _described(owner: Owner, found: Redirect) -> dict[str, Any]:
+def _described(owner: RepoOwner, found: Redirect) -> dict[str, Any]:
     return {
         "type": found.type,
         "name": f"{owner.name}/{found.key}",
@@ -68,7 +68,7 @@ def _unlink(options: argparse.Namespace) -> int:
     return common.say(options, done, f"{options.name} no longer redirects. A new repo may use the name.")
 
 
-async def _owner(hub: Hub, name: str) -> Owner:
+async def _owner(hub: Hub, name: str) -> RepoOwner:
     found = await store.owner_of_name(hub.db, name)
     if found is None:
         raise NotFound(f"Namespace {name} not found.")

@@ -1,17 +1,59 @@
-"""The dependencies that every use case of repos needs, in one value."""
+"""What every use case of repos needs: its dependencies, limits and locks."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
 
+from hubgate.server.accounts.model import User
 from hubgate.server.clock import Clock
-from hubgate.server.hub.commits.branch_locks import BranchLocks
 from hubgate.server.hub.git.folders import Folders
+from hubgate.server.hub.git.writes import Author
 from hubgate.server.hub.lfs.files import LargeFiles
-from hubgate.server.hub.limits import Limits
 from hubgate.server.jobs.slots import Slots
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Database, Tx
 from hubgate.server.throttle.rate_limiter import Limiter
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Per-request limits that are not operator settings. The values are injected so that tests can lower them."""
+
+    # Bytes per part of a multipart upload, and the file size from which multipart is worth the second write.
+    part: int = 64 * 1024 * 1024
+    in_parts_from: int = 512 * 1024 * 1024
+    # Objects in one push. Inspection stores an entry for every tree.
+    pushed_objects: int = 2_000_000
+    # For matching all paths of a request: rules written to be slow could take hours.
+    matching_seconds: float = 10.0
+    # For counting the commits of all refs that one request moves; the rest is counted in the background.
+    counting_seconds: float = 10.0
+    # A client that reads nothing from a download or fetch for this long is disconnected or an attacker.
+    stall_seconds: float = 5 * 60.0
+    # Interval of keep-alives during a push: proxies drop a response that is silent for a minute.
+    silent_seconds: float = 5.0
+    # Branches and tags of a repo: every clone receives the whole list.
+    refs: int = 50_000
+    # Repos swept for guest data in one step of housekeeping.
+    swept_repos: int = 50
+
+
+@dataclass(frozen=True)
+class BranchLocks:
+    """Queues the commits to a branch within a process. Without a queue each commit that lands forces all others to
+    rewrite their trees: seventy concurrent commits wrote two thousand trees. Between processes, and against pushes, the
+    compare-and-swap of the ref decides.
+    """
+
+    # A lock exists as long as a task owns it or waits for it.
+    _locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = field(default_factory=WeakValueDictionary)
+
+    def on(self, repo_id: str, ref: str) -> asyncio.Lock:
+        """The lock of a branch. Waiting tasks get it in order of arrival."""
+        return self._locks.setdefault((repo_id, ref), asyncio.Lock())
+
 
 OnUnlinked = Callable[[Tx, str], Awaitable[None]]
 
@@ -33,8 +75,14 @@ class Repos:
     guest_pull_requests: int
     guest_bytes: int
     limits: Limits = field(default_factory=Limits)
-    turns: BranchLocks = field(default_factory=BranchLocks)
+    branch_locks: BranchLocks = field(default_factory=BranchLocks)
     # For git programs that walk a history.
     walks: Slots = field(
         default_factory=lambda: Slots(4, 1, "Too many long histories are being read. Try again.", most_of_repo=2)
     )
+
+    def author_of(self, user: User) -> Author:
+        """The author of a commit over HTTP. Users' e-mail addresses are not written into a history that anyone may
+        clone.
+        """
+        return Author(user.name, f"{user.name}@users.noreply.{urlsplit(self.base_url).hostname}")

@@ -62,7 +62,7 @@ _REMOVED_WITH_CONTENT = {"script", "style", "iframe", "object", "embed", "noscri
 
 
 @dataclass(frozen=True)
-class Place:
+class DocumentLocation:
     """The location of a text: the repo's address, the revision, the folder of the file."""
 
     repo: str
@@ -98,13 +98,13 @@ class Place:
         return f"{self.repo}/{verb}/{quote(self.rev, safe='')}{'/' if repo_path else ''}{quote(repo_path)}"
 
 
-def rendered(text: str, place: Place) -> Markup:
+def render_markdown(text: str, location: DocumentLocation) -> Markup:
     """Render Markdown. Slow: do not call on the event loop."""
     opened = max(text.count(opening) for opening in "[<")
     lines = text.count("\n") + text.count("\r") - text.count("\r\n")
     if len(text) > LONGEST or lines > MOST_LINES or opened > MOST_OPENED:
         return _plain(text)
-    return _cached(text, place)
+    return _cached(text, location)
 
 
 def _plain(text: str) -> Markup:
@@ -113,12 +113,12 @@ def _plain(text: str) -> Markup:
 
 # Cards are read more often than written, so results are cached.
 @lru_cache(maxsize=32)
-def _cached(text: str, place: Place) -> Markup:
-    env: dict[str, Any] = {"place": place, "cells": 0}
+def _cached(text: str, location: DocumentLocation) -> Markup:
+    env: dict[str, Any] = {"location": location, "cells": 0}
     tokens = _PARSER.parse(text, env)
     if _target_length(tokens) > MOST_OF_TARGETS:
         return _plain(text)
-    return harmless(_PARSER.renderer.render(tokens, _PARSER.options, env), place)
+    return sanitize(_PARSER.renderer.render(tokens, _PARSER.options, env), location)
 
 
 def _target_length(tokens: Sequence[Token]) -> int:
@@ -127,14 +127,14 @@ def _target_length(tokens: Sequence[Token]) -> int:
     return sum(len(str(value)) for child in inline for value in child.attrs.values())
 
 
-def harmless(html: str, place: Place) -> Markup:
+def sanitize(html: str, location: DocumentLocation) -> Markup:
     def filter_attribute(tag: str, attribute: str, value: str) -> str | None:
         # If the filter raises, nh3 leaves the value unchanged.
         try:
             if (tag, attribute) == ("a", "href"):
-                return place.link(value.strip())
+                return location.link(value.strip())
             if (tag, attribute) == ("img", "src"):
-                return place.image(value.strip())
+                return location.image(value.strip())
         except ValueError:
             return None
         return value
@@ -159,7 +159,7 @@ def _image(renderer: RendererHTML, tokens: Sequence[Token], at: int, options: Op
     """Render an image; an image of another host becomes a link."""
     source, alt = str(tokens[at].attrs["src"]), renderer.renderInlineAsText(tokens[at].children, options, env)
     try:
-        address = env["place"].image(source)
+        address = env["location"].image(source)
     except ValueError:
         address = None
     if address:
@@ -237,7 +237,7 @@ _PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrou
 _PARSER.block.ruler.before("table", "checkpoint", _checkpoint, {"alt": ["paragraph", "reference"]})
 _PARSER.inline.ruler.before("text", "checkpoint", _inline_checkpoint)
 _PARSER.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
-_PARSER.core.ruler.push("mend", _adjust_tokens)
+_PARSER.core.ruler.push("adjust", _adjust_tokens)
 _PARSER.add_render_rule("image", _image)
 _PARSER.add_render_rule("fence", _fence)
 _PARSER.add_render_rule("table_open", lambda *_: _TABLE)

@@ -18,10 +18,10 @@ from hubgate.server.hub.repos.model import Repo, RepoType
 
 # Responses that every route about a repo can give.
 REFUSALS: Mapping[int, tuple[str, Any]] = {
-    307: ("The repo was renamed: it is there.", None),
-    401: ("There is no such repo for an anonymous caller, or the token is no longer good.", None),
-    403: ("The token or the role does not reach this far.", None),
-    404: ("There is no such repo, or it is hidden from you.", None),
+    307: ("The repo was renamed; Location has the new address.", None),
+    401: ("Repo not found for an anonymous caller, or the token is no longer valid.", None),
+    403: ("The token or the role does not permit this.", None),
+    404: ("Repo not found, or you may not see it.", None),
 }
 
 T = TypeVar("T")
@@ -65,7 +65,7 @@ def at_repo_needing(repos: Repos, actions: tuple[Action, ...], needs: Needs[T], 
 
 
 async def _repo_target(_: HubRequest, repo: Repo) -> Target[Repo]:
-    return Target(repo, repo.judged())
+    return Target(repo, repo.as_resource())
 
 
 def _finder(
@@ -82,10 +82,10 @@ def _finder(
         if has_rest:
             raw_segments = request.scope["raw_path"].decode("ascii").split("/")
             request.state.first_of_rest = unquote(raw_segments[len(segments) - 1])
-        repo = await lookup.named(repos, kind.value, request.param("namespace"), request.param("repo"))
+        repo = await lookup.find_repo(repos, kind.value, request.param("namespace"), request.param("repo"))
         if not isinstance(repo, Repo):
             return Missing(repo)
-        return Located(repo.judged(), partial(target_at, request, repo))
+        return Located(repo.as_resource(), partial(target_at, request, repo))
 
     async def target_at(request: HubRequest, repo: Repo) -> Target[T]:
         target = await needs(request, repo)

@@ -5,26 +5,27 @@ from typing import NamedTuple
 from hubgate.server.access.actions import Action
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import decide
+from hubgate.server.accounts.model import Person
 from hubgate.server.edge.routes import Check, Target
 from hubgate.server.errors import Forbidden
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import store
-from hubgate.server.hub.repos.model import Owner, Repo
+from hubgate.server.hub.repos.model import Repo, RepoOwner
 
 
-class Move(NamedTuple):
+class RepoMove(NamedTuple):
     """A requested move. `owner` is None if the namespace does not exist. `leave_redirect` applies to a move out of the
     namespace.
     """
 
     repo: Repo
-    owner: Owner | None
+    owner: RepoOwner | None
     namespace: str
     name: str
     leave_redirect: bool
 
     @property
-    def to(self) -> Owner:
+    def to(self) -> RepoOwner:
         if self.owner is None:
             raise _no_namespace(self.namespace)
         return self.owner
@@ -37,7 +38,7 @@ class Move(NamedTuple):
 
 async def move_target(
     repos: Repos, identity: Identity, repo: Repo, namespace: str, name: str, leave_redirect: bool | None
-) -> Target[Move]:
+) -> Target[RepoMove]:
     """Find the destination of a move and the permissions it requires. A missing destination is not rejected here: the
     error would reveal that the repo exists.
 
@@ -47,16 +48,16 @@ async def move_target(
     owner = await store.owner_named(repos.db, namespace)
     redirect_check = Check(Action.REPO_LEAVE_REDIRECT, repo.owner.namespace)
     if owner is None or owner.id == repo.owner_id:
-        return Target(Move(repo, owner, namespace, name, leave_redirect=False), repo.judged())
+        return Target(RepoMove(repo, owner, namespace, name, leave_redirect=False), repo.as_resource())
     also: tuple[tuple[Check, ...], ...] = ((Check(Action.REPO_CREATE, owner.namespace),),)
     if leave_redirect:
         also += ((redirect_check,),)
     elif leave_redirect is None:
         leave_redirect = decide(identity, *redirect_check).allowed
-    return Target(Move(repo, owner, namespace, name, leave_redirect), repo.judged(), also=also)
+    return Target(RepoMove(repo, owner, namespace, name, leave_redirect), repo.as_resource(), also=also)
 
 
-async def owner_for_repos(repos: Repos, namespace: str) -> Owner:
+async def owner_for_repos(repos: Repos, namespace: str) -> RepoOwner:
     owner = await store.owner_named(repos.db, namespace)
     if owner is None:
         raise _no_namespace(namespace)
@@ -64,4 +65,20 @@ async def owner_for_repos(repos: Repos, namespace: str) -> Owner:
 
 
 def _no_namespace(name: str) -> Forbidden:
-    return Forbidden(f"There is no namespace {name[:60]} that you may create repos in.")
+    return Forbidden(f"You may not create repos in the namespace {name[:60]}, or it does not exist.")
+
+
+def owners_for(person: Person) -> list[tuple[str, str]]:
+    """Choices as (name, label)."""
+    required_role = Action.REPO_CREATE.rule.role
+    names = [person.user.name]
+    names += [
+        found.organization.name for found in person.memberships if required_role is None or found.role >= required_role
+    ]
+    return [(name, name) for name in names]
+
+
+def owners_with(person: Person, repo: Repo) -> list[tuple[str, str]]:
+    """The same choices, with the repo's present owner first."""
+    others = [pair for pair in owners_for(person) if pair[0] != repo.owner_name]
+    return [(repo.owner_name, repo.owner_name), *others]

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from hubgate.server.hub.commits.patterns import Ignored, Pattern, check_time, in_time
+from hubgate.server.hub.commits.patterns import IgnoreRules, Pattern, check_time, time_limit
 
-NAME = ".gitattributes"
+ATTRIBUTES_FILE = ".gitattributes"
 # Bytes that are evaluated: rules may be written to be slow. The rest of the file is stored but ignored here.
-LONGEST = 256 * 1024
+MOST_EVALUATED = 256 * 1024
 MOST_RULES = 2_000
 
-_NAME = NAME.encode()
+_NAME = ATTRIBUTES_FILE.encode()
 _LARGE_ATTRIBUTES = b"filter=lfs diff=lfs merge=lfs -text"
 
 # A quoted pattern is a C string.
@@ -38,7 +38,7 @@ class Attributes:
 
     def large_among(self, paths: Iterable[str], seconds: float) -> set[str]:
         """The paths that are large by name. Run in a thread: there may be many rules and files."""
-        with in_time(seconds):
+        with time_limit(seconds):
             return {path for path in paths if self.is_large(path)}
 
     def is_large(self, path: str) -> bool:
@@ -63,10 +63,10 @@ def _rules(text: str) -> tuple[_Rule, ...]:
 
 
 def _lines(text: str) -> list[bytes]:
-    data = text[: LONGEST + 1].encode(errors="surrogateescape")
-    if len(data) > LONGEST:
+    data = text[: MOST_EVALUATED + 1].encode(errors="surrogateescape")
+    if len(data) > MOST_EVALUATED:
         # A truncated line may mean the opposite of the whole line.
-        data = data[: max(data.rfind(b"\n", 0, LONGEST + 1), 0)]
+        data = data[: max(data.rfind(b"\n", 0, MOST_EVALUATED + 1), 0)]
     return data.split(b"\n", MOST_RULES)[:MOST_RULES]
 
 
@@ -97,8 +97,8 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
 
 
 @lru_cache(maxsize=64)
-def ignored_by(text: str) -> Ignored:
-    return Ignored.of(_lines(text))
+def ignore_rules(text: str) -> IgnoreRules:
+    return IgnoreRules.of(_lines(text))
 
 
 def folders_of(path: str) -> list[str]:
@@ -107,7 +107,7 @@ def folders_of(path: str) -> list[str]:
     return ["/".join(parts[:length]) for length in range(len(parts) + 1)]
 
 
-def announcing(text: bytes, paths: Iterable[str]) -> bytes:
+def with_lines_for(text: bytes, paths: Iterable[str]) -> bytes:
     """The text of a .gitattributes with a line appended for each path that has none. A line before another that unsets
     a filter may be overridden, so it is appended again.
     """

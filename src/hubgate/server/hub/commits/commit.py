@@ -11,22 +11,25 @@ from hubgate.server.access.caller import Caller
 from hubgate.server.accounts.model import User
 from hubgate.server.errors import NotFound, PreconditionFailed, Unavailable, Unprocessable
 from hubgate.server.events.payload import RefChange
-from hubgate.server.hub.commits.attributes import LONGEST, NAME, Attributes, announcing, folders_of
+from hubgate.server.hub.commits.attributes import (
+    ATTRIBUTES_FILE,
+    MOST_EVALUATED,
+    Attributes,
+    folders_of,
+    with_lines_for,
+)
 from hubgate.server.hub.commits.model import AddFile, AddLarge, CommitRequest, Committed, Content, Delete, Operation
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects, trees
-from hubgate.server.hub.git.modules import LONGEST as LONGEST_MODULES
-from hubgate.server.hub.git.modules import MODULES, check_modules
-from hubgate.server.hub.git.paths import check_path, may_be_pushed, refusal_of
+from hubgate.server.hub.git.paths import LONGEST_MODULES, MODULES, check_modules, check_path, may_be_pushed, refusal_of
 from hubgate.server.hub.git.threads import in_thread
-from hubgate.server.hub.git.writes import Change, Draft, Put, Remove, write_blob, write_blob_of, write_commit
+from hubgate.server.hub.git.writes import Change, NewCommit, Put, Remove, write_blob, write_blob_of, write_commit
 from hubgate.server.hub.guests.charges import Charge, add_git, charge_of, use_files
 from hubgate.server.hub.guests.marked_commits import mark
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.lfs import storing
 from hubgate.server.hub.repos import store
-from hubgate.server.hub.repos.authors import author_of
-from hubgate.server.hub.repos.lookup import Revision
+from hubgate.server.hub.repos.lookup import Revision, no_revision
 from hubgate.server.hub.repos.model import Repo, is_pull_request, pull_request_of
 from hubgate.server.hub.repos.refs import RefConflict, move_refs
 
@@ -39,15 +42,15 @@ LARGE = 10 * 1024 * 1024
 # Bytes charged to guests per object, in addition to its content.
 OBJECT_SIZE = 256
 # Bytes that are not UTF-8 are written as they were read.
-UNCHANGED = "surrogateescape"
+KEEP_BYTES = "surrogateescape"
 
 
 @dataclass(frozen=True, slots=True)
-class CommitResult:
+class PreparedCommit:
     """The changes to trees, and the large files that .gitattributes does not match yet."""
 
     changes: Sequence[Change]
-    unannounced: Sequence[str]
+    undeclared: Sequence[str]
 
 
 async def commit(repos: Repos, repo: Repo, caller: Caller, ref: str, request: CommitRequest) -> Committed:
@@ -55,18 +58,24 @@ async def commit(repos: Repos, repo: Repo, caller: Caller, ref: str, request: Co
     head = await _head(repos, repo, ref)
     check_parent(request, head)
     charge = charge_of(repo, caller.identity, num) if (num := pull_request_of(ref)) else None
-    on_disk = await commit_result(repos, repo, head, request, charge)
-    async with repos.turns.on(repo.id, ref):
-        return await _commit_on_head(repos, repo, caller.user, ref, request, on_disk, charge)
+    prepared = await prepare_commit(repos, repo, head, request, charge)
+    async with repos.branch_locks.on(repo.id, ref):
+        return await _commit_on_head(repos, repo, caller.user, ref, request, prepared, charge)
 
 
 async def _commit_on_head(
-    repos: Repos, repo: Repo, user: User, ref: str, request: CommitRequest, on_disk: CommitResult, charge: Charge | None
+    repos: Repos,
+    repo: Repo,
+    user: User,
+    ref: str,
+    request: CommitRequest,
+    prepared: PreparedCommit,
+    charge: Charge | None,
 ) -> Committed:
     for _ in range(MOST_TRIES):
         head = await _head(repos, repo, ref)
         check_parent(request, head)
-        new = await written(repos, repo, user, head, request, on_disk)
+        new = await write_prepared(repos, repo, user, head, request, prepared)
         if is_pull_request(ref):
             await mark(repos, repo, [new])
         try:
@@ -74,24 +83,24 @@ async def _commit_on_head(
         except RefConflict:
             continue
         return Committed(new)
-    raise Unavailable("The branch changes faster than this commit can be put on top. Try again.")
+    raise Unavailable("The branch changes faster than this commit can be applied. Try again.")
 
 
-async def written(
-    repos: Repos, repo: Repo, user: User, parent: str | None, request: CommitRequest, on_disk: CommitResult
+async def write_prepared(
+    repos: Repos, repo: Repo, user: User, parent: str | None, request: CommitRequest, prepared: PreparedCommit
 ) -> str:
     """Write the commit object. No ref points to it yet."""
-    changes = await _with_attributes(repos.folders.of(repo.id), parent, request.operations, on_disk)
-    author = author_of(user, repos.base_url)
-    draft = Draft(parent, changes, request.message, author, repos.clock())
+    changes = await _with_attributes(repos.folders.of(repo.id), parent, request.operations, prepared)
+    author = repos.author_of(user)
+    draft = NewCommit(parent, changes, request.message, author, repos.clock())
     new = await write_commit(repos.folders.of(repo.id), draft)
     failpoint.hit("commit-objects-landed")
     return new
 
 
-async def commit_result(
+async def prepare_commit(
     repos: Repos, repo: Repo, parent: str, request: CommitRequest, charge: Charge | None
-) -> CommitResult:
+) -> PreparedCommit:
     """Write the blobs of all files. Before the first write everything is checked and a guest is charged for the whole
     commit: blobs stay on disk even if the commit fails (attack O72).
     """
@@ -99,17 +108,17 @@ async def commit_result(
     await _check_paths(folder, parent, operations)
     attributes = await attributes_at(folder, parent, operations)
     added_paths = [operation.path for operation in operations if not isinstance(operation, Delete)]
-    large = await in_thread(attributes.large_among, added_paths, repos.limits.judging_seconds)
+    large = await in_thread(attributes.large_among, added_paths, repos.limits.matching_seconds)
     pointers = await _pointers(repos, repo, operations)
     stored_as_large = {item.path for item in operations if _is_stored_as_large(item, pointers, large)}
-    if NAME in stored_as_large:
-        raise is_large_path()
+    if ATTRIBUTES_FILE in stored_as_large:
+        raise attributes_too_large()
     await _check_modules(operations, stored_as_large)
-    unannounced = [path for path in added_paths if path in stored_as_large and path not in large]
+    undeclared = [path for path in added_paths if path in stored_as_large and path not in large]
     if missing := await use_files(repos, repo, charge, {oid for oid, _ in pointers.values()}):
         raise _not_uploaded(min(missing))
     if charge is not None:
-        rules = await _attributes_with_lines(folder, parent, operations, unannounced)
+        rules = await _attributes_with_lines(folder, parent, operations, undeclared)
         size = await _size_in_git(folder, parent, request) + len(rules or b"")
         await add_git(repos, repo, charge, size)
     # Old paths are removed before anything is added: two files may swap their names.
@@ -121,7 +130,7 @@ async def commit_result(
         if operation.old_path is not None and operation.old_path != operation.path:
             removals.append(Remove(operation.old_path))
         changes.append(Put(operation.path, await _blob_for(repos, repo, operation, pointers, stored_as_large, charge)))
-    return CommitResult([*removals, *changes], unannounced)
+    return PreparedCommit([*removals, *changes], undeclared)
 
 
 async def _size_in_git(folder: Path, parent: str, request: CommitRequest) -> int:
@@ -206,27 +215,29 @@ def is_large(size: int, *, by_name: bool) -> bool:
 
 
 async def _with_attributes(
-    folder: Path, parent: str | None, operations: Sequence[Operation], on_disk: CommitResult
+    folder: Path, parent: str | None, operations: Sequence[Operation], prepared: PreparedCommit
 ) -> Sequence[Change]:
     """The changes with lines for new large files in .gitattributes, without which a clone would contain pointers. The
     lines are added to the file at `parent`, since concurrent commits may have added others.
     """
-    text = await _attributes_with_lines(folder, parent, operations, on_disk.unannounced)
+    text = await _attributes_with_lines(folder, parent, operations, prepared.undeclared)
     if text is None:
-        return on_disk.changes
-    put = Put(NAME, await write_blob(folder, text))
-    changes = [put if isinstance(change, Put) and change.path == NAME else change for change in on_disk.changes]
+        return prepared.changes
+    put = Put(ATTRIBUTES_FILE, await write_blob(folder, text))
+    changes = [
+        put if isinstance(change, Put) and change.path == ATTRIBUTES_FILE else change for change in prepared.changes
+    ]
     return changes if put in changes else [*changes, put]
 
 
 async def _attributes_with_lines(
-    folder: Path, parent: str | None, operations: Sequence[Operation], unannounced: Sequence[str]
+    folder: Path, parent: str | None, operations: Sequence[Operation], undeclared: Sequence[str]
 ) -> bytes | None:
     """The whole .gitattributes with a line for each of these paths; None if it has them already."""
-    if not unannounced:
+    if not undeclared:
         return None
     before = await _attributes_after(folder, parent, operations)
-    text = await in_thread(announcing, before, unannounced)
+    text = await in_thread(with_lines_for, before, undeclared)
     if len(text) > LARGE:
         raise _too_many_rules()
     return text if text != before else None
@@ -235,15 +246,15 @@ async def _attributes_with_lines(
 async def _attributes_after(folder: Path, commit: str | None, operations: Sequence[Operation]) -> bytes:
     """The whole .gitattributes at the root after the operations."""
     for operation in operations:
-        if isinstance(operation, AddFile) and operation.path == NAME:
+        if isinstance(operation, AddFile) and operation.path == ATTRIBUTES_FILE:
             return await in_thread(_read, operation.content, LARGE)
-    if commit is None or NAME in _removed_paths(operations):
+    if commit is None or ATTRIBUTES_FILE in _removed_paths(operations):
         return b""
-    entry = await objects.entry_at(folder, commit, NAME)
+    entry = await objects.entry_at(folder, commit, ATTRIBUTES_FILE)
     if entry is None or entry.type is not objects.EntryType.FILE:
         return b""
     if entry.pointer is not None:
-        raise is_large_path()
+        raise attributes_too_large()
     if entry.size > LARGE:
         raise _too_many_rules()
     return await objects.small_blob(folder, entry.sha)
@@ -251,14 +262,14 @@ async def _attributes_after(folder: Path, commit: str | None, operations: Sequen
 
 def _too_many_rules() -> Unprocessable:
     return Unprocessable(
-        f"{NAME} would have more than {LARGE:,} bytes with a line for each large file of this commit. "
+        f"{ATTRIBUTES_FILE} would have more than {LARGE:,} bytes with a line for each large file of this commit. "
         "Replace its lines by a pattern, such as *.dat, and try again."
     )
 
 
-def is_large_path() -> Unprocessable:
+def attributes_too_large() -> Unprocessable:
     return Unprocessable(
-        f"{NAME} cannot be a large file itself: git reads from it which files are. "
+        f"{ATTRIBUTES_FILE} cannot be a large file itself: git reads from it which files are. "
         f"Commit it as text of at most {LARGE:,} bytes."
     )
 
@@ -271,13 +282,15 @@ async def attributes_at(folder: Path, commit: str | None, operations: Sequence[O
     texts = {
         inside: text
         for inside, text in existing.files
-        if removed.isdisjoint([f"{inside}/{NAME}" if inside else NAME, inside, *folders_of(inside)])
+        if removed.isdisjoint(
+            [f"{inside}/{ATTRIBUTES_FILE}" if inside else ATTRIBUTES_FILE, inside, *folders_of(inside)]
+        )
     }
     for operation in operations:
         inside, _, name = operation.path.rpartition("/")
-        if name == NAME and isinstance(operation, AddFile):
-            texts[inside] = (await in_thread(_read, operation.content, LONGEST + 1)).decode(errors=UNCHANGED)
-        elif name == NAME and isinstance(operation, AddLarge):
+        if name == ATTRIBUTES_FILE and isinstance(operation, AddFile):
+            texts[inside] = (await in_thread(_read, operation.content, MOST_EVALUATED + 1)).decode(errors=KEEP_BYTES)
+        elif name == ATTRIBUTES_FILE and isinstance(operation, AddLarge):
             texts.pop(inside, None)
     return Attributes(_outermost_first(texts.items()))
 
@@ -293,9 +306,9 @@ async def attributes_of(folder: Path, commit: str | None, folders: Collection[st
     """The attributes in these folders and at the root."""
     if commit is None:
         return Attributes([])
-    places = {f"{inside}/{NAME}" if inside else NAME: inside for inside in {"", *folders}}
-    found = await trees.starts_at(folder, commit, list(places), LONGEST + 1)
-    return Attributes(_outermost_first((places[path], text.decode(errors=UNCHANGED)) for path, text in found))
+    folder_by_path = {f"{inside}/{ATTRIBUTES_FILE}" if inside else ATTRIBUTES_FILE: inside for inside in {"", *folders}}
+    found = await trees.starts_at(folder, commit, list(folder_by_path), MOST_EVALUATED + 1)
+    return Attributes(_outermost_first((folder_by_path[path], text.decode(errors=KEEP_BYTES)) for path, text in found))
 
 
 def _outermost_first(texts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -304,8 +317,8 @@ def _outermost_first(texts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 async def start_of_text(folder: Path, commit: str, path: str) -> str | None:
     """The beginning of a file, as much as is evaluated for patterns."""
-    found = await trees.starts_at(folder, commit, [path], LONGEST + 1)
-    return found[0][1].decode(errors=UNCHANGED) if found else None
+    found = await trees.starts_at(folder, commit, [path], MOST_EVALUATED + 1)
+    return found[0][1].decode(errors=KEEP_BYTES) if found else None
 
 
 async def _blob(folder: Path, content: Content) -> str:
@@ -330,7 +343,7 @@ def _not_uploaded(oid: str) -> Unprocessable:
 async def _head(repos: Repos, repo: Repo, ref: str) -> str:
     sha = await store.ref(repos.db, repo.id, ref)
     if sha is None:
-        raise NotFound(f"Invalid rev id: {ref}", code="RevisionNotFound")
+        raise no_revision(ref)
     return sha
 
 

@@ -47,7 +47,7 @@ _DEADLINE = _Deadline()
 
 
 @contextmanager
-def in_time(seconds: float) -> Iterator[None]:
+def time_limit(seconds: float) -> Iterator[None]:
     """Limit the time for matching in this thread; `check_time` raises Unprocessable after it."""
     _DEADLINE.deadline = monotonic() + seconds
     try:
@@ -232,18 +232,18 @@ def _byte(text: bytes, at: int) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class Ignored:
+class IgnoreRules:
     """The rules of a `.gitignore` at the root."""
 
     rules: Sequence[tuple[Pattern, bool, bool]]
 
     @classmethod
-    def of(cls, lines: Sequence[bytes]) -> "Ignored":
+    def of(cls, lines: Sequence[bytes]) -> "IgnoreRules":
         return cls([rule for line in lines for rule in _ignore_rule(line)])
 
     def among(self, paths: Sequence[str], seconds: float) -> set[str]:
         """The ignored paths. Run in a thread."""
-        with in_time(seconds):
+        with time_limit(seconds):
             return {path for path in paths if self.match_file(path)}
 
     def match_file(self, path: str) -> bool:

@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from hubgate.server.hub.commits.attributes import Attributes, folders_of, ignored_by
+from hubgate.server.hub.commits.attributes import Attributes, folders_of, ignore_rules
 from hubgate.server.hub.commits.commit import attributes_of, is_large, start_of_text
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import trees
-from hubgate.server.hub.git.objects import Entry, EntryType
+from hubgate.server.hub.git.objects import EntryType, TreeEntry
 from hubgate.server.hub.git.paths import check_path
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.lfs import store as lfs_store
@@ -31,7 +31,7 @@ class Answer(msgspec.Struct, rename="camel"):
     oid: str | UnsetType = UNSET
 
 
-async def answers(
+async def upload_modes(
     repos: Repos,
     repo: Repo,
     commit: str,
@@ -40,10 +40,10 @@ async def answers(
     ignore: str | None,
     attributes: str | None,
     inside_commits: bool,
-    tell_hashes: bool,
+    show_hashes: bool,
 ) -> list[Answer]:
     """Answer for each file. `inside_commits`: the client sends files only inside commits, up to the size limit.
-    `tell_hashes`: include hashes of large files, which only readers may see.
+    `show_hashes`: include hashes of large files, which only readers may see.
     """
     folder = repos.folders.of(repo.id)
     paths = [check_path(file.path) for file in files]
@@ -52,9 +52,9 @@ async def answers(
         rules = Attributes([("", attributes)])
     else:
         rules = await attributes_of(folder, commit, {inside for path in paths for inside in folders_of(path)})
-    ignored = ignored_by(ignore if ignore is not None else await start_of_text(folder, commit, ".gitignore") or "")
+    ignored = ignore_rules(ignore if ignore is not None else await start_of_text(folder, commit, ".gitignore") or "")
     # Off the event loop: the rules may be sent by the client.
-    seconds = repos.limits.judging_seconds
+    seconds = repos.limits.matching_seconds
     named_large = await in_thread(rules.large_among, paths, seconds)
     is_ignored = await in_thread(ignored.among, paths, seconds)
     results = []
@@ -63,14 +63,14 @@ async def answers(
         too_large = file.size > repos.regular_upload_max
         large = too_large if inside_commits else is_large(file.size, by_name=by_name)
         entry = known.get(file.path)
-        is_secret = entry is not None and entry.pointer is not None and not tell_hashes
+        is_secret = entry is not None and entry.pointer is not None and not show_hashes
         oid = None if is_secret else await _known_id(repos, repo, entry, large=large)
         mode: Literal["regular", "lfs"] = "lfs" if large else "regular"
         results.append(Answer(file.path, mode, file.path in is_ignored, oid or UNSET))
     return results
 
 
-async def _known_id(repos: Repos, repo: Repo, entry: Entry | None, *, large: bool) -> str | None:
+async def _known_id(repos: Repos, repo: Repo, entry: TreeEntry | None, *, large: bool) -> str | None:
     """The id of the existing file, as computed by a client that uploads it this way."""
     if entry is None or entry.type is not EntryType.FILE:
         return None

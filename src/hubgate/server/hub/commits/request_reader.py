@@ -28,7 +28,7 @@ LONGEST_HEADER = 12 * (LONGEST_SUMMARY + LONGEST_DESCRIPTION) + 4096
 # Total bytes of small files in memory; later files are written to disk.
 MOST_IN_MEMORY = 4 * 1024 * 1024
 # Total characters of all values other than contents, mostly paths.
-MOST_SAID = 64 * 1024 * 1024
+MOST_TEXT = 64 * 1024 * 1024
 
 _CONTENT = re.compile(rb'[{,]\s*"content"\s*:\s*"')
 # A quote, or the backslash of an escape.
@@ -41,7 +41,7 @@ _CONTROL = re.compile(rb"[\x00-\x1f]")
 _CHUNK = 1024 * 1024
 
 
-class RequestLine(msgspec.Struct):
+class CommitLine(msgspec.Struct):
     key: str
     value: dict[str, Any]
 
@@ -65,7 +65,7 @@ class CommitRequestReader:
             buffer += part
             while buffer:
                 if long is None:
-                    buffer = await self._take_short_lines(buffer)
+                    buffer = await self._parse_short_lines(buffer)
                     if len(buffer) <= self._longest_line:
                         break
                     long, buffer = self._begin(buffer)
@@ -73,19 +73,19 @@ class CommitRequestReader:
                     done, buffer = await long.feed(buffer)
                     if not done:
                         break
-                    await self._take(long.line, long)
+                    await self._parse_line(long.line, long)
                     long = None
         if long is not None:
-            await self._take(long.finished(), long)
+            await self._parse_line(long.finished(), long)
         elif buffer.strip():
-            await self._take(buffer)
+            await self._parse_line(buffer)
         return self._request()
 
-    async def _take_short_lines(self, buffer: bytes) -> bytes:
+    async def _parse_short_lines(self, buffer: bytes) -> bytes:
         """Parse the complete short lines; return the rest, which begins with an incomplete or long line."""
         start = 0
         while 0 <= (end := buffer.find(b"\n", start)) <= start + self._longest_line:
-            await self._take(buffer[start:end])
+            await self._parse_line(buffer[start:end])
             start = end + 1
         return buffer[start:]
 
@@ -104,13 +104,13 @@ class CommitRequestReader:
         self._drafts.append(draft)
         return draft
 
-    async def _take(self, line: bytes, long: "_LongLine | _LongHeader | None" = None) -> None:
+    async def _parse_line(self, line: bytes, long: "_LongLine | _LongHeader | None" = None) -> None:
         if not line.strip():
             return
         try:
-            read = msgspec.json.decode(line, type=RequestLine)
+            read = msgspec.json.decode(line, type=CommitLine)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise BadRequest(f"A line of the commit is not as it should be: {str(error)[:200]}") from None
+            raise BadRequest(f"A line of the commit is invalid: {str(error)[:200]}") from None
         if isinstance(long, _LongHeader):
             long.check(read)
             long = None
@@ -132,21 +132,21 @@ class CommitRequestReader:
                 # Clients that do not know the type delete folders as files.
                 self._operations.append(Delete(_text(read.value, "path").rstrip("/"), file=True, folder=True))
             case _:
-                raise Unprocessable(f"A commit has no {read.key[:60]!r}.")
+                raise Unprocessable(f"Unknown key in a line of the commit: {read.key[:60]!r}.")
 
-    def _check_limits(self, line: RequestLine) -> None:
+    def _check_limits(self, line: CommitLine) -> None:
         if len(self._operations) >= MOST_OPERATIONS:
             raise PayloadTooLarge(f"A commit changes at most {MOST_OPERATIONS:,} files.")
         self._described_size += sum(
             len(text) for name, text in line.value.items() if name != "content" and isinstance(text, str)
         )
-        if self._described_size > MOST_SAID:
-            raise PayloadTooLarge("This is too much for one commit. Make several.")
+        if self._described_size > MOST_TEXT:
+            raise PayloadTooLarge("The commit is too large. Split it into several commits.")
 
     async def _content(self, value: dict[str, Any], long: "_LongLine | None") -> Content:
         encoding = value.get("encoding", "utf-8")
         if encoding not in ("base64", "utf-8"):
-            raise Unprocessable("encoding is base64 or utf-8.")
+            raise Unprocessable("encoding must be base64 or utf-8.")
         if long is not None:
             return await in_thread(long.content, encoding, self._new_draft)
         text = _text(value, "content")
@@ -170,11 +170,11 @@ class CommitRequestReader:
         summary, description = _text(header, "summary").strip(), header.get("description") or ""
         parent = header.get("parentCommit")
         if not summary or len(summary) > LONGEST_SUMMARY or "\0" in summary:
-            raise Unprocessable(f"A commit has a summary of 1 to {LONGEST_SUMMARY:,} characters.")
+            raise Unprocessable(f"The summary must have 1 to {LONGEST_SUMMARY:,} characters.")
         if not isinstance(description, str) or len(description) > LONGEST_DESCRIPTION or "\0" in description:
             raise Unprocessable(f"A description has at most {LONGEST_DESCRIPTION:,} characters.")
         if parent is not None and not (isinstance(parent, str) and re.fullmatch(r"[0-9a-fA-F]{7,40}", parent)):
-            raise Unprocessable("parentCommit is the id of a commit.")
+            raise Unprocessable("parentCommit must be the id of a commit.")
         return CommitRequest(summary, description, parent, self._operations)
 
 
@@ -257,7 +257,7 @@ class _LongHeader:
     def finished(self) -> bytes:
         return self.line
 
-    def check(self, read: RequestLine) -> None:
+    def check(self, read: CommitLine) -> None:
         """Reject a long line unless it is a header whose description is valid and only long because of escapes."""
         description = read.value.get("description")
         if read.key != "header" or not isinstance(description, str) or len(description) > LONGEST_DESCRIPTION:
@@ -302,8 +302,8 @@ def _cut_character(data: bytes) -> int:
     for back in range(1, min(4, len(data) + 1)):
         byte = data[-back]
         if byte >= 0xC0:
-            wanted = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return back if back < wanted else 0
+            length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return back if back < length else 0
         if byte < 0x80:
             return 0
     return 0
@@ -334,7 +334,7 @@ def _too_long() -> BadRequest:
 
 
 def _invalid_text() -> BadRequest:
-    return BadRequest("The content of a file is not a JSON text.")
+    return BadRequest("The content of a file is not a valid JSON string.")
 
 
 def _decode(source: BinaryIO, target: BinaryIO) -> None:
@@ -361,9 +361,9 @@ def _decoded(data: bytes) -> bytes:
 def _large(value: dict[str, Any]) -> AddLarge:
     oid, size = _text(value, "oid"), value.get("size")
     if value.get("algo", "sha256") != "sha256" or not _OID.match(oid):
-        raise Unprocessable("oid is the SHA-256 of the file, in lower-case hex.")
+        raise Unprocessable("oid must be the SHA-256 of the file, in lower-case hex.")
     if size is not None and (not isinstance(size, int) or isinstance(size, bool) or size < 0):
-        raise Unprocessable("size is a number of bytes.")
+        raise Unprocessable("size must be a number of bytes.")
     return AddLarge(_text(value, "path"), oid, size, _old_path(value))
 
 
@@ -374,7 +374,7 @@ def _old_path(value: dict[str, Any]) -> str | None:
 def _text(value: dict[str, Any], name: str) -> str:
     found = value.get(name)
     if not isinstance(found, str):
-        raise Unprocessable(f"{name} is missing, or is no text.")
+        raise Unprocessable(f"{name} is missing or is not a string.")
     return found
 
 

@@ -65,18 +65,18 @@ class DiscussionFilter:
 
 
 async def listed(
-    tx: Tx, repo_id: str, wanted: DiscussionFilter, start: int, most: int
+    tx: Tx, repo_id: str, discussion_filter: DiscussionFilter, start: int, most: int
 ) -> tuple[list[tuple[Discussion, str | None]], int]:
     """A page of discussions with their authors' names, highest number first, and the total number."""
     params: dict[str, str | int] = {"repo_id": repo_id}
     conditions = ["d.repo_id = :repo_id"]
-    if wanted.pull_requests is not None:
-        conditions.append("d.base IS NOT NULL" if wanted.pull_requests else "d.base IS NULL")
-    if wanted.statuses is not None:
-        params |= {f"status_{number}": status for number, status in enumerate(wanted.statuses)}
-        conditions.append(f"d.status IN ({', '.join(f':status_{n}' for n in range(len(wanted.statuses)))})")
-    if wanted.author is not None:
-        params["author"] = wanted.author.lower()
+    if discussion_filter.pull_requests is not None:
+        conditions.append("d.base IS NOT NULL" if discussion_filter.pull_requests else "d.base IS NULL")
+    if discussion_filter.statuses is not None:
+        params |= {f"status_{number}": status for number, status in enumerate(discussion_filter.statuses)}
+        conditions.append(f"d.status IN ({', '.join(f':status_{n}' for n in range(len(discussion_filter.statuses)))})")
+    if discussion_filter.author is not None:
+        params["author"] = discussion_filter.author.lower()
         conditions.append("d.author_id = (SELECT n.owner_id FROM names n WHERE n.key = :author)")
     where = " AND ".join(conditions)
     total = await tx.one(f"SELECT count(*) AS n FROM discussions d WHERE {where}", params)

@@ -22,7 +22,7 @@ _KINDS = {"A": "added", "D": "deleted"}
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DiffLine:
     # " ", "+", "-", or "@" for a hunk header.
     origin: str
     text: str
@@ -33,13 +33,13 @@ class FileChange:
     path: str
     # "added", "deleted" or "changed".
     kind: str
-    lines: tuple[Line, ...] = ()
-    # Why lines are missing; "" if none are missing.
+    lines: tuple[DiffLine, ...] = ()
+    # Why lines are missing; "" if they are complete.
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class CommitDiff:
     commit: Commit
     parents: tuple[str, ...]
     files: tuple[FileChange, ...]
@@ -47,10 +47,10 @@ class Changes:
     total: int
 
 
-async def changes(folder: Path, sha: str, *, content: bool) -> Changes:
+async def commit_diff(folder: Path, sha: str, *, content: bool) -> CommitDiff:
     """The changes of a commit. With `content` changed lines are included, otherwise only the names of the files."""
 
-    def work(repo: pygit2.Repository) -> Changes:
+    def work(repo: pygit2.Repository) -> CommitDiff:
         commit = repo[sha]
         if not isinstance(commit, pygit2.Commit):
             raise NotFound(f"Invalid rev id: {sha}", code="RevisionNotFound")
@@ -63,7 +63,7 @@ async def changes(folder: Path, sha: str, *, content: bool) -> Changes:
             change = _change(repo, delta, remaining if content else 0)
             remaining -= len(change.lines)
             files.append(change)
-        return Changes(commit_of_object(commit), tuple(map(str, parents)), tuple(files), len(diff))
+        return CommitDiff(commit_of_object(commit), tuple(map(str, parents)), tuple(files), len(diff))
 
     return await open_repository(folder, work)
 
@@ -87,7 +87,7 @@ def _change(repo: pygit2.Repository, delta: pygit2.DiffDelta, most: int) -> File
         return FileChange(path, kind, reason="Too large to show.")
     blobs = [blob_of(repo, str(file.id)) for file in sides]
     if any(blob.size <= LONGEST_POINTER and read_pointer(blob.data) for blob in blobs):
-        return FileChange(path, kind, reason="A large file, kept outside git.")
+        return FileChange(path, kind, reason="A large file, stored outside git.")
     if any(blob.is_binary for blob in blobs):
         return FileChange(path, kind, reason="Not text.")
     lines = tuple(islice(_lines(kind, blobs), most + 1))
@@ -96,7 +96,7 @@ def _change(repo: pygit2.Repository, delta: pygit2.DiffDelta, most: int) -> File
     return FileChange(path, kind, lines)
 
 
-def _lines(kind: str, blobs: list[pygit2.Blob]) -> Iterator[Line]:
+def _lines(kind: str, blobs: list[pygit2.Blob]) -> Iterator[DiffLine]:
     if len(blobs) == 1:
         origin = "-" if kind == "deleted" else "+"
         yield from (_line(origin, raw) for raw in blobs[0].data.splitlines())
@@ -107,6 +107,6 @@ def _lines(kind: str, blobs: list[pygit2.Blob]) -> Iterator[Line]:
         yield from (_line(line.origin, line.raw_content) for line in hunk.lines if line.origin in " +-")
 
 
-def _line(origin: str, raw: bytes) -> Line:
+def _line(origin: str, raw: bytes) -> DiffLine:
     text = raw.decode(errors="replace").rstrip("\r\n")
-    return Line(origin, text if len(text) <= LONGEST_LINE else text[:LONGEST_LINE] + "…")
+    return DiffLine(origin, text if len(text) <= LONGEST_LINE else text[:LONGEST_LINE] + "…")

@@ -36,7 +36,7 @@ class Folders:
         # Two levels, so that no directory has a million entries; the end of an id is random, its beginning is a time.
         return self.root / repo_id[-2:] / f"{repo_id}.git"
 
-    def make(self, repo_id: str) -> Path:
+    def create(self, repo_id: str) -> Path:
         folder = self.of(repo_id)
         for name in ("objects/info", "objects/pack", "refs/heads", "refs/tags"):
             (folder / name).mkdir(parents=True, exist_ok=True)

@@ -1,18 +1,22 @@
-"""The history of a commit: pages, counts and last changes of paths."""
+"""The history of a commit: pages, counts and last changes of paths.
+
+A walk goes from commits to their parents, newest first, like `git log`. It knows its next commits, so that another walk
+can continue from there without repeating anything.
+"""
 
 import contextlib
+import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from time import monotonic
 
 import pygit2
 
 from hubgate.server.hub.git import program
-from hubgate.server.hub.git.commit_walk import NotACommit, Walk
-from hubgate.server.hub.git.objects import open_repository
-from hubgate.server.hub.git.recent import Recent
+from hubgate.server.hub.git.objects import SizedCache, open_repository
+from hubgate.server.jobs.job import checkpoint
 
 # The search for the last change of a path stops after this many commits and reports the oldest commit it visited.
 DEEPEST = 2_000
@@ -31,6 +35,69 @@ MOST_TEXT = 1024 * 1024
 _MAX_TIME = 253_402_300_799
 
 
+class NotACommit(ValueError):
+    """The start or a parent in a walk is not a commit of this repo."""
+
+
+class Walk:
+    """Visits each commit once, ordered by date; commits of the same date in the order they were found.
+
+    libgit2's walk retains every commit it has parsed, and sorts only after reading all of them. This walk stores the
+    ids of visited commits and the commits it will visit next.
+
+    `ahead` and `passed` are enough to continue in another walk. If no commit is older than its parents, a visited
+    commit can only be met again among commits of the same second; those are in `passed`. In a linear history `passed`
+    is empty.
+    """
+
+    def __init__(self, repo: pygit2.Repository, starts: Iterable[str], passed: Iterable[str] = ()) -> None:
+        self._repo = repo
+        self._order = count()
+        self._heap: list[tuple[int, int, pygit2.Commit]] = []
+        self._passed = [pygit2.Oid(hex=sha) for sha in passed]
+        self._known: set[pygit2.Oid] = set(self._passed)
+        for start in starts:
+            try:
+                self._add(pygit2.Oid(hex=start))
+            except (KeyError, ValueError):
+                raise NotACommit(start) from None
+        self._second = self._heap[0][0] if self._heap else 0
+        self._is_line = len(self._heap) <= 1 and not self._passed
+
+    def __iter__(self) -> Iterator[pygit2.Commit]:
+        while self._heap:
+            checkpoint()
+            second, _, commit = heapq.heappop(self._heap)
+            if second != self._second:
+                self._second, self._passed = second, []
+            self._passed.append(commit.id)
+            # Before the yield, so that `ahead` has the parents if the caller stops here.
+            for parent in commit.parent_ids:
+                checkpoint()
+                self._add(parent)
+            self._is_line = self._is_line and len(self._heap) <= 1
+            yield commit
+
+    @property
+    def ahead(self) -> list[str]:
+        """The next commits, in order."""
+        return [str(commit.id) for _, _, commit in sorted(self._heap)]
+
+    @property
+    def passed(self) -> list[str]:
+        is_complete = self._is_line or not self._heap or self._heap[0][0] != self._second
+        return [] if is_complete else list(map(str, self._passed))
+
+    def _add(self, sha: pygit2.Oid) -> None:
+        if sha in self._known:
+            return
+        found = self._repo[sha]
+        if not isinstance(found, pygit2.Commit):
+            raise NotACommit(str(sha))
+        self._known.add(sha)
+        heapq.heappush(self._heap, (-found.commit_time, next(self._order), found))
+
+
 @dataclass(frozen=True, slots=True)
 class Commit:
     sha: str
@@ -42,7 +109,7 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class CommitPage:
     commits: list[Commit]
     # Commits the walk would visit next, in order; empty at the end of the history.
     ahead: list[str]
@@ -58,16 +125,16 @@ async def is_ancestor(folder: Path, sha: str | None, former: str | None, *, seco
     return not await program.run(command, folder, seconds=seconds, gently=True)
 
 
-async def page(folder: Path, starts: Sequence[str], skip: int, most: int, passed: Sequence[str] = ()) -> Page:
+async def page(folder: Path, starts: Sequence[str], skip: int, most: int, passed: Sequence[str] = ()) -> CommitPage:
     """A page of commits, newest first, from `starts` on. The cost grows with the commits skipped and shown, not with
     the length of the history. The page has fewer than `most` commits where messages are long. Raises NotACommit if an
     id in `starts` is not a commit.
     """
 
-    def work(repo: pygit2.Repository) -> Page:
+    def work(repo: pygit2.Repository) -> CommitPage:
         walk = Walk(repo, starts, passed)
         commits = list(_up_to_text_limit(islice(walk, skip, skip + most)))
-        return Page(commits, walk.ahead, walk.passed)
+        return CommitPage(commits, walk.ahead, walk.passed)
 
     return await open_repository(folder, work)
 
@@ -96,10 +163,10 @@ async def newest(folder: Path, commit: str) -> Commit:
 
 
 # The ancestors of a commit never change, and each page of a history needs their number. -1 means too many to count.
-_COUNTED: Recent[tuple[str, str], int] = Recent(most=2 * 1024 * 1024, most_each=8)
+_COUNTED: SizedCache[tuple[str, str], int] = SizedCache(most=2 * 1024 * 1024, most_each=8)
 
 
-async def count(folder: Path, commit: str) -> int | None:
+async def count_commits(folder: Path, commit: str) -> int | None:
     """Count the commits that lead to a commit; None if more than MOST_COUNTED. Most refs have a stored count."""
     key = (str(folder), commit)
     found = _COUNTED.get(key)
@@ -108,7 +175,7 @@ async def count(folder: Path, commit: str) -> int | None:
             folder, lambda repo: sum(1 for _ in islice(Walk(repo, [commit]), MOST_COUNTED + 1))
         )
         found = found if found <= MOST_COUNTED else -1
-        _COUNTED.keep(key, found, 8)
+        _COUNTED.add(key, found, 8)
     return found if found >= 0 else None
 
 

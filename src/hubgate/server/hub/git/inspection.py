@@ -29,7 +29,7 @@ _FORMAT = "%(objectname) %(objecttype) %(objectsize)"
 
 
 # Returns the problem of each invalid pointer by the id of its blob.
-JudgePointers = Callable[[Mapping[str, Pointer]], Awaitable[Mapping[str, str]]]
+CheckPointers = Callable[[Mapping[str, Pointer]], Awaitable[Mapping[str, str]]]
 
 
 @dataclass
@@ -53,7 +53,7 @@ class _Object:
     size: int
 
 
-async def inspect(quarantine: Quarantine, most: int, largest_file: int, judge: JudgePointers) -> Findings:
+async def inspect(quarantine: Quarantine, most: int, largest_file: int, judge: CheckPointers) -> Findings:
     """Inspect every pushed object once, reachable or not, so that none lands unseen. Pointers are checked in batches:
     millions of them fit into a small pack, but not into memory.
     """
@@ -68,7 +68,7 @@ async def inspect(quarantine: Quarantine, most: int, largest_file: int, judge: J
 
 
 async def _inspect(
-    quarantine: Quarantine, most: int, largest_file: int, judge: JudgePointers, findings: Findings, scales: TreeWeigher
+    quarantine: Quarantine, most: int, largest_file: int, judge: CheckPointers, findings: Findings, scales: TreeWeigher
 ) -> None:
     listed = _list_objects(quarantine)
     async with aclosing(listed):
@@ -95,7 +95,7 @@ async def connected(quarantine: Quarantine, tips: Sequence[str]) -> bool:
     try:
         await program.run(command, quarantine.folder, stdin, quarantine.with_repo, seconds=LONGEST_WORK)
     except (program.GitFailed, Unavailable) as error:
-        log.warning("a push does not hang together: %s", error)
+        log.warning("a push is not connected: %s", error)
         return False
     return True
 
@@ -148,7 +148,7 @@ async def paths_of(quarantine: Quarantine, tips: Sequence[str], shas: set[str]) 
                 if len(found) == len(shas):
                     break
     except TimeoutError:
-        log.warning("the paths of refused files were not found in time")
+        log.warning("the paths of rejected files were not found in time")
     finally:
         await program.end(process)
     return found
@@ -166,7 +166,7 @@ async def _list_objects(quarantine: Quarantine) -> AsyncGenerator[list[_Object],
         async for lines in _lines(process.stdout):
             fields = [line.decode().split(" ") for line in lines]
             yield [_Object(sha, kind, int(size)) for sha, kind, size in fields]
-        stderr, status = await program.complaints(process), await process.wait()
+        stderr, status = await program.read_stderr(process), await process.wait()
         if status:
             raise program.GitFailed("cat-file", status, stderr)
     finally:

@@ -3,19 +3,58 @@ avoids sharing state between threads.
 """
 
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import pygit2
 from pygit2.enums import ConfigLevel, FileMode, Option
 
 from hubgate.server.errors import NotFound
-from hubgate.server.hub.git.recent import Recent
 from hubgate.server.hub.git.threads import in_read_thread
 from hubgate.server.jobs.job import checkpoint
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+# Approximate bytes that an entry takes in addition to its content.
+_OVERHEAD = 600
+
+
+class SizedCache(Generic[K, V]):
+    """LRU cache for values that cannot change, such as a path at a commit. Only the event loop accesses it. `most`:
+    bytes in total; `most_each`: larger values are not cached.
+    """
+
+    def __init__(self, most: int, most_each: int) -> None:
+        self._most = most
+        self._most_each = most_each
+        self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, key: K) -> V | None:
+        found = self._entries.get(key)
+        if found is None:
+            return None
+        self._entries.move_to_end(key)
+        return found[0]
+
+    def add(self, key: K, value: V, size: int) -> None:
+        if size > self._most_each or key in self._entries:
+            return
+        size += _OVERHEAD
+        self._entries[key] = value, size
+        self._bytes += size
+        while self._bytes > self._most:
+            _, (_, dropped_size) = self._entries.popitem(last=False)
+            self._bytes -= dropped_size
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
 
 T = TypeVar("T")
 
@@ -36,7 +75,7 @@ _CACHE_BYTES = 32 * 1024 * 1024
 def prepare() -> None:
     """Configure libgit2 for the process: no configuration outside the folder affects reads or writes."""
     pygit2.option(Option.SET_CACHE_MAX_SIZE, _CACHE_BYTES)
-    # Writers sync all objects of a change at once (`syncing`).
+    # Writers sync all objects of a change at once (`fsync.py`).
     pygit2.option(Option.ENABLE_FSYNC_GITDIR, False)
     pygit2.option(Option.SET_OWNER_VALIDATION, False)
     for level in (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL):
@@ -61,7 +100,7 @@ class Pointer:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TreeEntry:
     """A file or a directory at a commit. A symbolic link is a file that contains its target, as in git. `size` is that
     of the large file if there is a pointer.
     """
@@ -119,15 +158,15 @@ async def commits_of(folder: Path, shas: Iterable[str]) -> dict[str, str]:
     return await open_repository(folder, work)
 
 
-async def entry_at(folder: Path, commit: str, path: str) -> Entry | None:
+async def entry_at(folder: Path, commit: str, path: str) -> TreeEntry | None:
     """The entry at a path, which is relative, without empty, `.` or `..` parts; "" is the root."""
     return await open_repository(folder, lambda repo: entry_in(repo, tree_of(repo, commit), path))
 
 
-FileAt = tuple[Entry | None, bytes | None]
+FileAt = tuple[TreeEntry | None, bytes | None]
 
 # Small files of popular models are requested again and again, and so are files that do not exist.
-_FILE_CACHE: Recent[tuple[str, str, str], FileAt] = Recent(most=16 * 1024 * 1024, most_each=64 * 1024)
+_FILE_CACHE: SizedCache[tuple[str, str, str], FileAt] = SizedCache(most=16 * 1024 * 1024, most_each=64 * 1024)
 
 
 async def file_at(folder: Path, commit: str, path: str) -> FileAt:
@@ -136,7 +175,7 @@ async def file_at(folder: Path, commit: str, path: str) -> FileAt:
     found = _FILE_CACHE.get(key)
     if found is None:
         found = await _file_at(folder, commit, path)
-        _FILE_CACHE.keep(key, found, len(path) + len(found[1] or b""))
+        _FILE_CACHE.add(key, found, len(path) + len(found[1] or b""))
     return found
 
 
@@ -170,25 +209,25 @@ def blob_of(repo: pygit2.Repository, sha: str) -> pygit2.Blob:
     return found
 
 
-def entry_in(repo: pygit2.Repository, tree: pygit2.Tree, path: str) -> Entry | None:
+def entry_in(repo: pygit2.Repository, tree: pygit2.Tree, path: str) -> TreeEntry | None:
     if not path:
-        return Entry("", EntryType.DIRECTORY, str(tree.id), 0, FileMode.TREE)
+        return TreeEntry("", EntryType.DIRECTORY, str(tree.id), 0, FileMode.TREE)
     try:
         found = tree[path]
     except (KeyError, ValueError):
         return None
-    return described(repo, path, str(found.id), int(found.filemode))
+    return describe(repo, path, str(found.id), int(found.filemode))
 
 
-def described(repo: pygit2.Repository, path: str, sha: str, mode: int) -> Entry | None:
+def describe(repo: pygit2.Repository, path: str, sha: str, mode: int) -> TreeEntry | None:
     """Describe an entry of a tree; None for a submodule, whose content is in another repository."""
     if mode == FileMode.TREE:
-        return Entry(path, EntryType.DIRECTORY, sha, 0, mode)
+        return TreeEntry(path, EntryType.DIRECTORY, sha, 0, mode)
     if mode == FileMode.COMMIT:
         return None
     _, size = repo.odb.read_header(sha)
     pointer = read_pointer(blob_of(repo, sha).data) if size <= LONGEST_POINTER and mode != FileMode.LINK else None
-    return Entry(path, EntryType.FILE, sha, pointer.size if pointer else size, mode, pointer)
+    return TreeEntry(path, EntryType.FILE, sha, pointer.size if pointer else size, mode, pointer)
 
 
 def read_pointer(content: bytes) -> Pointer | None:

@@ -1,4 +1,5 @@
-"""Rules for paths in commits over HTTP. `git fsck` and `weighing` check pushes by the same rules.
+"""Rules for paths and for `.gitmodules` in commits over HTTP. `git fsck` and `tree_limits` check pushes by the same
+rules.
 
 A path is rejected if it could escape from a checkout (parent folders, absolute paths, any name that a file system reads
 as `.git`) or break a header, a log or a terminal (control characters).
@@ -21,11 +22,20 @@ CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
 _DOT_GIT = re.compile(r"(\.git|git~[0-9]+)[. ]*(:.*)?\Z", re.IGNORECASE)
 
 
+# Compared case-insensitively, as some file systems do.
+MODULES = ".gitmodules"
+# Larger files are rejected rather than checked in part.
+LONGEST_MODULES = 1024 * 1024
+
+_SECTION = re.compile(rb'^\s*\[\s*submodule\s*"((?:[^"\\]|\\.)*)"', re.IGNORECASE | re.MULTILINE)
+_VALUE = re.compile(rb"(?:^|\])\s*(path|url|update)\s*=[ \t]*([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
+
+
 def check_path(path: str) -> str:
     """Return the path if it is valid; raise Unprocessable with the reason otherwise."""
     shown = repr(path[:200])
     if not path or path.startswith("/") or path.endswith("/") or "//" in path:
-        raise Unprocessable(f"This is no relative path to a file: {shown}.")
+        raise Unprocessable(f"This is not a relative path to a file: {shown}.")
     if "\\" in path:
         raise Unprocessable(f"Use / between folders, not a backslash: {shown}.")
     if CONTROLS.search(path):
@@ -39,10 +49,10 @@ def check_path(path: str) -> str:
     if length > LONGEST_PATH:
         raise Unprocessable(f"A path has at most {LONGEST_PATH} bytes: {shown}.")
     if path.count("/") > DEEPEST:
-        raise Unprocessable(f"A path has at most {DEEPEST} folders in one another: {shown}.")
+        raise Unprocessable(f"A path has at most {DEEPEST} nested folders: {shown}.")
     for part in path.split("/"):
         if part in (".", ".."):
-            raise Unprocessable(f"A path has no . or .. in it: {shown}.")
+            raise Unprocessable(f"A path cannot contain . or ..: {shown}.")
         if len(part.encode()) > LONGEST_PART:
             raise Unprocessable(f"A name in a path has at most {LONGEST_PART} bytes: {shown}.")
         if _DOT_GIT.match(_as_file_systems_read(part)):
@@ -71,3 +81,28 @@ def _as_file_systems_read(part: str) -> str:
 
 def _ignorable(character: str) -> bool:
     return unicodedata.category(character) == "Cf"
+
+
+def check_modules(text: bytes) -> None:
+    """Raise Unprocessable if a `.gitmodules` may be dangerous, by the rules that `git fsck` applies to pushes. In doubt
+    the file is rejected: old versions of git run commands from it on a clone with submodules (CVE-2018-11235,
+    CVE-2018-17456).
+    """
+    if len(text) > LONGEST_MODULES:
+        raise _rejected_modules(f"it has more than {LONGEST_MODULES:,} bytes")
+    for name in _SECTION.findall(text):
+        parts = re.split(rb"[/\\]+", name)
+        if not name or b".." in parts:
+            raise _rejected_modules("the name of a submodule leads out of its folder")
+    for key, value in _VALUE.findall(text):
+        stripped = value.strip().lstrip(b"\"' ")
+        if key.lower() == b"update" and stripped.startswith(b"!"):
+            raise _rejected_modules("update would run a command")
+        if stripped.startswith(b"-"):
+            raise _rejected_modules(f"{key.decode().lower()} would be read as an option")
+    if b"\\\n" in text or b"\\\r\n" in text:
+        raise _rejected_modules("a value continues on the next line")
+
+
+def _rejected_modules(reason: str) -> Unprocessable:
+    return Unprocessable(f"{MODULES} is rejected: {reason}.")

@@ -33,15 +33,15 @@ class LineReader:
 
     async def next(self) -> bytes | None:
         """The next payload; None for a flush. Raises BadRequest on an invalid packet line."""
-        head = await self._take(4)
+        head = await self._read_exactly(4)
         if not _LENGTH.match(head):
-            raise BadRequest("The request is not made of packet lines.")
+            raise BadRequest("The request is not in packet lines.")
         length = int(head, 16)
         if length == 0:
             return None
         if length < 4 or length > LONGEST_LINE:
             raise BadRequest(f"A packet line has 4 to {LONGEST_LINE} bytes, not {length}.")
-        return await self._take(length - 4)
+        return await self._read_exactly(length - 4)
 
     async def is_empty(self) -> bool:
         """Whether the stream is exhausted."""
@@ -60,7 +60,7 @@ class LineReader:
         async for part in self._parts:
             yield part
 
-    async def _take(self, count: int) -> bytes:
+    async def _read_exactly(self, count: int) -> bytes:
         while len(self._buffer) < count:
             part = await anext(self._parts, None)
             if part is None:

@@ -1,14 +1,16 @@
-"""Runs the git program, isolated from the configuration of the machine."""
+"""Runs the git program, isolated from the configuration of the machine, and checks its version."""
 
 import asyncio
 import contextlib
 import os
+import re
 import signal
+import subprocess
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 
-from hubgate.server.errors import NotFound
+from hubgate.server.errors import NotFound, StartupError
 from hubgate.server.jobs.caller import while_client_waits
 
 _ENVIRONMENT = {
@@ -29,11 +31,11 @@ _NICENESS = 10
 
 
 class GitFailed(Exception):
-    """A git program failed. `said` is its output, which may contain local paths: for the log only."""
+    """A git program failed. `stderr` is its output, which may contain local paths: for the log only."""
 
-    def __init__(self, command: str, status: int, said: str) -> None:
-        super().__init__(f"git {command} ended with {status}: {said.strip()[:500]}")
-        self.said = said
+    def __init__(self, command: str, status: int, stderr: str) -> None:
+        super().__init__(f"git {command} ended with {status}: {stderr.strip()[:500]}")
+        self.stderr = stderr
 
 
 async def start(
@@ -101,9 +103,9 @@ async def lines(
         while part := await while_client_waits(process.stdout.read(_CHUNK), deadline - monotonic()):
             *complete, partial = (partial + part).split(b"\n")
             yield complete
-        said, status = await complaints(process), await process.wait()
+        stderr, status = await read_stderr(process), await process.wait()
         if status:
-            raise GitFailed(arguments[0], status, said)
+            raise GitFailed(arguments[0], status, stderr)
     finally:
         await end(process)
 
@@ -133,14 +135,14 @@ async def feed(process: asyncio.subprocess.Process, parts: AsyncIterator[bytes])
             process.stdin.close()
 
 
-async def complaints(process: asyncio.subprocess.Process) -> str:
+async def read_stderr(process: asyncio.subprocess.Process) -> str:
     """The beginning of stderr. All of stderr is read, since a full pipe would block the program."""
     if process.stderr is None:
         raise ValueError("started without a pipe")
-    said = b""
+    stderr = b""
     while part := await process.stderr.read(_CHUNK):
-        said = (said + part)[:_MOST_STDERR]
-    return said.decode(errors="replace")
+        stderr = (stderr + part)[:_MOST_STDERR]
+    return stderr.decode(errors="replace")
 
 
 async def end(process: asyncio.subprocess.Process) -> None:
@@ -158,3 +160,24 @@ async def end(process: asyncio.subprocess.Process) -> None:
             await process.wait()
     finally:
         transport.close()
+
+
+OLDEST = (2, 39)
+_VERSION = re.compile(r"git version (\d+)\.(\d+)[\w.-]*")
+
+
+def require_git() -> str:
+    """Return the version of git; raise StartupError if git is missing or too old."""
+    oldest = ".".join(map(str, OLDEST))
+    # Ctrl-C goes to git, too, and a git ended by it would look broken. A child inherits the blocked signals.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        output = subprocess.run(["git", "--version"], capture_output=True, text=True, timeout=10, check=True).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        raise StartupError(f"hubgate needs git {oldest} or newer, and git cannot be run here. Install it.") from error
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    found = _VERSION.match(output)
+    if found is None or (int(found[1]), int(found[2])) < OLDEST:
+        raise StartupError(f"hubgate needs git {oldest} or newer; this is {output.strip()[:100]}.")
+    return found[0].removeprefix("git version ")

@@ -4,7 +4,6 @@ fails deletes all of it.
 
 import contextlib
 import errno
-import os
 import secrets
 import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 import pygit2
 
 from hubgate.server.errors import NotFound, Unavailable
+from hubgate.server.hub.git.fsync import sync_path
 from hubgate.server.hub.git.objects import repository
 from hubgate.server.hub.git.threads import in_long_thread, in_thread
 
@@ -25,10 +25,10 @@ _ORDER = {".pack": 0, ".rev": 1, ".idx": 2}
 
 @dataclass(frozen=True)
 class Quarantine:
-    """Pushed objects in `place`, not yet part of the repo at `folder`. Both are on the same file system."""
+    """Pushed objects in `path`, not yet part of the repo at `folder`. Both are on the same file system."""
 
     folder: Path
-    place: Path
+    path: Path
 
     @property
     def with_repo(self) -> Mapping[str, str]:
@@ -40,17 +40,17 @@ class Quarantine:
     @property
     def alone(self) -> Mapping[str, str]:
         """Environment for a git program that sees only the pushed objects."""
-        return {"GIT_OBJECT_DIRECTORY": str(self.place)}
+        return {"GIT_OBJECT_DIRECTORY": str(self.path)}
 
     def opened(self) -> pygit2.Repository:
         """The repository with the objects of repo and quarantine, for use in a thread."""
         repo = repository(self.folder)
-        repo.odb.add_disk_alternate(str(self.place))
+        repo.odb.add_disk_alternate(str(self.path))
         return repo
 
     async def size(self) -> int:
         """The bytes that `land` would add to the repo."""
-        return await in_thread(lambda: sum(file.stat().st_size for file in (self.place / "pack").iterdir()))
+        return await in_thread(lambda: sum(file.stat().st_size for file in (self.path / "pack").iterdir()))
 
     async def without_known(self, shas: Sequence[str]) -> list[str]:
         """The ids of objects that the repo does not have yet."""
@@ -67,35 +67,27 @@ class Quarantine:
 
     def _land(self) -> None:
         target = self.folder / "objects/pack"
-        files = sorted((self.place / "pack").iterdir(), key=lambda file: _ORDER.get(file.suffix, -1))
+        files = sorted((self.path / "pack").iterdir(), key=lambda file: _ORDER.get(file.suffix, -1))
         for file in files:
-            _sync(file)
+            sync_path(file)
         try:
             for file in files:
                 # A pack is named by the hash of its content: an existing pack of this name is identical.
                 file.replace(target / file.name)
-            _sync(target)
+            sync_path(target)
         except FileNotFoundError:
-            raise NotFound("The repo was deleted meanwhile.", code="RepoNotFound") from None
+            raise NotFound("The repo was deleted by another request.", code="RepoNotFound") from None
 
 
 @contextlib.asynccontextmanager
 async def quarantine(root: Path, folder: Path) -> AsyncIterator[Quarantine]:
-    place = root / FOLDER / secrets.token_hex(16)
+    path = root / FOLDER / secrets.token_hex(16)
     try:
-        await in_thread((place / "pack").mkdir, parents=True)
-        yield Quarantine(folder, place)
+        await in_thread((path / "pack").mkdir, parents=True)
+        yield Quarantine(folder, path)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise Unavailable("The hub's disk is full.", retry_after=60) from error
         raise
     finally:
-        await in_thread(shutil.rmtree, place, ignore_errors=True)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        await in_thread(shutil.rmtree, path, ignore_errors=True)

@@ -13,7 +13,7 @@ from hubgate.server.hub.git.pktline import LineReader
 
 MOST_COMMANDS = 1_000
 # Bytes before the pack.
-MOST_SAID = 4 * 1024 * 1024
+MOST_COMMAND_BYTES = 4 * 1024 * 1024
 ZERO = "0" * 40
 
 _CAPABILITIES = b"report-status delete-refs quiet atomic ofs-delta side-band-64k object-format=sha1 agent=hubgate"
@@ -21,7 +21,7 @@ _COMMAND = re.compile(rb"([0-9a-f]{40}) ([0-9a-f]{40}) ([^\0]+)\Z")
 _DATA, _REMARKS, _FATAL = 1, 2, 3
 
 # An empty packet, sent so that proxies do not time out.
-STILL_HERE = pktline.line(bytes([_DATA]))
+KEEPALIVE = pktline.line(bytes([_DATA]))
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class PushRequest:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PushOutcome:
     """The outcome of a push. `refused` has a reason for each ref that did not move; `remarks` are shown to the user."""
 
     refused: Mapping[str, str]
@@ -60,8 +60,8 @@ async def read_commands(lines: LineReader) -> PushRequest:
     shallow, size = False, 0
     while (payload := await lines.next()) is not None:
         size += len(payload)
-        if size > MOST_SAID:
-            raise BadRequest(f"The commands of a push have at most {MOST_SAID:,} bytes.")
+        if size > MOST_COMMAND_BYTES:
+            raise BadRequest(f"The commands of a push have at most {MOST_COMMAND_BYTES:,} bytes.")
         payload = payload.removesuffix(b"\n")
         if payload.startswith(b"shallow ") and not changes:
             shallow = True
@@ -78,7 +78,7 @@ async def read_commands(lines: LineReader) -> PushRequest:
 def _capabilities(chosen: bytes) -> frozenset[str]:
     wants = frozenset(chosen.decode("ascii", "replace").split())
     if "push-options" in wants or any(want.startswith("push-cert") for want in wants):
-        raise BadRequest("Push options and signed pushes are not taken here.")
+        raise BadRequest("Push options and signed pushes are not supported.")
     if any(want.startswith("object-format=") and want != "object-format=sha1" for want in wants):
         raise BadRequest("Repos here use SHA-1 object ids.")
     return wants
@@ -87,7 +87,7 @@ def _capabilities(chosen: bytes) -> frozenset[str]:
 def _change(payload: bytes) -> RefChange:
     command = _COMMAND.match(payload)
     if command is None:
-        raise BadRequest("A line of the push is no command.")
+        raise BadRequest("A line of the push is not a command.")
     old, new = command[1].decode(), command[2].decode()
     # Zero to zero deletes a ref that does not exist: git sends this for a deletion by full name.
     if old == new != ZERO:
@@ -96,32 +96,32 @@ def _change(payload: bytes) -> RefChange:
     return RefChange(name, None if old == ZERO else old, None if new == ZERO else new)
 
 
-def report(asked: PushRequest, outcome: Outcome) -> bytes:
-    return b"".join(_report_lines(asked, outcome))
+def report(request: PushRequest, outcome: PushOutcome) -> bytes:
+    return b"".join(_report_lines(request, outcome))
 
 
-def failure(asked: PushRequest, message: str) -> bytes:
+def failure(request: PushRequest, message: str) -> bytes:
     """The report of a push that failed as a whole, for a reason unrelated to a single ref."""
-    if asked.banded:
+    if request.banded:
         return b"".join(pktline.with_band(_FATAL, message.encode() + b"\n")) + pktline.FLUSH
-    return report(asked, Outcome({change.ref: message for change in asked.changes}))
+    return report(request, PushOutcome({change.ref: message for change in request.changes}))
 
 
-def _report_lines(asked: PushRequest, outcome: Outcome) -> Iterator[bytes]:
-    if asked.banded:
+def _report_lines(request: PushRequest, outcome: PushOutcome) -> Iterator[bytes]:
+    if request.banded:
         for remark in outcome.remarks:
             yield from pktline.with_band(_REMARKS, remark.encode(errors="replace") + b"\n")
-    status = _report(asked, outcome) if "report-status" in asked.wants else b""
-    if asked.banded:
+    status = _report(request, outcome) if "report-status" in request.wants else b""
+    if request.banded:
         yield from pktline.with_band(_DATA, status)
         yield pktline.FLUSH
     else:
         yield status
 
 
-def _report(asked: PushRequest, outcome: Outcome) -> bytes:
+def _report(request: PushRequest, outcome: PushOutcome) -> bytes:
     lines = [f"unpack {outcome.unpack}\n"]
-    for change in asked.changes:
+    for change in request.changes:
         reason = outcome.refused.get(change.ref)
         lines.append(f"ok {change.ref}\n" if reason is None else f"ng {change.ref} {reason}\n")
     return b"".join(pktline.line(line.encode(errors="surrogateescape")) for line in lines) + pktline.FLUSH

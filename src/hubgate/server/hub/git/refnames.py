@@ -14,7 +14,7 @@ _PULL_REQUESTS = "refs/pr"
 _LOOKS_LIKE_A_COMMIT = re.compile(r"[0-9a-fA-F]{40}\Z")
 
 
-def why_not(name: str) -> str | None:
+def invalid_reason(name: str) -> str | None:
     """The reason why a full name such as refs/heads/main is invalid; None if it is valid.
 
     Bytes that are not UTF-8 are passed as surrogates.
@@ -26,7 +26,7 @@ def why_not(name: str) -> str | None:
         or name.endswith(".")
         or any(not part or part.startswith((".", "-")) or part.endswith(".lock") for part in parts)
     ):
-        return "this is no name for a ref"
+        return "this is not a valid ref name"
     if _SURROGATE.search(name):
         return "the name is not UTF-8"
     if len(name.encode()) > LONGEST_REF or any(len(part.encode()) > LONGEST_PART for part in parts):
@@ -34,11 +34,11 @@ def why_not(name: str) -> str | None:
     short = name.split("/", 2)[-1]
     if short in ("HEAD", "@") or _LOOKS_LIKE_A_COMMIT.match(short):
         # The name would shadow HEAD or a commit wherever a revision is parsed.
-        return "this name stands for something else"
+        return "this name is reserved"
     return None
 
 
-class Names:
+class RefNames:
     """The names of existing refs. Git stores refs as files: no ref can be the folder of another."""
 
     def __init__(self, names: Iterable[str]) -> None:

@@ -75,7 +75,7 @@ class TreeWeigher:
         try:
             entries = _ENTRY.findall(odb.read(sha.hex())[1])
         except KeyError:
-            # `inspecting.connected` checks for missing objects.
+            # `inspection.connected` checks for missing objects.
             return _OpenTree(sha, 0, [])
         fault = _name_fault([name for _, name, _ in entries])
         if fault is not None and len(self.bad_names) < MOST_BAD_NAMES:

@@ -1,4 +1,4 @@
-"""Listing the entries of a tree in git's order, from any position, without reading earlier entries."""
+"""Listing the entries of a tree: in git's order, from any position, without reading earlier entries; or by pages."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
@@ -9,12 +9,12 @@ from pathlib import Path
 import pygit2
 from pygit2.enums import FileMode
 
-from hubgate.server.hub.git.objects import Entry, EntryType, blob_of, described, entry_in, open_repository, tree_of
+from hubgate.server.hub.git.objects import EntryType, TreeEntry, blob_of, describe, entry_in, open_repository, tree_of
 from hubgate.server.jobs.job import checkpoint
 
 
 @dataclass(frozen=True, slots=True)
-class TreePosition:
+class UnreadEntry:
     """An entry of a tree whose object has not been read."""
 
     path: str
@@ -26,24 +26,26 @@ class TreePosition:
         return self.mode == FileMode.TREE
 
 
-async def listed(folder: Path, commit: str, path: str, *, recursive: bool, after: str, most: int) -> list[Entry] | None:
+async def list_entries(
+    folder: Path, commit: str, path: str, *, recursive: bool, after: str, most: int
+) -> list[TreeEntry] | None:
     """At most `most` entries of the folder `path` that follow the mark `after`; None if the folder does not exist."""
 
-    def work(repo: pygit2.Repository) -> list[Entry] | None:
+    def work(repo: pygit2.Repository) -> list[TreeEntry] | None:
         tree = folder_at(repo, commit, path)
         if tree is None:
             return None
         prefix = f"{path}/" if path else ""
-        places = walk(repo, tree, prefix, recursive=recursive, after=after)
-        return list(islice(_entries(repo, places), most))
+        unread_entries = walk(repo, tree, prefix, recursive=recursive, after=after)
+        return list(islice(_entries(repo, unread_entries), most))
 
     return await open_repository(folder, work)
 
 
-async def entries_at(folder: Path, commit: str, paths: list[str]) -> list[Entry]:
+async def entries_at(folder: Path, commit: str, paths: list[str]) -> list[TreeEntry]:
     """The entries of those `paths` that exist."""
 
-    def work(repo: pygit2.Repository) -> list[Entry]:
+    def work(repo: pygit2.Repository) -> list[TreeEntry]:
         return list(_existing(repo, tree_of(repo, commit), paths))
 
     return await open_repository(folder, work)
@@ -93,23 +95,23 @@ async def file_names(folder: Path, commit: str) -> list[str]:
     """The paths of all files."""
 
     def work(repo: pygit2.Repository) -> list[str]:
-        places = walk(repo, tree_of(repo, commit), "", recursive=True)
-        return [place.path for place in places if not place.is_folder and place.mode != FileMode.COMMIT]
+        unread_entries = walk(repo, tree_of(repo, commit), "", recursive=True)
+        return [unread.path for unread in unread_entries if not unread.is_folder and unread.mode != FileMode.COMMIT]
 
     return await open_repository(folder, work)
 
 
-async def files(folder: Path, commit: str) -> list[Entry]:
+async def files(folder: Path, commit: str) -> list[TreeEntry]:
     """All files, with size and LFS pointer."""
 
-    def work(repo: pygit2.Repository) -> list[Entry]:
-        places = walk(repo, tree_of(repo, commit), "", recursive=True)
-        return list(_entries(repo, (place for place in places if not place.is_folder)))
+    def work(repo: pygit2.Repository) -> list[TreeEntry]:
+        unread_entries = walk(repo, tree_of(repo, commit), "", recursive=True)
+        return list(_entries(repo, (unread for unread in unread_entries if not unread.is_folder)))
 
     return await open_repository(folder, work)
 
 
-def _existing(repo: pygit2.Repository, tree: pygit2.Tree, paths: list[str]) -> Iterator[Entry]:
+def _existing(repo: pygit2.Repository, tree: pygit2.Tree, paths: list[str]) -> Iterator[TreeEntry]:
     for path in paths:
         checkpoint()
         if entry := entry_in(repo, tree, path):
@@ -129,7 +131,7 @@ def folder_at(repo: pygit2.Repository, commit: str, path: str) -> pygit2.Tree | 
 
 def walk(
     repo: pygit2.Repository, tree: pygit2.Tree, prefix: str, *, recursive: bool, after: str = ""
-) -> Iterator[TreePosition]:
+) -> Iterator[UnreadEntry]:
     """Yield the entries of a tree, a folder right before its content. `after` is the mark of the last entry shown,
     which may no longer exist: the next entry in git's order is found by binary search.
     """
@@ -142,16 +144,16 @@ def walk(
         name_here = _name(item)
         if name_here is None:
             continue
-        place = TreePosition(f"{prefix}{name_here}", str(item.id), int(item.filemode))
+        unread = UnreadEntry(f"{prefix}{name_here}", str(item.id), int(item.filemode))
         was_shown = bool(last_key) and at == start and _sort_key(item) == last_key
         if not was_shown:
-            yield place
-        if place.is_folder and recursive:
+            yield unread
+        if unread.is_folder and recursive:
             below = after if was_shown else ""
-            yield from walk(repo, _tree(repo, place), f"{place.path}/", recursive=True, after=below)
+            yield from walk(repo, _tree(repo, unread), f"{unread.path}/", recursive=True, after=below)
 
 
-def mark_of(entry: Entry) -> str:
+def position_of(entry: TreeEntry) -> str:
     """The mark from which a list continues after this entry: the path, with a trailing slash for a folder."""
     return f"{entry.path}/" if entry.type is EntryType.DIRECTORY else entry.path
 
@@ -172,16 +174,56 @@ def _sort_key(item: pygit2.Object) -> bytes:
     return name + b"/" if item.filemode == FileMode.TREE else name
 
 
-def _tree(repo: pygit2.Repository, place: TreePosition) -> pygit2.Tree:
-    found = repo[place.sha]
+def _tree(repo: pygit2.Repository, unread: UnreadEntry) -> pygit2.Tree:
+    found = repo[unread.sha]
     if not isinstance(found, pygit2.Tree):
-        raise KeyError(place.sha)
+        raise KeyError(unread.sha)
     return found
 
 
-def _entries(repo: pygit2.Repository, places: Iterator[TreePosition]) -> Iterator[Entry]:
-    for place in places:
+def _entries(repo: pygit2.Repository, unread_entries: Iterator[UnreadEntry]) -> Iterator[TreeEntry]:
+    for unread in unread_entries:
         checkpoint()
-        entry = described(repo, place.path, place.sha, place.mode)
+        entry = describe(repo, unread.path, unread.sha, unread.mode)
         if entry is not None:
             yield entry
+
+
+@dataclass(frozen=True)
+class FolderPage:
+    entries: list[TreeEntry]
+    # Entries in the whole folder.
+    total: int
+
+
+async def folder_page(folder: Path, commit: str, path: str, skip: int, most: int) -> FolderPage | None:
+    """A page of a folder as the web shows it, folders first; None if it does not exist. Only its entries are read."""
+
+    def work(repo: pygit2.Repository) -> FolderPage | None:
+        tree = folder_at(repo, commit, path)
+        if tree is None:
+            return None
+        prefix = f"{path}/" if path else ""
+        # A submodule has no content here.
+        unread_entries = [
+            unread for unread in walk(repo, tree, prefix, recursive=False) if unread.mode != FileMode.COMMIT
+        ]
+        unread_entries.sort(key=lambda unread: not unread.is_folder)
+        shown = (_entry(repo, unread) for unread in unread_entries[skip : skip + most])
+        return FolderPage([entry for entry in shown if entry], len(unread_entries))
+
+    return await open_repository(folder, work)
+
+
+async def count_files(folder: Path, commit: str, most: int) -> int:
+    """Count the files of a commit, up to `most`."""
+
+    def work(repo: pygit2.Repository) -> int:
+        unread_entries = walk(repo, tree_of(repo, commit), "", recursive=True)
+        return sum(1 for _ in islice((unread for unread in unread_entries if not unread.is_folder), most))
+
+    return await open_repository(folder, work)
+
+
+def _entry(repo: pygit2.Repository, unread: UnreadEntry) -> TreeEntry | None:
+    return describe(repo, unread.path, unread.sha, unread.mode)

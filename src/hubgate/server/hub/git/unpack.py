@@ -31,7 +31,7 @@ _FLAW = re.compile(r"^(?:error|fatal): (object [0-9a-f]{40}: \w+: [\x20-\x7e]{1,
 _TOO_MANY_BYTES = re.compile(r"exceeds maximum allowed size")
 _REASONS = (
     (re.compile(r"No space left on device|Disk quota exceeded"), "the hub's disk is full"),
-    (re.compile(r"over limit|out of memory"), "something in the pack is too large"),
+    (re.compile(r"over limit|out of memory"), "an object of the pack is too large"),
     (re.compile(r"early EOF|unexpected end of file"), "the pack ended early"),
     (re.compile(r"SHA1 mismatch|SHA1 COLLISION|is corrupted"), "the pack is damaged"),
     (re.compile(r"unresolved delta|Not all child objects|did not receive expected object"), "objects are missing"),
@@ -62,7 +62,7 @@ async def unpack(quarantine: Quarantine, pack: AsyncIterator[bytes], most: int =
         quarantine.folder,
         {**quarantine.with_repo, "GIT_ALLOC_LIMIT": str(LARGEST_CLAIM)},
     )
-    stderr_task = asyncio.create_task(program.complaints(process))
+    stderr_task = asyncio.create_task(program.read_stderr(process))
     try:
         await program.feed(process, pack)
         async with asyncio.timeout(LONGEST_WORK):
@@ -83,5 +83,5 @@ def _explain(stderr: str) -> tuple[str, list[str]]:
     """Turn stderr into a reason and flaws for the sender. Only known text is passed on: stderr may have local paths."""
     flaws = _FLAW.findall(stderr)[:5]
     if flaws:
-        return "an object of the pack is not sound", flaws
+        return "an object of the pack is invalid", flaws
     return next((reason for pattern, reason in _REASONS if pattern.search(stderr)), "the pack cannot be read"), []

@@ -44,7 +44,7 @@ async def answer(folder: Path, protocol: str, request: AsyncIterator[bytes]) -> 
     """Stream the response while the request is still being read. Closing the generator kills the program."""
     process = await _start(["upload-pack", "--strict", "--stateless-rpc"], folder, protocol)
     feed_task = asyncio.create_task(program.feed(process, request))
-    stderr_task = asyncio.create_task(program.complaints(process))
+    stderr_task = asyncio.create_task(program.read_stderr(process))
     has_output = False
     try:
         deadline = monotonic() + LONGEST_ANSWER
@@ -59,7 +59,7 @@ async def answer(folder: Path, protocol: str, request: AsyncIterator[bytes]) -> 
         if status:
             log.warning("upload-pack ended with %d: %s", status, stderr.strip()[:500])
             if not has_output:
-                raise BadRequest("This is no request that git understands.")
+                raise BadRequest("git does not understand this request.")
     finally:
         await program.end(process)
         for task in (feed_task, stderr_task):
@@ -74,7 +74,7 @@ async def _read(process: asyncio.subprocess.Process) -> bytes:
         async with asyncio.timeout(LONGEST_SILENCE):
             return await process.stdout.read(_CHUNK)
     except TimeoutError:
-        raise Unavailable("git is silent for too long. Try again.") from None
+        raise Unavailable("git does not respond. Try again.") from None
 
 
 async def _start(command: list[str], folder: Path, protocol: str) -> asyncio.subprocess.Process:

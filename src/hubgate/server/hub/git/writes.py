@@ -3,10 +3,15 @@
 A blob is synced with the commit that adds it; commits and tags are synced before they are returned.
 """
 
+import hashlib
 import io
+import os
+import secrets
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 import pygit2
 from pygit2.enums import FileMode, ObjectType
@@ -14,9 +19,12 @@ from pygit2.enums import FileMode, ObjectType
 from hubgate.server.clock import SECOND
 from hubgate.server.errors import NotFound, Unprocessable
 from hubgate.server.hub.git.fsync import sync_objects
-from hubgate.server.hub.git.loose import LARGE, write_loose
 from hubgate.server.hub.git.objects import repository, tree_of
 from hubgate.server.hub.git.threads import in_thread
+
+# Smaller blobs are written too fast to block anything.
+_LARGE = 64 * 1024
+_CHUNK = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +53,7 @@ class Author:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class NewCommit:
     """A commit to be written. `parent` is None for a first commit."""
 
     parent: str | None
@@ -66,14 +74,38 @@ async def write_blob_of(folder: Path, file: Path) -> str:
 
 def _blob_of(folder: Path, file: Path) -> str:
     with file.open("rb") as source:
-        return write_loose(folder, source, file.stat().st_size)
+        return _write_loose(folder, source, file.stat().st_size)
 
 
-async def write_commit(folder: Path, draft: Draft) -> str:
+def _write_loose(folder: Path, source: BinaryIO, size: int) -> str:
+    """Write a loose blob (deflated header and content, named by the SHA-1 of both) and return its id. The caller syncs
+    it.
+
+    libgit2 would block the whole interpreter while it hashes and compresses; here other threads run.
+    """
+    # Git's programs put temporary files here too, and housekeeping deletes old ones.
+    temporary = folder / "objects/pack" / f"tmp_obj_{secrets.token_hex(8)}"
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
+    except FileNotFoundError:
+        # Deleted concurrently.
+        raise NotFound("Repository not found", code="RepoNotFound") from None
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            sha = _deflate(source, size, file)
+        path = folder / "objects" / sha[:2] / sha[2:]
+        path.parent.mkdir(exist_ok=True)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return sha
+
+
+async def write_commit(folder: Path, draft: NewCommit) -> str:
     return await in_thread(commit_in, folder, draft)
 
 
-def commit_in(folder: Path, draft: Draft) -> str:
+def commit_in(folder: Path, draft: NewCommit) -> str:
     repo = repository(folder)
     removals, additions = _split_changes(draft.changes)
     shas = [change.sha for change in draft.changes if isinstance(change, Put)]
@@ -204,9 +236,9 @@ def _set(builder: pygit2.TreeBuilder, name: str, tree: str | None) -> None:
 
 
 def _blob(repo: pygit2.Repository, folder: Path, content: bytes) -> str:
-    if len(content) < LARGE:
+    if len(content) < _LARGE:
         return str(repo.create_blob(content))
-    return write_loose(folder, io.BytesIO(content), len(content))
+    return _write_loose(folder, io.BytesIO(content), len(content))
 
 
 FilesByPath = Mapping[str, bytes]
@@ -218,7 +250,7 @@ async def write_first_commit(folder: Path, files: FilesByPath, message: str, aut
     def work() -> str:
         repo = repository(folder)
         puts = [Put(path, _blob(repo, folder, content)) for path, content in files.items()]
-        return commit_in(folder, Draft(None, puts, message, author, now))
+        return commit_in(folder, NewCommit(None, puts, message, author, now))
 
     return await in_thread(work)
 
@@ -243,3 +275,19 @@ async def write_tag(folder: Path, name: str, target: str, message: str, author: 
         return tag
 
     return await in_thread(work)
+
+
+def _deflate(source: BinaryIO, size: int, file: BinaryIO) -> str:
+    header = b"blob %d\0" % size
+    # Speed over size, as git does for loose objects, which are packed later.
+    digest, deflater = hashlib.sha1(header, usedforsecurity=False), zlib.compressobj(zlib.Z_BEST_SPEED)
+    file.write(deflater.compress(header))
+    count = 0
+    while part := source.read(_CHUNK):
+        count += len(part)
+        digest.update(part)
+        file.write(deflater.compress(part))
+    file.write(deflater.flush())
+    if count != size:
+        raise ValueError(f"{count} bytes instead of {size}")
+    return digest.hexdigest()

@@ -15,8 +15,8 @@ from hubgate.server.accounts.account_locks import lock_by_id
 from hubgate.server.errors import Forbidden
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.guests import store
-from hubgate.server.hub.repos.locks import lock_repo
 from hubgate.server.hub.repos.model import Repo
+from hubgate.server.hub.repos.transactions import lock_repo
 from hubgate.server.storage.database import Database, Tx
 
 # Refs of pull requests, closed ones included, per open pull request allowed: every clone receives all refs.
@@ -48,7 +48,7 @@ class Charge:
 
 def charge_of(repo: Repo, identity: Identity, num: int = 0) -> Charge | None:
     """A new charge; None if the caller may write to the repo. A writer's app without write permission is a guest."""
-    if identity.user_id is None or decide(identity, Action.REPO_WRITE, repo.judged()).allowed:
+    if identity.user_id is None or decide(identity, Action.REPO_WRITE, repo.as_resource()).allowed:
         return None
     return Charge(identity.user_id, num)
 
@@ -73,7 +73,7 @@ async def add_git(repos: Repos, repo: Repo, charge: Charge, size: int) -> None:
     charge.in_git += size
 
 
-async def announce(repos: Repos, repo: Repo, user_id: str, sizes: Mapping[str, int]) -> None:
+async def charge_uploads(repos: Repos, repo: Repo, user_id: str, sizes: Mapping[str, int]) -> None:
     """Charge a guest for large files that will be uploaded."""
     if repos.guest_pull_requests == 0:
         raise Forbidden(WRITERS_ONLY)
@@ -107,7 +107,7 @@ async def use_files(repos: Repos, repo: Repo, charge: Charge | None, oids: Colle
         await lock_repo(tx, repo.id)
         current = await store.links_among(tx, repo.id, others)
         if charge is None:
-            await store.make_owners(tx, repo.id, current.of_guests)
+            await store.assign_to_owner(tx, repo.id, current.of_guests)
         else:
             await _charge_files(tx, repos, charge.user_id, repo.id, current.of_guests, now)
             charge.files.update(current.of_guests)
@@ -127,13 +127,13 @@ async def charge_stored(tx: Tx, repo: Repo, charge: Charge, oid: str, size: int,
     return only_of_guests
 
 
-async def take_up(tx: Tx, repo_id: str, num: int, charge: Charge, now: int) -> None:
+async def book_to_pull_request(tx: Tx, repo_id: str, num: int, charge: Charge, now: int) -> None:
     """Book a charge to a pull request whose ref has moved. The transaction must have locked the user first."""
     if charge.rewinds:
-        await store.leave_behind(tx, repo_id, num)
+        await store.rebook_replaced(tx, repo_id, num)
     files = await store.files_charged(tx, charge.user_id, repo_id, charge.files)
     await store.charge(tx, charge.user_id, repo_id, num, files, now)
-    await store.drop_waiting(tx, charge.user_id, repo_id, files)
+    await store.drop_pending(tx, charge.user_id, repo_id, files)
     await store.set_needed(tx, repo_id, charge.files, await lock_repo(tx, repo_id))
     if charge.in_git:
         await store.charge_git(tx, charge.user_id, repo_id, -charge.num, -charge.in_git, now)
@@ -181,6 +181,6 @@ async def _check_room(tx: Tx, repos: Repos, user_id: str, size: int) -> None:
 
 def storage_exceeded(repos: Repos, charged: int, size: str) -> Forbidden:
     return Forbidden(
-        f"You may hold {repos.guest_bytes:,} bytes in repos that you may not write to, until pull requests are merged. "
-        f"You hold {charged:,}, and this has {size}."
+        f"You may store {repos.guest_bytes:,} bytes in repos you may not write to, until pull requests are merged. "
+        f"You have stored {charged:,}, and this adds {size}."
     )

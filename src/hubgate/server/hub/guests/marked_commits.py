@@ -16,8 +16,8 @@ from hubgate.server.hub.git import program
 from hubgate.server.hub.guests import store
 from hubgate.server.hub.repos import copied_refs
 from hubgate.server.hub.repos import store as repo_store
-from hubgate.server.hub.repos.locks import lock_repo
 from hubgate.server.hub.repos.model import PULL_REQUESTS, Repo
+from hubgate.server.hub.repos.transactions import lock_repo
 from hubgate.server.jobs.caller import caller_of_context
 from hubgate.server.storage.database import Tx
 
@@ -59,39 +59,39 @@ async def reachability_of(repos: Repos, repo: Repo, sha: str) -> Reachability:
     is_reachable, checked = found
     if checked != repo.generation:
         try:
-            standing = await _look_up(repos, repo, sha)
+            reachability = await _look_up(repos, repo, sha)
         except (Unavailable, program.GitFailed) as error:
-            log.info("what leads to a commit is not known: %s", error)
+            log.info("whether a ref leads to a commit is unknown: %s", error)
             return Reachability.PULL_REQUEST if is_reachable or checked is None else Reachability.NOWHERE
-        await _store(repos, repo, sha, standing)
-        return standing
+        await _store(repos, repo, sha, reachability)
+        return reachability
     return Reachability.PULL_REQUEST if is_reachable else Reachability.NOWHERE
 
 
-async def without_removed(repos: Repos, repo: Repo, asked: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def without_removed(repos: Repos, repo: Repo, request: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Pass on the request of a fetch; raise NotFound if it wants a commit of a removed pull request. Git itself serves
     any object by its id.
     """
     tail, seen = b"", set[str]()
-    async for part in asked:
+    async for part in request:
         # A line split between parts is complete, and checked, before git receives its end.
         text = tail + part
-        wanted = {sha.decode().lower() for sha in _WANT.findall(text)} - seen
-        seen |= wanted
-        for sha in await _marked_and_not_refs(repos, repo, wanted):
+        shas = {sha.decode().lower() for sha in _WANT.findall(text)} - seen
+        seen |= shas
+        for sha in await _marked_and_not_refs(repos, repo, shas):
             if await reachability_of(repos, repo, sha) is Reachability.NOWHERE:
                 raise NotFound(f"not our ref {sha}", code="RevisionNotFound")
         tail = text[-_LONGEST_WANT:]
         yield part
 
 
-async def _marked_and_not_refs(repos: Repos, repo: Repo, wanted: Collection[str]) -> list[str]:
-    """The wanted commits that are marked and not the head of a ref. Most clients want only heads."""
-    if not wanted:
+async def _marked_and_not_refs(repos: Repos, repo: Repo, shas: Collection[str]) -> list[str]:
+    """Those of `shas` that are marked and not the head of a ref. Most clients want only heads."""
+    if not shas:
         return []
 
     async def read(tx: Tx) -> list[str]:
-        found = await store.marked_among(tx, repo.id, wanted)
+        found = await store.marked_among(tx, repo.id, shas)
         return sorted(found - {sha for _, sha in await repo_store.refs(tx, repo.id)}) if found else []
 
     found = await repos.db.read_long(read)
@@ -117,10 +117,10 @@ async def _is_reachable_from(repos: Repos, repo: Repo, sha: str, *refs: str) -> 
     return not await program.run(command, repos.folders.of(repo.id), seconds=SECONDS, gently=True)
 
 
-async def _store(repos: Repos, repo: Repo, sha: str, standing: Reachability) -> None:
-    if standing is Reachability.OWN:
+async def _store(repos: Repos, repo: Repo, sha: str, reachability: Reachability) -> None:
+    if reachability is Reachability.OWN:
         # Permanent: a commit that a writer put on a branch is the owner's, even if the branch is deleted.
         await repos.db.write(lambda tx: store.unmark(tx, repo.id, sha))
     else:
-        in_pull_request = standing is Reachability.PULL_REQUEST
+        in_pull_request = reachability is Reachability.PULL_REQUEST
         await repos.db.write(lambda tx: store.set_mark(tx, repo.id, sha, in_pull_request, repo.generation))

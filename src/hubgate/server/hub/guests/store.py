@@ -121,7 +121,7 @@ async def charge_git(tx: Tx, user_id: str, repo_id: str, num: int, size: int, no
     await tx.exec(_CHARGE_GIT, values)
 
 
-async def drop_waiting(tx: Tx, user_id: str, repo_id: str, oids: Collection[str]) -> None:
+async def drop_pending(tx: Tx, user_id: str, repo_id: str, oids: Collection[str]) -> None:
     """Delete the pending charges for files that a pull request now uses."""
     await tx.each(_FORGET, _files(repo_id, oids), {"user_id": user_id})
 
@@ -147,7 +147,7 @@ async def _end_git(tx: Tx, repo_id: str, num: int) -> None:
     )
 
 
-async def leave_behind(tx: Tx, repo_id: str, num: int) -> None:
+async def rebook_replaced(tx: Tx, repo_id: str, num: int) -> None:
     """Rebook charges of replaced commits of a pull request. Git storage is charged as `-num`, which no merge ends."""
     await release_files(tx, repo_id, num)
     await tx.exec(
@@ -235,7 +235,7 @@ _HIDDEN = RowStatement(
 )
 
 
-async def make_owners(tx: Tx, repo_id: str, oids: Collection[str]) -> None:
+async def assign_to_owner(tx: Tx, repo_id: str, oids: Collection[str]) -> None:
     """Make files the owner's, because a writer sends or uses them, and end all charges for them."""
     await tx.each(_MAKE_OWNERS, _files(repo_id, oids))
     await tx.each(_END_FILES, _files(repo_id, oids))

@@ -43,7 +43,7 @@ def pointer_sha(oid: str, size: int) -> str:
 
 
 @dataclass
-class Sweep:
+class GuestSweep:
     repos: Repos
     # The last repo processed in this round.
     _after: str = ""
@@ -57,7 +57,7 @@ class Sweep:
                 await self._end_merged(repo_id, generation)
                 await self._check_files(repo_id, generation, before)
             except (HubError, program.GitFailed) as error:
-                log.warning("the guests of repo %s are looked at later: %s", repo_id, error)
+                log.warning("the guest data of repo %s will be checked later: %s", repo_id, error)
         await db.write_long(lambda tx: store.expire_files(tx, before))
         self._after = found[-1][0] if len(found) == most else ""
         return self._after != ""
@@ -94,20 +94,20 @@ class Sweep:
             # The generation changes whenever a ref moves, so the findings are still valid if it is the same.
             if await repo_store.lock(tx, repo_id) != generation:
                 return
-            await store.make_owners(tx, repo_id, {by_pointer[sha] for sha in own})
+            await store.assign_to_owner(tx, repo_id, {by_pointer[sha] for sha in own})
             await store.set_needed(tx, repo_id, {by_pointer[sha] for sha in needed}, generation)
             await store.drop_due(tx, repo_id, {by_pointer[sha] for sha in others - needed}, before)
 
         await self.repos.db.write_long(unit)
 
-    async def _listed_among(self, repo_id: str, wanted: Collection[str], *arguments: str) -> set[str]:
-        """Those of `wanted` that `git rev-list` prints."""
+    async def _listed_among(self, repo_id: str, shas: Collection[str], *arguments: str) -> set[str]:
+        """Those of `shas` that `git rev-list` prints."""
         folder = await copied_refs.refresh(self.repos, repo_id)
-        found_shas, wanted_lines = set[str](), {sha.encode() for sha in wanted}
+        found_shas, lines_to_find = set[str](), {sha.encode() for sha in shas}
         lines = program.lines(["rev-list", *arguments], folder, b"", LONGEST_WALK)
         async with aclosing(lines):
             async for part in lines:
-                found_shas.update(sha.decode() for sha in wanted_lines.intersection(part))
-                if len(found_shas) == len(wanted_lines):
+                found_shas.update(sha.decode() for sha in lines_to_find.intersection(part))
+                if len(found_shas) == len(lines_to_find):
                     break
         return found_shas

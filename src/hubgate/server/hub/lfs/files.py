@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hubgate.server.errors import Unprocessable
+from hubgate.server.hub.git.fsync import sync_path
 from hubgate.server.hub.git.threads import in_thread
 
 
@@ -27,35 +28,35 @@ class LargeFiles:
             return False
 
     @property
-    def background_writes(self) -> Path:
-        """The folder of files that may be deleted (`forgetting`)."""
+    def set_aside(self) -> Path:
+        """The folder of files that may be deleted (`repos/housekeeping.py`)."""
         return self.root / "going"
 
     def all(self) -> Iterator[Path]:
         yield from self.root.glob("??/??/*")
 
-    def draft(self) -> Path:
+    def temporary(self) -> Path:
         """The path of a new temporary file on the same file system."""
         folder = self.root / "incoming"
         folder.mkdir(parents=True, exist_ok=True)
         return folder / secrets.token_hex(16)
 
-    async def keep(self, draft: Path, oid: str) -> None:
+    async def add(self, temporary: Path, oid: str) -> None:
         """Move a complete, checked file to its final name."""
-        await in_thread(self.keep_now, draft, oid)
+        await in_thread(self.add_now, temporary, oid)
 
-    def keep_now(self, draft: Path, oid: str) -> None:
+    def add_now(self, temporary: Path, oid: str) -> None:
         path = self.at(oid)
         path.parent.mkdir(parents=True, exist_ok=True)
         # Concurrent uploads of the same file result in the same bytes under the same name.
-        draft.replace(path)
-        _sync_folder(path.parent)
+        temporary.replace(path)
+        sync_path(path.parent)
 
-    async def take(self, parts: AsyncIterator[bytes], oid: str, size: int) -> None:
+    async def receive(self, parts: AsyncIterator[bytes], oid: str, size: int) -> None:
         """Receive a file and store it if size and hash are as announced."""
-        draft = self.draft()
+        temporary = self.temporary()
         try:
-            with draft.open("wb") as file:
+            with temporary.open("wb") as file:
                 digest, count = hashlib.sha256(), 0
                 async for part in parts:
                     count += len(part)
@@ -64,12 +65,14 @@ class LargeFiles:
                     await in_thread(_append, file.fileno(), digest, part)
                 await in_thread(os.fsync, file.fileno())
             if count != size:
-                raise Unprocessable(f"{size} bytes were announced, and {'more' if count > size else count} came.")
+                raise Unprocessable(
+                    f"{size} bytes were announced, but {'more' if count > size else count} were received."
+                )
             if digest.hexdigest() != oid:
-                raise Unprocessable(f"What came is not the announced file: its SHA-256 is {digest.hexdigest()}.")
-            await self.keep(draft, oid)
+                raise Unprocessable(f"The received file is not the announced one: its SHA-256 is {digest.hexdigest()}.")
+            await self.add(temporary, oid)
         finally:
-            draft.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
 
 def _append(descriptor: int, digest: "hashlib._Hash", part: bytes) -> None:
@@ -77,11 +80,3 @@ def _append(descriptor: int, digest: "hashlib._Hash", part: bytes) -> None:
     view = memoryview(part)
     while view:
         view = view[os.write(descriptor, view) :]
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -13,7 +13,7 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.secret import ServerSecret
 
 # Long enough for a large file on a slow connection; only the start of an upload must be before the expiry.
-LASTS = 6 * 3600 * SECOND
+UPLOAD_LASTS = 6 * 3600 * SECOND
 # The longest time that a URL works after read permission was revoked; git-lfs requests a new URL after expiry.
 DOWNLOAD_SECONDS = 900
 _PURPOSE = "lfs-link"
@@ -54,6 +54,6 @@ class LinkGrant(msgspec.Struct, frozen=True):
         except ValueError:
             mac_given = b""
         if not secret.mac_matches(_PURPOSE, self._signed, mac_given):
-            raise Forbidden("This address was changed. Ask for a new one.")
+            raise Forbidden("This URL was altered. Request a new one.")
         if now >= self.expires_at:
-            raise Forbidden("This address is no longer good. Ask for a new one.")
+            raise Forbidden("This URL has expired. Request a new one.")

@@ -46,9 +46,9 @@ async def receive_part(files: LargeFiles, upload: str, number: int, length: int,
     """Receive a part and return its fingerprint. The same part sent again replaces the earlier upload."""
     folder = _folder(files, upload)
     await in_thread(lambda: folder.mkdir(parents=True, exist_ok=True))
-    draft, digest, count = files.draft(), hashlib.sha256(), 0
+    temporary, digest, count = files.temporary(), hashlib.sha256(), 0
     try:
-        with draft.open("wb") as file:
+        with temporary.open("wb") as file:
             async for part in parts:
                 count += len(part)
                 if count > length:
@@ -58,22 +58,22 @@ async def receive_part(files: LargeFiles, upload: str, number: int, length: int,
         if count != length:
             raise Unprocessable(f"Part {number} has {length} bytes.")
         fingerprint = digest.hexdigest()[:32]
-        await in_thread(draft.replace, folder / f"{number:05d}-{fingerprint}")
+        await in_thread(temporary.replace, folder / f"{number:05d}-{fingerprint}")
     finally:
-        draft.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     return fingerprint
 
 
-async def complete(files: LargeFiles, upload: str, oid: str, cut: PartLayout, fingerprints: Sequence[str]) -> None:
-    if len(fingerprints) != cut.count:
-        raise Unprocessable(f"This file has {cut.count} parts.")
-    await in_long_thread(_join, files, upload, oid, cut.size, fingerprints)
+async def complete(files: LargeFiles, upload: str, oid: str, layout: PartLayout, fingerprints: Sequence[str]) -> None:
+    if len(fingerprints) != layout.count:
+        raise Unprocessable(f"This file has {layout.count} parts.")
+    await in_long_thread(_join, files, upload, oid, layout.size, fingerprints)
 
 
 def _join(files: LargeFiles, upload: str, oid: str, size: int, fingerprints: Sequence[str]) -> None:
-    folder, draft, digest = _folder(files, upload), files.draft(), hashlib.sha256()
+    folder, temporary, digest = _folder(files, upload), files.temporary(), hashlib.sha256()
     try:
-        with draft.open("wb") as whole:
+        with temporary.open("wb") as whole:
             for number, fingerprint in enumerate(fingerprints, 1):
                 try:
                     with (folder / f"{number:05d}-{fingerprint}").open("rb") as part:
@@ -81,15 +81,15 @@ def _join(files: LargeFiles, upload: str, oid: str, size: int, fingerprints: Seq
                             digest.update(chunk)
                             whole.write(chunk)
                 except FileNotFoundError:
-                    raise Unprocessable(f"Part {number} did not arrive.") from None
+                    raise Unprocessable(f"Part {number} was not received.") from None
             whole.flush()
             os.fsync(whole.fileno())
-        if digest.hexdigest() != oid or draft.stat().st_size != size:
-            raise Unprocessable(f"What came is not the announced file: its SHA-256 is {digest.hexdigest()}.")
-        files.keep_now(draft, oid)
+        if digest.hexdigest() != oid or temporary.stat().st_size != size:
+            raise Unprocessable(f"The received file is not the announced one: its SHA-256 is {digest.hexdigest()}.")
+        files.add_now(temporary, oid)
         shutil.rmtree(folder, ignore_errors=True)
     finally:
-        draft.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def _folder(files: LargeFiles, upload: str) -> Path:

@@ -19,7 +19,7 @@ async def link(
     file: Params = {"repo_id": repo_id, "oid": oid, "size": size, "blob_sha": blob_sha}
     await tx.exec(_LINK, {**file, "created_at": now, "guest": int(by_guest)})
     if not by_guest:
-        await guest_store.make_owners(tx, repo_id, [oid])
+        await guest_store.assign_to_owner(tx, repo_id, [oid])
 
 
 async def size_of(tx: Tx | Database, repo_id: str, oid: str) -> int | None:

@@ -14,8 +14,8 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.guests.charges import Charge, charge_stored
 from hubgate.server.hub.lfs import store
-from hubgate.server.hub.repos.locks import lock_repo
 from hubgate.server.hub.repos.model import Repo
+from hubgate.server.hub.repos.transactions import lock_repo
 from hubgate.server.storage.database import Tx
 
 _CHUNK = 1024 * 1024
@@ -53,21 +53,21 @@ async def store_content(repos: Repos, repo: Repo, content: Content, charge: Char
 
 
 async def store_file(repos: Repos, content: Content) -> StoredFile:
-    oid, blob_sha, draft = await in_thread(_write_temporary, repos, content)
-    # Even if the file exists: a file that no repo links to may be about to be deleted (`forgetting`).
-    await repos.large_files.keep(draft, oid)
+    oid, blob_sha, temporary = await in_thread(_write_temporary, repos, content)
+    # Even if the file exists: a file that no repo links to may be about to be deleted (`repos/housekeeping.py`).
+    await repos.large_files.add(temporary, oid)
     return StoredFile(oid, content.size, blob_sha)
 
 
 def _write_temporary(repos: Repos, content: Content) -> tuple[str, str, Path]:
     sha256, sha1 = hashlib.sha256(), hashlib.sha1(f"blob {content.size}\0".encode(), usedforsecurity=False)
-    draft = repos.large_files.draft()
+    temporary = repos.large_files.temporary()
     source = content.file.open("rb") if content.file else io.BytesIO(content.text)
-    with source, draft.open("wb") as file:
+    with source, temporary.open("wb") as file:
         while part := source.read(_CHUNK):
             sha256.update(part)
             sha1.update(part)
             file.write(part)
         file.flush()
         os.fsync(file.fileno())
-    return sha256.hexdigest(), sha1.hexdigest(), draft
+    return sha256.hexdigest(), sha1.hexdigest(), temporary

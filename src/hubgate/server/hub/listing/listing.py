@@ -19,26 +19,28 @@ MOST_TEXT = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Counts:
+class RepoCounts:
     models: int
     datasets: int
     spaces: int
 
 
-async def listed(repos: Repos, identity: Identity, wanted: RepoFilter, asked: PageRequest) -> Page[Repo]:
-    after = (int(asked.after[0]), str(asked.after[1])) if asked.after else None
-    sight = visible_repos(identity)
-    rows = await repos.db.read_long(lambda tx: store.page(tx, wanted, sight, after, asked.fetch))
-    limited = PageRequest(_page_size(rows, asked.limit), asked.after)
-    return page_of(rows, limited, lambda repo: (_sort_value(repo, wanted.sort), repo.id))
+async def list_repos(
+    repos: Repos, identity: Identity, repo_filter: RepoFilter, page_request: PageRequest
+) -> Page[Repo]:
+    after = (int(page_request.after[0]), str(page_request.after[1])) if page_request.after else None
+    visible = visible_repos(identity)
+    rows = await repos.db.read_long(lambda tx: store.page(tx, repo_filter, visible, after, page_request.fetch))
+    limited = PageRequest(_page_size(rows, page_request.limit), page_request.after)
+    return page_of(rows, limited, lambda repo: (_sort_value(repo, repo_filter.sort), repo.id))
 
 
 async def recent(repos: Repos, identity: Identity, most: int) -> list[Repo]:
     """The most recently changed repos of all types. Each type is queried separately, as the index is by type."""
-    sight = visible_repos(identity)
+    visible = visible_repos(identity)
 
     async def read(tx: Tx) -> list[Repo]:
-        pages = [await store.page(tx, RepoFilter(type=kind.value), sight, None, most) for kind in RepoType]
+        pages = [await store.page(tx, RepoFilter(type=kind.value), visible, None, most) for kind in RepoType]
         found = [repo for page in pages for repo in page]
         return sorted(found, key=lambda repo: (repo.updated_at, repo.id), reverse=True)[:most]
 
@@ -67,10 +69,10 @@ async def storage(repos: Repos, identity: Identity, owner_id: str, shown: Sequen
     return await repos.db.read_long(read)
 
 
-async def counted(repos: Repos, identity: Identity, owner_id: str) -> Counts:
-    sight = visible_repos(identity)
-    found = await repos.db.read_long(lambda tx: store.counts(tx, owner_id, sight))
-    return Counts(*(found.get(kind.value, 0) for kind in RepoType))
+async def count_repos(repos: Repos, identity: Identity, owner_id: str) -> RepoCounts:
+    visible = visible_repos(identity)
+    found = await repos.db.read_long(lambda tx: store.counts(tx, owner_id, visible))
+    return RepoCounts(*(found.get(kind.value, 0) for kind in RepoType))
 
 
 def _page_size(rows: Sequence[Repo], limit: int) -> int:

@@ -32,31 +32,33 @@ class RepoFilter:
     descending: bool = True
 
 
-async def page(tx: Tx, wanted: RepoFilter, sight: VisibleRepos, after: tuple[int, str] | None, most: int) -> list[Repo]:
-    column = COLUMNS[wanted.sort]
+async def page(
+    tx: Tx, repo_filter: RepoFilter, visible: VisibleRepos, after: tuple[int, str] | None, most: int
+) -> list[Repo]:
+    column = COLUMNS[repo_filter.sort]
     values: dict[str, str | int] = {"most": most}
-    conditions = [_visible_sql(sight, values)]
-    if wanted.type:
+    conditions = [_visible_sql(visible, values)]
+    if repo_filter.type:
         conditions.append("r.type = :type")
-        values["type"] = wanted.type
-    if wanted.owner_id:
+        values["type"] = repo_filter.type
+    if repo_filter.owner_id:
         conditions.append("r.owner_id = :owner_id")
-        values["owner_id"] = wanted.owner_id
-    if wanted.owners:
+        values["owner_id"] = repo_filter.owner_id
+    if repo_filter.owners:
         # Names other than those of the visibility condition, which would otherwise be overwritten.
-        conditions.append(_owned_by_sql(wanted.owners, "wanted", values))
-    for number, text in enumerate(wanted.searched):
+        conditions.append(_owned_by_sql(repo_filter.owners, "chosen", values))
+    for number, text in enumerate(repo_filter.searched):
         conditions.append(f"lower(COALESCE(u.name, o.name) || '/' || r.name) LIKE :pattern{number} ESCAPE '\\'")
         values[f"pattern{number}"] = _like_pattern(text.lower())
-    for number, tag in enumerate(wanted.tags):
+    for number, tag in enumerate(repo_filter.tags):
         # The tag as JSON string. LIKE would be case-sensitive on one engine only.
         conditions.append(f"replace(r.tags, :tag{number}, '') <> r.tags")
         values[f"tag{number}"] = msgspec.json.encode(tag).decode()
-    if wanted.gated is not None:
-        conditions.append("r.gated <> ''" if wanted.gated else "r.gated = ''")
-    order = "DESC" if wanted.descending else "ASC"
+    if repo_filter.gated is not None:
+        conditions.append("r.gated <> ''" if repo_filter.gated else "r.gated = ''")
+    order = "DESC" if repo_filter.descending else "ASC"
     if after is not None:
-        sign = "<" if wanted.descending else ">"
+        sign = "<" if repo_filter.descending else ">"
         conditions.append(f"({column}, r.id) {sign} (:after_value, :after_id)")
         values["after_value"], values["after_id"] = after
     rows = await tx.all(
@@ -69,14 +71,14 @@ async def page(tx: Tx, wanted: RepoFilter, sight: VisibleRepos, after: tuple[int
     return [Repo(*row) for row in rows]
 
 
-def _visible_sql(sight: VisibleRepos, values: dict[str, str | int]) -> str:
+def _visible_sql(visible: VisibleRepos, values: dict[str, str | int]) -> str:
     conditions = ["r.private = 0"]
-    if sight.owners:
-        conditions.append(_owned_by_sql(sight.owners, "owner", values))
-    if sight.creators and sight.client_id is not None:
-        values["created_through"] = sight.client_id
+    if visible.owners:
+        conditions.append(_owned_by_sql(visible.owners, "owner", values))
+    if visible.creators and visible.client_id is not None:
+        values["created_through"] = visible.client_id
         conditions.append(
-            f"({_owned_by_sql(sight.creators, 'creator', values)} AND r.creator_client = :created_through)"
+            f"({_owned_by_sql(visible.creators, 'creator', values)} AND r.creator_client = :created_through)"
         )
     return f"({' OR '.join(conditions)})"
 
@@ -87,20 +89,20 @@ def _owned_by_sql(owners: Sequence[str], name: str, values: dict[str, str | int]
     return f"r.owner_id IN ({', '.join(f':{each}' for each in params)})"
 
 
-async def counts(tx: Tx, owner_id: str, sight: VisibleRepos) -> dict[str, int]:
+async def counts(tx: Tx, owner_id: str, visible: VisibleRepos) -> dict[str, int]:
     """The number of visible repos of an owner by type; types without repos are omitted."""
     values: dict[str, str | int] = {"owner_id": owner_id}
     rows = await tx.all(
         f"""
         SELECT r.type, count(*) AS n FROM repos r
-        WHERE r.owner_id = :owner_id AND {_visible_sql(sight, values)} GROUP BY r.type
+        WHERE r.owner_id = :owner_id AND {_visible_sql(visible, values)} GROUP BY r.type
         """,
         values,
     )
     return {row["type"]: int(row["n"]) for row in rows}
 
 
-async def used_storage(tx: Tx, owner_id: str, sight: VisibleRepos) -> int:
+async def used_storage(tx: Tx, owner_id: str, visible: VisibleRepos) -> int:
     """The bytes of large files in the repos of an owner that the caller may see. A total of all repos would reveal the
     size of private repos.
     """
@@ -108,7 +110,7 @@ async def used_storage(tx: Tx, owner_id: str, sight: VisibleRepos) -> int:
     row = await tx.one(
         f"""
         SELECT COALESCE(SUM(l.size), 0) AS n FROM lfs_links l JOIN repos r ON r.id = l.repo_id
-        WHERE r.owner_id = :owner_id AND l.guest = 0 AND {_visible_sql(sight, values)}
+        WHERE r.owner_id = :owner_id AND l.guest = 0 AND {_visible_sql(visible, values)}
         """,
         values,
     )

@@ -1,15 +1,14 @@
 """Creating and deleting branches and tags, and squashing the history of a branch."""
 
 from hubgate.server.accounts.model import User
-from hubgate.server.errors import BadRequest, Conflict, NotFound, Unavailable, Unprocessable
+from hubgate.server.errors import BadRequest, Conflict, Unavailable, Unprocessable
 from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects
-from hubgate.server.hub.git.refnames import Names, why_not
+from hubgate.server.hub.git.refnames import RefNames, invalid_reason
 from hubgate.server.hub.git.threads import in_thread
-from hubgate.server.hub.git.writes import Draft, commit_of_tree, write_commit, write_tag
+from hubgate.server.hub.git.writes import NewCommit, commit_of_tree, write_commit, write_tag
 from hubgate.server.hub.repos import lookup, store
-from hubgate.server.hub.repos.authors import author_of
 from hubgate.server.hub.repos.model import MAIN, Repo
 from hubgate.server.hub.repos.refs import RefConflict, move_refs
 
@@ -19,7 +18,7 @@ MOST_TRIES = 50
 def check_ref(kind: str, name: str) -> str:
     """The full name of a branch ("heads") or tag ("tags"). A name that begins with refs/ would not be addressable."""
     ref = f"refs/{kind}/{name}"
-    reason = why_not(ref)
+    reason = invalid_reason(ref)
     if reason is not None or name.startswith("refs/"):
         raise Unprocessable(f"This cannot be the name of a branch or tag: {name[:100]!r}.")
     return ref
@@ -30,7 +29,7 @@ async def create_branch(
 ) -> None:
     ref = check_ref("heads", name)
     if empty:
-        draft = Draft(None, [], f"Create branch {name}", author_of(user, repos.base_url), repos.clock())
+        draft = NewCommit(None, [], f"Create branch {name}", repos.author_of(user), repos.clock())
         sha = await write_commit(repos.folders.of(repo.id), draft)
     else:
         sha = (await lookup.revision(repos, repo, start or "main")).sha
@@ -47,7 +46,7 @@ async def delete_branch(repos: Repos, repo: Repo, name: str) -> None:
     before = await store.ref(repos.db, repo.id, ref)
     if before is None:
         raise BadRequest(f"Invalid rev id: {ref}")
-    await _move(repos, repo, RefChange(ref, before, None), f"{ref} was changed meanwhile.")
+    await _move(repos, repo, RefChange(ref, before, None), f"{ref} was changed by another request.")
 
 
 async def create_tag(repos: Repos, repo: Repo, user: User, name: str, rev: str, message: str) -> None:
@@ -57,7 +56,7 @@ async def create_tag(repos: Repos, repo: Repo, user: User, name: str, rev: str, 
     if await store.ref(repos.db, repo.id, ref) is not None:
         raise Conflict(f"Tag {name} already exists")
     if message:
-        folder, author, now = repos.folders.of(repo.id), author_of(user, repos.base_url), repos.clock()
+        folder, author, now = repos.folders.of(repo.id), repos.author_of(user), repos.clock()
         target = await write_tag(folder, name, target, message, author, now)
     await _move(repos, repo, RefChange(ref, None, target), f"Tag {name} already exists")
 
@@ -68,20 +67,20 @@ async def delete_tag(repos: Repos, repo: Repo, name: str) -> None:
     if before is None:
         if await store.ref(repos.db, repo.id, f"refs/heads/{name}") is not None:
             raise BadRequest(f"{name} is a branch, not a tag.")
-        raise NotFound(f"Invalid rev id: {ref}", code="RevisionNotFound")
-    await _move(repos, repo, RefChange(ref, before, None), f"{ref} was changed meanwhile.")
+        raise lookup.no_revision(ref)
+    await _move(repos, repo, RefChange(ref, before, None), f"{ref} was changed by another request.")
 
 
 async def squash(repos: Repos, repo: Repo, user: User, rev: str, message: str) -> None:
     """Replace the history of a branch by one commit. Concurrent commits to the branch are squashed too."""
     found = await lookup.revision(repos, repo, rev)
     if found.ref is None or not found.ref.startswith("refs/heads/"):
-        raise NotFound(f"Invalid rev id: {rev[:200]}", code="RevisionNotFound")
-    folder, author = repos.folders.of(repo.id), author_of(user, repos.base_url)
+        raise lookup.no_revision(rev)
+    folder, author = repos.folders.of(repo.id), repos.author_of(user)
     for _ in range(MOST_TRIES):
         head = await store.ref(repos.db, repo.id, found.ref)
         if head is None:
-            raise NotFound(f"Invalid rev id: {rev[:200]}", code="RevisionNotFound")
+            raise lookup.no_revision(rev)
         new = await in_thread(commit_of_tree, folder, head, message, author, repos.clock())
         try:
             await move_refs(repos, repo, [RefChange(found.ref, head, new)], together=True)
@@ -103,15 +102,15 @@ async def _move(repos: Repos, repo: Repo, change: RefChange, conflict: str) -> N
 
 
 async def _check_room(repos: Repos, repo: Repo, ref: str) -> None:
-    names = Names(name for name, _ in await repos.db.read_long(lambda tx: store.refs(tx, repo.id)))
+    names = RefNames(name for name, _ in await repos.db.read_long(lambda tx: store.refs(tx, repo.id)))
     if names.count_own >= repos.limits.refs:
         raise Unprocessable(f"A repo has at most {repos.limits.refs:,} refs.")
     other = names.in_the_way(ref)
     if other is not None:
-        raise Conflict(f"{other} is in the way: git cannot have both.")
+        raise Conflict(f"{other} exists: git cannot have both.")
 
 
-async def listed(repos: Repos, repo: Repo) -> list[tuple[str, str]]:
+async def list_refs(repos: Repos, repo: Repo) -> list[tuple[str, str]]:
     """Every ref with the commit it points to, in git's order."""
     pairs = await repos.db.read_long(lambda tx: store.refs(tx, repo.id))
     folder = repos.folders.of(repo.id)

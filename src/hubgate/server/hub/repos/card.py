@@ -63,7 +63,7 @@ def card_of(readme: str, repo_type: str) -> Card:
     front_matter, _ = split_readme(readme)
     if front_matter is None:
         return NO_CARD
-    data = parsed(front_matter)
+    data = parse_front_matter(front_matter)
     return Card(data, list(dict.fromkeys(_tags(data, repo_type)))[:MOST_TAGS])
 
 
@@ -73,7 +73,7 @@ def split_readme(readme: str) -> tuple[str | None, str]:
     return (match[1], readme.removeprefix("\ufeff")[match.end() :]) if match else (None, readme)
 
 
-def parsed(front_matter: str) -> dict[str, Any]:
+def parse_front_matter(front_matter: str) -> dict[str, Any]:
     if len(front_matter) > LONGEST_FRONT_MATTER:
         raise BadFrontMatter(f"The front matter has more than {LONGEST_FRONT_MATTER:,} characters.")
     try:
@@ -83,11 +83,11 @@ def parsed(front_matter: str) -> dict[str, Any]:
         where = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error)
         line = f" in line {where.line + 2}" if where else ""
-        raise BadFrontMatter(f"The front matter is no YAML{line}: {_cleaned(problem)[:300]}.") from None
+        raise BadFrontMatter(f"The front matter is not valid YAML{line}: {_cleaned(problem)[:300]}.") from None
     if data is None:
         return {}
     if not isinstance(data, dict):
-        raise BadFrontMatter("The front matter is not a list of names and values.")
+        raise BadFrontMatter("The front matter does not map names to values.")
     plain: dict[str, Any] = _plain(data)
     return plain
 
@@ -119,7 +119,7 @@ class _Loader(yaml.SafeLoader):
 
     def construct_yaml_int(self, node: Any) -> int:
         if str(node.value).count(":") > MOST_PARTS:
-            raise ValueError("it has a number without end")
+            raise ValueError("it has a number with too many parts")
         return int(super().construct_yaml_int(node))
 
     def compose_node(self, parent: Any, index: Any) -> Any:

@@ -34,7 +34,7 @@ LONGEST_RECOUNT = 10 * 60.0
 Counts = Mapping[str, int]
 
 
-async def counted(repos: Repos, repo: Repo, changes: Sequence[RefChange]) -> dict[str, int]:
+async def count_commits(repos: Repos, repo: Repo, changes: Sequence[RefChange]) -> dict[str, int]:
     """The number of commits by new id, for those counted within `limits.counting_seconds`."""
     new = {change.new_sha: change.old_sha for change in changes if change.new_sha is not None}
     if not new:

@@ -1,6 +1,6 @@
 """Creating a repo: a folder with the first commit, then one transaction with its rows and its event."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -8,24 +8,34 @@ from hubgate.server import failpoint
 from hubgate.server.accounts.model import User
 from hubgate.server.audit.model import Actor
 from hubgate.server.audit.model import Kind as Entry
-from hubgate.server.errors import Conflict
+from hubgate.server.errors import Conflict, Unprocessable
 from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
-from hubgate.server.hub.commits import initial_files
+from hubgate.server.hub.commits.attributes import ATTRIBUTES_FILE, Attributes, with_lines_for
+from hubgate.server.hub.commits.commit import KEEP_BYTES, attributes_too_large, is_large
+from hubgate.server.hub.commits.model import Content
 from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git.objects import pointer_text, read_pointer
+from hubgate.server.hub.git.paths import MODULES, check_modules
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.git.writes import FilesByPath, write_first_commit
-from hubgate.server.hub.lfs.storing import StoredFile
+from hubgate.server.hub.lfs.storing import StoredFile, store_file
 from hubgate.server.hub.repos import store
-from hubgate.server.hub.repos.audit import record_change
-from hubgate.server.hub.repos.authors import author_of
 from hubgate.server.hub.repos.card import card_at
-from hubgate.server.hub.repos.defaults import GIT_ATTRIBUTES, readme_with
-from hubgate.server.hub.repos.locks import lock_owner
-from hubgate.server.hub.repos.model import MAIN, UNLINK_FIRST, Owner, Repo, RepoType, check_repo_name
+from hubgate.server.hub.repos.model import MAIN, UNLINK_FIRST, Repo, RepoOwner, RepoType, check_repo_name
+from hubgate.server.hub.repos.transactions import lock_owner, record_audit
 from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Tx
 
+# Extensions of files that are usually large; they are stored as large files regardless of their size.
+_LARGE = """
+    7z arrow bin bz2 ckpt ftz gz h5 joblib lfs.* mlmodel model msgpack npy npz onnx ot parquet pb pickle pkl pt pth rar
+    safetensors tar tar.* tflite tgz wasm xz zip zst
+""".split()  # noqa: SIM905 -- a paragraph reads better than forty lines
+
+_PATTERNS = [*(f"*.{ending}" for ending in _LARGE), "saved_model/**/*", "*tfevents*"]
+
+GIT_ATTRIBUTES = "".join(f"{pattern} filter=lfs diff=lfs merge=lfs -text\n" for pattern in _PATTERNS)
 FIRST_COMMIT = "initial commit"
 
 
@@ -42,26 +52,26 @@ class NewRepo(msgspec.Struct, frozen=True):
 class NameTaken(Conflict):
     """The name is taken by another repo or by a redirect."""
 
-    def __init__(self, wanted: NewRepo, owner: Owner, *, is_redirect: bool = False) -> None:
-        text = f"You already created this {wanted.type.value} repo: {owner.name}/{wanted.name}"
-        super().__init__(f"{owner.name}/{wanted.name} is taken: {UNLINK_FIRST}" if is_redirect else text)
+    def __init__(self, new_repo: NewRepo, owner: RepoOwner, *, is_redirect: bool = False) -> None:
+        text = f"You already created this {new_repo.type.value} repo: {owner.name}/{new_repo.name}"
+        super().__init__(f"{owner.name}/{new_repo.name} is taken: {UNLINK_FIRST}" if is_redirect else text)
         self.is_redirect = is_redirect
-        self.path = f"/{wanted.type.folder}{owner.name}/{wanted.name}"
+        self.path = f"/{new_repo.type.folder}{owner.name}/{new_repo.name}"
 
 
 async def create(
-    repos: Repos, user: User, owner: Owner, wanted: NewRepo, actor: Actor, files: FilesByPath | None = None
+    repos: Repos, user: User, owner: RepoOwner, new_repo: NewRepo, actor: Actor, files: FilesByPath | None = None
 ) -> Repo:
-    check_repo_name(wanted.name)
-    if await store.named(repos.db, wanted.type.value, owner.name, wanted.name):
-        is_redirect = await store.is_redirect(repos.db, owner.id, wanted.type.value, wanted.name)
-        raise NameTaken(wanted, owner, is_redirect=is_redirect)
+    check_repo_name(new_repo.name)
+    if await store.named(repos.db, new_repo.type.value, owner.name, new_repo.name):
+        is_redirect = await store.is_redirect(repos.db, owner.id, new_repo.type.value, new_repo.name)
+        raise NameTaken(new_repo, owner, is_redirect=is_redirect)
     now = repos.clock()
     repo_id = new_id(now)
     try:
-        repo, large_files = await _write_folder(repos, user, owner, wanted, files or {}, repo_id, now)
+        repo, large_files = await _write_folder(repos, user, owner, new_repo, files or {}, repo_id, now)
         failpoint.hit("repo-before-create")
-        return await repos.db.write(lambda tx: _insert(tx, repos, repo, wanted, large_files, actor))
+        return await repos.db.write(lambda tx: _insert(tx, repos, repo, new_repo, large_files, actor))
     except BaseException:
         # If this check fails too, the folder stays until housekeeping finds that it has no row.
         if not await store.exists(repos.db, repo_id):
@@ -70,30 +80,30 @@ async def create(
 
 
 async def _write_folder(
-    repos: Repos, user: User, owner: Owner, wanted: NewRepo, files: FilesByPath, repo_id: str, now: int
+    repos: Repos, user: User, owner: RepoOwner, new_repo: NewRepo, files: FilesByPath, repo_id: str, now: int
 ) -> tuple[Repo, list[StoredFile]]:
-    folder = await in_thread(repos.folders.make, repo_id)
-    content = {".gitattributes": GIT_ATTRIBUTES.encode()}
-    fields = _card_fields(wanted)
+    folder = await in_thread(repos.folders.create, repo_id)
+    content = {ATTRIBUTES_FILE: GIT_ATTRIBUTES.encode()}
+    fields = _card_fields(new_repo)
     if fields:
-        content["README.md"] = readme_with(fields).encode()
-    author = author_of(user, repos.base_url)
-    in_git, large_files = await initial_files.write_initial_files(repos, {**content, **files})
+        content["README.md"] = _readme_with(fields).encode()
+    author = repos.author_of(user)
+    in_git, large_files = await _write_initial_files(repos, {**content, **files})
     head = await write_first_commit(folder, in_git, FIRST_COMMIT, author, now)
-    card = await card_at(folder, head, wanted.type.value)
+    card = await card_at(folder, head, new_repo.type.value)
     repo = Repo(
         id=repo_id,
-        type=wanted.type.value,
+        type=new_repo.type.value,
         owner_kind=owner.kind,
         owner_id=owner.id,
         owner_name=owner.name,
-        name=wanted.name,
-        private=int(wanted.private),
+        name=new_repo.name,
+        private=int(new_repo.private),
         gated="",
         discussions_disabled=0,
-        sdk=wanted.sdk,
+        sdk=new_repo.sdk,
         creator_id=user.id,
-        creator_client=wanted.client_id,
+        creator_client=new_repo.client_id,
         head_sha=head,
         card=card.data_json,
         tags=card.tags_json,
@@ -105,26 +115,70 @@ async def _write_folder(
     return repo, large_files
 
 
-def _card_fields(wanted: NewRepo) -> dict[str, str]:
+def _card_fields(new_repo: NewRepo) -> dict[str, str]:
     """The fields of the initial card. Existing clients expect that a new space has a card."""
-    of_space = {"title": wanted.name, "sdk": wanted.sdk} if wanted.type is RepoType.SPACE else {}
-    return {name: text for name, text in {**of_space, "license": wanted.license}.items() if text}
+    of_space = {"title": new_repo.name, "sdk": new_repo.sdk} if new_repo.type is RepoType.SPACE else {}
+    return {name: text for name, text in {**of_space, "license": new_repo.license}.items() if text}
+
+
+def _readme_with(fields: Mapping[str, str]) -> str:
+    """README.md with these fields as front matter. Values are quoted, since a name may look like a number; the license
+    is not, because tools look for it unquoted.
+    """
+    lines = (f"{field}: {text}\n" if field == "license" else f'{field}: "{text}"\n' for field, text in fields.items())
+    return "".join(["---\n", *lines, "---\n"])
 
 
 async def _insert(
-    tx: Tx, repos: Repos, repo: Repo, wanted: NewRepo, large_files: Sequence[StoredFile], actor: Actor
+    tx: Tx, repos: Repos, repo: Repo, new_repo: NewRepo, large_files: Sequence[StoredFile], actor: Actor
 ) -> Repo:
     owner = await lock_owner(tx, repo.owner)
     # The owner may have been renamed since the folder was created: no event would ever contain the new name.
     repo = msgspec.structs.replace(repo, owner_name=owner.name)
     await store.add(tx, repo)
     if not await store.claim_name(tx, repo.id, repo.owner_id, repo.type, repo.name):
-        raise NameTaken(wanted, repo.owner)
+        raise NameTaken(new_repo, repo.owner)
     await store.move_ref(tx, repo.id, MAIN, None, repo.head_sha, commits=1)
     for file in large_files:
         await file.link(tx, repo.id, repo.created_at)
     await outbox.record(tx, Kind.REPO_CREATE, repo.snapshot, 1, {}, repos.base_url, repo.created_at)
     visibility = "private" if repo.private else "public"
     text = f"created the {visibility} {repo.label}"
-    await record_change(tx, repo.owner, Entry.REPO_CREATE, repo, text, actor, repo.created_at, visibility=visibility)
+    await record_audit(tx, repo.owner, Entry.REPO_CREATE, repo, text, actor, repo.created_at, visibility=visibility)
     return repo
+
+
+async def _write_initial_files(repos: Repos, files: Mapping[str, bytes]) -> tuple[dict[str, bytes], list[StoredFile]]:
+    """Store the large files among the initial files. Return the content for git, and the large files to link to the
+    repo once it exists.
+    """
+    rules = files.get(ATTRIBUTES_FILE, b"").decode(errors=KEEP_BYTES)
+    seconds = repos.limits.matching_seconds
+    named_large = await in_thread(Attributes([("", rules)]).large_among, list(files), seconds)
+    in_git, large_files, undeclared = dict[str, bytes](), list[StoredFile](), list[str]()
+    for path, content in files.items():
+        _check_initial_file(path, content)
+        by_name = path in named_large
+        if not is_large(len(content), by_name=by_name):
+            in_git[path] = content
+            continue
+        if path == ATTRIBUTES_FILE:
+            raise attributes_too_large()
+        large_files.append(await store_file(repos, Content(len(content), content)))
+        in_git[path] = pointer_text(large_files[-1].oid, len(content))
+        if not by_name:
+            undeclared.append(path)
+    if undeclared:
+        in_git[ATTRIBUTES_FILE] = with_lines_for(files.get(ATTRIBUTES_FILE, b""), undeclared)
+    return in_git, large_files
+
+
+def _check_initial_file(path: str, content: bytes) -> None:
+    pointer = read_pointer(content)
+    if pointer is not None:
+        # Knowing a hash must not give access to a file, and a new repo has not been sent any.
+        raise Unprocessable(
+            f"{path[:200]!r} is a pointer to the large file {pointer.oid}. Create the repo, then upload the file."
+        )
+    if path.lower() == MODULES:
+        check_modules(content)

@@ -9,8 +9,8 @@ from hubgate.server.events.kinds import Kind
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.repos import store
-from hubgate.server.hub.repos.audit import record_change
 from hubgate.server.hub.repos.model import REPO_GONE, Repo
+from hubgate.server.hub.repos.transactions import record_audit
 from hubgate.server.storage.database import Tx
 
 
@@ -23,7 +23,7 @@ async def delete(repos: Repos, repo: Repo, actor: Actor) -> None:
     async def unit(tx: Tx) -> None:
         if not await _delete_rows(tx, repos.base_url, repo, now):
             raise NotFound(REPO_GONE, code="RepoNotFound")
-        await record_change(tx, repo.owner, Entry.REPO_DELETE, repo, f"deleted the {repo.label}", actor, now)
+        await record_audit(tx, repo.owner, Entry.REPO_DELETE, repo, f"deleted the {repo.label}", actor, now)
 
     await repos.db.write_long(unit)
     failpoint.hit("repo-after-delete")

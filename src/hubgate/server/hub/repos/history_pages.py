@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hubgate.server.errors import BadRequest
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import history
-from hubgate.server.hub.git.commit_walk import NotACommit
+from hubgate.server.hub.git.history import NotACommit
 from hubgate.server.hub.guests.marked_commits import Reachability, reachability_of
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.lookup import Revision
@@ -56,7 +56,7 @@ class HistoryPage:
     next_cursor: str | None
 
 
-def numbered(sha: str, number: int, limit: int, total: int | None) -> HistoryPosition:
+def from_number(sha: str, number: int, limit: int, total: int | None) -> HistoryPosition:
     """The start of a page by its number, from 0."""
     if number > LAST_PAGE:
         raise BadRequest(f"A page number is at most {LAST_PAGE}. Follow the cursor in the Link header for more.")
@@ -66,10 +66,10 @@ def numbered(sha: str, number: int, limit: int, total: int | None) -> HistoryPos
 
 def from_cursor(text: str) -> HistoryPosition:
     left, starts, passed, skip = decode_cursor(text, (int, str, str, int))
-    place = HistoryPosition(_ids(str(starts)), _ids(str(passed)), int(skip), int(left))
-    if not place.starts or not 0 <= place.skip <= MOST_SKIPPED or not 0 < place.left <= _UNLIMITED:
+    position = HistoryPosition(_ids(str(starts)), _ids(str(passed)), int(skip), int(left))
+    if not position.starts or not 0 <= position.skip <= MOST_SKIPPED or not 0 < position.left <= _UNLIMITED:
         raise BadRequest(_BAD_CURSOR)
-    return place
+    return position
 
 
 def _ids(text: str) -> list[str]:
@@ -78,32 +78,32 @@ def _ids(text: str) -> list[str]:
     return [text[at : at + 40] for at in range(0, len(text), 40)]
 
 
-async def page_from(repos: Repos, repo: Repo, revision: Revision, place: HistoryPosition, limit: int) -> HistoryPage:
-    await _check_starts(repos, repo, revision, place)
-    folder, starts, skip = repos.folders.of(repo.id), place.starts, place.skip
+async def page_from(repos: Repos, repo: Repo, revision: Revision, position: HistoryPosition, limit: int) -> HistoryPage:
+    await _check_starts(repos, repo, revision, position)
+    folder, starts, skip = repos.folders.of(repo.id), position.starts, position.skip
     try:
         if skip > SKIPPED_HERE:
             async with repos.walks.taken(caller_of_context.get().share, repo.id):
                 starts, skip = await history.commits_beyond(folder, starts, skip, SKIP_SECONDS), 0
-        found = await history.page(folder, starts, skip, limit, place.passed)
+        found = await history.page(folder, starts, skip, limit, position.passed)
     except NotACommit:
         raise BadRequest(_BAD_CURSOR) from None
-    left = place.left - len(found.commits)
+    left = position.left - len(found.commits)
     if not found.ahead or left <= 0:
         return HistoryPage(found.commits, None)
     following = HistoryPosition(found.ahead, found.passed, 0, left)
     if max(len(found.ahead), len(found.passed)) > MOST_IDS:
-        following = HistoryPosition(place.starts, place.passed, place.skip + len(found.commits), left)
+        following = HistoryPosition(position.starts, position.passed, position.skip + len(found.commits), left)
     return HistoryPage(found.commits, following.cursor() if following.skip <= MOST_SKIPPED else None)
 
 
-async def _check_starts(repos: Repos, repo: Repo, revision: Revision, place: HistoryPosition) -> None:
+async def _check_starts(repos: Repos, repo: Repo, revision: Revision, position: HistoryPosition) -> None:
     of_pull_request = revision.in_pull_request or is_pull_request(revision.ref or "")
-    for sha in place.starts:
+    for sha in position.starts:
         if sha == revision.sha:
             continue
-        standing = await reachability_of(repos, repo, sha)
-        if standing is Reachability.NOWHERE or (standing is Reachability.PULL_REQUEST and not of_pull_request):
+        reachability = await reachability_of(repos, repo, sha)
+        if reachability is Reachability.NOWHERE or (reachability is Reachability.PULL_REQUEST and not of_pull_request):
             raise BadRequest(_BAD_CURSOR)
 
 
@@ -113,7 +113,7 @@ async def total(repos: Repos, repo: Repo, revision: Revision) -> int | None:
         stored = await store.commits_of(repos.db, repo.id, revision.ref)
         if stored is not None and stored[1] is not None and _is_at(stored[0], revision):
             return stored[1]
-    return await history.count(repos.folders.of(repo.id), revision.sha)
+    return await history.count_commits(repos.folders.of(repo.id), revision.sha)
 
 
 def _is_at(sha: str, revision: Revision) -> bool:

@@ -7,7 +7,7 @@ links to it. Only one process does housekeeping at a time, and none during a bac
 import contextlib
 import logging
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -17,23 +17,26 @@ from hubgate.server.errors import Unavailable
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import program, quarantine
 from hubgate.server.hub.git.threads import in_thread
-from hubgate.server.hub.guests.sweep import Sweep
-from hubgate.server.hub.lfs.garbage_collection import GarbageCollection
+from hubgate.server.hub.guests.sweep import GuestSweep
+from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import copied_refs, store
 from hubgate.server.storage import data_folder
 
 log = logging.getLogger("hubgate.worker")
 
 EVERY_SECONDS = 600.0
-# Folders per step.
+# Repositories and large files per step.
 SLICE = 200
+FILE_SLICE = 500
 MOST_PACKS = 20
 # Loose objects in one of the 256 folders over which they are evenly distributed.
 MOST_LOOSE_SAMPLED = 8
 # Uploads write continuously: an upload without a write for a day is abandoned.
 UPLOADS_LAST = DAY
 # The longest time between the creation of a folder and of its row.
-MAKING_LASTS = HOUR
+CREATION_LASTS = HOUR
+# The longest time between receiving a large file and linking it.
+LINKING_LASTS = DAY
 LONGEST_REPACK = 2 * 3600.0
 
 _REPACK = (
@@ -46,16 +49,63 @@ _REPACK = (
 
 
 @dataclass
+class LargeFileCollection:
+    """Deletes large files that no repo links to, a day after they were received.
+
+    A client may upload the same file concurrently. So a file is first set aside and then checked: a file that was
+    received or linked before it was set aside is restored, because it is recent or linked by then; a later upload
+    writes a new file. The next process checks files that a killed process had set aside.
+    """
+
+    repos: Repos
+    _round: Iterator[Path] = field(default_factory=lambda: iter(()))
+
+    async def step(self) -> bool:
+        """Check a slice of all files; return whether there are more."""
+        files = await in_thread(lambda: list(islice(self._round, FILE_SLICE)))
+        if not files:
+            self._round = self.repos.large_files.all()
+            files = await in_thread(lambda: list(islice(self._round, FILE_SLICE)))
+        old = await in_thread(lambda: [file for file in files if self._is_old(file)])
+        linked = await self._linked(old)
+        folder = self.repos.large_files.set_aside
+        await in_thread(_set_aside, [file for file in old if file.name not in linked], folder)
+        candidates = await in_thread(lambda: list(folder.glob("*")))
+        linked = await self._linked(candidates)
+        await in_thread(self._delete_or_restore, candidates, linked)
+        return len(files) == FILE_SLICE
+
+    async def _linked(self, files: Sequence[Path]) -> set[str]:
+        if not files:
+            return set()
+        names = [file.name for file in files]
+        return await self.repos.db.read_long(lambda tx: lfs_store.linked_among(tx, names))
+
+    def _delete_or_restore(self, candidates: Sequence[Path], linked: set[str]) -> None:
+        for file in candidates:
+            if file.name in linked or not self._is_old(file):
+                file.replace(self.repos.large_files.at(file.name))
+            else:
+                file.unlink()
+
+    def _is_old(self, file: Path) -> bool:
+        try:
+            return self.repos.clock() - int(file.stat().st_mtime * SECOND) >= LINKING_LASTS
+        except FileNotFoundError:
+            return False
+
+
+@dataclass
 class Housekeeping:
     repos: Repos
     most_packs: int = MOST_PACKS
-    _large_files: GarbageCollection = field(init=False)
-    _guests: Sweep = field(init=False)
+    _large_files: LargeFileCollection = field(init=False)
+    _guests: GuestSweep = field(init=False)
     _round: Iterator[Path] = field(default_factory=lambda: iter(()))
 
     def __post_init__(self) -> None:
-        self._large_files = GarbageCollection(self.repos)
-        self._guests = Sweep(self.repos)
+        self._large_files = LargeFileCollection(self.repos)
+        self._guests = GuestSweep(self.repos)
 
     async def step(self) -> bool:
         """Process one slice of all folders and large files. A new round begins with leftovers of uploads."""
@@ -75,8 +125,8 @@ class Housekeeping:
 
     async def _maintain(self, folder: Path) -> None:
         if not await store.exists(self.repos.db, folder.stem):
-            if await in_thread(self._is_older, folder, MAKING_LASTS):
-                log.info("the folder %s belongs to no repo and goes", folder.name)
+            if await in_thread(self._is_older, folder, CREATION_LASTS):
+                log.info("deleting the folder %s, which belongs to no repo", folder.name)
                 await in_thread(self.repos.folders.remove, folder.stem)
         elif await in_thread(self._needs_repack, folder):
             try:
@@ -93,8 +143,8 @@ class Housekeeping:
     def _delete_leftovers(self) -> None:
         folders, large = self.repos.folders.root, self.repos.large_files.root
         self._delete_older((folders / quarantine.FOLDER).glob("*"), UPLOADS_LAST)
-        for place in ("incoming", "parts"):
-            self._delete_older((large / place).glob("*"), UPLOADS_LAST)
+        for name in ("incoming", "parts"):
+            self._delete_older((large / name).glob("*"), UPLOADS_LAST)
         for deleted_folder in folders.glob("??/*.gone"):
             _remove(deleted_folder)
 
@@ -121,3 +171,10 @@ def _remove(path: Path) -> None:
     # Another process may be deleting the same path.
     with contextlib.suppress(OSError):
         remove(path)
+
+
+def _set_aside(files: Sequence[Path], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in files:
+        with contextlib.suppress(FileNotFoundError):
+            file.replace(folder / file.name)

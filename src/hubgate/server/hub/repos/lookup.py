@@ -27,7 +27,7 @@ class Revision:
     in_pull_request: bool = False
 
 
-async def named(repos: Repos, repo_type: str, namespace: str, name: str) -> Repo | resource.Repo:
+async def find_repo(repos: Repos, repo_type: str, namespace: str, name: str) -> Repo | resource.Repo:
     """The repo with this current or former name; a placeholder that policy rejects if none exists
     (`policy.refuse_missing`).
     """
@@ -48,21 +48,21 @@ async def revision(repos: Repos, repo: Repo, text: str) -> Revision:
         return await _of_ref(repos, repo, text, found)
     if _SHA.match(text):
         commit = await objects.commit_of(repos.folders.of(repo.id), text.lower())
-        standing = await marked_commits.reachability_of(repos, repo, commit) if commit else Reachability.NOWHERE
-        if commit is not None and standing is not Reachability.NOWHERE:
-            return Revision(commit, None, standing is Reachability.PULL_REQUEST)
-    raise _no_revision(text)
+        reachability = await marked_commits.reachability_of(repos, repo, commit) if commit else Reachability.NOWHERE
+        if commit is not None and reachability is not Reachability.NOWHERE:
+            return Revision(commit, None, reachability is Reachability.PULL_REQUEST)
+    raise no_revision(text)
 
 
 async def _of_ref(repos: Repos, repo: Repo, text: str, found: tuple[str, str]) -> Revision:
     ref, sha = found
     commit = sha if not ref.startswith("refs/tags/") else await objects.commit_of(repos.folders.of(repo.id), sha)
     if commit is None:
-        raise _no_revision(text)
+        raise no_revision(text)
     return Revision(commit, ref)
 
 
-def _no_revision(text: str) -> NotFound:
+def no_revision(text: str) -> NotFound:
     return NotFound(f"Invalid rev id: {text[:200]}", code="RevisionNotFound")
 
 
@@ -75,7 +75,7 @@ class PathAtRevision:
     found: tuple[str, str] | None
 
 
-async def place(repos: Repos, repo: Repo, rest: str, *, first: str = "") -> PathAtRevision:
+async def parse_rest(repos: Repos, repo: Repo, rest: str, *, first: str = "") -> PathAtRevision:
     """Split the rest of a URL into revision and path where neither was percent-encoded.
 
     The revision is a special prefix, else the longest existing ref, else the first segment. But a first segment with
@@ -97,7 +97,7 @@ async def revision_of(repos: Repos, repo: Repo, at: PathAtRevision) -> Revision:
     return await (_of_ref(repos, repo, at.rev, at.found) if at.found else revision(repos, repo, at.rev))
 
 
-async def is_by_a_writer(repos: Repos, repo: Repo, at: Revision) -> bool:
+async def is_branch_or_tag_head(repos: Repos, repo: Repo, at: Revision) -> bool:
     """Whether the revision is the head of a branch or a tag. Anyone may open a pull request, and its commits may give
     any file of the repo any name.
     """
@@ -107,8 +107,8 @@ async def is_by_a_writer(repos: Repos, repo: Repo, at: Revision) -> bool:
 
 
 async def split_revision(repos: Repos, repo: Repo, rest: str, *, first: str = "") -> tuple[str, str]:
-    """Split the rest of a URL into revision and path (see `place`)."""
-    at = await place(repos, repo, rest, first=first)
+    """Split the rest of a URL into revision and path (see `parse_rest`)."""
+    at = await parse_rest(repos, repo, rest, first=first)
     return at.rev, at.path
 
 

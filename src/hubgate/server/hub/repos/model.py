@@ -15,8 +15,8 @@ LONGEST_NAME = 96
 MAIN = "refs/heads/main"
 PULL_REQUESTS = "refs/pr/"
 UNLINK_FIRST = "the name is a redirect. It is free once it is unlinked in the settings of its owner, under Redirects."
-REPO_GONE = "The repo was deleted meanwhile."
-TURNED_OFF = "Discussions and pull requests are turned off in this repo."
+REPO_GONE = "The repo was deleted by another request."
+DISCUSSIONS_DISABLED = "Discussions and pull requests are turned off in this repo."
 
 _PULL_REQUEST = re.compile(rf"{PULL_REQUESTS}([1-9][0-9]{{0,8}})\Z")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,96}\Z")
@@ -48,7 +48,7 @@ class RepoType(Enum):
         return FOLDERS[self.value]
 
 
-class Owner(msgspec.Struct, frozen=True):
+class RepoOwner(msgspec.Struct, frozen=True):
     """A user or an organization that owns repos."""
 
     # "user" or "org".
@@ -110,8 +110,8 @@ class Repo(msgspec.Struct, frozen=True):
         return f"{self.type} {self.full_name}"
 
     @property
-    def owner(self) -> Owner:
-        return Owner(self.owner_kind, self.owner_id, self.owner_name)
+    def owner(self) -> RepoOwner:
+        return RepoOwner(self.owner_kind, self.owner_id, self.owner_name)
 
     @property
     def tag_list(self) -> list[str]:
@@ -134,7 +134,7 @@ class Repo(msgspec.Struct, frozen=True):
             tags=self.tag_list,
         )
 
-    def judged(self, *, granted: bool = False) -> resource.Repo:
+    def as_resource(self, *, granted: bool = False) -> resource.Repo:
         """The repo as access/policy.py needs it."""
         return resource.Repo(
             owner=self.owner.namespace,
@@ -191,9 +191,9 @@ def check_repo_name(name: str) -> str:
             f"A repo's name has 1 to {LONGEST_NAME} ASCII letters, digits, dashes, underscores or dots: {name[:120]!r}."
         )
     if name[0] in "-." or name[-1] in "-.":
-        raise Unprocessable("A repo's name neither starts nor ends with a dash or a dot.")
+        raise Unprocessable("A repo's name cannot start or end with a dash or a dot.")
     if "--" in name or ".." in name:
-        raise Unprocessable("A repo's name has no two dashes or dots in a row.")
+        raise Unprocessable("A repo's name cannot have two dashes or dots in a row.")
     if name.lower().endswith(".git"):
-        raise Unprocessable("A repo's name does not end in .git.")
+        raise Unprocessable("A repo's name cannot end in .git.")
     return name

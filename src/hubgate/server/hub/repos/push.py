@@ -17,7 +17,7 @@ from hubgate.server.hub.git.inspection import MOST_COMMITS, Findings
 from hubgate.server.hub.git.objects import Pointer
 from hubgate.server.hub.git.paths import DEEPEST
 from hubgate.server.hub.git.quarantine import Quarantine, quarantine
-from hubgate.server.hub.git.receive_pack import Outcome, PushRequest
+from hubgate.server.hub.git.receive_pack import PushOutcome, PushRequest
 from hubgate.server.hub.git.tree_limits import MOST_FILES
 from hubgate.server.hub.git.unpack import MOST_PACK_BYTES, InvalidPack, PackTooLarge, unpack
 from hubgate.server.hub.guests.charges import Charge, add_git, bytes_charged, charge_of, storage_exceeded, use_files
@@ -37,7 +37,7 @@ ONE_AT_A_TIME = "Users who may not write to this repo push to one pull request a
 MOST_DRAINED = 256 * 1024 * 1024
 
 # Reads the identity of the caller again.
-AskAgain = Callable[[], Awaitable[Identity]]
+ReloadIdentity = Callable[[], Awaitable[Identity]]
 
 
 async def advertisement(repos: Repos, repo: Repo) -> bytes:
@@ -45,25 +45,30 @@ async def advertisement(repos: Repos, repo: Repo) -> bytes:
 
 
 async def push(
-    repos: Repos, repo: Repo, identity: Identity, asked: PushRequest, pack: AsyncIterator[bytes], again: AskAgain
-) -> Outcome:
+    repos: Repos,
+    repo: Repo,
+    identity: Identity,
+    request: PushRequest,
+    pack: AsyncIterator[bytes],
+    reload_identity: ReloadIdentity,
+) -> PushOutcome:
     """Run a push and return the outcome for each ref. The pack is read to its end even if the push is rejected."""
-    if asked.too_many:
+    if request.too_many:
         await _drain(pack)
         raise Unprocessable(f"A push changes at most {receive_pack.MOST_COMMANDS:,} refs. Push them in parts.")
-    refused = await push_rights.refusals(repos, identity, repo, asked.changes)
-    wanted = _pending(asked, refused)
-    if all(change.new_sha is None for change in wanted):
+    refused = await push_rights.refusals(repos, identity, repo, request.changes)
+    changes = _pending(request, refused)
+    if all(change.new_sha is None for change in changes):
         await _drain(pack)
-        return await _move(repos, repo, asked, refused, again)
+        return await _move(repos, repo, request, refused, reload_identity)
     folder = await copied_refs.refresh(repos, repo.id)
-    to_pull_request = any(is_pull_request(change.ref) for change in wanted)
-    number = pull_request_of(wanted[0].ref) or 0
+    to_pull_request = any(is_pull_request(change.ref) for change in changes)
+    number = pull_request_of(changes[0].ref) or 0
     charge = charge_of(repo, identity, number) if to_pull_request else None
-    if charge is not None and len(wanted) > 1:
+    if charge is not None and len(changes) > 1:
         # A charge ends with the merge of its pull request, so everything charged must be in that pull request.
         await _drain(pack)
-        return Outcome(_for_all(asked, "refused, see above"), remarks=[ONE_AT_A_TIME])
+        return PushOutcome(_for_all(request, "refused, see above"), remarks=[ONE_AT_A_TIME])
     in_use = await bytes_charged(repos, charge) if charge is not None else 0
     async with quarantine(repos.folders.root, folder) as incoming:
         try:
@@ -72,27 +77,27 @@ async def push(
             await _drain(pack)
             if charge is not None and isinstance(problem, PackTooLarge):
                 refusal = storage_exceeded(repos, in_use, "more than the rest")
-                return Outcome(_for_all(asked, "refused, see above"), remarks=[refusal.message])
-            return Outcome(_for_all(asked, "unpacker error"), problem.reason, problem.flaws)
+                return PushOutcome(_for_all(request, "refused, see above"), remarks=[refusal.message])
+            return PushOutcome(_for_all(request, "unpacker error"), problem.reason, problem.flaws)
         most, largest, named = repos.limits.pushed_objects, _largest_file(repos), set[str]()
         findings = await inspection.inspect(
             incoming, most, largest, lambda found: _pointer_faults(repos, repo, found, charge, named)
         )
-        rejection = await _rejection(repos, incoming, findings, asked, wanted)
+        rejection = await _rejection(repos, incoming, findings, request, changes)
         if rejection is not None:
             return rejection
-        if charge is not None and await store.ref(repos.db, repo.id, wanted[0].ref) != wanted[0].old_sha:
+        if charge is not None and await store.ref(repos.db, repo.id, changes[0].ref) != changes[0].old_sha:
             # Checked before the objects land, or the guest would be charged for nothing.
-            return Outcome({**_for_all(asked, "fetch first"), **refused})
+            return PushOutcome({**_for_all(request, "fetch first"), **refused})
         if findings.objects and to_pull_request:
             try:
-                await _prepare(repos, repo, incoming, findings, charge, named, wanted)
+                await _prepare(repos, repo, incoming, findings, charge, named, changes)
             except (Forbidden, NotFound) as problem:
-                return Outcome(_for_all(asked, "refused, see above"), remarks=[problem.message])
+                return PushOutcome(_for_all(request, "refused, see above"), remarks=[problem.message])
         if findings.objects:
             await incoming.land()
     failpoint.hit("push-objects-landed")
-    return await _move(repos, repo, asked, refused, again, charge)
+    return await _move(repos, repo, request, refused, reload_identity, charge)
 
 
 async def _prepare(
@@ -102,16 +107,16 @@ async def _prepare(
     findings: Findings,
     charge: Charge | None,
     files: Collection[str],
-    wanted: Sequence[RefChange],
+    changes: Sequence[RefChange],
 ) -> None:
     """Charge and mark a push to a pull request before its objects land: they stay even if the ref cannot move (O72)."""
     if charge is not None:
         if len(findings.commits) > MOST_COMMITS:
             raise Forbidden(f"Users who may not write to this repo push at most {MOST_COMMITS:,} commits at once.")
         if await inspection.is_older_history(
-            incoming, [change.new_sha for change in wanted if change.new_sha is not None]
+            incoming, [change.new_sha for change in changes if change.new_sha is not None]
         ):
-            raise Forbidden("The push brings objects that are not part of the pull request.")
+            raise Forbidden("The push contains objects that are not part of the pull request.")
         if missing := await use_files(repos, repo, charge, files):
             raise Forbidden(_never_sent_text(min(missing)))
         await add_git(repos, repo, charge, await incoming.size())
@@ -123,11 +128,11 @@ def _largest_file(repos: Repos) -> int:
     return max(LARGEST_FILE, repos.regular_upload_max)
 
 
-def _pending(asked: PushRequest, refused: Mapping[str, str]) -> list[RefChange]:
+def _pending(request: PushRequest, refused: Mapping[str, str]) -> list[RefChange]:
     """The changes that are not rejected, deletions first: a deleted ref may conflict with a new one."""
-    if refused and "atomic" in asked.wants:
+    if refused and "atomic" in request.wants:
         return []
-    changes = [change for change in asked.changes if change.ref not in refused and not _deletes_nothing(change)]
+    changes = [change for change in request.changes if change.ref not in refused and not _deletes_nothing(change)]
     return sorted(changes, key=lambda change: change.new_sha is not None)
 
 
@@ -135,35 +140,37 @@ def _deletes_nothing(change: RefChange) -> bool:
     return change.old_sha is None and change.new_sha is None
 
 
-def _all_or_none(asked: PushRequest, refused: Mapping[str, str]) -> dict[str, str]:
-    return {**_for_all(asked, "atomic push failed"), **refused} if "atomic" in asked.wants and refused else {**refused}
+def _all_or_none(request: PushRequest, refused: Mapping[str, str]) -> dict[str, str]:
+    return (
+        {**_for_all(request, "atomic push failed"), **refused} if "atomic" in request.wants and refused else {**refused}
+    )
 
 
-def _for_all(asked: PushRequest, reason: str) -> dict[str, str]:
-    return {change.ref: reason for change in asked.changes}
+def _for_all(request: PushRequest, reason: str) -> dict[str, str]:
+    return {change.ref: reason for change in request.changes}
 
 
 async def _rejection(
-    repos: Repos, incoming: Quarantine, findings: Findings, asked: PushRequest, wanted: Sequence[RefChange]
-) -> Outcome | None:
+    repos: Repos, incoming: Quarantine, findings: Findings, request: PushRequest, changes: Sequence[RefChange]
+) -> PushOutcome | None:
     """The outcome if the objects are rejected, else None. Files are checked first: later checks walk the trees."""
     if findings.too_many:
         most = repos.limits.pushed_objects
-        return Outcome(_for_all(asked, f"a push has at most {most:,} objects, push it in parts"))
-    tips = [change.new_sha for change in wanted if change.new_sha is not None]
+        return PushOutcome(_for_all(request, f"a push has at most {most:,} objects, push it in parts"))
+    tips = [change.new_sha for change in changes if change.new_sha is not None]
     remarks = await _remarks(repos, incoming, findings, tips)
     if remarks:
-        return Outcome(_for_all(asked, "refused, see above"), remarks=remarks)
+        return PushOutcome(_for_all(request, "refused, see above"), remarks=remarks)
     if not await inspection.connected(incoming, tips):
-        reason = "shallow update not allowed" if asked.shallow else "missing necessary objects"
-        return Outcome(_for_all(asked, reason))
+        reason = "shallow update not allowed" if request.shallow else "missing necessary objects"
+        return PushOutcome(_for_all(request, reason))
     types = await inspection.types_of(incoming, tips)
     no_commits = {
         change.ref: "a branch points to a commit"
-        for change in wanted
+        for change in changes
         if change.new_sha and not change.ref.startswith("refs/tags/") and types.get(change.new_sha) != "commit"
     }
-    return Outcome({**_for_all(asked, "refused with the others"), **no_commits}) if no_commits else None
+    return PushOutcome({**_for_all(request, "refused with the others"), **no_commits}) if no_commits else None
 
 
 async def _remarks(repos: Repos, incoming: Quarantine, findings: Findings, tips: Sequence[str]) -> list[str]:
@@ -180,11 +187,11 @@ async def _remarks(repos: Repos, incoming: Quarantine, findings: Findings, tips:
 def _fault(repos: Repos, findings: Findings, sha: str) -> str:
     if sha in findings.too_large:
         return (
-            f"has {findings.too_large[sha]:,} bytes. Files over {_largest_file(repos):,} bytes go through git lfs: "
+            f"has {findings.too_large[sha]:,} bytes. Files over {_largest_file(repos):,} bytes must use git lfs: "
             "git lfs migrate import --include=..."
         )
     if sha in findings.too_much:
-        return f"goes deeper than {DEEPEST} folders, or holds more than {MOST_FILES:,} files."
+        return f"has more than {DEEPEST} nested folders, or more than {MOST_FILES:,} files."
     return findings.bad_pointers.get(sha) or findings.bad_names[sha]
 
 
@@ -207,20 +214,20 @@ async def _pointer_faults(
 
 async def _never_sent(repos: Repos, repo: Repo, pointers: Mapping[str, Pointer]) -> dict[str, str]:
     """The problems of pointers to files that the repo was never sent: knowing a hash must not give access to a file."""
-    wanted = list({pointer.oid for pointer in pointers.values()})
-    sizes = await repos.db.read_long(lambda tx: lfs_store.sizes_of(tx, repo.id, wanted))
+    oids = list({pointer.oid for pointer in pointers.values()})
+    sizes = await repos.db.read_long(lambda tx: lfs_store.sizes_of(tx, repo.id, oids))
     faults: dict[str, str] = {}
     for sha, pointer in pointers.items():
         size = sizes.get(pointer.oid)
         if size is None:
             faults[sha] = _never_sent_text(pointer.oid)
         elif size != pointer.size:
-            faults[sha] = f"says that {pointer.oid} has {pointer.size:,} bytes, but it has {size:,}."
+            faults[sha] = f"gives {pointer.oid} a size of {pointer.size:,} bytes, but it has {size:,}."
     return faults
 
 
 def _never_sent_text(oid: str) -> str:
-    return f"stands for the large file {oid}, which this repo was never sent: git lfs push --all"
+    return f"points to the large file {oid}, which was never uploaded to this repo: git lfs push --all"
 
 
 def _printable(path: str) -> str:
@@ -230,52 +237,52 @@ def _printable(path: str) -> str:
 async def _move(
     repos: Repos,
     repo: Repo,
-    asked: PushRequest,
+    request: PushRequest,
     refused: Mapping[str, str],
-    again: AskAgain,
+    reload_identity: ReloadIdentity,
     charge: Charge | None = None,
-) -> Outcome:
+) -> PushOutcome:
     """Check permissions again and move the refs. Since the first check a role may be lost, a token revoked, a pull
     request closed or the repo deleted.
     """
-    identity, present = await again(), await store.by_id(repos.db, repo.id)
+    identity, present = await reload_identity(), await store.by_id(repos.db, repo.id)
     if present is None:
-        return Outcome(_for_all(asked, REPO_GONE))
-    refused = {**await push_rights.refusals(repos, identity, present, asked.changes), **refused}
-    refused = {**await _existing_after_all(repos, present, asked), **refused}
-    wanted = _pending(asked, refused)
-    absent = [f"{change.ref} was not there" for change in asked.changes if _deletes_nothing(change)]
-    if not wanted:
-        return Outcome(_all_or_none(asked, refused), remarks=[] if refused else absent[:MOST_NAMED])
+        return PushOutcome(_for_all(request, REPO_GONE))
+    refused = {**await push_rights.refusals(repos, identity, present, request.changes), **refused}
+    refused = {**await _existing_after_all(repos, present, request), **refused}
+    changes = _pending(request, refused)
+    absent = [f"{change.ref} did not exist" for change in request.changes if _deletes_nothing(change)]
+    if not changes:
+        return PushOutcome(_all_or_none(request, refused), remarks=[] if refused else absent[:MOST_NAMED])
     if charge is not None:
-        charge.rewinds = not await _are_fast_forwards(repos, repo, wanted)
+        charge.rewinds = not await _are_fast_forwards(repos, repo, changes)
     try:
-        moves = await move_refs(repos, present, wanted, together="atomic" in asked.wants, charge=charge)
+        moves = await move_refs(repos, present, changes, together="atomic" in request.wants, charge=charge)
     except RefConflict as problem:
         moves = Moves((), problem.stale)
     except NotFound as problem:
         # The repo or the account was deleted.
-        return Outcome(_for_all(asked, problem.message))
+        return PushOutcome(_for_all(request, problem.message))
     failpoint.hit("push-before-report")
     refused |= {change.ref: "fetch first" for change in moves.stale}
-    with_link = moves.moved and "quiet" not in asked.wants
+    with_link = moves.moved and "quiet" not in request.wants
     remarks = [f"{repos.base_url}{_page(present, moves.moved)}"] if with_link else []
-    return Outcome(_all_or_none(asked, refused), remarks=remarks)
+    return PushOutcome(_all_or_none(request, refused), remarks=remarks)
 
 
-async def _are_fast_forwards(repos: Repos, repo: Repo, wanted: Sequence[RefChange]) -> bool:
+async def _are_fast_forwards(repos: Repos, repo: Repo, changes: Sequence[RefChange]) -> bool:
     """Whether each change is a fast-forward."""
     folder = repos.folders.of(repo.id)
     try:
         async with repos.walks.taken(caller_of_context.get().share, repo.id):
-            return all([await history.is_ancestor(folder, change.new_sha, change.old_sha) for change in wanted])
+            return all([await history.is_ancestor(folder, change.new_sha, change.old_sha) for change in changes])
     except (Unavailable, program.GitFailed):
         # Unknown within the time limit: the bytes stay charged.
         return False
 
 
-async def _existing_after_all(repos: Repos, repo: Repo, asked: PushRequest) -> dict[str, str]:
-    absent = {change.ref for change in asked.changes if _deletes_nothing(change)}
+async def _existing_after_all(repos: Repos, repo: Repo, request: PushRequest) -> dict[str, str]:
+    absent = {change.ref for change in request.changes if _deletes_nothing(change)}
     if not absent:
         return {}
     names = {name for name, _ in await repos.db.read_long(lambda tx: store.refs(tx, repo.id))}

@@ -12,7 +12,7 @@ from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store as discussion_store
 from hubgate.server.hub.discussions.model import Discussion
-from hubgate.server.hub.git.refnames import Names, why_not
+from hubgate.server.hub.git.refnames import RefNames, invalid_reason
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.model import MAIN, Repo, is_pull_request, pull_request_of
 
@@ -21,13 +21,13 @@ NO_PULL_REQUEST = "no such pull request"
 
 async def refusals(repos: Repos, identity: Identity, repo: Repo, changes: Sequence[RefChange]) -> dict[str, str]:
     """The reason for each ref change that is rejected for this caller."""
-    writing = decide(identity, Action.REPO_WRITE, repo.judged())
+    writing = decide(identity, Action.REPO_WRITE, repo.as_resource())
     named = Counter(change.ref for change in changes)
     names = await _remaining_names(repos, repo, changes)
     refused: dict[str, str] = {}
     for change in changes:
         reason = (
-            ("named more than once" if named[change.ref] > 1 else why_not(change.ref))
+            ("named more than once" if named[change.ref] > 1 else invalid_reason(change.ref))
             or await _forbidden(repos, identity, repo, change, writing)
             or _conflict(change, names, repos.limits.refs)
         )
@@ -61,28 +61,28 @@ async def _pull_request_refusal(
 def _may_push_to(identity: Identity, repo: Repo, pull_request: Discussion) -> bool:
     if repo.discussions_disabled:
         return False
-    post = resource.Post(repo.judged(), pull_request.author_id)
+    post = resource.Post(repo.as_resource(), pull_request.author_id)
     return decide(identity, Action.DISCUSSION_PUSH, post).allowed
 
 
-async def _remaining_names(repos: Repos, repo: Repo, changes: Sequence[RefChange]) -> Names:
+async def _remaining_names(repos: Repos, repo: Repo, changes: Sequence[RefChange]) -> RefNames:
     """The refs that remain after the push's deletions, for checking new refs against; empty if no ref is new."""
     if all(change.old_sha is not None for change in changes):
-        return Names(())
-    names = Names(name for name, _ in await repos.db.read_long(lambda tx: store.refs(tx, repo.id)))
+        return RefNames(())
+    names = RefNames(name for name, _ in await repos.db.read_long(lambda tx: store.refs(tx, repo.id)))
     for change in changes:
         if change.new_sha is None:
             names.discard(change.ref)
     return names
 
 
-def _conflict(change: RefChange, names: Names, most: int) -> str | None:
+def _conflict(change: RefChange, names: RefNames, most: int) -> str | None:
     if change.old_sha is not None or change.new_sha is None:
         return None
     if names.count_own >= most:
         return f"a repo has at most {most:,} refs"
     other = names.in_the_way(change.ref)
     if other is not None:
-        return f"{other} is in the way"
+        return f"conflicts with {other}"
     names.add(change.ref)
     return None

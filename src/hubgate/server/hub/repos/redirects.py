@@ -13,23 +13,23 @@ from hubgate.server.audit.record import record
 from hubgate.server.errors import Forbidden, NotFound
 from hubgate.server.hub.context import OnUnlinked, Repos
 from hubgate.server.hub.repos import store
-from hubgate.server.hub.repos.model import Owner, Redirect, Repo
+from hubgate.server.hub.repos.model import Redirect, Repo, RepoOwner
 from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.storage.database import Tx
 
 CURSOR = (str, str)
 
 
-async def of_owner(repos: Repos, owner_id: str, asked: PageRequest) -> Page[Redirect]:
+async def of_owner(repos: Repos, owner_id: str, page_request: PageRequest) -> Page[Redirect]:
     """A page of the redirects in this namespace, by name."""
-    after = asked.after or ("", "")
+    after = page_request.after or ("", "")
     rows = await repos.db.read_long(
-        lambda tx: store.redirects_of(tx, owner_id, str(after[0]), str(after[1]), asked.fetch)
+        lambda tx: store.redirects_of(tx, owner_id, str(after[0]), str(after[1]), page_request.fetch)
     )
-    return page_of(rows, asked, lambda found: (found.key, found.type))
+    return page_of(rows, page_request, lambda found: (found.key, found.type))
 
 
-async def unlink(repos: Repos, owner: Owner, repo_type: str, name: str, actor: Actor) -> None:
+async def unlink(repos: Repos, owner: RepoOwner, repo_type: str, name: str, actor: Actor) -> None:
     """Delete a redirect, which frees its name for a new repo. By an admin of the organization, or the user."""
 
     async def unit(tx: Tx) -> None:
@@ -40,12 +40,12 @@ async def unlink(repos: Repos, owner: Owner, repo_type: str, name: str, actor: A
     await repos.db.write(unit)
 
 
-async def unlink_by_operator(repos: Repos, owner: Owner, repo_type: str, name: str) -> None:
+async def unlink_by_operator(repos: Repos, owner: RepoOwner, repo_type: str, name: str) -> None:
     """Delete a redirect in a namespace whose owner may be deleted."""
     await repos.db.write(lambda tx: _unlink(tx, repos, owner, repo_type, name, SYSTEM))
 
 
-async def _unlink(tx: Tx, repos: Repos, owner: Owner, repo_type: str, name: str, actor: Actor) -> None:
+async def _unlink(tx: Tx, repos: Repos, owner: RepoOwner, repo_type: str, name: str, actor: Actor) -> None:
     now = repos.clock()
     repo_id = await store.drop_redirect(tx, owner.id, repo_type, name)
     if repo_id is None:
@@ -70,7 +70,9 @@ async def unlink_to_others(
     return len(unlinked)
 
 
-async def settle_names(tx: Tx, repo: Repo, to: Owner, name: str, *, leave: bool, actor: Actor, now: int) -> None:
+async def update_redirects(
+    tx: Tx, repo: Repo, to: RepoOwner, name: str, *, leave: bool, actor: Actor, now: int
+) -> None:
     """Allow or delete the redirects of a repo, in the transaction that moves it to another namespace.
 
     With `leave`, names in namespaces that the actor may decide for still redirect to the repo. All other names become
@@ -96,15 +98,15 @@ async def settle_names(tx: Tx, repo: Repo, to: Owner, name: str, *, leave: bool,
                 await _record(tx, owner, kind, text_of_name, key, repo.type, by, now)
 
 
-async def _names_elsewhere(tx: Tx, repo: Repo, to: Owner) -> Mapping[Owner, list[str]]:
-    names: dict[Owner, list[str]] = {}
+async def _names_elsewhere(tx: Tx, repo: Repo, to: RepoOwner) -> Mapping[RepoOwner, list[str]]:
+    names: dict[RepoOwner, list[str]] = {}
     for owner, key in await store.names_of(tx, repo.id):
         if owner.id != to.id:
             names.setdefault(owner, []).append(key)
     return names
 
 
-async def _may_decide_for(tx: Tx, owner: Owner, actor: Actor) -> bool:
+async def _may_decide_for(tx: Tx, owner: RepoOwner, actor: Actor) -> bool:
     """Whether the actor may currently decide for a namespace: an admin may be demoted while the request waits."""
     if actor.user_id is None or owner.kind == "user":
         return owner.id == actor.user_id
@@ -112,7 +114,7 @@ async def _may_decide_for(tx: Tx, owner: Owner, actor: Actor) -> bool:
 
 
 async def _record(
-    tx: Tx, owner: Owner, kind: Kind, text: str, name: str, repo_type: str, actor: Actor, now: int, **more: str
+    tx: Tx, owner: RepoOwner, kind: Kind, text: str, name: str, repo_type: str, actor: Actor, now: int, **more: str
 ) -> None:
     data = {"redirect": f"{owner.name}/{name.lower()}", "type": repo_type, **more}
     await record(tx, owner.id, kind, text, actor, now, data)

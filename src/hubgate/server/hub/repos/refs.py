@@ -15,8 +15,8 @@ from hubgate.server.events.kinds import Kind
 from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store as discussion_store
-from hubgate.server.hub.git.refnames import Names
-from hubgate.server.hub.guests.charges import Charge, take_up
+from hubgate.server.hub.git.refnames import RefNames
+from hubgate.server.hub.guests.charges import Charge, book_to_pull_request
 from hubgate.server.hub.repos import commit_counts, store
 from hubgate.server.hub.repos.card import card_at
 from hubgate.server.hub.repos.model import MAIN, REPO_GONE, Card, Repo, is_pull_request
@@ -39,7 +39,7 @@ class RefConflict(HubError):
     status = 412
 
     def __init__(self, stale: Sequence[RefChange]) -> None:
-        super().__init__(f"{stale[0].ref} was changed meanwhile.")
+        super().__init__(f"{stale[0].ref} was changed by another request.")
         self.stale = tuple(stale)
 
 
@@ -52,23 +52,23 @@ async def move_refs(
     added: int | None = None,
     charge: Charge | None = None,
 ) -> Moves:
-    """Move refs, with one event for all that moved. `together`: all or none (RefIsElsewhere). `added`: the number of
+    """Move refs, with one event for all that moved. `together`: all or none (RefConflict). `added`: the number of
     commits that each history grows by, if the caller knows; otherwise the commits are counted. `charge`: that of a
     guest, who moves the ref of one pull request.
     """
     card = await _card_after(repos, repo, changes)
-    counts = await commit_counts.counted(repos, repo, changes) if added is None else {}
+    counts = await commit_counts.count_commits(repos, repo, changes) if added is None else {}
     now = repos.clock()
 
     async def unit(tx: Tx) -> Moves:
         if charge is not None:
             # Lock the user before the repo, as everywhere.
             await lock_by_id(tx, charge.user_id)
-        moves = await moved_in(tx, repos, repo, changes, card, now, counts, added, by_guest=charge is not None)
+        moves = await move_refs_in(tx, repos, repo, changes, card, now, counts, added, by_guest=charge is not None)
         if together and moves.stale:
             raise RefConflict(moves.stale)
         if charge is not None:
-            await take_up(tx, repo.id, charge.num, charge, now)
+            await book_to_pull_request(tx, repo.id, charge.num, charge, now)
         return moves
 
     failpoint.hit("refs-before-move")
@@ -78,7 +78,7 @@ async def move_refs(
     return moves
 
 
-async def moved_in(
+async def move_refs_in(
     tx: Tx,
     repos: Repos,
     repo: Repo,
@@ -125,10 +125,10 @@ async def moved_in(
     return Moves(tuple(moved), tuple(stale))
 
 
-async def _names(tx: Tx, repo: Repo, changes: Sequence[RefChange]) -> Names:
+async def _names(tx: Tx, repo: Repo, changes: Sequence[RefChange]) -> RefNames:
     """The existing names, read only if a ref is new: an existing ref has no conflicts."""
     creates_refs = any(change.old_sha is None for change in changes)
-    return Names(name for name, _ in await store.refs(tx, repo.id)) if creates_refs else Names(())
+    return RefNames(name for name, _ in await store.refs(tx, repo.id)) if creates_refs else RefNames(())
 
 
 async def _card_after(repos: Repos, repo: Repo, changes: Sequence[RefChange]) -> Card | None:

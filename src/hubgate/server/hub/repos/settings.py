@@ -11,14 +11,14 @@ from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import store
-from hubgate.server.hub.repos.audit import record_change
 from hubgate.server.hub.repos.model import REPO_GONE, Repo
+from hubgate.server.hub.repos.transactions import record_audit
 from hubgate.server.storage.database import Tx
 
 GATES = ("", "auto", "manual")
 
 
-class Changes(msgspec.Struct, frozen=True):
+class SettingsChanges(msgspec.Struct, frozen=True):
     """Changes to the settings of a repo. None leaves a setting unchanged."""
 
     private: bool | None = None
@@ -32,10 +32,10 @@ class Changes(msgspec.Struct, frozen=True):
         return self.private is not None or self.gated is not None
 
 
-async def configure(repos: Repos, repo: Repo, changes: Changes, actor: Actor) -> Repo:
+async def configure(repos: Repos, repo: Repo, changes: SettingsChanges, actor: Actor) -> Repo:
     """Change the settings; record an event and an audit entry only if a setting changed."""
     if changes.gated is not None and changes.gated not in GATES:
-        raise Unprocessable("gated is auto, manual or false.")
+        raise Unprocessable("gated must be auto, manual or false.")
     now = repos.clock()
 
     async def unit(tx: Tx) -> Repo:
@@ -53,7 +53,7 @@ async def configure(repos: Repos, repo: Repo, changes: Changes, actor: Actor) ->
         await outbox.record(tx, Kind.REPO_CONFIG, after.snapshot, seq, {"updatedConfig": updated}, repos.base_url, now)
         changed_settings = _describe_changes(before, after)
         text = f"changed the settings of the {after.label}: {', '.join(changed_settings.values())}"
-        await record_change(
+        await record_audit(
             tx, after.owner, Entry.REPO_UPDATE_SETTINGS, after, text, actor, now, changed=changed_settings
         )
         return after
@@ -83,7 +83,7 @@ def _describe_changes(before: Repo, after: Repo) -> dict[str, str]:
     return {name: text for name, text in changed_settings.items() if not same[name]}
 
 
-def _with(repo: Repo, changes: Changes) -> Repo:
+def _with(repo: Repo, changes: SettingsChanges) -> Repo:
     return msgspec.structs.replace(
         repo,
         private=repo.private if changes.private is None else int(changes.private),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from hubgate.server.hub.repos.model import Card, Owner, Redirect, Repo
+from hubgate.server.hub.repos.model import Card, Redirect, Repo, RepoOwner
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Params, as_params, insert_row
 
@@ -35,7 +35,7 @@ async def by_id(tx: Tx | Database, repo_id: str) -> Repo | None:
     return Repo(*row) if row else None
 
 
-async def owner_named(tx: Tx | Database, name: str) -> Owner | None:
+async def owner_named(tx: Tx | Database, name: str) -> RepoOwner | None:
     """The existing owner with this current or former name."""
     row = await tx.one(
         """
@@ -46,23 +46,23 @@ async def owner_named(tx: Tx | Database, name: str) -> Owner | None:
         """,
         {"key": name.lower()},
     )
-    return Owner(*row) if row and row["name"] is not None else None
+    return RepoOwner(*row) if row and row["name"] is not None else None
 
 
-async def owner_of_name(db: Database, name: str) -> Owner | None:
+async def owner_of_name(db: Database, name: str) -> RepoOwner | None:
     """The owner with this current or former name. A deleted owner is returned with the passed name in lower case."""
     found = await owner_named(db, name)
     if found is not None:
         return found
     row = await db.one("SELECT kind, owner_id FROM names WHERE key = :key", {"key": name.lower()})
-    return Owner(row["kind"], row["owner_id"], name.lower()) if row else None
+    return RepoOwner(row["kind"], row["owner_id"], name.lower()) if row else None
 
 
-async def lock_owner(tx: Tx, owner: Owner) -> Owner | None:
+async def lock_owner(tx: Tx, owner: RepoOwner) -> RepoOwner | None:
     """Lock an owner until the transaction ends and return it with its current name; None if it was deleted."""
     table = "users" if owner.kind == "user" else "organizations"
     row = await tx.one(f"UPDATE {table} SET name = name WHERE id = :id RETURNING name", {"id": owner.id})
-    return Owner(owner.kind, owner.id, row["name"]) if row else None
+    return RepoOwner(owner.kind, owner.id, row["name"]) if row else None
 
 
 _CLAIM_NAME = insert_row(
@@ -136,7 +136,7 @@ async def drop_redirect(tx: Tx, owner_id: str, repo_type: str, name: str) -> str
     return row["repo_id"] if row else None
 
 
-async def drop_redirects_to_others(tx: Tx, owner_id: str) -> list[tuple[Owner, str, str, str]]:
+async def drop_redirects_to_others(tx: Tx, owner_id: str) -> list[tuple[RepoOwner, str, str, str]]:
     """Delete redirects from names of this owner to repos of others; return owner, type, name and repo id of each."""
     rows = await tx.all(
         """
@@ -148,11 +148,11 @@ async def drop_redirects_to_others(tx: Tx, owner_id: str) -> list[tuple[Owner, s
         {"owner_id": owner_id},
     )
     org = await tx.one("SELECT name FROM organizations WHERE id = :id", {"id": owner_id}) if rows else None
-    owner = Owner("org", owner_id, org["name"]) if org else Owner("user", owner_id, "")
+    owner = RepoOwner("org", owner_id, org["name"]) if org else RepoOwner("user", owner_id, "")
     return [(owner, row["type"], row["key"], row["repo_id"]) for row in rows]
 
 
-async def names_of(tx: Tx, repo_id: str) -> list[tuple[Owner, str]]:
+async def names_of(tx: Tx, repo_id: str) -> list[tuple[RepoOwner, str]]:
     """All current and former names of a repo, by owner. A deleted owner has the name ""."""
     rows = await tx.all(
         """
@@ -163,7 +163,7 @@ async def names_of(tx: Tx, repo_id: str) -> list[tuple[Owner, str]]:
         """,
         {"repo_id": repo_id},
     )
-    return [(Owner(row["kind"], row["owner_id"], row["name"]), row["key"]) for row in rows]
+    return [(RepoOwner(row["kind"], row["owner_id"], row["name"]), row["key"]) for row in rows]
 
 
 async def drop_names(tx: Tx, repo_id: str, owner_id: str) -> None:
@@ -227,7 +227,7 @@ async def next_discussion(tx: Tx, repo_id: str) -> int | None:
     return int(row["last_discussion"]) if row else None
 
 
-async def rename(tx: Tx, repo_id: str, owner: Owner, name: str) -> None:
+async def rename(tx: Tx, repo_id: str, owner: RepoOwner, name: str) -> None:
     await tx.exec(
         "UPDATE repos SET owner_kind = :kind, owner_id = :owner_id, name = :name WHERE id = :id",
         {"id": repo_id, "kind": owner.kind, "owner_id": owner.id, "name": name},

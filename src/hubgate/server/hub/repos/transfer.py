@@ -16,10 +16,9 @@ from hubgate.server.events.kinds import Kind
 from hubgate.server.events.payload import Snapshot
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import store
-from hubgate.server.hub.repos.audit import record_change
-from hubgate.server.hub.repos.locks import lock_owner
-from hubgate.server.hub.repos.model import REPO_GONE, UNLINK_FIRST, Owner, Repo, check_repo_name
-from hubgate.server.hub.repos.redirects import settle_names
+from hubgate.server.hub.repos.model import REPO_GONE, UNLINK_FIRST, Repo, RepoOwner, check_repo_name
+from hubgate.server.hub.repos.redirects import update_redirects
+from hubgate.server.hub.repos.transactions import lock_owner, record_audit
 from hubgate.server.storage.database import Tx
 from hubgate.server.throttle.rate_limiter import Limit
 
@@ -29,7 +28,7 @@ MOVES_OF_REPO = Limit(
 
 
 async def move(
-    repos: Repos, repo: Repo, new_owner: Owner, name: str, actor: Actor, *, leave_redirect: bool = False
+    repos: Repos, repo: Repo, new_owner: RepoOwner, name: str, actor: Actor, *, leave_redirect: bool = False
 ) -> Repo:
     """Move a repo. The event has the repo as it was in `repo`, and the new name in `movedTo`. `leave_redirect` applies
     to moves to another owner, by an actor who may allow the redirect.
@@ -50,7 +49,7 @@ async def move(
             raise Conflict(f"A {repo.type} repository called {before.full_name} already exists")
         stays = before.owner_id == owner.id
         if not stays:
-            await settle_names(tx, before, owner, name, leave=leave_redirect, actor=actor, now=now)
+            await update_redirects(tx, before, owner, name, leave=leave_redirect, actor=actor, now=now)
         await store.retire_names(tx, repo.id, now)
         if not await store.claim_name(tx, repo.id, owner.id, repo.type, name):
             raise await _name_conflict(tx, repo, owner, name)
@@ -61,15 +60,15 @@ async def move(
         moved_to = _moved_to(owner.name, name, owner.id)
         await outbox.record(tx, Kind.REPO_MOVE, before.snapshot, seq, moved_to, repos.base_url, now)
         text, to = f"moved the {before.label} to {owner.name}/{name}", f"{owner.name}/{name}"
-        for place in dict.fromkeys((before.owner, owner)):
+        for namespace in dict.fromkeys((before.owner, owner)):
             redirects = {} if stays else {"redirect": leave_redirect}
-            await record_change(tx, place, Entry.REPO_MOVE, before, text, actor, now, to=to, **redirects)
+            await record_audit(tx, namespace, Entry.REPO_MOVE, before, text, actor, now, to=to, **redirects)
         return await store.by_id(tx, repo.id) or before
 
     return await repos.db.write(unit)
 
 
-async def _name_conflict(tx: Tx, repo: Repo, owner: Owner, name: str) -> Conflict:
+async def _name_conflict(tx: Tx, repo: Repo, owner: RepoOwner, name: str) -> Conflict:
     text = f"A {repo.type} repository called {owner.name}/{name} already exists"
     is_redirect = await store.is_redirect(tx, owner.id, repo.type, name)
     return Conflict(f"{text}: {UNLINK_FIRST}" if is_redirect else text)

@@ -18,7 +18,7 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.listing.listing import Counts, counted
+from hubgate.server.hub.listing.listing import RepoCounts, count_repos
 from hubgate.server.web.avatars import avatar_url
 from hubgate.server.web.memberships import organizations_of
 from hubgate.server.web.named import moved_to, organization_named, user_named
@@ -67,8 +67,8 @@ class OrganizationOverview(msgspec.Struct, rename="camel"):
 
 
 def routes(accounts: Accounts, repos: Repos, guard: Guard) -> list[Route]:
-    async def counted_for(request: HubRequest, owner_id: str) -> Counts:
-        return await counted(repos, (await guard.caller_or_anonymous(request)).identity, owner_id)
+    async def counted_for(request: HubRequest, owner_id: str) -> RepoCounts:
+        return await count_repos(repos, (await guard.caller_or_anonymous(request)).identity, owner_id)
 
     async def find_user(request: HubRequest) -> Target[User]:
         user = await user_named(accounts, request.param("name"))
@@ -125,7 +125,7 @@ def routes(accounts: Accounts, repos: Repos, guard: Guard) -> list[Route]:
     ]
 
 
-async def _overview(accounts: Accounts, user: User, counts: Counts) -> UserOverview:
+async def _overview(accounts: Accounts, user: User, counts: RepoCounts) -> UserOverview:
     organizations = await organizations_of(accounts, user)
     return UserOverview(
         id=user.id,

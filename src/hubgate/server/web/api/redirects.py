@@ -17,7 +17,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import redirects
-from hubgate.server.hub.repos.model import Owner, Redirect
+from hubgate.server.hub.repos.model import Redirect, RepoOwner
 from hubgate.server.paging import parse_page
 from hubgate.server.web.api import listing
 from hubgate.server.web.api.answers import NO_TOKEN
@@ -42,16 +42,16 @@ class RedirectShown(msgspec.Struct, rename="camel"):
     allowed_by: str | None
 
 
-def owner_of(context: OwnerContext) -> Owner:
+def owner_of(context: OwnerContext) -> RepoOwner:
     """Return the owner of the names, as repos represent an owner."""
     if context.organization:
-        return Owner("org", context.organization.id, context.organization.name)
-    return Owner("user", context.user.id, context.user.name)
+        return RepoOwner("org", context.organization.id, context.organization.name)
+    return RepoOwner("user", context.user.id, context.user.name)
 
 
 def described(namespace: str, identity: Identity, found: Redirect) -> RedirectShown:
     """Describe a redirect; a target that the caller may not see is hidden."""
-    may_see = decide(identity, Action.REPO_SEE, found.repo.judged()).allowed
+    may_see = decide(identity, Action.REPO_SEE, found.repo.as_resource()).allowed
     return RedirectShown(
         type=found.type,
         name=f"{namespace}/{found.key}",

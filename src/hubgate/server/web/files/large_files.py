@@ -21,15 +21,15 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.guests import store as guest_store
-from hubgate.server.hub.guests.charges import announce, charge_of, use_files
+from hubgate.server.hub.guests.charges import charge_of, charge_uploads, use_files
 from hubgate.server.hub.lfs import parts, store
-from hubgate.server.hub.lfs.links import DOWNLOAD_SECONDS, LASTS, LinkGrant
+from hubgate.server.hub.lfs.links import DOWNLOAD_SECONDS, UPLOAD_LASTS, LinkGrant
 from hubgate.server.hub.lfs.parts import PartLayout
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.storage.database import Tx
 from hubgate.server.web.files.media_types import BYTES
-from hubgate.server.web.files.sending import Sender
+from hubgate.server.web.files.sending import FileSender
 from hubgate.server.web.repo_routes import REFUSALS, ForType, at_repo, at_repo_needing
 
 T = TypeVar("T")
@@ -70,71 +70,71 @@ class ObjectAnswer(msgspec.Struct):
 
 
 def routes(repos: Repos) -> list[Route]:
-    sender = Sender(repos.limits.stall_seconds)
+    sender = FileSender(repos.limits.stall_seconds)
 
     async def batch(request: HubRequest, given: tuple[Repo, BatchRequest]) -> Response:
-        repo, asked = given
-        if asked.operation == "download":
-            hidden = await _hidden_from(repos, repo, caller_of(request), asked.objects)
-            results = [await _download_answer(repos, repo, item, hidden) for item in asked.objects]
+        repo, body = given
+        if body.operation == "download":
+            hidden = await _hidden_from(repos, repo, caller_of(request), body.objects)
+            results = [await _download_answer(repos, repo, item, hidden) for item in body.objects]
         else:
-            by_guest = await _charge_guest(repos, repo, caller_of(request).identity, asked.objects)
+            by_guest = await _charge_guest(repos, repo, caller_of(request).identity, body.objects)
             # A part that is sent twice is stored twice, so guests send files in one piece, as they are charged.
-            room = MOST_PARTS if "multipart" in asked.transfers and not by_guest else 0
+            room = MOST_PARTS if "multipart" in body.transfers and not by_guest else 0
             results = []
-            for item in asked.objects:
-                cut = _cut(repos, item.size) if item.size >= repos.limits.in_parts_from else None
-                cut = cut if cut and cut.count <= room else None
-                results.append(await _upload_answer(repos, repo, item, cut, by_guest=by_guest))
-                room -= cut.count if cut else 0
+            for item in body.objects:
+                layout = _layout(repos, item.size) if item.size >= repos.limits.in_parts_from else None
+                layout = layout if layout and layout.count <= room else None
+                results.append(await _upload_answer(repos, repo, item, layout, by_guest=by_guest))
+                room -= layout.count if layout else 0
         return LfsResponse({"transfer": "basic", "objects": results, "hash_algo": "sha256"})
 
     async def verify(request: HubRequest) -> Response:
         grant = _verified_grant(repos, request, "verify")
-        asked = await _read(request, LargeObject)
-        if asked.oid != grant.oid or await store.size_of(repos.db, grant.repo_id, asked.oid) != asked.size:
-            raise NotFound(f"The file {asked.oid} did not arrive.")
+        body = await _read(request, LargeObject)
+        if body.oid != grant.oid or await store.size_of(repos.db, grant.repo_id, body.oid) != body.size:
+            raise NotFound(f"The file {body.oid} was not received.")
         return LfsResponse({})
 
     async def locks(_: HubRequest, __: Repo) -> Response:
         # Returned, not raised: git-lfs asks at each push, and operators need not see it in the log.
-        return LfsResponse({"message": "There are no locks here."}, 501)
+        return LfsResponse({"message": "This hub does not support locks."}, 501)
 
     async def upload(request: HubRequest) -> Response:
         grant = _verified_grant(repos, request, "upload")
-        await repos.large_files.take(_body(request), grant.oid, grant.size)
+        await repos.large_files.receive(_body(request), grant.oid, grant.size)
         await _link(repos, grant)
         return Response(status_code=200)
 
     async def part(request: HubRequest) -> Response:
         grant = _verified_grant(repos, request, "part")
-        length = _cut(repos, grant.size).length_of(grant.part)
+        length = _layout(repos, grant.size).length_of(grant.part)
         upload_id = f"{grant.repo_id}-{grant.oid}"
         etag = await parts.receive_part(repos.large_files, upload_id, grant.part, length, _body(request))
         return Response(status_code=200, headers={"etag": f'"{etag}"'})
 
     async def complete(request: HubRequest) -> Response:
         grant = _verified_grant(repos, request, "complete")
-        asked = await _read(request, Completion)
-        if asked.oid != grant.oid:
-            raise Unprocessable("oid is not that of the file that was announced.")
-        in_order = sorted(asked.parts, key=lambda sent: sent.part_number)
+        body = await _read(request, Completion)
+        if body.oid != grant.oid:
+            raise Unprocessable("oid is not that of the announced file.")
+        in_order = sorted(body.parts, key=lambda sent: sent.part_number)
         if [sent.part_number for sent in in_order] != list(range(1, len(in_order) + 1)):
             raise Unprocessable("Name every part once, from 1.")
         etags = [sent.etag.strip('"') for sent in in_order]
         if not all(map(parts.is_fingerprint, etags)):
-            raise Unprocessable("etag is what the upload of the part answered.")
+            raise Unprocessable("etag must be that in the response to the upload of the part.")
         # A client that lost the response asks again, when the parts are already deleted.
         if not await _is_stored(repos, grant.repo_id, grant.oid, grant.size):
-            cut = _cut(repos, grant.size)
-            await parts.complete(repos.large_files, f"{grant.repo_id}-{grant.oid}", grant.oid, cut, etags)
+            layout = _layout(repos, grant.size)
+            await parts.complete(repos.large_files, f"{grant.repo_id}-{grant.oid}", grant.oid, layout, etags)
             await _link(repos, grant)
         return LfsResponse({})
 
     async def download(request: HubRequest) -> ASGIApp:
         grant = _verified_grant(repos, request, "download")
         if not await _is_stored(repos, grant.repo_id, grant.oid, grant.size):
-            raise NotFound("The repo or this file of it was deleted meanwhile.", code="EntryNotFound")
+            raise NotFound("The repo or the file was deleted.", code="EntryNotFound")
         headers = {"content-type": BYTES, "etag": f'"{grant.oid}"'}
         return sender.file(request, repos.large_files.at(grant.oid), grant.size, headers)
 
@@ -142,23 +142,23 @@ def routes(repos: Repos) -> list[Route]:
     locking = at_repo(repos, Action.REPO_SEE, locks)
     signed = "/lfs/{verb}/{repo_id}/{oid}"
     return [
-        *(_at(kind, "POST", "objects/batch", batching, "Send or fetch large files") for kind in RepoType),
+        *(_at(kind, "POST", "objects/batch", batching, "Upload or download large files") for kind in RepoType),
         *(
-            _at(kind, method, tail, locking, "There are no locks")
+            _at(kind, method, tail, locking, "Locks are not supported")
             for kind in RepoType
             for method, tail in (("GET", "locks"), ("POST", "locks"), ("POST", "locks/verify"))
         ),
-        _signed("PUT", signed.replace("{verb}", "upload"), upload, "Send a large file", LARGEST),
-        _signed("PUT", signed.replace("{verb}", "part"), part, "Send a part of a large file", LARGEST),
-        _signed("POST", signed.replace("{verb}", "complete"), complete, "Put the parts together", 4 * MIB),
-        _signed("POST", signed.replace("{verb}", "verify"), verify, "Whether a large file arrived", MIB),
-        _signed("GET", signed.replace("{verb}", "download"), download, "Fetch a large file", MIB),
+        _signed("PUT", signed.replace("{verb}", "upload"), upload, "Upload a large file", LARGEST),
+        _signed("PUT", signed.replace("{verb}", "part"), part, "Upload a part of a large file", LARGEST),
+        _signed("POST", signed.replace("{verb}", "complete"), complete, "Join the uploaded parts", 4 * MIB),
+        _signed("POST", signed.replace("{verb}", "verify"), verify, "Check whether a large file was received", MIB),
+        _signed("GET", signed.replace("{verb}", "download"), download, "Download a large file", MIB),
     ]
 
 
 def _at(kind: RepoType, method: str, tail: str, endpoint: ForType, summary: str) -> Route:
     path = f"/{kind.folder}{{namespace}}/{{repo}}.git/info/lfs/{tail}"
-    answers = {**REFUSALS, 200: ("Where to.", None), 501: ("Not here.", None)}
+    answers = {**REFUSALS, 200: ("URLs for each file.", None), 501: ("Not supported.", None)}
     about = f"{summary}: {kind.value}"
     return Route(method, path, endpoint(kind, path), Surface.LFS, about, answers=answers, body_cap=MIB)
 
@@ -183,21 +183,21 @@ _BATCH = (Action.REPO_SEE, Action.REPO_READ_CONTENT, Action.REPO_WRITE, Action.D
 
 async def _batch_needs(request: HubRequest, repo: Repo) -> Target[tuple[Repo, BatchRequest]]:
     """Uploads are open to writers and to users who may open a pull request, which may contain large files."""
-    asked, judged = await _read(request, BatchRequest), repo.judged()
-    if asked.operation == "download":
-        checks: tuple[Check, ...] = (Check(Action.REPO_READ_CONTENT, judged),)
+    body, repo_resource = await _read(request, BatchRequest), repo.as_resource()
+    if body.operation == "download":
+        checks: tuple[Check, ...] = (Check(Action.REPO_READ_CONTENT, repo_resource),)
     elif repo.discussions_disabled:
-        checks = (Check(Action.REPO_WRITE, judged),)
+        checks = (Check(Action.REPO_WRITE, repo_resource),)
     else:
-        checks = (Check(Action.REPO_WRITE, judged), Check(Action.DISCUSSION_OPEN, judged))
-    return Target((repo, asked), judged, also=(checks,))
+        checks = (Check(Action.REPO_WRITE, repo_resource), Check(Action.DISCUSSION_OPEN, repo_resource))
+    return Target((repo, body), repo_resource, also=(checks,))
 
 
 async def _hidden_from(repos: Repos, repo: Repo, caller: Caller, objects: Sequence[LargeObject]) -> set[str]:
     """Return the files hidden from the caller: uploads of guests that no pull request uses, so that strangers cannot
     use a repo as a file host (attack O72).
     """
-    if decide(caller.identity, Action.REPO_WRITE, repo.judged()).allowed:
+    if decide(caller.identity, Action.REPO_WRITE, repo.as_resource()).allowed:
         return set()
     user_id, oids = caller.identity.user_id, {item.oid for item in objects}
     return await repos.db.read_long(lambda tx: guest_store.hidden_from(tx, repo.id, user_id, oids))
@@ -206,14 +206,14 @@ async def _hidden_from(repos: Repos, repo: Repo, caller: Caller, objects: Sequen
 async def _download_answer(repos: Repos, repo: Repo, item: LargeObject, hidden: Collection[str]) -> ObjectAnswer:
     size = await store.size_of(repos.db, repo.id, item.oid) if item.oid not in hidden else None
     if size is None or not await in_thread(repos.large_files.has, item.oid, size):
-        error = {"code": 404, "message": "This repo has no such file."}
+        error = {"code": 404, "message": "File not found in this repo."}
         return ObjectAnswer(item.oid, item.size, error=error)
     grant = LinkGrant("download", repo.id, item.oid, size, repos.clock() + DOWNLOAD_SECONDS * SECOND)
     action = {"href": grant.address(repos), "expires_in": DOWNLOAD_SECONDS}
     return ObjectAnswer(item.oid, size, actions={"download": action})
 
 
-def _cut(repos: Repos, size: int) -> PartLayout:
+def _layout(repos: Repos, size: int) -> PartLayout:
     return PartLayout(size, repos.limits.part)
 
 
@@ -228,21 +228,21 @@ async def _charge_guest(repos: Repos, repo: Repo, identity: Identity, objects: S
     # A file listed twice can be sent in either size.
     largest = {item.oid: item.size for item in sorted(objects, key=lambda item: item.size)}
     missing = {oid: size for oid, size in largest.items() if not await _is_stored(repos, repo.id, oid, size)}
-    await announce(repos, repo, charge.user_id, missing)
+    await charge_uploads(repos, repo, charge.user_id, missing)
     return True
 
 
 async def _upload_answer(
-    repos: Repos, repo: Repo, item: LargeObject, cut: PartLayout | None, *, by_guest: bool
+    repos: Repos, repo: Repo, item: LargeObject, layout: PartLayout | None, *, by_guest: bool
 ) -> ObjectAnswer:
     if await _is_stored(repos, repo.id, item.oid, item.size):
         return ObjectAnswer(item.oid, item.size)
-    until = repos.clock() + LASTS
+    until = repos.clock() + UPLOAD_LASTS
     # Signed as well: git-lfs sends no credentials to this address.
     verify = {"href": LinkGrant("verify", repo.id, item.oid, item.size, until).address(repos)}
-    if cut is not None:
-        header = {"chunk_size": str(cut.each)}
-        for number in range(1, cut.count + 1):
+    if layout is not None:
+        header = {"chunk_size": str(layout.each)}
+        for number in range(1, layout.count + 1):
             grant = LinkGrant("part", repo.id, item.oid, item.size, until, number)
             header[f"{number:05d}"] = grant.address(repos)
         whole = LinkGrant("complete", repo.id, item.oid, item.size, until)
@@ -257,7 +257,7 @@ def _verified_grant(repos: Repos, request: HubRequest, verb: str) -> LinkGrant:
     query = request.query()
     numbers = [*(query.get(name, "") for name in ("size", "expires", "part")), query.get("guest", "0")]
     if not all(number.isascii() and number.isdigit() and len(number) < 19 for number in numbers):
-        raise Forbidden("This address is not whole.")
+        raise Forbidden("This URL is incomplete.")
     size, expires, part, guest = map(int, numbers)
     grant = LinkGrant(verb, request.param("repo_id"), request.param("oid"), size, expires, part, guest)
     grant.check(repos.secret, query.get("signature", ""), repos.clock())
@@ -273,7 +273,7 @@ async def _link(repos: Repos, grant: LinkGrant) -> None:
 
     async def unit(tx: Tx) -> None:
         if not await repo_store.exists(tx, grant.repo_id):
-            raise NotFound("The repo was deleted meanwhile.", code="RepoNotFound")
+            raise NotFound("The repo was deleted by another request.", code="RepoNotFound")
         await store.link(tx, grant.repo_id, grant.oid, grant.size, None, now, by_guest=grant.guest == 1)
 
     await repos.db.write(unit)

@@ -3,6 +3,8 @@
 Checks in this order: may the caller see the repo, pass its gate, does the revision exist, does the file exist.
 """
 
+from urllib.parse import quote
+
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp
 
@@ -13,16 +15,15 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects
-from hubgate.server.hub.git.objects import Entry, EntryType
+from hubgate.server.hub.git.objects import EntryType, TreeEntry
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import lookup
 from hubgate.server.hub.repos.lookup import PathAtRevision
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.jobs.slots import Slots
-from hubgate.server.web.files.ranges import is_another, is_known
-from hubgate.server.web.files.safe_headers import file_headers
-from hubgate.server.web.files.sending import Sender
+from hubgate.server.web.files.media_types import media_type
+from hubgate.server.web.files.sending import FileSender, is_not_modified, precondition_fails
 from hubgate.server.web.repo_routes import ForType, at_repo, at_repo_needing, first_of_rest, headers_of
 
 # Files that anyone may read before access to a gated repo is granted, as written by its writers.
@@ -31,23 +32,23 @@ BEFORE_THE_GATE = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt")
 
 def routes(repos: Repos) -> list[Route]:
     slots = Slots(64, 16, "Too many downloads at once. Try again.", most_of_repo=32)
-    sender = Sender(repos.limits.stall_seconds)
+    sender = FileSender(repos.limits.stall_seconds)
 
     async def resolve(request: HubRequest, repo: Repo) -> ASGIApp:
-        at = await place(request, repo)
+        at = await locate(request, repo)
         return await send(request, repo, at, pointers=False)
 
     async def raw(request: HubRequest, repo: Repo) -> ASGIApp:
-        return await send(request, repo, await place(request, repo), pointers=True)
+        return await send(request, repo, await locate(request, repo), pointers=True)
 
-    async def place(request: HubRequest, repo: Repo) -> PathAtRevision:
-        return await lookup.place(repos, repo, request.param("rest"), first=first_of_rest(request))
+    async def locate(request: HubRequest, repo: Repo) -> PathAtRevision:
+        return await lookup.parse_rest(repos, repo, request.param("rest"), first=first_of_rest(request))
 
     async def needs(request: HubRequest, repo: Repo) -> Target[Repo]:
-        judged = repo.judged()
-        if repo.gated and await is_behind_gate(repos, repo, await place(request, repo)):
-            return Target(repo, judged)
-        return Target(repo, judged, also=((Check(Action.REPO_READ_CONTENT, judged),),))
+        repo_resource = repo.as_resource()
+        if repo.gated and await is_readable_before_gate(repos, repo, await locate(request, repo)):
+            return Target(repo, repo_resource)
+        return Target(repo, repo_resource, also=((Check(Action.REPO_READ_CONTENT, repo_resource),),))
 
     async def send(request: HubRequest, repo: Repo, at: PathAtRevision, *, pointers: bool) -> ASGIApp:
         """Send a file; with `pointers`, the pointer in git instead of the large file."""
@@ -57,9 +58,9 @@ def routes(repos: Repos) -> list[Route]:
         if entry is None or entry.type is not EntryType.FILE:
             return _no_entry(revision.sha, at.path, at.rev)
         headers = _headers(entry, revision.sha, at.path, by_pointer=pointers) | headers_of(revision)
-        if is_another(request.headers.get("if-match"), headers["etag"]):
+        if precondition_fails(request.headers.get("if-match"), headers["etag"]):
             return Response(status_code=412, headers=headers)
-        if is_known(request.headers.get("if-none-match"), headers["etag"]):
+        if is_not_modified(request.headers.get("if-none-match"), headers["etag"]):
             return Response(status_code=304, headers=headers)
         if entry.pointer is None or pointers:
             size = entry.pointer.pointer_size if entry.pointer else entry.size
@@ -82,11 +83,11 @@ def routes(repos: Repos) -> list[Route]:
     ]
 
 
-async def is_behind_gate(repos: Repos, repo: Repo, at: PathAtRevision) -> bool:
+async def is_readable_before_gate(repos: Repos, repo: Repo, at: PathAtRevision) -> bool:
     if at.path not in BEFORE_THE_GATE:
         return False
     try:
-        return await lookup.is_by_a_writer(repos, repo, await lookup.revision_of(repos, repo, at))
+        return await lookup.is_branch_or_tag_head(repos, repo, await lookup.revision_of(repos, repo, at))
     except NotFound:
         # The gate is checked before the revision.
         return False
@@ -97,7 +98,7 @@ def _route(kind: RepoType, verb: str, endpoint: ForType, summary: str) -> Route:
     return Route("GET", path, endpoint(kind, path), Surface.FILE, f"{summary} of a {kind.value}")
 
 
-def _headers(entry: Entry, commit: str, path: str, *, by_pointer: bool) -> dict[str, str]:
+def _headers(entry: TreeEntry, commit: str, path: str, *, by_pointer: bool) -> dict[str, str]:
     etag = entry.sha if by_pointer else entry.etag
     return {
         **file_headers(path),
@@ -114,3 +115,26 @@ def _no_entry(commit: str, path: str, rev: str) -> Response:
     shown = text.encode("ascii", "replace").decode()
     headers = {"x-error-code": "EntryNotFound", "x-error-message": shown, "x-repo-commit": commit}
     return PlainTextResponse(text + "\n", 404, headers)
+
+
+def file_headers(path: str) -> dict[str, str]:
+    """Headers that prevent an uploaded file from acting as a page of our origin (attacks O60, O71): browsers never
+    treat it as HTML, XML or script, never sniff its type, and give it no origin.
+    """
+    return {
+        "content-type": media_type(path),
+        "content-disposition": disposition(path),
+        "x-content-type-options": "nosniff",
+        "content-security-policy": "default-src 'none'; sandbox",
+    }
+
+
+def disposition(path: str) -> str:
+    """Content-Disposition in printable ASCII: the full name percent-encoded, and a plain name for old clients (RFC
+    6266).
+    """
+    name = path.rpartition("/")[2]
+    plain = "".join(
+        letter if letter.isascii() and letter.isprintable() and letter not in '"\\' else "_" for letter in name
+    )
+    return f"inline; filename*=UTF-8''{quote(name, safe='', errors='replace')}; filename=\"{plain}\";"

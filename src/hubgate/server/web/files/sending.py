@@ -1,7 +1,11 @@
-"""Sends the content of a file, whole or in part, from git or from disk."""
+"""Sends the content of a file, whole or in part, from git or from disk.
+
+Range requests follow RFC 9110, section 14; a request for several ranges gets the whole file, as the RFC allows.
+"""
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +20,6 @@ from hubgate.server.http.streaming import Streamed
 from hubgate.server.hub.git import program
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.jobs.slots import Slots
-from hubgate.server.web.files.ranges import OutOfRange, Span, requested_span
 
 _CHUNK = 256 * 1024
 _LONGEST_SILENCE = 60.0
@@ -26,8 +29,24 @@ _CHUNK_OF_FILE = 512 * 1024
 _PATHSEND = "http.response.pathsend"
 
 
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})\Z", re.IGNORECASE | re.ASCII)
+_ETAG = re.compile(r'(?:W/)?("[^"]*")')
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The bytes from `start` up to, but not including, `end`."""
+
+    start: int
+    end: int
+
+    @property
+    def length(self) -> int:
+        return self.end - self.start
+
+
 @dataclass(frozen=True)
-class Sender:
+class FileSender:
     """Sends files. A client that reads nothing for `longest_stall` seconds is disconnected."""
 
     longest_stall: float
@@ -54,13 +73,13 @@ class Sender:
 
         return _range_or_whole(request, size, headers, answer)
 
-    def file(self, request: HubRequest, place: Path, size: int, headers: dict[str, str]) -> ASGIApp:
+    def file(self, request: HubRequest, path: Path, size: int, headers: dict[str, str]) -> ASGIApp:
         """Send a file from disk."""
 
         def answer(part: Span, status: int, headers: dict[str, str]) -> ASGIApp:
             if part.length == size and _PATHSEND in request.scope.get("extensions", {}):
-                return _SentByServer(place, headers, status)
-            return Streamed(_from_disk(place, part), headers, status, self.longest_stall)
+                return _SentByServer(path, headers, status)
+            return Streamed(_from_disk(path, part), headers, status, self.longest_stall)
 
         return _range_or_whole(request, size, headers, answer)
 
@@ -91,8 +110,8 @@ def _range_or_whole(
 
 
 class _SentByServer:
-    def __init__(self, place: Path, headers: dict[str, str], status: int) -> None:
-        self._place = str(place)
+    def __init__(self, path: Path, headers: dict[str, str], status: int) -> None:
+        self._path = str(path)
         self._start = {
             "type": "http.response.start",
             "status": status,
@@ -101,11 +120,11 @@ class _SentByServer:
 
     async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
         await send(self._start)
-        await send({"type": _PATHSEND, "path": self._place})
+        await send({"type": _PATHSEND, "path": self._path})
 
 
-async def _from_disk(place: Path, part: Span) -> AsyncGenerator[bytes, None]:
-    descriptor = await in_thread(os.open, place, os.O_RDONLY | os.O_CLOEXEC)
+async def _from_disk(path: Path, part: Span) -> AsyncGenerator[bytes, None]:
+    descriptor = await in_thread(os.open, path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         at = part.start
         while at < part.end and (
@@ -141,3 +160,42 @@ async def _from_git(slots: Slots, caller: str, folder: Path, sha: str, part: Spa
                 yield chunk
         finally:
             await program.end(process)
+
+
+class OutOfRange(Exception):
+    pass
+
+
+def is_not_modified(if_none_match: str | None, etag: str) -> bool:
+    """Whether the client already has this version (RFC 9110, section 13.1.2)."""
+    if if_none_match is None:
+        return False
+    return if_none_match.strip() == "*" or etag in _ETAG.findall(if_none_match)
+
+
+def precondition_fails(if_match: str | None, etag: str) -> bool:
+    """Whether the client asks for a version that no longer exists (RFC 9110, section 13.1.1: weak tags never match)."""
+    if if_match is None or if_match.strip() == "*":
+        return False
+    return etag not in [given.strip() for given in if_match.split(",")]
+
+
+def requested_span(header: str | None, if_range: str | None, etag: str, size: int) -> Span | None:
+    """Return the requested range, or None for the whole file."""
+    if header is None or (if_range is not None and if_range.strip() != etag):
+        return None
+    match = _RANGE.match(header.replace(" ", ""))
+    if match is None or not (match[1] or match[2]):
+        return None
+    if not match[1]:
+        start, end = max(size - int(match[2]), 0), size
+        if not int(match[2]):
+            raise OutOfRange
+    else:
+        start = int(match[1])
+        end = min(int(match[2]) + 1, size) if match[2] else size
+        if match[2] and int(match[2]) < start:
+            return None
+    if start >= size:
+        raise OutOfRange
+    return Span(start, end)

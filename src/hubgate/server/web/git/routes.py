@@ -19,21 +19,19 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store as discussions
 from hubgate.server.hub.git import pktline, receive_pack, upload_pack
 from hubgate.server.hub.git.pktline import LineReader
-from hubgate.server.hub.git.receive_pack import Outcome
+from hubgate.server.hub.git.receive_pack import PushOutcome
 from hubgate.server.hub.git.unpack import MOST_PACK_BYTES
 from hubgate.server.hub.guests import marked_commits
 from hubgate.server.hub.repos import copied_refs, push
 from hubgate.server.hub.repos.model import Repo, RepoType
-from hubgate.server.hub.repos.push_rights import NO_PULL_REQUEST
 from hubgate.server.jobs.slots import Slots
-from hubgate.server.web.git.answers import Fetched, Pushed, begun
-from hubgate.server.web.git.bodies import Body
+from hubgate.server.web.git.streams import FetchResponse, PushResponse, RequestBody, start_message
 from hubgate.server.web.repo_routes import ForType, at_repo, at_repo_needing
 
 UPLOAD_PACK, RECEIVE_PACK = "git-upload-pack", "git-receive-pack"
 # Size of one fetch request: a client with a hundred thousand refs sends five megabytes.
-MOST_ASKED = 32 * MIB
-MOST_PUSHED = MOST_PACK_BYTES + receive_pack.MOST_SAID
+MOST_FETCH_REQUEST = 32 * MIB
+MOST_PUSHED = MOST_PACK_BYTES + receive_pack.MOST_COMMAND_BYTES
 # For the first bytes; a large body gets more time (http/intake.py).
 BODY_SECONDS = 120.0
 
@@ -83,26 +81,28 @@ class _Git:
                 Surface.GIT,
                 f"Branches and tags of a {kind.value}, for git",
                 query=(_SERVICE,),
-                answers={**responses, 307: ("The repo was renamed: it is there.", None)},
+                answers={**responses, 307: ("The repo was renamed; Location has the new address.", None)},
             ),
-            post(UPLOAD_PACK, fetch, f"What git fetch asks of a {kind.value}", MOST_ASKED),
-            post(RECEIVE_PACK, receive, f"What git push sends to a {kind.value}", MOST_PUSHED),
+            post(UPLOAD_PACK, fetch, f"Fetch from a {kind.value} with git", MOST_FETCH_REQUEST),
+            post(RECEIVE_PACK, receive, f"Push to a {kind.value} with git", MOST_PUSHED),
         ]
 
     async def _refs_needs(self, request: HubRequest, repo: Repo) -> Target[Repo]:
         if _service(request) == RECEIVE_PACK:
             return await self._push_needs(request, repo)
-        judged = repo.judged()
-        return Target(repo, judged, also=((Check(Action.REPO_READ_CONTENT, judged),),))
+        repo_resource = repo.as_resource()
+        return Target(repo, repo_resource, also=((Check(Action.REPO_READ_CONTENT, repo_resource),),))
 
     async def _push_needs(self, request: HubRequest, repo: Repo) -> Target[Repo]:
         """Require write access, or an open pull request by the caller. The push itself checks each ref."""
-        user_id, judged = caller_of(request).identity.user_id, repo.judged()
+        user_id, repo_resource = caller_of(request).identity.user_id, repo.as_resource()
         pull_request = await discussions.open_pull_request_by(self.repos.db, repo.id, user_id) if user_id else None
-        writing = Check(Action.REPO_WRITE, judged)
-        push_to_own = (Check(Action.DISCUSSION_PUSH, Post(judged, pull_request.author_id)),) if pull_request else ()
-        hint = "" if pull_request else f"There is {NO_PULL_REQUEST} of yours either."
-        return Target(repo, judged, also=((writing, *push_to_own),), hint=hint)
+        writing = Check(Action.REPO_WRITE, repo_resource)
+        push_to_own = (
+            (Check(Action.DISCUSSION_PUSH, Post(repo_resource, pull_request.author_id)),) if pull_request else ()
+        )
+        hint = "" if pull_request else "You have no open pull request in this repo either."
+        return Target(repo, repo_resource, also=((writing, *push_to_own),), hint=hint)
 
     async def _refs(self, request: HubRequest, repo: Repo) -> ASGIApp:
         service = _service(request)
@@ -114,12 +114,12 @@ class _Git:
             head = b"" if advertised.startswith(pktline.line(b"version 2\n")) else _announcement(service)
         else:
             head, advertised = _announcement(service), await push.advertisement(self.repos, repo)
-        start = begun(f"application/x-{service}-advertisement")
+        start = start_message(f"application/x-{service}-advertisement")
         return Response(head + advertised, headers={name.decode(): value.decode() for name, value in start["headers"]})
 
     async def _fetch(self, request: HubRequest, repo: Repo) -> ASGIApp:
         _check_type(request, UPLOAD_PACK)
-        body = Body(request, MOST_ASKED)
+        body = RequestBody(request, MOST_FETCH_REQUEST)
 
         async def parts() -> AsyncGenerator[bytes, None]:
             folder = await copied_refs.refresh(self.repos, repo.id)
@@ -132,11 +132,11 @@ class _Git:
                 await answer.aclose()
 
         slot, stall = self.fetches.taken(share_of(request), repo.id), self.repos.limits.stall_seconds
-        return Fetched(slot, parts, f"application/x-{UPLOAD_PACK}-result", stall)
+        return FetchResponse(slot, parts, f"application/x-{UPLOAD_PACK}-result", stall)
 
     async def _push(self, request: HubRequest, repo: Repo) -> ASGIApp:
         _check_type(request, RECEIVE_PACK)
-        body = Body(request, MOST_PUSHED)
+        body = RequestBody(request, MOST_PUSHED)
         lines = LineReader(aiter(body))
         commands = await receive_pack.read_commands(lines)
         if not commands.changes:
@@ -147,11 +147,11 @@ class _Git:
         async def current_identity() -> Identity:
             return (await self.guard.reload_caller(request)).identity
 
-        async def work() -> Outcome:
+        async def work() -> PushOutcome:
             async with self.pushes.taken(share_of(request), repo.id):
                 return await push.push(self.repos, repo, identity, commands, lines.rest(), current_identity)
 
-        return Pushed(commands, work, lambda: body.ended, self.repos.limits.silent_seconds)
+        return PushResponse(commands, work, lambda: body.ended, self.repos.limits.silent_seconds)
 
 
 def _service(request: HubRequest) -> str:

@@ -27,7 +27,7 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos, webhooks: Webhooks) -
         if person is None:
             return pages.page(request, "home.html", recent=await listing.recent(repos, identity, RECENT))
         owners = [person.user.id, *(found.organization.id for found in person.memberships)]
-        own = await listing.listed(repos, identity, RepoFilter(owners=owners), PageRequest(RECENT))
+        own = await listing.list_repos(repos, identity, RepoFilter(owners=owners), PageRequest(RECENT))
         invited, more_invited = first_of(await invitations.of_user(accounts, person.user))
         troubled, more_troubled = await lifecycle.failing_webhooks(webhooks, person.user.id, MOST_TROUBLED)
         memberships, more = first_of(person.memberships)

@@ -22,7 +22,7 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.web.memberships import organizations_of
 from hubgate.server.web.named import moved_to
 from hubgate.server.web.pages.listing import first_of
-from hubgate.server.web.pages.repos.owned import owned
+from hubgate.server.web.pages.repos.lists import owned
 from hubgate.server.web.rendering import Pages
 
 _PATH = "/{name}"
@@ -69,10 +69,10 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Route]:
         )
 
     async def of_organization(request: HubRequest, organization: Organization) -> Response:
-        identity, judged = caller_of(request).identity, resource.Organization(organization.id)
+        identity, repo_resource = caller_of(request).identity, resource.Organization(organization.id)
         root = f"/organizations/{organization.name}"
-        may_see_members = decide(identity, Action.ORG_READ_MEMBERS, judged).allowed
-        may_change = decide(identity, Action.ORG_WRITE_SETTINGS, judged).allowed
+        may_see_members = decide(identity, Action.ORG_READ_MEMBERS, repo_resource).allowed
+        may_change = decide(identity, Action.ORG_WRITE_SETTINGS, repo_resource).allowed
         return pages.page(
             request,
             "profile/organization.html",
@@ -81,7 +81,7 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Route]:
             members=await org_store.count_members(accounts.db, organization.id),
             roster=f"{root}/members" if may_see_members else "",
             edit=f"{root}/settings/profile" if may_change else "",
-            **await owned(repos, request, judged, organization.name),
+            **await owned(repos, request, repo_resource, organization.name),
         )
 
     endpoint = Endpoint(Action.HUB_PUBLIC, Locator((resource.Hub,), find), show)

@@ -1,5 +1,7 @@
-"""Files and folders of a repo at a revision: `/tree`, `/paths-info`."""
+"""Files, folders and history of a repo at a revision: `/tree`, `/paths-info`, `/commits`."""
 
+from collections.abc import Collection, Mapping
+from html import escape
 from typing import Any
 
 import msgspec
@@ -10,27 +12,31 @@ from hubgate.server.access.policy import decide
 from hubgate.server.clock import SECOND, iso
 from hubgate.server.edge.routes import MIB, Query, Route
 from hubgate.server.errors import BadRequest, NotFound
-from hubgate.server.http.forms import parse_fields
+from hubgate.server.http.forms import Fields, parse_fields
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import history, trees
-from hubgate.server.hub.git.objects import Entry, EntryType
-from hubgate.server.hub.repos import lookup
+from hubgate.server.hub.git.objects import EntryType, TreeEntry
+from hubgate.server.hub.repos import history_pages, lookup, store
+from hubgate.server.hub.repos.history_pages import HistoryPosition
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.jobs.caller import only_reads
-from hubgate.server.paging import Page, PageRequest, encode_cursor, parse_page
+from hubgate.server.paging import Page, PageRequest, encode_cursor, next_link, parse_page
+from hubgate.server.storage.database import Tx
 from hubgate.server.web.api.listing import PAGING, listed
 from hubgate.server.web.api.repos import queries
+from hubgate.server.web.avatars import avatar_url
 from hubgate.server.web.repo_routes import api_routes, at_repo, first_of_rest, headers_of
 
 MOST = 1000
 # With `expand` each entry costs a walk through the history.
 MOST_EXPANDED = 50
 MOST_PATHS = 2000
+DEFAULT_COMMITS, MOST_COMMITS = 50, 1000
+MOST_AVATARS = 100
 
-
-_TOO_MANY = f"Ask for at most {MOST_PATHS:,} paths at once."
+_TOO_MANY = f"Request at most {MOST_PATHS:,} paths at once."
 
 
 class PathsRequest(msgspec.Struct):
@@ -39,15 +45,19 @@ class PathsRequest(msgspec.Struct):
 
 
 def routes(repos: Repos) -> list[Route]:
+    return [*_file_routes(repos), *_history_routes(repos)]
+
+
+def _file_routes(repos: Repos) -> list[Route]:
     async def tree(request: HubRequest, repo: Repo) -> JsonResponse:
         fields = request.query_fields()
         expand = queries.flag(fields, "expand")
-        rev, path = await where(repos, repo, request, request.param("rest"))
+        rev, path = await _revision_and_path(repos, repo, request, request.param("rest"))
         revision = await lookup.revision(repos, repo, rev)
-        page_request = _page_request(fields.pairs, MOST_EXPANDED if expand else MOST)
+        page_request = _page_request(fields, MOST_EXPANDED if expand else MOST)
         after = str(page_request.after[0]) if page_request.after else ""
         folder = repos.folders.of(repo.id)
-        entries = await trees.listed(
+        entries = await trees.list_entries(
             folder,
             revision.sha,
             path,
@@ -58,7 +68,7 @@ def routes(repos: Repos) -> list[Route]:
         if entries is None:
             raise NotFound(f"{path} does not exist on {rev!r}", code="EntryNotFound")
         shown = entries[: page_request.limit]
-        cursor = encode_cursor((trees.mark_of(shown[-1]),)) if len(entries) > page_request.limit else None
+        cursor = encode_cursor((trees.position_of(shown[-1]),)) if len(entries) > page_request.limit else None
         items = await described(request, repo, revision.sha, shown, expand)
         response = listed(request, repos.base_url, Page(items, cursor), lambda entry: entry)
         response.headers.update(headers_of(revision))
@@ -71,16 +81,16 @@ def routes(repos: Repos) -> list[Route]:
         paths = [body.paths] if isinstance(body.paths, str) else body.paths
         if len(paths) > MOST_PATHS:
             raise BadRequest(_TOO_MANY)
-        wanted = list(dict.fromkeys(path.strip("/") for path in paths))
-        found = await trees.entries_at(repos.folders.of(repo.id), revision.sha, [path for path in wanted if path])
+        unique_paths = list(dict.fromkeys(path.strip("/") for path in paths))
+        found = await trees.entries_at(repos.folders.of(repo.id), revision.sha, [path for path in unique_paths if path])
         items = await described(request, repo, revision.sha, found, body.expand)
         return JsonResponse(items, headers=headers_of(revision))
 
     async def described(
-        request: HubRequest, repo: Repo, sha: str, entries: list[Entry], expand: bool
+        request: HubRequest, repo: Repo, sha: str, entries: list[TreeEntry], expand: bool
     ) -> list[dict[str, Any]]:
         # For a gated repo, the hash of a large file would give access to it elsewhere.
-        hide = not decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged()).allowed
+        hide = not decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.as_resource()).allowed
         items = [_entry(entry, hide_hash=hide) for entry in entries]
         if expand:
             paths = [entry.path for entry in entries]
@@ -94,16 +104,18 @@ def routes(repos: Repos) -> list[Route]:
     see, answers = Action.REPO_SEE, {200: ("Files and folders.", list[dict[str, Any]])}
     query = (
         *PAGING,
-        Query("recursive", "Also what is in folders.", {"type": "boolean"}),
+        Query("recursive", "Also the content of folders.", {"type": "boolean"}),
         Query("expand", "Also the last commit of each.", {"type": "boolean"}),
     )
     return [
-        *api_routes("GET", "/tree/{rest:path}", at_repo(repos, see, tree), "What is in a repo", answers, query=query),
+        *api_routes(
+            "GET", "/tree/{rest:path}", at_repo(repos, see, tree), "Files and folders of a repo", answers, query=query
+        ),
         *api_routes(
             "POST",
             "/paths-info/{rev:path}",
             at_repo(repos, see, paths_info),
-            "Some files of a repo",
+            "Named files and folders of a repo",
             answers,
             body=PathsRequest,
             body_cap=2 * MIB,
@@ -111,14 +123,14 @@ def routes(repos: Repos) -> list[Route]:
     ]
 
 
-async def where(repos: Repos, repo: Repo, request: HubRequest, rest: str) -> tuple[str, str]:
+async def _revision_and_path(repos: Repos, repo: Repo, request: HubRequest, rest: str) -> tuple[str, str]:
     """Split the end of an address into revision and path."""
     rev, path = await lookup.split_revision(repos, repo, rest, first=first_of_rest(request))
     return rev, path.strip("/")
 
 
-def _page_request(pairs: list[tuple[str, str]], most: int) -> PageRequest:
-    page_request = parse_page({name: value for name, value in pairs if name in ("limit", "cursor")}, (str,), most)
+def _page_request(fields: Fields, most: int) -> PageRequest:
+    page_request = parse_page(queries.paging(fields), (str,), most)
     return PageRequest(min(page_request.limit, most), page_request.after)
 
 
@@ -126,15 +138,99 @@ async def _read_paths(request: HubRequest) -> PathsRequest:
     """Read the requested paths. One client sends a form, another JSON."""
     if request.content_type == FORM_TYPE:
         fields = parse_fields(await request.body(), MOST_PATHS + 10)
-        return PathsRequest(queries.every(fields, "paths"), queries.flag(fields, "expand"))
+        return PathsRequest(queries.all_values(fields, "paths"), queries.flag(fields, "expand"))
     return await request.read_json(PathsRequest)
 
 
-def _entry(entry: Entry, *, hide_hash: bool) -> dict[str, Any]:
+def _entry(entry: TreeEntry, *, hide_hash: bool) -> dict[str, Any]:
     if entry.type is EntryType.DIRECTORY:
         return {"type": "directory", "oid": entry.sha, "size": 0, "path": entry.path}
     fields: dict[str, Any] = {"type": "file", "oid": entry.sha, "size": entry.size, "path": entry.path}
     if entry.pointer and not hide_hash:
         pointer = entry.pointer
         fields["lfs"] = {"oid": pointer.oid, "size": pointer.size, "pointerSize": pointer.pointer_size}
+    return fields
+
+
+def _history_routes(repos: Repos) -> list[Route]:
+    async def commits(request: HubRequest, repo: Repo) -> JsonResponse:
+        fields = request.query_fields()
+        rest = request.param("rev")
+        rev, path = await _revision_and_path(repos, repo, request, rest)
+        # The history of a single path is not supported: any rest after the revision makes the revision unknown.
+        revision = await lookup.revision(repos, repo, rest if path else rev)
+        limit = min(max(_number(queries.last_value(fields, "limit"), DEFAULT_COMMITS), 1), MOST_COMMITS)
+        total = await history_pages.total(repos, repo, revision)
+        position = _position(fields, revision.sha, limit, total)
+        page = await history_pages.page_from(repos, repo, revision, position, limit)
+        formatted = "formatted" in queries.all_values(fields, "expand")
+        avatars = await _avatars(repos, {commit.author for commit in page.commits})
+        items = [_described(commit, avatars, formatted=formatted) for commit in page.commits]
+        response = JsonResponse(items, headers=headers_of(revision))
+        if total is not None:
+            response.headers["x-total-count"] = str(total)
+        if page.next_cursor is not None:
+            parameters = [(name, value) for name, value in fields.pairs if name != "p"]
+            response.headers["link"] = next_link(
+                repos.base_url, request.scope["raw_path"], parameters, page.next_cursor
+            )
+        return response
+
+    limit = {"type": "integer", "minimum": 0, "maximum": 999_999_999}
+    number = {"type": "integer", "minimum": 0, "maximum": history_pages.LAST_PAGE}
+    query = (
+        Query("limit", f"Commits per page: {DEFAULT_COMMITS} by default, at most {MOST_COMMITS:,}.", limit),
+        Query("cursor", "From the Link header of the previous page."),
+        Query("p", "The page number, from 0. Later pages are slow: follow the Link header instead.", number),
+        Query("expand", "formatted: also return HTML; may be repeated."),
+    )
+    answers = {200: ("The newest first.", list[dict[str, Any]])}
+    see = Action.REPO_SEE
+    return api_routes(
+        "GET", "/commits/{rev:path}", at_repo(repos, see, commits), "The history of a repo", answers, query=query
+    )
+
+
+def _position(fields: Fields, sha: str, limit: int, total: int | None) -> HistoryPosition:
+    cursor, number = queries.last_value(fields, "cursor"), queries.last_value(fields, "p")
+    if cursor and number:
+        raise BadRequest("Send a cursor or a page number, not both.")
+    if cursor:
+        return history_pages.from_cursor(cursor)
+    return history_pages.from_number(sha, _number(number, 0), limit, total)
+
+
+def _number(text: str, default: int) -> int:
+    if not text:
+        return default
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise BadRequest("limit and p must be whole numbers.")
+    return int(text)
+
+
+async def _avatars(repos: Repos, authors: Collection[str]) -> dict[str, str]:
+    """Return the avatars of authors who are users. A pushed commit may name anyone, so an avatar proves no more than
+    the name.
+    """
+
+    async def unit(tx: Tx) -> dict[str, str]:
+        found = {name: await store.owner_named(tx, name) for name in sorted(authors)[:MOST_AVATARS]}
+        return {name: avatar_url(owner.id) for name, owner in found.items() if owner is not None}
+
+    return await repos.db.read_long(unit)
+
+
+def _described(commit: history.Commit, avatars: Mapping[str, str], *, formatted: bool) -> dict[str, Any]:
+    author = {"user": commit.author}
+    if commit.author in avatars:
+        author["avatar"] = avatars[commit.author]
+    fields: dict[str, Any] = {
+        "id": commit.sha,
+        "title": commit.title,
+        "message": commit.message,
+        "date": iso(commit.time * SECOND),
+        "authors": [author],
+    }
+    if formatted:
+        fields["formatted"] = {"title": escape(commit.title), "message": escape(commit.message)}
     return fields

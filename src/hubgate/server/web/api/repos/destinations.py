@@ -13,7 +13,7 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store as discussions
 from hubgate.server.hub.discussions.model import Discussion
 from hubgate.server.hub.repos import lookup, store
-from hubgate.server.hub.repos.model import REPO_GONE, TURNED_OFF, Repo, is_pull_request, pull_request_of
+from hubgate.server.hub.repos.model import DISCUSSIONS_DISABLED, REPO_GONE, Repo, is_pull_request, pull_request_of
 
 ACTIONS = (Action.REPO_SEE, Action.REPO_WRITE, Action.DISCUSSION_OPEN, Action.DISCUSSION_PUSH)
 
@@ -30,21 +30,24 @@ class Destination:
 
 async def target(repos: Repos, repo: Repo, rev: str, *, as_pull_request: bool) -> Target[Destination]:
     """Find the pull request that `rev` names. `ref_at` checks whether the revision exists at all."""
-    judged, checks = repo.judged(), tuple[Check, ...]()
+    repo_resource, checks = repo.as_resource(), tuple[Check, ...]()
     found, hint = None, ""
     if as_pull_request:
-        checks = (Check(Action.DISCUSSION_OPEN, judged),)
+        checks = (Check(Action.DISCUSSION_OPEN, repo_resource),)
     elif is_pull_request(rev):
         found = await _open_pull_request(repos, repo, rev)
         if found is not None:
             # As for a push: allowed for the author and for writers.
-            post = resource.Post(judged, found.author_id)
+            post = resource.Post(repo_resource, found.author_id)
             own = () if repo.discussions_disabled else (Check(Action.DISCUSSION_PUSH, post),)
-            checks, hint = (*own, Check(Action.REPO_WRITE, judged)), TURNED_OFF if repo.discussions_disabled else ""
+            checks, hint = (
+                (*own, Check(Action.REPO_WRITE, repo_resource)),
+                DISCUSSIONS_DISABLED if repo.discussions_disabled else "",
+            )
     else:
-        checks = (Check(Action.REPO_WRITE, judged),)
+        checks = (Check(Action.REPO_WRITE, repo_resource),)
     also = (checks,) if checks else ()
-    return Target(Destination(repo, rev, as_pull_request, found), judged, also=also, hint=hint)
+    return Target(Destination(repo, rev, as_pull_request, found), repo_resource, also=also, hint=hint)
 
 
 async def ref_at(repos: Repos, to: Destination) -> str:
@@ -52,11 +55,11 @@ async def ref_at(repos: Repos, to: Destination) -> str:
     if to.as_pull_request:
         return await _branch(repos, to)
     if is_pull_request(to.rev) and to.pull_request is None:
-        raise _no_revision(to.rev)
+        raise lookup.no_revision(to.rev)
     return writable_ref(await lookup.revision(repos, to.repo, to.rev))
 
 
-async def again(repos: Repos, identity: Identity, to: Destination) -> str:
+async def check_again(repos: Repos, identity: Identity, to: Destination) -> str:
     """Check permissions again after the upload and return `ref_at`: hours later, the role or the repo may be gone."""
     present = await store.by_id(repos.db, to.repo.id)
     if present is None:
@@ -69,10 +72,10 @@ async def again(repos: Repos, identity: Identity, to: Destination) -> str:
 
 async def _branch(repos: Repos, to: Destination) -> str:
     if to.repo.discussions_disabled:
-        raise Forbidden(TURNED_OFF)
+        raise Forbidden(DISCUSSIONS_DISABLED)
     found = await lookup.revision(repos, to.repo, to.rev)
     if found.ref is None or not found.ref.startswith("refs/heads/"):
-        raise _no_revision(to.rev)
+        raise lookup.no_revision(to.rev)
     return found.ref
 
 
@@ -80,7 +83,3 @@ async def _open_pull_request(repos: Repos, repo: Repo, rev: str) -> Discussion |
     number = pull_request_of(rev)
     found = await discussions.find(repos.db, repo.id, number) if number else None
     return found if found is not None and found.takes_commits else None
-
-
-def _no_revision(rev: str) -> NotFound:
-    return NotFound(f"Invalid rev id: {rev[:200]}", code="RevisionNotFound")

@@ -16,9 +16,9 @@ from hubgate.server.errors import NotFound
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.discussions import moderation, store
+from hubgate.server.hub.discussions import pull_requests, store
 from hubgate.server.hub.discussions.model import Discussion
-from hubgate.server.hub.discussions.moderation import NO_DISCUSSION
+from hubgate.server.hub.discussions.pull_requests import NO_DISCUSSION
 from hubgate.server.hub.discussions.store import DiscussionFilter
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.ids import new_id
@@ -45,7 +45,7 @@ class StatusRequest(msgspec.Struct):
 
 
 @dataclass(frozen=True)
-class Found:
+class RepoDiscussion:
     repo: Repo
     discussion: Discussion
 
@@ -53,20 +53,20 @@ class Found:
 def routes(repos: Repos) -> list[Route]:
     async def every(request: HubRequest, repo: Repo) -> JsonResponse:
         fields = request.query_fields()
-        wanted = DiscussionFilter(
-            _TYPES.get(queries.last(fields, "type", "all")),
-            _STATUSES.get(queries.last(fields, "status", "all")),
-            queries.last(fields, "author") or None,
+        discussion_filter = DiscussionFilter(
+            _TYPES.get(queries.last_value(fields, "type", "all")),
+            _STATUSES.get(queries.last_value(fields, "status", "all")),
+            queries.last_value(fields, "author") or None,
         )
-        page = queries.last(fields, "p", "0")
+        page = queries.last_value(fields, "p", "0")
         start = min(int(page), LAST_PAGE) * ROWS if page.isascii() and page.isdigit() and len(page) < 9 else 0
-        found, total = await repos.db.read_long(lambda tx: store.listed(tx, repo.id, wanted, start, ROWS))
+        found, total = await repos.db.read_long(lambda tx: store.listed(tx, repo.id, discussion_filter, start, ROWS))
         shown = [_described(repo, discussion, author) for discussion, author in found]
         return JsonResponse({"discussions": shown, "count": total, "start": start})
 
-    async def set_status(request: HubRequest, found: Found) -> JsonResponse:
+    async def set_status(request: HubRequest, found: RepoDiscussion) -> JsonResponse:
         body, user = await request.read_json(StatusRequest), caller_of(request).user
-        await moderation.set_status(repos, found.repo, found.discussion, user, body.status)
+        await pull_requests.set_status(repos, found.repo, found.discussion, user, body.status)
         now = repos.clock()
         event = {
             "id": new_id(now),
@@ -77,30 +77,33 @@ def routes(repos: Repos) -> list[Route]:
         }
         return JsonResponse({"newStatus": event})
 
-    async def remove(_: HubRequest, found: Found) -> JsonResponse:
-        await moderation.remove(repos, found.repo, found.discussion)
+    async def remove(_: HubRequest, found: RepoDiscussion) -> JsonResponse:
+        await pull_requests.remove(repos, found.repo, found.discussion)
         return JsonResponse({})
 
-    async def delete_ref(request: HubRequest, found: Found) -> JsonResponse:
-        await moderation.delete_ref(repos, found.repo, found.discussion, caller_of(request).user)
+    async def delete_ref(request: HubRequest, found: RepoDiscussion) -> JsonResponse:
+        await pull_requests.delete_ref(repos, found.repo, found.discussion, caller_of(request).user)
         return JsonResponse({})
 
-    def needs(action: Action) -> Needs[Found]:
-        async def find(request: HubRequest, repo: Repo) -> Target[Found]:
+    def needs(action: Action) -> Needs[RepoDiscussion]:
+        async def find(request: HubRequest, repo: Repo) -> Target[RepoDiscussion]:
             number = _NUMBER.match(request.param("num"))
             discussion = await store.find(repos.db, repo.id, int(number[0])) if number else None
             if discussion is None:
                 raise NotFound(NO_DISCUSSION)
-            judged = repo.judged()
-            post = Post(judged, discussion.author_id)
-            return Target(Found(repo, discussion), judged, also=((Check(action, post),),))
+            repo_resource = repo.as_resource()
+            post = Post(repo_resource, discussion.author_id)
+            return Target(RepoDiscussion(repo, discussion), repo_resource, also=((Check(action, post),),))
 
         return find
 
-    def at(action: Action, handler: Handler[Found]) -> ForType:
+    def at(action: Action, handler: Handler[RepoDiscussion]) -> ForType:
         return at_repo_needing(repos, (Action.REPO_SEE, action), needs(action), handler)
 
-    done: Mapping[int, tuple[str, Any]] = {200: ("Done.", dict[str, Any]), 409: ("Not in its present status.", None)}
+    done: Mapping[int, tuple[str, Any]] = {
+        200: ("Done.", dict[str, Any]),
+        409: ("Not possible in its current status.", None),
+    }
     query = (
         Query("p", f"The page, from 0, with {ROWS} each."),
         Query("type", "all, discussion or pull_request."),
@@ -122,7 +125,7 @@ def routes(repos: Repos) -> list[Route]:
             f"{one}/status",
             at(Action.DISCUSSION_CLOSE, set_status),
             "Close or reopen a pull request of a repo",
-            {**done, 422: ("Not like this.", None)},
+            {**done, 422: ("The request is invalid.", None)},
             body=StatusRequest,
             body_cap=128 * KIB,
         ),
@@ -130,7 +133,7 @@ def routes(repos: Repos) -> list[Route]:
             "DELETE",
             one,
             at(Action.DISCUSSION_MODERATE, remove),
-            "Remove a pull request of a repo, with its ref and what only it brought",
+            "Remove a pull request of a repo, with its ref and its files",
             done,
         ),
         *api_routes(

@@ -34,7 +34,7 @@ def routes(repos: Repos) -> list[Route]:
         most = min(max(limit, 1), MOST)
         # Events from before a repo was made public stay private: former names, deleted branches, and the ids of
         # readable commits that a squash was meant to remove.
-        in_private = msgspec.structs.replace(repo, private=1).judged()
+        in_private = msgspec.structs.replace(repo, private=1).as_resource()
         could_see = decide(caller_of(request).identity, Action.REPO_SEE, in_private).allowed
         events = store.of_repo if could_see else store.of_repo_in_public
         rows = await repos.db.read_long(lambda tx: events(tx, repo.id, after, most))
@@ -46,12 +46,17 @@ def routes(repos: Repos) -> list[Route]:
         Query("after", "The number of the last event you have seen.", {"type": "integer", "minimum": 0}),
         Query("limit", f"At most {MOST:,}.", {"type": "integer", "minimum": 1}),
     )
-    answers = {200: ("The oldest first. What happened in private is left out for strangers.", list[dict[str, Any]])}
+    answers = {
+        200: (
+            "The oldest first. Events of a private repo are omitted for callers who could not see it.",
+            list[dict[str, Any]],
+        )
+    }
     see = Action.REPO_SEE
-    return api_routes("GET", "/events", at_repo(repos, see, every), "What happened to a repo", answers, query=query)
+    return api_routes("GET", "/events", at_repo(repos, see, every), "Events of a repo", answers, query=query)
 
 
 def _number(text: str, name: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise BadRequest(f"{name} is a whole number.")
+        raise BadRequest(f"{name} must be a whole number.")
     return int(text)

@@ -17,10 +17,10 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.paths import check_path
 from hubgate.server.hub.repos import creation, deletion, lookup, transfer
-from hubgate.server.hub.repos.model import Owner, Repo, RepoType
+from hubgate.server.hub.repos.model import Repo, RepoOwner, RepoType
 from hubgate.server.web.api.answers import NO_TOKEN
-from hubgate.server.web.api.repos.visibility import Visibility, is_private
-from hubgate.server.web.repo_targets import Move, move_target, owner_for_repos
+from hubgate.server.web.api.repos.wire import Visibility, is_private
+from hubgate.server.web.repo_targets import RepoMove, move_target, owner_for_repos
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ class NewFile(msgspec.Struct):
 
 
 class CreateRepo(msgspec.Struct, rename="camel"):
-    """Members that only matter where things run (hardware, secrets, …) are taken and ignored."""
+    """Members about running a space (hardware, secrets, …) are accepted and ignored."""
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
     organization: str | None = None
@@ -74,74 +74,76 @@ class RepoMoved(msgspec.Struct):
 
 
 class _Creation(NamedTuple):
-    asked: CreateRepo
-    owner: Owner
+    body: CreateRepo
+    owner: RepoOwner
     name: str
 
 
 class _Deletion(NamedTuple):
     repo: Repo
-    asked_name: str
+    requested_name: str
 
 
 def routes(repos: Repos) -> list[Route]:
     async def place_for_new_repo(request: HubRequest) -> Target[_Creation]:
-        asked = await read_as_somebody(request, CreateRepo)
-        namespace, name = _namespace_and_name(caller_of(request), asked.organization, asked.name)
+        body = await read_signed_in(request, CreateRepo)
+        namespace, name = _namespace_and_name(caller_of(request), body.organization, body.name)
         owner = await owner_for_repos(repos, namespace)
-        return Target(_Creation(asked, owner, name), owner.namespace)
+        return Target(_Creation(body, owner, name), owner.namespace)
 
     async def create(request: HubRequest, new: _Creation) -> JsonResponse:
-        caller, asked = caller_of(request), new.asked
-        wanted = creation.NewRepo(
-            type=RepoType(asked.type or "model"),
+        caller, body = caller_of(request), new.body
+        new_repo = creation.NewRepo(
+            type=RepoType(body.type or "model"),
             name=new.name,
-            private=is_private(RepoType(asked.type or "model"), asked.private, asked.visibility) or False,
-            sdk=asked.sdk or "",
-            license=asked.license or "",
+            private=is_private(RepoType(body.type or "model"), body.private, body.visibility) or False,
+            sdk=body.sdk or "",
+            license=body.license or "",
             client_id=caller.identity.client_id,
         )
-        if wanted.type is RepoType.SPACE and not wanted.sdk:
-            raise BadRequest("A space needs an sdk, such as docker, gradio or static.")
+        if new_repo.type is RepoType.SPACE and not new_repo.sdk:
+            raise BadRequest("A space must have an sdk, such as docker, gradio or static.")
         try:
             repo = await creation.create(
-                repos, caller.user, new.owner, wanted, actor_of(request), _files(asked.files or [])
+                repos, caller.user, new.owner, new_repo, actor_of(request), _files(body.files or [])
             )
         except creation.NameTaken as taken:
             # Clients that accept an existing repo read its address from here.
-            body = {"error": taken.message, "url": repos.base_url + taken.path}
-            return JsonResponse(body, 409, {"x-error-message": taken.message})
+            answer = {"error": taken.message, "url": repos.base_url + taken.path}
+            return JsonResponse(answer, 409, {"x-error-message": taken.message})
         return JsonResponse(RepoCreated(repos.base_url + repo.path, repo.full_name, repo.id))
 
     async def repo_to_delete(request: HubRequest) -> Target[_Deletion] | Missing:
-        asked = await read_as_somebody(request, DeleteRepo)
-        namespace, name = _namespace_and_name(caller_of(request), asked.organization, asked.name)
-        repo = await lookup.named(repos, asked.type or "model", namespace, name)
+        body = await read_signed_in(request, DeleteRepo)
+        namespace, name = _namespace_and_name(caller_of(request), body.organization, body.name)
+        repo = await lookup.find_repo(repos, body.type or "model", namespace, name)
         if not isinstance(repo, Repo):
             return Missing(repo)
-        return Target(_Deletion(repo, f"{namespace}/{name}"), repo.judged())
+        return Target(_Deletion(repo, f"{namespace}/{name}"), repo.as_resource())
 
-    async def delete(request: HubRequest, wanted: _Deletion) -> JsonResponse:
-        repo = wanted.repo
-        if repo.full_name.lower() != wanted.asked_name.lower():
+    async def delete(request: HubRequest, deleted: _Deletion) -> JsonResponse:
+        repo = deleted.repo
+        if repo.full_name.lower() != deleted.requested_name.lower():
             # A script that cleans up under an old name, of the repo or of its owner, must not delete the renamed repo.
             raise NotFound(f"Repository not found. It is called {repo.full_name} now.", code="RepoNotFound")
         await deletion.delete(repos, repo, actor_of(request))
         return JsonResponse({})
 
-    async def repo_to_move(request: HubRequest) -> Target[Move] | Missing:
-        asked = await read_as_somebody(request, MoveRepo)
+    async def repo_to_move(request: HubRequest) -> Target[RepoMove] | Missing:
+        body = await read_signed_in(request, MoveRepo)
         # Both names are parsed before the lookup: an error about the destination must not reveal that the repo exists.
-        present, wanted = _split(asked.from_repo), _split(asked.to_repo)
-        repo = await lookup.named(repos, asked.type or "model", *present)
+        present, destination = _split(body.from_repo), _split(body.to_repo)
+        repo = await lookup.find_repo(repos, body.type or "model", *present)
         if not isinstance(repo, Repo):
             return Missing(repo)
-        return await move_target(repos, caller_of(request).identity, repo, *wanted, asked.leave_redirect)
+        return await move_target(repos, caller_of(request).identity, repo, *destination, body.leave_redirect)
 
-    async def move(request: HubRequest, wanted: Move) -> JsonResponse:
-        leave = wanted.leave_redirect
-        moved = await transfer.move(repos, wanted.repo, wanted.to, wanted.name, actor_of(request), leave_redirect=leave)
-        return JsonResponse(RepoMoved(repos.base_url + moved.path, wanted.redirects))
+    async def move(request: HubRequest, requested: RepoMove) -> JsonResponse:
+        leave = requested.leave_redirect
+        moved = await transfer.move(
+            repos, requested.repo, requested.to, requested.name, actor_of(request), leave_redirect=leave
+        )
+        return JsonResponse(RepoMoved(repos.base_url + moved.path, requested.redirects))
 
     create_at = Endpoint(Action.REPO_CREATE, Locator((Account, Organization), place_for_new_repo), create)
     delete_at = Endpoint(Action.REPO_MANAGE, Locator((resource.Repo,), repo_to_delete), delete)
@@ -149,25 +151,25 @@ def routes(repos: Repos) -> list[Route]:
     moves = (Action.REPO_CREATE, Action.REPO_LEAVE_REDIRECT)
     move_at = Endpoint(Action.REPO_MANAGE, Locator(on_move, repo_to_move), move, moves)
     created = {
-        200: ("It is there, with its first commit.", RepoCreated),
-        409: ("The name is taken; url says by what.", None),
+        200: ("The repo exists, with its first commit.", RepoCreated),
+        409: ("The name is taken; url is the address of the repo that has it.", None),
     }
     return [
-        _route("POST", "/api/repos/create", create_at, "Make a repo", CreateRepo, created, 16 * MIB),
+        _route("POST", "/api/repos/create", create_at, "Create a repo", CreateRepo, created, 16 * MIB),
         _route("DELETE", "/api/repos/delete", delete_at, "Delete a repo", DeleteRepo, _DELETED),
-        _route("POST", "/api/repos/move", move_at, "Rename or hand over a repo", MoveRepo, _MOVED),
+        _route("POST", "/api/repos/move", move_at, "Rename a repo or move it to another owner", MoveRepo, _MOVED),
     ]
 
 
-_DELETED = {200: ("It is gone.", None), 404: ("There is no such repo.", None)}
+_DELETED = {200: ("The repo is deleted.", None), 404: ("Repo not found.", None)}
 _MOVED = {
-    200: ("It is there. redirect says whether its old name leads to it.", RepoMoved),
-    409: ("There is a repo of that name, or a redirect.", None),
+    200: ("The repo is moved. redirect says whether its old name redirects to it.", RepoMoved),
+    409: ("The name is taken by a repo or a redirect.", None),
 }
 
 
 def _route(method: str, path: str, endpoint: Endpoint, summary: str, body: Any, answers: Any, cap: int = MIB) -> Route:
-    responses = {**NO_TOKEN, 403: ("You may not do this there.", None), **answers}
+    responses = {**NO_TOKEN, 403: ("Not permitted in this namespace.", None), **answers}
     return Route(method, path, endpoint, Surface.API, summary, body=body, answers=responses, body_cap=cap)
 
 
@@ -177,11 +179,11 @@ def _namespace_and_name(caller: Caller, organization: str | None, name: str) -> 
     """
     namespace, _, rest = name.rpartition("/")
     if organization and namespace and organization.lower() != namespace.lower():
-        raise Unprocessable("name and organization name two different namespaces.")
+        raise Unprocessable("name and organization contain different namespaces.")
     return organization or namespace or caller.user.name, rest
 
 
-async def read_as_somebody(request: HubRequest, shape: type[T]) -> T:
+async def read_signed_in(request: HubRequest, shape: type[T]) -> T:
     """Read the body of a signed-in caller: a missing token is reported before any other error."""
     _ = caller_of(request).signed_in
     return await request.read_json(shape)

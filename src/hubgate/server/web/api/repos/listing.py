@@ -33,14 +33,14 @@ _UNCOUNTED = ("likes", "downloads", "trendingScore", "trending_score", "likes30d
 
 _QUERY = (
     *PAGING,
-    Query("author", "Only of this user or organization."),
-    Query("search", "A part of namespace/name; may be repeated, all must be there."),
-    Query("filter", "A tag; may be repeated, all must be there."),
+    Query("author", "Only repos of this user or organization."),
+    Query("search", "A part of namespace/name; may be repeated, all must match."),
+    Query("filter", "A tag; may be repeated, all must match."),
     Query("pipeline_tag", "The task of a model, from its card."),
     Query("sort", "createdAt or lastModified.", {"type": "string", "enum": [*COLUMNS, *_UNCOUNTED]}),
-    Query("direction", "1 begins with the smallest."),
+    Query("direction", "1 sorts in ascending order."),
     Query("full", "Also the card's data.", {"type": "boolean"}),
-    Query("gated", "Only gated, or only open ones.", {"type": "boolean"}),
+    Query("gated", "Only gated repos, or only open repos.", {"type": "boolean"}),
     Query("expand", "Only these members; may be repeated."),
 )
 
@@ -49,15 +49,15 @@ def routes(repos: Repos) -> list[Route]:
     def of_type(kind: RepoType) -> Route:
         async def every(request: HubRequest) -> JsonResponse:
             fields = request.query_fields()
-            wanted = await _wanted(repos, kind, fields)
+            repo_filter = await _repo_filter(repos, kind, fields)
             page_request = parse_page(queries.paging(fields), listing.CURSOR)
-            page = await listing.listed(repos, caller_of(request).identity, wanted, page_request)
-            expand = queries.every(fields, "expand")
+            page = await listing.list_repos(repos, caller_of(request).identity, repo_filter, page_request)
+            expand = queries.all_values(fields, "expand")
             card = queries.flag(fields, "full") or queries.flag(fields, "cardData") or "cardData" in expand
 
             def shown(repo: Any) -> dict[str, Any]:
-                described = wire.described(repo, card=card)
-                return wire.only(described, expand) if expand else described
+                described = wire.describe(repo, card=card)
+                return wire.select_members(described, expand) if expand else described
 
             return listed(request, repos.base_url, page, shown)
 
@@ -66,7 +66,7 @@ def routes(repos: Repos) -> list[Route]:
             f"/api/{kind.plural}",
             Endpoint(Action.REPO_LIST, THE_HUB, without_subject(every)),
             Surface.API,
-            f"Every {kind.value} you may see",
+            f"List every {kind.value} you may see",
             query=_QUERY,
             answers={200: ("One page.", list[dict[str, Any]])},
         )
@@ -74,24 +74,24 @@ def routes(repos: Repos) -> list[Route]:
     return [create(kind) for kind in RepoType for create in (of_type, without_namespace.info)]
 
 
-async def _wanted(repos: Repos, kind: RepoType, fields: Fields) -> RepoFilter:
-    sort = queries.last(fields, "sort", "lastModified")
+async def _repo_filter(repos: Repos, kind: RepoType, fields: Fields) -> RepoFilter:
+    sort = queries.last_value(fields, "sort", "lastModified")
     if sort not in _SORTS and sort not in _UNCOUNTED:
-        raise BadRequest(f"sort is one of {', '.join(COLUMNS)}.")
-    tags = [tag for value in queries.every(fields, "filter") for tag in value.split(",") if tag]
+        raise BadRequest(f"sort must be one of {', '.join(COLUMNS)}.")
+    tags = [tag for value in queries.all_values(fields, "filter") for tag in value.split(",") if tag]
     # The task is one of the tags derived from a model's card.
-    tags += [task for task in queries.every(fields, "pipeline_tag") if task]
-    searched = [text.strip()[:LONGEST_SEARCH] for text in queries.every(fields, "search") if text.strip()]
+    tags += [task for task in queries.all_values(fields, "pipeline_tag") if task]
+    searched = [text.strip()[:LONGEST_SEARCH] for text in queries.all_values(fields, "search") if text.strip()]
     if len(searched) > MOST_TAGS:
-        raise BadRequest(f"search takes at most {MOST_TAGS} texts.")
+        raise BadRequest(f"At most {MOST_TAGS} values of search are accepted.")
     if len(tags) > MOST_TAGS:
-        raise BadRequest(f"filter takes at most {MOST_TAGS} tags.")
-    author, owner_id = queries.last(fields, "author"), ""
+        raise BadRequest(f"At most {MOST_TAGS} values of filter are accepted.")
+    author, owner_id = queries.last_value(fields, "author"), ""
     if author:
         owner = await store.owner_named(repos.db, author)
         # Matches no id: an unknown author has an empty list.
         owner_id = owner.id if owner else "-"
-    gated = queries.last(fields, "gated")
+    gated = queries.last_value(fields, "gated")
     return RepoFilter(
         type=kind.value,
         owner_id=owner_id,
@@ -99,5 +99,5 @@ async def _wanted(repos: Repos, kind: RepoType, fields: Fields) -> RepoFilter:
         tags=tags,
         gated=queries.flag(fields, "gated") if gated else None,
         sort=_SORTS.get(sort, "createdAt"),
-        descending=queries.last(fields, "direction", "-1") != "1",
+        descending=queries.last_value(fields, "direction", "-1") != "1",
     )

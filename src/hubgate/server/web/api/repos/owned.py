@@ -29,8 +29,8 @@ from hubgate.server.web.named import organization
 
 _Answers = Mapping[int, tuple[str, Any]]
 _NAMED: _Answers = {
-    307: ("The organization was renamed: it is there.", None),
-    404: ("There is no such organization.", None),
+    307: ("The organization was renamed; Location has the new address.", None),
+    404: ("Organization not found.", None),
 }
 _MINE = "/api/settings/repositories"
 _ITS = "/api/organizations/{name}/settings/repositories"
@@ -57,7 +57,7 @@ def routes(repos: Repos, accounts: Accounts) -> list[Route]:
     async def of_owner(request: HubRequest, owner_id: str) -> JsonResponse:
         page_request = parse_page(request.query(), listing.CURSOR)
         identity = caller_of(request).identity
-        page = await listing.listed(repos, identity, RepoFilter(owner_id=owner_id), page_request)
+        page = await listing.list_repos(repos, identity, RepoFilter(owner_id=owner_id), page_request)
         storage = await listing.storage(repos, identity, owner_id, page.items)
         return listed(request, repos.base_url, page, lambda repo: _described(repo, storage))
 

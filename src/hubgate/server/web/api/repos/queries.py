@@ -7,10 +7,10 @@ _TRUE = ("1", "true")
 
 def flag(fields: Fields, name: str) -> bool:
     """Clients send `true`, `True` and `1`."""
-    return any(value.lower() in _TRUE for value in every(fields, name))
+    return any(value.lower() in _TRUE for value in all_values(fields, name))
 
 
-def every(fields: Fields, name: str) -> list[str]:
+def all_values(fields: Fields, name: str) -> list[str]:
     """All values of a parameter that may repeat, with or without brackets."""
     spellings = (name, f"{name}[]")
     return [value for key, value in fields.pairs if key in spellings]
@@ -21,6 +21,6 @@ def paging(fields: Fields) -> dict[str, str]:
     return {name: value for name, value in fields.pairs if name in ("limit", "cursor")}
 
 
-def last(fields: Fields, name: str, otherwise: str = "") -> str:
-    values = every(fields, name)
+def last_value(fields: Fields, name: str, otherwise: str = "") -> str:
+    values = all_values(fields, name)
     return values[-1] if values else otherwise

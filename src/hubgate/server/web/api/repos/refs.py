@@ -38,7 +38,7 @@ class Squash(msgspec.Struct):
 def routes(repos: Repos) -> list[Route]:
     async def every(request: HubRequest, repo: Repo) -> JsonResponse:
         with_prs = queries.flag(request.query_fields(), "include_prs")
-        return JsonResponse(await in_read_thread(_by_kind, await branches.listed(repos, repo), with_prs=with_prs))
+        return JsonResponse(await in_read_thread(_by_kind, await branches.list_refs(repos, repo), with_prs=with_prs))
 
     async def new_branch(request: HubRequest, repo: Repo) -> JsonResponse:
         body = await request.read_json(NewBranch) if await request.body() else NewBranch()
@@ -71,25 +71,38 @@ def routes(repos: Repos) -> list[Route]:
         await branches.squash(repos, repo, caller_of(request).user, request.param("rev"), body.message)
         return JsonResponse({})
 
-    write, done = Action.REPO_WRITE, {200: ("Done.", dict[str, Any]), 409: ("There is one of that name.", None)}
+    write, done = Action.REPO_WRITE, {200: ("Done.", dict[str, Any]), 409: ("The name is taken.", None)}
     query = (Query("include_prs", "Also pull requests.", {"type": "boolean"}),)
     listing = {200: ("Branches and tags with their commits.", dict[str, Any])}
     branch, tag, cap = "/branch/{branch:path}", "/tag/{rev:path}", 64 * KIB
     return [
-        *api_routes("GET", "/refs", at_repo(repos, Action.REPO_SEE, every), "Branches of a repo", listing, query=query),
         *api_routes(
-            "POST", branch, at_repo(repos, write, new_branch), "A new branch", done, body=NewBranch, body_cap=cap
+            "GET",
+            "/refs",
+            at_repo(repos, Action.REPO_SEE, every),
+            "List the branches and tags of a repo",
+            listing,
+            query=query,
+        ),
+        *api_routes(
+            "POST",
+            branch,
+            at_repo(repos, write, new_branch),
+            "Create a branch in a repo",
+            done,
+            body=NewBranch,
+            body_cap=cap,
         ),
         *api_routes("DELETE", branch, at_repo(repos, write, drop_branch), "Delete a branch of a repo", done),
         *api_routes(
-            "POST", tag, at_repo(repos, write, new_tag), "A new tag in a repo", done, body=NewTag, body_cap=cap
+            "POST", tag, at_repo(repos, write, new_tag), "Create a tag in a repo", done, body=NewTag, body_cap=cap
         ),
         *api_routes("DELETE", tag, at_repo(repos, write, drop_tag), "Delete a tag of a repo", done),
         *api_routes(
             "POST",
             "/super-squash/{rev:path}",
             at_repo(repos, write, squash),
-            "Make one commit of a repo's branch",
+            "Squash a repo's branch into one commit",
             done,
             body=Squash,
             body_cap=cap,
@@ -108,7 +121,7 @@ _KINDS = {
 def _by_kind(pairs: list[tuple[str, str]], *, with_prs: bool) -> dict[str, msgspec.Raw]:
     """Group refs by kind. There may be tens of thousands: do not call on the event loop."""
     kinds = {prefix: kind for prefix, kind in _KINDS.items() if with_prs or kind != "pullRequests"}
-    return {kind: wire.encoded(_of_kind(pairs, prefix)) for prefix, kind in kinds.items()}
+    return {kind: wire.encode_array(_of_kind(pairs, prefix)) for prefix, kind in kinds.items()}
 
 
 def _of_kind(pairs: list[tuple[str, str]], prefix: str) -> Iterator[dict[str, str]]:

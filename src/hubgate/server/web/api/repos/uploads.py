@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -10,11 +11,11 @@ from hubgate.server.access.caller import caller_of
 from hubgate.server.access.policy import decide
 from hubgate.server.edge.guard import Guard
 from hubgate.server.edge.routes import MIB, Query, Route, Target
-from hubgate.server.errors import Unprocessable
+from hubgate.server.errors import BadRequest, PayloadTooLarge, Unprocessable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.commits.commit import commit
-from hubgate.server.hub.commits.preupload import Answer, Candidate, answers
+from hubgate.server.hub.commits.preupload import Answer, Candidate, upload_modes
 from hubgate.server.hub.commits.request_reader import CommitRequestReader
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions.pull_requests import commit_as_pull_request
@@ -23,7 +24,6 @@ from hubgate.server.hub.repos import lookup
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.web.api.repos import destinations, queries
 from hubgate.server.web.api.repos.destinations import Destination
-from hubgate.server.web.api.repos.old_commits import as_lines
 from hubgate.server.web.repo_routes import api_routes, at_repo, at_repo_needing
 
 # Existing clients ask about 256 files at once.
@@ -31,8 +31,11 @@ MOST_FILES = 2_000
 # Some clients split a folder of small files into commits of 100 MB; others send more at once.
 LARGEST_COMMIT = 4096 * MIB
 COMMIT_SECONDS = 600.0
+# The whole body is in memory. Clients of that time sent larger files by LFS.
+LARGEST_OBJECT = 32 * MIB
 
-BY_LFS = "This hub takes large files by LFS, not by Xet. If the upload fails, set HF_HUB_DISABLE_XET=1 and try again."
+
+BY_LFS = "This hub accepts large files by LFS, not by Xet. If the upload fails, set HF_HUB_DISABLE_XET=1 and try again."
 KEEP_SHARDS = (
     "If push_to_hub ends with 'No such file or directory', set HF_HUB_DISABLE_XET=1 and HF_HUB_USER_AGENT_ORIGIN=lfs "
     "and try again."
@@ -69,10 +72,10 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
         await destinations.ref_at(repos, to)
         body = await request.read_json(Preupload)
         if len(body.files) > MOST_FILES:
-            raise Unprocessable(f"Ask about at most {MOST_FILES:,} files at once.")
+            raise Unprocessable(f"Request at most {MOST_FILES:,} files at once.")
         revision = await lookup.revision(repos, repo, to.rev)
         client = request.headers.get("user-agent", "")
-        results = await answers(
+        results = await upload_modes(
             repos,
             repo,
             revision.sha,
@@ -80,7 +83,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
             ignore=body.git_ignore,
             attributes=body.git_attributes,
             inside_commits=insists_on_xet(client) and not sends_early(client),
-            tell_hashes=decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.judged()).allowed,
+            show_hashes=decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.as_resource()).allowed,
         )
         response = JsonResponse(PreuploadAnswer(results))
         if insists_on_xet(client) and any(answer.upload_mode == "lfs" for answer in results):
@@ -93,14 +96,14 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
     async def commit_to(request: HubRequest, to: Destination) -> JsonResponse:
         repo = to.repo
         await destinations.ref_at(repos, to)
-        reader = CommitRequestReader(repos.large_files.draft, repos.regular_upload_max)
+        reader = CommitRequestReader(repos.large_files.temporary, repos.regular_upload_max)
         try:
             in_one_piece = request.content_type == "application/json"
-            asked = await reader.read(as_lines(request) if in_one_piece else _parts(request))
+            commit_request = await reader.read(_as_lines(request) if in_one_piece else _parts(request))
             caller = await guard.reload_caller(request)
-            ref = await destinations.again(repos, caller.identity, to)
+            ref = await destinations.check_again(repos, caller.identity, to)
             create = commit_as_pull_request if to.as_pull_request else commit
-            created = await create(repos, repo, caller, ref, asked)
+            created = await create(repos, repo, caller, ref, commit_request)
         finally:
             await in_thread(reader.clean_up)
         address = repos.base_url + repo.path
@@ -112,14 +115,14 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
     async def no_xet(_: HubRequest, __: Repo) -> JsonResponse:
         raise Unprocessable(BY_LFS)
 
-    query = (Query("create_pr", "Make a pull request of it.", {"type": "boolean"}),)
-    done = {412: ("Somebody else was faster.", None), 422: ("Not like this.", None)}
+    query = (Query("create_pr", "Create a pull request with the commit.", {"type": "boolean"}),)
+    done = {412: ("The branch was changed by another request.", None), 422: ("The request is invalid.", None)}
     return [
         *api_routes(
             "POST",
             "/preupload/{rev:path}",
             at_repo_needing(repos, destinations.ACTIONS, needs, preupload),
-            "How to send files to a repo",
+            "Get the upload method for files of a repo",
             {200: ("Done.", PreuploadAnswer), **done},
             query=query,
             body=Preupload,
@@ -141,7 +144,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
             "GET",
             "/xet-write-token/{rev:path}",
             at_repo(repos, Action.REPO_SEE, no_xet),
-            "Not here: sets out what to do with a repo",
+            "Not supported; the error says how to upload to a repo",
             {422: (BY_LFS, None)},
         ),
     ]
@@ -174,3 +177,46 @@ async def _parts(request: HubRequest) -> AsyncIterator[bytes]:
     async for part in request.stream():
         if part:
             yield part
+
+
+class SingleObjectCommit(msgspec.Struct, rename="camel"):
+    """A commit in the older format, a single JSON object."""
+
+    summary: str
+    description: str | None = None
+    parent_commit: str | None = None
+    files: list[dict[str, Any]] = []
+    lfs_files: list[dict[str, Any]] = []
+    deleted_files: list[dict[str, Any]] = []
+    deleted_folders: list[dict[str, Any]] = []
+    deleted_entries: list[dict[str, Any]] = []
+
+
+async def _as_lines(request: HubRequest) -> AsyncIterator[bytes]:
+    """Convert a commit in the older format to the lines of the present format (NDJSON)."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > LARGEST_OBJECT:
+            raise PayloadTooLarge(f"A commit as one object has at most {LARGEST_OBJECT:,} bytes. Send NDJSON instead.")
+    try:
+        commit = msgspec.json.decode(body, type=SingleObjectCommit)
+    except msgspec.ValidationError as error:
+        raise Unprocessable(str(error)[:300]) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadRequest(f"The body is not JSON: {str(error)[:200]}") from None
+    header = {"summary": commit.summary, "description": commit.description, "parentCommit": commit.parent_commit}
+    yield _line("header", header)
+    for key, values in (
+        ("deletedFile", commit.deleted_files),
+        ("deletedFolder", commit.deleted_folders),
+        ("deletedEntry", commit.deleted_entries),
+        ("file", commit.files),
+        ("lfsFile", commit.lfs_files),
+    ):
+        for value in values:
+            yield _line(key, value)
+
+
+def _line(key: str, value: dict[str, Any]) -> bytes:
+    return msgspec.json.encode({"key": key, "value": value}) + b"\n"

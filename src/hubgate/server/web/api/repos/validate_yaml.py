@@ -9,7 +9,7 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.git.threads import in_text_thread
-from hubgate.server.hub.repos.card import BadFrontMatter, parsed, split_readme
+from hubgate.server.hub.repos.card import BadFrontMatter, parse_front_matter, split_readme
 from hubgate.server.jobs.caller import only_reads
 
 # License identifiers in the model cards of existing hubs.
@@ -52,7 +52,10 @@ def routes() -> list[Route]:
             "Check the front matter of a README",
             body=ReadmeToCheck,
             body_cap=4 * MIB,
-            answers={200: ("It can be committed.", Verdict), 400: ("It cannot; errors says why.", Verdict)},
+            answers={
+                200: ("The front matter is valid.", Verdict),
+                400: ("The front matter is invalid; errors has the reasons.", Verdict),
+            },
         )
     ]
 
@@ -68,9 +71,9 @@ async def _validate(request: HubRequest) -> JsonResponse:
 def _verdict(readme: str) -> Verdict:
     front_matter, _ = split_readme(readme)
     if front_matter is None:
-        return Verdict([], [Remark("There is no metadata: begin README.md with a block between ---.")])
+        return Verdict([], [Remark("README.md has no metadata: begin it with a block between ---.")])
     try:
-        errors = _errors(parsed(front_matter))
+        errors = _errors(parse_front_matter(front_matter))
     except BadFrontMatter as error:
         errors = [str(error)]
     return Verdict([Remark(text) for text in errors], [])
@@ -82,12 +85,12 @@ def _errors(data: dict[str, Any]) -> list[str]:
     if "model-index" in data and not isinstance(data["model-index"], list):
         found.append('"model-index" must be a list.')
     words = ("license", "pipeline_tag", "library_name")
-    found += [f'"{name}" must be a text.' for name in words if not isinstance(data.get(name) or "", (str, list))]
+    found += [f'"{name}" must be a string.' for name in words if not isinstance(data.get(name) or "", (str, list))]
     named = data.get("license") or []
     unknown = [name for name in map(str, named if isinstance(named, list) else [named]) if name not in LICENSES]
     if unknown and not found:
         what_to_do = 'Use "other", and set "license_name".'
-        found.append(f'"license" is not an identifier this hub knows: {unknown[0][:100]}. {what_to_do}')
+        found.append(f'"license" is not a known identifier: {unknown[0][:100]}. {what_to_do}')
     if "tags" in data and data["tags"] is not None and not isinstance(data["tags"], list):
         found.append('"tags" must be a list.')
     return found

@@ -1,13 +1,16 @@
-"""A repo as the API shows it. Members that apply only to models, datasets or spaces are omitted for other types."""
+"""A repo as the API shows it, and the visibility that requests ask for. Members that apply only to models, datasets or
+spaces are omitted for other types.
+"""
 
 from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from hubgate.server.clock import iso
-from hubgate.server.hub.git.objects import Entry
+from hubgate.server.errors import Unprocessable
+from hubgate.server.hub.git.objects import TreeEntry
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.jobs.job import checkpoint
 
@@ -16,7 +19,7 @@ _AT_ONCE = 1_000
 _ALWAYS = ("_id", "id")
 
 
-def described(repo: Repo, *, card: bool = True) -> dict[str, Any]:
+def describe(repo: Repo, *, card: bool = True) -> dict[str, Any]:
     """Describe a repo. Card and tags are sent as stored: parsing a thousand of them would be too slow."""
     fields: dict[str, Any] = {
         "_id": repo.id,
@@ -43,17 +46,17 @@ def described(repo: Repo, *, card: bool = True) -> dict[str, Any]:
     return fields
 
 
-def siblings(files: Sequence[Entry], *, hide_hashes: bool) -> msgspec.Raw:
+def siblings(files: Sequence[TreeEntry], *, hide_hashes: bool) -> msgspec.Raw:
     """Files with sizes and hashes, for `blobs`. There may be a million: do not call on the event loop."""
-    return encoded(_sibling(file, hide_hashes) for file in files)
+    return encode_array(_sibling(file, hide_hashes) for file in files)
 
 
 def names(paths: Sequence[str]) -> msgspec.Raw:
     """Files with their names only."""
-    return encoded({"rfilename": path} for path in paths)
+    return encode_array({"rfilename": path} for path in paths)
 
 
-def encoded(items: Iterable[object]) -> msgspec.Raw:
+def encode_array(items: Iterable[object]) -> msgspec.Raw:
     """Encode a JSON array in a job, in parts: other threads wait while a part is encoded."""
     parts, chunks = iter(items), list[bytes]()
     while part := list(islice(parts, _AT_ONCE)):
@@ -62,7 +65,7 @@ def encoded(items: Iterable[object]) -> msgspec.Raw:
     return msgspec.Raw(b"[" + b",".join(chunks) + b"]")
 
 
-def _sibling(file: Entry, hide_hash: bool) -> dict[str, Any]:
+def _sibling(file: TreeEntry, hide_hash: bool) -> dict[str, Any]:
     fields: dict[str, Any] = {"rfilename": file.path, "size": file.size, "blobId": file.sha}
     if file.pointer and not hide_hash:
         pointer = file.pointer
@@ -70,6 +73,22 @@ def _sibling(file: Entry, hide_hash: bool) -> dict[str, Any]:
     return fields
 
 
-def only(fields: dict[str, Any], expand: Collection[str]) -> dict[str, Any]:
+def select_members(fields: dict[str, Any], expand: Collection[str]) -> dict[str, Any]:
     """Return the requested members; unknown names are ignored."""
     return {name: value for name, value in fields.items() if name in _ALWAYS or name in expand}
+
+
+Visibility = Literal["public", "private", "protected"]
+
+
+def is_private(kind: RepoType, private: bool | None, visibility: Visibility | None) -> bool | None:
+    """Return the requested privacy, from `visibility` or, in older clients, `private`; None if neither is sent. A
+    protected space hides its files but not its running app. Nothing runs here, so a protected space is private:
+    anything else would show the files.
+    """
+    if visibility == "protected" and kind is not RepoType.SPACE:
+        raise Unprocessable(f"Only a space can be protected, not a {kind.value}.")
+    from_visibility = None if visibility is None else visibility != "public"
+    if from_visibility is not None and private is not None and from_visibility != private:
+        raise Unprocessable("private and visibility contradict each other.")
+    return private if from_visibility is None else from_visibility

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from shlex import quote
 from typing import Any
 
 import msgspec
@@ -14,12 +15,11 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.git import objects, trees
 from hubgate.server.hub.git.objects import EntryType
 from hubgate.server.hub.git.threads import in_text_thread
-from hubgate.server.hub.repos.card import README, BadFrontMatter, parsed, split_readme
-from hubgate.server.hub.repos.model import Repo
+from hubgate.server.hub.repos.card import README, BadFrontMatter, parse_front_matter, split_readme
+from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.web.foreign_text import clean
-from hubgate.server.web.markdown import Place, rendered
-from hubgate.server.web.pages.repos.commands import commands
-from hubgate.server.web.pages.repos.frame import Frame
+from hubgate.server.web.markdown import DocumentLocation, render_markdown
+from hubgate.server.web.pages.repos.frame import RepoFrame
 
 MOST_FACTS = 20
 LONGEST_FACT = 200
@@ -37,7 +37,7 @@ class Readme:
     problem: str = ""
 
 
-def routes(frame: Frame) -> list[Route]:
+def routes(frame: RepoFrame) -> list[Route]:
     async def card(request: HubRequest, repo: Repo) -> Response:
         readme = await read(frame, repo)
         may_write = frame.may(request, repo, Action.REPO_WRITE)
@@ -49,7 +49,7 @@ def routes(frame: Frame) -> list[Route]:
             readme=readme,
             empty=not (readme and readme.text.strip()) and await _is_empty(frame, repo),
             may_write=may_write,
-            commands=commands(frame.repos.base_url, repo),
+            commands=_commands(frame.repos.base_url, repo),
             tags=[clean(tag) for tag in repo.tag_list[:MOST_TAGS]],
         )
 
@@ -58,11 +58,11 @@ def routes(frame: Frame) -> list[Route]:
 
     return [
         *frame.views("", card, "The card of a repo"),
-        *frame.views(".git", by_clone_address, "Leads from the address that git clones to a repo"),
+        *frame.views(".git", by_clone_address, "Redirect from the address that git clones to a repo"),
     ]
 
 
-async def read(frame: Frame, repo: Repo) -> Readme | None:
+async def read(frame: RepoFrame, repo: Repo) -> Readme | None:
     """Read the README at the head; None if it is missing or cannot be shown."""
     if repo.head_sha is None:
         return None
@@ -71,14 +71,14 @@ async def read(frame: Frame, repo: Repo) -> Readme | None:
     if entry is None or entry.type is not EntryType.FILE or entry.pointer or entry.size > objects.SMALL:
         return None
     text = (await objects.small_blob(folder, entry.sha)).decode(errors="replace")
-    return await in_text_thread(_readme, text, Place(repo.path, "main"))
+    return await in_text_thread(_readme, text, DocumentLocation(repo.path, "main"))
 
 
-def _readme(text: str, place: Place) -> Readme:
+def _readme(text: str, location: DocumentLocation) -> Readme:
     front_matter, body = split_readme(text)
-    shown = rendered(body, place)
+    shown = render_markdown(body, location)
     try:
-        return Readme(shown, facts_of(parsed(front_matter)) if front_matter else [])
+        return Readme(shown, facts_of(parse_front_matter(front_matter)) if front_matter else [])
     except BadFrontMatter as error:
         return Readme(shown, [], str(error))
 
@@ -100,10 +100,33 @@ def _fact_text(value: Any) -> str:
     return text if len(text) <= LONGEST_FACT else text[:LONGEST_FACT] + "…"
 
 
-async def _is_empty(frame: Frame, repo: Repo) -> bool:
+async def _is_empty(frame: RepoFrame, repo: Repo) -> bool:
     """Whether the repo contains only its initial files."""
     if repo.head_sha is None:
         return True
     folder, most = frame.repos.folders.of(repo.id), len(_INITIAL_FILES) + 1
-    found = await trees.listed(folder, repo.head_sha, "", recursive=False, after="", most=most)
+    found = await trees.list_entries(folder, repo.head_sha, "", recursive=False, after="", most=most)
     return {entry.path for entry in found or []} <= _INITIAL_FILES
+
+
+@dataclass(frozen=True)
+class Commands:
+    download: str
+    upload: str
+    clone: str
+    push: str
+
+
+def _commands(base_url: str, repo: Repo) -> Commands:
+    """Shell commands that download or upload the repo's files, with the address of this hub."""
+    kind = "" if repo.kind is RepoType.MODEL else f" --repo-type {repo.type}"
+    endpoint, url = f"export HF_ENDPOINT={quote(base_url)}\n", base_url + repo.path
+    return Commands(
+        download=f"{endpoint}hf download {repo.full_name}{kind}",
+        upload=f"{endpoint}hf auth login\nhf upload {repo.full_name} .{kind}",
+        clone=f"git clone {url}",
+        push=(
+            f"git lfs install\ngit clone {url}\ncd {repo.name}\n"
+            '# put your files here\ngit add .\ngit commit -m "First files"\ngit push'
+        ),
+    )

@@ -10,46 +10,45 @@ from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.git import diffs
 from hubgate.server.hub.repos import history_pages
-from hubgate.server.hub.repos.history_pages import LAST_PAGE, from_cursor, numbered
+from hubgate.server.hub.repos.history_pages import LAST_PAGE, from_cursor, from_number
 from hubgate.server.hub.repos.model import Repo
-from hubgate.server.web.pages.repos.frame import Frame, Spot
-from hubgate.server.web.pages.repos.page_numbers import LAST, page_number
+from hubgate.server.web.pages.repos.frame import MOST_PAGES, RepoFrame, RepoLocation, page_number
 
 ROWS = 50
 
 
-def routes(frame: Frame) -> list[Route]:
+def routes(frame: RepoFrame) -> list[Route]:
     async def log(request: HubRequest, repo: Repo) -> Response:
         rev = request.param("rev")
-        spot = Spot(repo, rev, await frame.revision(repo, rev))
+        location = RepoLocation(repo, rev, await frame.revision(repo, rev))
         number, cursor = page_number(request), request.query().get("cursor")
         if number > LAST_PAGE and not cursor:
-            raise NotFound("The list has no such page.")
-        total = await history_pages.total(frame.repos, repo, spot.revision)
-        place = from_cursor(cursor) if cursor else numbered(spot.sha, number - 1, ROWS, total)
-        page = await history_pages.page_from(frame.repos, repo, spot.revision, place, ROWS)
+            raise NotFound("Page not found in this list.")
+        total = await history_pages.total(frame.repos, repo, location.revision)
+        position = from_cursor(cursor) if cursor else from_number(location.sha, number - 1, ROWS, total)
+        page = await history_pages.page_from(frame.repos, repo, location.revision, position, ROWS)
         if not page.commits:
-            raise NotFound("The list has no such page.")
-        older = urlencode({"page": min(number + 1, LAST), "cursor": page.next_cursor}) if page.next_cursor else ""
+            raise NotFound("Page not found in this list.")
+        older = urlencode({"page": min(number + 1, MOST_PAGES), "cursor": page.next_cursor}) if page.next_cursor else ""
         return frame.show(
             request,
             repo,
             "commits.html",
             "files",
-            spot=spot,
+            location=location,
             commits=page.commits,
             newer=f"?page={min(number - 1, LAST_PAGE)}" if number > 1 else "",
             older=f"?{older}" if older else "",
-            **await frame.picker(spot),
+            **await frame.picker(location),
         )
 
     async def one(request: HubRequest, repo: Repo) -> Response:
         sha = request.param("sha")
         revision = await frame.revision(repo, sha)
         may_read = frame.may(request, repo, Action.REPO_READ_CONTENT)
-        found = await diffs.changes(frame.repos.folders.of(repo.id), revision.sha, content=may_read)
-        spot = Spot(repo, revision.sha, revision)
-        return frame.show(request, repo, "commit.html", "files", spot=spot, found=found, may_read=may_read)
+        found = await diffs.commit_diff(frame.repos.folders.of(repo.id), revision.sha, content=may_read)
+        location = RepoLocation(repo, revision.sha, revision)
+        return frame.show(request, repo, "commit.html", "files", location=location, found=found, may_read=may_read)
 
     return [
         *frame.views("/commits/{rev:path}", log, "The history of a repo"),

@@ -14,11 +14,10 @@ from hubgate.server.errors import Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.repos import creation
-from hubgate.server.hub.repos.model import Owner, RepoType
-from hubgate.server.web.pages.repos.frame import Frame
-from hubgate.server.web.pages.repos.owners import owners_for
+from hubgate.server.hub.repos.model import RepoOwner, RepoType
+from hubgate.server.web.pages.repos.frame import RepoFrame
 from hubgate.server.web.rendering import NO_ERRORS
-from hubgate.server.web.repo_targets import owner_for_repos
+from hubgate.server.web.repo_targets import owner_for_repos, owners_for
 
 PATHS = {RepoType.MODEL: "/new", RepoType.DATASET: "/new-dataset", RepoType.SPACE: "/new-space"}
 LICENSES = (
@@ -38,7 +37,7 @@ SDKS = (("static", "Static files"), ("gradio", "Gradio"), ("streamlit", "Streaml
 
 
 @dataclass(frozen=True)
-class Draft:
+class RepoForm:
     """The values in the form."""
 
     owner: str
@@ -48,8 +47,10 @@ class Draft:
     sdk: str = SDKS[0][0]
 
 
-def routes(frame: Frame) -> list[Route]:
-    def show(request: HubRequest, kind: RepoType, draft: Draft, errors: Mapping[str, str] = NO_ERRORS) -> Response:
+def routes(frame: RepoFrame) -> list[Route]:
+    def show(
+        request: HubRequest, kind: RepoType, form_values: RepoForm, errors: Mapping[str, str] = NO_ERRORS
+    ) -> Response:
         return frame.pages.page(
             request,
             "repo/new.html",
@@ -58,44 +59,44 @@ def routes(frame: Frame) -> list[Route]:
             paths=[(path, other.value.capitalize()) for other, path in PATHS.items()],
             path=PATHS[kind],
             owners=owners_for(caller_of(request).signed_in),
-            draft=draft,
+            form_values=form_values,
             licenses=LICENSES,
             sdks=SDKS,
         )
 
-    async def ask(request: HubRequest, caller: Caller, kind: RepoType) -> Response:
-        return show(request, kind, Draft(request.query().get("owner") or caller.user.name))
+    async def show_form(request: HubRequest, caller: Caller, kind: RepoType) -> Response:
+        return show(request, kind, RepoForm(request.query().get("owner") or caller.user.name))
 
-    async def place(request: HubRequest) -> Target[Owner]:
+    async def place(request: HubRequest) -> Target[RepoOwner]:
         owner = await owner_for_repos(frame.repos, _owner_name(request))
         return Target(owner, owner.namespace)
 
-    async def create(request: HubRequest, owner: Owner, kind: RepoType) -> Response:
+    async def create(request: HubRequest, owner: RepoOwner, kind: RepoType) -> Response:
         form = request.form_fields
         name, visibility = form.get("name").strip(), form.get("visibility")
-        draft = Draft(_owner_name(request), name, visibility, form.get("license"), form.get("sdk"))
-        wanted = creation.NewRepo(
+        form_values = RepoForm(_owner_name(request), name, visibility, form.get("license"), form.get("sdk"))
+        new_repo = creation.NewRepo(
             type=kind,
-            name=draft.name,
-            private=draft.visibility == "private",
-            sdk=_one_of(SDKS, draft.sdk) if kind is RepoType.SPACE else "",
-            license=_one_of(LICENSES, draft.license),
+            name=form_values.name,
+            private=form_values.visibility == "private",
+            sdk=_one_of(SDKS, form_values.sdk) if kind is RepoType.SPACE else "",
+            license=_one_of(LICENSES, form_values.license),
         )
         try:
-            repo = await creation.create(frame.repos, caller_of(request).user, owner, wanted, actor_of(request))
+            repo = await creation.create(frame.repos, caller_of(request).user, owner, new_repo, actor_of(request))
         except creation.NameTaken as taken:
-            message = taken.message if taken.is_redirect else f"{owner.name}/{draft.name} is taken."
-            return show(request, kind, draft, {"name": message})
+            message = taken.message if taken.is_redirect else f"{owner.name}/{form_values.name} is taken."
+            return show(request, kind, form_values, {"name": message})
         except Unprocessable as error:
-            return show(request, kind, draft, {"name": error.message})
+            return show(request, kind, form_values, {"name": error.message})
         return frame.pages.redirect(repo.path, f"Created {repo.full_name}.")
 
     def routes_for(kind: RepoType, path: str) -> list[Route]:
-        form = own(Action.REPO_CREATE, partial(ask, kind=kind))
+        form = own(Action.REPO_CREATE, partial(show_form, kind=kind))
         endpoint = Endpoint(Action.REPO_CREATE, Locator((Account, Organization), place), partial(create, kind=kind))
         return [
             Route("GET", path, form, Surface.PAGE, f"The form for a new {kind.value}"),
-            Route("POST", path, endpoint, Surface.PAGE, f"Make a {kind.value}", body_cap=16 * KIB),
+            Route("POST", path, endpoint, Surface.PAGE, f"Create a {kind.value}", body_cap=16 * KIB),
         ]
 
     return [route for kind, path in PATHS.items() for route in routes_for(kind, path)]

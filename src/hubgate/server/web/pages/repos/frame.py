@@ -24,10 +24,12 @@ from hubgate.server.web.repo_routes import ForType, at_repo, first_of_rest
 
 # The picker lists this many branches and tags; others are reached by address.
 MOST_REFS = 200
+# Later pages are too expensive to compute.
+MOST_PAGES = 1_000
 
 
 @dataclass(frozen=True)
-class Spot:
+class RepoLocation:
     """A place in a repo: the revision as named in the address, the commit, the path."""
 
     repo: Repo
@@ -55,7 +57,7 @@ def address(repo: Repo, verb: str, rev: str, path: str = "") -> str:
 
 
 @dataclass(frozen=True)
-class Frame:
+class RepoFrame:
     pages: Pages
     repos: Repos
 
@@ -91,13 +93,13 @@ class Frame:
         )
 
     def may(self, request: HubRequest, repo: Repo, action: Action) -> bool:
-        return decide(caller_of(request).identity, action, repo.judged()).allowed
+        return decide(caller_of(request).identity, action, repo.as_resource()).allowed
 
-    async def spot(self, request: HubRequest, repo: Repo) -> Spot:
+    async def location(self, request: HubRequest, repo: Repo) -> RepoLocation:
         """Parse revision and path from the end of the address."""
         first = first_of_rest(request)
         rev, path = await lookup.split_revision(self.repos, repo, request.param("rest"), first=first)
-        return Spot(repo, rev, await self.revision(repo, rev), path.strip("/"))
+        return RepoLocation(repo, rev, await self.revision(repo, rev), path.strip("/"))
 
     async def revision(self, repo: Repo, rev: str) -> Revision:
         try:
@@ -105,14 +107,23 @@ class Frame:
         except NotFound:
             raise NotFound(f"{repo.full_name} has no branch, tag or commit {rev[:200]}.") from None
 
-    async def picker(self, spot: Spot) -> dict[str, Any]:
+    async def picker(self, location: RepoLocation) -> dict[str, Any]:
         """Values for the picker in parts/repos.html: the branches and tags, and always the present revision."""
 
         async def read(tx: Tx) -> tuple[list[str], list[str]]:
-            branches = await store.ref_names(tx, spot.repo.id, "heads", MOST_REFS)
-            return branches, await store.ref_names(tx, spot.repo.id, "tags", MOST_REFS)
+            branches = await store.ref_names(tx, location.repo.id, "heads", MOST_REFS)
+            return branches, await store.ref_names(tx, location.repo.id, "tags", MOST_REFS)
 
         branches, tags = await self.repos.db.read_long(read)
         branches.sort(key=lambda name: name != MAIN.removeprefix("refs/heads/"))
-        known = spot.rev in branches or spot.rev in tags
-        return {"branches": branches, "tags": tags, "other": "" if known else spot.rev}
+        known = location.rev in branches or location.rev in tags
+        return {"branches": branches, "tags": tags, "other": "" if known else location.rev}
+
+
+def page_number(request: HubRequest) -> int:
+    """The number in `?page=`, for lists that are counted and not too long."""
+    text = request.query().get("page", "1")
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
+    if not 1 <= number <= MOST_PAGES:
+        raise NotFound("Page not found in this list.")
+    return number

@@ -1,24 +1,32 @@
-"""`/models`, `/datasets`, `/spaces`: repos that the visitor may see, with search, sorting and paging."""
+"""Lists of the repos that the visitor may see: `/models`, `/datasets`, `/spaces`, with search and sorting, and the
+repos of a user or an organization on the profile page.
+"""
+
+from typing import Any
 
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
+from hubgate.server.access.policy import decide
+from hubgate.server.access.resource import Namespace
 from hubgate.server.edge.routes import THE_HUB, Endpoint, PublicHandler, Route, without_subject
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
+from hubgate.server.hub.context import Repos
 from hubgate.server.hub.listing import listing
 from hubgate.server.hub.listing.store import RepoFilter
 from hubgate.server.hub.repos.model import RepoType
 from hubgate.server.web.pages.listing import ListQuery
-from hubgate.server.web.pages.repos.frame import Frame
+from hubgate.server.web.pages.repos.frame import RepoFrame
 
 ROWS = 30
+ROWS_OF_OWNER = 20
 LONGEST_SEARCH = 200
 SORTS = (("lastModified", "Recently changed"), ("createdAt", "Newest"))
 
 
-def routes(frame: Frame) -> list[Route]:
+def routes(frame: RepoFrame) -> list[Route]:
     def of_type(kind: RepoType) -> PublicHandler:
         path = f"/{kind.plural}"
 
@@ -28,11 +36,11 @@ def routes(frame: Frame) -> list[Route]:
             sort = sort if sort in dict(SORTS) else SORTS[0][0]
             tag = query.get("filter", "").strip()[:LONGEST_SEARCH]
             other_parameters = {"filter": tag, "sort": sort if sort != SORTS[0][0] else ""}
-            asked = ListQuery(query, path, kept=other_parameters)
-            searched = [asked.search[:LONGEST_SEARCH]] if asked.search else []
-            wanted = RepoFilter(type=kind.value, searched=searched, tags=[tag] if tag else [], sort=sort)
+            list_query = ListQuery(query, path, kept=other_parameters)
+            searched = [list_query.search[:LONGEST_SEARCH]] if list_query.search else []
+            repo_filter = RepoFilter(type=kind.value, searched=searched, tags=[tag] if tag else [], sort=sort)
             identity = caller_of(request).identity
-            page = await listing.listed(frame.repos, identity, wanted, asked.page(listing.CURSOR, ROWS))
+            page = await listing.list_repos(frame.repos, identity, repo_filter, list_query.page(listing.CURSOR, ROWS))
             return frame.pages.page(
                 request,
                 "repo/list.html",
@@ -42,7 +50,7 @@ def routes(frame: Frame) -> list[Route]:
                 sorts=SORTS,
                 sort=sort,
                 filter=tag,
-                **asked.shown(page.next_cursor),
+                **list_query.shown(page.next_cursor),
             )
 
         return every
@@ -51,6 +59,35 @@ def routes(frame: Frame) -> list[Route]:
         return Endpoint(Action.REPO_LIST, THE_HUB, without_subject(of_type(kind)))
 
     return [
-        Route("GET", f"/{kind.plural}", endpoint(kind), Surface.PAGE, f"Every {kind.value} you may see")
+        Route("GET", f"/{kind.plural}", endpoint(kind), Surface.PAGE, f"List every {kind.value} you may see")
         for kind in RepoType
     ]
+
+
+async def owned(repos: Repos, request: HubRequest, owner: Namespace, name: str) -> dict[str, Any]:
+    """Values for profile/repos.html: the counts by type, and a list of one type."""
+    identity, query = caller_of(request).identity, request.query()
+    counts = await listing.count_repos(repos, identity, owner.id)
+    by_kind = dict(zip(RepoType, (counts.models, counts.datasets, counts.spaces), strict=True))
+    first_with_repos = next((kind for kind, count in by_kind.items() if count), RepoType.MODEL)
+    kind = next((kind for kind in RepoType if kind.plural == query.get("show")), first_with_repos)
+    path = f"/{name}"
+    list_query = ListQuery(query, path, kept={"show": kind.plural if "show" in query else ""})
+    repo_filter = RepoFilter(type=kind.value, owner_id=owner.id)
+    page = await listing.list_repos(repos, identity, repo_filter, list_query.page(listing.CURSOR, ROWS_OF_OWNER))
+    return {
+        "kinds": [
+            (
+                listed_kind.plural.capitalize(),
+                f"{path}?show={listed_kind.plural}",
+                by_kind[listed_kind],
+                listed_kind is kind,
+            )
+            for listed_kind in RepoType
+        ],
+        "kind": kind,
+        "total": sum(by_kind.values()),
+        "repos": page.items,
+        "may_create": decide(identity, Action.REPO_CREATE, owner).allowed,
+        "pages": list_query.shown(page.next_cursor),
+    }

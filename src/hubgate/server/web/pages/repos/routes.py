@@ -2,20 +2,18 @@
 
 from hubgate.server.edge.routes import Route
 from hubgate.server.hub.context import Repos
-from hubgate.server.web.pages.repos import card, commits, create, deletion, file, folders, lists, settings
-from hubgate.server.web.pages.repos.frame import Frame
+from hubgate.server.web.pages.repos import card, commits, create, files, lists, settings
+from hubgate.server.web.pages.repos.frame import RepoFrame
 from hubgate.server.web.rendering import Pages
 
 
 def routes(pages: Pages, repos: Repos) -> list[Route]:
-    frame = Frame(pages, repos)
+    frame = RepoFrame(pages, repos)
     return [
         *lists.routes(frame),
         *create.routes(frame),
         *card.routes(frame),
-        *folders.routes(frame),
-        *file.routes(frame),
+        *files.routes(frame),
         *commits.routes(frame),
         *settings.routes(frame),
-        *deletion.routes(frame),
     ]

@@ -39,7 +39,7 @@ def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
             "connectedApps": [connected_apps.described(app) for app in connected],
             "exchangedTokens": [exchanged_tokens.described(token) for token in await issued_to(user_id)],
             "apps": [application_shapes.described(app, None) for app in built],
-            "repos": [{"type": repo.type, **repos.described(repo)} for repo in owned],
+            "repos": [{"type": repo.type, **repos.describe(repo)} for repo in owned],
         }
 
     async def issued_to(user_id: str) -> list[ActiveToken]:

@@ -1,35 +1,97 @@
-"""Streamed responses to fetches and pushes."""
+"""Streams of git's protocol: request bodies, which git clients compress, and responses to fetches and pushes."""
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
-from hubgate.server.errors import HubError, RequestTimeout
+from hubgate.server.errors import BadRequest, HubError, PayloadTooLarge, RequestTimeout, UnsupportedMedia
+from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.git import receive_pack
-from hubgate.server.hub.git.receive_pack import Outcome, PushRequest
+from hubgate.server.hub.git.receive_pack import PushOutcome, PushRequest
+
+# At most this much decompressed data is in memory at once.
+_STEP = 64 * 1024
+_GZIP = 16 + zlib.MAX_WBITS
+
+
+class RequestBody:
+    """A request body. `most` limits the decompressed size, as the route's cap limits the received size: a few kilobytes
+    of gzip can contain gigabytes.
+
+    `ended` is True once the whole body has been read.
+    """
+
+    def __init__(self, request: HubRequest, most: int) -> None:
+        self.ended = False
+        match request.headers.get("content-encoding", "identity").strip().lower():
+            case "identity":
+                self._parts = _parts(request)
+            case "gzip" | "x-gzip":
+                self._parts = inflated(_parts(request), most)
+            case _:
+                raise UnsupportedMedia("Send the body uncompressed or with gzip.")
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for part in self._parts:
+            yield part
+        self.ended = True
+
+
+async def _parts(request: HubRequest) -> AsyncIterator[bytes]:
+    if request.headers.get("content-length", "0") == "0" and "transfer-encoding" not in request.headers:
+        # There is no body, and the task that waits for a disconnect has consumed the message that says so.
+        return
+    async for part in request.stream():
+        if part:
+            yield part
+
+
+async def inflated(parts: AsyncIterator[bytes], most: int) -> AsyncIterator[bytes]:
+    decompressor, count = zlib.decompressobj(_GZIP), 0
+    async for part in parts:
+        out = b""
+        while (part or len(out) == _STEP) and not decompressor.eof:
+            out = _decompress(decompressor, part)
+            part = decompressor.unconsumed_tail
+            count += len(out)
+            if count > most:
+                raise PayloadTooLarge(f"The body has more than {most:,} bytes.")
+            if out:
+                yield out
+    if not decompressor.eof:
+        raise BadRequest("The compressed body ended early.")
+
+
+def _decompress(decompressor: "zlib._Decompress", part: bytes) -> bytes:
+    try:
+        return decompressor.decompress(part, _STEP)
+    except zlib.error:
+        raise BadRequest("The body is not gzip.") from None
+
 
 log = logging.getLogger("hubgate.git")
 
 Slot = AbstractAsyncContextManager[None]
 
 
-def begun(content_type: str) -> Message:
+def start_message(content_type: str) -> Message:
     headers = [(b"content-type", content_type.encode()), (b"cache-control", b"no-cache, max-age=0, must-revalidate")]
     return {"type": "http.response.start", "status": 200, "headers": headers}
 
 
-def part(content: bytes) -> Message:
+def body_message(content: bytes) -> Message:
     return {"type": "http.response.body", "body": content, "more_body": True}
 
 
 END: Message = {"type": "http.response.body", "body": b"", "more_body": False}
 
 
-class Fetched:
+class FetchResponse:
     """Streams `parts`. When the client disconnects, the git program behind them ends at once, even if it is silent."""
 
     def __init__(
@@ -60,9 +122,9 @@ class Fetched:
         try:
             # A failure before the first part can still be answered with an error.
             content = await anext(parts, None)
-            await self._send_in_time(send, begun(self._type))
+            await self._send_in_time(send, start_message(self._type))
             while content is not None:
-                await self._send_in_time(send, part(content))
+                await self._send_in_time(send, body_message(content))
                 content = await anext(parts, None)
             await self._send_in_time(send, END)
         finally:
@@ -76,7 +138,7 @@ class Fetched:
             raise RequestTimeout("The client stopped reading.") from None
 
 
-class Pushed:
+class PushResponse:
     """Reports the outcome of `work`, which reads the body. Once the body is complete, the push always finishes:
     failures are reported in git's protocol, and a disconnected client changes nothing. From then on, clients with a
     side band get a keepalive every `silent` seconds.
@@ -84,41 +146,41 @@ class Pushed:
 
     def __init__(
         self,
-        asked: PushRequest,
-        work: Callable[[], Awaitable[Outcome]],
+        request: PushRequest,
+        work: Callable[[], Awaitable[PushOutcome]],
         body_complete: Callable[[], bool],
         silent: float,
     ) -> None:
-        self._asked, self._work, self._body_complete, self._silent = asked, work, body_complete, silent
+        self._request, self._work, self._body_complete, self._silent = request, work, body_complete, silent
 
     async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
         working = asyncio.ensure_future(self._report())
         answering = False
         try:
             while not (await asyncio.wait({working}, timeout=self._silent))[0]:
-                if self._asked.banded and self._body_complete():
+                if self._request.banded and self._body_complete():
                     if not answering:
-                        await send(begun(_RESULT))
+                        await send(start_message(_RESULT))
                         answering = True
-                    await send(part(receive_pack.STILL_HERE))
+                    await send(body_message(receive_pack.KEEPALIVE))
             report = await working
         finally:
             if not working.done():
                 await self._finish_or_cancel(working)
         if not answering:
-            await send(begun(_RESULT))
-        await send(part(report))
+            await send(start_message(_RESULT))
+        await send(body_message(report))
         await send(END)
 
     async def _report(self) -> bytes:
         try:
-            return receive_pack.report(self._asked, await self._work())
+            return receive_pack.report(self._request, await self._work())
         except HubError as error:
             if not self._body_complete():
                 raise
             if error.status >= 500:
                 log.warning("a push failed", exc_info=error)
-            return receive_pack.failure(self._asked, error.message)
+            return receive_pack.failure(self._request, error.message)
 
     async def _finish_or_cancel(self, working: "asyncio.Future[bytes]") -> None:
         """Wait for the work after a disconnect or at shutdown; cancel it first if the body is incomplete."""

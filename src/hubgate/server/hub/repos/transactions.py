@@ -1,0 +1,43 @@
+"""Steps that transactions on repos share: row locks, and entries in an organization's audit log.
+
+A locked owner or repo is not deleted before the transaction ends. The caller's permission was checked before the
+transaction began. A member who was removed since then cannot move or delete anything (O69).
+"""
+
+from typing import Any
+
+from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.audit.record import record
+from hubgate.server.errors import NotFound
+from hubgate.server.hub.repos import store
+from hubgate.server.hub.repos.model import REPO_GONE, Repo, RepoOwner
+from hubgate.server.storage.database import Tx
+
+
+async def lock_owner(tx: Tx, owner: RepoOwner) -> RepoOwner:
+    """Lock an owner and return it with its current name. Lock the owner before any repo: deletion and rename of
+    accounts do the same, which avoids deadlocks.
+    """
+    locked = await store.lock_owner(tx, owner)
+    if locked is None:
+        raise NotFound(f"{owner.name} was deleted.")
+    return locked
+
+
+async def lock_repo(tx: Tx, repo_id: str) -> int:
+    """Lock a repo until the end of the transaction and return its generation, which counts changes of its refs."""
+    generation = await store.lock(tx, repo_id)
+    if generation is None:
+        raise NotFound(REPO_GONE, code="RepoNotFound")
+    return generation
+
+
+async def record_audit(
+    tx: Tx, owner: RepoOwner, kind: Kind, repo: Repo, does: str, actor: Actor, now: int, **more: Any
+) -> None:
+    """Add an entry to the owner's audit log, if it is an organization; users have no audit log. `does` describes what
+    the actor did; the entry has the repo's name at that time.
+    """
+    if owner.kind == "org":
+        data = {"repo": repo.full_name, "repoId": repo.id, "type": repo.type, **more}
+        await record(tx, owner.id, kind, does, actor, now, data)

@@ -1,0 +1,128 @@
+"""One repo: its description at a commit, `PUT /settings`, and `/auth-check` for what the caller may do."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+from starlette.responses import PlainTextResponse
+
+from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import actor_of, caller_of
+from hubgate.server.access.policy import decide
+from hubgate.server.edge.routes import KIB, Check, Query, Route, Target
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git import trees
+from hubgate.server.hub.git.threads import in_read_thread
+from hubgate.server.hub.lfs import store as lfs_store
+from hubgate.server.hub.repos import lookup, settings
+from hubgate.server.hub.repos.model import Repo
+from hubgate.server.hub.repos.settings import SettingsChanges
+from hubgate.server.web.api.repos import queries, wire
+from hubgate.server.web.api.repos.wire import Visibility, is_private
+from hubgate.server.web.repo_routes import IN_PULL_REQUEST, api_routes, at_repo, at_repo_needing, headers_of
+
+_QUERY = (
+    Query("blobs", "Also size and ids of every file.", {"type": "boolean"}),
+    Query("expand", "Only these members; may be repeated."),
+)
+_ANSWERS = {200: ("The repo.", dict[str, Any]), 404: ("Repo or revision not found.", None)}
+
+
+class RepoSettings(msgspec.Struct, rename="camel"):
+    """Members without a meaning here are accepted and ignored."""
+
+    private: bool | None = None
+    visibility: Visibility | None = None
+    gated: Literal["auto", "manual", False] | None = None
+    discussions_disabled: bool | None = None
+
+
+class RepoSettingsSet(msgspec.Struct, rename="camel"):
+    private: bool
+    visibility: str
+    gated: str | bool
+    discussions_disabled: bool
+
+
+def info_routes(repos: Repos) -> list[Route]:
+    async def at_head(request: HubRequest, repo: Repo) -> JsonResponse:
+        return await answer(request, repo, repo.head_sha, {})
+
+    async def at_revision(request: HubRequest, repo: Repo) -> JsonResponse:
+        revision = await lookup.revision(repos, repo, request.param("rev"))
+        return await answer(request, repo, revision.sha, headers_of(revision))
+
+    async def answer(request: HubRequest, repo: Repo, sha: str | None, headers: Mapping[str, str]) -> JsonResponse:
+        fields = request.query_fields()
+        expand = queries.all_values(fields, "expand")
+        info = wire.describe(repo) | {"sha": sha}
+        if IN_PULL_REQUEST in headers:
+            info["pullRequestOnly"] = True
+        if sha is not None and (not expand or "siblings" in expand):
+            folder = repos.folders.of(repo.id)
+            if queries.flag(fields, "blobs"):
+                # As in `/tree`: for a gated repo, the hash of a large file would give access to it elsewhere.
+                may_read = decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.as_resource()).allowed
+                files = await trees.files(folder, sha)
+                info["siblings"] = await in_read_thread(wire.siblings, files, hide_hashes=not may_read)
+            else:
+                info["siblings"] = await in_read_thread(wire.names, await trees.file_names(folder, sha))
+        elif not expand:
+            info["siblings"] = []
+        if not expand or "usedStorage" in expand:
+            info["usedStorage"] = await lfs_store.used_storage(repos.db, repo.id)
+        return JsonResponse(wire.select_members(info, expand) if expand else info, headers=headers)
+
+    see = Action.REPO_SEE
+    return [
+        *api_routes("GET", "", at_repo(repos, see, at_head), "A repo", _ANSWERS, query=_QUERY),
+        *api_routes(
+            "GET",
+            "/revision/{rev:path}",
+            at_repo(repos, see, at_revision),
+            "A repo at a revision",
+            _ANSWERS,
+            query=_QUERY,
+        ),
+    ]
+
+
+def settings_routes(repos: Repos) -> list[Route]:
+    async def needs(request: HubRequest, repo: Repo) -> Target[tuple[Repo, SettingsChanges]]:
+        changes = _changes(repo, await request.read_json(RepoSettings))
+        managing = ((Check(Action.REPO_MANAGE, repo.as_resource()),),) if changes.of_access else ()
+        return Target((repo, changes), repo.as_resource(), also=managing)
+
+    async def change(request: HubRequest, given: tuple[Repo, SettingsChanges]) -> JsonResponse:
+        repo, changes = given
+        after = await settings.configure(repos, repo, changes, actor_of(request))
+        private, discussions = bool(after.private), bool(after.discussions_disabled)
+        visibility = "private" if private else "public"
+        return JsonResponse(RepoSettingsSet(private, visibility, after.gated or False, discussions))
+
+    async def ok(_: HubRequest, __: Repo) -> PlainTextResponse:
+        return PlainTextResponse("OK")
+
+    read, write = Action.REPO_READ_CONTENT, Action.REPO_WRITE
+    yes: dict[int, Any] = {200: ("Permitted.", None)}
+    return [
+        *api_routes(
+            "PUT",
+            "/settings",
+            at_repo_needing(repos, (Action.REPO_CONFIGURE, Action.REPO_MANAGE), needs, change),
+            "Change a repo's settings",
+            {200: ("The new settings.", RepoSettingsSet)},
+            body=RepoSettings,
+            body_cap=16 * KIB,
+        ),
+        *api_routes("GET", "/auth-check", at_repo(repos, read, ok), "Whether you may read a repo's files", yes),
+        *api_routes("GET", "/auth-check/write", at_repo(repos, write, ok), "Whether you may change a repo", yes),
+    ]
+
+
+def _changes(repo: Repo, body: RepoSettings) -> SettingsChanges:
+    private = is_private(repo.kind, body.private, body.visibility)
+    gated = None if body.gated is None else body.gated or ""
+    return SettingsChanges(private, gated, body.discussions_disabled)
