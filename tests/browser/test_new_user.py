@@ -88,7 +88,7 @@ def test_from_the_set_up_link_to_signing_out(browser: Browser, hub: HubProcess, 
     ada.page.locator("main").get_by_role("link", name="Join").click()
     ada.fill(username="Olga", email="ada@example.org", password=PASSWORD)
     ada.press("Join")
-    expect(ada.page.get_by_role("alert")).to_contain_text("Olga is taken.")
+    expect(ada.page.get_by_role("alert")).to_contain_text("Olga is already taken.")
     ada.said.clear()  # Chromium itself reports the 422.
     ada.fill(username="ada", password=PASSWORD)
     ada.press("Join")

@@ -260,9 +260,9 @@ def test_refusals_say_what_to_do(sqlite_operator: Operator) -> None:
     no_user = "There is no user nobody. See them all with: hubgate admin user list"
     no_org = "There is no organization nothing. See them all with: hubgate admin org list"
     for command, says in {
-        "user create admin --email x": "admin is taken. This is not an e-mail address.",
+        "user create admin --email x": "admin is already taken. This is not an e-mail address.",
         "user create -x --email x@example.org": None,
-        "user create Acme --email x@example.org": "Acme is taken.",
+        "user create Acme --email x@example.org": "Acme is already taken.",
         "user create bob --email ADA@example.org": "ada@example.org has an account already.",
         "user disable nobody": no_user,
         "user delete acme": no_user.replace("nobody", "acme"),
@@ -271,11 +271,11 @@ def test_refusals_say_what_to_do(sqlite_operator: Operator) -> None:
         "invite create eve@example.org --signup closed": (
             "HUBGATE_SIGNUP is closed: nobody could accept it. Run: hubgate admin user create"
         ),
-        "org create ada --owner ada": "ada is taken.",
+        "org create ada --owner ada": "ada is already taken.",
         "org create other --owner nobody": no_user,
         "org set-plan nothing free": no_org,
         "org add-member acme nobody --role read": no_user,
-        "org rename acme ada": "ada is taken.",
+        "org rename acme ada": "ada is already taken.",
         "org remove-member acme ada": "The last admin cannot leave. Make someone else admin first.",
         "org add-member acme ada --role read": "The last admin cannot leave. Make someone else admin first.",
         "user delete ada": "ada is the only admin of acme. Make someone else admin there, or delete it, first.",

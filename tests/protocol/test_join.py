@@ -64,7 +64,20 @@ def test_a_name_that_is_taken(hub: RunningHub, name: str) -> None:
     with hub.client() as client:
         response = join(client, name, "other@example.org")
     assert response.status_code == 422
-    assert f"{name} is taken." in response.text
+    assert f"{name} is already taken." in response.text
+
+
+def test_taken_name_is_reported_with_the_other_errors(hub: RunningHub) -> None:
+    make_user(hub, "ada")
+    with hub.client() as client:
+        response = join(client, "ada", "ada@example.org", "short")
+        assert response.status_code == 422
+        assert "ada is already taken." in response.text
+        assert "A password has 8 to 1,024 characters." in response.text
+        assert 'id="email-error"' not in response.text
+        response = join(client, "ada", "ada")
+        assert "ada is already taken." in response.text
+        assert 'id="email-error"' in response.text
 
 
 def test_names_that_are_taken_count_for_nothing(hub: RunningHub) -> None:
@@ -136,7 +149,7 @@ def race(hub: RunningHub, candidates: list[tuple[str, str]]) -> list[httpx.Respo
 def test_of_several_who_want_one_name_one_gets_it(hub: RunningHub) -> None:
     answers = race(hub, [("wanted", f"racer{number}@example.org") for number in range(8)])
     assert sorted(answer.status_code for answer in answers) == [200] + [422] * 7
-    assert sum("wanted is taken." in answer.text for answer in answers) == 7
+    assert sum("wanted is already taken." in answer.text for answer in answers) == 7
     with hub.client() as client:
         for number, answer in enumerate(answers):
             entered = submit(client, "/login", username=f"racer{number}@example.org", password=PASSWORD)

@@ -206,7 +206,7 @@ def test_search_and_pages(hub: RunningHub) -> None:
             found = client.get(address, params={"search": f"{prefix.upper()}07"}).text
             assert re.findall(rf'<a href="/({prefix}\d+)"><bdi>', found) == [f"{prefix}07"]
             assert "Nothing matches." in client.get(address, params={"search": "100%"}).text
-        assert "user08@example.org" in client.get(USERS, params={"search": "08@EXAMPLE"}).text
+        assert ">user08<" in client.get(USERS, params={"search": "08@EXAMPLE"}).text
 
 
 def test_a_button_leads_back_to_the_same_list(hub: RunningHub) -> None:

@@ -25,6 +25,10 @@ class FieldChecks:
             self._errors[name] = error.message
             return given
 
+    def accepts(self, name: str) -> bool:
+        """Whether no error was found in the field so far."""
+        return name not in self._errors
+
     def refuse(self, name: str, sentence: str) -> None:
         self._errors[name] = sentence
 

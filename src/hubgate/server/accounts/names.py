@@ -30,8 +30,12 @@ def check_name(name: str) -> str:
     if "--" in name or ".." in name:
         raise Unprocessable("A name has no two dashes or dots in a row.")
     if name_key(name) in RESERVED:
-        raise Unprocessable(f"{name} is taken.")
+        raise Unprocessable(taken(name))
     return name
+
+
+def taken(name: str) -> str:
+    return f"{name} is already taken."
 
 
 def name_key(name: str) -> str:

@@ -5,7 +5,7 @@ from hubgate.server.accounts.account_locks import lock_account_in
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.field_checks import FieldChecks, check_field
 from hubgate.server.accounts.model import User
-from hubgate.server.accounts.names import check_name
+from hubgate.server.accounts.names import check_name, taken
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.profile_fields import check_fullname, check_website
 from hubgate.server.audit.model import Actor, Kind
@@ -31,7 +31,7 @@ async def rename(accounts: Accounts, user: User, name: str) -> None:
         if name == old:
             return
         if not await renames.exchange_names(tx, "user", user.id, old, name, now):
-            raise FieldErrors({"username": f"{name} is taken."})
+            raise FieldErrors({"username": taken(name)})
         await renames.count_rename(tx, accounts, user.id)
         await store.set_name(tx, user.id, name)
         await accounts.move_along(tx, user.id, old, name, now)

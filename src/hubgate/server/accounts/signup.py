@@ -13,7 +13,7 @@ from hubgate.server.accounts.limits import JOIN_MAILS, SIGN_UPS_FROM_ADDRESS, ne
 from hubgate.server.accounts.links import mailed_links
 from hubgate.server.accounts.links.model import Link, Purpose
 from hubgate.server.accounts.model import User
-from hubgate.server.accounts.names import check_name
+from hubgate.server.accounts.names import check_name, taken
 from hubgate.server.accounts.organizations import invitations
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.organizations.invitations import Opened
@@ -43,13 +43,17 @@ class _EmailKnown(Exception):
     """The address already has an account; raised to roll back the claim on the name."""
 
 
-def check_candidate(name: str, email: str, password: str) -> Candidate:
+async def check_candidate(accounts: Accounts, name: str, email: str, password: str) -> Candidate:
+    """Validate the fields of the sign-up form. User names are public, so a taken name is reported too; whether the
+    address has an account is not."""
     checking = FieldChecks()
     candidate = Candidate(
         checking.field("username", check_name, name),
         checking.field("email", check_email, email),
         checking.field("password", check_password, password),
     )
+    if checking.accepts("username") and await store.name_was_claimed(accounts.db, name):
+        checking.refuse("username", taken(name))
     checking.done()
     return candidate
 
@@ -60,8 +64,6 @@ async def join(accounts: Accounts, candidate: Candidate, ip: str, invitation: In
     An invitation admits one person: an invitation to the hub is used up, an invitation to an organization is assigned
     to the new user. An invitation verifies the address that it was mailed to.
     """
-    if await store.name_was_claimed(accounts.db, candidate.name):
-        raise _taken(candidate.name)
     sign_up = await accounts.limiter.take(SIGN_UPS_FROM_ADDRESS, network_of(ip))
     mail = await accounts.limiter.take(JOIN_MAILS, candidate.email)
     # Also for a known address, so that timing does not reveal it: hashing takes most of the response time.
@@ -176,7 +178,7 @@ async def _create(
         if operator and not await store.reach(tx, OPERATOR_EXISTS, now) and first:
             raise NotFound("Someone else has used this set-up link just now.")
         if not await store.claim_name(tx, user.name, "user", user.id, user.created_at):
-            raise _taken(user.name)
+            raise FieldErrors({"username": taken(user.name)})
         if not await store.add_user(tx, user, password_hash):
             raise _EmailKnown
         if invitation is not None and not await _use_up(tx, invitation, user, now):
@@ -192,10 +194,6 @@ async def _use_up(tx: Tx, invitation: Invitation, user: User, now: int) -> bool:
     if invitation.org_id is None:
         return await org_store.use_invitation(tx, invitation.id, now)
     return await org_store.readdress_invitation(tx, invitation.id, user.id, now)
-
-
-def _taken(name: str) -> FieldErrors:
-    return FieldErrors({"username": f"{name} is taken."})
 
 
 async def mail_confirmation(accounts: Accounts, tx: Tx, user: User, now: int) -> None:

@@ -8,7 +8,7 @@ from urllib.parse import urlencode, urlsplit
 
 from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from hubgate import __version__
@@ -84,6 +84,7 @@ class Pages:
             size=size,
             going_on=continue_to,
             breakable=breakable,
+            breakable_email=breakable_email,
         )
 
     def page(
@@ -205,3 +206,10 @@ def breakable(address: str) -> Markup:
     """Allow line breaks between the parts of an address."""
     parts = re.split(r"(?<=[/:])(?![/:])", address)
     return Markup("<wbr>").join(parts)
+
+
+def breakable_email(text: str) -> Markup:
+    """Allow line breaks between the parts of an e-mail address. Other text, such as a name, has only its own breaks."""
+    if "@" not in text:
+        return escape(text)
+    return Markup("<wbr>").join(re.split(r"(?=@)|(?<=[._+-])(?=\w)", text))

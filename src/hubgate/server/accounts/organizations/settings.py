@@ -7,7 +7,7 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.field_checks import FieldChecks, check_field
 from hubgate.server.accounts.limits import ORGANIZATIONS_BY_FOUNDER
 from hubgate.server.accounts.model import PLANS, Organization, User
-from hubgate.server.accounts.names import check_name
+from hubgate.server.accounts.names import check_name, taken
 from hubgate.server.accounts.organizations import store
 from hubgate.server.accounts.organizations.locks import begin, begin_as_admin
 from hubgate.server.accounts.organizations.members import MOST_PER_USER, is_in_too_many
@@ -34,7 +34,7 @@ async def create(
     async def unit(tx: Tx) -> None:
         await lock_account_in(tx, owner)
         if not await account_store.claim_name(tx, name, "org", organization.id, now):
-            raise FieldErrors({"name": f"{name} is taken."})
+            raise FieldErrors({"name": taken(name)})
         await store.add(tx, organization)
         await store.add_member(tx, organization.id, owner.id, Role.ADMIN, now)
         if await is_in_too_many(tx, owner):
@@ -77,7 +77,7 @@ async def rename(accounts: Accounts, organization: Organization, name: str, acto
         if name == old:
             return
         if not await renames.exchange_names(tx, "org", organization.id, old, name, now):
-            raise FieldErrors({"name": f"{name} is taken."})
+            raise FieldErrors({"name": taken(name)})
         if actor.user_id is not None:
             # The operator's command line is not limited.
             await renames.count_rename(tx, accounts, organization.id)

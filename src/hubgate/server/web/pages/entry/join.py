@@ -58,7 +58,8 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         invitation = opened.invitation if opened else None
         signup.require_open(accounts, invitation)
         try:
-            candidate = signup.check_candidate(given.username, given.email, request.form_fields.get("password"))
+            password = request.form_fields.get("password")
+            candidate = await signup.check_candidate(accounts, given.username, given.email, password)
             user = await signup.join(accounts, candidate, request.client_ip, invitation)
         except (FieldErrors, TooManyRequests) as error:
             return pages.show_errors(request, FORM, error, "email", action=PATH, given=given, opened=opened)

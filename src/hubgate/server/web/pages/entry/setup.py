@@ -25,7 +25,8 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         secret, given = request.param("secret"), Given.of(request.form_fields)
         await signup.require_setup(accounts, secret)
         try:
-            candidate = signup.check_candidate(given.username, given.email, request.form_fields.get("password"))
+            password = request.form_fields.get("password")
+            candidate = await signup.check_candidate(accounts, given.username, given.email, password)
             operator = await signup.create_first_operator(accounts, candidate)
         except FieldErrors as error:
             return pages.show_errors(
