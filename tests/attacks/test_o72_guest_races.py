@@ -11,7 +11,7 @@ from tests.bed.people import PASSWORD
 from tests.bed.repos import commit, send_large, send_lines
 
 from hubgate.server import failpoint
-from hubgate.server.accounts.own_deletion import delete_own
+from hubgate.server.accounts.own_account import delete_own
 from hubgate.server.audit.model import SYSTEM
 
 CONTENT = b"w" * 50_000

@@ -20,7 +20,7 @@ from tests.bed.people import (
 )
 from tests.bed.running import RunningHub
 
-from hubgate.server.accounts import addresses, operator_actions, own_account, own_deletion, password_changes, store
+from hubgate.server.accounts import addresses, operator_actions, own_account, password_changes, store
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.organizations import invitations, settings
 from hubgate.server.accounts.roles import Role, TokenRole
@@ -149,7 +149,7 @@ def test_each_use_case_copes_with_a_deleted_account(hub: RunningHub, what: str) 
             case "address":
                 await addresses.ask_change(accounts, ada, "new@example.org", PASSWORD)
             case "deletion":
-                await own_deletion.delete_own(accounts, ada, "ada", PASSWORD, Actor("ada", ada.id))
+                await own_account.delete_own(accounts, ada, "ada", PASSWORD, Actor("ada", ada.id))
 
     delete(hub, ada)
     with pytest.raises((NotFound, FieldErrors)):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hubgate.server.web.user_agents import in_words
+from hubgate.server.web.pages.settings.sessions import describe_browser
 
 WEBKIT = "AppleWebKit/537.36 (KHTML, like Gecko)"
 
@@ -23,5 +23,5 @@ WEBKIT = "AppleWebKit/537.36 (KHTML, like Gecko)"
         ("", "Unknown browser"),
     ],
 )
-def test_a_browser_in_words(user_agent: str, words: str) -> None:
-    assert in_words(user_agent) == words
+def test_a_browser_describe_browser(user_agent: str, words: str) -> None:
+    assert describe_browser(user_agent) == words

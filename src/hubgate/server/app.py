@@ -42,12 +42,12 @@ from hubgate.server.web.oauth import device as device_start
 from hubgate.server.web.oauth import discovery, revocation, userinfo
 from hubgate.server.web.oauth import jwks as keys_http
 from hubgate.server.web.oauth import token as token_endpoint
-from hubgate.server.web.pages import apidocs, home, profiles, theme
+from hubgate.server.web.pages import api_reference, home, profiles, theme
+from hubgate.server.web.pages import operator as operator_pages
 from hubgate.server.web.pages import redirects as redirect_pages
-from hubgate.server.web.pages.entry import table as door_pages
+from hubgate.server.web.pages.entry import routes as entry_pages
 from hubgate.server.web.pages.oauth import authorize, connected, developers, device, explain
 from hubgate.server.web.pages.oauth.apps import routes as app_pages
-from hubgate.server.web.pages.operator import routes as operator_pages
 from hubgate.server.web.pages.organizations import routes as organization_pages
 from hubgate.server.web.pages.repos import routes as repo_pages
 from hubgate.server.web.pages.settings import routes as settings_pages
@@ -112,7 +112,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *buttons.routes(),
         *operator_pages.routes(pages, hub.accounts, hub.oauth),
         *profiles.routes(pages, hub.accounts, hub.repos),
-        *door_pages.routes(pages, hub.accounts, hub.oauth),
+        *entry_pages.routes(pages, hub.accounts, hub.oauth),
         *home.routes(pages, hub.accounts, hub.repos, hub.webhooks),
         *repo_pages.routes(pages, hub.repos),
         *theme.routes(pages),
@@ -123,7 +123,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
             *documented,
             *without_namespace.routes(),
             *static_routes(),
-            *apidocs.routes(pages, settings.base_url, documented),
+            *api_reference.routes(pages, settings.base_url, documented),
         ]
     )
     return Edge(

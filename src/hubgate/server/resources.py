@@ -6,7 +6,7 @@ from functools import cached_property, partial
 from urllib.parse import urlsplit
 
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.accounts.revocations import RevokedCounts
+from hubgate.server.accounts.model import RevokedCounts
 from hubgate.server.audit.model import Actor
 from hubgate.server.clock import Clock, system_clock
 from hubgate.server.egress.client import Egress

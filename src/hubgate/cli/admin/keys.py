@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from hubgate.cli.admin import leaf
-from hubgate.server.audit.reseal import reseal as reseal_audit
+from hubgate.server.audit.head import reseal as reseal_audit
 from hubgate.server.clock import iso
 from hubgate.server.oauth.keys.model import SigningKey, state_of
 from hubgate.server.resources import Hub

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from hubgate.server.accounts.revocations import RevokedCounts
+from hubgate.server.accounts.model import RevokedCounts
 from hubgate.server.audit.model import Actor
 from hubgate.server.clock import Clock
 from hubgate.server.mail.outbox import Outbox

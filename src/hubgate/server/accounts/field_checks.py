@@ -1,6 +1,7 @@
-"""Validates the fields of a form together, so that the response names every invalid field."""
+"""Validation of form fields: all fields of a form together, and the profile fields of users and organizations."""
 
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
 from hubgate.server.errors import FieldErrors, Unprocessable
 
@@ -14,6 +15,8 @@ def check_field(name: str, check: Callable[[str], str], given: str) -> str:
 
 
 class FieldChecks:
+    """Collects the errors of a form, so that the response names every invalid field."""
+
     def __init__(self) -> None:
         self._errors: dict[str, str] = {}
 
@@ -35,3 +38,32 @@ class FieldChecks:
     def done(self) -> None:
         if self._errors:
             raise FieldErrors(self._errors)
+
+
+LONGEST_FULLNAME = 96
+LONGEST_WEBSITE = 300
+
+
+def check_fullname(given: str) -> str:
+    """The full name as one line. Invisible and bidirectional characters are removed when it is shown."""
+    name = " ".join(given.split())
+    if len(name) > LONGEST_FULLNAME:
+        raise Unprocessable(f"A full name has at most {LONGEST_FULLNAME} characters.")
+    if any(ord(character) < 32 or ord(character) == 127 for character in name):
+        raise Unprocessable("A full name holds no control characters.")
+    return name
+
+
+def check_website(given: str) -> str:
+    """The website address; http and https only, because it becomes a link on the hub's pages."""
+    address = given.strip()
+    if not address:
+        return ""
+    try:
+        parts = urlsplit(address)
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
+    except ValueError:
+        is_valid = False
+    if not is_valid or len(address) > LONGEST_WEBSITE or any(ord(c) <= 32 or c in '<>"\\' for c in address):
+        raise Unprocessable("A website is an address such as https://example.org.")
+    return address

@@ -14,12 +14,10 @@ from hubgate.server.accounts.limits import RESET_MAILS
 from hubgate.server.accounts.links import mailed_links
 from hubgate.server.accounts.links import store as link_store
 from hubgate.server.accounts.links.model import Link, Purpose
-from hubgate.server.accounts.model import User, Visitor
+from hubgate.server.accounts.model import RevokedCounts, User, Visitor
 from hubgate.server.accounts.organizations import invitations, members
 from hubgate.server.accounts.organizations import store as org_store
-from hubgate.server.accounts.password_confirmation import lock_password, require_password
-from hubgate.server.accounts.passwords import check_password, hash_password
-from hubgate.server.accounts.revocations import RevokedCounts
+from hubgate.server.accounts.passwords import check_password, hash_password, lock_password, require_password
 from hubgate.server.accounts.sessions import browsers
 from hubgate.server.accounts.sessions import store as session_store
 from hubgate.server.accounts.sessions.model import LASTS, Session

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hubgate.server.accounts import store
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.emails import check_email
-from hubgate.server.accounts.field_checks import FieldChecks
+from hubgate.server.accounts.field_checks import FieldChecks, check_fullname
 from hubgate.server.accounts.limits import JOIN_MAILS, SIGN_UPS_FROM_ADDRESS, network_of
 from hubgate.server.accounts.links import mailed_links
 from hubgate.server.accounts.links.model import Link, Purpose
@@ -19,7 +19,6 @@ from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.organizations.invitations import Opened
 from hubgate.server.accounts.organizations.model import Invitation
 from hubgate.server.accounts.passwords import check_password, hash_password
-from hubgate.server.accounts.profile_fields import check_fullname
 from hubgate.server.errors import Conflict, FieldErrors, Forbidden, NotFound
 from hubgate.server.ids import new_id
 from hubgate.server.mail import texts

@@ -31,6 +31,12 @@ async def person(db: Database, user_id: str) -> Person | None:
     return person_of(rows) if rows else None
 
 
+async def organizations_of(db: Database, user_id: str) -> list[Organization]:
+    """A user's organizations by name; empty if the user was deleted concurrently."""
+    found = await person(db, user_id)
+    return [membership.organization for membership in found.memberships] if found else []
+
+
 async def user(tx: Tx | Database, user_id: str) -> User | None:
     row = await tx.one(f"SELECT {USER} FROM users u WHERE u.id = :id", {"id": user_id})
     return User(*row) if row else None

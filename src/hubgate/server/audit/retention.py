@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from hubgate.server.audit import chain, store
-from hubgate.server.audit.background import AuditBackground
 from hubgate.server.audit.head import Heads
 from hubgate.server.audit.model import Batch, Head
-from hubgate.server.audit.seal import BATCH, Overtaken
+from hubgate.server.audit.seal import BATCH, OrganizationRounds, Overtaken
 from hubgate.server.clock import DAY, Clock
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Database, Tx
@@ -31,8 +30,8 @@ class Retention:
     days: int
 
     @cached_property
-    def _rounds(self) -> AuditBackground:
-        return AuditBackground(self._next_organization, self._drop_next)
+    def _rounds(self) -> OrganizationRounds:
+        return OrganizationRounds(self._next_organization, self._drop_next)
 
     async def step(self) -> bool:
         """Drop one batch each of a few organizations; True if more may be due."""

@@ -22,7 +22,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.oauth.authorize.request import ShownError
 from hubgate.server.oauth.cimd.documents import InvalidDocument
 from hubgate.server.settings import Settings
-from hubgate.server.web import flash
+from hubgate.server.web import cookies
 from hubgate.server.web.avatars import avatar_url
 from hubgate.server.web.foreign_text import clean, said, shown
 from hubgate.server.web.local_path import continue_to
@@ -97,7 +97,7 @@ class Pages:
     ) -> Response:
         """Render a page. `errors` maps form fields to messages; unless `status` is given, errors make it 422."""
         csrf_value, new_cookie = self._csrf.field_for(request)
-        done = flash.read(request, self._csrf.secret, secure=self.settings.secure)
+        done = cookies.read_flash(request, self._csrf.secret, secure=self.settings.secure)
         html = self._templates.get_template(template).render(
             values,
             errors=errors,
@@ -111,7 +111,7 @@ class Pages:
         )
         response = HTMLResponse(html, status or (422 if errors else 200))
         if done:
-            flash.forget(response, secure=self.settings.secure)
+            cookies.clear_flash(response, secure=self.settings.secure)
         if new_cookie is not None and _sends_lax_cookies(request):
             self._csrf.set_visitor_cookie(response, new_cookie)
         return response
@@ -128,7 +128,7 @@ class Pages:
         """Redirect after a form, with an optional message about what was done."""
         response = RedirectResponse(path, 303)
         if done:
-            flash.leave(response, self._csrf.secret, done, secure=self.settings.secure)
+            cookies.set_flash(response, self._csrf.secret, done, secure=self.settings.secure)
         return response
 
     def error(self, request: HubRequest, error: HubError) -> Response:

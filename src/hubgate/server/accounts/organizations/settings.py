@@ -4,14 +4,13 @@ from hubgate.server.accounts import renames
 from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.account_locks import lock_account_in
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.accounts.field_checks import FieldChecks, check_field
+from hubgate.server.accounts.field_checks import FieldChecks, check_field, check_fullname, check_website
 from hubgate.server.accounts.limits import ORGANIZATIONS_BY_FOUNDER
 from hubgate.server.accounts.model import PLANS, Organization, User
 from hubgate.server.accounts.names import check_name, taken
 from hubgate.server.accounts.organizations import store
 from hubgate.server.accounts.organizations.locks import begin, begin_as_admin
 from hubgate.server.accounts.organizations.members import MOST_PER_USER, is_in_too_many
-from hubgate.server.accounts.profile_fields import check_fullname, check_website
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.audit.record import record

@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.resource import HUB, Hub
+from hubgate.server.accounts import store
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import store as org_store
@@ -20,7 +21,6 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.listing.listing import Counts, counted
 from hubgate.server.web.avatars import avatar_url
-from hubgate.server.web.memberships import organizations_of
 from hubgate.server.web.named import moved_to, organization_named, user_named
 
 _OF_USER, _OF_ORGANIZATION = "/api/users/{name}/overview", "/api/organizations/{name}/overview"
@@ -126,7 +126,7 @@ def routes(accounts: Accounts, repos: Repos, guard: Guard) -> list[Route]:
 
 
 async def _overview(accounts: Accounts, user: User, counts: Counts) -> UserOverview:
-    organizations = await organizations_of(accounts, user)
+    organizations = await store.organizations_of(accounts.db, user.id)
     return UserOverview(
         id=user.id,
         user=user.name,

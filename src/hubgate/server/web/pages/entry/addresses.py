@@ -11,11 +11,11 @@ from hubgate.server.accounts.links.model import Purpose
 from hubgate.server.edge.routes import Route, public
 from hubgate.server.errors import FieldErrors, HubError, TooManyRequests
 from hubgate.server.http.request import HubRequest
-from hubgate.server.web.pages.entry.page import door
+from hubgate.server.web.pages.entry.page import entry_route
 from hubgate.server.web.rendering import Pages
 
 VERIFY, CHANGE = "/verify/{secret}", "/change-email/{secret}"
-_ASK = "doors/address.html"
+_ASK = "entry/address.html"
 
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
@@ -66,9 +66,9 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         return pages.redirect("/", "Your e-mail address is changed.")
 
     return [
-        door("GET", VERIFY, public(show_verify), "Confirm an e-mail address"),
-        door("POST", VERIFY, public(verify), "Confirm an e-mail address"),
-        door("POST", VERIFY + "/reset", public(lead_to_reset), "Set a new password instead of confirming"),
-        door("GET", CHANGE, public(show_change), "Move to another e-mail address"),
-        door("POST", CHANGE, public(change), "Move to another e-mail address"),
+        entry_route("GET", VERIFY, public(show_verify), "Confirm an e-mail address"),
+        entry_route("POST", VERIFY, public(verify), "Confirm an e-mail address"),
+        entry_route("POST", VERIFY + "/reset", public(lead_to_reset), "Set a new password instead of confirming"),
+        entry_route("GET", CHANGE, public(show_change), "Move to another e-mail address"),
+        entry_route("POST", CHANGE, public(change), "Move to another e-mail address"),
     ]

@@ -12,11 +12,11 @@ from hubgate.server.errors import NotFound, Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.web.local_path import continue_to
 from hubgate.server.web.pages.entry.join import show_invited
-from hubgate.server.web.pages.entry.page import NOTICE, door
+from hubgate.server.web.pages.entry.page import NOTICE, entry_route
 from hubgate.server.web.rendering import Pages
 
 PATH = "/invitations/{secret}"
-_ASK = "doors/invitation.html"
+_ASK = "entry/invitation.html"
 
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
@@ -58,6 +58,6 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         return pages.redirect("/", f"You are a member of {opened.organization.name} now.")
 
     return [
-        door("GET", PATH, public(show), "What an invitation offers"),
-        door("POST", PATH, own(Action.ACCOUNT_WRITE_SETTINGS, answer), "Accept or decline an invitation"),
+        entry_route("GET", PATH, public(show), "What an invitation offers"),
+        entry_route("POST", PATH, own(Action.ACCOUNT_WRITE_SETTINGS, answer), "Accept or decline an invitation"),
     ]

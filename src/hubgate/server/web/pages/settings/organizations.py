@@ -12,8 +12,7 @@ from hubgate.server.edge.routes import KIB, Handler, Route, own
 from hubgate.server.errors import Conflict, NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
-from hubgate.server.web.pages.listing import first_of
-from hubgate.server.web.pages.settings.paged import shown_of
+from hubgate.server.web.pages.listing import first_of, list_page
 from hubgate.server.web.rendering import Pages
 
 PATH = "/settings/organizations"
@@ -29,7 +28,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             request,
             "settings/organizations.html",
             section=PATH,
-            shown=shown_of(request, person.memberships),
+            shown=list_page(request, person.memberships),
             invited=invited,
             waiting=waiting,
         )
