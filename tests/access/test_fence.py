@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.access.test_properties import of_kind
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.decision import Outcome
+from hubgate.server.access.decision import DecisionOutcome
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import decide
 from hubgate.server.access.resource import Account, Collection, Hub, Organization, Post, Repo, Resource
@@ -184,7 +184,7 @@ def allowed(one: Try) -> bool:
 @given(tries())
 def test_allowed_is_what_fence_role_and_scope_all_allow(one: Try) -> None:
     outcome = decide(one.token, NAMED[one.action], one.thing).outcome
-    assert (outcome is Outcome.ALLOW) == allowed(one), outcome
+    assert (outcome is DecisionOutcome.ALLOW) == allowed(one), outcome
     event(f"{outcome.value} {'inside' if one.inside else 'outside'}")
 
 
@@ -195,9 +195,9 @@ def test_what_is_private_beyond_the_fence_is_not_there(one: Try) -> None:
     assume(not one.inside and not isinstance(one.thing, Hub))
     outcome = decide(one.token, NAMED[one.action], one.thing).outcome
     if one.private:
-        assert outcome is Outcome.HIDE
+        assert outcome is DecisionOutcome.HIDE
     elif not one.may_anyone and not fence_allows(one):
-        assert outcome is Outcome.FORBID
+        assert outcome is DecisionOutcome.FORBID
 
 
 @MANY

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.decision import Outcome
-from hubgate.server.access.identity import Identity, Kind
+from hubgate.server.access.decision import DecisionOutcome
+from hubgate.server.access.identity import CredentialKind, Identity
 from hubgate.server.access.policy import decide
 from hubgate.server.access.resource import HUB, Account, Collection, Hub, Organization, Post, Repo, Resource
 from hubgate.server.accounts.roles import Role, TokenRole
@@ -112,7 +112,7 @@ def test_a_scope_an_organization_was_not_granted_with_does_nothing_there(
     """In private, where no right comes from anything but the grant."""
     narrow = replace(token, granted={org: granted})
     scoped = replace(token, granted={org: granted}, scopes=token.scopes & granted)
-    if token.kind is Kind.CONSENTED and is_private(deed[1]) and owner_of(deed[1]) == Organization(org):
+    if token.kind is CredentialKind.CONSENTED and is_private(deed[1]) and owner_of(deed[1]) == Organization(org):
         assert allows(narrow, deed) == allows(scoped, deed)
 
 
@@ -141,8 +141,8 @@ def test_beyond_its_fence_an_exchanged_token_changes_nothing_and_sees_nothing_pr
     outcome = decide(token, action, resource).outcome
     if owner == Organization(fence):
         return
-    assert action.rule.read or outcome is not Outcome.ALLOW
-    assert not is_private(resource) or outcome is Outcome.HIDE
+    assert action.rule.read or outcome is not DecisionOutcome.ALLOW
+    assert not is_private(resource) or outcome is DecisionOutcome.HIDE
 
 
 @law
@@ -197,8 +197,8 @@ def test_only_private_things_are_hidden_and_only_the_anonymous_are_sent_to_sign_
     caller: Identity, deed: tuple[Action, Resource]
 ) -> None:
     decision = decide(caller, *deed)
-    assert decision.outcome is not Outcome.HIDE or is_private(deed[1])
-    assert decision.sign_in == (caller.kind is Kind.ANONYMOUS and not decision.allowed)
+    assert decision.outcome is not DecisionOutcome.HIDE or is_private(deed[1])
+    assert decision.sign_in == (caller.kind is CredentialKind.ANONYMOUS and not decision.allowed)
 
 
 @law

@@ -71,7 +71,7 @@ def test_o72_commit_of_a_user_who_is_deleted_by_then_is_refused(scene: Guests, t
     scene.at_failpoint(moment, DELETE, id=scene.eve_user.id)
     query, rev = (to, "main") if to.startswith("?") else ("", to)
     refused = commit(scene.eve, REPO, {"model.bin": CONTENT}, rev=rev, query=query)
-    assert (refused.status_code, refused.json()["error"]) == (404, "This account is gone."), refused.text
+    assert (refused.status_code, refused.json()["error"]) == (404, "This account was deleted."), refused.text
     assert not failpoint.armed
     assert scene.refs() == refs
 
@@ -82,7 +82,7 @@ def test_o72_push_of_a_user_who_is_deleted_by_then_is_refused(scene: Guests) -> 
     work = scene.clone("eves")
     work.commit()
     scene.at_failpoint("refs-before-move", DELETE, id=scene.eve_user.id)
-    assert "This account is gone." in work.fails("push", "--force", "origin", "HEAD:refs/pr/1")
+    assert "This account was deleted." in work.fails("push", "--force", "origin", "HEAD:refs/pr/1")
     assert scene.refs() == refs
 
 

@@ -92,7 +92,7 @@ def test_from_the_set_up_link_to_signing_out(browser: Browser, hub: HubProcess, 
     ada.said.clear()  # Chromium itself reports the 422.
     ada.fill(username="ada", password=PASSWORD)
     ada.press("Join")
-    ada.sees("Check your mail.")
+    ada.sees("Check your email.")
 
     ada.page.goto(mailed(tmp_path, "ada@example.org", "Confirm your e-mail"))
     ada.fill(password=PASSWORD)
@@ -125,7 +125,7 @@ def test_from_the_set_up_link_to_signing_out(browser: Browser, hub: HubProcess, 
     ada.fill(name="laptop")
     ada.press("Create token")
     expect(ada.page.get_by_label("Token", exact=True)).to_have_value(re.compile(r"^hf_[0-9A-Za-z]{41}$"))
-    ada.sees("Copy it now. We store only a fingerprint and cannot show it again.")
+    ada.sees("Copy it now. Only a fingerprint is stored, so it cannot be shown again.")
     ada.page.reload()
     ada.page.goto("/settings/tokens")
     assert ada.page.locator("table").get_by_text("laptop").count() == 1

@@ -215,7 +215,7 @@ def test_a_member_sees_what_organizations_took(hub: RunningHub, bob: User, clien
     with browser_of(hub, bob) as browser:
         empty = text_of(browser.get(TOKENS))
         assert "Issued for you by organizations" in empty
-        assert "Tokens that an app of your organization takes to act as you appear here" in empty
+        assert "Tokens that an app of your organization obtains to act on your behalf appear here" in empty
         exchanged(client, "bob@example.org", scope="read-repos")
         exchanged(client, "ada@example.org")
         shown = browser.get(TOKENS).text

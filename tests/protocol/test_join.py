@@ -12,7 +12,7 @@ from tests.bed.running import RunningHub, running
 
 pytestmark = pytest.mark.one_engine
 
-CHECK = "Check your mail."
+CHECK = "Check your email."
 
 
 def join(client: httpx.Client, name: str, email: str = "", password: str = PASSWORD) -> httpx.Response:
@@ -48,7 +48,7 @@ def test_what_has_to_be_mended(hub: RunningHub) -> None:
         response = submit(client, "/join?next=/docs/api", username="-ada-", email="ada", password="short")
     assert response.status_code == 422
     assert "<title>Error: Join" in response.text
-    assert "Fix before saving:" in response.text
+    assert "Fix these to continue:" in response.text
     assert 'value="-ada-"' in response.text
     assert 'value="ada"' in response.text
     assert "short" not in response.text.replace("Shorten", "")
@@ -109,7 +109,7 @@ def test_mails_to_an_address_are_limited(hub: RunningHub) -> None:
             assert join(client, f"user{number}", "ada@example.org").status_code == 200
         response = join(client, "another", "ada@example.org")
     assert response.status_code == 429
-    assert "Too many mails to this address. Wait 60 minutes." in response.text
+    assert "Too many mails to this address. Try again in 60 minutes." in response.text
 
 
 @pytest.mark.parametrize("signup", ["invite", "closed"])
@@ -120,7 +120,7 @@ def test_joining_may_be_shut(engine: Engine, tmp_path: Path, signup: str) -> Non
         form = {"csrf": field, "username": "ada", "email": "ada@example.org", "password": PASSWORD}
         sent = client.post("/join", data=form)
         assert (shut.status_code, sent.status_code) == (403, 403)
-        assert ("needs an invitation" if signup == "invite" else "takes no new accounts") in shut.text
+        assert ("need an invitation" if signup == "invite" else "does not accept new accounts") in shut.text
         assert client.post("/join", data={**form, "invitation": "guessed"}).status_code == 404
         assert submit(client, "/login", username="ada", password=PASSWORD).status_code == 422
         assert ('href="/join"' in client.get("/").text) is (signup == "invite")

@@ -92,20 +92,20 @@ def test_an_address_that_was_taken_meanwhile(hub: RunningHub) -> None:
     with hub.client() as client:
         response = submit(client, link, password=PASSWORD)
     assert response.status_code == 409
-    assert "Another account has this address by now." in response.text
+    assert "Another account already uses this address." in response.text
 
 
 def test_the_mail_is_sent_again_on_wish(hub: RunningHub) -> None:
     ada = make_user(hub, "ada", verified=False)
     with browser_of(hub, ada) as client:
         home = client.get("/").text
-        assert "Needs you" in home
+        assert "Needs attention" in home
         hub.clock.advance(1)
         assert submit(client, "/", "/settings/email/confirmation").status_code == 303
         first, second = (link_in(mail) for mail in mails_to(hub, "ada@example.org", 2))
         assert first != second
         assert submit(client, second).status_code == 303
-        assert "Needs you" not in client.get("/").text
+        assert "Needs attention" not in client.get("/").text
 
 
 @pytest.mark.parametrize("door", ["verify", "change-email", "reset", "setup", "invitations"])

@@ -159,7 +159,7 @@ def test_what_has_to_be_mended(browser: httpx.Client, program: httpx.Client) -> 
     refused = submit(browser, f"{ROOT}/new", ROOT, **bad)
     assert refused.status_code == 422
     assert "<title>Error: New webhook" in refused.text
-    assert "Fix before saving:" in text_of(refused)
+    assert "Fix these to continue:" in text_of(refused)
     for name, error in (
         ("url", "This address is not allowed: port 22 belongs to another kind of service."),
         ("watched", "ada: Write each on a line of its own, such as user:ada, org:acme"),

@@ -32,8 +32,8 @@ from hubgate.server.storage.database import ConstraintViolated, Tx
 # Called in the transaction that needs the proof: checks that it is still valid, and locks it until the commit.
 LockProof = Callable[[Tx], Awaitable[None]]
 
-_ADDRESS_TAKEN = "Another account has this address by now."
-_NOT_ITS_ADDRESS = "This link belongs to an address the account no longer has."
+_ADDRESS_TAKEN = "Another account already uses this address."
+_NOT_ITS_ADDRESS = "This link is for an address that the account no longer uses."
 
 
 async def ask_confirmation(accounts: Accounts, user: User) -> None:
@@ -56,7 +56,7 @@ async def look(accounts: Accounts, secret: str, purpose: Purpose) -> tuple[Link,
     link = await mailed_links.look(accounts.db, secret, purpose, accounts.clock())
     user = await store.user(accounts.db, link.user_id)
     if user is None:
-        raise NotFound("This account is gone.")
+        raise NotFound("This account was deleted.")
     return link, user
 
 
@@ -102,7 +102,7 @@ async def ask_change(accounts: Accounts, user: User, new: str, password: str) ->
     checking = FieldChecks()
     new = checking.field("email", check_email, new)
     if new == user.email:
-        checking.refuse("email", "This is your address already.")
+        checking.refuse("email", "This is already your address.")
     checking.done()
     known_hash = await require_password(accounts, user, "password", password)
     await accounts.limiter.take(ADDRESS_CHANGE_MAILS, new)

@@ -6,10 +6,10 @@ from urllib.parse import urlsplit
 from hubgate.server.errors import FieldErrors, Unprocessable
 
 
-def check_field(name: str, check: Callable[[str], str], given: str) -> str:
+def check_field(name: str, check: Callable[[str], str], value: str) -> str:
     """Validate a single field and return its checked value."""
     checking = FieldChecks()
-    checked = checking.field(name, check, given)
+    checked = checking.field(name, check, value)
     checking.done()
     return checked
 
@@ -20,13 +20,13 @@ class FieldChecks:
     def __init__(self) -> None:
         self._errors: dict[str, str] = {}
 
-    def field(self, name: str, check: Callable[[str], str], given: str) -> str:
-        """The checked value, or the given value if it is invalid."""
+    def field(self, name: str, check: Callable[[str], str], value: str) -> str:
+        """The checked value, or the unchanged value if it is invalid."""
         try:
-            return check(given)
+            return check(value)
         except Unprocessable as error:
             self._errors[name] = error.message
-            return given
+            return value
 
     def accepts(self, name: str) -> bool:
         """Whether no error was found in the field so far."""
@@ -44,19 +44,19 @@ LONGEST_FULLNAME = 96
 LONGEST_WEBSITE = 300
 
 
-def check_fullname(given: str) -> str:
+def check_fullname(value: str) -> str:
     """The full name as one line. Invisible and bidirectional characters are removed when it is shown."""
-    name = " ".join(given.split())
+    name = " ".join(value.split())
     if len(name) > LONGEST_FULLNAME:
         raise Unprocessable(f"A full name has at most {LONGEST_FULLNAME} characters.")
     if any(ord(character) < 32 or ord(character) == 127 for character in name):
-        raise Unprocessable("A full name holds no control characters.")
+        raise Unprocessable("A full name cannot contain control characters.")
     return name
 
 
-def check_website(given: str) -> str:
+def check_website(value: str) -> str:
     """The website address; http and https only, because it becomes a link on the hub's pages."""
-    address = given.strip()
+    address = value.strip()
     if not address:
         return ""
     try:

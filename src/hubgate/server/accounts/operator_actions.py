@@ -59,7 +59,7 @@ async def verify(accounts: Accounts, user: User) -> None:
 
     async def unit(tx: Tx) -> None:
         if not await store.verify_email(tx, user.id, user.email, now):
-            raise Conflict("The account got another address just now. Look at it and try again.")
+            raise Conflict("The address of this account was changed by another request. Reload the list and try again.")
         await link_store.remove_of(tx, user.id, Purpose.VERIFY)
 
     await accounts.db.write(unit)

@@ -58,7 +58,9 @@ async def remove(tx: Tx, accounts: Accounts, user: User, actor: Actor, now: int)
     if orphans:
         who = "You are" if actor.user_id == user.id else f"{name} is"
         names = ", ".join(orphans)
-        raise Conflict(f"{who} the only admin of {names}. Make someone else admin there, or delete it, first.")
+        raise Conflict(
+            f"{who} the only admin of {names}. First make someone else an admin there, or delete the organization."
+        )
     for org_id, role in memberships:
         data = {"user": name, "userId": user.id, "role": role.label}
         text = f"removed {name}, whose account was deleted"
@@ -87,7 +89,7 @@ async def consequences(accounts: Accounts, person: Person) -> DeletionConsequenc
 async def delete_own(accounts: Accounts, user: User, typed: str, password: str, actor: Actor) -> None:
     """Delete the caller's account; Conflict while the user is the only admin of an organization."""
     if typed.strip() != user.name:
-        raise FieldErrors({"name": f"Type {user.name}, as it is written here."})
+        raise FieldErrors({"name": f"Type {user.name}, exactly as shown here."})
     known_hash, now = await require_password(accounts, user, "password", password), accounts.clock()
 
     async def unit(tx: Tx) -> None:

@@ -95,7 +95,7 @@ async def reset(accounts: Accounts, secret: str, new: str, visitor: Visitor) -> 
         user = await store.lock_user(tx, link.user_id)
         await mailed_links.use(tx, secret, Purpose.RESET, now)
         if user is None or not await store.verify_email(tx, user.id, link.email, now):
-            raise NotFound("This link belongs to an address the account no longer has.")
+            raise NotFound("This link is for an address that the account no longer uses.")
         await store.set_password(tx, user.id, password_hash)
         await link_store.remove_all(tx, user.id)
         if user.email_verified_at is None:

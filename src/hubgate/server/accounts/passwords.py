@@ -39,10 +39,10 @@ def hashing_slot() -> asyncio.Semaphore:
     return _semaphores[loop]
 
 
-def check_password(given: str) -> str:
-    if not SHORTEST <= len(given) <= LONGEST:
+def check_password(password: str) -> str:
+    if not SHORTEST <= len(password) <= LONGEST:
         raise Unprocessable(f"A password has {SHORTEST} to {LONGEST:,} characters.")
-    return given
+    return password
 
 
 async def hash_password(password: str) -> str:
@@ -72,7 +72,7 @@ def _matches(password: str, stored: str) -> bool:
 NOT_YOURS = "This is not your password."
 
 
-async def require_password(accounts: Accounts, user: User, field: str, given: str) -> str:
+async def require_password(accounts: Accounts, user: User, field: str, password: str) -> str:
     """Check the password from the form field `field`, and return the stored hash. Failures count as failed sign-ins
     (attack O54).
 
@@ -81,7 +81,7 @@ async def require_password(accounts: Accounts, user: User, field: str, given: st
     async with hashing_slot():
         place = await accounts.limiter.take(FAILED_SIGN_INS_OF_ACCOUNT, user.id)
         stored = await store.password_hash(accounts.db, user.id)
-        if not await password_matches(given, stored) or stored is None:
+        if not await password_matches(password, stored) or stored is None:
             raise FieldErrors({field: NOT_YOURS})
         await accounts.limiter.refund(place)
     return stored

@@ -16,7 +16,7 @@ from hubgate.server.accounts.model import User
 from hubgate.server.accounts.names import check_name, taken
 from hubgate.server.accounts.organizations import invitations
 from hubgate.server.accounts.organizations import store as org_store
-from hubgate.server.accounts.organizations.invitations import Opened
+from hubgate.server.accounts.organizations.invitations import OpenedInvitation
 from hubgate.server.accounts.organizations.model import Invitation
 from hubgate.server.accounts.passwords import check_password, hash_password
 from hubgate.server.errors import Conflict, FieldErrors, Forbidden, NotFound
@@ -84,12 +84,12 @@ async def join(accounts: Accounts, candidate: Candidate, ip: str, invitation: In
 
 def require_open(accounts: Accounts, invitation: Invitation | None) -> None:
     if accounts.signup == "invite" and invitation is None:
-        raise Forbidden("Joining this hub needs an invitation. Open the link in its mail.")
+        raise Forbidden("You need an invitation to join this hub. Open the link in the invitation mail.")
     if accounts.signup == "closed":
-        raise Forbidden("This hub takes no new accounts. Ask whoever runs it.")
+        raise Forbidden("This hub does not accept new accounts. Contact the operator.")
 
 
-async def open_to_join(accounts: Accounts, secret: str) -> Opened:
+async def open_to_join(accounts: Accounts, secret: str) -> OpenedInvitation:
     """Open an invitation that was mailed to an address. An invitation to an existing user cannot be used to join."""
     opened = await invitations.open_link(accounts, secret)
     if opened.invitation.email is None:
@@ -113,7 +113,7 @@ async def create_by_operator(accounts: Accounts, candidate: Candidate, *, verifi
     except FieldErrors as error:
         raise Conflict(error.message) from None
     except _EmailKnown:
-        raise Conflict(f"{candidate.email} has an account already.") from None
+        raise Conflict(f"{candidate.email} already has an account.") from None
     finally:
         accounts.outbox.send_soon()
 
@@ -133,7 +133,7 @@ async def require_setup(accounts: Accounts, secret: str) -> None:
     fits = hmac.compare_digest(f"/setup/{secret}".encode(), setup_path(accounts).encode())
     if not fits or not await setup_is_open(accounts):
         raise NotFound(
-            "This set-up link was used. Sign in, or make another operator: "
+            "This set-up link was already used. Sign in, or create another operator: "
             "hubgate admin user create NAME --email ADDRESS --operator"
         )
 
@@ -144,7 +144,7 @@ async def create_first_operator(accounts: Accounts, candidate: Candidate) -> Use
     try:
         return await _create(accounts, candidate, password_hash, verified=False, operator=True, first=True)
     except _EmailKnown:
-        raise FieldErrors({"email": "This address has an account already."}) from None
+        raise FieldErrors({"email": "This address already has an account."}) from None
     finally:
         accounts.outbox.send_soon()
 
@@ -175,7 +175,7 @@ async def _create(
 
     async def unit(tx: Tx) -> User:
         if operator and not await store.reach(tx, OPERATOR_EXISTS, now) and first:
-            raise NotFound("Someone else has used this set-up link just now.")
+            raise NotFound("This set-up link was just used by someone else.")
         if not await store.claim_name(tx, user.name, "user", user.id, user.created_at):
             raise FieldErrors({"username": taken(user.name)})
         if not await store.add_user(tx, user, password_hash):

@@ -21,7 +21,7 @@ log = logging.getLogger("hubgate.audit")
 
 
 @dataclass(frozen=True)
-class Retention:
+class AuditRetention:
     """The retention loop. `days` is at least 1; without a retention period the loop does not run."""
 
     db: Database

@@ -30,7 +30,7 @@ class Overtaken(Exception):
 
 
 @dataclass(frozen=True)
-class Draft:
+class NextBatch:
     """A batch that follows the head `old`, and the resulting head `new`."""
 
     entries: Sequence[Entry]
@@ -93,7 +93,7 @@ class Sealer:
             return 0
         return draft.batch.entries
 
-    async def _draft(self, tx: Tx, org_id: str) -> Draft | None:
+    async def _draft(self, tx: Tx, org_id: str) -> NextBatch | None:
         old = await store.head(tx, org_id)
         entries = await store.unsealed(tx, org_id, BATCH)
         if not entries:
@@ -101,7 +101,7 @@ class Sealer:
         end = await self._end(tx, org_id, old)
         batch = chain.sealed_batch(org_id, end.seq + 1, self.clock(), end.hash, entries)
         new = Heads(self.secret).vouched(replace(end, seq=batch.seq, hash=batch.hash))
-        return Draft(entries, batch, old, new)
+        return NextBatch(entries, batch, old, new)
 
     async def _end(self, tx: Tx, org_id: str, old: Head | None) -> Head:
         """The head to continue from. If the stored head is not genuine, the new head records that in `broken`."""
@@ -121,7 +121,7 @@ class Sealer:
         )
 
 
-async def _store(tx: Tx, draft: Draft) -> None:
+async def _store(tx: Tx, draft: NextBatch) -> None:
     """Store a draft; Overtaken if the chain was moved since the draft was created."""
     if not await store.add_batch(tx, draft.batch):
         raise Overtaken

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
@@ -19,14 +19,12 @@ from hubgate.server.errors import FieldErrors, HubError, NotFound, TooManyReques
 from hubgate.server.http.cookies import read_cookie
 from hubgate.server.http.csrf import FIELD, Csrf
 from hubgate.server.http.request import HubRequest
-from hubgate.server.oauth.authorize.request import ShownError
-from hubgate.server.oauth.cimd.documents import InvalidDocument
 from hubgate.server.settings import Settings
 from hubgate.server.web import cookies
 from hubgate.server.web.avatars import avatar_url
 from hubgate.server.web.foreign_text import clean, said, shown
 from hubgate.server.web.local_path import continue_to
-from hubgate.server.web.pages.errors import advice_for
+from hubgate.server.web.pages.errors import advice_for, developer_hint
 from hubgate.server.web.static import asset_url
 
 THEME_COOKIE = "theme"
@@ -148,20 +146,8 @@ class Pages:
             cause=clean(error.message),
             cure=advice.cure,
             request_id=request.request_id,
-            for_its_maker=_developer_hint(request, error),
+            for_developer=developer_hint(request, error),
         )
-
-
-def _developer_hint(request: HubRequest, error: HubError) -> tuple[str, str, str] | None:
-    """Return a hint for the app's developer: text, link address, link text. None if the error is not about an app."""
-    if not isinstance(error, (ShownError, InvalidDocument)):
-        return None
-    if request.is_explained:
-        return "", f"/oauth/explain/{request.request_id}", "See what it sent"
-    if error.client_id.startswith(("https://", "http://")):
-        return "", f"/docs/cimd?{urlencode({'url': error.client_id})}", "Check its document"
-    known = error.client_id and error.code != "invalid_client"
-    return "See its errors under" if known else "Check client_id under", "/settings/applications", "Apps you build"
 
 
 def _sends_lax_cookies(request: HubRequest) -> bool:

@@ -15,7 +15,7 @@ from hubgate.server.hub.repos.model import RepoType
 
 # Methods and verbs that clients use on a repo, followed by more segments. `/api/models/gpt2/refs` is parsed as the repo
 # `refs` of `gpt2`, which does not exist either.
-ASKED = (
+_REQUESTED = (
     *(("GET", verb) for verb in ("commits", "revision", "tree", "xet-write-token")),
     *(("POST", verb) for verb in ("branch", "commit", "paths-info", "preupload", "super-squash", "tag")),
     *(("DELETE", verb) for verb in ("branch", "tag")),
@@ -34,7 +34,7 @@ def routes() -> list[Route]:
         *(
             _route(kind, method, f"/api/{kind.plural}/{{repo}}/{verb}/{{rest:path}}", Surface.API, otherwise=True)
             for kind in RepoType
-            for method, verb in ASKED
+            for method, verb in _REQUESTED
         ),
         # For datasets and spaces these paths are parsed as repos of the namespaces `datasets` and `spaces`, which no
         # account has.
@@ -51,7 +51,7 @@ def _route(kind: RepoType, method: str, path: str, surface: Surface, *, otherwis
         path,
         _NOT_FOUND,
         surface,
-        f"A {kind.value} without a namespace: there are none",
+        f"A {kind.value} without a namespace: not supported",
         answers={401: ("To an anonymous caller.", None), 404: ("To everyone else.", None)},
         otherwise=otherwise,
     )

@@ -8,7 +8,7 @@ from hubgate.server.errors import NotFound
 from hubgate.server.secret import fingerprint
 from hubgate.server.storage.database import Database, Tx
 
-_GONE = "This link was used or is out of date. Ask for a new one."
+_GONE = "This link was already used or has expired. Request a new one."
 
 
 async def create(tx: Tx, link: Link, now: int) -> str:

@@ -37,7 +37,7 @@ async def create(
         await store.add(tx, organization)
         await store.add_member(tx, organization.id, owner.id, Role.ADMIN, now)
         if await is_in_too_many(tx, owner):
-            raise FieldErrors({"name": f"One is in at most {MOST_PER_USER} organizations. Leave one first."})
+            raise FieldErrors({"name": f"You can be in at most {MOST_PER_USER} organizations. Leave one first."})
         if actor.user_id is not None:
             # In the transaction, so that a request that fails for another reason does not count.
             await accounts.limiter.require_in(tx, ORGANIZATIONS_BY_FOUNDER, actor.user_id)

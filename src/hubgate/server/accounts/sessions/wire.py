@@ -6,7 +6,7 @@ from hubgate.server.accounts.sessions import model
 from hubgate.server.clock import iso
 
 
-class Session(msgspec.Struct, rename="camel"):
+class SessionInfo(msgspec.Struct, rename="camel"):
     id: str
     created_at: str
     last_used_at: str
@@ -14,8 +14,8 @@ class Session(msgspec.Struct, rename="camel"):
     user_agent: str
 
 
-def described(session: model.Session) -> Session:
-    return Session(
+def described(session: model.Session) -> SessionInfo:
+    return SessionInfo(
         id=session.id,
         created_at=iso(session.created_at),
         last_used_at=iso(session.last_used_at),

@@ -20,7 +20,7 @@ from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.storage.database import Database, Tx
 
 CURSOR = (str,)
-_ABSENT = "There is no such token."
+_ABSENT = "Token not found."
 _LIST = "/settings/tokens"
 
 

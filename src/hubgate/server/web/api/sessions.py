@@ -6,7 +6,7 @@ from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.sessions import browsers
-from hubgate.server.accounts.sessions.wire import Session, described
+from hubgate.server.accounts.sessions.wire import SessionInfo, described
 from hubgate.server.edge.routes import Route, own
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
@@ -26,7 +26,7 @@ def routes(accounts: Accounts) -> list[Route]:
 
     async def end(request: HubRequest, caller: Caller) -> Response:
         if not await browsers.end(accounts, caller.user.id, request.param("id")):
-            raise NotFound("There is no such session. It may have ended.")
+            raise NotFound("Session not found. It may have ended.")
         return Response(status_code=204)
 
     return [
@@ -37,14 +37,14 @@ def routes(accounts: Accounts) -> list[Route]:
             Surface.API,
             "Where you are signed in",
             query=PAGING,
-            answers={200: ("The newest first.", list[Session]), **NO_TOKEN},
+            answers={200: ("Newest first.", list[SessionInfo]), **NO_TOKEN},
         ),
         Route(
             "DELETE",
             f"{PATH}/{{id}}",
             own(_WRITE, end),
             Surface.API,
-            "Sign that browser out",
-            answers={204: ("It is signed out.", None), **NO_TOKEN, 404: ("You have no such session.", None)},
+            "Sign a browser out",
+            answers={204: ("The browser is signed out.", None), **NO_TOKEN, 404: ("Session not found.", None)},
         ),
     ]

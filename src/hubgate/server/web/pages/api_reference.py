@@ -56,7 +56,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ApiResponse:
     status: str
     meaning: str
     kind: Words
@@ -71,11 +71,11 @@ class Operation:
     needs_token: bool
     parameters: tuple[Field, ...]
     body: Words
-    answers: tuple[Answer, ...]
+    answers: tuple[ApiResponse, ...]
 
 
 @dataclass(frozen=True)
-class Subject:
+class ApiSubject:
     anchor: str
     title: str
     operations: list[Operation] = field(default_factory=list)
@@ -126,12 +126,12 @@ def routes(pages: Pages, base_url: str, documented: Sequence[Route]) -> list[Rou
     return own
 
 
-def subjects(document: Document) -> list[Subject]:
+def subjects(document: Document) -> list[ApiSubject]:
     """Subjects in the order of the document, housekeeping last."""
-    found: dict[str, Subject] = {}
+    found: dict[str, ApiSubject] = {}
     for path, methods in document["paths"].items():
         title = _title(path)
-        subject = found.setdefault(title, Subject(f"about-{_slug(title)}", title))
+        subject = found.setdefault(title, ApiSubject(f"about-{_slug(title)}", title))
         subject.operations.extend(_operation(method, path, described) for method, described in methods.items())
     return sorted(found.values(), key=lambda subject: _LAST.index(subject.title) + 1 if subject.title in _LAST else 0)
 
@@ -160,17 +160,18 @@ def _operation(method: str, path: str, described: Document) -> Operation:
         path=path,
         summary=described["summary"],
         needs_token="security" in described,
-        parameters=tuple(_parameter(given) for given in described.get("parameters", ())),
+        parameters=tuple(_parameter(parameter) for parameter in described.get("parameters", ())),
         body=_content(described.get("requestBody", {})),
         answers=tuple(
-            Answer(_DEFAULT_STATUS if status == "default" else status, answer["description"], _content(answer))
+            ApiResponse(_DEFAULT_STATUS if status == "default" else status, answer["description"], _content(answer))
             for status, answer in described["responses"].items()
         ),
     )
 
 
-def _parameter(given: Document) -> Field:
-    return Field(given["name"], _kind(given["schema"]), given["required"], given["in"], given.get("description", ""))
+def _parameter(parameter: Document) -> Field:
+    name, kind, description = parameter["name"], _kind(parameter["schema"]), parameter.get("description", "")
+    return Field(name, kind, parameter["required"], parameter["in"], description)
 
 
 def _properties(schema: Document) -> Iterable[Field]:

@@ -18,7 +18,7 @@ NOTHING: Mapping[str, str] = {}
 
 class ListQuery:
     """The rows of a list that the address requests: the search text, and the cursor in `parameter`. Other query
-    parameters of the list are `kept` in the links to its pages.
+    parameters of the list in `kept` are repeated in the links to its pages.
     """
 
     def __init__(

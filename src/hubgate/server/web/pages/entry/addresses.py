@@ -15,7 +15,7 @@ from hubgate.server.web.pages.entry.page import entry_route
 from hubgate.server.web.rendering import Pages
 
 VERIFY, CHANGE = "/verify/{secret}", "/change-email/{secret}"
-_ASK = "entry/address.html"
+_PAGE = "entry/address.html"
 
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
@@ -35,9 +35,9 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             "reset": f"/verify/{secret}/reset" if new_account else "",
         }
         return (
-            pages.show_errors(request, _ASK, error, "password", **values)
+            pages.show_errors(request, _PAGE, error, "password", **values)
             if error
-            else pages.page(request, _ASK, **values)
+            else pages.page(request, _PAGE, **values)
         )
 
     async def show_verify(request: HubRequest) -> Response:
@@ -63,7 +63,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             await addresses.change(accounts, request.param("secret"), session, password, visitor_of(request))
         except (FieldErrors, TooManyRequests) as error:
             return await page(request, Purpose.CHANGE_EMAIL, error)
-        return pages.redirect("/", "Your e-mail address is changed.")
+        return pages.redirect("/", "Your e-mail address was changed.")
 
     return [
         entry_route("GET", VERIFY, public(show_verify), "Confirm an e-mail address"),

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from hubgate.server.access.caller import caller_of, visitor_of
 from hubgate.server.accounts import signup
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.accounts.organizations.invitations import Opened
+from hubgate.server.accounts.organizations.invitations import OpenedInvitation
 from hubgate.server.accounts.signin import admit
 from hubgate.server.edge.routes import Route, public
 from hubgate.server.errors import FieldErrors, TooManyRequests
@@ -71,9 +71,9 @@ def _join_routes(pages: Pages, accounts: Accounts) -> list[Route]:
 
     def _check_your_mail(request: HubRequest, email: str, next_page: str) -> Response:
         """The response is the same whether or not the address already has an account."""
-        lines = [f"We wrote to {email}. Open the link in that mail, then sign in."]
+        lines = [f"We sent a mail to {email}. Open the link in it, then sign in."]
         link = (continue_to("/login", next_page), "Sign in")
-        return pages.page(request, NOTICE, title="Check your mail.", lines=lines, link=link)
+        return pages.page(request, NOTICE, title="Check your email.", lines=lines, link=link)
 
     return [
         entry_route("GET", JOIN, public(show), "Join", leads_away=True),
@@ -111,7 +111,7 @@ def _setup_routes(pages: Pages, accounts: Accounts) -> list[Route]:
     ]
 
 
-def show_invited(request: HubRequest, pages: Pages, secret: str, opened: Opened) -> Response:
+def show_invited(request: HubRequest, pages: Pages, secret: str, opened: OpenedInvitation) -> Response:
     """Show the form on the page of an invitation. For an organization, the user returns there to accept it."""
     next_page = f"/invitations/{secret}" if opened.organization else "/"
     form = JoinForm(email=opened.invitation.email or "", next_page=next_page, invitation=secret)

@@ -34,8 +34,10 @@ def _login_routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]
         # An app may require a signed-in user to sign in again, or as another user.
         if caller_of(request).person is not None and not query.get("again"):
             return pages.redirect(next_page)
-        asked = await pending_request(oauth, request, next_page)
-        return pages.page(request, _LOGIN_FORM, next_page=next_page, username=asked.username, asking=asked)
+        app_request = await pending_request(oauth, request, next_page)
+        return pages.page(
+            request, _LOGIN_FORM, next_page=next_page, username=app_request.username, app_request=app_request
+        )
 
     async def enter(request: HubRequest) -> Response:
         form, old = request.form_fields, caller_of(request).session
@@ -43,9 +45,9 @@ def _login_routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]
         try:
             cookie = await sign_in(accounts, username, form.get("password"), visitor_of(request), old)
         except (WrongPassword, Forbidden, TooManyRequests) as error:
-            asked = await pending_request(oauth, request, next_page)
+            app_request = await pending_request(oauth, request, next_page)
             return pages.show_errors(
-                request, _LOGIN_FORM, error, "form", next_page=next_page, username=username, asking=asked
+                request, _LOGIN_FORM, error, "form", next_page=next_page, username=username, app_request=app_request
             )
         response = pages.redirect(next_page)
         cookies.set_session(response, pages.settings, cookie)

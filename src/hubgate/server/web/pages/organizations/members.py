@@ -128,7 +128,7 @@ class MembersPage:
     async def withdraw(self, request: HubRequest, organization: Organization) -> Response:
         await invitations.revoke(self._accounts, organization, request.param("id"), actor_of(request))
         back = return_address(request, address_of(PATH, organization.name))
-        return self._pages.redirect(back, "Withdrew the invitation. Its link no longer works.")
+        return self._pages.redirect(back, "Invitation withdrawn. Its link no longer works.")
 
 
 def _removal_routes(pages: Pages, accounts: Accounts) -> list[Route]:

@@ -137,7 +137,7 @@ def _deletion_routes(pages: Pages, accounts: Accounts) -> list[Route]:
         typed = request.form_fields.get("name").strip()
         if typed != organization.name:
             return await show(
-                request, organization, {"name": f"Type {organization.name}, as it is written here."}, typed
+                request, organization, {"name": f"Type {organization.name}, exactly as shown here."}, typed
             )
         await settings.delete(accounts, organization, actor_of(request))
         return pages.redirect("/settings/organizations", f"Deleted {organization.name}.")

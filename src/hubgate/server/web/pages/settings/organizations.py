@@ -37,7 +37,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         user = caller.user
         invitation = await invitations.own(accounts, user, request.param("id"))
         await invitations.accept(accounts, user, invitation, actor_of(request))
-        return pages.redirect(PATH, "You are a member now.")
+        return pages.redirect(PATH, "You are now a member.")
 
     async def decline(request: HubRequest, caller: Caller) -> Response:
         await invitations.decline(accounts, await invitations.own(accounts, caller.user, request.param("id")))
@@ -73,4 +73,4 @@ def _membership(person: Person, name: str) -> Membership:
     for membership in person.memberships:
         if name_key(membership.organization.name) == name_key(name):
             return membership
-    raise NotFound("You are not a member of such an organization.")
+    raise NotFound("You are not a member of this organization.")

@@ -62,7 +62,7 @@ def _profile_routes(pages: Pages, accounts: Accounts) -> list[Route]:
             await addresses.ask_change(accounts, user, email, form.get("password"))
         except (FieldErrors, TooManyRequests) as error:
             return show_errors(request, user, error, "email", email=email)
-        return pages.redirect(PATH, f"A link is on its way to {email}. Open it there: until then nothing changes.")
+        return pages.redirect(PATH, f"A link is on its way to {email}. Your address changes when you open it.")
 
     async def confirm_again(_: HubRequest, caller: Caller) -> Response:
         user = caller.user
@@ -105,7 +105,7 @@ def _deletion_routes(pages: Pages, accounts: Accounts) -> list[Route]:
             )
         except Conflict as error:
             return pages.page(request, _DELETE_PAGE, error.status, typed=typed, **await consequences(person))
-        response = pages.redirect("/", "Your account is deleted.")
+        response = pages.redirect("/", "Your account was deleted.")
         cookies.clear_session(response, pages.settings)
         return response
 

@@ -56,7 +56,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def end(request: HubRequest, caller: Caller) -> Response:
         session_id = request.param("id")
         if not await browsers.end(accounts, caller.user.id, session_id):
-            raise NotFound("There is no such session. It may have ended.")
+            raise NotFound("Session not found. It may have ended.")
         if caller.session is None or caller.session.id != session_id:
             return pages.redirect(PATH, "Session ended.")
         response = pages.redirect("/", "You are signed out.")

@@ -29,7 +29,10 @@ from hubgate.server.web.rendering import NO_ERRORS, Pages
 
 PATH = "/settings/tokens"
 _READ, _WRITE, _CREDENTIALS = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS, Action.ACCOUNT_CREDENTIALS
-_ROLES = ((TokenRole.READ.value, "read: see all you can see"), (TokenRole.WRITE.value, "write: do all you can do"))
+_ROLES = (
+    (TokenRole.READ.value, "read: see everything you can see"),
+    (TokenRole.WRITE.value, "write: do everything you can do"),
+)
 
 
 def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
@@ -127,7 +130,7 @@ def _token_routes(pages: Pages, accounts: Accounts) -> list[Route]:
         user = caller.user
         token = await personal.get(accounts, user.id, request.param("id"))
         await personal.revoke(accounts, user.id, token.id)
-        return pages.redirect(PATH, f"{token.name} is revoked.")
+        return pages.redirect(PATH, f"Revoked {token.name}.")
 
     def page(method: str, path: str, handler: Handler[Caller], action: Action, summary: str) -> Route:
         return Route(method, path, own(action, handler), Surface.PAGE, summary, body_cap=16 * KIB)
