@@ -10,7 +10,7 @@ from hubgate.server.edge.routes import Route
 from hubgate.server.errors import FieldErrors, Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.web.owner_routes import OwnerContext
-from hubgate.server.web.pages.settings.paged import shown_of
+from hubgate.server.web.pages.listing import list_page
 from hubgate.server.web.pages.webhooks.form import DOMAIN_WORDS, MAKE, Draft, requested_change, sent
 from hubgate.server.web.pages.webhooks.frame import Frame, name_of
 from hubgate.server.web.rendering import NO_ERRORS
@@ -25,7 +25,7 @@ def routes(frame: Frame) -> list[Route]:
         found = await lifecycle.every(frame.webhooks, context.owner)
         latest = await delivery_log.latest(frame.webhooks, context.owner)
         rows = [(stored, name_of(stored.webhook), latest.get(stored.webhook.id)) for stored in found]
-        return frame.show(request, context, "list.html", shown=shown_of(request, rows), most=frame.webhooks.per_owner)
+        return frame.show(request, context, "list.html", shown=list_page(request, rows), most=frame.webhooks.per_owner)
 
     def show(
         request: HubRequest,
