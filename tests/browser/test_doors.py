@@ -28,7 +28,7 @@ def reset_link(hub: RunningHub) -> str:
     make_user(hub, "ada")
 
     async def work(opened: Hub) -> None:
-        await password_changes.ask_reset(opened.accounts, "ada@example.org")
+        await password_changes.request_reset(opened.accounts, "ada@example.org")
 
     hub.call(work)
     return link_in(mails_to(hub, "ada@example.org")[-1])

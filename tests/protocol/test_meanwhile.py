@@ -139,7 +139,7 @@ def test_each_use_case_copes_with_a_deleted_account(hub: RunningHub, what: str) 
             case "token":
                 await personal.create(accounts, ada, "laptop", TokenRole.READ, HOME.ip)
             case "confirmation":
-                await addresses.ask_confirmation(accounts, ada)
+                await addresses.resend_confirmation(accounts, ada)
             case "reset":
                 await operator_actions.send_reset(accounts, ada)
             case "invitation":
@@ -147,7 +147,7 @@ def test_each_use_case_copes_with_a_deleted_account(hub: RunningHub, what: str) 
             case "password":
                 await password_changes.change(accounts, ada, PASSWORD, NEW, HOME)
             case "address":
-                await addresses.ask_change(accounts, ada, "new@example.org", PASSWORD)
+                await addresses.request_change(accounts, ada, "new@example.org", PASSWORD)
             case "deletion":
                 await own_account.delete_own(accounts, ada, "ada", PASSWORD, Actor("ada", ada.id))
 

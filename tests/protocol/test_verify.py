@@ -24,7 +24,7 @@ def verification_of(hub: RunningHub, name: str) -> str:
 
 def change_to(hub: RunningHub, user: User, new: str) -> str:
     async def work(opened: Hub) -> None:
-        await addresses.ask_change(opened.accounts, user, new, PASSWORD)
+        await addresses.request_change(opened.accounts, user, new, PASSWORD)
 
     hub.call(work)
     return link_in(mails_to(hub, new)[-1])

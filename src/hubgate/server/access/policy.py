@@ -199,7 +199,7 @@ def _check_scopes(
     needs = ", and ".join(" or ".join(group) for group in lacking)
     if all(not identity.scopes.isdisjoint(group) for group in lacking):
         return forbid(
-            f"This app was given access to the organization without the scope {needs}, so it cannot {rule.does}."
+            f"This app was granted access to the organization without the scope {needs}, so it cannot {rule.does}."
             " Authorize it again.",
             required,
         )

@@ -36,7 +36,7 @@ _ADDRESS_TAKEN = "Another account already uses this address."
 _NOT_ITS_ADDRESS = "This link is for an address that the account no longer uses."
 
 
-async def ask_confirmation(accounts: Accounts, user: User) -> None:
+async def resend_confirmation(accounts: Accounts, user: User) -> None:
     """Send the confirmation mail again."""
     if user.email_verified_at is not None:
         return
@@ -51,9 +51,9 @@ async def ask_confirmation(accounts: Accounts, user: User) -> None:
     accounts.outbox.send_soon()
 
 
-async def look(accounts: Accounts, secret: str, purpose: Purpose) -> tuple[Link, User]:
+async def find_link(accounts: Accounts, secret: str, purpose: Purpose) -> tuple[Link, User]:
     """The link and its user, for the page that asks for confirmation."""
-    link = await mailed_links.look(accounts.db, secret, purpose, accounts.clock())
+    link = await mailed_links.find(accounts.db, secret, purpose, accounts.clock())
     user = await store.user(accounts.db, link.user_id)
     if user is None:
         raise NotFound("This account was deleted.")
@@ -67,7 +67,7 @@ async def has_password(accounts: Accounts, user: User) -> bool:
 
 async def confirm(accounts: Accounts, secret: str, session: Session | None, password: str, visitor: Visitor) -> None:
     """Confirm the address of an account; sessions and tokens stay valid. A rejected attempt leaves the link usable."""
-    link, user = await look(accounts, secret, Purpose.VERIFY)
+    link, user = await find_link(accounts, secret, Purpose.VERIFY)
     lock_proof, now = await _prove(accounts, user, session, password, visitor), accounts.clock()
 
     async def unit(tx: Tx) -> None:
@@ -85,7 +85,7 @@ async def confirm(accounts: Accounts, secret: str, session: Session | None, pass
 async def exchange_for_reset(accounts: Accounts, secret: str) -> str:
     """Exchange a confirmation link for a reset link, for a reader of the mail without the account's password; returns
     the secret of the reset link."""
-    link, now = await mailed_links.look(accounts.db, secret, Purpose.VERIFY, accounts.clock()), accounts.clock()
+    link, now = await mailed_links.find(accounts.db, secret, Purpose.VERIFY, accounts.clock()), accounts.clock()
 
     async def unit(tx: Tx) -> str:
         user = await store.lock_user(tx, link.user_id)
@@ -97,7 +97,7 @@ async def exchange_for_reset(accounts: Accounts, secret: str) -> str:
     return await accounts.db.write(unit)
 
 
-async def ask_change(accounts: Accounts, user: User, new: str, password: str) -> None:
+async def request_change(accounts: Accounts, user: User, new: str, password: str) -> None:
     """Request a change of address. Nothing changes until the link sent to the new address is used."""
     checking = FieldChecks()
     new = checking.field("email", check_email, new)
@@ -125,7 +125,7 @@ async def ask_change(accounts: Accounts, user: User, new: str, password: str) ->
 
 async def change(accounts: Accounts, secret: str, session: Session | None, password: str, visitor: Visitor) -> None:
     """Change the address. Requires proof of the account: a reader at a mistyped address must not get the account."""
-    link, user = await look(accounts, secret, Purpose.CHANGE_EMAIL)
+    link, user = await find_link(accounts, secret, Purpose.CHANGE_EMAIL)
     lock_proof, now = await _prove(accounts, user, session, password, visitor), accounts.clock()
 
     async def unit(tx: Tx) -> None:

@@ -37,7 +37,7 @@ async def rename(accounts: Accounts, user: User, name: str) -> None:
             raise FieldErrors({"username": taken(name)})
         await renames.count_rename(tx, accounts, user.id)
         await store.set_name(tx, user.id, name)
-        await accounts.move_along(tx, user.id, old, name, now)
+        await accounts.rename_owned(tx, user.id, old, name, now)
 
     await accounts.db.write_long(unit)
 
@@ -66,7 +66,7 @@ async def remove(tx: Tx, accounts: Accounts, user: User, actor: Actor, now: int)
         text = f"removed {name}, whose account was deleted"
         await record(tx, org_id, Kind.ORG_REMOVE_USER, text, actor, now, data)
         await org_store.drop_invitations_by(tx, org_id, user.id)
-    await accounts.take_along(tx, user.id, now)
+    await accounts.delete_owned(tx, user.id, now)
     await renames.release_name(tx, name, now)
     await store.remove_user(tx, user.id)
 

@@ -58,7 +58,7 @@ async def change(
     return outcome
 
 
-async def ask_reset(accounts: Accounts, email: str) -> None:
+async def request_reset(accounts: Accounts, email: str) -> None:
     """Request a reset link. The response is the same for every address; an unknown address gets no mail."""
     email = check_field("email", check_email, email)
     place = await accounts.limiter.take(RESET_MAILS, email)
@@ -87,7 +87,7 @@ async def mail_reset(accounts: Accounts, tx: Tx, user: User, now: int) -> str:
 async def reset(accounts: Accounts, secret: str, new: str, visitor: Visitor) -> User:
     """Set a new password through a mailed link, which also verifies the address."""
     check_field("password", check_password, new)
-    link = await mailed_links.look(accounts.db, secret, Purpose.RESET, accounts.clock())
+    link = await mailed_links.find(accounts.db, secret, Purpose.RESET, accounts.clock())
     password_hash, now = await hash_password(new), accounts.clock()
 
     async def unit(tx: Tx) -> User:
@@ -135,7 +135,7 @@ async def _end_everything(accounts: Accounts, tx: Tx, user: User, visitor: Visit
     tokens = await token_store.remove_all(tx, user.id)
     withdrawn = await invitations.withdraw_all_by(tx, user, actor, NEVER_CONFIRMED, now)
     owners = [user.id, *await org_store.with_only_member(tx, user.id)]
-    left, kept = await members.leave_shared(tx, user, actor, NEVER_CONFIRMED, now)
+    left, remaining = await members.leave_shared(tx, user, actor, NEVER_CONFIRMED, now)
     own = RevokedCounts(
         sessions=sessions,
         personal_tokens=tokens,
@@ -144,7 +144,7 @@ async def _end_everything(accounts: Accounts, tx: Tx, user: User, visitor: Visit
         redirects=await accounts.unlink_redirects(tx, owners, actor, NEVER_CONFIRMED, now),
     )
     ended = own + await accounts.end_created(tx, user.id, owners, actor, NEVER_CONFIRMED, now)
-    return _ended_everything_text(ended.listed(), left, kept)
+    return _ended_everything_text(ended.listed(), left, remaining)
 
 
 async def _ended_sign_ins_text(tx: Tx, user: User, listed: str, sessions: str) -> str:
@@ -158,14 +158,14 @@ async def _ended_sign_ins_text(tx: Tx, user: User, listed: str, sessions: str) -
             return f"{ended} {tokens} personal tokens still work."
 
 
-def _ended_everything_text(listed: str, left: Sequence[str], kept: Sequence[str]) -> str:
+def _ended_everything_text(listed: str, left: Sequence[str], remaining: Sequence[str]) -> str:
     sentences = ["This address is now confirmed."]
     if listed:
         sentences = [f"This address was never confirmed before, so everything created until then ended: {listed}."]
     if left:
         sentences.append(f"You left {', '.join(left)}. If you belong there, ask for an invitation.")
-    if kept:
-        names = ", ".join(kept)
+    if remaining:
+        names = ", ".join(remaining)
         sentences.append(f"You are still the only admin of {names}, which others are members of: check who they are.")
     return " ".join(sentences)
 

@@ -190,7 +190,7 @@ async def set_password(tx: Tx, user_id: str, password_hash: str) -> None:
 
 
 async def count_up_credentials(tx: Tx, user_id: str) -> None:
-    """Increment the version, which rejects requests that were authenticated before (`holding.hold_signed_in`)."""
+    """Increment the version, which rejects requests that were authenticated before (`account_locks.lock_signed_in`)."""
     sql = "UPDATE users SET credentials_version = credentials_version + 1 WHERE id = :id"
     await tx.exec(sql, {"id": user_id})
 

@@ -21,7 +21,7 @@ _PURPOSE = "audit head"
 class Heads:
     secret: ServerSecret
 
-    def vouched(self, head: Head) -> Head:
+    def authenticated(self, head: Head) -> Head:
         return replace(head, mac=self.secret.mac(_PURPOSE, head_text(head).encode()))
 
     def is_genuine(self, head: Head) -> bool:
@@ -38,7 +38,7 @@ async def reseal(db: Database, secret: ServerSecret) -> int:
     while heads := await db.read_long(partial(store.heads, after=after, most=_HEADS_AT_ONCE)):
         after = heads[-1].org_id
         for head in heads:
-            resealed = macs.vouched(head)
+            resealed = macs.authenticated(head)
             if resealed.mac != head.mac and macs.is_genuine(head):
                 # If this fails, another process moved the head concurrently and used the new secret.
                 changed += await db.write(partial(store.put_head, new=resealed, old=head))

@@ -65,7 +65,7 @@ class AuditRetention:
     async def _drop_batch(self, tx: Tx, old: Head, batch: Batch) -> None:
         await store.drop_entries(tx, batch.org_id, batch.seq)
         await store.mark_dropped(tx, batch.org_id, batch.seq, self.clock())
-        if not await store.put_head(tx, Heads(self.secret).vouched(replace(old, dropped=batch.seq)), old):
+        if not await store.put_head(tx, Heads(self.secret).authenticated(replace(old, dropped=batch.seq)), old):
             raise Overtaken
 
     async def _verifies(self, tx: Tx, head: Head, batch: Batch) -> bool:
@@ -76,5 +76,5 @@ class AuditRetention:
         entries = await store.in_batches(tx, batch.org_id, batch.seq, batch.seq, BATCH + 1)
         flaw = chain.flaw(batch, before.hash if before else chain.FIRST, entries)
         if flaw is not None:
-            log.error("organization %s keeps audit batch %d, which %s", batch.org_id, batch.seq, flaw)
+            log.error("organization %s: audit batch %d is not deleted, because it %s", batch.org_id, batch.seq, flaw)
         return flaw is None

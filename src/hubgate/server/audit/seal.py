@@ -100,7 +100,7 @@ class Sealer:
             return None
         end = await self._end(tx, org_id, old)
         batch = chain.sealed_batch(org_id, end.seq + 1, self.clock(), end.hash, entries)
-        new = Heads(self.secret).vouched(replace(end, seq=batch.seq, hash=batch.hash))
+        new = Heads(self.secret).authenticated(replace(end, seq=batch.seq, hash=batch.hash))
         return NextBatch(entries, batch, old, new)
 
     async def _end(self, tx: Tx, org_id: str, old: Head | None) -> Head:
@@ -111,7 +111,7 @@ class Sealer:
         if old is None and last is None:
             return Head(org_id, 0, chain.FIRST)
         seq = max(old.seq if old else 0, last.seq if last else 0)
-        log.error("the audit log of organization %s was changed from outside; run: hubgate doctor", org_id)
+        log.error("the audit log of organization %s was changed outside the hub; run: hubgate doctor", org_id)
         return Head(
             org_id,
             seq,

@@ -93,7 +93,7 @@ class Pages:
         errors: Mapping[str, str] = NO_ERRORS,
         **values: Any,
     ) -> Response:
-        """Render a page. `errors` maps form fields to messages; unless `status` is given, errors make it 422."""
+        """Render a page. `errors` maps form fields to messages; with errors, `status` defaults to 422."""
         csrf_value, new_cookie = self._csrf.field_for(request)
         done = cookies.read_flash(request, self._csrf.secret, secure=self.settings.secure)
         html = self._templates.get_template(template).render(

@@ -108,14 +108,14 @@ async def leave_shared(tx: Tx, user: User, actor: Actor, reason: str, now: int) 
 
     Returns the names of these organizations, and of those where the user stays because no other admin is left.
     """
-    left, kept = [], []
+    left, remaining = [], []
     for organization, role in await store.shared_with_others(tx, user.id):
         if role is Role.ADMIN and not await store.has_other_admin(tx, organization.id, user.id):
-            kept.append(organization.name)
+            remaining.append(organization.name)
         else:
             await _remove(tx, organization, user, role, actor, now, reason=reason)
             left.append(organization.name)
-    return left, kept
+    return left, remaining
 
 
 async def _remove(

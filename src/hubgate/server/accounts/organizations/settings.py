@@ -81,7 +81,7 @@ async def rename(accounts: Accounts, organization: Organization, name: str, acto
             # The operator's command line is not limited.
             await renames.count_rename(tx, accounts, organization.id)
         await store.set_name(tx, organization.id, name)
-        await accounts.move_along(tx, organization.id, old, name, now)
+        await accounts.rename_owned(tx, organization.id, old, name, now)
         data = {"from": old, "to": name}
         await record(tx, organization.id, Kind.ORG_RENAME, f"renamed {old} to {name}", actor, now, data)
 
@@ -138,7 +138,7 @@ async def delete(accounts: Accounts, organization: Organization, actor: Actor) -
 
     async def unit(tx: Tx) -> None:
         name = (await begin_as_admin(tx, organization, actor)).name
-        await accounts.take_along(tx, organization.id, now)
+        await accounts.delete_owned(tx, organization.id, now)
         await renames.release_name(tx, name, now)
         await store.remove(tx, organization.id)
         await record(tx, organization.id, Kind.ORG_DELETE, f"deleted {name}", actor, now)

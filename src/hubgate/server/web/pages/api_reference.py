@@ -105,7 +105,7 @@ def routes(pages: Pages, base_url: str, documented: Sequence[Route]) -> list[Rou
             "This document",
             answers={200: ("OpenAPI 3.1.", dict)},
         ),
-        Route("GET", "/docs/api", public(readable), Surface.PAGE, "The API, readable"),
+        Route("GET", "/docs/api", public(readable), Surface.PAGE, "API reference"),
     ]
 
     # Created on first request: it takes longer than the rest of the start-up.

@@ -22,7 +22,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def page(request: HubRequest, purpose: Purpose, error: HubError | None = None) -> Response:
         """Show the form, with `error` if it was rejected."""
         secret, session = request.param("secret"), caller_of(request).session
-        link, user = await addresses.look(accounts, secret, purpose)
+        link, user = await addresses.find_link(accounts, secret, purpose)
         new_account = purpose is Purpose.VERIFY
         values: dict[str, Any] = {
             "title": "Confirm your e-mail" if new_account else "Change your e-mail",

@@ -75,13 +75,13 @@ def _reset_routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def request_link(request: HubRequest) -> Response:
         email = request.form_fields.get("email").strip()
         try:
-            await password_changes.ask_reset(accounts, email)
+            await password_changes.request_reset(accounts, email)
         except (FieldErrors, TooManyRequests) as error:
             return pages.show_errors(request, _RESET_FORM, error, "email", email=email)
         return pages.page(request, NOTICE, title="Reset your password", lines=[RESET_SENT], link=("/login", "Sign in"))
 
     async def show_link(request: HubRequest) -> Response:
-        _, user = await addresses.look(accounts, request.param("secret"), Purpose.RESET)
+        _, user = await addresses.find_link(accounts, request.param("secret"), Purpose.RESET)
         return pages.page(request, _PASSWORD_FORM, user=user)
 
     async def set_new(request: HubRequest) -> Response:
@@ -89,7 +89,7 @@ def _reset_routes(pages: Pages, accounts: Accounts) -> list[Route]:
         try:
             await password_changes.reset(accounts, secret, new, visitor_of(request))
         except FieldErrors as error:
-            _, user = await addresses.look(accounts, secret, Purpose.RESET)
+            _, user = await addresses.find_link(accounts, secret, Purpose.RESET)
             return pages.show_errors(request, _PASSWORD_FORM, error, "password", user=user)
         return pages.redirect("/login", "Your password was changed. Sign in with it.")
 

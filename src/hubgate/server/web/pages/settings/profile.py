@@ -59,7 +59,7 @@ def _profile_routes(pages: Pages, accounts: Accounts) -> list[Route]:
         user, form = caller.user, request.form_fields
         email = form.get("email").strip()
         try:
-            await addresses.ask_change(accounts, user, email, form.get("password"))
+            await addresses.request_change(accounts, user, email, form.get("password"))
         except (FieldErrors, TooManyRequests) as error:
             return show_errors(request, user, error, "email", email=email)
         return pages.redirect(PATH, f"A link is on its way to {email}. Your address changes when you open it.")
@@ -68,7 +68,7 @@ def _profile_routes(pages: Pages, accounts: Accounts) -> list[Route]:
         user = caller.user
         if user.email_verified_at is not None:
             return pages.redirect(PATH, f"{user.email} is verified.")
-        await addresses.ask_confirmation(accounts, user)
+        await addresses.resend_confirmation(accounts, user)
         return pages.redirect(PATH, f"A link is on its way to {user.email}.")
 
     def post(path: str, handler: Handler[Caller], action: Action, summary: str) -> Route:
