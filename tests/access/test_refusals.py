@@ -89,7 +89,7 @@ def test_what_no_scope_opens_is_said_to_be_closed_to_apps() -> None:
 
 def test_a_token_without_the_organization_is_told_so() -> None:
     token = Identity.consented("me", {"acme": Role.ADMIN}, client_id="app", scopes=NAMES, organizations={})
-    with pytest.raises(Forbidden, match="not given access to the organization"):
+    with pytest.raises(Forbidden, match="not granted access to the organization"):
         require(token, Action.REPO_WRITE, Repo(ACME))
 
 

@@ -171,7 +171,7 @@ def test_choosing_an_account(hub: RunningHub, client: Client) -> None:
         as_bob = sign_in(browser, browser.get(client.address(prompt="select_account")), "bob")
         assert "You are <bdi>@bob</bdi>." in as_bob.text
         page = sign_in_page(browser, browser.get(client.address(prompt="login select_account"))).text
-        assert "Go on as" not in page, "the app wants a new sign-in, whoever it is"
+        assert "Continue as" not in page, "the app wants a new sign-in, whoever it is"
 
 
 def test_use_another_account(hub: RunningHub, client: Client) -> None:
@@ -211,7 +211,7 @@ def test_the_sign_in_page_names_who_asks(hub: RunningHub, client: Client) -> Non
             (document.address(scope="openid", **pkce), "notes.example"),
         ):
             page = sign_in_page(visitor, visitor.get(address)).text
-            assert re.search(rf"Then you go on to <span[^>]*>{re.escape(host)}</span>", page), host
+            assert re.search(rf"You will continue to <span[^>]*>{re.escape(host)}</span>", page), host
         form = Page(visitor.get(visitor.get(client.address()).headers["location"])).hidden()
         wrong = visitor.post("/login", data={**form, "username": "ada", "password": "wrong password"})
         assert (wrong.status_code, "app.example" in wrong.text) == (422, True)
@@ -222,7 +222,7 @@ def test_the_sign_in_page_names_who_asks(hub: RunningHub, client: Client) -> Non
             "/oauth/authorize",
         ):
             page = visitor.get("/login", params={"next": next_page})
-            assert (page.status_code, "go on to" in page.text) == (200, False)
+            assert (page.status_code, "continue to" in page.text) == (200, False)
 
 
 def test_a_login_hint_is_filled_in(hub: RunningHub, client: Client) -> None:

@@ -223,7 +223,7 @@ def test_a_member_sees_what_organizations_took(hub: RunningHub, bob: User, clien
         assert heads == ["App", "Until"]
         assert "Atlas Notebook" in row[0]
         assert "read-repos" in shown
-        assert "Leaving the organization ends them." in text_of(browser.get(TOKENS))
+        assert "They end when you leave the organization." in text_of(browser.get(TOKENS))
         assert submit(browser, TOKENS, TOKENS, name="laptop", role="read").status_code == 200
 
 

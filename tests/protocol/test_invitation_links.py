@@ -33,7 +33,7 @@ from hubgate.server.resources import Hub
 
 pytestmark = pytest.mark.one_engine
 
-GONE = "This invitation was used, withdrawn or is out of date."
+GONE = "This invitation was already used or withdrawn, or has expired."
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_accepting(hub: RunningHub) -> None:
         assert response.status_code == 303
         assert role_of(hub, acme, "ada") == "contributor"
         home = client.get("/").text
-        assert "You are a member of acme now." in home
+        assert "You are now a member of acme." in home
         assert "Needs attention" not in home
         assert client.get(link).status_code == 404
 

@@ -94,7 +94,7 @@ def test_a_disabled_account_is_shut(hub: RunningHub) -> None:
         response = submit(operator, USERS, f"{USERS}/bob/disable")
         assert (response.status_code, response.headers["location"]) == (303, USERS)
         page = operator.get(USERS).text
-        assert "Disabled bob. Sign-ins and tokens stopped working." in page
+        assert "Disabled bob. Sessions and tokens no longer work." in page
         assert f'action="{USERS}/bob/enable"' in page
         assert f'action="{USERS}/bob/disable"' not in page
         assert browser.get("/settings/profile").status_code == 303

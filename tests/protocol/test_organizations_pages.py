@@ -130,7 +130,7 @@ def test_a_rename_keeps_the_old_name(hub: RunningHub) -> None:
         for old, new in (("/acme", "/Acme2"), (f"{PROFILE}?x=1", "/organizations/Acme2/settings/profile?x=1")):
             response = client.get(old)
             assert (response.status_code, response.headers["location"]) == (307, new)
-        assert submit(client, NEW, name="acme", fullname="").status_code == 422, "nobody else gets it"
+        assert submit(client, NEW, name="acme", fullname="").status_code == 422, "The old name stays reserved"
         hub.clock.advance(DAY)
         assert rename(client, "Acme2", "acme").status_code == 303, "its own former name it may have again"
         assert client.get("/Acme2").headers["location"] == "/acme"

@@ -53,7 +53,7 @@ def test_everything_is_gone_but_the_name_stays_reserved_and_the_address_is_free(
         candidate = Candidate(name, ada.email, PASSWORD)
         return await signup.create_by_operator(opened.accounts, candidate, verified=True, operator=False)
 
-    with pytest.raises(Conflict, match="ada is taken"):
+    with pytest.raises(Conflict, match="ada is already taken"):
         hub.call(lambda opened: join(opened, "ada"))
     assert hub.call(lambda opened: join(opened, "lovelace")).email == ada.email
 

@@ -131,7 +131,7 @@ def test_admins_leave_on_the_same_page(hub: RunningHub) -> None:
         members = client.get("/organizations/acme/settings/members").text
         assert f'href="{PATH}/acme/leave">Leave' in members
         assert 'href="/organizations/acme/settings/members/ada/remove"' not in members
-        assert "Invitations you made are withdrawn." in client.get(f"{PATH}/acme/leave").text
+        assert "Invitations that you sent are withdrawn." in client.get(f"{PATH}/acme/leave").text
 
 
 def test_the_last_admin_cannot_leave(hub: RunningHub) -> None:

@@ -1,12 +1,14 @@
 """`/api/settings/sessions`: the browsers in which a user is signed in."""
 
+import msgspec
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.sessions import browsers
-from hubgate.server.accounts.sessions.wire import SessionInfo, described
+from hubgate.server.accounts.sessions.model import Session
+from hubgate.server.clock import iso
 from hubgate.server.edge.routes import Route, own
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
@@ -17,6 +19,26 @@ from hubgate.server.web.api.listing import PAGING, listed
 
 PATH = "/api/settings/sessions"
 _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
+
+
+class SessionInfo(msgspec.Struct, rename="camel"):
+    """A browser in which the user is signed in, without its cookie."""
+
+    id: str
+    created_at: str
+    last_used_at: str
+    ip: str
+    user_agent: str
+
+
+def described(session: Session) -> SessionInfo:
+    return SessionInfo(
+        id=session.id,
+        created_at=iso(session.created_at),
+        last_used_at=iso(session.last_used_at),
+        ip=session.ip,
+        user_agent=session.user_agent,
+    )
 
 
 def routes(accounts: Accounts) -> list[Route]:

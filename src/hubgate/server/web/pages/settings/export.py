@@ -14,7 +14,6 @@ from hubgate.server.accounts.names import name_key
 from hubgate.server.accounts.organizations import invitations
 from hubgate.server.accounts.organizations.model import Invitation
 from hubgate.server.accounts.sessions import browsers
-from hubgate.server.accounts.sessions import wire as sessions
 from hubgate.server.accounts.tokens import personal
 from hubgate.server.accounts.tokens import wire as tokens
 from hubgate.server.clock import iso, iso_or_none
@@ -29,7 +28,7 @@ from hubgate.server.oauth.exchange import issued_tokens
 from hubgate.server.oauth.exchange.store import ActiveToken
 from hubgate.server.paging import MAX_LIMIT, PageRequest, decode_cursor
 from hubgate.server.web import exchanged_tokens
-from hubgate.server.web.api import application_shapes, connected_apps
+from hubgate.server.web.api import application_shapes, connected_apps, sessions
 from hubgate.server.web.api.repos import wire as repos
 
 PATH = "/settings/export"
