@@ -11,7 +11,7 @@ from hubgate.server.accounts.links.model import Purpose
 from hubgate.server.edge.routes import Route, public
 from hubgate.server.errors import FieldErrors, HubError, TooManyRequests
 from hubgate.server.http.request import HubRequest
-from hubgate.server.web.pages.entry.page import entry_route
+from hubgate.server.web.pages.entry.entry_route import entry_route
 from hubgate.server.web.rendering import Pages
 
 VERIFY, CHANGE = "/verify/{secret}", "/change-email/{secret}"

@@ -11,8 +11,8 @@ from hubgate.server.edge.routes import Route, own, public
 from hubgate.server.errors import NotFound, Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.web.local_path import continue_to
+from hubgate.server.web.pages.entry.entry_route import NOTICE, entry_route
 from hubgate.server.web.pages.entry.join import show_invited
-from hubgate.server.web.pages.entry.page import NOTICE, entry_route
 from hubgate.server.web.rendering import Pages
 
 PATH = "/invitations/{secret}"

@@ -15,7 +15,7 @@ from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import HubRequest
 from hubgate.server.web import cookies
 from hubgate.server.web.local_path import continue_to, local_path
-from hubgate.server.web.pages.entry.page import NOTICE, entry_route
+from hubgate.server.web.pages.entry.entry_route import NOTICE, entry_route
 from hubgate.server.web.rendering import Pages
 
 JOIN, _SETUP = "/join", "/setup/{secret}"

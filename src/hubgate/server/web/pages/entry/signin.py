@@ -14,7 +14,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.web import cookies
 from hubgate.server.web.local_path import local_path
-from hubgate.server.web.pages.entry.page import NOTICE, entry_route
+from hubgate.server.web.pages.entry.entry_route import NOTICE, entry_route
 from hubgate.server.web.pages.oauth.request import pending_request
 from hubgate.server.web.rendering import Pages
 

@@ -1,4 +1,4 @@
-"""What the routes of these pages share."""
+"""The route of an entry page, and the template for a notice."""
 
 from hubgate.server.edge.routes import KIB, Endpoint, Route
 from hubgate.server.http.surface import Surface
