@@ -26,23 +26,11 @@ repo.configure               open            A    F    F    A    A    A    F    
 repo.configure               private         A    F    F    A    A    A    H    H
 repo.manage                  open            A    F    F    A    A    A    F    F
 repo.manage                  private         A    F    F    A    A    A    H    H
-repo.read_access_requests    open            A    F    F    A    A    A    F    F
-repo.read_access_requests    private         A    F    F    A    A    A    H    H
-repo.handle_access_requests  open            A    F    F    A    A    A    F    F
-repo.handle_access_requests  private         A    F    F    A    A    A    H    H
-repo.ask_access              open            A    A    A    A    A    A    A    F
-repo.ask_access              private         A    A    A    A    A    A    H    H
 repo.list_owned              always          A    A    A    -    A    A    A    F
 repo.create                  always          A    F    A    -    A    A    F    F
 repo.leave_redirect          always          A    F    F    -    F    A    F    F
 discussion.open              open            A    A    A    A    A    A    A    F
 discussion.open              private         A    A    A    A    A    A    H    H
-discussion.comment           open            A    A    A    A    A    A    A    F
-discussion.comment           private         A    A    A    A    A    A    H    H
-discussion.edit              open,mine       A    A    A    A    A    A    A    -
-discussion.edit              open,theirs     F    F    F    F    F    F    F    F
-discussion.edit              private,mine    A    A    A    A    A    A    H    -
-discussion.edit              private,theirs  F    F    F    F    F    F    H    H
 discussion.push              open,mine       A    A    A    A    A    A    A    -
 discussion.push              open,theirs     F    F    F    F    F    F    F    F
 discussion.push              private,mine    A    A    A    A    A    A    H    -
@@ -55,10 +43,6 @@ discussion.moderate          open,mine       A    F    F    A    A    A    F    
 discussion.moderate          open,theirs     A    F    F    A    A    A    F    F
 discussion.moderate          private,mine    A    F    F    A    A    A    H    -
 discussion.moderate          private,theirs  A    F    F    A    A    A    H    H
-discussion.merge             open,mine       A    F    F    A    A    A    F    -
-discussion.merge             open,theirs     A    F    F    A    A    A    F    F
-discussion.merge             private,mine    A    F    F    A    A    A    H    -
-discussion.merge             private,theirs  A    F    F    A    A    A    H    H
 collection.read              open            A    A    A    -    A    A    A    A
 collection.read              private         A    A    A    -    A    A    H    H
 collection.create            always          A    F    F    -    A    A    F    F
@@ -73,7 +57,6 @@ account.write_webhooks       always          A    -    -    -    -    -    F    
 account.read_settings        always          A    -    -    -    -    -    F    F
 account.write_settings       always          A    -    -    -    -    -    F    F
 account.credentials          always          A    -    -    -    -    -    F    F
-org.identify                 always          -    A    A    -    A    A    F    F
 org.read_billing             always          -    A    A    -    A    A    F    F
 org.read_members             always          -    A    A    -    A    A    F    F
 org.write_members            always          -    F    F    -    F    A    F    F
@@ -103,9 +86,9 @@ HUB = {
 
 READS = _names(
     """
-    repo.see repo.read_content repo.list_owned repo.read_access_requests collection.read
+    repo.see repo.read_content repo.list_owned collection.read
     account.identify account.read_profile account.read_email account.read_billing account.read_webhooks
-    account.read_settings org.identify org.read_billing org.read_members org.read_settings org.read_apps
+    account.read_settings org.read_billing org.read_members org.read_settings org.read_apps
     org.read_audit_log org.read_webhooks jobs.read
     """
 )
@@ -117,15 +100,15 @@ CLOSED_TO_APPS = _names(
     """
     account.read_settings account.write_settings account.credentials
     org.read_members org.write_members org.read_settings org.write_settings org.read_apps org.write_apps
-    org.read_audit_log repo.ask_access repo.leave_redirect
+    org.read_audit_log repo.leave_redirect
     """
 )
 
-WITHOUT_SCOPE = frozenset({"account.identify", "org.identify", "repo.list_owned"})
+WITHOUT_SCOPE = frozenset({"account.identify", "repo.list_owned"})
 
 # Each scope and all that it allows by itself, on what the user may reach; from WIRE.md 24.
 _READING = "repo.see repo.read_content"
-_WRITING = f"{_READING} repo.write repo.configure discussion.merge"
+_WRITING = f"{_READING} repo.write repo.configure"
 OPENED_BY = {
     "openid": "",
     "profile": "account.read_profile",
@@ -135,14 +118,13 @@ OPENED_BY = {
     "gated-repos": "",
     "contribute-repos": "repo.create",
     "write-repos": _WRITING,
-    "manage-repos": f"{_WRITING} repo.create repo.manage repo.read_access_requests repo.handle_access_requests",
+    "manage-repos": f"{_WRITING} repo.create repo.manage",
     "read-collections": "collection.read",
     "write-collections": "collection.read collection.create collection.write",
     "inference-api": "inference.use",
     "jobs": "jobs.read jobs.run",
     "webhooks": "account.read_webhooks account.write_webhooks org.read_webhooks org.write_webhooks",
-    "write-discussions": "discussion.open discussion.comment discussion.edit discussion.push discussion.close"
-    " discussion.moderate",
+    "write-discussions": "discussion.open discussion.push discussion.close discussion.moderate",
 }
 # What the two conditional scopes allow where their condition is met.
 CONTRIBUTE_OPENS_IN_CREATED = _names(_WRITING)

@@ -7,7 +7,7 @@ from tests.access.oracle import expected
 from tests.access.scenes import ACME, APP, CLUB, ME, SCOPE_SETS, Scene, callers, scenes
 
 from hubgate.server.access.actions import MINTED_ONLY, Action
-from hubgate.server.access.decision import Outcome
+from hubgate.server.access.decision import DecisionOutcome
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import decide
 from hubgate.server.access.resource import HUB as THE_HUB
@@ -16,7 +16,7 @@ from hubgate.server.access.rule import Credential
 from hubgate.server.accounts.roles import Role, TokenRole
 from hubgate.server.scopes import BUILT_IN, NAMES
 
-LETTERS = {Outcome.ALLOW: "A", Outcome.FORBID: "F", Outcome.HIDE: "H"}
+LETTERS = {DecisionOutcome.ALLOW: "A", DecisionOutcome.FORBID: "F", DecisionOutcome.HIDE: "H"}
 ORDER = tuple(scope.name for scope in BUILT_IN)
 FEW = [frozenset(names) for names in ((), ("profile",), ("read-repos",), ("write-discussions",))]
 # Discussing in a private repo needs one scope to act and one to read; contribute-repos reads what the app created.
@@ -61,7 +61,7 @@ def _check_named(token: Identity, action: Action, things: list[Scene]) -> None:
     wider = {scope: widened(token, scope) for scope in ORDER}
     for scene in things:
         decision = decide(token, action, scene.resource)
-        if decision.outcome is not Outcome.FORBID:
+        if decision.outcome is not DecisionOutcome.FORBID:
             assert decision.scopes == (), "naming a scope would tell that something is there"
             continue
         alone = tuple(scope for scope in ORDER if decide(wider[scope], action, scene.resource).allowed)
@@ -99,7 +99,7 @@ def test_decisions_on_the_hub_itself_match_the_table(name: str) -> None:
         ],
     }
     for door, identities in doors.items():
-        want = Outcome.ALLOW if door in HUB[name] else Outcome.FORBID
+        want = DecisionOutcome.ALLOW if door in HUB[name] else DecisionOutcome.FORBID
         assert {decide(identity, action, THE_HUB).outcome for identity in identities} == {want}, door
 
 

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.decision import Outcome
-from hubgate.server.access.identity import Identity, Kind
+from hubgate.server.access.decision import DecisionOutcome
+from hubgate.server.access.identity import CredentialKind, Identity
 from hubgate.server.access.policy import decide
 from hubgate.server.access.resource import HUB, Account, Collection, Hub, Organization, Post, Repo, Resource
 from hubgate.server.accounts.roles import Role, TokenRole
@@ -116,7 +116,7 @@ def test_scope_that_was_not_granted_for_an_organization_has_no_effect_there(
     """For private resources, where only the grant gives access."""
     narrow = replace(token, granted={org: granted})
     scoped = replace(token, granted={org: granted}, scopes=token.scopes & granted)
-    if token.kind is Kind.CONSENTED and is_private(deed[1]) and owner_of(deed[1]) == Organization(org):
+    if token.kind is CredentialKind.CONSENTED and is_private(deed[1]) and owner_of(deed[1]) == Organization(org):
         assert allows(narrow, deed) == allows(scoped, deed)
 
 
@@ -145,8 +145,8 @@ def test_exchanged_token_outside_its_organization_changes_nothing_and_sees_nothi
     outcome = decide(token, action, resource).outcome
     if owner == Organization(fence):
         return
-    assert action.rule.read or outcome is not Outcome.ALLOW
-    assert not is_private(resource) or outcome is Outcome.HIDE
+    assert action.rule.read or outcome is not DecisionOutcome.ALLOW
+    assert not is_private(resource) or outcome is DecisionOutcome.HIDE
 
 
 @law
@@ -199,8 +199,8 @@ def test_only_private_resources_are_hidden_and_only_anonymous_callers_are_sent_t
     caller: Identity, deed: tuple[Action, Resource]
 ) -> None:
     decision = decide(caller, *deed)
-    assert decision.outcome is not Outcome.HIDE or is_private(deed[1])
-    assert decision.sign_in == (caller.kind is Kind.ANONYMOUS and not decision.allowed)
+    assert decision.outcome is not DecisionOutcome.HIDE or is_private(deed[1])
+    assert decision.sign_in == (caller.kind is CredentialKind.ANONYMOUS and not decision.allowed)
 
 
 @law

@@ -89,7 +89,7 @@ def test_action_without_a_scope_is_answered_as_closed_to_apps() -> None:
 
 def test_token_without_the_organization_is_refused_for_that_reason() -> None:
     token = Identity.consented("me", {"acme": Role.ADMIN}, client_id="app", scopes=NAMES, organizations={})
-    with pytest.raises(Forbidden, match="not given access to the organization"):
+    with pytest.raises(Forbidden, match="not granted access to the organization"):
         require(token, Action.REPO_WRITE, Repo(ACME))
 
 

@@ -344,7 +344,9 @@ def test_o69_redirect_from_before_the_rule_is_retained_marked_and_can_be_unlinke
     (shown,) = scene.admin.get(OF_ACME).json()
     assert (shown["outside"], shown["allowedBy"], shown["createdAt"]) == (True, None, None)
     with browser_of(scene.hub, scene.ada) as browser:
-        assert "Nobody was asked" in browser.get("/organizations/acme/settings/redirects").text
+        assert (
+            "Created before redirects required permission" in browser.get("/organizations/acme/settings/redirects").text
+        )
     assert scene.admin.delete(f"{OF_ACME}/model/model").status_code == 204
     leads_nowhere(scene.anyone, "acme/model")
 

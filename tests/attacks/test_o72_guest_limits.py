@@ -11,7 +11,7 @@ from tests.bed.guests import API, REPO, Guests, guests
 from tests.bed.people import PASSWORD, make_organization
 from tests.bed.repos import commit, make_repo, send_large, send_lines
 
-from hubgate.server.accounts.own_deletion import delete_own
+from hubgate.server.accounts.own_account import delete_own
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.clock import DAY, SECOND
 from hubgate.server.hub.context import Limits

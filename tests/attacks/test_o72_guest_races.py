@@ -11,7 +11,7 @@ from tests.bed.people import PASSWORD
 from tests.bed.repos import commit, send_large, send_lines
 
 from hubgate.server import failpoint
-from hubgate.server.accounts.own_deletion import delete_own
+from hubgate.server.accounts.own_account import delete_own
 from hubgate.server.audit.model import SYSTEM
 
 CONTENT = b"w" * 50_000
@@ -71,7 +71,7 @@ def test_o72_commit_is_rejected_if_its_user_is_deleted_during_the_request(scene:
     scene.at_failpoint(moment, DELETE, id=scene.eve_user.id)
     query, rev = (to, "main") if to.startswith("?") else ("", to)
     refused = commit(scene.eve, REPO, {"model.bin": CONTENT}, rev=rev, query=query)
-    assert (refused.status_code, refused.json()["error"]) == (404, "This account is gone."), refused.text
+    assert (refused.status_code, refused.json()["error"]) == (404, "This account was deleted."), refused.text
     assert not failpoint.armed
     assert scene.refs() == refs
 
@@ -82,7 +82,7 @@ def test_o72_push_is_rejected_if_its_user_is_deleted_during_the_request(scene: G
     work = scene.clone("eves")
     work.commit()
     scene.at_failpoint("refs-before-move", DELETE, id=scene.eve_user.id)
-    assert "This account is gone." in work.fails("push", "--force", "origin", "HEAD:refs/pr/1")
+    assert "This account was deleted." in work.fails("push", "--force", "origin", "HEAD:refs/pr/1")
     assert scene.refs() == refs
 
 

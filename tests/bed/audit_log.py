@@ -9,7 +9,7 @@ from tests.bed.engines import SECRET_KEY
 
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.audit.record import record
-from hubgate.server.audit.retention import Retention
+from hubgate.server.audit.retention import AuditRetention
 from hubgate.server.audit.seal import Sealer
 from hubgate.server.audit.verify import Report, verify
 from hubgate.server.clock import Clock
@@ -49,7 +49,7 @@ async def seal_all(hub: Hub) -> None:
 
 
 async def forget_all(db: Database, clock: Clock, days: int) -> None:
-    retention = Retention(db, clock, SECRET, days)
+    retention = AuditRetention(db, clock, SECRET, days)
     while await retention.step():
         continue
 

@@ -90,11 +90,11 @@ def test_new_user_gets_from_the_setup_link_to_signing_out(
     ada.page.locator("main").get_by_role("link", name="Join").click()
     ada.fill(username="Olga", email="ada@example.org", password=PASSWORD)
     ada.press("Join")
-    expect(ada.page.get_by_role("alert")).to_contain_text("Olga is taken.")
+    expect(ada.page.get_by_role("alert")).to_contain_text("Olga is already taken.")
     ada.said.clear()  # Chromium itself reports the 422.
     ada.fill(username="ada", password=PASSWORD)
     ada.press("Join")
-    ada.sees("Check your mail.")
+    ada.sees("Check your email.")
 
     ada.page.goto(mailed(tmp_path, "ada@example.org", "Confirm your e-mail"))
     ada.fill(password=PASSWORD)
@@ -127,7 +127,7 @@ def test_new_user_gets_from_the_setup_link_to_signing_out(
     ada.fill(name="laptop")
     ada.press("Create token")
     expect(ada.page.get_by_label("Token", exact=True)).to_have_value(re.compile(r"^hf_[0-9A-Za-z]{41}$"))
-    ada.sees("Copy it now. We store only a fingerprint and cannot show it again.")
+    ada.sees("Copy it now. Only a fingerprint is stored, so it cannot be shown again.")
     ada.page.reload()
     ada.page.goto("/settings/tokens")
     assert ada.page.locator("table").get_by_text("laptop").count() == 1

@@ -28,7 +28,7 @@ def reset_link(hub: RunningHub) -> str:
     make_user(hub, "ada")
 
     async def work(opened: Hub) -> None:
-        await password_changes.ask_reset(opened.accounts, "ada@example.org")
+        await password_changes.request_reset(opened.accounts, "ada@example.org")
 
     hub.call(work)
     return link_in(mails_to(hub, "ada@example.org")[-1])
@@ -42,7 +42,7 @@ def test_secret_is_in_no_referrer_and_the_form_is_accepted(hub: RunningHub, page
     page.goto(link)
     page.get_by_label("New password").fill("another horse battery")
     page.get_by_role("button", name="Set password").click()
-    expect(page.get_by_role("status").first).to_contain_text("Your password is changed.")
+    expect(page.get_by_role("status").first).to_contain_text("Your password was changed.")
     posted = next(request for request in sent if request.method == "POST")
     assert posted.all_headers()["origin"] == hub.url
     assert len(sent) > 4
@@ -74,7 +74,7 @@ def test_visitor_continues_to_the_page_after_signing_in(hub: RunningHub, page: P
     page.get_by_role("button", name="Sign in").click()
     summary = page.get_by_role("alert")
     expect(summary).to_be_focused()
-    expect(summary).to_contain_text("Name and password do not match.")
+    expect(summary).to_contain_text("Wrong username or password.")
     expect(page.get_by_label("Name or e-mail")).to_have_value("ada")
     expect(page.get_by_label("Password")).to_have_value("")
     page.get_by_label("Password").fill(PASSWORD)

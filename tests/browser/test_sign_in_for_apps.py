@@ -95,7 +95,7 @@ def test_user_signs_in_to_a_website(hub: RunningHub, visitor: Visitor) -> None:
     client, (verifier, challenge) = make_app(hub, None, redirect_uris=(WEBSITE,)), proof()
     page = visitor.page
     page.goto(client.address(state=STATE, code_challenge=challenge, code_challenge_method="S256"))
-    expect(page.get_by_text("Then you go on to app.example.")).to_be_visible()
+    expect(page.get_by_text("You will continue to app.example.")).to_be_visible()
     visitor.sign_in()
     expect(page.get_by_text("Signed in as @ada.")).to_be_visible()
     page.get_by_label("Read your repos").uncheck()

@@ -225,7 +225,7 @@ def test_token_commands(operator: Operator, hub: HubProcess) -> None:
     assert token not in json.dumps(listed)
     assert operator.json("admin", "token", "revoke", "ada", made["id"]) == {"revoked": made["id"]}
     assert whoami(hub, token).status_code == 401
-    assert operator.refused("admin", "token", "revoke", "ada", made["id"]) == "There is no such token."
+    assert operator.refused("admin", "token", "revoke", "ada", made["id"]) == "Token not found."
     operator.json("admin", "user", "disable", "ada")
     cure = "ada is disabled. First run: hubgate admin user enable ada"
     assert operator.refused("admin", "token", "create", "ada", "--role", "read") == cure
@@ -260,25 +260,26 @@ def test_errors_say_what_to_do(sqlite_operator: Operator) -> None:
     no_user = "User nobody not found. List all with: hubgate admin user list"
     no_org = "Organization nothing not found. List all with: hubgate admin org list"
     for command, says in {
-        "user create admin --email x": "admin is taken. This is not an e-mail address.",
+        "user create admin --email x": "admin is already taken. This is not an e-mail address.",
         "user create -x --email x@example.org": None,
-        "user create Acme --email x@example.org": "Acme is taken.",
-        "user create bob --email ADA@example.org": "ada@example.org has an account already.",
+        "user create Acme --email x@example.org": "Acme is already taken.",
+        "user create bob --email ADA@example.org": "ada@example.org already has an account.",
         "user disable nobody": no_user,
         "user delete acme": no_user.replace("nobody", "acme"),
         "invite create nonsense": "This is not an e-mail address.",
-        "invite create ada@example.org": "ada@example.org has an account already.",
+        "invite create ada@example.org": "ada@example.org already has an account.",
         "invite create eve@example.org --signup closed": (
             "HUBGATE_SIGNUP is closed: nobody could accept it. Run: hubgate admin user create"
         ),
-        "org create ada --owner ada": "ada is taken.",
+        "org create ada --owner ada": "ada is already taken.",
         "org create other --owner nobody": no_user,
         "org set-plan nothing free": no_org,
         "org add-member acme nobody --role read": no_user,
-        "org rename acme ada": "ada is taken.",
-        "org remove-member acme ada": "The last admin cannot leave. Make someone else admin first.",
-        "org add-member acme ada --role read": "The last admin cannot leave. Make someone else admin first.",
-        "user delete ada": "ada is the only admin of acme. Make someone else admin there, or delete it, first.",
+        "org rename acme ada": "ada is already taken.",
+        "org remove-member acme ada": "The last admin cannot leave. Make someone else an admin first.",
+        "org add-member acme ada --role read": "The last admin cannot leave. Make someone else an admin first.",
+        "user delete ada": "ada is the only admin of acme. "
+        "First make someone else an admin there, or delete the organization.",
         "billing set nobody on": "User or organization nobody not found.",
         "token create nobody --role read": no_user,
         "token create ada --role god": None,

@@ -131,7 +131,7 @@ TAMPERINGS = {
     ),
     "added entry": (
         [FORGED + "2, 4)"],
-        "batch 2 holds 4 entries, but was sealed with 3.",
+        "batch 2 contains 4 entries, but was sealed with 3.",
     ),
     "entry taken out of its batch": (
         [f"UPDATE audit_entries SET batch = NULL, position = NULL WHERE {ENTRY} = 2 AND position = 3"],
@@ -159,11 +159,11 @@ TAMPERINGS = {
             "DELETE FROM audit_batches WHERE org_id = 'ACME' AND seq = 4",
             PUT_BACK,
         ],
-        "the end of its chain, batch 3, was changed or is under a secret that is gone.",
+        "the end of its chain, batch 3, was changed or sealed with a secret that is not configured.",
     ),
     "lost head": (
         ["DELETE FROM audit_heads WHERE org_id = 'ACME'"],
-        "the end of its chain is not on record.",
+        "the end of its chain is not recorded.",
     ),
     "posing as retention": (
         [
@@ -178,7 +178,7 @@ TAMPERINGS = {
     ),
     "no log at all": (
         [f"DELETE FROM audit_{table} WHERE org_id = 'ACME'" for table in ("entries", "batches", "heads")],
-        "it has no log, not even of its founding.",
+        "it has no log, not even an entry about its creation.",
     ),
 }
 
@@ -208,7 +208,7 @@ def test_recomputed_chain_lacks_the_seal(log: Log) -> None:
         await hub.db.write(unit)
 
     log.work(forge)
-    says = "acme: the end of its chain, batch 4, was changed or is under a secret that is gone."
+    says = "acme: the end of its chain, batch 4, was changed or sealed with a secret that is not configured."
     assert log.doctor() == [("fail", says)]
 
 
@@ -220,7 +220,7 @@ def test_later_batches_do_not_hide_a_manipulation(log: Log, how: str) -> None:
     first_after = 4 if "cut" in how else 5
     log.add()
     log.add()
-    says = f"acme: its chain was changed from outside before batch {first_after} was sealed."
+    says = f"acme: its chain was changed outside the hub before batch {first_after} was sealed."
     assert log.doctor() == [("fail", says)]
 
     async def forget(hub: Hub) -> None:
@@ -239,7 +239,7 @@ def test_manipulation_affects_only_its_organization(log: Log) -> None:
     found = dict(text.split(": ", 1) for _, text in log.doctor())
     assert found == {
         "acme": "batch 1 was changed: an entry, their order, or the batch itself.",
-        "other": "the end of its chain is not on record.",
+        "other": "the end of its chain is not recorded.",
     }
 
 

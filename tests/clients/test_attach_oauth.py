@@ -7,13 +7,13 @@ from tests.bed.people import make_organization, make_user
 from tests.bed.running import RunningHub
 from tests.bed.sites import Site, decide, shown, sign_in
 
-from hubgate.server.accounts import names, own_account, profile_fields
+from hubgate.server.accounts import field_checks, names, own_account
 
 pytestmark = pytest.mark.browser
 # Of a cookie's name and value together; a browser drops a larger one, and the user would have to sign in forever.
 LARGEST_COOKIE = 4096
-FULLNAME = "😀" * profile_fields.LONGEST_FULLNAME
-WEBSITE = "https://ada.example/".ljust(profile_fields.LONGEST_WEBSITE, "x")
+FULLNAME = "😀" * field_checks.LONGEST_FULLNAME
+WEBSITE = "https://ada.example/".ljust(field_checks.LONGEST_WEBSITE, "x")
 
 
 @pytest.mark.parametrize("version", ["0.36", "1.28", "2.4"])

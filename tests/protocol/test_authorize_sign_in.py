@@ -173,7 +173,7 @@ def test_select_account_offers_the_signed_in_account(hub: RunningHub, client: Cl
         as_bob = sign_in(browser, browser.get(client.address(prompt="select_account")), "bob")
         assert "Signed in as <bdi>@bob</bdi>." in as_bob.text
         page = sign_in_page(browser, browser.get(client.address(prompt="login select_account"))).text
-        assert "Go on as" not in page, "the app wants a new sign-in, whoever it is"
+        assert "Continue as" not in page, "the app wants a new sign-in, whoever it is"
 
 
 def test_user_can_continue_with_another_account(hub: RunningHub, client: Client) -> None:
@@ -213,7 +213,7 @@ def test_sign_in_page_names_the_app(hub: RunningHub, client: Client) -> None:
             (document.address(scope="openid", **pkce), "notes.example"),
         ):
             page = sign_in_page(visitor, visitor.get(address)).text
-            assert re.search(rf"Then you go on to <span[^>]*>{re.escape(host)}</span>", page), host
+            assert re.search(rf"You will continue to <span[^>]*>{re.escape(host)}</span>", page), host
         form = Page(visitor.get(visitor.get(client.address()).headers["location"])).hidden()
         wrong = visitor.post("/login", data={**form, "username": "ada", "password": "wrong password"})
         assert (wrong.status_code, "app.example" in wrong.text) == (422, True)
@@ -224,7 +224,7 @@ def test_sign_in_page_names_the_app(hub: RunningHub, client: Client) -> None:
             "/oauth/authorize",
         ):
             page = visitor.get("/login", params={"next": next_page})
-            assert (page.status_code, "go on to" in page.text) == (200, False)
+            assert (page.status_code, "continue to" in page.text) == (200, False)
 
 
 def test_login_hint_is_filled_in(hub: RunningHub, client: Client) -> None:

@@ -217,7 +217,7 @@ def test_member_sees_tokens_issued_to_organizations(hub: RunningHub, bob: User, 
     with browser_of(hub, bob) as browser:
         empty = text_of(browser.get(TOKENS))
         assert "Issued for you by organizations" in empty
-        assert "Tokens that an app of your organization takes to act as you appear here" in empty
+        assert "Tokens that an app of your organization obtains to act on your behalf appear here" in empty
         exchanged(client, "bob@example.org", scope="read-repos")
         exchanged(client, "ada@example.org")
         shown = browser.get(TOKENS).text
@@ -225,7 +225,7 @@ def test_member_sees_tokens_issued_to_organizations(hub: RunningHub, bob: User, 
         assert heads == ["App", "Until"]
         assert "Atlas Notebook" in row[0]
         assert "read-repos" in shown
-        assert "Leaving the organization ends them." in text_of(browser.get(TOKENS))
+        assert "They end when you leave the organization." in text_of(browser.get(TOKENS))
         assert submit(browser, TOKENS, TOKENS, name="laptop", role="read").status_code == 200
 
 

@@ -93,7 +93,7 @@ def test_response_waits_until_the_refusal_is_stored(hub: RunningHub) -> None:
 
     async def refuse(opened: Hub, number: int) -> str:
         patient = Refusals(opened.db, opened.clock, hub.url, longest_wait=30)
-        assert await patient.note(f"r-{number}", client.id, "token", "invalid_grant", "No.", SentParameters())
+        assert await patient.record(f"r-{number}", client.id, "token", "invalid_grant", "No.", SentParameters())
         return patient.address(f"r-{number}")
 
     with browser_of(hub, olga) as owner:

@@ -36,7 +36,7 @@ def test_new_user_sees_an_empty_page(hub: RunningHub) -> None:
     assert EMPTY in main
     assert '<a class="button" href="/settings/applications/new">Build an app</a>' in main
     assert '<a class="button" href="/organizations/new">New organization</a>' in main
-    assert "Needs you" not in main
+    assert "Needs attention" not in main
     assert "Organization token exchange" not in main
     assert 'href="/login"' not in main
 

@@ -9,12 +9,12 @@ from tests.bed.apps import make_app, tokens_for
 from tests.bed.people import api, make_user
 from tests.bed.running import RunningHub
 
-from hubgate.server.accounts import own_account, profile_fields
+from hubgate.server.accounts import field_checks, own_account
 
 pytestmark = pytest.mark.one_engine
 
-FULLNAME = "😀" * profile_fields.LONGEST_FULLNAME
-WEBSITE = "https://ada.example/".ljust(profile_fields.LONGEST_WEBSITE, "x")
+FULLNAME = "😀" * field_checks.LONGEST_FULLNAME
+WEBSITE = "https://ada.example/".ljust(field_checks.LONGEST_WEBSITE, "x")
 
 
 def claims_for(hub: RunningHub, fullname: str, website: str) -> tuple[dict[str, Any], dict[str, Any]]:

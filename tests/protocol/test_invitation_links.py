@@ -33,7 +33,7 @@ from hubgate.server.resources import Hub
 
 pytestmark = pytest.mark.one_engine
 
-GONE = "This invitation was used, withdrawn or is out of date."
+GONE = "This invitation was already used or withdrawn, or has expired."
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_invitation_can_be_accepted(hub: RunningHub) -> None:
     with hub.client() as client:
         assert submit(client, "/login", username="ada", password=PASSWORD).status_code == 303
         home = client.get("/").text
-        assert "Needs you" in home
+        assert "Needs attention" in home
         shown = client.get(link).text
         assert "acme" in shown
         assert "contributor" in shown
@@ -110,8 +110,8 @@ def test_invitation_can_be_accepted(hub: RunningHub) -> None:
         assert response.status_code == 303
         assert role_of(hub, acme, "ada") == "contributor"
         home = client.get("/").text
-        assert "You are a member of acme now." in home
-        assert "Needs you" not in home
+        assert "You are now a member of acme." in home
+        assert "Needs attention" not in home
         assert client.get(link).status_code == 404
 
 
@@ -173,7 +173,7 @@ def test_joining_with_the_invited_address_needs_no_confirmation(invite_only: Run
         response = join_by(client, link, "newcomer", "new@example.org")
         assert (response.status_code, response.headers["location"]) == (303, link)
         assert submit(client, link, decision="accept").status_code == 303
-        assert "Needs you" not in client.get("/").text
+        assert "Needs attention" not in client.get("/").text
     assert role_of(hub, acme, "newcomer") == "read"
 
 
@@ -184,7 +184,7 @@ def test_joining_with_another_address_needs_confirmation(invite_only: RunningHub
     with hub.client() as client:
         response = join_by(client, link, "newcomer", "other@example.org")
         assert response.status_code == 200
-        assert "Check your mail." in response.text
+        assert "Check your email." in response.text
         assert link_in(mails_to(hub, "other@example.org")[0]).startswith("/verify/")
         door = response.text.partition('href="/login?')[2].partition('"')[0]
         back = submit(client, f"/login?{door}", username="newcomer", password=PASSWORD)
@@ -210,7 +210,7 @@ def test_invitation_to_the_hub_lets_a_visitor_join(invite_only: RunningHub) -> N
         assert (response.status_code, response.headers["location"]) == (303, "/")
         home = client.get("/").text
         assert "Welcome, newcomer." in home
-        assert "Needs you" not in home
+        assert "Needs attention" not in home
     with invite_only.client() as client:
         gone = client.get(link)
         assert gone.status_code == 404
@@ -236,7 +236,7 @@ def test_known_address_is_not_revealed(invite_only: RunningHub) -> None:
     make_user(invite_only, "ada")
     link = invite_to_hub(invite_only, "new@example.org")
     with invite_only.client() as client:
-        assert "Check your mail." in join_by(client, link, "newcomer", "ada@example.org").text
+        assert "Check your email." in join_by(client, link, "newcomer", "ada@example.org").text
         assert client.get(link).status_code == 200, "nobody joined, so it is still good"
 
 

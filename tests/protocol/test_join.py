@@ -12,7 +12,7 @@ from tests.bed.running import RunningHub, running
 
 pytestmark = pytest.mark.one_engine
 
-CHECK = "Check your mail."
+CHECK = "Check your email."
 
 
 def join(client: httpx.Client, name: str, email: str = "", password: str = PASSWORD) -> httpx.Response:
@@ -48,7 +48,7 @@ def test_invalid_form_is_rejected(hub: RunningHub) -> None:
         response = submit(client, "/join?next=/docs/api", username="-ada-", email="ada", password="short")
     assert response.status_code == 422
     assert "<title>Error: Join" in response.text
-    assert "Fix before saving:" in response.text
+    assert "Fix these to continue:" in response.text
     assert 'value="-ada-"' in response.text
     assert 'value="ada"' in response.text
     assert "short" not in response.text.replace("Shorten", "")
@@ -64,7 +64,20 @@ def test_taken_name_is_rejected(hub: RunningHub, name: str) -> None:
     with hub.client() as client:
         response = join(client, name, "other@example.org")
     assert response.status_code == 422
-    assert f"{name} is taken." in response.text
+    assert f"{name} is already taken." in response.text
+
+
+def test_taken_name_is_reported_with_the_other_errors(hub: RunningHub) -> None:
+    make_user(hub, "ada")
+    with hub.client() as client:
+        response = join(client, "ada", "ada@example.org", "short")
+        assert response.status_code == 422
+        assert "ada is already taken." in response.text
+        assert "A password has 8 to 1,024 characters." in response.text
+        assert 'id="email-error"' not in response.text
+        response = join(client, "ada", "ada")
+        assert "ada is already taken." in response.text
+        assert 'id="email-error"' in response.text
 
 
 def test_taken_names_do_not_count_against_the_limit(hub: RunningHub) -> None:
@@ -96,7 +109,7 @@ def test_mails_to_an_address_are_limited(hub: RunningHub) -> None:
             assert join(client, f"user{number}", "ada@example.org").status_code == 200
         response = join(client, "another", "ada@example.org")
     assert response.status_code == 429
-    assert "Too many mails to this address. Wait 60 minutes." in response.text
+    assert "Too many mails to this address. Try again in 60 minutes." in response.text
 
 
 @pytest.mark.parametrize("signup", ["invite", "closed"])
@@ -107,7 +120,7 @@ def test_joining_may_be_disabled(engine: Engine, tmp_path: Path, signup: str) ->
         form = {"csrf": field, "username": "ada", "email": "ada@example.org", "password": PASSWORD}
         sent = client.post("/join", data=form)
         assert (shut.status_code, sent.status_code) == (403, 403)
-        assert ("needs an invitation" if signup == "invite" else "takes no new accounts") in shut.text
+        assert ("need an invitation" if signup == "invite" else "does not accept new accounts") in shut.text
         assert client.post("/join", data={**form, "invitation": "guessed"}).status_code == 404
         assert submit(client, "/login", username="ada", password=PASSWORD).status_code == 422
         assert ('href="/join"' in client.get("/").text) is (signup == "invite")
@@ -136,7 +149,7 @@ def race(hub: RunningHub, candidates: list[tuple[str, str]]) -> list[httpx.Respo
 def test_concurrent_requests_for_one_name_create_one_account(hub: RunningHub) -> None:
     answers = race(hub, [("wanted", f"racer{number}@example.org") for number in range(8)])
     assert sorted(answer.status_code for answer in answers) == [200] + [422] * 7
-    assert sum("wanted is taken." in answer.text for answer in answers) == 7
+    assert sum("wanted is already taken." in answer.text for answer in answers) == 7
     with hub.client() as client:
         for number, answer in enumerate(answers):
             entered = submit(client, "/login", username=f"racer{number}@example.org", password=PASSWORD)

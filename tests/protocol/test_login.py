@@ -10,7 +10,7 @@ from tests.bed.running import RunningHub
 
 pytestmark = pytest.mark.one_engine
 
-NO_MATCH = "Name and password do not match."
+NO_MATCH = "Wrong username or password."
 
 
 def is_signed_in(client: httpx.Client) -> bool:

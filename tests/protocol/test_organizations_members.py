@@ -17,7 +17,7 @@ from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
 
 MEMBERS = "/organizations/acme/settings/members"
-LAST_ADMIN = "The last admin cannot leave. Make someone else admin first."
+LAST_ADMIN = "The last admin cannot leave. Make someone else an admin first."
 WITHDRAW = re.compile(r'action="(/organizations/acme/settings/invitations/[0-9a-f]{24}/withdraw)"')
 
 
@@ -45,7 +45,7 @@ def test_user_is_invited_by_name(hub: RunningHub) -> None:
         assert not WITHDRAW.findall(admin.get(MEMBERS).text)
         again = invite(admin, "bob")
         assert again.status_code == 422
-        assert "bob is a member already." in again.text
+        assert "bob is already a member." in again.text
 
 
 def test_invitation_by_address_does_not_reveal_accounts(hub: RunningHub) -> None:
@@ -56,7 +56,7 @@ def test_invitation_by_address_does_not_reveal_accounts(hub: RunningHub) -> None
         said = []
         for address in ("bob@example.org", "nobody@example.org"):
             assert invite(client, address).status_code == 303
-            said.append(client.get(MEMBERS).text.count(address))
+            said.append(client.get(MEMBERS).text.replace("<wbr>", "").count(address))
         assert said == [3, 3], "flash, row, and the row's button"
         assert len(mails_to(hub, "nobody@example.org")) == 1
 
@@ -67,7 +67,7 @@ def test_verified_address_of_a_member_cannot_be_invited(hub: RunningHub) -> None
     make_user(hub, "carol", verified=False)
     make_organization(hub, "acme", ada, bob="read", carol="read")
     with browser_of(hub, ada) as client:
-        assert "bob is a member already." in invite(client, "BOB@example.org").text
+        assert "bob is already a member." in invite(client, "BOB@example.org").text
         assert invite(client, "carol@example.org").status_code == 303, "who has not proven it does not have it"
 
 

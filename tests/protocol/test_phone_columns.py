@@ -4,7 +4,7 @@ import re
 
 import pytest
 from tests.bed.apps import approve, make_app
-from tests.bed.people import browser_of, make_organization, make_token, make_user
+from tests.bed.people import browser_of, make_organization, make_token, make_user, submit
 from tests.bed.processes import until
 from tests.bed.running import RunningHub
 
@@ -62,3 +62,15 @@ def test_every_other_table_hides_whole_columns(hub: RunningHub) -> None:
             ("/organizations/acme/settings/audit-log", "Audit log"),
         ):
             assert columns(browser.get(address).text, label)
+
+
+def test_email_addresses_break_only_between_their_parts(hub: RunningHub) -> None:
+    ada = make_user(hub, "ada", operator=True)
+    make_organization(hub, "acme", ada)
+    members, adas = "/organizations/acme/settings/members", "ada<wbr>@example.<wbr>org</bdi>"
+    with browser_of(hub, ada) as browser:
+        assert submit(browser, members, invitee="a.long_name+x@mail.example.org", role="read").status_code == 303
+        for address in ("/settings/profile", "/operator/users", members):
+            assert re.search(f'<bdi class="[^"]*email[^"]*">{re.escape(adas)}', browser.get(address).text), address
+        invited = "a.<wbr>long_<wbr>name+<wbr>x<wbr>@mail.<wbr>example.<wbr>org"
+        assert f'<bdi class="email">{invited}</bdi>' in browser.get(members).text

@@ -49,7 +49,7 @@ def test_link_sets_a_new_password(hub: RunningHub) -> None:
         hub.clock.advance(1)
         response = submit(client, link, password=NEW)
         assert (response.status_code, response.headers["location"]) == (303, "/login")
-        assert "Your password is changed." in client.get("/login").text
+        assert "Your password was changed." in client.get("/login").text
         assert elsewhere.get("/settings/profile").status_code == 303, "every session has ended"
         assert submit(client, "/login", username="ada", password=PASSWORD).status_code == 422
         assert submit(client, "/login", username="ada", password=NEW).status_code == 303
@@ -93,7 +93,7 @@ def test_requests_are_limited_whether_or_not_mail_is_sent(hub: RunningHub, addre
         assert [ask(client, address).status_code for _ in range(6)] == [200] * 5 + [429]
         refused = ask(client, address)
     assert refused.headers["retry-after"] == "3600"
-    assert "Too many mails to this address. Wait 60 minutes." in refused.text
+    assert "Too many mails to this address. Try again in 60 minutes." in refused.text
 
 
 def test_link_expires_after_an_hour(hub: RunningHub) -> None:

@@ -26,7 +26,7 @@ def test_page_lists_the_consequences_with_counts(hub: RunningHub) -> None:
     make_token(hub, ada)
     with browser_of(hub, ada) as client:
         page = client.get(PATH).text
-    told = "This deletes <bdi>ada</bdi> with 0 repos, 2 access tokens and 1 membership, for good. Type <bdi>ada</bdi>."
+    told = "This permanently deletes <bdi>ada</bdi> with 0 repos, 2 access tokens and 1 membership."
     assert told in page
     assert "Delete <bdi>ada</bdi></span></button>" in page
     assert ">Cancel</a>" in page
@@ -41,7 +41,7 @@ def test_everything_is_deleted_but_the_name_stays_reserved_and_the_address_is_fr
     with browser_of(hub, ada) as client, browser_of(hub, ada) as other, browser_of(hub, bob) as theirs:
         deleted = submit(client, PATH, name="Ada", password=PASSWORD)
         assert (deleted.status_code, deleted.headers["location"]) == (303, "/")
-        assert "Your account is deleted." in client.get("/").text
+        assert "Your account was deleted." in client.get("/").text
         assert "token" not in client.cookies
         assert other.get(PATH).status_code == 303
         assert submit(theirs, "/settings/profile", "/settings/rename", username="ada").status_code == 422
@@ -53,7 +53,7 @@ def test_everything_is_deleted_but_the_name_stays_reserved_and_the_address_is_fr
         candidate = Candidate(name, ada.email, PASSWORD)
         return await signup.create_by_operator(opened.accounts, candidate, verified=True, operator=False)
 
-    with pytest.raises(Conflict, match="ada is taken"):
+    with pytest.raises(Conflict, match="ada is already taken"):
         hub.call(lambda opened: join(opened, "ada"))
     assert hub.call(lambda opened: join(opened, "lovelace")).email == ada.email
 

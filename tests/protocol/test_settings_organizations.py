@@ -131,7 +131,7 @@ def test_admins_leave_on_the_same_page(hub: RunningHub) -> None:
         members = client.get("/organizations/acme/settings/members").text
         assert f'href="{PATH}/acme/leave">Leave' in members
         assert 'href="/organizations/acme/settings/members/ada/remove"' not in members
-        assert "Invitations you made are withdrawn." in client.get(f"{PATH}/acme/leave").text
+        assert "Invitations that you sent are withdrawn." in client.get(f"{PATH}/acme/leave").text
 
 
 def test_last_admin_cannot_leave(hub: RunningHub) -> None:
@@ -141,7 +141,7 @@ def test_last_admin_cannot_leave(hub: RunningHub) -> None:
     with browser_of(hub, ada) as client:
         refused = submit(client, f"{PATH}/acme/leave")
         assert refused.status_code == 409
-        assert '<a href="#leave">The last admin cannot leave. Make someone else admin first.</a>' in refused.text
+        assert '<a href="#leave">The last admin cannot leave. Make someone else an admin first.</a>' in refused.text
         assert '<form class="row" id="leave"' in refused.text
         assert "autofocus" in refused.text
         assert "<title>Error: " in refused.text

@@ -39,12 +39,12 @@ def works(hub: RunningHub, token: str) -> bool:
 def test_token_is_shown_once_and_stored_as_a_hash(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     with browser_of(hub, ada) as client:
-        assert "Tokens let scripts and git act as you." in client.get(PATH).text
+        assert "Tokens let scripts and git act on your behalf." in client.get(PATH).text
         made = submit(client, PATH, PATH, name="laptop", role="read")
         assert made.status_code == 200
         assert made.headers["cache-control"] == "no-store"
         assert "set-cookie" not in made.headers
-        assert "Copy it now. We store only a fingerprint and cannot show it again." in made.text
+        assert "Copy it now. Only a fingerprint is stored, so it cannot be shown again." in made.text
         token = secret_in(made)
         later = client.get(PATH).text
     assert works(hub, token)
@@ -108,7 +108,7 @@ def test_form_number_is_valid_for_its_user_for_a_day(hub: RunningHub) -> None:
         for bad in (foreign, "", "x", "..", f"{issued}.{random}.", f"{later}.{random}.{mac}", f"{issued}.{random}.zz"):
             refused = mine.post(PATH, data=form | {"once": bad})
             assert refused.status_code == 422
-            assert "This form is out of date. Send it again." in refused.text
+            assert "This form has expired. Send it again." in refused.text
             assert 'value="laptop"' in refused.text
         hub.clock.advance(24 * 3600)
         assert mine.post(PATH, data=form).status_code == 422
@@ -173,7 +173,7 @@ def test_revoking_needs_confirmation(hub: RunningHub) -> None:
         assert works(hub, token)
         done = submit(client, address)
         assert (done.status_code, done.headers["location"]) == (303, PATH)
-        assert "laptop is revoked." in client.get(PATH).text
+        assert "Revoked laptop." in client.get(PATH).text
         assert client.get(address).status_code == 404
     assert not works(hub, token)
 

@@ -27,7 +27,7 @@ def test_link_creates_the_operator_and_signs_them_in(hub: RunningHub) -> None:
         response = submit(client, link, username="root1", email="root@example.org", password=PASSWORD)
         assert (response.status_code, response.headers["location"]) == (303, "/")
         home = client.get("/").text
-        assert "This hub is set up, and you operate it." in home
+        assert "This hub is set up, and you are its operator." in home
         assert 'href="/operator"' in home
         assert is_operator(hub, "root1")
         assert link_in(mails_to(hub, "root@example.org")[0]).startswith("/verify/")

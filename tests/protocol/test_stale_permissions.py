@@ -21,7 +21,7 @@ from tests.bed.people import (
 )
 from tests.bed.running import RunningHub
 
-from hubgate.server.accounts import addresses, operator_actions, own_account, own_deletion, password_changes, store
+from hubgate.server.accounts import addresses, operator_actions, own_account, password_changes, store
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.organizations import invitations, settings
 from hubgate.server.accounts.roles import Role, TokenRole
@@ -140,7 +140,7 @@ def test_each_use_case_rejects_a_deleted_account(hub: RunningHub, what: str) -> 
             case "token":
                 await personal.create(accounts, ada, "laptop", TokenRole.READ, HOME.ip)
             case "confirmation":
-                await addresses.ask_confirmation(accounts, ada)
+                await addresses.resend_confirmation(accounts, ada)
             case "reset":
                 await operator_actions.send_reset(accounts, ada)
             case "invitation":
@@ -148,9 +148,9 @@ def test_each_use_case_rejects_a_deleted_account(hub: RunningHub, what: str) -> 
             case "password":
                 await password_changes.change(accounts, ada, PASSWORD, NEW, HOME)
             case "address":
-                await addresses.ask_change(accounts, ada, "new@example.org", PASSWORD)
+                await addresses.request_change(accounts, ada, "new@example.org", PASSWORD)
             case "deletion":
-                await own_deletion.delete_own(accounts, ada, "ada", PASSWORD, Actor("ada", ada.id))
+                await own_account.delete_own(accounts, ada, "ada", PASSWORD, Actor("ada", ada.id))
 
     delete(hub, ada)
     with pytest.raises((NotFound, FieldErrors)):

@@ -155,7 +155,7 @@ def test_another_users_token_is_404(hub: RunningHub) -> None:
             address = f"{PATH}/{token_id}"
             answers = (client.get(address), client.patch(address, json={"name": "x"}), client.delete(address))
             assert {answer.status_code for answer in answers} == {404}
-            assert {answer.json()["error"] for answer in answers} == {"There is no such token."}
+            assert {answer.json()["error"] for answer in answers} == {"Token not found."}
     assert [item["name"] for item in listed(hub, theirs)] == ["test"]
 
 

@@ -24,7 +24,7 @@ def verification_of(hub: RunningHub, name: str) -> str:
 
 def change_to(hub: RunningHub, user: User, new: str) -> str:
     async def work(opened: Hub) -> None:
-        await addresses.ask_change(opened.accounts, user, new, PASSWORD)
+        await addresses.request_change(opened.accounts, user, new, PASSWORD)
 
     hub.call(work)
     return link_in(mails_to(hub, new)[-1])
@@ -37,7 +37,7 @@ def test_opening_changes_nothing_and_the_button_confirms(hub: RunningHub) -> Non
         for _ in range(3):
             shown = client.get(link)
             assert shown.status_code == 200
-            assert "ada@example.org" in shown.text
+            assert "ada<wbr>@example.<wbr>org" in shown.text
         assert client.head(link).status_code == 200
         assert stored(hub, ada).email_verified_at is None
         assert submit(client, link, password=PASSWORD).headers["location"] == "/"
@@ -76,7 +76,7 @@ def test_link_changes_the_address(hub: RunningHub) -> None:
     assert link.startswith("/change-email/")
     with hub.client() as client:
         shown = client.get(link).text
-        assert "new@example.org" in shown
+        assert "new<wbr>@example.<wbr>org" in shown
         assert ">ada<" in shown
         assert stored(hub, ada).email == "ada@example.org"
         assert submit(client, link, password=PASSWORD).status_code == 303
@@ -92,20 +92,20 @@ def test_address_taken_since_then_is_rejected(hub: RunningHub) -> None:
     with hub.client() as client:
         response = submit(client, link, password=PASSWORD)
     assert response.status_code == 409
-    assert "Another account has this address by now." in response.text
+    assert "Another account already uses this address." in response.text
 
 
 def test_mail_can_be_sent_again(hub: RunningHub) -> None:
     ada = make_user(hub, "ada", verified=False)
     with browser_of(hub, ada) as client:
         home = client.get("/").text
-        assert "Needs you" in home
+        assert "Needs attention" in home
         hub.clock.advance(1)
         assert submit(client, "/", "/settings/email/confirmation").status_code == 303
         first, second = (link_in(mail) for mail in mails_to(hub, "ada@example.org", 2))
         assert first != second
         assert submit(client, second).status_code == 303
-        assert "Needs you" not in client.get("/").text
+        assert "Needs attention" not in client.get("/").text
 
 
 @pytest.mark.parametrize("door", ["verify", "change-email", "reset", "setup", "invitations"])

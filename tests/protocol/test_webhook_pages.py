@@ -157,7 +157,7 @@ def test_invalid_form_is_rejected(browser: httpx.Client, program: httpx.Client) 
     refused = submit(browser, f"{ROOT}/new", ROOT, **bad)
     assert refused.status_code == 422
     assert "<title>Error: New webhook" in refused.text
-    assert "Fix before saving:" in text_of(refused)
+    assert "Fix these to continue:" in text_of(refused)
     for name, error in (
         ("url", "This address is not allowed: port 22 belongs to another kind of service."),
         ("watched", "ada: Write one per line, such as user:ada, org:acme"),

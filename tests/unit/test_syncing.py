@@ -46,7 +46,7 @@ def unsynced(folder: Path) -> set[str]:
 
 
 async def test_everything_a_commit_wrote_is_synced(tmp_path: Path) -> None:
-    folder = Folders(tmp_path).make("a" * 24)
+    folder = Folders(tmp_path).create("a" * 24)
     first = await write_first_commit(folder, {"README.md": b"# Tiny", "d/e/f.txt": b"1"}, "initial commit", ADA, START)
     assert unsynced(folder) == set()
     (tmp_path / "large").write_bytes(b"x" * 100_000)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hubgate.server.web.user_agents import in_words
+from hubgate.server.web.pages.settings.sessions import describe_browser
 
 WEBKIT = "AppleWebKit/537.36 (KHTML, like Gecko)"
 
@@ -24,4 +24,4 @@ WEBKIT = "AppleWebKit/537.36 (KHTML, like Gecko)"
     ],
 )
 def test_browser_is_named(user_agent: str, words: str) -> None:
-    assert in_words(user_agent) == words
+    assert describe_browser(user_agent) == words

@@ -39,12 +39,12 @@ from hubgate.server.web.git import routes as git
 from hubgate.server.web.oauth import device as device_endpoint
 from hubgate.server.web.oauth import discovery, jwks, revocation, userinfo
 from hubgate.server.web.oauth import token as token_endpoint
-from hubgate.server.web.pages import apidocs, home, profiles, theme
+from hubgate.server.web.pages import api_reference, home, profiles, theme
+from hubgate.server.web.pages import operator as operator_pages
 from hubgate.server.web.pages import redirects as redirect_pages
-from hubgate.server.web.pages.entry import table as entry_pages
+from hubgate.server.web.pages.entry import routes as entry_pages
 from hubgate.server.web.pages.oauth import authorize, connected, developers, device, explain
 from hubgate.server.web.pages.oauth.apps import routes as app_pages
-from hubgate.server.web.pages.operator import routes as operator_pages
 from hubgate.server.web.pages.organizations import routes as organization_pages
 from hubgate.server.web.pages.repos import routes as repo_pages
 from hubgate.server.web.pages.settings import routes as settings_pages
@@ -119,7 +119,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
             *documented,
             *without_namespace.routes(),
             *static_routes(),
-            *apidocs.routes(pages, settings.base_url, documented),
+            *api_reference.routes(pages, settings.base_url, documented),
         ]
     )
     return Edge(

@@ -6,7 +6,7 @@ from functools import cached_property, partial
 from urllib.parse import urlsplit
 
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.accounts.revocations import RevokedCounts
+from hubgate.server.accounts.model import RevokedCounts
 from hubgate.server.audit.model import Actor
 from hubgate.server.clock import Clock, system_clock
 from hubgate.server.egress.client import Egress
@@ -57,8 +57,8 @@ class Hub:
             limiter=self.limiter,
             base_url=settings.base_url,
             signup=settings.signup,
-            take_along=partial(_delete_owned, settings.base_url),
-            move_along=partial(repo_moving.rename_with_owner, settings.base_url),
+            delete_owned=partial(_delete_owned, settings.base_url),
+            rename_owned=partial(repo_moving.rename_with_owner, settings.base_url),
             end_app_sign_ins=account_reset.revoke_sign_ins,
             end_created=_revoke_created,
             unlink_redirects=partial(redirects.unlink_to_others, watches.end_for_repo),

@@ -7,7 +7,7 @@ from typing import Any
 
 from hubgate.cli import hub_settings
 from hubgate.cli.admin import common
-from hubgate.server.audit.reseal import reseal as reseal_audit
+from hubgate.server.audit.head import reseal as reseal_audit
 from hubgate.server.clock import iso
 from hubgate.server.errors import StartupError
 from hubgate.server.oauth.keys.model import SigningKey, state_of

@@ -69,14 +69,6 @@ class Action(Enum):
     )
     # Visibility, gate, move (which also requires repo.create at the target) and deletion.
     REPO_MANAGE = Rule("repo.manage", _REPO, "manage this repo", role=_WRITER, scopes=_MANAGE)
-    REPO_READ_ACCESS_REQUESTS = Rule(
-        "repo.read_access_requests", _REPO, "see requests for access", role=_WRITER, read=True, scopes=_MANAGE
-    )
-    REPO_HANDLE_ACCESS_REQUESTS = Rule(
-        "repo.handle_access_requests", _REPO, "handle requests for access", role=_WRITER, scopes=_MANAGE
-    )
-    # A request shares the user's name and e-mail with the repo's owner, so apps may not send it.
-    REPO_ASK_ACCESS = Rule("repo.ask_access", _REPO, "ask for access", _PERSONAL)
     # Any token may list; the list leaves out repos that the token may not see.
     REPO_LIST_OWNED = Rule("repo.list_owned", _NAMESPACE, "list the repos here with their sizes", _ANY, read=True)
     REPO_CREATE = Rule("repo.create", _NAMESPACE, "create repos here", role=_CONTRIBUTOR, scopes=_CREATE)
@@ -86,10 +78,8 @@ class Action(Enum):
         "repo.leave_redirect", _NAMESPACE, "leave a redirect to another namespace", _PERSONAL, role=_ADMIN
     )
 
-    # Open also covers a commit that creates a pull request; comment covers reactions.
+    # Also covers a commit that creates a pull request.
     DISCUSSION_OPEN = Rule("discussion.open", _REPO, "open discussions", scopes=_DISCUSS)
-    DISCUSSION_COMMENT = Rule("discussion.comment", _REPO, "comment", scopes=_DISCUSS)
-    DISCUSSION_EDIT = Rule("discussion.edit", _POST, "edit this", author=True, scopes=_DISCUSS)
     # Commits to the pull request's ref by its author; callers with repo.write do not need this action.
     DISCUSSION_PUSH = Rule("discussion.push", _POST, "push to this pull request", author=True, scopes=_DISCUSS)
     # Status, title, hiding a comment.
@@ -97,8 +87,6 @@ class Action(Enum):
         "discussion.close", _POST, "close or retitle this", role=_WRITER, author=True, scopes=_DISCUSS
     )
     DISCUSSION_MODERATE = Rule("discussion.moderate", _POST, "pin or delete this", role=_WRITER, scopes=_DISCUSS)
-    # Merging changes the repo: with write-discussions alone an app could write by opening and merging.
-    DISCUSSION_MERGE = Rule("discussion.merge", _POST, "merge this", role=_WRITER, scopes=_WRITE, created=_CREATED)
 
     COLLECTION_READ = Rule(
         "collection.read",
@@ -153,8 +141,6 @@ class Action(Enum):
     # Password, e-mail, account deletion, new or refreshed tokens, consent: changes that would outlive a stolen token.
     ACCOUNT_CREDENTIALS = Rule("account.credentials", _ACCOUNT, "change credentials", Credential.SESSION, role=_ADMIN)
 
-    # The plan and the caller's role, in userinfo and whoami.
-    ORG_IDENTIFY = Rule("org.identify", _ORG, "see your role here", _ANY, role=_MEMBER, read=True)
     ORG_READ_BILLING = Rule("org.read_billing", _ORG, "see the billing state", role=_MEMBER, read=True, scopes=_BILLING)
     ORG_READ_MEMBERS = Rule("org.read_members", _ORG, "see the members", _PERSONAL, role=_MEMBER, read=True)
     ORG_WRITE_MEMBERS = Rule("org.write_members", _ORG, "change the members", _PERSONAL, role=_ADMIN)

@@ -6,7 +6,7 @@ from enum import Enum
 from hubgate.server.errors import Forbidden, HubError, NotFound, Unauthorized
 
 
-class Outcome(Enum):
+class DecisionOutcome(Enum):
     ALLOW = "allow"
     HIDE = "hide"
     FORBID = "forbid"
@@ -21,7 +21,7 @@ class Decision:
     sign_in     the caller presented no credential, so the response is 401 for HIDE and FORBID alike
     """
 
-    outcome: Outcome
+    outcome: DecisionOutcome
     reason: str = ""
     scopes: tuple[str, ...] = ()
     code: str | None = None
@@ -29,44 +29,46 @@ class Decision:
 
     @property
     def allowed(self) -> bool:
-        return self.outcome is Outcome.ALLOW
+        return self.outcome is DecisionOutcome.ALLOW
 
     def enforce(self) -> None:
         """Return if allowed, otherwise raise the error."""
-        if self.outcome is not Outcome.ALLOW:
+        if self.outcome is not DecisionOutcome.ALLOW:
             raise self.error()
 
     def error(self) -> HubError:
         """The decision as an error. A missing scope is 403: on 401 existing clients drop a valid token."""
         if self.sign_in:
             return Unauthorized(self.reason, code=self.code)
-        if self.outcome is Outcome.HIDE:
+        if self.outcome is DecisionOutcome.HIDE:
             return NotFound(self.reason, code=self.code)
         return Forbidden(self.reason, code=self.code, scopes=self.scopes)
 
 
-ALLOWED = Decision(Outcome.ALLOW)
+ALLOWED = Decision(DecisionOutcome.ALLOW)
 
 # The code is sent with the anonymous 401 too: without it, an existing client on http does not report a missing repo.
 _REPO = "RepoNotFound"
 # Without a full stop: an existing client then recognizes its own message and prints it once.
-HIDDEN_REPO = Decision(Outcome.HIDE, "Repository not found", code=_REPO)
+HIDDEN_REPO = Decision(DecisionOutcome.HIDE, "Repository not found", code=_REPO)
 HIDDEN_REPO_SIGN_IN = Decision(
-    Outcome.HIDE, "Repository not found. If it is private, sign in.", code=_REPO, sign_in=True
+    DecisionOutcome.HIDE, "Repository not found. If it is private, sign in.", code=_REPO, sign_in=True
 )
-HIDDEN_COLLECTION = Decision(Outcome.HIDE, "Collection not found.")
-HIDDEN_COLLECTION_SIGN_IN = Decision(Outcome.HIDE, "Collection not found. If it is private, sign in.", sign_in=True)
+HIDDEN_COLLECTION = Decision(DecisionOutcome.HIDE, "Collection not found.")
+HIDDEN_COLLECTION_SIGN_IN = Decision(
+    DecisionOutcome.HIDE, "Collection not found. If it is private, sign in.", sign_in=True
+)
 
 
 def forbid(reason: str, scopes: tuple[str, ...] = ()) -> Decision:
-    return Decision(Outcome.FORBID, reason, scopes)
+    return Decision(DecisionOutcome.FORBID, reason, scopes)
 
 
 def ask_to_sign_in(purpose: str) -> Decision:
-    return Decision(Outcome.FORBID, f"Sign in to {purpose}.", sign_in=True)
+    return Decision(DecisionOutcome.FORBID, f"Sign in to {purpose}.", sign_in=True)
 
 
 def gated(label: str, *, sign_in: bool) -> Decision:
     """The first sentence is fixed: a client's tests match it."""
     reason = f"Access to {label} is restricted and you are not in the authorized list. Ask for it on the repo's page."
-    return Decision(Outcome.FORBID, reason, code="GatedRepo", sign_in=sign_in)
+    return Decision(DecisionOutcome.FORBID, reason, code="GatedRepo", sign_in=sign_in)

@@ -12,7 +12,7 @@ import msgspec
 from hubgate.server.accounts.roles import Role, TokenRole
 
 
-class Kind(Enum):
+class CredentialKind(Enum):
     ANONYMOUS = "anonymous"
     SESSION = "session"
     PERSONAL = "personal token"
@@ -30,7 +30,7 @@ class Identity(msgspec.Struct, frozen=True):
     Only a session has the operator flag, so an operator's tokens never carry it.
     """
 
-    kind: Kind
+    kind: CredentialKind
     user_id: str | None = None
     memberships: Mapping[str, Role] = msgspec.field(default_factory=lambda: NO_MEMBERSHIPS)
     token_role: TokenRole | None = None
@@ -47,12 +47,12 @@ class Identity(msgspec.Struct, frozen=True):
     @classmethod
     def session(cls, user_id: str, memberships: Mapping[str, Role], *, operator: bool = False) -> "Identity":
         """A user signed in on the hub's pages."""
-        return cls(Kind.SESSION, user_id, memberships, operator=operator)
+        return cls(CredentialKind.SESSION, user_id, memberships, operator=operator)
 
     @classmethod
     def personal(cls, user_id: str, memberships: Mapping[str, Role], *, role: TokenRole) -> "Identity":
         """A token that the user created for scripts and git."""
-        return cls(Kind.PERSONAL, user_id, memberships, token_role=role)
+        return cls(CredentialKind.PERSONAL, user_id, memberships, token_role=role)
 
     @classmethod
     def consented(
@@ -68,7 +68,7 @@ class Identity(msgspec.Struct, frozen=True):
         scopes granted there.
         """
         return cls(
-            Kind.CONSENTED,
+            CredentialKind.CONSENTED,
             user_id,
             memberships,
             scopes=frozenset(scopes),
@@ -90,7 +90,7 @@ class Identity(msgspec.Struct, frozen=True):
         is its fence.
         """
         return cls(
-            Kind.EXCHANGED,
+            CredentialKind.EXCHANGED,
             user_id,
             memberships,
             scopes=frozenset(scopes),
@@ -110,21 +110,21 @@ class Identity(msgspec.Struct, frozen=True):
 
     def role_in(self, organization_id: str) -> Role | None:
         """The user's role in an organization; None outside the fence or the consent of this credential."""
-        if self.kind is Kind.EXCHANGED and organization_id != self.fence:
+        if self.kind is CredentialKind.EXCHANGED and organization_id != self.fence:
             return None
-        if self.kind is Kind.CONSENTED and organization_id not in self.granted:
+        if self.kind is CredentialKind.CONSENTED and organization_id not in self.granted:
             return None
         return self.memberships.get(organization_id)
 
     def scopes_in(self, organization_id: str) -> frozenset[str]:
         """The scopes that apply in an organization; for a consent, only the scopes granted there (attack O65)."""
-        if self.kind is Kind.CONSENTED:
+        if self.kind is CredentialKind.CONSENTED:
             return self.scopes & self.granted.get(organization_id, frozenset())
         return self.scopes
 
     def owns(self, user_id: str) -> bool:
         """Whether the credential reaches that user's personal namespace, which is outside every fence (attack O43)."""
-        return self.user_id == user_id and self.kind is not Kind.EXCHANGED
+        return self.user_id == user_id and self.kind is not CredentialKind.EXCHANGED
 
 
-ANONYMOUS = Identity(Kind.ANONYMOUS)
+ANONYMOUS = Identity(CredentialKind.ANONYMOUS)

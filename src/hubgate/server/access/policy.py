@@ -21,7 +21,7 @@ from hubgate.server.access.decision import (
     forbid,
     gated,
 )
-from hubgate.server.access.identity import Identity, Kind
+from hubgate.server.access.identity import CredentialKind, Identity
 from hubgate.server.access.resource import Account, Collection, Namespace, Organization, Post, Repo, Resource
 from hubgate.server.access.rule import Credential, Rule
 from hubgate.server.accounts.roles import Role, TokenRole
@@ -75,11 +75,11 @@ def _on_repo(identity: Identity, rule: Rule, repo: Repo, *, is_author: bool) -> 
         return _hidden_repo(identity)
     if role is Role.CONTRIBUTOR and repo.creator_id == identity.user_id:
         role = Role.WRITE
-    enough, see = rule.scopes, _SEE_REPO.scopes
+    sufficient, see = rule.scopes, _SEE_REPO.scopes
     if identity.client_id is not None and identity.client_id == repo.creator_client:
-        enough, see = enough + rule.created, see + _SEE_REPO.created
+        sufficient, see = sufficient + rule.created, see + _SEE_REPO.created
     if gate:
-        return _at_gate(identity, rule, repo, role, enough)
+        return _at_gate(identity, rule, repo, role, sufficient)
     # Actions open to anyone on a public repo, or to authors on their posts there, need no grant of the organization.
     anyone = not repo.private and (rule.role is None or (rule.author and is_author))
     scopes = identity.scopes if anyone else _scopes_on(identity, repo.owner)
@@ -88,19 +88,19 @@ def _on_repo(identity: Identity, rule: Rule, repo: Repo, *, is_author: bool) -> 
         return _hidden_repo(identity)
     refusal = _refusal(identity, rule, repo.owner, role, is_author=is_author)
     # On a private repo, a scope that does not include reading (write-discussions) also requires a read scope.
-    missing_read = see if cannot_read and set(enough).isdisjoint(see) else ()
-    return refusal or _check_scopes(identity, rule, scopes, enough, missing_read)
+    missing_read = see if cannot_read and set(sufficient).isdisjoint(see) else ()
+    return refusal or _check_scopes(identity, rule, scopes, sufficient, missing_read)
 
 
-def _at_gate(identity: Identity, rule: Rule, repo: Repo, role: Role | None, enough: tuple[str, ...]) -> Decision:
+def _at_gate(identity: Identity, rule: Rule, repo: Repo, role: Role | None, sufficient: tuple[str, ...]) -> Decision:
     """Decide on the content of a public gated repo: the only non-public resource that an exchanged token reaches
     outside its fence, and only if the user was granted access individually.
     """
-    let_in = repo.granted and identity.kind is not Kind.ANONYMOUS and not identity.lapsed
-    if role is None and not let_in:
-        return gated(repo.label, sign_in=identity.kind is Kind.ANONYMOUS)
-    members = enough if role is not None else ()
-    guests = rule.gate if let_in else ()
+    has_access = repo.granted and identity.kind is not CredentialKind.ANONYMOUS and not identity.lapsed
+    if role is None and not has_access:
+        return gated(repo.label, sign_in=identity.kind is CredentialKind.ANONYMOUS)
+    members = sufficient if role is not None else ()
+    guests = rule.gate if has_access else ()
     scopes = _scopes_on(identity, repo.owner).intersection(members) | identity.scopes.intersection(guests)
     return _check_scopes(identity, rule, scopes, members + guests)
 
@@ -128,9 +128,9 @@ def _in_namespace(identity: Identity, rule: Rule, namespace: Namespace) -> Decis
 def _on_hub(identity: Identity, rule: Rule) -> Decision:
     if rule.credential is Credential.NONE:
         return ALLOWED
-    if identity.kind is Kind.ANONYMOUS:
+    if identity.kind is CredentialKind.ANONYMOUS:
         return ask_to_sign_in(rule.does)
-    if identity.kind is not Kind.SESSION or not identity.operator:
+    if identity.kind is not CredentialKind.SESSION or not identity.operator:
         return forbid(f"Only an operator, signed in on the hub's pages, may {rule.does}.")
     return ALLOWED
 
@@ -151,11 +151,11 @@ def _refusal(
     identity: Identity, rule: Rule, owner: Namespace, role: Role | None, *, is_author: bool = False
 ) -> Decision | None:
     """The error for any missing requirement except scopes; None if all are met."""
-    if identity.kind is Kind.ANONYMOUS:
+    if identity.kind is CredentialKind.ANONYMOUS:
         return ask_to_sign_in(rule.does)
-    if identity.kind is Kind.EXCHANGED and role is None:
+    if identity.kind is CredentialKind.EXCHANGED and role is None:
         return forbid(f"This token works only inside its organization. It cannot be used to {rule.does} elsewhere.")
-    if rule.credential is Credential.SESSION and identity.kind is not Kind.SESSION:
+    if rule.credential is Credential.SESSION and identity.kind is not CredentialKind.SESSION:
         return forbid(f"No token can be used to {rule.does}. Sign in on the hub's pages.")
     if rule.credential is Credential.PERSONAL and identity.is_app:
         return forbid(f"No app can {rule.does}. Use the hub's pages or a personal token.")
@@ -169,47 +169,51 @@ def _refusal(
     return None
 
 
-def _role_message(identity: Identity, rule: Rule, owner: Namespace, wanted: Role) -> str:
+def _role_message(identity: Identity, rule: Rule, owner: Namespace, required: Role) -> str:
     if isinstance(owner, Account):
         return f"Only its owner may {rule.does}."
     if owner.id in identity.memberships and identity.role_in(owner.id) is None:
-        return f"This app was not given access to the organization, so it cannot {rule.does}. Authorize it again."
-    return f"You need the {wanted.label} role in the organization to {rule.does}."
+        return f"This app was not granted access to the organization, so it cannot {rule.does}. Authorize it again."
+    return f"You need the {required.label} role in the organization to {rule.does}."
 
 
 def _check_scopes(
-    identity: Identity, rule: Rule, scopes: frozenset[str], enough: tuple[str, ...], missing_read: tuple[str, ...] = ()
+    identity: Identity,
+    rule: Rule,
+    scopes: frozenset[str],
+    sufficient: tuple[str, ...],
+    missing_read: tuple[str, ...] = (),
 ) -> Decision:
-    """Check the scopes of an app's token: `scopes` must contain one of `enough`. `missing_read` lists read scopes that
-    the token needs and lacks.
+    """Check the scopes of an app's token: `scopes` must contain one of `sufficient`. `missing_read` lists read
+    scopes that the token needs and lacks.
     """
     if not identity.is_app or rule.credential is Credential.ANY:
         return ALLOWED
     lacking = [_in_order(missing_read)] if missing_read else []
     # A rule without scopes is disjoint from every token: it fails closed.
-    if scopes.isdisjoint(enough):
-        lacking.insert(0, _in_order(enough))
+    if scopes.isdisjoint(sufficient):
+        lacking.insert(0, _in_order(sufficient))
     if not lacking:
         return ALLOWED
-    wanted = _in_order(chain.from_iterable(lacking))
+    required = _in_order(chain.from_iterable(lacking))
     needs = ", and ".join(" or ".join(group) for group in lacking)
     if all(not identity.scopes.isdisjoint(group) for group in lacking):
         return forbid(
-            f"This app was given access to the organization without the scope {needs}, so it cannot {rule.does}."
+            f"This app was granted access to the organization without the scope {needs}, so it cannot {rule.does}."
             " Authorize it again.",
-            wanted,
+            required,
         )
-    return forbid(f"This token needs the scope {needs} to {rule.does}.", wanted)
+    return forbid(f"This token needs the scope {needs} to {rule.does}.", required)
 
 
 def _in_order(names: Iterable[str]) -> tuple[str, ...]:
-    wanted = set(names)
-    return tuple(scope.name for scope in BUILT_IN if scope.name in wanted)
+    required = set(names)
+    return tuple(scope.name for scope in BUILT_IN if scope.name in required)
 
 
 def _hidden_repo(identity: Identity) -> Decision:
-    return HIDDEN_REPO_SIGN_IN if identity.kind is Kind.ANONYMOUS else HIDDEN_REPO
+    return HIDDEN_REPO_SIGN_IN if identity.kind is CredentialKind.ANONYMOUS else HIDDEN_REPO
 
 
 def _hidden_collection(identity: Identity) -> Decision:
-    return HIDDEN_COLLECTION_SIGN_IN if identity.kind is Kind.ANONYMOUS else HIDDEN_COLLECTION
+    return HIDDEN_COLLECTION_SIGN_IN if identity.kind is CredentialKind.ANONYMOUS else HIDDEN_COLLECTION

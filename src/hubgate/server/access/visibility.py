@@ -26,8 +26,8 @@ def visible_repos(identity: Identity) -> VisibleRepos:
         scopes[identity.user_id] = identity.scopes
     if not identity.is_app:
         return VisibleRepos(tuple(scopes))
-    owners = tuple(owner for owner, held in scopes.items() if not held.isdisjoint(_SEE.scopes))
+    owners = tuple(owner for owner, granted in scopes.items() if not granted.isdisjoint(_SEE.scopes))
     creators = tuple(
-        owner for owner, held in scopes.items() if owner not in owners and not held.isdisjoint(_SEE.created)
+        owner for owner, granted in scopes.items() if owner not in owners and not granted.isdisjoint(_SEE.created)
     )
     return VisibleRepos(owners, creators, identity.client_id)

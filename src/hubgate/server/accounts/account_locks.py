@@ -5,8 +5,8 @@ from hubgate.server.accounts.model import User
 from hubgate.server.errors import NotFound, Unauthorized
 from hubgate.server.storage.database import Tx
 
-_GONE = "This account is gone."
-_SIGNED_OUT = "The password of this account was changed just now. Sign in again."
+_GONE = "This account was deleted."
+_SIGNED_OUT = "The password of this account was changed. Sign in again."
 
 
 async def lock_account_in(tx: Tx, user: User) -> str:

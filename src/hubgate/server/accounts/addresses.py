@@ -4,29 +4,39 @@ A link proves that its reader has the address; a session or the password proves 
 proof, a new account's link leads to a password reset, which ends everything created before (attack O67).
 """
 
+from collections.abc import Awaitable, Callable
+
 from hubgate.server.accounts import store
 from hubgate.server.accounts.account_locks import lock_account_in
-from hubgate.server.accounts.account_proof import prove
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.emails import check_email
 from hubgate.server.accounts.field_checks import FieldChecks
-from hubgate.server.accounts.limits import ADDRESS_CHANGE_MAILS, CONFIRMATION_MAILS
+from hubgate.server.accounts.limits import (
+    ADDRESS_CHANGE_MAILS,
+    CONFIRMATION_MAILS,
+    FAILED_SIGN_INS_FROM_ADDRESS,
+    network_of,
+)
 from hubgate.server.accounts.links import mailed_links
 from hubgate.server.accounts.links import store as link_store
 from hubgate.server.accounts.links.model import Link, Purpose
 from hubgate.server.accounts.model import User, Visitor
-from hubgate.server.accounts.password_confirmation import lock_password, require_password
+from hubgate.server.accounts.passwords import lock_password, require_password
+from hubgate.server.accounts.sessions import store as session_store
 from hubgate.server.accounts.sessions.model import Session
 from hubgate.server.accounts.signup import mail_confirmation
-from hubgate.server.errors import Conflict, NotFound
+from hubgate.server.errors import Conflict, FieldErrors, NotFound
 from hubgate.server.mail import texts
 from hubgate.server.storage.database import ConstraintViolated, Tx
 
-_ADDRESS_TAKEN = "Another account has this address by now."
-_NOT_ITS_ADDRESS = "This link belongs to an address the account no longer has."
+# Called in the transaction that needs the proof: checks that it is still valid, and locks it until the commit.
+LockProof = Callable[[Tx], Awaitable[None]]
+
+_ADDRESS_TAKEN = "Another account already uses this address."
+_NOT_ITS_ADDRESS = "This link is for an address that the account no longer uses."
 
 
-async def ask_confirmation(accounts: Accounts, user: User) -> None:
+async def resend_confirmation(accounts: Accounts, user: User) -> None:
     """Send the confirmation mail again."""
     if user.email_verified_at is not None:
         return
@@ -41,12 +51,12 @@ async def ask_confirmation(accounts: Accounts, user: User) -> None:
     accounts.outbox.send_soon()
 
 
-async def look(accounts: Accounts, secret: str, purpose: Purpose) -> tuple[Link, User]:
+async def find_link(accounts: Accounts, secret: str, purpose: Purpose) -> tuple[Link, User]:
     """The link and its user, for the page that asks for confirmation."""
-    link = await mailed_links.look(accounts.db, secret, purpose, accounts.clock())
+    link = await mailed_links.find(accounts.db, secret, purpose, accounts.clock())
     user = await store.user(accounts.db, link.user_id)
     if user is None:
-        raise NotFound("This account is gone.")
+        raise NotFound("This account was deleted.")
     return link, user
 
 
@@ -57,8 +67,8 @@ async def has_password(accounts: Accounts, user: User) -> bool:
 
 async def confirm(accounts: Accounts, secret: str, session: Session | None, password: str, visitor: Visitor) -> None:
     """Confirm the address of an account; sessions and tokens stay valid. A rejected attempt leaves the link usable."""
-    link, user = await look(accounts, secret, Purpose.VERIFY)
-    lock_proof, now = await prove(accounts, user, session, password, visitor), accounts.clock()
+    link, user = await find_link(accounts, secret, Purpose.VERIFY)
+    lock_proof, now = await _prove(accounts, user, session, password, visitor), accounts.clock()
 
     async def unit(tx: Tx) -> None:
         await lock_account_in(tx, user)
@@ -75,7 +85,7 @@ async def confirm(accounts: Accounts, secret: str, session: Session | None, pass
 async def exchange_for_reset(accounts: Accounts, secret: str) -> str:
     """Exchange a confirmation link for a reset link, for a reader of the mail without the account's password; returns
     the secret of the reset link."""
-    link, now = await mailed_links.look(accounts.db, secret, Purpose.VERIFY, accounts.clock()), accounts.clock()
+    link, now = await mailed_links.find(accounts.db, secret, Purpose.VERIFY, accounts.clock()), accounts.clock()
 
     async def unit(tx: Tx) -> str:
         user = await store.lock_user(tx, link.user_id)
@@ -87,12 +97,12 @@ async def exchange_for_reset(accounts: Accounts, secret: str) -> str:
     return await accounts.db.write(unit)
 
 
-async def ask_change(accounts: Accounts, user: User, new: str, password: str) -> None:
+async def request_change(accounts: Accounts, user: User, new: str, password: str) -> None:
     """Request a change of address. Nothing changes until the link sent to the new address is used."""
     checking = FieldChecks()
     new = checking.field("email", check_email, new)
     if new == user.email:
-        checking.refuse("email", "This is your address already.")
+        checking.refuse("email", "This is already your address.")
     checking.done()
     known_hash = await require_password(accounts, user, "password", password)
     await accounts.limiter.take(ADDRESS_CHANGE_MAILS, new)
@@ -115,8 +125,8 @@ async def ask_change(accounts: Accounts, user: User, new: str, password: str) ->
 
 async def change(accounts: Accounts, secret: str, session: Session | None, password: str, visitor: Visitor) -> None:
     """Change the address. Requires proof of the account: a reader at a mistyped address must not get the account."""
-    link, user = await look(accounts, secret, Purpose.CHANGE_EMAIL)
-    lock_proof, now = await prove(accounts, user, session, password, visitor), accounts.clock()
+    link, user = await find_link(accounts, secret, Purpose.CHANGE_EMAIL)
+    lock_proof, now = await _prove(accounts, user, session, password, visitor), accounts.clock()
 
     async def unit(tx: Tx) -> None:
         before = await store.lock_user(tx, user.id)
@@ -135,3 +145,27 @@ async def change(accounts: Accounts, secret: str, session: Session | None, passw
     except ConstraintViolated:
         raise Conflict(_ADDRESS_TAKEN) from None
     accounts.outbox.send_soon()
+
+
+async def _prove(accounts: Accounts, user: User, session: Session | None, password: str, visitor: Visitor) -> LockProof:
+    """Require proof that the visitor is the user of the account: a live session or the password; FieldErrors otherwise.
+
+    The link proves only the address. If an attacker created the account with another person's address, a click by that
+    person must not confirm it (attack O67). A wrong password counts as a failed sign-in, for the
+    account and for the client address."""
+    if session is not None and session.user_id == user.id:
+        return _with_session(session)
+    if not password:
+        raise FieldErrors({"password": f"Type the password of {user.name}."})
+    by_address = await accounts.limiter.take(FAILED_SIGN_INS_FROM_ADDRESS, network_of(visitor.ip))
+    known_hash = await require_password(accounts, user, "password", password)
+    await accounts.limiter.refund(by_address)
+    return lambda tx: lock_password(tx, user, "password", known_hash)
+
+
+def _with_session(session: Session) -> LockProof:
+    async def lock(tx: Tx) -> None:
+        if not await session_store.lock(tx, session.user_id, session.id):
+            raise FieldErrors({"password": "You were signed out. Type the password of this account."})
+
+    return lock

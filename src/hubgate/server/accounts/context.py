@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from hubgate.server.accounts.revocations import RevokedCounts
+from hubgate.server.accounts.model import RevokedCounts
 from hubgate.server.audit.model import Actor
 from hubgate.server.clock import Clock
 from hubgate.server.mail.outbox import Outbox
@@ -11,9 +11,9 @@ from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Database, Tx
 from hubgate.server.throttle.rate_limiter import Limiter
 
-EndedAlong = Callable[[Tx, str, int], Awaitable[RevokedCounts]]
-TakenAlong = Callable[[Tx, str, int], Awaitable[None]]
-MovedAlong = Callable[[Tx, str, str, str, int], Awaitable[None]]
+RevokeSignIns = Callable[[Tx, str, int], Awaitable[RevokedCounts]]
+DeleteOwned = Callable[[Tx, str, int], Awaitable[None]]
+RenameOwned = Callable[[Tx, str, str, str, int], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,11 @@ class Accounts:
     # open, invite or closed.
     signup: str
     # Deletes the repos and webhooks of an owner, in the transaction that deletes the owner.
-    take_along: TakenAlong
+    delete_owned: DeleteOwned
     # Renames the repos of an owner from the old name to the new name, in the transaction that renames the owner.
-    move_along: MovedAlong
+    rename_owned: RenameOwned
     # Revokes the codes and tokens of all apps that a user signed in to, in the transaction that sets a new password.
-    end_app_sign_ins: EndedAlong
+    end_app_sign_ins: RevokeSignIns
     # The same for an account whose address was never verified; also deletes the user's consents, and the apps and
     # webhooks of the given owners. Audit logs record the actor and the reason.
     end_created: Callable[[Tx, str, Sequence[str], Actor, str, int], Awaitable[RevokedCounts]]

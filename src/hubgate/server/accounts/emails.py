@@ -9,12 +9,12 @@ LONGEST = 254
 _SHAPE = re.compile(r"[^\s@<>()\[\],;:\"\\\x00-\x1f\x7f]{1,64}@[^\s@<>()\[\],;:\"\\\x00-\x1f\x7f]{1,190}\Z")
 
 
-def check_email(given: str) -> str:
+def check_email(text: str) -> str:
     """The normalized address: trimmed, ASCII letters in lower case.
 
     Addresses that NFKC would change are rejected: full-width or ligature letters can impersonate a member (attack O45).
     """
-    email = given.strip()
+    email = text.strip()
     local, _, host = email.rpartition("@")
     well_formed = len(email) <= LONGEST and _SHAPE.match(email) is not None and email.isprintable()
     misplaced = ".." in email or local[:1] == "." or local[-1:] == "." or host[:1] in ".-" or host[-1:] in ".-"
@@ -22,7 +22,7 @@ def check_email(given: str) -> str:
     if not well_formed or misplaced or "." not in host or "=?" in email:
         raise Unprocessable("This is not an e-mail address.")
     if unicodedata.normalize("NFKC", email) != email:
-        raise Unprocessable("This e-mail address holds characters that only look like others. Type it plainly.")
+        raise Unprocessable("This e-mail address contains look-alike characters. Type it with plain characters.")
     return email_key(email)
 
 

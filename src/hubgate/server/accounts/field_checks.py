@@ -1,29 +1,36 @@
-"""Validates the fields of a form together, so that the response names every invalid field."""
+"""Validation of form fields: all fields of a form together, and the profile fields of users and organizations."""
 
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
 from hubgate.server.errors import FieldErrors, Unprocessable
 
 
-def check_field(name: str, check: Callable[[str], str], given: str) -> str:
+def check_field(name: str, check: Callable[[str], str], value: str) -> str:
     """Validate a single field and return its checked value."""
     checking = FieldChecks()
-    checked = checking.field(name, check, given)
+    checked = checking.field(name, check, value)
     checking.done()
     return checked
 
 
 class FieldChecks:
+    """Collects the errors of a form, so that the response names every invalid field."""
+
     def __init__(self) -> None:
         self._errors: dict[str, str] = {}
 
-    def field(self, name: str, check: Callable[[str], str], given: str) -> str:
-        """The checked value, or the given value if it is invalid."""
+    def field(self, name: str, check: Callable[[str], str], value: str) -> str:
+        """The checked value, or the unchanged value if it is invalid."""
         try:
-            return check(given)
+            return check(value)
         except Unprocessable as error:
             self._errors[name] = error.message
-            return given
+            return value
+
+    def accepts(self, name: str) -> bool:
+        """Whether no error was found in the field so far."""
+        return name not in self._errors
 
     def refuse(self, name: str, sentence: str) -> None:
         self._errors[name] = sentence
@@ -31,3 +38,32 @@ class FieldChecks:
     def done(self) -> None:
         if self._errors:
             raise FieldErrors(self._errors)
+
+
+LONGEST_FULLNAME = 96
+LONGEST_WEBSITE = 300
+
+
+def check_fullname(value: str) -> str:
+    """The full name as one line. Invisible and bidirectional characters are removed when it is shown."""
+    name = " ".join(value.split())
+    if len(name) > LONGEST_FULLNAME:
+        raise Unprocessable(f"A full name has at most {LONGEST_FULLNAME} characters.")
+    if any(ord(character) < 32 or ord(character) == 127 for character in name):
+        raise Unprocessable("A full name cannot contain control characters.")
+    return name
+
+
+def check_website(value: str) -> str:
+    """The website address; http and https only, because it becomes a link on the hub's pages."""
+    address = value.strip()
+    if not address:
+        return ""
+    try:
+        parts = urlsplit(address)
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
+    except ValueError:
+        is_valid = False
+    if not is_valid or len(address) > LONGEST_WEBSITE or any(ord(c) <= 32 or c in '<>"\\' for c in address):
+        raise Unprocessable("A website is an address such as https://example.org.")
+    return address

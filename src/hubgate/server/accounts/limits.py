@@ -10,7 +10,7 @@ _QUARTER, _HOUR, _DAY = 15 * 60, 60 * 60, 24 * 60 * 60
 def _mails(kind: str) -> Limit:
     """A limit on mails of one kind to one recipient. Kinds are counted separately: mails caused by others must not use
     up the user's own limit (O73)."""
-    return Limit(f"mail {kind}", 5, _HOUR, "Too many mails to this address. Wait {minutes}.")
+    return Limit(f"mail {kind}", 5, _HOUR, "Too many mails to this address. Try again in {minutes}.")
 
 
 FAILED_SIGN_INS_OF_ACCOUNT = Limit("sign-in account", 10, _QUARTER)

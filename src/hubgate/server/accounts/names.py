@@ -28,10 +28,14 @@ def check_name(name: str) -> str:
             f"A name has 1 to {LONGEST} letters, digits, dots, dashes or underscores and starts with a letter or digit."
         )
     if "--" in name or ".." in name:
-        raise Unprocessable("A name has no two dashes or dots in a row.")
+        raise Unprocessable("A name cannot contain two dashes or two dots in a row.")
     if name_key(name) in RESERVED:
-        raise Unprocessable(f"{name} is taken.")
+        raise Unprocessable(taken(name))
     return name
+
+
+def taken(name: str) -> str:
+    return f"{name} is already taken."
 
 
 def name_key(name: str) -> str:

@@ -1,19 +1,22 @@
-"""Operator actions on accounts: disable, enable, verify the address, send a reset link, set billing."""
+"""Accounts as operators see and change them: lists and counts; disable, enable, verify, reset, billing."""
 
 import sys
+from dataclasses import dataclass
 
 from hubgate.server.accounts import store
 from hubgate.server.accounts.account_locks import lock_account_in
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.links import store as link_store
 from hubgate.server.accounts.links.model import Purpose
-from hubgate.server.accounts.model import Organization, User
+from hubgate.server.accounts.model import PLANS, Organization, User
 from hubgate.server.accounts.organizations import invitations
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.password_changes import mail_reset
 from hubgate.server.accounts.sessions import store as session_store
 from hubgate.server.audit.model import SYSTEM, Actor
 from hubgate.server.errors import Conflict
+from hubgate.server.mail import store as mail_store
+from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.storage.database import Tx
 
 
@@ -56,7 +59,7 @@ async def verify(accounts: Accounts, user: User) -> None:
 
     async def unit(tx: Tx) -> None:
         if not await store.verify_email(tx, user.id, user.email, now):
-            raise Conflict("The account got another address just now. Look at it and try again.")
+            raise Conflict("The address of this account was changed by another request. Reload the list and try again.")
         await link_store.remove_of(tx, user.id, Purpose.VERIFY)
 
     await accounts.db.write(unit)
@@ -79,3 +82,45 @@ async def send_reset(accounts: Accounts, user: User) -> str:
 
 async def set_billing(accounts: Accounts, user: User, can_pay: bool) -> None:
     await accounts.db.write(lambda tx: store.set_user_can_pay(tx, user.id, int(can_pay)))
+
+
+CURSOR = (str,)
+
+
+@dataclass(frozen=True, slots=True)
+class AccountCounts:
+    users: int
+    unverified: int
+    disabled: int
+    operators: int
+    # By plan, including plans without organizations.
+    organizations: dict[str, int]
+    waiting_mails: int
+
+
+async def count_accounts(accounts: Accounts) -> AccountCounts:
+    async def unit(tx: Tx) -> AccountCounts:
+        users = await store.count_users(tx)
+        by_plan = await org_store.count_by_plan(tx)
+        return AccountCounts(
+            users["users"],
+            users["unverified"],
+            users["disabled"],
+            users["operators"],
+            {plan: by_plan.get(plan, 0) for plan in PLANS},
+            await mail_store.count(tx),
+        )
+
+    return await accounts.db.read_long(unit)
+
+
+async def list_users(accounts: Accounts, page: PageRequest, search: str) -> Page[User]:
+    """Users, oldest first. `search` is part of a name, a full name or an address."""
+    found = await accounts.db.read_long(lambda tx: store.list_users(tx, search, page.last_shown(), page.fetch))
+    return page_of(found, page, lambda user: (user.id,))
+
+
+async def list_organizations(accounts: Accounts, page: PageRequest, search: str) -> Page[tuple[Organization, int]]:
+    """Organizations, oldest first, each with its number of members. `search` is part of a name or a full name."""
+    found = await accounts.db.read_long(lambda tx: org_store.list_all(tx, search, page.last_shown(), page.fetch))
+    return page_of(found, page, lambda listed: (listed[0].id,))

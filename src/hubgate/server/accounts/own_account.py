@@ -1,13 +1,16 @@
-"""Changes of a user's account: profile, rename, deletion."""
+"""Changes of a user's account: profile, name, deletion."""
+
+from dataclasses import dataclass
 
 from hubgate.server.accounts import renames, store
 from hubgate.server.accounts.account_locks import lock_account_in
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.accounts.field_checks import FieldChecks, check_field
-from hubgate.server.accounts.model import User
-from hubgate.server.accounts.names import check_name
+from hubgate.server.accounts.field_checks import FieldChecks, check_field, check_fullname, check_website
+from hubgate.server.accounts.model import Person, User
+from hubgate.server.accounts.names import check_name, taken
 from hubgate.server.accounts.organizations import store as org_store
-from hubgate.server.accounts.profile_fields import check_fullname, check_website
+from hubgate.server.accounts.passwords import lock_password, require_password
+from hubgate.server.accounts.tokens import store as token_store
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.audit.record import record
 from hubgate.server.errors import Conflict, FieldErrors
@@ -31,10 +34,10 @@ async def rename(accounts: Accounts, user: User, name: str) -> None:
         if name == old:
             return
         if not await renames.exchange_names(tx, "user", user.id, old, name, now):
-            raise FieldErrors({"username": f"{name} is taken."})
+            raise FieldErrors({"username": taken(name)})
         await renames.count_rename(tx, accounts, user.id)
         await store.set_name(tx, user.id, name)
-        await accounts.move_along(tx, user.id, old, name, now)
+        await accounts.rename_owned(tx, user.id, old, name, now)
 
     await accounts.db.write_long(unit)
 
@@ -55,12 +58,42 @@ async def remove(tx: Tx, accounts: Accounts, user: User, actor: Actor, now: int)
     if orphans:
         who = "You are" if actor.user_id == user.id else f"{name} is"
         names = ", ".join(orphans)
-        raise Conflict(f"{who} the only admin of {names}. Make someone else admin there, or delete it, first.")
+        raise Conflict(
+            f"{who} the only admin of {names}. First make someone else an admin there, or delete the organization."
+        )
     for org_id, role in memberships:
         data = {"user": name, "userId": user.id, "role": role.label}
         text = f"removed {name}, whose account was deleted"
         await record(tx, org_id, Kind.ORG_REMOVE_USER, text, actor, now, data)
         await org_store.drop_invitations_by(tx, org_id, user.id)
-    await accounts.take_along(tx, user.id, now)
+    await accounts.delete_owned(tx, user.id, now)
     await renames.release_name(tx, name, now)
     await store.remove_user(tx, user.id)
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionConsequences:
+    tokens: int
+    organizations: int
+    # Names of organizations; while there are any, the account cannot be deleted.
+    only_admin_of: list[str]
+
+
+async def consequences(accounts: Accounts, person: Person) -> DeletionConsequences:
+    user_id = person.user.id
+    tokens = await token_store.count(accounts.db, user_id)
+    orphans = await accounts.db.read_long(lambda tx: org_store.only_admin_of(tx, user_id))
+    return DeletionConsequences(tokens, len(person.memberships), orphans)
+
+
+async def delete_own(accounts: Accounts, user: User, typed: str, password: str, actor: Actor) -> None:
+    """Delete the caller's account; Conflict while the user is the only admin of an organization."""
+    if typed.strip() != user.name:
+        raise FieldErrors({"name": f"Type {user.name}, exactly as shown here."})
+    known_hash, now = await require_password(accounts, user, "password", password), accounts.clock()
+
+    async def unit(tx: Tx) -> None:
+        await lock_password(tx, user, "password", known_hash)
+        await remove(tx, accounts, user, actor, now)
+
+    await accounts.db.write_long(unit)

@@ -14,12 +14,10 @@ from hubgate.server.accounts.limits import RESET_MAILS
 from hubgate.server.accounts.links import mailed_links
 from hubgate.server.accounts.links import store as link_store
 from hubgate.server.accounts.links.model import Link, Purpose
-from hubgate.server.accounts.model import User, Visitor
+from hubgate.server.accounts.model import RevokedCounts, User, Visitor
 from hubgate.server.accounts.organizations import invitations, members
 from hubgate.server.accounts.organizations import store as org_store
-from hubgate.server.accounts.password_confirmation import lock_password, require_password
-from hubgate.server.accounts.passwords import check_password, hash_password
-from hubgate.server.accounts.revocations import RevokedCounts
+from hubgate.server.accounts.passwords import check_password, hash_password, lock_password, require_password
 from hubgate.server.accounts.sessions import browsers
 from hubgate.server.accounts.sessions import store as session_store
 from hubgate.server.accounts.sessions.model import LASTS, Session
@@ -60,7 +58,7 @@ async def change(
     return outcome
 
 
-async def ask_reset(accounts: Accounts, email: str) -> None:
+async def request_reset(accounts: Accounts, email: str) -> None:
     """Request a reset link. The response is the same for every address; an unknown address gets no mail."""
     email = check_field("email", check_email, email)
     place = await accounts.limiter.take(RESET_MAILS, email)
@@ -89,7 +87,7 @@ async def mail_reset(accounts: Accounts, tx: Tx, user: User, now: int) -> str:
 async def reset(accounts: Accounts, secret: str, new: str, visitor: Visitor) -> User:
     """Set a new password through a mailed link, which also verifies the address."""
     check_field("password", check_password, new)
-    link = await mailed_links.look(accounts.db, secret, Purpose.RESET, accounts.clock())
+    link = await mailed_links.find(accounts.db, secret, Purpose.RESET, accounts.clock())
     password_hash, now = await hash_password(new), accounts.clock()
 
     async def unit(tx: Tx) -> User:
@@ -97,7 +95,7 @@ async def reset(accounts: Accounts, secret: str, new: str, visitor: Visitor) -> 
         user = await store.lock_user(tx, link.user_id)
         await mailed_links.use(tx, secret, Purpose.RESET, now)
         if user is None or not await store.verify_email(tx, user.id, link.email, now):
-            raise NotFound("This link belongs to an address the account no longer has.")
+            raise NotFound("This link is for an address that the account no longer uses.")
         await store.set_password(tx, user.id, password_hash)
         await link_store.remove_all(tx, user.id)
         if user.email_verified_at is None:
@@ -137,7 +135,7 @@ async def _end_everything(accounts: Accounts, tx: Tx, user: User, visitor: Visit
     tokens = await token_store.remove_all(tx, user.id)
     withdrawn = await invitations.withdraw_all_by(tx, user, actor, NEVER_CONFIRMED, now)
     owners = [user.id, *await org_store.with_only_member(tx, user.id)]
-    left, kept = await members.leave_shared(tx, user, actor, NEVER_CONFIRMED, now)
+    left, remaining = await members.leave_shared(tx, user, actor, NEVER_CONFIRMED, now)
     own = RevokedCounts(
         sessions=sessions,
         personal_tokens=tokens,
@@ -146,7 +144,7 @@ async def _end_everything(accounts: Accounts, tx: Tx, user: User, visitor: Visit
         redirects=await accounts.unlink_redirects(tx, owners, actor, NEVER_CONFIRMED, now),
     )
     ended = own + await accounts.end_created(tx, user.id, owners, actor, NEVER_CONFIRMED, now)
-    return _ended_everything_text(ended.listed(), left, kept)
+    return _ended_everything_text(ended.listed(), left, remaining)
 
 
 async def _ended_sign_ins_text(tx: Tx, user: User, listed: str, sessions: str) -> str:
@@ -160,14 +158,14 @@ async def _ended_sign_ins_text(tx: Tx, user: User, listed: str, sessions: str) -
             return f"{ended} {tokens} personal tokens still work."
 
 
-def _ended_everything_text(listed: str, left: Sequence[str], kept: Sequence[str]) -> str:
+def _ended_everything_text(listed: str, left: Sequence[str], remaining: Sequence[str]) -> str:
     sentences = ["This address is now confirmed."]
     if listed:
         sentences = [f"This address was never confirmed before, so everything created until then ended: {listed}."]
     if left:
         sentences.append(f"You left {', '.join(left)}. If you belong there, ask for an invitation.")
-    if kept:
-        names = ", ".join(kept)
+    if remaining:
+        names = ", ".join(remaining)
         sentences.append(f"You are still the only admin of {names}, which others are members of: check who they are.")
     return " ".join(sentences)
 

@@ -1,4 +1,4 @@
-"""Password hashing: argon2id in a thread, with the same work for accounts that do not exist."""
+"""Passwords: hashing with argon2id in a thread, and asking for the password again before sensitive actions."""
 
 import asyncio
 import os
@@ -7,7 +7,12 @@ from weakref import WeakKeyDictionary
 from cryptography.exceptions import InvalidKey
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
-from hubgate.server.errors import Unprocessable
+from hubgate.server.accounts import store
+from hubgate.server.accounts.context import Accounts
+from hubgate.server.accounts.limits import FAILED_SIGN_INS_OF_ACCOUNT
+from hubgate.server.accounts.model import User
+from hubgate.server.errors import FieldErrors, Unprocessable
+from hubgate.server.storage.database import Tx
 
 SHORTEST = 8
 LONGEST = 1024
@@ -34,10 +39,10 @@ def hashing_slot() -> asyncio.Semaphore:
     return _semaphores[loop]
 
 
-def check_password(given: str) -> str:
-    if not SHORTEST <= len(given) <= LONGEST:
+def check_password(password: str) -> str:
+    if not SHORTEST <= len(password) <= LONGEST:
         raise Unprocessable(f"A password has {SHORTEST} to {LONGEST:,} characters.")
-    return given
+    return password
 
 
 async def hash_password(password: str) -> str:
@@ -62,3 +67,29 @@ def _matches(password: str, stored: str) -> bool:
     except InvalidKey:
         return False
     return True
+
+
+NOT_YOURS = "This is not your password."
+
+
+async def require_password(accounts: Accounts, user: User, field: str, password: str) -> str:
+    """Check the password from the form field `field`, and return the stored hash. Failures count as failed sign-ins
+    (attack O54).
+
+    The password may change while it is compared: pass the hash to `lock_password`.
+    """
+    async with hashing_slot():
+        place = await accounts.limiter.take(FAILED_SIGN_INS_OF_ACCOUNT, user.id)
+        stored = await store.password_hash(accounts.db, user.id)
+        if not await password_matches(password, stored) or stored is None:
+            raise FieldErrors({field: NOT_YOURS})
+        await accounts.limiter.refund(place)
+    return stored
+
+
+async def lock_password(tx: Tx, user: User, field: str, known_hash: str) -> None:
+    """Lock the password in the transaction of the action that required it; FieldErrors if it has changed or the account
+    was disabled. A request in flight must not let an intruder back in after a reset or after the account was
+    disabled."""
+    if not await store.lock_password(tx, user.id, known_hash):
+        raise FieldErrors({field: NOT_YOURS})

@@ -14,7 +14,7 @@ from hubgate.server.accounts.sessions.model import Session
 from hubgate.server.errors import Forbidden, Unprocessable
 from hubgate.server.storage.database import Tx
 
-NO_MATCH = "Name and password do not match."
+NO_MATCH = "Wrong username or password."
 
 
 class WrongPassword(Unprocessable):
@@ -31,7 +31,7 @@ async def sign_in(
     async with hashing_slot():
         user, known_hash = await _check_password(accounts, username.strip(), password, visitor)
     if user.disabled_at is not None:
-        raise Forbidden("This account is disabled. Ask whoever runs this hub.")
+        raise Forbidden("This account is disabled. Contact the operator.")
     now = accounts.clock()
 
     async def unit(tx: Tx) -> str | None:

@@ -8,18 +8,17 @@ from dataclasses import dataclass
 from hubgate.server.accounts import store
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.emails import check_email
-from hubgate.server.accounts.field_checks import FieldChecks
+from hubgate.server.accounts.field_checks import FieldChecks, check_fullname
 from hubgate.server.accounts.limits import JOIN_MAILS, SIGN_UPS_FROM_ADDRESS, network_of
 from hubgate.server.accounts.links import mailed_links
 from hubgate.server.accounts.links.model import Link, Purpose
 from hubgate.server.accounts.model import User
-from hubgate.server.accounts.names import check_name
+from hubgate.server.accounts.names import check_name, taken
 from hubgate.server.accounts.organizations import invitations
 from hubgate.server.accounts.organizations import store as org_store
-from hubgate.server.accounts.organizations.invitations import Opened
+from hubgate.server.accounts.organizations.invitations import OpenedInvitation
 from hubgate.server.accounts.organizations.model import Invitation
 from hubgate.server.accounts.passwords import check_password, hash_password
-from hubgate.server.accounts.profile_fields import check_fullname
 from hubgate.server.errors import Conflict, FieldErrors, Forbidden, NotFound
 from hubgate.server.ids import new_id
 from hubgate.server.mail import texts
@@ -43,13 +42,17 @@ class _EmailKnown(Exception):
     """The address already has an account; raised to roll back the claim on the name."""
 
 
-def check_candidate(name: str, email: str, password: str) -> Candidate:
+async def check_candidate(accounts: Accounts, name: str, email: str, password: str) -> Candidate:
+    """Validate the fields of the sign-up form. User names are public, so a taken name is reported too; whether the
+    address has an account is not."""
     checking = FieldChecks()
     candidate = Candidate(
         checking.field("username", check_name, name),
         checking.field("email", check_email, email),
         checking.field("password", check_password, password),
     )
+    if checking.accepts("username") and await store.name_was_claimed(accounts.db, name):
+        checking.refuse("username", taken(name))
     checking.done()
     return candidate
 
@@ -60,8 +63,6 @@ async def join(accounts: Accounts, candidate: Candidate, ip: str, invitation: In
     An invitation admits one person: an invitation to the hub is used up, an invitation to an organization is assigned
     to the new user. An invitation verifies the address that it was mailed to.
     """
-    if await store.name_was_claimed(accounts.db, candidate.name):
-        raise _taken(candidate.name)
     sign_up = await accounts.limiter.take(SIGN_UPS_FROM_ADDRESS, network_of(ip))
     mail = await accounts.limiter.take(JOIN_MAILS, candidate.email)
     # Also for a known address, so that timing does not reveal it: hashing takes most of the response time.
@@ -83,12 +84,12 @@ async def join(accounts: Accounts, candidate: Candidate, ip: str, invitation: In
 
 def require_open(accounts: Accounts, invitation: Invitation | None) -> None:
     if accounts.signup == "invite" and invitation is None:
-        raise Forbidden("Joining this hub needs an invitation. Open the link in its mail.")
+        raise Forbidden("You need an invitation to join this hub. Open the link in the invitation mail.")
     if accounts.signup == "closed":
-        raise Forbidden("This hub takes no new accounts. Ask whoever runs it.")
+        raise Forbidden("This hub does not accept new accounts. Contact the operator.")
 
 
-async def open_to_join(accounts: Accounts, secret: str) -> Opened:
+async def open_to_join(accounts: Accounts, secret: str) -> OpenedInvitation:
     """Open an invitation that was mailed to an address. An invitation to an existing user cannot be used to join."""
     opened = await invitations.open_link(accounts, secret)
     if opened.invitation.email is None:
@@ -112,7 +113,7 @@ async def create_by_operator(accounts: Accounts, candidate: Candidate, *, verifi
     except FieldErrors as error:
         raise Conflict(error.message) from None
     except _EmailKnown:
-        raise Conflict(f"{candidate.email} has an account already.") from None
+        raise Conflict(f"{candidate.email} already has an account.") from None
     finally:
         accounts.outbox.send_soon()
 
@@ -132,7 +133,7 @@ async def require_setup(accounts: Accounts, secret: str) -> None:
     fits = hmac.compare_digest(f"/setup/{secret}".encode(), setup_path(accounts).encode())
     if not fits or not await setup_is_open(accounts):
         raise NotFound(
-            "This set-up link was used. Sign in, or make another operator: "
+            "This set-up link was already used. Sign in, or create another operator: "
             "hubgate admin user create NAME --email ADDRESS --operator"
         )
 
@@ -143,7 +144,7 @@ async def create_first_operator(accounts: Accounts, candidate: Candidate) -> Use
     try:
         return await _create(accounts, candidate, password_hash, verified=False, operator=True, first=True)
     except _EmailKnown:
-        raise FieldErrors({"email": "This address has an account already."}) from None
+        raise FieldErrors({"email": "This address already has an account."}) from None
     finally:
         accounts.outbox.send_soon()
 
@@ -174,9 +175,9 @@ async def _create(
 
     async def unit(tx: Tx) -> User:
         if operator and not await store.reach(tx, OPERATOR_EXISTS, now) and first:
-            raise NotFound("Someone else has used this set-up link just now.")
+            raise NotFound("This set-up link was just used by someone else.")
         if not await store.claim_name(tx, user.name, "user", user.id, user.created_at):
-            raise _taken(user.name)
+            raise FieldErrors({"username": taken(user.name)})
         if not await store.add_user(tx, user, password_hash):
             raise _EmailKnown
         if invitation is not None and not await _use_up(tx, invitation, user, now):
@@ -192,10 +193,6 @@ async def _use_up(tx: Tx, invitation: Invitation, user: User, now: int) -> bool:
     if invitation.org_id is None:
         return await org_store.use_invitation(tx, invitation.id, now)
     return await org_store.readdress_invitation(tx, invitation.id, user.id, now)
-
-
-def _taken(name: str) -> FieldErrors:
-    return FieldErrors({"username": f"{name} is taken."})
 
 
 async def mail_confirmation(accounts: Accounts, tx: Tx, user: User, now: int) -> None:

@@ -38,22 +38,22 @@ class OneUse:
 def number_for(accounts: Accounts, user: User) -> str:
     """A new number for the form's hidden field."""
     issued_at = f"{accounts.clock() // SECOND:x}"
-    given = f"{issued_at}.{secrets.token_hex(16)}"
-    return f"{given}.{accounts.secret.mac(_PURPOSE, _bound(user, given)).hex()}"
+    text = f"{issued_at}.{secrets.token_hex(16)}"
+    return f"{text}.{accounts.secret.mac(_PURPOSE, _bound(user, text)).hex()}"
 
 
 def check_number(accounts: Accounts, user: User, number: str) -> OneUse:
-    given, _, mac = number.rpartition(".")
+    text, _, mac = number.rpartition(".")
     now = accounts.clock()
     try:
-        genuine = accounts.secret.mac_matches(_PURPOSE, _bound(user, given), bytes.fromhex(mac))
-        fresh = genuine and now - int(given.partition(".")[0], 16) * SECOND < LASTS
+        genuine = accounts.secret.mac_matches(_PURPOSE, _bound(user, text), bytes.fromhex(mac))
+        fresh = genuine and now - int(text.partition(".")[0], 16) * SECOND < LASTS
     except ValueError:
         fresh = False
     if not fresh:
-        raise FieldErrors({FIELD: "This form is out of date. Send it again."})
+        raise FieldErrors({FIELD: "This form has expired. Send it again."})
     # Recorded for longer than the number is valid: after that, it is rejected as expired.
-    return OneUse(hashlib.sha256(_bound(user, given)).digest()[:16], now + LASTS)
+    return OneUse(hashlib.sha256(_bound(user, text)).digest()[:16], now + LASTS)
 
 
 async def use_up(tx: Tx, use: OneUse) -> None:
@@ -61,5 +61,5 @@ async def use_up(tx: Tx, use: OneUse) -> None:
         raise AlreadyUsed
 
 
-def _bound(user: User, given: str) -> bytes:
-    return f"{_PURPOSE}\0{user.id}\0{given}".encode()
+def _bound(user: User, text: str) -> bytes:
+    return f"{_PURPOSE}\0{user.id}\0{text}".encode()

@@ -31,6 +31,12 @@ async def person(db: Database, user_id: str) -> Person | None:
     return person_of(rows) if rows else None
 
 
+async def organizations_of(db: Database, user_id: str) -> list[Organization]:
+    """A user's organizations by name; empty if the user was deleted concurrently."""
+    found = await person(db, user_id)
+    return [membership.organization for membership in found.memberships] if found else []
+
+
 async def user(tx: Tx | Database, user_id: str) -> User | None:
     row = await tx.one(f"SELECT {USER} FROM users u WHERE u.id = :id", {"id": user_id})
     return User(*row) if row else None
@@ -172,7 +178,7 @@ async def set_password(tx: Tx, user_id: str, password_hash: str) -> None:
 
 
 async def count_up_credentials(tx: Tx, user_id: str) -> None:
-    """Increment the version, which rejects requests that were authenticated before (`holding.hold_signed_in`)."""
+    """Increment the version, which rejects requests that were authenticated before (`account_locks.lock_signed_in`)."""
     sql = "UPDATE users SET credentials_version = credentials_version + 1 WHERE id = :id"
     await tx.exec(sql, {"id": user_id})
 

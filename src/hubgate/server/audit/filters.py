@@ -47,5 +47,5 @@ def _term(text: str) -> Term:
     if not colon or key.lower() not in KEYS:
         return Term("", text)
     if not value:
-        raise Unprocessable(f"Write a value right after {key.lower()}: and no space between.")
+        raise Unprocessable(f"Write a value directly after {key.lower()}: without a space.")
     return Term(key.lower(), value)

@@ -6,10 +6,13 @@ who follow the stream or store exports can detect that (docs/audit.md).
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 
+from hubgate.server.audit import store
 from hubgate.server.audit.chain import head_text
 from hubgate.server.audit.model import Head
 from hubgate.server.secret import ServerSecret
+from hubgate.server.storage.database import Database
 
 _PURPOSE = "audit head"
 
@@ -18,8 +21,25 @@ _PURPOSE = "audit head"
 class Heads:
     secret: ServerSecret
 
-    def vouched(self, head: Head) -> Head:
+    def authenticated(self, head: Head) -> Head:
         return replace(head, mac=self.secret.mac(_PURPOSE, head_text(head).encode()))
 
     def is_genuine(self, head: Head) -> bool:
         return self.secret.mac_matches(_PURPOSE, head_text(head).encode(), head.mac)
+
+
+_HEADS_AT_ONCE = 500
+
+
+async def reseal(db: Database, secret: ServerSecret) -> int:
+    """Create new MACs for all heads; returns how many changed. A head that matches no configured secret is left
+    unchanged, so that `hubgate doctor` reports it."""
+    macs, changed, after = Heads(secret), 0, ""
+    while heads := await db.read_long(partial(store.heads, after=after, most=_HEADS_AT_ONCE)):
+        after = heads[-1].org_id
+        for head in heads:
+            resealed = macs.authenticated(head)
+            if resealed.mac != head.mac and macs.is_genuine(head):
+                # If this fails, another process moved the head concurrently and used the new secret.
+                changed += await db.write(partial(store.put_head, new=resealed, old=head))
+    return changed

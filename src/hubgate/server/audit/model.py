@@ -95,7 +95,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedEntry:
     """An entry as shown, with whether its author and token were deleted since."""
 
     entry: Entry

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from hubgate.server.audit import store
 from hubgate.server.audit.filters import Filter
-from hubgate.server.audit.model import Batch, Listed
+from hubgate.server.audit.model import Batch, ListedEntry
 from hubgate.server.storage.database import Database, Tx
 
 MOST_EXPORTED = 100_000
@@ -20,11 +20,11 @@ START = (0, 0)
 """The position before the first entry of the chain."""
 
 
-async def older(db: Database, org_id: str, only: Filter, before: Place, most: int) -> list[Listed]:
+async def older(db: Database, org_id: str, only: Filter, before: Place, most: int) -> list[ListedEntry]:
     return await db.read_long(lambda tx: store.older(tx, org_id, only, before, most))
 
 
-async def newer(db: Database, org_id: str, only: Filter, after: Place, most: int) -> list[Listed]:
+async def newer(db: Database, org_id: str, only: Filter, after: Place, most: int) -> list[ListedEntry]:
     """The `most` entries that directly follow `after` in time, newest first."""
     found = await db.read_long(lambda tx: store.newer(tx, org_id, only, after, most))
     return found[::-1]
@@ -35,7 +35,7 @@ async def count(db: Database, org_id: str, only: Filter) -> int:
     return await db.read_long(lambda tx: store.count(tx, org_id, only, MOST_COUNTED + 1))
 
 
-async def export(db: Database, org_id: str, only: Filter) -> AsyncGenerator[list[Listed], None]:
+async def export(db: Database, org_id: str, only: Filter) -> AsyncGenerator[list[ListedEntry], None]:
     """Up to MOST_EXPORTED entries, newest first, in parts, so that they are never in memory together."""
     before, left = NOW, MOST_EXPORTED
     while left > 0:
@@ -47,32 +47,32 @@ async def export(db: Database, org_id: str, only: Filter) -> AsyncGenerator[list
         before = place_of(part[-1])
 
 
-def place_of(listed: Listed) -> Place:
+def place_of(listed: ListedEntry) -> Place:
     return listed.entry.created_at, listed.entry.id
 
 
 @dataclass(frozen=True)
-class Followed:
+class ChainPage:
     """Sealed entries in chain order, and the position to continue from."""
 
-    entries: list[Listed]
+    entries: list[ListedEntry]
     end: tuple[int, int]
 
 
-async def follow(db: Database, org_id: str, only: Filter, after: tuple[int, int], most: int) -> Followed:
+async def follow(db: Database, org_id: str, only: Filter, after: tuple[int, int], most: int) -> ChainPage:
     """Sealed entries after a position. Positions are assigned on sealing, so no entry ever appears before `after`."""
 
-    async def unit(tx: Tx) -> Followed:
+    async def unit(tx: Tx) -> ChainPage:
         found = await store.in_chain_order(tx, org_id, only, after, most)
         if len(found) < most and only.terms:
             # The remaining entries do not match: the next call can skip them.
-            return Followed(found, max(after, await store.chain_end(tx, org_id) or START))
-        return Followed(found, _sealed_place(found[-1]) if found else after)
+            return ChainPage(found, max(after, await store.chain_end(tx, org_id) or START))
+        return ChainPage(found, _sealed_place(found[-1]) if found else after)
 
     return await db.read_long(unit)
 
 
-def _sealed_place(listed: Listed) -> tuple[int, int]:
+def _sealed_place(listed: ListedEntry) -> tuple[int, int]:
     return listed.entry.batch or 0, listed.entry.position or 0
 
 

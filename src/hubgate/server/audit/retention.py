@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from hubgate.server.audit import chain, store
-from hubgate.server.audit.background import AuditBackground
 from hubgate.server.audit.head import Heads
 from hubgate.server.audit.model import Batch, Head
-from hubgate.server.audit.seal import BATCH, Overtaken
+from hubgate.server.audit.seal import BATCH, OrganizationRounds, Overtaken
 from hubgate.server.clock import DAY, Clock
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Database, Tx
@@ -22,7 +21,7 @@ log = logging.getLogger("hubgate.audit")
 
 
 @dataclass(frozen=True)
-class Retention:
+class AuditRetention:
     """The retention loop. `days` is at least 1; without a retention period the loop does not run."""
 
     db: Database
@@ -31,8 +30,8 @@ class Retention:
     days: int
 
     @cached_property
-    def _rounds(self) -> AuditBackground:
-        return AuditBackground(self._next_organization, self._drop_next)
+    def _rounds(self) -> OrganizationRounds:
+        return OrganizationRounds(self._next_organization, self._drop_next)
 
     async def step(self) -> bool:
         """Drop one batch each of a few organizations; True if more may be due."""
@@ -66,7 +65,7 @@ class Retention:
     async def _drop_batch(self, tx: Tx, old: Head, batch: Batch) -> None:
         await store.drop_entries(tx, batch.org_id, batch.seq)
         await store.mark_dropped(tx, batch.org_id, batch.seq, self.clock())
-        if not await store.put_head(tx, Heads(self.secret).vouched(replace(old, dropped=batch.seq)), old):
+        if not await store.put_head(tx, Heads(self.secret).authenticated(replace(old, dropped=batch.seq)), old):
             raise Overtaken
 
     async def _verifies(self, tx: Tx, head: Head, batch: Batch) -> bool:
@@ -77,5 +76,5 @@ class Retention:
         entries = await store.in_batches(tx, batch.org_id, batch.seq, batch.seq, BATCH + 1)
         flaw = chain.flaw(batch, before.hash if before else chain.FIRST, entries)
         if flaw is not None:
-            log.error("organization %s keeps audit batch %d, which %s", batch.org_id, batch.seq, flaw)
+            log.error("organization %s: audit batch %d is not deleted, because it %s", batch.org_id, batch.seq, flaw)
         return flaw is None

@@ -6,13 +6,12 @@ leaves it half stored; of two concurrent sealers, the second finds the batch num
 """
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from hubgate.server import failpoint
 from hubgate.server.audit import chain, store
-from hubgate.server.audit.background import AuditBackground
 from hubgate.server.audit.head import Heads
 from hubgate.server.audit.model import Batch, Entry, Head
 from hubgate.server.clock import Clock
@@ -22,6 +21,8 @@ from hubgate.server.storage.database import Database, Tx
 log = logging.getLogger("hubgate.audit")
 
 BATCH = 500
+# Small enough that a step takes far less time than the lease of a loop.
+ORGANIZATIONS_AT_ONCE = 20
 
 
 class Overtaken(Exception):
@@ -29,13 +30,38 @@ class Overtaken(Exception):
 
 
 @dataclass(frozen=True)
-class Draft:
+class NextBatch:
     """A batch that follows the head `old`, and the resulting head `new`."""
 
     entries: Sequence[Entry]
     batch: Batch
     old: Head | None
     new: Head
+
+
+@dataclass
+class OrganizationRounds:
+    """A round-robin over organizations that have work, a few in each step. `following` finds the next organization by
+    id; `work` does a part of its work and returns whether more is left."""
+
+    following: Callable[[str], Awaitable[str | None]]
+    work: Callable[[str], Awaitable[bool]]
+    # The last organization of this round so far, and whether any has work left for the next round.
+    _after: str = field(default="", init=False)
+    _more: bool = field(default=False, init=False)
+
+    async def step(self) -> bool:
+        """Run one step; True if the next step should follow at once. An organization with much work waits its turn."""
+        for _ in range(ORGANIZATIONS_AT_ONCE):
+            org_id = await self.following(self._after)
+            if org_id is None:
+                more, self._after, self._more = self._more, "", False
+                return more
+            # Set before the work: an organization that fails must not block the others.
+            self._after = org_id
+            if await self.work(org_id):
+                self._more = True
+        return True
 
 
 @dataclass(frozen=True)
@@ -45,8 +71,8 @@ class Sealer:
     secret: ServerSecret
 
     @cached_property
-    def _rounds(self) -> AuditBackground:
-        return AuditBackground(partial(store.next_unsealed, self.db), self._has_more)
+    def _rounds(self) -> OrganizationRounds:
+        return OrganizationRounds(partial(store.next_unsealed, self.db), self._has_more)
 
     async def step(self) -> bool:
         """Seal one batch each of a few organizations; True if more may be waiting."""
@@ -67,15 +93,15 @@ class Sealer:
             return 0
         return draft.batch.entries
 
-    async def _draft(self, tx: Tx, org_id: str) -> Draft | None:
+    async def _draft(self, tx: Tx, org_id: str) -> NextBatch | None:
         old = await store.head(tx, org_id)
         entries = await store.unsealed(tx, org_id, BATCH)
         if not entries:
             return None
         end = await self._end(tx, org_id, old)
         batch = chain.sealed_batch(org_id, end.seq + 1, self.clock(), end.hash, entries)
-        new = Heads(self.secret).vouched(replace(end, seq=batch.seq, hash=batch.hash))
-        return Draft(entries, batch, old, new)
+        new = Heads(self.secret).authenticated(replace(end, seq=batch.seq, hash=batch.hash))
+        return NextBatch(entries, batch, old, new)
 
     async def _end(self, tx: Tx, org_id: str, old: Head | None) -> Head:
         """The head to continue from. If the stored head is not genuine, the new head records that in `broken`."""
@@ -85,7 +111,7 @@ class Sealer:
         if old is None and last is None:
             return Head(org_id, 0, chain.FIRST)
         seq = max(old.seq if old else 0, last.seq if last else 0)
-        log.error("the audit log of organization %s was changed from outside; run: hubgate doctor", org_id)
+        log.error("the audit log of organization %s was changed outside the hub; run: hubgate doctor", org_id)
         return Head(
             org_id,
             seq,
@@ -95,7 +121,7 @@ class Sealer:
         )
 
 
-async def _store(tx: Tx, draft: Draft) -> None:
+async def _store(tx: Tx, draft: NextBatch) -> None:
     """Store a draft; Overtaken if the chain was moved since the draft was created."""
     if not await store.add_batch(tx, draft.batch):
         raise Overtaken

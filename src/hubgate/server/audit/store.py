@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 from hubgate.server.audit.filters import Filter
-from hubgate.server.audit.model import Batch, Entry, Head, Listed
+from hubgate.server.audit.model import Batch, Entry, Head, ListedEntry
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import as_params, beginning, containing, insert_row
 
@@ -218,7 +218,7 @@ async def mark_dropped(tx: Tx, org_id: str, seq: int, now: int) -> None:
 # Reading ------------------------------------------------------------------------------------------------------------
 
 
-async def older(tx: Tx, org_id: str, only: Filter, before: tuple[int, str], most: int) -> list[Listed]:
+async def older(tx: Tx, org_id: str, only: Filter, before: tuple[int, str], most: int) -> list[ListedEntry]:
     """Entries before `before`, newest first."""
     where, values = _condition(only)
     rows = await tx.all(
@@ -231,7 +231,7 @@ async def older(tx: Tx, org_id: str, only: Filter, before: tuple[int, str], most
     return [_listed(row) for row in rows]
 
 
-async def newer(tx: Tx, org_id: str, only: Filter, after: tuple[int, str], most: int) -> list[Listed]:
+async def newer(tx: Tx, org_id: str, only: Filter, after: tuple[int, str], most: int) -> list[ListedEntry]:
     """Entries after `after`, oldest first."""
     where, values = _condition(only)
     rows = await tx.all(
@@ -258,7 +258,7 @@ async def count(tx: Tx, org_id: str, only: Filter, most: int) -> int:
     return int(row["n"]) if row else 0
 
 
-async def in_chain_order(tx: Tx, org_id: str, only: Filter, after: tuple[int, int], most: int) -> list[Listed]:
+async def in_chain_order(tx: Tx, org_id: str, only: Filter, after: tuple[int, int], most: int) -> list[ListedEntry]:
     """Sealed entries after a position, in chain order. Unsealed entries have no batch and never match."""
     where, values = _condition(only)
     rows = await tx.all(
@@ -311,6 +311,6 @@ def _condition(only: Filter) -> tuple[str, dict[str, str]]:
     return "".join(f" AND ({' OR '.join(group)})" for group in groups.values()), values
 
 
-def _listed(row: Row) -> Listed:
+def _listed(row: Row) -> ListedEntry:
     *values, author_gone, token_gone = row
-    return Listed(Entry(*values), bool(author_gone), bool(token_gone))
+    return ListedEntry(Entry(*values), bool(author_gone), bool(token_gone))

@@ -69,7 +69,7 @@ async def _verify_organization(db: Database, heads: Heads, org_id: str, report: 
     report.waiting += count
     report.waiting_since = min(filter(None, (report.waiting_since, since)), default=None)
     if section.flaw is None and section.seq == 0 and not count:
-        return "it has no log, not even of its founding"
+        return "it has no log, not even an entry about its creation"
     return section.flaw
 
 
@@ -78,7 +78,7 @@ async def _next_section(tx: Tx, heads: Heads, org_id: str, so_far: _Section) -> 
     head = await store.head(tx, org_id)
     batches = _limit_entries(await store.batches(tx, org_id, so_far.seq, BATCHES_AT_ONCE))
     if head is None:
-        flaw = "the end of its chain is not on record" if batches or so_far.seq else None
+        flaw = "the end of its chain is not recorded" if batches or so_far.seq else None
         return _Section(so_far.seq, so_far.hash, flaw, waiting=await store.waiting(tx, org_id))
     if flaw := _flaw_of_head(heads, head):
         return _Section(so_far.seq, so_far.hash, flaw)
@@ -130,9 +130,9 @@ async def _start_after(tx: Tx, org_id: str, seq: int) -> _Section:
 
 def _flaw_of_head(heads: Heads, head: Head) -> str | None:
     if not heads.is_genuine(head):
-        return f"the end of its chain, batch {head.seq:,}, was changed or is under a secret that is gone"
+        return f"the end of its chain, batch {head.seq:,}, was changed or sealed with a secret that is not configured"
     if head.is_broken:
-        return f"its chain was changed from outside before batch {head.broken:,} was sealed"
+        return f"its chain was changed outside the hub before batch {head.broken:,} was sealed"
     return None
 
 
@@ -140,14 +140,14 @@ def _flaw_of_batch(head: Head, batch: Batch, seq: int, previous: bytes, entries:
     if batch.seq != seq + 1:
         return f"batch {seq + 1:,} is missing"
     if batch.seq > head.seq:
-        return f"batch {batch.seq:,} was added from outside"
+        return f"batch {batch.seq:,} was added outside the hub"
     if batch.seq <= head.dropped:
         return f"batch {batch.seq:,} was dropped, but has entries again" if entries else None
     if batch.dropped_at is not None:
         return f"batch {batch.seq:,} is marked as dropped, but not by retention"
     flaw = chain.flaw(batch, previous, entries)
     if flaw is None and batch.seq == 1 and all(entry.type != Kind.ORG_CREATE.value for entry in entries):
-        flaw = "does not tell of the organization's founding"
+        flaw = "has no entry about the organization's creation"
     return flaw and f"batch {batch.seq:,} {flaw}"
 
 

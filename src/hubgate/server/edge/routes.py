@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, caller_of
 from hubgate.server.access.decision import ask_to_sign_in
-from hubgate.server.access.identity import Identity, Kind
+from hubgate.server.access.identity import CredentialKind, Identity
 from hubgate.server.access.policy import decide, refuse_missing
 from hubgate.server.access.resource import HUB, Account, Collection, Hub, Organization, Repo, Resource
 from hubgate.server.access.rule import Credential
@@ -120,7 +120,7 @@ class Endpoint:
         if self._is_open:
             return await self._handler(request, None)
         identity = caller_of(request).identity
-        if self._asks_to_sign_in and identity.kind is Kind.ANONYMOUS:
+        if self._asks_to_sign_in and identity.kind is CredentialKind.ANONYMOUS:
             raise ask_to_sign_in(self.action.rule.does).error()
         found = await self._locator.find(request)
         if isinstance(found, Missing):

@@ -8,17 +8,17 @@ def confirm_address(recipient: str, link: str) -> Message:
 
 
 def already_known(recipient: str, reset_link: str) -> Message:
-    text = f"Someone tried to join with this address, which has an account. Forgot your password? {reset_link}"
+    text = f"Someone tried to join with this address, which already has an account. Forgot your password? {reset_link}"
     return Message(recipient, "You already have an account", f"{text} Not you? Ignore this.")
 
 
 def address_in_use(recipient: str, sign_in_link: str) -> Message:
-    text = f"An account was to be moved to this address, which has one already. Sign in to it: {sign_in_link}"
+    text = f"Someone tried to change an account to this address, which already has an account. Sign in: {sign_in_link}"
     return Message(recipient, "You already have an account", f"{text} Not you? Ignore this.")
 
 
 def address_changed(recipient: str, new: str, link: str) -> Message:
-    text = f"Your account now uses {new}. Not you? Ask whoever runs this hub to restore it: {link}"
+    text = f"Your account now uses {new}. Not you? Ask the operator to restore it: {link}"
     return Message(recipient, "Your e-mail address was changed", text)
 
 
@@ -38,7 +38,7 @@ def new_token(recipient: str, name: str, time: str, ip: str, link: str) -> Messa
 
 
 def token_revoked(recipient: str, name: str, link: str) -> Message:
-    text = f"Someone reported it as leaked, so it no longer works. Make another: {link}"
+    text = f"Someone reported this token as leaked, so it was revoked. Create another: {link}"
     return Message(recipient, f"Token revoked: {name}", text)
 
 
@@ -52,7 +52,7 @@ def invited_to_hub(recipient: str, link: str) -> Message:
 
 
 def operator_asked(recipient: str, what: str, app: str, asker: str, link: str) -> Message:
-    return Message(recipient, f"Request: {what} for {app}", f"{asker} asks for it. Grant or refuse: {link}")
+    return Message(recipient, f"Request: {what} for {app}", f"{asker} requested it. Grant or refuse: {link}")
 
 
 def operator_decided(
@@ -77,7 +77,8 @@ def webhook_suspended(recipient: str, host: str, waiting: int, link: str) -> Mes
 
 def webhook_app_revoked(recipient: str, host: str, app: str, link: str, done: str) -> Message:
     """`done` is the verb for what the app did: created or changed the webhook."""
-    text = f"{app} {done} this webhook and no longer has access. Allow {app} again, or delete the webhook: {link}"
+    reason = f"{app} {done} this webhook and no longer has access, so nothing is sent."
+    text = f"{reason} Allow {app} again, or delete the webhook: {link}"
     return Message(recipient, f"Webhook suspended: {host}", text)
 
 
@@ -87,6 +88,6 @@ def webhook_app_narrowed(recipient: str, host: str, app: str, link: str, done: s
 
 
 def webhook_taken_over(recipient: str, host: str, app: str, link: str) -> Message:
-    scope = f"It now sends only what {app} may read."
-    text = f"{app} changed this webhook. {scope} Not wanted? Take it back or delete it: {link}"
+    reason = f"{app} changed this webhook, so it now sends only events that {app} may read."
+    text = f"{reason} Not intended? Take the webhook back or delete it: {link}"
     return Message(recipient, f"Webhook changed by {app}: {host}", text)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hubgate.server.accounts.revocations import RevokedCounts
+from hubgate.server.accounts.model import RevokedCounts
 from hubgate.server.audit.model import Actor
 from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.apps import store as app_store

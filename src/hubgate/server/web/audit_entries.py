@@ -12,7 +12,7 @@ from hubgate.server.accounts.model import Organization
 from hubgate.server.audit import read
 from hubgate.server.audit.chain import SYSTEM_ID, author_type, exact
 from hubgate.server.audit.filters import Filter
-from hubgate.server.audit.model import Listed, stored_object
+from hubgate.server.audit.model import ListedEntry, stored_object
 from hubgate.server.clock import iso
 from hubgate.server.http.streaming import Streamed
 from hubgate.server.web.avatars import avatar_url
@@ -40,7 +40,7 @@ class AuditApp(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 
 class AuditEntry(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    """For the documentation: `described` makes them, and the tests hold the two against each other."""
+    """An entry of the audit log."""
 
     id: str = msgspec.field(name="_id")
     created_at: str
@@ -54,7 +54,7 @@ class AuditEntry(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     oauth: AuditApp | UnsetType = UNSET
 
 
-def described(listed: Listed) -> dict[str, Any]:
+def described(listed: ListedEntry) -> dict[str, Any]:
     """Return an entry as JSON. Sealed members are shown exactly as sealed, so that clients can verify the chain."""
     entry = listed.entry
     author: dict[str, Any] = {

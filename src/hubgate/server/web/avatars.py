@@ -28,7 +28,7 @@ def routes() -> list[Route]:
             public(_avatar),
             Surface.PROBE,
             "The drawn avatar of a user or an organization",
-            answers={200: ("An SVG picture; the same id always gives the same one.", None)},
+            answers={200: ("An SVG image that depends only on the id.", None)},
         )
     ]
 
@@ -37,7 +37,7 @@ async def _avatar(request: HubRequest) -> Response:
     owner_id = request.param("id")
     # The account is not looked up: the picture depends only on the id.
     if not is_id(owner_id):
-        raise NotFound("There is no such avatar.")
+        raise NotFound("Avatar not found.")
     headers = {"cache-control": "public, max-age=86400", "content-security-policy": "default-src 'none'"}
     return Response(draw(owner_id), media_type="image/svg+xml", headers=headers)
 

@@ -31,8 +31,8 @@ def routes() -> list[Route]:
             "/api/telemetry/{topic:path}",
             public(_telemetry),
             Surface.API,
-            "Accepts a client's usage ping and keeps nothing of it",
-            answers={204: ("Taken note of nothing.", None)},
+            "Accepts a client's usage ping and stores nothing",
+            answers={204: ("Nothing was stored.", None)},
         ),
     ]
 

@@ -1,4 +1,4 @@
-"""Text chosen by other users, made safe to display without bidirectional or invisible characters (attack O33)."""
+"""Text chosen by other users, displayed without bidirectional or invisible characters (attack O33)."""
 
 import unicodedata
 

@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 _LOCAL = re.compile(r"/(?![/\\])[^\x00-\x20\x7f\\]*\Z")
 
 
-def local_path(given: str) -> str:
-    return given if _LOCAL.match(given) and given.isascii() else "/"
+def local_path(path: str) -> str:
+    return path if _LOCAL.match(path) and path.isascii() else "/"
 
 
 def continue_to(path: str, next_page: str) -> str:

@@ -25,7 +25,7 @@ def last_instant(text: str) -> int:
 
 def _parse(text: str) -> tuple[int, int]:
     """Return the time and the length of the smallest unit that was written."""
-    refusal = Unprocessable(f"{text[:40]} is no time such as 2026-09-21T14:13:20Z.")
+    refusal = Unprocessable(f"{text[:40]} is not a time such as 2026-09-21T14:13:20Z.")
     match = _PATTERN.fullmatch(text.strip())
     if match is None:
         raise refusal

@@ -34,8 +34,8 @@ def address_of(path: str, name: str) -> str:
 
 def moved_to(request: HubRequest, path: str, name: str) -> str:
     """Return the present address for the route path `path`, or "" if the request already uses it."""
-    given = request.param("name")
-    if name_key(given) == name_key(name) if path.startswith("/api/") else given == name:
+    requested = request.param("name")
+    if name_key(requested) == name_key(name) if path.startswith("/api/") else requested == name:
         return ""
     segments = request.scope["raw_path"].decode("ascii").split("/")
     segments[path.split("/").index("{name}")] = name

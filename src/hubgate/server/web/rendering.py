@@ -4,11 +4,11 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from hubgate import __version__
@@ -19,14 +19,12 @@ from hubgate.server.errors import FieldErrors, HubError, NotFound, TooManyReques
 from hubgate.server.http.cookies import read_cookie
 from hubgate.server.http.csrf import FIELD, Csrf
 from hubgate.server.http.request import HubRequest
-from hubgate.server.oauth.authorize.request import ShownError
-from hubgate.server.oauth.cimd.documents import InvalidDocument
 from hubgate.server.settings import Settings
-from hubgate.server.web import flash
+from hubgate.server.web import cookies
 from hubgate.server.web.avatars import avatar_url
 from hubgate.server.web.foreign_text import clean, said, shown
 from hubgate.server.web.local_path import continue_to
-from hubgate.server.web.pages.errors import advice_for
+from hubgate.server.web.pages.errors import advice_for, developer_hint
 from hubgate.server.web.static import asset_url
 
 THEME_COOKIE = "theme"
@@ -84,6 +82,7 @@ class Pages:
             size=size,
             going_on=continue_to,
             breakable=breakable,
+            breakable_email=breakable_email,
         )
 
     def page(
@@ -94,9 +93,9 @@ class Pages:
         errors: Mapping[str, str] = NO_ERRORS,
         **values: Any,
     ) -> Response:
-        """Render a page. `errors` maps form fields to messages; unless `status` is given, errors make it 422."""
+        """Render a page. `errors` maps form fields to messages; with errors, `status` defaults to 422."""
         csrf_value, new_cookie = self._csrf.field_for(request)
-        done = flash.read(request, self._csrf.secret, secure=self.settings.secure)
+        done = cookies.read_flash(request, self._csrf.secret, secure=self.settings.secure)
         html = self._templates.get_template(template).render(
             values,
             errors=errors,
@@ -110,7 +109,7 @@ class Pages:
         )
         response = HTMLResponse(html, status or (422 if errors else 200))
         if done:
-            flash.forget(response, secure=self.settings.secure)
+            cookies.clear_flash(response, secure=self.settings.secure)
         if new_cookie is not None and _sends_lax_cookies(request):
             self._csrf.set_visitor_cookie(response, new_cookie)
         return response
@@ -127,7 +126,7 @@ class Pages:
         """Redirect after a form, with an optional message about what was done."""
         response = RedirectResponse(path, 303)
         if done:
-            flash.leave(response, self._csrf.secret, done, secure=self.settings.secure)
+            cookies.set_flash(response, self._csrf.secret, done, secure=self.settings.secure)
         return response
 
     def error(self, request: HubRequest, error: HubError) -> Response:
@@ -147,20 +146,8 @@ class Pages:
             cause=clean(error.message),
             cure=advice.cure,
             request_id=request.request_id,
-            for_its_maker=_developer_hint(request, error),
+            for_developer=developer_hint(request, error),
         )
-
-
-def _developer_hint(request: HubRequest, error: HubError) -> tuple[str, str, str] | None:
-    """Return a hint for the app's developer: text, link address, link text. None if the error is not about an app."""
-    if not isinstance(error, (ShownError, InvalidDocument)):
-        return None
-    if request.is_explained:
-        return "", f"/oauth/explain/{request.request_id}", "See what it sent"
-    if error.client_id.startswith(("https://", "http://")):
-        return "", f"/docs/cimd?{urlencode({'url': error.client_id})}", "Check its document"
-    known = error.client_id and error.code != "invalid_client"
-    return "See its errors under" if known else "Check client_id under", "/settings/applications", "Apps you build"
 
 
 def _sends_lax_cookies(request: HubRequest) -> bool:
@@ -205,3 +192,10 @@ def breakable(address: str) -> Markup:
     """Allow line breaks between the parts of an address."""
     parts = re.split(r"(?<=[/:])(?![/:])", address)
     return Markup("<wbr>").join(parts)
+
+
+def breakable_email(text: str) -> Markup:
+    """Allow line breaks between the parts of an e-mail address. Other text, such as a name, has only its own breaks."""
+    if "@" not in text:
+        return escape(text)
+    return Markup("<wbr>").join(re.split(r"(?=@)|(?<=[._+-])(?=\w)", text))

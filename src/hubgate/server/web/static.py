@@ -50,7 +50,7 @@ def static_routes() -> list[Route]:
 async def _static(request: HubRequest) -> Response:
     asset = _assets().get(request.param("name"))
     if asset is None or asset.digest != request.param("digest"):
-        raise NotFound("There is no such file.")
+        raise NotFound("File not found.")
     headers = {
         "content-type": asset.kind,
         "cache-control": "public, max-age=31536000, immutable",

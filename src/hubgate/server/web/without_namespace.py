@@ -51,7 +51,7 @@ def _route(kind: RepoType, method: str, path: str, surface: Surface, *, otherwis
         path,
         _NOT_FOUND,
         surface,
-        f"A {kind.value} without a namespace: never found",
+        f"A {kind.value} without a namespace: not supported",
         answers={401: ("To an anonymous caller.", None), 404: ("To everyone else.", None)},
         otherwise=otherwise,
     )

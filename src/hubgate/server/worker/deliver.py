@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from hubgate.server import logs
-from hubgate.server.audit.retention import Retention as AuditRetention
+from hubgate.server.audit.retention import AuditRetention
 from hubgate.server.audit.seal import Sealer
 from hubgate.server.hub.repos import commit_counts, housekeeping
 from hubgate.server.resources import Hub, open_hub

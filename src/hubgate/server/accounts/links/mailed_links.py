@@ -8,7 +8,7 @@ from hubgate.server.errors import NotFound
 from hubgate.server.secret import fingerprint
 from hubgate.server.storage.database import Database, Tx
 
-_GONE = "This link was used or is out of date. Ask for a new one."
+_GONE = "This link was already used or has expired. Request a new one."
 
 
 async def create(tx: Tx, link: Link, now: int) -> str:
@@ -18,7 +18,7 @@ async def create(tx: Tx, link: Link, now: int) -> str:
     return text
 
 
-async def look(db: Database, text: str, purpose: Purpose, now: int) -> Link:
+async def find(db: Database, text: str, purpose: Purpose, now: int) -> Link:
     """Find a link without using it up: opening a link only shows a page, because mail scanners open links too."""
     link = await store.find(db, fingerprint(text), now)
     if link is None or link.purpose is not purpose:

@@ -28,11 +28,11 @@ from hubgate.server.storage.database import Tx
 LASTS = 7 * DAY
 MOST_OPEN = 500
 CURSOR = (str,)
-GONE = "This invitation was used, withdrawn or is out of date. Ask for a new one."
+GONE = "This invitation was already used or withdrawn, or has expired. Ask for a new one."
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedInvitation:
     """An opened invitation, for its page. `organization` is None for an invitation to the hub."""
 
     invitation: Invitation
@@ -55,7 +55,7 @@ async def invite(accounts: Accounts, organization: Organization, invitee: str, r
             await lock_account_in(tx, user)
         await begin_as_admin(tx, organization, actor)
         if member := await _member(tx, organization, user, recipient):
-            raise FieldErrors({"invitee": f"{member} is a member already."})
+            raise FieldErrors({"invitee": f"{member} is already a member."})
         # In the transaction, so that an invitation that fails for another reason does not count.
         if actor.user_id is not None:
             await accounts.limiter.require_in(tx, INVITATIONS_BY_SENDER, actor.user_id)
@@ -85,7 +85,7 @@ async def invite_to_hub(accounts: Accounts, email: str) -> str:
 
     async def unit(tx: Tx) -> None:
         if await account_store.user_by_email(tx, email):
-            raise Conflict(f"{email} has an account already.")
+            raise Conflict(f"{email} already has an account.")
         await store.drop_same_invitations(tx, None, email, None)
         await store.add_invitation(tx, fingerprint(secret), invitation)
         await accounts.outbox.add(tx, texts.invited_to_hub(email, link))
@@ -95,25 +95,25 @@ async def invite_to_hub(accounts: Accounts, email: str) -> str:
     return link
 
 
-async def open_link(accounts: Accounts, secret: str) -> Opened:
+async def open_link(accounts: Accounts, secret: str) -> OpenedInvitation:
     invitation = await store.invitation_by_key(accounts.db, fingerprint(secret), accounts.clock())
     if invitation is None:
         raise NotFound(GONE)
     if invitation.org_id is None:
-        return Opened(invitation, None)
-    return Opened(invitation, await account_store.organization(accounts.db, invitation.org_id))
+        return OpenedInvitation(invitation, None)
+    return OpenedInvitation(invitation, await account_store.organization(accounts.db, invitation.org_id))
 
 
 async def of_organization(
-    accounts: Accounts, organization: Organization, asked: PageRequest
+    accounts: Accounts, organization: Organization, page: PageRequest
 ) -> Page[tuple[Invitation, str]]:
     """Invitations of an organization, oldest first, each with the name or address of the invitee."""
-    now, after = accounts.clock(), asked.last_shown()
+    now, after = accounts.clock(), page.last_shown()
 
     async def unit(tx: Tx) -> list[tuple[Invitation, str]]:
-        return await store.invitations_of_organization(tx, organization.id, now, after, asked.fetch)
+        return await store.invitations_of_organization(tx, organization.id, now, after, page.fetch)
 
-    return page_of(await accounts.db.read_long(unit), asked, lambda row: (row[0].id,))
+    return page_of(await accounts.db.read_long(unit), page, lambda row: (row[0].id,))
 
 
 async def of_user(accounts: Accounts, user: User) -> list[tuple[Invitation, str]]:
@@ -143,7 +143,7 @@ async def accept(accounts: Accounts, user: User, invitation: Invitation, actor: 
         if not await store.use_invitation(tx, invitation.id, now):
             raise NotFound(GONE)
         if not await join(tx, organization, user, invitation.role, now):
-            raise Conflict(f"You are a member of {organization.name} already.")
+            raise Conflict(f"You are already a member of {organization.name}.")
         await record_added(tx, organization, user, invitation.role, actor, now)
 
     await accounts.db.write(unit)
@@ -204,7 +204,7 @@ async def _find(accounts: Accounts, invitee: str) -> tuple[User | None, str]:
         raise FieldErrors({"invitee": "Type a user name or an e-mail address."})
     user = await account_store.user_by_name(accounts.db, invitee)
     if user is None or user.disabled_at is not None:
-        raise FieldErrors({"invitee": f"There is no user {invitee}. Invite by e-mail instead."})
+        raise FieldErrors({"invitee": f"{invitee} is not a user. Invite by e-mail instead."})
     return user, user.email
 
 

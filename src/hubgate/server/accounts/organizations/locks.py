@@ -34,5 +34,5 @@ async def begin_by_id_as_admin(tx: Tx, org_id: str, actor: Actor) -> Organizatio
 async def _lock(tx: Tx, org_id: str) -> Organization:
     latest = await store.begin_change(tx, org_id)
     if latest is None:
-        raise NotFound("This organization is gone.")
+        raise NotFound("This organization was deleted.")
     return latest

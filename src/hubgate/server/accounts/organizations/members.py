@@ -13,7 +13,7 @@ from hubgate.server.errors import Conflict, NotFound, Unprocessable
 from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.storage.database import Tx
 
-LAST_ADMIN = "The last admin cannot leave. Make someone else admin first."
+LAST_ADMIN = "The last admin cannot leave. Make someone else an admin first."
 
 # A limit, because every request reads all memberships of its user, and so does every view of the profile.
 MOST_PER_USER = 500
@@ -22,15 +22,15 @@ CURSOR = (str,)
 
 
 async def listed(
-    accounts: Accounts, organization: Organization, asked: PageRequest, search: str = "", email: str = ""
+    accounts: Accounts, organization: Organization, page: PageRequest, search: str = "", email: str = ""
 ) -> Page[Member]:
     """Members by name. `search` is part of a name or full name, `email` a whole verified address."""
-    after, most = asked.last_shown(), asked.fetch
+    after, most = page.last_shown(), page.fetch
 
     async def unit(tx: Tx) -> list[Member]:
         return await store.members(tx, organization.id, search=search, email=email, after=after, most=most)
 
-    return page_of(await accounts.db.read_long(unit), asked, lambda member: (member.user.name.lower(),))
+    return page_of(await accounts.db.read_long(unit), page, lambda member: (member.user.name.lower(),))
 
 
 async def add(accounts: Accounts, organization: Organization, user: User, role: Role, actor: Actor) -> None:
@@ -40,7 +40,7 @@ async def add(accounts: Accounts, organization: Organization, user: User, role: 
     async def unit(tx: Tx) -> None:
         await begin_joining(tx, organization, user)
         if not await join(tx, organization, user, role, now):
-            raise Conflict(f"{user.name} is a member already.")
+            raise Conflict(f"{user.name} is already a member.")
         await record_added(tx, organization, user, role, actor, now)
 
     await accounts.db.write(unit)
@@ -57,7 +57,7 @@ async def join(tx: Tx, organization: Organization, user: User, role: Role, now: 
     if not await store.add_member(tx, organization.id, user.id, role, now):
         return False
     if await is_in_too_many(tx, user):
-        raise Unprocessable(f"{user.name} is in {MOST_PER_USER} organizations, which is the most. Leave one first.")
+        raise Unprocessable(f"{user.name} is in {MOST_PER_USER} organizations, which is the maximum. Leave one first.")
     await _drop_invitations_of(tx, organization, user)
     return True
 
@@ -108,14 +108,14 @@ async def leave_shared(tx: Tx, user: User, actor: Actor, reason: str, now: int) 
 
     Returns the names of these organizations, and of those where the user stays because no other admin is left.
     """
-    left, kept = [], []
+    left, remaining = [], []
     for organization, role in await store.shared_with_others(tx, user.id):
         if role is Role.ADMIN and not await store.has_other_admin(tx, organization.id, user.id):
-            kept.append(organization.name)
+            remaining.append(organization.name)
         else:
             await _remove(tx, organization, user, role, actor, now, reason=reason)
             left.append(organization.name)
-    return left, kept
+    return left, remaining
 
 
 async def _remove(

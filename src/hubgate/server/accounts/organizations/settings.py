@@ -4,14 +4,13 @@ from hubgate.server.accounts import renames
 from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.account_locks import lock_account_in
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.accounts.field_checks import FieldChecks, check_field
+from hubgate.server.accounts.field_checks import FieldChecks, check_field, check_fullname, check_website
 from hubgate.server.accounts.limits import ORGANIZATIONS_BY_FOUNDER
 from hubgate.server.accounts.model import PLANS, Organization, User
-from hubgate.server.accounts.names import check_name
+from hubgate.server.accounts.names import check_name, taken
 from hubgate.server.accounts.organizations import store
 from hubgate.server.accounts.organizations.locks import begin, begin_as_admin
 from hubgate.server.accounts.organizations.members import MOST_PER_USER, is_in_too_many
-from hubgate.server.accounts.profile_fields import check_fullname, check_website
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.audit.record import record
@@ -34,11 +33,11 @@ async def create(
     async def unit(tx: Tx) -> None:
         await lock_account_in(tx, owner)
         if not await account_store.claim_name(tx, name, "org", organization.id, now):
-            raise FieldErrors({"name": f"{name} is taken."})
+            raise FieldErrors({"name": taken(name)})
         await store.add(tx, organization)
         await store.add_member(tx, organization.id, owner.id, Role.ADMIN, now)
         if await is_in_too_many(tx, owner):
-            raise FieldErrors({"name": f"One is in at most {MOST_PER_USER} organizations. Leave one first."})
+            raise FieldErrors({"name": f"You can be in at most {MOST_PER_USER} organizations. Leave one first."})
         if actor.user_id is not None:
             # In the transaction, so that a request that fails for another reason does not count.
             await accounts.limiter.require_in(tx, ORGANIZATIONS_BY_FOUNDER, actor.user_id)
@@ -77,12 +76,12 @@ async def rename(accounts: Accounts, organization: Organization, name: str, acto
         if name == old:
             return
         if not await renames.exchange_names(tx, "org", organization.id, old, name, now):
-            raise FieldErrors({"name": f"{name} is taken."})
+            raise FieldErrors({"name": taken(name)})
         if actor.user_id is not None:
             # The operator's command line is not limited.
             await renames.count_rename(tx, accounts, organization.id)
         await store.set_name(tx, organization.id, name)
-        await accounts.move_along(tx, organization.id, old, name, now)
+        await accounts.rename_owned(tx, organization.id, old, name, now)
         data = {"from": old, "to": name}
         await record(tx, organization.id, Kind.ORG_RENAME, f"renamed {old} to {name}", actor, now, data)
 
@@ -139,7 +138,7 @@ async def delete(accounts: Accounts, organization: Organization, actor: Actor) -
 
     async def unit(tx: Tx) -> None:
         name = (await begin_as_admin(tx, organization, actor)).name
-        await accounts.take_along(tx, organization.id, now)
+        await accounts.delete_owned(tx, organization.id, now)
         await renames.release_name(tx, name, now)
         await store.remove(tx, organization.id)
         await record(tx, organization.id, Kind.ORG_DELETE, f"deleted {name}", actor, now)

@@ -45,14 +45,14 @@ async def of_user(accounts: Accounts, user_id: str) -> Sequence[Session]:
     return await accounts.db.read_long(lambda tx: store.of_user(tx, user_id, alive_since))
 
 
-async def page_of_user(accounts: Accounts, user_id: str, asked: PageRequest) -> Page[Session]:
+async def page_of_user(accounts: Accounts, user_id: str, page: PageRequest) -> Page[Session]:
     """A page of a user's sessions, newest first."""
-    alive_since, before = accounts.clock() - LASTS, asked.last_shown(AFTER_ALL)
+    alive_since, before = accounts.clock() - LASTS, page.last_shown(AFTER_ALL)
 
     async def unit(tx: Tx) -> Sequence[Session]:
-        return await store.page_of_user(tx, user_id, alive_since, before, asked.fetch)
+        return await store.page_of_user(tx, user_id, alive_since, before, page.fetch)
 
-    return page_of(await accounts.db.read_long(unit), asked, lambda session: (session.id,))
+    return page_of(await accounts.db.read_long(unit), page, lambda session: (session.id,))
 
 
 async def end(accounts: Accounts, user_id: str, session_id: str) -> bool:

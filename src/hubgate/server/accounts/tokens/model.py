@@ -31,10 +31,10 @@ class PersonalToken(msgspec.Struct, frozen=True):
         return cls(token_id, user_id, name, TOKEN_ROLES[role], *rest)
 
 
-def check_token_name(given: str) -> str:
-    name = " ".join(given.split())
+def check_token_name(text: str) -> str:
+    name = " ".join(text.split())
     if not 1 <= len(name) <= LONGEST_NAME:
         raise Unprocessable(f"A token's name has 1 to {LONGEST_NAME} characters.")
     if not name.isprintable():
-        raise Unprocessable("A token's name holds no hidden characters.")
+        raise Unprocessable("A token's name cannot contain hidden characters.")
     return name

@@ -20,7 +20,7 @@ from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.storage.database import Database, Tx
 
 CURSOR = (str,)
-_ABSENT = "There is no such token."
+_ABSENT = "Token not found."
 _LIST = "/settings/tokens"
 
 
@@ -55,10 +55,10 @@ async def of_user(accounts: Accounts, user_id: str) -> Sequence[PersonalToken]:
     return await _list(accounts, user_id, AFTER_ALL, MOST_PER_USER)
 
 
-async def page_of_user(accounts: Accounts, user_id: str, asked: PageRequest) -> Page[PersonalToken]:
+async def page_of_user(accounts: Accounts, user_id: str, page: PageRequest) -> Page[PersonalToken]:
     """A page of a user's tokens, newest first."""
-    before = asked.last_shown(AFTER_ALL)
-    return page_of(await _list(accounts, user_id, before, asked.fetch), asked, lambda token: (token.id,))
+    before = page.last_shown(AFTER_ALL)
+    return page_of(await _list(accounts, user_id, before, page.fetch), page, lambda token: (token.id,))
 
 
 async def _list(accounts: Accounts, user_id: str, before: str, most: int) -> Sequence[PersonalToken]:

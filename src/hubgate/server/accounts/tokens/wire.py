@@ -8,7 +8,7 @@ from hubgate.server.accounts.tokens.model import PersonalToken
 from hubgate.server.clock import iso, iso_or_none
 
 
-class Token(msgspec.Struct, rename="camel"):
+class TokenInfo(msgspec.Struct, rename="camel"):
     id: str
     name: str
     role: Literal["read", "write"]
@@ -17,8 +17,8 @@ class Token(msgspec.Struct, rename="camel"):
     last_used_at: str | None
 
 
-def described(token: PersonalToken) -> Token:
-    return Token(
+def described(token: PersonalToken) -> TokenInfo:
+    return TokenInfo(
         id=token.id,
         name=token.name,
         role=token.role.value,

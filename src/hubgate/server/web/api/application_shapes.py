@@ -61,7 +61,7 @@ class RegisteredApp(msgspec.Struct, rename="camel"):
 
 
 class RegisteredOrganizationApp(RegisteredApp, kw_only=True):
-    """Of the lists, an empty one sets no limit."""
+    """An empty list sets no limit."""
 
     token_exchange: bool
     token_duration: int
@@ -95,7 +95,7 @@ class NewOrganizationApp(NewApp, kw_only=True):
 
 
 class AppChanges(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):
-    """Any subset."""
+    """Only the fields that are sent change."""
 
     name: Name | UnsetType = UNSET
     homepage: Homepage | UnsetType = UNSET

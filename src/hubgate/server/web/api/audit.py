@@ -27,15 +27,15 @@ PATH = "/api/organizations/{name}/audit-log"
 MOST_BATCHES = 100
 
 _ACTION = Action.ORG_READ_AUDIT_LOG
-_FILTER = Query("q", "Such as `author:ada type:org.add_user ip:192.0.2.1 app:CLIENT_ID`, and words of the message.")
+_FILTER = Query("q", "For example `author:ada type:org.add_user ip:192.0.2.1 app:CLIENT_ID`, and words of the message.")
 _REFUSALS = {
     **NO_TOKEN,
-    403: ("You are no admin of the organization, or this is an app's token.", None),
+    403: ("You are not an admin of the organization, or the token belongs to an app.", None),
 }
 
 
 class AuditBatch(msgspec.Struct, rename="camel"):
-    """A link of the chain: docs/audit.md says how its hash is made."""
+    """A batch of the chain. docs/audit.md describes its hash."""
 
     organization: str
     seq: int
@@ -81,7 +81,7 @@ def routes(accounts: Accounts) -> list[Route]:
         route(
             "/export",
             whole,
-            "An organization's audit log, the newest first",
+            "An organization's audit log, newest first",
             (_FILTER,),
             f"At most {read.MOST_EXPORTED:,} entries, as a download.",
             list[AuditEntry],
@@ -91,7 +91,7 @@ def routes(accounts: Accounts) -> list[Route]:
             follow,
             "Follow an organization's audit log",
             (_FILTER, *PAGING),
-            "Sealed entries in the order of the chain, each exactly once. The Link header is always there.",
+            "Sealed entries in the order of the chain, each exactly once. The Link header is always present.",
             list[AuditEntry],
         ),
         route(
@@ -99,7 +99,7 @@ def routes(accounts: Accounts) -> list[Route]:
             batches,
             "The chain that seals an organization's audit log",
             PAGING,
-            f"In order, at most {MOST_BATCHES} at once. The Link header is always there.",
+            f"In order, at most {MOST_BATCHES} at once. The Link header is always present.",
             list[AuditBatch],
         ),
     ]

@@ -32,7 +32,7 @@ def routes(accounts: Accounts) -> list[Route]:
             Surface.API,
             "Report tokens that leaked, so that they stop working",
             body=LeakedCredentials,
-            answers={202: ("Taken. Those that were real no longer work, and their owners are told.", None)},
+            answers={202: ("Accepted. Valid tokens are revoked, and their owners are notified.", None)},
             body_cap=256 * KIB,
         )
     ]

@@ -54,7 +54,7 @@ class NewDryRun(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 
 class DryRun(msgspec.Struct, rename="camel"):
-    """`error` and `reason` where it would be refused, the rest where it would be granted."""
+    """`error` and `reason` if the exchange would be refused, the other fields if it would be granted."""
 
     granted: bool
     user: str | UnsetType = UNSET

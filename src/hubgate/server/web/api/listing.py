@@ -13,10 +13,10 @@ T = TypeVar("T")
 PAGING = (
     Query(
         "limit",
-        f"How many at once: {DEFAULT_LIMIT} unless said, {MAX_LIMIT:,} at most.",
+        f"Results per page: {DEFAULT_LIMIT} by default, at most {MAX_LIMIT:,}.",
         {"type": "integer", "minimum": 1},
     ),
-    Query("cursor", "From the Link header of the page before."),
+    Query("cursor", "From the Link header of the previous page."),
 )
 
 

@@ -27,7 +27,7 @@ from hubgate.server.web.named import organization, organization_named, organizat
 
 _LIST = "/api/organizations/{name}/members"
 _MEMBER = _LIST + "/{user}"
-_LAST_ADMIN = "The last admin keeps the role."
+_LAST_ADMIN = "The last admin must keep the role."
 
 
 class OrganizationMember(msgspec.Struct, rename="camel"):
@@ -63,12 +63,12 @@ def routes(accounts: Accounts) -> list[Route]:
         )
 
     async def set_role(request: HubRequest, organization: Organization) -> JsonResponse:
-        given = await request.read_json(MemberRole)
-        if given.resource_groups:
+        changes = await request.read_json(MemberRole)
+        if changes.resource_groups:
             # If groups were ignored, a member meant to be limited to a few repos would get access to all.
-            raise Unprocessable("resourceGroups: this hub has none. A role counts for the whole organization.")
+            raise Unprocessable("resourceGroups: not supported. A role applies to the whole organization.")
         user = await user_named(accounts, request.param("user"))
-        await members.change_role(accounts, organization, user, Role.parse(given.role), actor_of(request))
+        await members.change_role(accounts, organization, user, Role.parse(changes.role), actor_of(request))
         return JsonResponse(MemberChanged(True))
 
     async def member_to_remove(request: HubRequest) -> Target[tuple[Organization, User]]:
@@ -99,7 +99,7 @@ def routes(accounts: Accounts) -> list[Route]:
             ),
             answers={
                 200: ("One page; admins also see role and verified address.", list[OrganizationMember]),
-                307: ("The organization was renamed: its members are there.", None),
+                307: ("The organization was renamed: follow the redirect.", None),
             },
         ),
         organization_route(
@@ -112,7 +112,7 @@ def routes(accounts: Accounts) -> list[Route]:
             "Change a member's role",
             body=MemberRole,
             body_cap=16 * KIB,
-            answers={200: ("The role holds from the next request.", MemberChanged), 409: (_LAST_ADMIN, None)},
+            answers={200: ("The role applies from the next request.", MemberChanged), 409: (_LAST_ADMIN, None)},
         ),
         Route(
             "DELETE",
@@ -120,7 +120,7 @@ def routes(accounts: Accounts) -> list[Route]:
             Endpoint(Action.ORG_WRITE_MEMBERS, removal, remove, (Action.ACCOUNT_WRITE_SETTINGS,)),
             Surface.API,
             "Remove a member, or leave",
-            answers={200: ("No member any more.", MemberChanged), 409: (_LAST_ADMIN, None)},
+            answers={200: ("The user is no longer a member.", MemberChanged), 409: (_LAST_ADMIN, None)},
         ),
     ]
 

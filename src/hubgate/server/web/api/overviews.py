@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.resource import HUB, Hub
+from hubgate.server.accounts import store
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import store as org_store
@@ -20,11 +21,10 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.listing.listing import RepoCounts, count_repos
 from hubgate.server.web.avatars import avatar_url
-from hubgate.server.web.memberships import organizations_of
 from hubgate.server.web.named import moved_to, organization_named, user_named
 
 _OF_USER, _OF_ORGANIZATION = "/api/users/{name}/overview", "/api/organizations/{name}/overview"
-_MOVED = "The account was renamed: its overview is there."
+_MOVED = "The account was renamed: follow the redirect."
 
 
 class OrganizationInOverview(msgspec.Struct, rename="camel"):
@@ -107,26 +107,26 @@ def routes(accounts: Accounts, repos: Repos, guard: Guard) -> list[Route]:
             _OF_USER,
             Endpoint(Action.HUB_PUBLIC, Locator((Hub,), find_user), of_user),
             Surface.API,
-            "A user in short",
-            answers={200: ("The user.", UserOverview), 307: (_MOVED, None), 404: ("There is no such user.", None)},
+            "Overview of a user",
+            answers={200: ("The user.", UserOverview), 307: (_MOVED, None), 404: ("User not found.", None)},
         ),
         Route(
             "GET",
             _OF_ORGANIZATION,
             Endpoint(Action.HUB_PUBLIC, Locator((Hub,), find_organization), of_organization),
             Surface.API,
-            "An organization in short",
+            "Overview of an organization",
             answers={
                 200: ("The organization.", OrganizationOverview),
                 307: (_MOVED, None),
-                404: ("There is no such organization.", None),
+                404: ("Organization not found.", None),
             },
         ),
     ]
 
 
 async def _overview(accounts: Accounts, user: User, counts: RepoCounts) -> UserOverview:
-    organizations = await organizations_of(accounts, user)
+    organizations = await store.organizations_of(accounts.db, user.id)
     return UserOverview(
         id=user.id,
         user=user.name,

@@ -25,11 +25,11 @@ from hubgate.server.web.owner_routes import REDIRECTS, OwnerContext
 
 _REFUSALS = {
     **NO_TOKEN,
-    403: ("The token can only read, or is an app's, or you are no admin of the organization.", None),
+    403: ("The token can only read or belongs to an app, or you are not an admin of the organization.", None),
 }
 
 
-class RedirectShown(msgspec.Struct, rename="camel"):
+class RedirectInfo(msgspec.Struct, rename="camel"):
     type: str
     name: str
     # Null if the target is hidden from the caller.
@@ -49,10 +49,10 @@ def owner_of(context: OwnerContext) -> RepoOwner:
     return RepoOwner("user", context.user.id, context.user.name)
 
 
-def described(namespace: str, identity: Identity, found: Redirect) -> RedirectShown:
+def described(namespace: str, identity: Identity, found: Redirect) -> RedirectInfo:
     """Describe a redirect; a target that the caller may not see is hidden."""
     may_see = decide(identity, Action.REPO_SEE, found.repo.as_resource()).allowed
-    return RedirectShown(
+    return RedirectInfo(
         type=found.type,
         name=f"{namespace}/{found.key}",
         target=found.repo.full_name if may_see else None,
@@ -79,8 +79,8 @@ def routes(repos: Repos, accounts: Accounts) -> list[Route]:
             for of, whose in ((None, "your"), (accounts, "an organization's"))
         ]
 
-    shown = {200: ("By name.", list[RedirectShown]), **_REFUSALS}
-    unlinked = {204: ("The name leads nowhere and is free for a new repo.", None), **_REFUSALS}
+    shown = {200: ("By name.", list[RedirectInfo]), **_REFUSALS}
+    unlinked = {204: ("The name no longer redirects and is free for a new repo.", None), **_REFUSALS}
     return [
         *both("GET", "", every, "Redirects from {} names to repos", query=listing.PAGING, answers=shown),
         *both(
@@ -88,6 +88,6 @@ def routes(repos: Repos, accounts: Accounts) -> list[Route]:
             "/{type}/{repo}",
             unlink,
             "Unlink one of {} redirects",
-            answers={**unlinked, 404: ("There is no such redirect.", None)},
+            answers={**unlinked, 404: ("Redirect not found.", None)},
         ),
     ]

@@ -1,12 +1,14 @@
 """`/api/settings/sessions`: the browsers in which a user is signed in."""
 
+import msgspec
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.sessions import browsers
-from hubgate.server.accounts.sessions.wire import Session, described
+from hubgate.server.accounts.sessions.model import Session
+from hubgate.server.clock import iso
 from hubgate.server.edge.routes import Route, own
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
@@ -19,6 +21,26 @@ PATH = "/api/settings/sessions"
 _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
 
 
+class SessionInfo(msgspec.Struct, rename="camel"):
+    """A browser in which the user is signed in, without its cookie."""
+
+    id: str
+    created_at: str
+    last_used_at: str
+    ip: str
+    user_agent: str
+
+
+def described(session: Session) -> SessionInfo:
+    return SessionInfo(
+        id=session.id,
+        created_at=iso(session.created_at),
+        last_used_at=iso(session.last_used_at),
+        ip=session.ip,
+        user_agent=session.user_agent,
+    )
+
+
 def routes(accounts: Accounts) -> list[Route]:
     async def every(request: HubRequest, caller: Caller) -> Response:
         found = await browsers.page_of_user(accounts, caller.user.id, parse_page(request.query(), browsers.CURSOR))
@@ -26,7 +48,7 @@ def routes(accounts: Accounts) -> list[Route]:
 
     async def end(request: HubRequest, caller: Caller) -> Response:
         if not await browsers.end(accounts, caller.user.id, request.param("id")):
-            raise NotFound("There is no such session. It may have ended.")
+            raise NotFound("Session not found. It may have ended.")
         return Response(status_code=204)
 
     return [
@@ -37,14 +59,14 @@ def routes(accounts: Accounts) -> list[Route]:
             Surface.API,
             "Where you are signed in",
             query=PAGING,
-            answers={200: ("The newest first.", list[Session]), **NO_TOKEN},
+            answers={200: ("Newest first.", list[SessionInfo]), **NO_TOKEN},
         ),
         Route(
             "DELETE",
             f"{PATH}/{{id}}",
             own(_WRITE, end),
             Surface.API,
-            "Sign that browser out",
-            answers={204: ("It is signed out.", None), **NO_TOKEN, 404: ("You have no such session.", None)},
+            "Sign a browser out",
+            answers={204: ("The browser is signed out.", None), **NO_TOKEN, 404: ("Session not found.", None)},
         ),
     ]

@@ -14,7 +14,7 @@ from hubgate.server.access.caller import Caller
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.tokens import personal
 from hubgate.server.accounts.tokens.model import LONGEST_NAME
-from hubgate.server.accounts.tokens.wire import Token, described
+from hubgate.server.accounts.tokens.wire import TokenInfo, described
 from hubgate.server.edge.routes import KIB, Route, own
 from hubgate.server.errors import Forbidden
 from hubgate.server.http.render import JsonResponse
@@ -26,7 +26,7 @@ from hubgate.server.web.api.listing import PAGING, listed
 
 PATH = "/api/settings/tokens"
 _READ, _WRITE, _SIGNED_IN = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS, Action.ACCOUNT_CREDENTIALS
-_ONE_OF_YOURS = {**NO_TOKEN, 404: ("You have no such token.", None)}
+_ONE_OF_YOURS = {**NO_TOKEN, 404: ("Token not found.", None)}
 _NEVER = {**NO_TOKEN, 403: ("Always: no token can be used for this. Use the hub's pages.", None)}
 
 
@@ -53,15 +53,15 @@ def routes(accounts: Accounts) -> list[Route]:
 
     async def refuse(_: HubRequest, __: Caller) -> Response:
         # The rule rejects every request before this: it requires a session, and the API accepts none.
-        raise Forbidden("Make and refresh tokens on the hub's pages.")
+        raise Forbidden("Create and refresh tokens on the hub's pages.")
 
     api, at_one, cap = Surface.API, f"{PATH}/{{id}}", 4 * KIB
-    listing = {200: ("The newest first, without their secrets.", list[Token]), **NO_TOKEN}
-    shown = {200: ("The token, without its secret.", Token), **_ONE_OF_YOURS}
-    revoked = {204: ("It no longer works.", None), **_ONE_OF_YOURS}
+    listing = {200: ("Newest first, without their secrets.", list[TokenInfo]), **NO_TOKEN}
+    shown = {200: ("The token, without its secret.", TokenInfo), **_ONE_OF_YOURS}
+    revoked = {204: ("The token no longer works.", None), **_ONE_OF_YOURS}
     return [
         Route("GET", PATH, own(_READ, every), api, "Your personal tokens", query=PAGING, answers=listing),
-        Route("POST", PATH, own(_SIGNED_IN, refuse), api, "Make a token: only on the hub's pages", answers=_NEVER),
+        Route("POST", PATH, own(_SIGNED_IN, refuse), api, "Create a token: only on the hub's pages", answers=_NEVER),
         Route("GET", at_one, own(_READ, one), api, "One personal token", answers=shown),
         Route("PATCH", at_one, own(_WRITE, change), api, "Rename", body=TokenChanges, answers=shown, body_cap=cap),
         Route("DELETE", at_one, own(_WRITE, revoke), api, "Revoke", answers=revoked),

@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
-from hubgate.server.access.identity import Identity, Kind
+from hubgate.server.access.identity import CredentialKind, Identity
 from hubgate.server.access.policy import decide
 from hubgate.server.access.resource import Account, Organization
 from hubgate.server.accounts.model import Membership
@@ -73,7 +73,7 @@ def routes() -> list[Route]:
             Surface.API,
             "Who the token's user is",
             answers={
-                200: ("The user, as far as the token's scopes reach.", WhoAmI),
+                200: ("The user, within the token's scopes.", WhoAmI),
                 **NO_TOKEN,
             },
         )
@@ -128,6 +128,6 @@ def _org(membership: Membership, identity: Identity) -> Org:
 
 def _auth(caller: Caller) -> Auth:
     token = caller.token
-    if caller.identity.kind is Kind.PERSONAL and token is not None:
+    if caller.identity.kind is CredentialKind.PERSONAL and token is not None:
         return Auth("access_token", access_token=AccessToken(token.name, token.role.value, iso(token.created_at)))
     return Auth("oauth", expires_at=iso(caller.app.expires_at) if caller.app else UNSET)

@@ -50,7 +50,7 @@ class UserinfoOrganization(msgspec.Struct):
 
 
 class Userinfo(msgspec.Struct):
-    """Orgs and organizations are the same list: each name has its readers."""
+    """`orgs` and `organizations` are the same list, for clients that read one or the other."""
 
     sub: str
     is_pro: bool = msgspec.field(name="isPro")

@@ -1,10 +1,21 @@
-"""The OpenAPI document prepared for readers: operations by subject, types in words, shapes at the end. Pure."""
+"""The OpenAPI document, and a page that shows it: operations by subject, types in words, shapes at the end."""
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
+
+from starlette.responses import Response
+
+from hubgate.server.edge.openapi import document
+from hubgate.server.edge.routes import Route, public
+from hubgate.server.edge.table import RouteTable
+from hubgate.server.http.render import JsonResponse
+from hubgate.server.http.request import HubRequest
+from hubgate.server.http.surface import Surface
+from hubgate.server.web.rendering import Pages
 
 Document = Mapping[str, Any]
 
@@ -45,7 +56,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ApiResponse:
     status: str
     meaning: str
     kind: Words
@@ -60,11 +71,11 @@ class Operation:
     needs_token: bool
     parameters: tuple[Field, ...]
     body: Words
-    answers: tuple[Answer, ...]
+    answers: tuple[ApiResponse, ...]
 
 
 @dataclass(frozen=True)
-class Subject:
+class ApiSubject:
     anchor: str
     title: str
     operations: list[Operation] = field(default_factory=list)
@@ -78,12 +89,49 @@ class Shape:
     fields: tuple[Field, ...]
 
 
-def subjects(document: Document) -> list[Subject]:
+def routes(pages: Pages, base_url: str, documented: Sequence[Route]) -> list[Route]:
+    async def openapi(_: HubRequest) -> JsonResponse:
+        return JsonResponse(described(), headers={"cache-control": "public, max-age=300"})
+
+    async def readable(request: HubRequest) -> Response:
+        return pages.page(request, "apidocs.html", **reading())
+
+    own = [
+        Route(
+            "GET",
+            "/api/openapi.json",
+            public(openapi),
+            Surface.API,
+            "This document",
+            answers={200: ("OpenAPI 3.1.", dict)},
+        ),
+        Route("GET", "/docs/api", public(readable), Surface.PAGE, "API reference"),
+    ]
+
+    # Created on first request: it takes longer than the rest of the start-up.
+    @cache
+    def described() -> dict[str, Any]:
+        return document(RouteTable([*documented, *own]), base_url)
+
+    @cache
+    def reading() -> dict[str, Any]:
+        found = subjects(described())
+        return {
+            "subjects": found,
+            "shapes": shapes(described()),
+            "contents": [*((f"#{subject.anchor}", subject.title) for subject in found), ("#shapes", "Shapes")],
+            "tokens": any(operation.needs_token for subject in found for operation in subject.operations),
+        }
+
+    return own
+
+
+def subjects(document: Document) -> list[ApiSubject]:
     """Subjects in the order of the document, housekeeping last."""
-    found: dict[str, Subject] = {}
+    found: dict[str, ApiSubject] = {}
     for path, methods in document["paths"].items():
         title = _title(path)
-        subject = found.setdefault(title, Subject(f"about-{_slug(title)}", title))
+        subject = found.setdefault(title, ApiSubject(f"about-{_slug(title)}", title))
         subject.operations.extend(_operation(method, path, described) for method, described in methods.items())
     return sorted(found.values(), key=lambda subject: _LAST.index(subject.title) + 1 if subject.title in _LAST else 0)
 
@@ -112,17 +160,18 @@ def _operation(method: str, path: str, described: Document) -> Operation:
         path=path,
         summary=described["summary"],
         needs_token="security" in described,
-        parameters=tuple(_parameter(given) for given in described.get("parameters", ())),
+        parameters=tuple(_parameter(parameter) for parameter in described.get("parameters", ())),
         body=_content(described.get("requestBody", {})),
         answers=tuple(
-            Answer(_DEFAULT_STATUS if status == "default" else status, answer["description"], _content(answer))
+            ApiResponse(_DEFAULT_STATUS if status == "default" else status, answer["description"], _content(answer))
             for status, answer in described["responses"].items()
         ),
     )
 
 
-def _parameter(given: Document) -> Field:
-    return Field(given["name"], _kind(given["schema"]), given["required"], given["in"], given.get("description", ""))
+def _parameter(parameter: Document) -> Field:
+    name, kind, description = parameter["name"], _kind(parameter["schema"]), parameter.get("description", "")
+    return Field(name, kind, parameter["required"], parameter["in"], description)
 
 
 def _properties(schema: Document) -> Iterable[Field]:

@@ -1,8 +1,12 @@
-"""The title and advice that an error page adds to the error's message."""
+"""What an error page adds to the error's message: a title, advice, and a hint for the developer of an app."""
 
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from hubgate.server.errors import HubError, OutcomeUnknown, Unavailable
+from hubgate.server.http.request import HubRequest
+from hubgate.server.oauth.authorize.request import ShownError
+from hubgate.server.oauth.cimd.documents import InvalidDocument
 
 
 @dataclass(frozen=True)
@@ -13,35 +17,48 @@ class Advice:
 
 _BY_STATUS = {
     400: Advice(
-        "We cannot act on this", "Go back and try again. If a link or an app sent you here, its maker has to mend it."
+        "Invalid request", "Go back and try again. If a link or an app sent you here, its developer has to fix it."
     ),
     401: Advice("Sign in first", "Sign in, then open this address again."),
-    403: Advice("Not allowed", "Nothing was changed. If this is wrong, send the id below to whoever runs this hub."),
-    404: Advice("Not found", "Check the address, or begin at the start page."),
-    405: Advice(
-        "Not a page", "Programs and forms use this address. If a form brought you here, go back and send it again."
-    ),
-    408: Advice("Too slow", "Nothing was changed. Send it again."),
-    409: Advice("Changed meanwhile", "Go back, reload the page and look at what is there now."),
-    413: Advice("Too large", "Nothing was changed. Send less at once."),
+    403: Advice("Not allowed", "Nothing was changed. If this is wrong, send the id below to the operator."),
+    404: Advice("Not found", "Check the address, or go to the start page."),
+    405: Advice("Not a page", "This address is for programs and forms. If you sent a form, go back and send it again."),
+    408: Advice("Too slow", "Nothing was changed. Try again."),
+    409: Advice("Changed by another request", "Go back, reload the page and check its current state."),
+    413: Advice("Too large", "Nothing was changed. Send less data at once."),
     431: Advice("Too large", "Shorten the address or clear the cookies of this hub, then try again."),
-    429: Advice("Wait a little", "Nothing was changed. When the time is up, try again."),
-    500: Advice("Our fault", "Try again. If it stays, send the id below to whoever runs this hub."),
-    501: Advice("Not set up here", "Whoever runs this hub can set it up."),
+    429: Advice("Too many requests", "Nothing was changed. Wait, then try again."),
+    500: Advice("Something went wrong", "Try again. If the error persists, send the id below to the operator."),
+    501: Advice("Not set up", "The operator can set this up."),
     503: Advice("Not available right now", "Nothing was changed. Wait {wait}, then reload this page."),
 }
-_OTHER = Advice("That did not work", "Nothing was changed. Go back, change what you sent and try again.")
+_OTHER = Advice("That did not work", "Nothing was changed. Go back, correct the form and try again.")
+_SIGN_IN_STOPPED = Advice("Sign-in stopped", "Contact the app's developer.")
 # Reloading the response to a form submits the form again.
-_UNKNOWN = Advice("Perhaps saved", "Do not reload this page: that could save it twice. Go back instead.")
+_UNKNOWN = Advice("Perhaps saved", "Do not reload this page: the form could be saved twice. Go back instead.")
 
 
 def advice_for(error: HubError) -> Advice:
     if isinstance(error, OutcomeUnknown):
         return _UNKNOWN
+    if isinstance(error, (ShownError, InvalidDocument)):
+        return _SIGN_IN_STOPPED
     advice = _BY_STATUS.get(error.status, _OTHER)
     if isinstance(error, Unavailable):
         return Advice(advice.title, advice.cure.format(wait=_wait(error.retry_after)))
     return advice
+
+
+def developer_hint(request: HubRequest, error: HubError) -> tuple[str, str, str] | None:
+    """Return a hint for the app's developer: text, link address, link text. None if the error is not about an app."""
+    if not isinstance(error, (ShownError, InvalidDocument)):
+        return None
+    if request.is_explained:
+        return "", f"/oauth/explain/{request.request_id}", "See what it sent"
+    if error.client_id.startswith(("https://", "http://")):
+        return "", f"/docs/cimd?{urlencode({'url': error.client_id})}", "Check its document"
+    known = error.client_id and error.code != "invalid_client"
+    return "See its errors under" if known else "Check client_id under", "/settings/applications", "Apps you build"
 
 
 def _wait(seconds: int) -> str:

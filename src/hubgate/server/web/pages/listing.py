@@ -1,9 +1,11 @@
 """Long lists on pages: one page of rows at a time, links to the other pages, and the link back after a form."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
+from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.paging import PageRequest, decode_cursor
 from hubgate.server.web.local_path import local_path
@@ -16,7 +18,7 @@ NOTHING: Mapping[str, str] = {}
 
 class ListQuery:
     """The rows of a list that the address requests: the search text, and the cursor in `parameter`. Other query
-    parameters of the list are `kept` in the links to its pages.
+    parameters of the list in `kept` are repeated in the links to its pages.
     """
 
     def __init__(
@@ -41,10 +43,38 @@ class ListQuery:
 
 def return_address(request: HubRequest, page: str) -> str:
     """Return the page of the list that contained the form, with its search, if the form names it."""
-    given = local_path(request.form_fields.get("back"))
-    return given if given.startswith(f"{page}?") else page
+    back = local_path(request.form_fields.get("back"))
+    return back if back.startswith(f"{page}?") else page
 
 
 def first_of(rows: Sequence[T]) -> tuple[Sequence[T], int]:
     """Return the first page of rows, and the number of further rows."""
     return rows[:ROWS], max(0, len(rows) - ROWS)
+
+
+@dataclass(frozen=True)
+class ListPage(Generic[T]):
+    """One page of a list that is read as a whole."""
+
+    items: Sequence[T]
+    total: int
+    # Queries of the adjacent pages; empty at either end.
+    back: str
+    on: str
+
+
+def list_page(request: HubRequest, rows: Sequence[T]) -> ListPage[T]:
+    """Return the page that `?page=` requests."""
+    # A new secret is shown only once, so an invalid page number must not fail that response.
+    page = request.query().get("page", "1") if request.method != "POST" else "1"
+    last = max(1, -(-len(rows) // ROWS))
+    # Python does not parse numbers with thousands of digits.
+    number = int(page) if page.isascii() and page.isdigit() and len(page) < 10 else 0
+    if not 1 <= number <= last:
+        raise NotFound("Page not found. The list has fewer pages.")
+    return ListPage(
+        rows[(number - 1) * ROWS : number * ROWS],
+        len(rows),
+        f"?page={number - 1}" if number > 1 else "",
+        f"?page={number + 1}" if number < last else "",
+    )

@@ -19,7 +19,6 @@ from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
-from hubgate.server.web.memberships import organizations_of
 from hubgate.server.web.named import moved_to
 from hubgate.server.web.pages.listing import first_of
 from hubgate.server.web.pages.repos.lists import owned
@@ -56,7 +55,7 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Route]:
         return await (of_user(request, found) if isinstance(found, User) else of_organization(request, found))
 
     async def of_user(request: HubRequest, user: User) -> Response:
-        organizations, more = first_of(await organizations_of(accounts, user))
+        organizations, more = first_of(await store.organizations_of(accounts.db, user.id))
         return pages.page(
             request,
             "profile/user.html",

@@ -11,7 +11,7 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import redirects
 from hubgate.server.hub.repos.model import Redirect
-from hubgate.server.web.api.redirects import RedirectShown, described, owner_of
+from hubgate.server.web.api.redirects import RedirectInfo, described, owner_of
 from hubgate.server.web.owner_routes import REDIRECTS, OwnerContext, show
 from hubgate.server.web.pages.listing import ListQuery, return_address
 from hubgate.server.web.rendering import Pages
@@ -21,10 +21,10 @@ _UNLINK = "/{type}/{repo}/unlink"
 
 def routes(pages: Pages, repos: Repos, accounts: Accounts) -> list[Route]:
     async def every(request: HubRequest, context: OwnerContext) -> Response:
-        asked, owner = ListQuery(request.query(), context.root), owner_of(context)
-        page = await redirects.of_owner(repos, owner.id, asked.page(redirects.CURSOR))
+        query, owner = ListQuery(request.query(), context.root), owner_of(context)
+        page = await redirects.of_owner(repos, owner.id, query.page(redirects.CURSOR))
 
-        def row(found: Redirect) -> tuple[Redirect, RedirectShown]:
+        def row(found: Redirect) -> tuple[Redirect, RedirectInfo]:
             return found, described(owner.name, caller_of(request).identity, found)
 
         return show(
@@ -34,7 +34,7 @@ def routes(pages: Pages, repos: Repos, accounts: Accounts) -> list[Route]:
             "settings/redirects.html",
             namespace=owner.name,
             rows=[row(found) for found in page.items],
-            **asked.shown(page.next_cursor),
+            **query.shown(page.next_cursor),
         )
 
     async def unlink(request: HubRequest, context: OwnerContext) -> Response:
@@ -42,8 +42,8 @@ def routes(pages: Pages, repos: Repos, accounts: Accounts) -> list[Route]:
         try:
             await redirects.unlink(repos, owner, kind, name, context.actor)
         except NotFound:
-            return pages.redirect(return_address(request, context.root), "This redirect was unlinked already.")
-        done = f"{owner.name}/{name.lower()} leads nowhere now. The name is free for a new repo."
+            return pages.redirect(return_address(request, context.root), "This redirect was already unlinked.")
+        done = f"{owner.name}/{name.lower()} no longer redirects. The name is free for a new repo."
         return pages.redirect(return_address(request, context.root), done)
 
     def both(method: str, path: str, handler: Handler[OwnerContext], summary: str) -> list[Route]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.identity import Identity, Kind
+from hubgate.server.access.identity import CredentialKind, Identity
 from hubgate.server.scopes import join_scopes, parse_scopes
 from hubgate.server.storage.database import Row, Tx
 from hubgate.server.webhooks import notifications
@@ -34,7 +34,7 @@ def grant_of(webhooks: Webhooks, identity: Identity) -> Grant | None:
     client_id, user_id = identity.client_id, identity.user_id
     if client_id is None or user_id is None or client_id in webhooks.cli_client_ids:
         return None
-    kind = EXCHANGE if identity.kind is Kind.EXCHANGED else CONSENT
+    kind = EXCHANGE if identity.kind is CredentialKind.EXCHANGED else CONSENT
     return Grant(client_id, kind, user_id, join_scopes(identity.scopes))
 
 

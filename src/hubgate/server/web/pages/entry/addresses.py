@@ -11,18 +11,18 @@ from hubgate.server.accounts.links.model import Purpose
 from hubgate.server.edge.routes import Route, public
 from hubgate.server.errors import FieldErrors, HubError, TooManyRequests
 from hubgate.server.http.request import HubRequest
-from hubgate.server.web.pages.entry.page import door
+from hubgate.server.web.pages.entry.entry_route import entry_route
 from hubgate.server.web.rendering import Pages
 
 VERIFY, CHANGE = "/verify/{secret}", "/change-email/{secret}"
-_ASK = "doors/address.html"
+_PAGE = "entry/address.html"
 
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def page(request: HubRequest, purpose: Purpose, error: HubError | None = None) -> Response:
         """Show the form, with `error` if it was rejected."""
         secret, session = request.param("secret"), caller_of(request).session
-        link, user = await addresses.look(accounts, secret, purpose)
+        link, user = await addresses.find_link(accounts, secret, purpose)
         new_account = purpose is Purpose.VERIFY
         values: dict[str, Any] = {
             "title": "Confirm your e-mail" if new_account else "Change your e-mail",
@@ -35,9 +35,9 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             "reset": f"/verify/{secret}/reset" if new_account else "",
         }
         return (
-            pages.show_errors(request, _ASK, error, "password", **values)
+            pages.show_errors(request, _PAGE, error, "password", **values)
             if error
-            else pages.page(request, _ASK, **values)
+            else pages.page(request, _PAGE, **values)
         )
 
     async def show_verify(request: HubRequest) -> Response:
@@ -63,12 +63,12 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             await addresses.change(accounts, request.param("secret"), session, password, visitor_of(request))
         except (FieldErrors, TooManyRequests) as error:
             return await page(request, Purpose.CHANGE_EMAIL, error)
-        return pages.redirect("/", "Your e-mail address is changed.")
+        return pages.redirect("/", "Your e-mail address was changed.")
 
     return [
-        door("GET", VERIFY, public(show_verify), "Confirm an e-mail address"),
-        door("POST", VERIFY, public(verify), "Confirm an e-mail address"),
-        door("POST", VERIFY + "/reset", public(lead_to_reset), "Set a new password instead of confirming"),
-        door("GET", CHANGE, public(show_change), "Move to another e-mail address"),
-        door("POST", CHANGE, public(change), "Move to another e-mail address"),
+        entry_route("GET", VERIFY, public(show_verify), "Confirm an e-mail address"),
+        entry_route("POST", VERIFY, public(verify), "Confirm an e-mail address"),
+        entry_route("POST", VERIFY + "/reset", public(lead_to_reset), "Set a new password instead of confirming"),
+        entry_route("GET", CHANGE, public(show_change), "Move to another e-mail address"),
+        entry_route("POST", CHANGE, public(change), "Move to another e-mail address"),
     ]

@@ -6,17 +6,17 @@ from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, actor_of, caller_of
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.organizations import invitations
-from hubgate.server.accounts.organizations.invitations import Opened
+from hubgate.server.accounts.organizations.invitations import OpenedInvitation
 from hubgate.server.edge.routes import Route, own, public
 from hubgate.server.errors import NotFound, Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.web.local_path import continue_to
+from hubgate.server.web.pages.entry.entry_route import NOTICE, entry_route
 from hubgate.server.web.pages.entry.join import show_invited
-from hubgate.server.web.pages.entry.page import NOTICE, door
 from hubgate.server.web.rendering import Pages
 
 PATH = "/invitations/{secret}"
-_ASK = "doors/invitation.html"
+_PAGE = "entry/invitation.html"
 
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
@@ -26,21 +26,21 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         if person is None:
             return _show_to_visitor(request, secret, opened)
         if opened.organization is None:
-            return pages.redirect("/", "You have an account already.")
+            return pages.redirect("/", "You already have an account.")
         invitations.require_addressed(opened.invitation, person.user)
-        return pages.page(request, _ASK, opened=opened)
+        return pages.page(request, _PAGE, opened=opened)
 
-    def _show_to_visitor(request: HubRequest, secret: str, opened: Opened) -> Response:
+    def _show_to_visitor(request: HubRequest, secret: str, opened: OpenedInvitation) -> Response:
         if opened.invitation.email is not None and accounts.signup != "closed":
             return show_invited(request, pages, secret, opened)
         link = (continue_to("/login", f"/invitations/{secret}"), "Sign in")
         if opened.organization is None:
-            lines = ["This hub takes no new accounts. Ask whoever runs it."]
+            lines = ["This hub does not accept new accounts. Contact the operator."]
         else:
             role = opened.invitation.role.label
-            lines = [f"{opened.organization.name} invites you, with the role {role}. Sign in to answer."]
+            lines = [f"{opened.organization.name} invites you, with the role {role}. Sign in to accept or decline."]
             if opened.invitation.email is not None:
-                lines.append("No account? This hub takes no new ones. Ask whoever runs it.")
+                lines.append("No account? This hub does not accept new accounts. Contact the operator.")
         return pages.page(request, NOTICE, title="You are invited", lines=lines, link=link)
 
     async def answer(request: HubRequest, caller: Caller) -> Response:
@@ -55,9 +55,9 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             await invitations.decline(accounts, opened.invitation)
             return pages.redirect("/", f"You declined the invitation of {opened.organization.name}.")
         await invitations.accept(accounts, caller.user, opened.invitation, actor_of(request))
-        return pages.redirect("/", f"You are a member of {opened.organization.name} now.")
+        return pages.redirect("/", f"You are now a member of {opened.organization.name}.")
 
     return [
-        door("GET", PATH, public(show), "What an invitation offers"),
-        door("POST", PATH, own(Action.ACCOUNT_WRITE_SETTINGS, answer), "Accept or decline an invitation"),
+        entry_route("GET", PATH, public(show), "What an invitation offers"),
+        entry_route("POST", PATH, own(Action.ACCOUNT_WRITE_SETTINGS, answer), "Accept or decline an invitation"),
     ]

@@ -20,8 +20,8 @@ from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.resource_indicators import shown_servers
 from hubgate.server.scopes import join_scopes
 from hubgate.server.web.foreign_text import shown
+from hubgate.server.web.pages.listing import list_page
 from hubgate.server.web.pages.oauth.consent import OrganizationLine, groups_of, scope_lines
-from hubgate.server.web.pages.settings.paged import shown_of
 from hubgate.server.web.rendering import NO_ERRORS, Pages
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.permissions import grants
@@ -32,7 +32,7 @@ _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
 
 def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
     async def every(request: HubRequest, caller: Caller) -> Response:
-        found = shown_of(request, await connections.of_user(oauth, caller.user.id))
+        found = list_page(request, await connections.of_user(oauth, caller.user.id))
         return pages.page(
             request,
             "settings/connected.html",

@@ -1,1 +1,1 @@
-"""An organization's pages: creation, members, settings, deletion. One file per page; the public profile is separate."""
+"""An organization's pages: creation, settings, members, audit log. The public profile is separate."""

@@ -13,7 +13,7 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization
 from hubgate.server.audit import read
 from hubgate.server.audit.filters import Filter, Term, parse_filter
-from hubgate.server.audit.model import Entry, Kind, Listed, stored_object
+from hubgate.server.audit.model import Entry, Kind, ListedEntry, stored_object
 from hubgate.server.audit.verify import QuickReport, quick_check
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import Unprocessable
@@ -33,15 +33,15 @@ _OLDER, _NEWER = "older", "newer"
 
 
 @dataclass(frozen=True)
-class Shown:
+class LogPage:
     """One page of the log, with cursors if there is more."""
 
-    entries: list[Listed]
+    entries: list[ListedEntry]
     newer: str | None = None
     older: str | None = None
 
 
-NOTHING = Shown([])
+NOTHING = LogPage([])
 
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
@@ -58,7 +58,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         total = await read.count(accounts.db, organization.id, only)
         return pages.page(request, _TEMPLATE, **await values(organization, q, only, shown, total))
 
-    async def values(organization: Organization, q: str, only: Filter, shown: Shown, total: int) -> dict[str, Any]:
+    async def values(organization: Organization, q: str, only: Filter, shown: LogPage, total: int) -> dict[str, Any]:
         here = address_of(_PATH, organization.name)
         return {
             "organization": organization,
@@ -68,7 +68,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             **_values(here, only, shown, total),
         }
 
-    async def chain(organization: Organization, entries: list[Listed]) -> QuickReport:
+    async def chain(organization: Organization, entries: list[ListedEntry]) -> QuickReport:
         batches = {listed.entry.batch for listed in entries if listed.entry.batch is not None}
         return await accounts.db.read_long(lambda tx: quick_check(tx, accounts.secret, organization.id, batches))
 
@@ -82,27 +82,27 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     ]
 
 
-async def _page(accounts: Accounts, organization: Organization, only: Filter, cursor: str) -> Shown:
+async def _page(accounts: Accounts, organization: Organization, only: Filter, cursor: str) -> LogPage:
     way, *place = decode_cursor(cursor, (str, int, str)) if cursor else (_OLDER, *read.NOW)
     at = (int(place[0]), str(place[1]))
     if way == _NEWER:
         found = await read.newer(accounts.db, organization.id, only, at, ROWS + 1)
         if len(found) > ROWS:
             entries = found[1:]
-            return Shown(entries, _cursor(_NEWER, entries[0]), _cursor(_OLDER, entries[-1]))
+            return LogPage(entries, _cursor(_NEWER, entries[0]), _cursor(_OLDER, entries[-1]))
         # The top is reached: show a full page, including entries added since then.
         at, cursor = read.NOW, ""
     found = await read.older(accounts.db, organization.id, only, at, ROWS + 1)
     entries = found[:ROWS]
     newer = _cursor(_NEWER, entries[0]) if cursor and entries else None
-    return Shown(entries, newer, _cursor(_OLDER, entries[-1]) if len(found) > ROWS else None)
+    return LogPage(entries, newer, _cursor(_OLDER, entries[-1]) if len(found) > ROWS else None)
 
 
-def _cursor(way: str, listed: Listed) -> str:
+def _cursor(way: str, listed: ListedEntry) -> str:
     return encode_cursor((way, *read.place_of(listed)))
 
 
-def _values(here: str, only: Filter, shown: Shown, total: int) -> dict[str, Any]:
+def _values(here: str, only: Filter, shown: LogPage, total: int) -> dict[str, Any]:
     def address(only: Filter, cursor: str | None = None, path: str = "") -> str:
         query = {"q": str(only), "cursor": cursor}
         encoded = urlencode({name: value for name, value in query.items() if value})
@@ -119,7 +119,7 @@ def _values(here: str, only: Filter, shown: Shown, total: int) -> dict[str, Any]
     }
 
 
-def _row(listed: Listed, address: Callable[[Filter], str]) -> dict[str, Any]:
+def _row(listed: ListedEntry, address: Callable[[Filter], str]) -> dict[str, Any]:
     entry, app_id = listed.entry, _acting_app(listed.entry)
     # App names can contain spaces and are not unique, so the filter uses the id.
     author = Term("app", app_id) if app_id else Term("author", entry.author_name)

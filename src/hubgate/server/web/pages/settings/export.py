@@ -1,4 +1,4 @@
-"""The account as a JSON download."""
+"""All data that the hub stores about a user, as a JSON download; credentials are listed without their secrets."""
 
 from typing import Any
 
@@ -7,9 +7,16 @@ from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
+from hubgate.server.accounts import store
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.accounts.export import export
-from hubgate.server.accounts.model import Owner, Person
+from hubgate.server.accounts.model import Membership, Owner, Person, User
+from hubgate.server.accounts.names import name_key
+from hubgate.server.accounts.organizations import invitations
+from hubgate.server.accounts.organizations.model import Invitation
+from hubgate.server.accounts.sessions import browsers
+from hubgate.server.accounts.tokens import personal
+from hubgate.server.accounts.tokens import wire as tokens
+from hubgate.server.clock import iso, iso_or_none
 from hubgate.server.edge.routes import Route, own
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
@@ -21,7 +28,7 @@ from hubgate.server.oauth.exchange import issued_tokens
 from hubgate.server.oauth.exchange.store import ActiveToken
 from hubgate.server.paging import MAX_LIMIT, PageRequest, decode_cursor
 from hubgate.server.web import exchanged_tokens
-from hubgate.server.web.api import application_shapes, connected_apps
+from hubgate.server.web.api import application_shapes, connected_apps, sessions
 from hubgate.server.web.api.repos import wire as repos
 
 PATH = "/settings/export"
@@ -35,7 +42,7 @@ def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
         built = await management.of_owner(oauth, Owner(user_id=user_id))
         owned = await accounts.db.read_long(lambda tx: repo_store.of_owner(tx, user_id))
         return {
-            **await export(accounts, person),
+            **await _account(accounts, person),
             "connectedApps": [connected_apps.described(app) for app in connected],
             "exchangedTokens": [exchanged_tokens.described(token) for token in await issued_to(user_id)],
             "apps": [application_shapes.described(app, None) for app in built],
@@ -45,13 +52,13 @@ def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
     async def issued_to(user_id: str) -> list[ActiveToken]:
         """Tokens that organizations exchanged for this user."""
         found: list[ActiveToken] = []
-        asked = PageRequest(MAX_LIMIT)
+        page_request = PageRequest(MAX_LIMIT)
         while True:
-            page = await issued_tokens.of_member(oauth, user_id, asked)
+            page = await issued_tokens.of_member(oauth, user_id, page_request)
             found += page.items
             if page.next_cursor is None:
                 return found
-            asked = PageRequest(MAX_LIMIT, decode_cursor(page.next_cursor, issued_tokens.CURSOR))
+            page_request = PageRequest(MAX_LIMIT, decode_cursor(page.next_cursor, issued_tokens.CURSOR))
 
     async def download(_: HubRequest, caller: Caller) -> Response:
         person = caller.signed_in
@@ -60,4 +67,45 @@ def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
         headers = {"content-disposition": f'attachment; filename="{person.user.name}.json"'}
         return Response(text, media_type="application/json", headers=headers)
 
-    return [Route("GET", PATH, own(_ACTION, download), Surface.PAGE, "All that is kept about you, as JSON")]
+    return [Route("GET", PATH, own(_ACTION, download), Surface.PAGE, "All data stored about you, as JSON")]
+
+
+async def _account(accounts: Accounts, person: Person) -> dict[str, Any]:
+    user = person.user
+    names = await accounts.db.read_long(lambda tx: store.names_of(tx, user.id))
+    return {
+        "user": _user(user) | {"formerNames": [name for name in names if name != name_key(user.name)]},
+        "organizations": [_membership(membership) for membership in person.memberships],
+        "invitations": [_invitation(*each) for each in await invitations.of_user(accounts, user)],
+        "tokens": [tokens.described(token) for token in await personal.of_user(accounts, user.id)],
+        "sessions": [sessions.described(session) for session in await browsers.of_user(accounts, user.id)],
+    }
+
+
+def _user(user: User) -> dict[str, Any]:
+    return {
+        "id": user.id,
+        "name": user.name,
+        "fullname": user.fullname,
+        "email": user.email,
+        "emailVerifiedAt": iso_or_none(user.email_verified_at),
+        "website": user.website,
+        "operator": bool(user.operator),
+        "canPay": bool(user.can_pay),
+        "createdAt": iso(user.created_at),
+    }
+
+
+def _membership(membership: Membership) -> dict[str, Any]:
+    organization = membership.organization
+    return {"id": organization.id, "name": organization.name, "role": membership.role.label}
+
+
+def _invitation(invitation: Invitation, organization: str) -> dict[str, Any]:
+    return {
+        "id": invitation.id,
+        "organization": organization,
+        "role": invitation.role.label,
+        "createdAt": iso(invitation.created_at),
+        "expiresAt": iso(invitation.expires_at),
+    }

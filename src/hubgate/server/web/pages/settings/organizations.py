@@ -12,8 +12,7 @@ from hubgate.server.edge.routes import KIB, Handler, Route, own
 from hubgate.server.errors import Conflict, NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
-from hubgate.server.web.pages.listing import first_of
-from hubgate.server.web.pages.settings.paged import shown_of
+from hubgate.server.web.pages.listing import first_of, list_page
 from hubgate.server.web.rendering import Pages
 
 PATH = "/settings/organizations"
@@ -29,7 +28,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             request,
             "settings/organizations.html",
             section=PATH,
-            shown=shown_of(request, person.memberships),
+            shown=list_page(request, person.memberships),
             invited=invited,
             waiting=waiting,
         )
@@ -38,7 +37,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         user = caller.user
         invitation = await invitations.own(accounts, user, request.param("id"))
         await invitations.accept(accounts, user, invitation, actor_of(request))
-        return pages.redirect(PATH, "You are a member now.")
+        return pages.redirect(PATH, "You are now a member.")
 
     async def decline(request: HubRequest, caller: Caller) -> Response:
         await invitations.decline(accounts, await invitations.own(accounts, caller.user, request.param("id")))
@@ -74,4 +73,4 @@ def _membership(person: Person, name: str) -> Membership:
     for membership in person.memberships:
         if name_key(membership.organization.name) == name_key(name):
             return membership
-    raise NotFound("You are not a member of such an organization.")
+    raise NotFound("You are not a member of this organization.")

@@ -10,7 +10,7 @@ from hubgate.server.edge.routes import KIB, Route, own
 from hubgate.server.errors import FieldErrors, TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
-from hubgate.server.web import session_cookie
+from hubgate.server.web import cookies
 from hubgate.server.web.rendering import Pages
 
 PATH = "/settings/password"
@@ -33,7 +33,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             return pages.show_errors(request, _TEMPLATE, error, "current_password", section=PATH)
         listed = ended.listed(other=True)
         response = pages.redirect(PATH, f"Password changed. Ended: {listed}." if listed else "Password changed.")
-        session_cookie.remember(response, pages.settings, cookie)
+        cookies.set_session(response, pages.settings, cookie)
         return response
 
     page = Surface.PAGE

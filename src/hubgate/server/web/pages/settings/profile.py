@@ -1,36 +1,42 @@
-"""The profile: public details, the name, the e-mail address."""
+"""The profile page: public details, name, e-mail address; and the deletion of the account."""
+
+from typing import Any
 
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import Caller
+from hubgate.server.access.caller import Caller, actor_of
 from hubgate.server.accounts import addresses, own_account
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.accounts.model import User
+from hubgate.server.accounts.model import Person, User
 from hubgate.server.edge.routes import KIB, Handler, Route, own
-from hubgate.server.errors import FieldErrors, HubError, TooManyRequests
+from hubgate.server.errors import Conflict, FieldErrors, HubError, TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
+from hubgate.server.hub.repos import store as repo_store
+from hubgate.server.web import cookies
 from hubgate.server.web.rendering import Pages
 
-PATH = "/settings/profile"
-RENAME = "/settings/rename"
-EMAIL = "/settings/email"
-CONFIRMATION = "/settings/email/confirmation"
-_TEMPLATE = "settings/profile.html"
+PATH, RENAME, DELETE = "/settings/profile", "/settings/rename", "/settings/delete"
+EMAIL, CONFIRMATION = "/settings/email", "/settings/email/confirmation"
+_PROFILE_PAGE, _DELETE_PAGE = "settings/profile.html", "settings/delete.html"
 _READ, _WRITE, _CREDENTIALS = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS, Action.ACCOUNT_CREDENTIALS
 
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
-    def values_for(user: User, **given: str) -> dict[str, str]:
-        """Values of the fields; rejected input is shown again."""
-        return {"fullname": user.fullname, "website": user.website, "username": user.name, "email": "", **given}
+    return [*_profile_routes(pages, accounts), *_deletion_routes(pages, accounts)]
 
-    def show_errors(request: HubRequest, user: User, error: HubError, at: str, **given: str) -> Response:
-        return pages.show_errors(request, _TEMPLATE, error, at, section=PATH, values=values_for(user, **given))
+
+def _profile_routes(pages: Pages, accounts: Accounts) -> list[Route]:
+    def values_for(user: User, **submitted: str) -> dict[str, str]:
+        """Values of the fields; rejected input is shown again."""
+        return {"fullname": user.fullname, "website": user.website, "username": user.name, "email": "", **submitted}
+
+    def show_errors(request: HubRequest, user: User, error: HubError, at: str, **submitted: str) -> Response:
+        return pages.show_errors(request, _PROFILE_PAGE, error, at, section=PATH, values=values_for(user, **submitted))
 
     async def profile(request: HubRequest, caller: Caller) -> Response:
-        return pages.page(request, _TEMPLATE, section=PATH, values=values_for(caller.user))
+        return pages.page(request, _PROFILE_PAGE, section=PATH, values=values_for(caller.user))
 
     async def save(request: HubRequest, caller: Caller) -> Response:
         user, form = caller.user, request.form_fields
@@ -53,16 +59,16 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         user, form = caller.user, request.form_fields
         email = form.get("email").strip()
         try:
-            await addresses.ask_change(accounts, user, email, form.get("password"))
+            await addresses.request_change(accounts, user, email, form.get("password"))
         except (FieldErrors, TooManyRequests) as error:
             return show_errors(request, user, error, "email", email=email)
-        return pages.redirect(PATH, f"A link is on its way to {email}. Open it there: until then nothing changes.")
+        return pages.redirect(PATH, f"A link is on its way to {email}. Your address changes when you open it.")
 
     async def confirm_again(_: HubRequest, caller: Caller) -> Response:
         user = caller.user
         if user.email_verified_at is not None:
             return pages.redirect(PATH, f"{user.email} is verified.")
-        await addresses.ask_confirmation(accounts, user)
+        await addresses.resend_confirmation(accounts, user)
         return pages.redirect(PATH, f"A link is on its way to {user.email}.")
 
     def post(path: str, handler: Handler[Caller], action: Action, summary: str) -> Route:
@@ -71,7 +77,40 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     return [
         Route("GET", PATH, own(_READ, profile), Surface.PAGE, "Profile, name and e-mail address"),
         post(PATH, save, _WRITE, "Save the profile"),
-        post(RENAME, rename, _WRITE, "Take another name"),
-        post(EMAIL, change_email, _CREDENTIALS, "Move to another e-mail address"),
+        post(RENAME, rename, _WRITE, "Rename"),
+        post(EMAIL, change_email, _CREDENTIALS, "Change the e-mail address"),
         post(CONFIRMATION, confirm_again, _WRITE, "Send the confirmation link again"),
+    ]
+
+
+def _deletion_routes(pages: Pages, accounts: Accounts) -> list[Route]:
+    async def consequences(person: Person) -> dict[str, Any]:
+        return {
+            "section": PATH,
+            "going": await own_account.consequences(accounts, person),
+            "repos": await repo_store.count_of_owner(accounts.db, person.user.id),
+        }
+
+    async def show(request: HubRequest, caller: Caller) -> Response:
+        return pages.page(request, _DELETE_PAGE, typed="", **await consequences(caller.signed_in))
+
+    async def delete(request: HubRequest, caller: Caller) -> Response:
+        person, form = caller.signed_in, request.form_fields
+        typed, actor = form.get("name"), actor_of(request)
+        try:
+            await own_account.delete_own(accounts, person.user, typed, form.get("password"), actor)
+        except (FieldErrors, TooManyRequests) as error:
+            return pages.show_errors(
+                request, _DELETE_PAGE, error, "password", typed=typed, **await consequences(person)
+            )
+        except Conflict as error:
+            return pages.page(request, _DELETE_PAGE, error.status, typed=typed, **await consequences(person))
+        response = pages.redirect("/", "Your account was deleted.")
+        cookies.clear_session(response, pages.settings)
+        return response
+
+    page = Surface.PAGE
+    return [
+        Route("GET", DELETE, own(_CREDENTIALS, show), page, "What is deleted with your account"),
+        Route("POST", DELETE, own(_CREDENTIALS, delete), page, "Delete your account", body_cap=16 * KIB),
     ]

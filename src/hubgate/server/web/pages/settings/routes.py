@@ -10,13 +10,11 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.web.pages.settings import (
-    deletion,
     export,
     organizations,
     password,
     profile,
     sessions,
-    token,
     tokens,
 )
 from hubgate.server.web.rendering import Pages
@@ -38,8 +36,6 @@ def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
         *password.routes(pages, accounts),
         *sessions.routes(pages, accounts),
         *tokens.routes(pages, accounts, oauth),
-        *token.routes(pages, accounts),
         *organizations.routes(pages, accounts),
         *export.routes(accounts, oauth),
-        *deletion.routes(pages, accounts),
     ]

@@ -1,5 +1,7 @@
 """Sessions: the signed-in browsers, and signing them out."""
 
+import re
+
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
@@ -10,31 +12,55 @@ from hubgate.server.edge.routes import KIB, Route, own
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
-from hubgate.server.web import session_cookie
-from hubgate.server.web.pages.settings.paged import shown_of
+from hubgate.server.web import cookies
+from hubgate.server.web.pages.listing import list_page
 from hubgate.server.web.rendering import Pages
-from hubgate.server.web.user_agents import in_words
 
 PATH = "/settings/sessions"
 _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
 
+# The first match wins: nearly every browser also claims to be others.
+_BROWSERS = (
+    ("Edge", r"Edg(?:e|A|iOS)?/"),
+    ("Opera", r"OPR/|Opera"),
+    ("Samsung Internet", r"SamsungBrowser/"),
+    ("Firefox", r"Firefox/|FxiOS/"),
+    ("Chrome", r"Chrome/|CriOS/"),
+    ("Safari", r"Version/[\d.]+.*Safari/"),
+)
+_SYSTEMS = (
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Android", "Android"),
+    ("Windows", "Windows"),
+    ("ChromeOS", "CrOS"),
+    ("macOS", "Macintosh|Mac OS X"),
+    ("Linux", "Linux"),
+)
+_PRODUCT = re.compile(r"[A-Za-z][\w.-]{0,40}")
+
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def show(request: HubRequest, caller: Caller) -> Response:
-        shown = shown_of(request, await browsers.of_user(accounts, caller.user.id))
+        shown = list_page(request, await browsers.of_user(accounts, caller.user.id))
         own_id = caller.session.id if caller.session else ""
         return pages.page(
-            request, "settings/sessions.html", section=PATH, shown=shown, own_id=own_id, in_words=in_words
+            request,
+            "settings/sessions.html",
+            section=PATH,
+            shown=shown,
+            own_id=own_id,
+            describe=describe_browser,
         )
 
     async def end(request: HubRequest, caller: Caller) -> Response:
         session_id = request.param("id")
         if not await browsers.end(accounts, caller.user.id, session_id):
-            raise NotFound("There is no such session. It may have ended.")
+            raise NotFound("Session not found. It may have ended.")
         if caller.session is None or caller.session.id != session_id:
             return pages.redirect(PATH, "Session ended.")
         response = pages.redirect("/", "You are signed out.")
-        session_cookie.forget(response, pages.settings)
+        cookies.clear_session(response, pages.settings)
         return response
 
     async def end_others(_: HubRequest, caller: Caller) -> Response:
@@ -47,3 +73,18 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         Route("POST", f"{PATH}/end-others", own(_WRITE, end_others), page, "Sign all other browsers out", body_cap=cap),
         Route("POST", f"{PATH}/{{id}}/end", own(_WRITE, end), page, "Sign a browser out", body_cap=cap),
     ]
+
+
+def describe_browser(user_agent: str) -> str:
+    """A browser in words, such as "Firefox on Linux": a guess for display."""
+    browser, system = _first(_BROWSERS, user_agent), _first(_SYSTEMS, user_agent)
+    if browser and system:
+        return f"{browser} on {system}"
+    if browser or system:
+        return browser or f"A browser on {system}"
+    product = _PRODUCT.match(user_agent)
+    return product.group() if product else "Unknown browser"
+
+
+def _first(known: tuple[tuple[str, str], ...], user_agent: str) -> str:
+    return next((name for name, pattern in known if re.search(pattern, user_agent)), "")

@@ -1,6 +1,6 @@
-"""Access tokens: the user's own, creating one, and those that organizations exchanged for the user.
+"""Access tokens: the user's own, and those that organizations exchanged for the user.
 
-The secret is only in the response to the form.
+A secret is only in the response to the form that created it.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from hubgate.server.accounts.model import User
 from hubgate.server.accounts.roles import TokenRole
 from hubgate.server.accounts.single_use_forms import AlreadyUsed
 from hubgate.server.accounts.tokens import personal
-from hubgate.server.edge.routes import KIB, Route, own
+from hubgate.server.edge.routes import KIB, Handler, Route, own
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import HubRequest
@@ -24,19 +24,25 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.exchange import issued_tokens
 from hubgate.server.scopes import parse_scopes
-from hubgate.server.web.pages.listing import ListQuery
-from hubgate.server.web.pages.settings.paged import shown_of
+from hubgate.server.web.pages.listing import ListQuery, list_page
 from hubgate.server.web.rendering import NO_ERRORS, Pages
 
 PATH = "/settings/tokens"
-_READ, _CREDENTIALS = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_CREDENTIALS
-_ROLES = ((TokenRole.READ.value, "read: see all you can see"), (TokenRole.WRITE.value, "write: do all you can do"))
+_READ, _WRITE, _CREDENTIALS = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS, Action.ACCOUNT_CREDENTIALS
+_ROLES = (
+    (TokenRole.READ.value, "read: see everything you can see"),
+    (TokenRole.WRITE.value, "write: do everything you can do"),
+)
 
 
 def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
+    return [*_list_routes(pages, accounts, oauth), *_token_routes(pages, accounts)]
+
+
+def _list_routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
     async def show(request: HubRequest, user: User, errors: Mapping[str, str] = NO_ERRORS, **values: Any) -> Response:
-        shown = shown_of(request, await personal.of_user(accounts, user.id))
-        values = {"name": "", "role": _ROLES[0][0], "secret": "", "made": None, "already": "", **values}
+        shown = list_page(request, await personal.of_user(accounts, user.id))
+        values = {"name": "", "role": _ROLES[0][0], "secret": "", "created": None, "already": "", **values}
         return pages.page(
             request,
             "settings/tokens.html",
@@ -51,10 +57,10 @@ def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
 
     async def issued(request: HubRequest, user: User) -> dict[str, Any]:
         # A new secret is shown only once, so an invalid cursor must not fail that response.
-        asked = ListQuery(request.query() if request.method != "POST" else {}, PATH, "issued")
-        found = await issued_tokens.of_member(oauth, user.id, asked.page(issued_tokens.CURSOR))
+        query = ListQuery(request.query() if request.method != "POST" else {}, PATH, "issued")
+        found = await issued_tokens.of_member(oauth, user.id, query.page(issued_tokens.CURSOR))
         tokens = [(token, parse_scopes(token.scopes)) for token in found.items]
-        return {"issued": tokens, "more": asked.shown(found.next_cursor)}
+        return {"issued": tokens, "more": query.shown(found.next_cursor)}
 
     async def every(request: HubRequest, caller: Caller) -> Response:
         return await show(request, caller.user)
@@ -69,13 +75,79 @@ def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
             return await show(request, user, error.fields, name=form.get("name"), role=form.get("role"))
         except AlreadyUsed as error:
             return await show(request, user, already=error.message)
-        return await show(request, user, secret=secret, made=created)
+        return await show(request, user, secret=secret, created=created)
 
     page = Surface.PAGE
     return [
         Route("GET", PATH, own(_READ, every), page, "Personal tokens"),
-        Route("POST", PATH, own(_CREDENTIALS, create), page, "Make a token", body_cap=16 * KIB),
+        Route("POST", PATH, own(_CREDENTIALS, create), page, "Create a token", body_cap=16 * KIB),
     ]
+
+
+def _token_routes(pages: Pages, accounts: Accounts) -> list[Route]:
+    async def show(
+        request: HubRequest, user: User, template: str, errors: Mapping[str, str] = NO_ERRORS, **values: Any
+    ) -> Response:
+        token = await personal.get(accounts, user.id, request.param("id"))
+        values = {"token": token, "name": token.name, **values}
+        return pages.page(request, f"settings/{template}", errors=errors, section=PATH, here_at=_at(token.id), **values)
+
+    async def one(request: HubRequest, caller: Caller) -> Response:
+        return await show(request, caller.user, "token.html")
+
+    async def rename(request: HubRequest, caller: Caller) -> Response:
+        user, name = caller.user, request.form_fields.get("name")
+        try:
+            token = await personal.rename(accounts, user.id, request.param("id"), name)
+        except FieldErrors as error:
+            return await show(request, user, "token.html", error.fields, name=name)
+        return pages.redirect(_at(token.id), "Token renamed.")
+
+    async def show_refresh(
+        request: HubRequest, user: User, errors: Mapping[str, str] = NO_ERRORS, **values: str
+    ) -> Response:
+        values = {"once": single_use_forms.number_for(accounts, user), "secret": "", "already": "", **values}
+        return await show(request, user, "token_refresh.html", errors, **values)
+
+    async def refresh_page(request: HubRequest, caller: Caller) -> Response:
+        return await show_refresh(request, caller.user)
+
+    async def refresh(request: HubRequest, caller: Caller) -> Response:
+        user, number = caller.user, request.form_fields.get(single_use_forms.FIELD)
+        try:
+            use = single_use_forms.check_number(accounts, user, number)
+            secret, _ = await personal.refresh(accounts, user, request.param("id"), request.client_ip, use)
+        except FieldErrors as error:
+            return await show_refresh(request, user, error.fields)
+        except AlreadyUsed as error:
+            return await show_refresh(request, user, already=error.message)
+        return await show_refresh(request, user, secret=secret)
+
+    async def revocation_page(request: HubRequest, caller: Caller) -> Response:
+        return await show(request, caller.user, "token_revoke.html")
+
+    async def revoke(request: HubRequest, caller: Caller) -> Response:
+        user = caller.user
+        token = await personal.get(accounts, user.id, request.param("id"))
+        await personal.revoke(accounts, user.id, token.id)
+        return pages.redirect(PATH, f"Revoked {token.name}.")
+
+    def page(method: str, path: str, handler: Handler[Caller], action: Action, summary: str) -> Route:
+        return Route(method, path, own(action, handler), Surface.PAGE, summary, body_cap=16 * KIB)
+
+    at = _at("{id}")
+    return [
+        page("GET", at, one, _READ, "One personal token"),
+        page("POST", at, rename, _WRITE, "Rename a token"),
+        page("GET", f"{at}/refresh", refresh_page, _CREDENTIALS, "What replacing a token's secret means"),
+        page("POST", f"{at}/refresh", refresh, _CREDENTIALS, "Replace a token's secret"),
+        page("GET", f"{at}/revoke", revocation_page, _WRITE, "What revoking a token means"),
+        page("POST", f"{at}/revoke", revoke, _WRITE, "Revoke a token"),
+    ]
+
+
+def _at(token_id: str) -> str:
+    return f"{PATH}/{token_id}"
 
 
 def _role(form: Fields) -> TokenRole:

@@ -10,7 +10,7 @@ from hubgate.server.edge.routes import Route
 from hubgate.server.errors import FieldErrors, Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.web.owner_routes import OwnerContext
-from hubgate.server.web.pages.settings.paged import shown_of
+from hubgate.server.web.pages.listing import list_page
 from hubgate.server.web.pages.webhooks.form import DOMAIN_WORDS, GENERATE, Draft, parse_draft, validated_new
 from hubgate.server.web.pages.webhooks.page_context import WebhookPageContext, name_of
 from hubgate.server.web.rendering import NO_ERRORS
@@ -26,7 +26,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
         found = await lifecycle.list_webhooks(base.webhooks, context.owner)
         latest = await delivery_log.latest(base.webhooks, context.owner)
         rows = [(stored, name_of(stored.webhook), latest.get(stored.webhook.id)) for stored in found]
-        return base.show(request, context, "list.html", shown=shown_of(request, rows), most=base.webhooks.per_owner)
+        return base.show(request, context, "list.html", shown=list_page(request, rows), most=base.webhooks.per_owner)
 
     def show(
         request: HubRequest,

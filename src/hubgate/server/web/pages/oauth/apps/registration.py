@@ -18,10 +18,10 @@ from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.exchange import issued_tokens
 from hubgate.server.oauth.requests import submission
 from hubgate.server.web.owner_routes import OwnerContext
+from hubgate.server.web.pages.listing import list_page
 from hubgate.server.web.pages.oauth.apps.form import BLANK, MATCHES, filled, lifetimes, scope_choice
 from hubgate.server.web.pages.oauth.apps.frame import ONE, Frame
 from hubgate.server.web.pages.oauth.quickstart import snippets
-from hubgate.server.web.pages.settings.paged import shown_of
 from hubgate.server.web.rendering import NO_ERRORS
 
 _DELETE = f"{ONE}/delete"
@@ -34,7 +34,7 @@ def routes(frame: Frame) -> list[Route]:
 def _list_and_new(frame: Frame) -> list[Route]:
     async def every(request: HubRequest, context: OwnerContext) -> Response:
         found = await management.of_owner(frame.oauth, context.owner)
-        return frame.show(request, context, "list.html", shown=shown_of(request, found[::-1]))
+        return frame.show(request, context, "list.html", shown=list_page(request, found[::-1]))
 
     def show(
         request: HubRequest, context: OwnerContext, draft: App, errors: Mapping[str, str] = NO_ERRORS, already: str = ""

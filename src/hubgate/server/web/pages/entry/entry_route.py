@@ -1,15 +1,15 @@
-"""What the routes of these pages share."""
+"""The route of an entry page, and the template for a notice."""
 
 from hubgate.server.edge.routes import KIB, Endpoint, Route
 from hubgate.server.http.surface import Surface
 
-NOTICE = "doors/notice.html"
+NOTICE = "entry/notice.html"
 
 # Fits the longest password, percent-encoded, and the other fields with the longest return address.
 _BODY_CAP = 32 * KIB
 
 
-def door(
+def entry_route(
     method: str,
     path: str,
     endpoint: Endpoint,
