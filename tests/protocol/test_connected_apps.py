@@ -257,7 +257,7 @@ def test_app_is_revoked_on_the_page(hub: RunningHub) -> None:
     token = document_token(client, ada)
     with browser_of(hub, ada) as browser:
         page = browser.get(f"{at(PAGE, client)}/revoke").text
-        assert "with the 2 tokens it holds" in page, "an access token and a refresh token"
+        assert "and its 2 tokens are revoked" in page, "an access token and a refresh token"
         assert "Revoke <bdi>Field Notes</bdi>" in page
         gone = submit(browser, f"{at(PAGE, client)}/revoke")
         assert (gone.status_code, gone.headers["location"]) == (303, PAGE)
