@@ -40,7 +40,7 @@ async def test_small_files_beyond_a_few_wait_on_disk(tmp_path: Path) -> None:
 
 
 async def test_what_is_said_about_files_has_an_end_too(tmp_path: Path) -> None:
-    with pytest.raises(PayloadTooLarge, match="too much"):
+    with pytest.raises(PayloadTooLarge, match="too large"):
         await reader(tmp_path).read(lines(MOST_TEXT // 60_000 + 1, 1, "x" * 60_000))
     with pytest.raises(PayloadTooLarge, match="100,000 files"):
         await reader(tmp_path).read(lines(MOST_OPERATIONS + 1, 1))
