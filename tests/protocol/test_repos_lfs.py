@@ -163,7 +163,7 @@ def test_file_is_uploaded_in_parts(hub: RunningHub) -> None:
             return anyone.post(action["href"], json=body).status_code
 
         never = '"' + "0" * 32 + '"'
-        assert complete([(1, etags[1]), (2, never), (3, etags[3])]) == 422, "the second did not arrive"
+        assert complete([(1, etags[1]), (2, never), (3, etags[3])]) == 422, "the second was not received"
         bad = anyone.put(header["00002"], content=b"x" * 40).headers["etag"]
         assert complete([(1, etags[1]), (2, bad), (3, etags[3])]) == 422, "not the announced file"
         etags[2] = anyone.put(header["00002"], content=pieces[2]).headers["etag"]

@@ -40,7 +40,7 @@ async def test_small_files_beyond_a_few_are_stored_on_disk(tmp_path: Path) -> No
 
 
 async def test_metadata_of_files_is_limited(tmp_path: Path) -> None:
-    with pytest.raises(PayloadTooLarge, match="too much"):
+    with pytest.raises(PayloadTooLarge, match="too large"):
         await reader(tmp_path).read(lines(MOST_TEXT // 60_000 + 1, 1, "x" * 60_000))
     with pytest.raises(PayloadTooLarge, match="100,000 files"):
         await reader(tmp_path).read(lines(MOST_OPERATIONS + 1, 1))

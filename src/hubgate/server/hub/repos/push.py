@@ -222,7 +222,7 @@ async def _never_sent(repos: Repos, repo: Repo, pointers: Mapping[str, Pointer])
         if size is None:
             faults[sha] = _never_sent_text(pointer.oid)
         elif size != pointer.size:
-            faults[sha] = f"gives {pointer.oid} a size of {pointer.size:,} bytes, but it has {size:,}."
+            faults[sha] = f"says that {pointer.oid} has {pointer.size:,} bytes, but it has {size:,}."
     return faults
 
 
