@@ -7,7 +7,7 @@ import pytest
 from tests.bed.git import run_git
 from tests.bed.repos import committed
 from tests.git.conftest import Scene
-from tests.unit.test_walking import grown
+from tests.unit.test_walking import random_history
 
 HISTORY = "/api/models/ada/tiny/commits/main"
 
@@ -33,7 +33,7 @@ def followed(scene: Scene, query: str) -> list[str]:
 @pytest.mark.parametrize("limit", [1, 9])
 def test_branches_and_merges_are_paged_completely(scene: Scene, limit: int) -> None:
     folder = scene.folder / "grown"
-    expected = pushed(scene, folder, grown(folder, 7))
+    expected = pushed(scene, folder, random_history(folder, 7))
     assert followed(scene, f"limit={limit}") == expected
     assert followed(scene, f"limit={limit}&p=3") == expected[3 * limit :]
 
