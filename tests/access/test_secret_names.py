@@ -21,7 +21,7 @@ from hubgate.server.http.request import FORM_TYPE
 from hubgate.server.http.surface import Surface
 
 _SENDERS = ("anonymous", "anonymous program", "stranger's session", "stranger's write token", "rita's app with openid")
-# Each body is sent with these. A route that rejects one of the malformed queries does so whatever the body is.
+# Each body is sent with these. A route that rejects one of the malformed queries does so for every body.
 _QUERIES = ("", "?create_pr=1")
 _MALFORMED_QUERIES = ("?field=%ff", "?service=git-upload-pack&service=twice")
 _BODIES = (b"", b"{", b"[]", b"{}", b'{"private": true, "visibility": "public"}')

@@ -1,4 +1,4 @@
-"""O12, O21: whatever ends a token family also ends the tokens of concurrent refreshes, on every machine."""
+"""O12, O21: ending a token family also ends the tokens of concurrent refreshes, on every machine."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -111,9 +111,9 @@ def test_revoked_consent_ends_tokens_of_concurrent_refreshes(
     hubs: tuple[RunningHub, RunningHub], client: Client, ada: User, app_connections: tuple[httpx.Client, httpx.Client]
 ) -> None:
     with api(hubs[1], make_token(hubs[1], ada)) as script:
-        take_back = partial(script.delete, f"/api/settings/connected-apps/{quote(client.id)}")
+        revoke = partial(script.delete, f"/api/settings/connected-apps/{quote(client.id)}")
         for _ in range(ROUNDS):
-            ended = race_refreshes(app_connections, tokens_for(client, ada)["refresh_token"], take_back)
+            ended = race_refreshes(app_connections, tokens_for(client, ada)["refresh_token"], revoke)
             assert ended.status_code in (200, 204), ended.text
 
 
@@ -121,7 +121,7 @@ def test_revoked_consent_ends_tokens_of_concurrent_redemptions(
     hubs: tuple[RunningHub, RunningHub], client: Client, ada: User, app_connections: tuple[httpx.Client, httpx.Client]
 ) -> None:
     with api(hubs[1], make_token(hubs[1], ada)) as script:
-        take_back = partial(script.delete, f"/api/settings/connected-apps/{quote(client.id)}")
+        revoke = partial(script.delete, f"/api/settings/connected-apps/{quote(client.id)}")
         for _ in range(ROUNDS):
             codes = [code_for(client, ada) for _ in range(RACERS)]
             form = {"grant_type": "authorization_code", "redirect_uri": client.app.redirect_uris[0]}
@@ -129,7 +129,7 @@ def test_revoked_consent_ends_tokens_of_concurrent_redemptions(
                 partial(app_connections[n % 2].post, "/oauth/token", data={**form, "code": c})
                 for n, c in enumerate(codes)
             ]
-            for answer in at_once([take_back, *calls])[1:]:
+            for answer in at_once([revoke, *calls])[1:]:
                 if answer.status_code == 200:
                     headers = {"authorization": f"Bearer {answer.json()['access_token']}"}
                     assert app_connections[0].get("/oauth/userinfo", headers=headers, auth=None).status_code == 401

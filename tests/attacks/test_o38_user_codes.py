@@ -37,7 +37,7 @@ def test_o38_ten_wrong_codes_lock_a_user_out(hub: RunningHub) -> None:
         assert LOCKED in locked.text
         assert 'name="user_code"' in locked.text, "said on the form itself"
         for decision in ("approve", "deny"):
-            assert devices.decide(phone, asked, decision).status_code == 429, "whatever browser, whatever step"
+            assert devices.decide(phone, asked, decision).status_code == 429, "in every browser, at every step"
         assert devices.poll(client, started["device_code"]).json()["error"] == "authorization_pending"
         assert guess(neighbour, started["user_code"]) == 200, "it is the user who guessed, not the address, so far"
         hub.clock.advance(899)

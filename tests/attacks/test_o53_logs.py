@@ -85,7 +85,7 @@ OAUTH = ("/oauth/token", "/oauth/revoke", "/oauth/introspect", "/oauth/device")
 
 
 def test_o53_rejected_app_requests_log_no_secrets(hub: RunningHub) -> None:
-    """Wherever in the request the secret was, and whatever else was wrong."""
+    """In any part of the request, and with any other error."""
     given = secrets_given(hub)
     sent = 0
     with hub.client() as client:

@@ -51,7 +51,7 @@ def test_o55_planted_session_of_the_attacker_ends_at_sign_in(hub: RunningHub) ->
     assert own != planted
     assert is_session(hub, own)
     assert not is_session(hub, planted)
-    assert is_session(hub, elsewhere), "other browsers of that user are none of our business"
+    assert is_session(hub, elsewhere), "other browsers of that user stay signed in"
 
 
 def test_o55_every_sign_in_has_a_new_id(hub: RunningHub) -> None:

@@ -110,7 +110,7 @@ def test_w15_w16_unsafe_secrets_are_rejected(sqlite_template: Path, tmp_path: Pa
             assert refused(here, webhook, secret=secret) == {(422, "secret")}, secret
         for odd in ("a\0b", 1, True, ["a"], {"a": "b"}):
             assert {status for status, _ in refused(here, webhook, secret=odd)} == {422}, odd
-        assert secret_of(here.hub, webhook["id"]) == "before", "whatever was refused changed nothing"
+        assert secret_of(here.hub, webhook["id"]) == "before", "a rejected change changes nothing"
         for secret in ("a", "a" * 256, "a b", "~!@#$%^&*()_+{}|:<>?`-=[]\\;',./\"", "whsec_not base64"):
             assert {status for status, _ in refused(here, webhook, secret=secret)} == {200}, secret
 

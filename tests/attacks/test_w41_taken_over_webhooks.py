@@ -166,6 +166,6 @@ def test_w41_taking_over_and_reclaiming_are_in_the_audit_log(hub: RunningHub) ->
     log = [entry for entry in entries_of(hub, stage.acme) if entry["type"] == "webhook.update"]
     assert {entry["message"]: entry["data"].get("app") for entry in log} == {
         "took over the webhook to example.org with the app Notebook": stage.app.id,
-        "took back the webhook to example.org from the app Notebook": stage.app.id,
+        "reclaimed the webhook to example.org from the app Notebook": stage.app.id,
         "changed the webhook to example.org: ordered": None,
     }

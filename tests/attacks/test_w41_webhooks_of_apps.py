@@ -348,7 +348,7 @@ def test_w41_deliveries_are_shown_within_the_token_and_the_grant(hub: RunningHub
     assert logged(wide) == {"ada/open", "ada/secret", "acme/secret"}
     assert logged(narrow) == {"ada/open"}, "another token of the same app"
     stage.connected("PATCH", organizations=[])
-    assert logged(wide) == {"ada/open", "ada/secret"}, "the organization was taken back"
+    assert logged(wide) == {"ada/open", "ada/secret"}, "the organization's grant was revoked"
     with api(hub, stage.token) as owner:
         assert owner.request("DELETE", "/api/repos/delete", json={"name": "secret"}).status_code == 200
     assert logged(wide) == {"ada/open", "ada/secret"}, "a repo that is gone is judged as it was"

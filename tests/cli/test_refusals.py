@@ -21,7 +21,7 @@ REFUSALS: dict[str, tuple[list[str], dict[str, str], str]] = {
         "Cannot use the database: [Errno 2]",
     ),
     "an address that is not ours": (["--host", "203.0.113.1"], {}, "Cannot listen on 203.0.113.1"),
-    "a host that is none": (["--host", "no such host"], {}, "Cannot listen on no such host"),
+    "an invalid host": (["--host", "no such host"], {}, "Cannot listen on no such host"),
 }
 
 

@@ -11,7 +11,7 @@ from hubgate import Hub
 
 @pytest.fixture(autouse=True)
 def own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing of whoever runs the tests."""
+    """Nothing of the user who runs the tests."""
     for name in ("HUBGATE_ENDPOINT", "HUBGATE_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))

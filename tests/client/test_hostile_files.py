@@ -72,7 +72,7 @@ def test_download_resumes_after_lost_connections(face: Any, tmp_path: Path) -> N
         asked = [seen.headers.get("range") for seen in server.seen[1:]]
     assert asked == [None, "bytes=10000-", "bytes=20000-", "bytes=20000-"]
     assert (tmp_path / "m.bin").read_bytes() == CONTENT
-    # All of one commit, whatever the branch does meanwhile.
+    # All files of one commit, even if the branch moves.
     assert {seen.target for seen in server.seen[1:]} == {f"/ada/x/resolve/{'c' * 40}/m.bin"}
 
 

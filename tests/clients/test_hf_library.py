@@ -37,7 +37,7 @@ def test_every_check_passes(shared: Shared, tmp_path: Path, version: str) -> Non
     assert not failed, "\n".join(failed.values())
 
 
-def test_library_that_deletes_files_before_the_commit_is_told_to_disable_xet(shared: Shared, tmp_path: Path) -> None:
+def test_library_that_deletes_files_too_early_sees_the_xet_switch(shared: Shared, tmp_path: Path) -> None:
     """The datasets library pushes like this."""
     client = Client("huggingface_hub-2.4", tmp_path, shared.hub.url)
     told = client.run("python", "-c", EARLY, token=shared.ada)

@@ -1,4 +1,4 @@
-"""Invariants of every run, whatever was killed, frozen or full. Pure, with its own oracle.
+"""Invariants of every run, after any kill, freeze or full disk. Pure, with its own oracle.
 
 A run is a history: committed changes, which webhook is entitled to which repos, when a webhook was disabled, and every
 request that receivers saw. `complaints` lists the violations.

@@ -1,4 +1,4 @@
-"""Whatever process dies, every change reaches all entitled watchers, and nobody else."""
+"""If any process dies, every change reaches all entitled watchers, and nobody else."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Cursors of histories of any shape: every commit once, in git's order, whatever happens to the branch."""
+"""Cursors of histories of any shape: every commit once, in git's order, even if the branch changes."""
 
 from pathlib import Path
 

@@ -76,7 +76,7 @@ NOT_A_PACK = {
     "four billion objects": pack([ITEM, SOUND, HEAD], count=0xFFFFFFFF),
     "a tree of a terabyte": pack([ITEM], entry(TREE, b"x" * 1000, claims=2**40)),
     "a blob of an exabyte": pack([SOUND], entry(3, b"x" * 1000, claims=2**60)),
-    "a type that is none": pack([ITEM], entry(5, b"x")),
+    "an unknown type": pack([ITEM], entry(5, b"x")),
     "a delta without its base": pack([HEAD], entry(REF_DELTA, varint(9) + varint(9) + b"\x90\x09", between=b"\1" * 20)),
     "a delta that reaches before the pack": pack(
         [HEAD], entry(OFS_DELTA, b"\x09\x09\x90\x09", between=b"\xff\xff\x7f")

@@ -365,7 +365,7 @@ def test_only_the_owner_and_admins_have_access(hub: RunningHub) -> None:
     reader = make_token(hub, ada, "read")
     assert answers(reader, OWN, mine.id) == [200, 200, 403, 403, 403, 403, 403]
     assert answers(reader, ACME, ours.id) == [200, 200, 403, 403, 403, 403, 403]
-    # An organization's app is not its admin's, nor is an admin's app the organization's.
+    # An organization's app does not belong to its admin, and an admin's app does not belong to the organization.
     admin = make_token(hub, ada)
     assert answers(admin, OWN, ours.id)[1:2] == [404]
     assert answers(admin, ACME, mine.id)[1:2] == [404]

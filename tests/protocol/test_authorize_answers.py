@@ -115,7 +115,7 @@ def test_only_registered_redirect_uri_may_be_omitted(hub: RunningHub) -> None:
     elsewhere = client.post("/oauth/token", {**form, "redirect_uri": "https://app.example/other"})
     assert elsewhere.json()["error"] == "invalid_grant"
     assert client.post("/oauth/token", form).status_code == 200
-    assert client.redeem(answer_of(again)["code"]).status_code == 200, "nor is it wrong to say it"
+    assert client.redeem(answer_of(again)["code"]).status_code == 200, "sending it is accepted"
 
 
 def test_redirect_uri_must_be_repeated_with_the_code(hub: RunningHub) -> None:

@@ -24,7 +24,7 @@ def sign_in_page(browser: httpx.Client, sent: httpx.Response) -> httpx.Response:
     assert sent.status_code == 303, sent.text
     assert sent.headers["location"].startswith("/login?"), sent.headers["location"]
     shown = browser.get(sent.headers["location"])
-    assert shown.status_code == 200, "whoever is signed in would be sent round in circles"
+    assert shown.status_code == 200, "a signed-in user would be redirected in circles"
     return shown
 
 
@@ -173,7 +173,7 @@ def test_select_account_offers_the_signed_in_account(hub: RunningHub, client: Cl
         as_bob = sign_in(browser, browser.get(client.address(prompt="select_account")), "bob")
         assert "Signed in as <bdi>@bob</bdi>." in as_bob.text
         page = sign_in_page(browser, browser.get(client.address(prompt="login select_account"))).text
-        assert "Continue as" not in page, "the app wants a new sign-in, whoever it is"
+        assert "Continue as" not in page, "the app wants a new sign-in of any user"
 
 
 def test_user_can_continue_with_another_account(hub: RunningHub, client: Client) -> None:

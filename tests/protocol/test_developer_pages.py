@@ -73,7 +73,7 @@ def test_python_sample_is_valid_python(hub: RunningHub) -> None:
     code = {name: unescape(text) for name, text in found}
     assert set(code) == {"curl", "python", "openid-client"}
     compile(code["python"], "python", "exec")
-    # The shell reads it as one word, whatever it contains.
+    # The shell reads it as one word with any content.
     assert """--data-urlencode 'redirect_uri=https://app.example/a'"'"'b$(id);&x=1'""" in code["curl"]
     assert not [text for text in code.values() if "@{" in text]
 
@@ -125,7 +125,7 @@ def test_document_is_checked_rule_by_rule(lenient: RunningHub) -> None:
         assert "javascript: does not lead to an app." in page
         assert "<bdi>https://x.example/&lt;b&gt;</bdi>" in page, "neutralised"
         assert "hush" not in page
-        assert page.index("3 rules do not hold.") < page.index("Broken") < page.index("Holds"), "what to mend is first"
+        assert page.index("3 rules do not hold.") < page.index("Broken") < page.index("Holds"), "broken rules are first"
         assert page.rindex("Broken") < page.index("Holds")
         assert site.fetches == 2, "nothing is kept"
         stopped = browser.get("/oauth/authorize", params={"client_id": site.url})

@@ -122,7 +122,7 @@ BREAKS: dict[str, tuple[Change, Change]] = {
 
 @pytest.mark.parametrize("name", BREAKS)
 def test_interruption_ends_the_token_permanently(scene: Scene, name: str) -> None:
-    broken, mended = BREAKS[name]
+    broken, repaired = BREAKS[name]
     old = scene.token()
     assert (scene.works(old), scene.listed()) == (True, 1)
     broken(scene)
@@ -131,7 +131,7 @@ def test_interruption_ends_the_token_permanently(scene: Scene, name: str) -> Non
     expected = (400, "invalid_grant") if name in ("membership", "leaving") else (401, "invalid_client")
     assert (refused.status_code, refused.json()["error"]) == expected
     scene.tick()
-    mended(scene)
+    repaired(scene)
     assert (scene.works(old), scene.listed()) == (False, 0), "it came back"
     scene.tick()
     new = scene.token()
@@ -203,18 +203,18 @@ def test_token_expires_when_announced(scene: Scene) -> None:
 @pytest.mark.parametrize("name", ["membership", "leaving", "plan"])
 def test_different_clocks_do_not_restore_a_token(scene: Scene, name: str) -> None:
     """The machine that issued the token is ahead of the one where the member is removed and added again."""
-    broken, mended = BREAKS[name]
+    broken, repaired = BREAKS[name]
     scene.here.clock.advance(60)
     old = scene.token()
     broken(scene)
-    mended(scene)
+    repaired(scene)
     assert not scene.works(old)
 
 
 @pytest.mark.parametrize("name", BREAKS)
 def test_different_clocks_do_not_issue_a_dead_token(scene: Scene, name: str) -> None:
-    broken, mended = BREAKS[name]
+    broken, repaired = BREAKS[name]
     scene.there.clock.advance(60)
     broken(scene)
-    mended(scene)
+    repaired(scene)
     assert scene.works(scene.token())

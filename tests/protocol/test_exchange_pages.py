@@ -122,10 +122,10 @@ def test_dry_run_on_the_page(hub: RunningHub, ada: User, acme: Organization, cli
         assert "The app receives invalid_grant." in text_of(refused)
         assert 'value="&lt;eve@example.org&gt;"' in refused.text
         assert "Would refuse" in text_of(tried("bob@example.org", scope="fly"))
-        mend = tried("", ip="home")
-        assert mend.status_code == 422
-        assert ('href="#subjectToken"' in mend.text, 'href="#ip"' in mend.text) == (True, True)
-        assert "Would" not in text_of(mend)
+        rejected = tried("", ip="home")
+        assert rejected.status_code == 422
+        assert ('href="#subjectToken"' in rejected.text, 'href="#ip"' in rejected.text) == (True, True)
+        assert "Would" not in text_of(rejected)
     assert len(entries_of(hub, acme)) == before
 
 
@@ -187,10 +187,10 @@ def test_tokens_issued_in_a_period_can_be_revoked(hub: RunningHub, ada: User, cl
         assert browser.post(address, data=Page(asked).hidden(address)).status_code == 303
         assert [works(hub, token) for token in tokens] == [True, False, False, True]
         for query, field in (("since=x", "since"), ("since=2026-09-22&until=2026-09-21", "until")):
-            mend = browser.get(f"{address}?{query}")
-            assert mend.status_code == 422
-            assert f'href="#{field}"' in mend.text
-            assert "button-danger" not in mend.text
+            rejected = browser.get(f"{address}?{query}")
+            assert rejected.status_code == 422
+            assert f'href="#{field}"' in rejected.text
+            assert "button-danger" not in rejected.text
         rest = browser.get(f"{address}?since=&until=")
         assert "This permanently revokes 2 live tokens that Atlas Notebook exchanged." in text_of(rest)
         assert browser.post(address, data=Page(rest).hidden(address)).status_code == 303

@@ -82,12 +82,12 @@ def test_permission_lost_during_the_upload_rejects_the_commit(hub: RunningHub) -
         make_repo(admin, "acme/core")
         make_repo(admin, "acme/gone")
 
-        def slowly(meanwhile: Callable[[], object]) -> Iterator[bytes]:
+        def slowly(interrupt: Callable[[], object]) -> Iterator[bytes]:
             line = _line("file", path="a", content="A" * 200_000)
             yield HEADER + line[:150_000]
             # The body is being read, so the sender was authorized.
             until(lambda: any(incoming.glob("*")))
-            meanwhile()
+            interrupt()
             yield line[150_000:]
 
         def demote() -> object:
@@ -96,9 +96,9 @@ def test_permission_lost_during_the_upload_rejects_the_commit(hub: RunningHub) -
         def delete() -> object:
             return admin.request("DELETE", "/api/repos/delete", json={"name": "gone", "organization": "acme"})
 
-        for repo, meanwhile, status in (("gone", delete, 404), ("core", demote, 403)):
+        for repo, interrupt, status in (("gone", delete, 404), ("core", demote, 403)):
             address = f"/api/models/acme/{repo}/commit/main"
-            answer = writer.post(address, content=slowly(meanwhile), headers={"content-type": "application/x-ndjson"})
+            answer = writer.post(address, content=slowly(interrupt), headers={"content-type": "application/x-ndjson"})
             assert answer.status_code == status, answer.text
         assert paths_in(admin, "acme/core") == set()
         assert list(incoming.glob("*")) == []

@@ -118,7 +118,7 @@ def test_hash_of_a_file_does_not_give_access_to_it(hub: RunningHub) -> None:
         assert answer["objects"][0]["error"]["code"] == 404
         again = {"operation": "upload", "objects": [{"oid": oid, "size": len(secret)}]}
         offered = thief.post("/eve/mine.git/info/lfs/objects/batch", json=again).json()["objects"][0]
-        assert "upload" in offered["actions"], "whoever has it can send it"
+        assert "upload" in offered["actions"], "a client that has the file can send it"
 
 
 def test_large_file_that_differs_from_its_announcement_is_rejected(hub: RunningHub) -> None:

@@ -77,7 +77,7 @@ def test_guesses_are_throttled(hub: RunningHub) -> None:
         assert tries == [422] * 10 + [429]
 
 
-def test_only_admin_is_told_of_which_organizations(hub: RunningHub) -> None:
+def test_only_admin_sees_the_names_of_these_organizations(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_user(hub, "bob")
     make_organization(hub, "acme", ada, bob="write")

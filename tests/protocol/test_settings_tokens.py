@@ -128,7 +128,7 @@ def test_invalid_form_creates_no_token_and_is_not_used_up(hub: RunningHub, name:
         assert refused.status_code == 422
         assert f'href="#{field}"' in refused.text
         assert not hub.call(lambda opened: personal.of_user(opened.accounts, ada.id))
-        assert secret_in(client.post(PATH, data=form | {"name": "mended", "role": "write"}))
+        assert secret_in(client.post(PATH, data=form | {"name": "repaired", "role": "write"}))
 
 
 def test_token_is_renamed(hub: RunningHub) -> None:

@@ -459,7 +459,7 @@ def test_saving_does_not_change_untouched_fields(
 
 
 def test_concurrent_edits_are_merged_and_conflicts_reported(browser: httpx.Client, program: httpx.Client) -> None:
-    """Fields that one did not change stay as the other set them; the second is told of fields that both changed."""
+    """Fields that one did not change stay as the other set them; the second user sees which fields both changed."""
     webhook = make_webhook(program, URL, "user:ada")
     page, one = f"{ROOT}/{webhook['id']}/settings", f"{API}/{webhook['id']}"
     as_shown = {"url": URL, "domains": ["repo", "discussion"], "watched": "user:ada"}

@@ -302,7 +302,7 @@ def test_test_delivery_uses_the_newest_repo_or_a_sample(hub: RunningHub, ada: ht
     assert all("x-hubgate-test" not in one.headers for one in receiver.received if one.kind == "repo create")
     logged = ada.get(f"{at}/logs/{sent['id']}").json()
     assert (logged["replayOf"], logged["request"]["headers"]["X-Hubgate-Test"]) == (None, "1")
-    # Nor is there a test for what its owner may not read.
+    # Repos that its owner may not read cannot be tested.
     with api(hub, make_token(hub, make_user(hub, "eve"))) as eve:
         foreign = make_webhook(eve, receiver.url, "user:ada")
         with delivering(hub):

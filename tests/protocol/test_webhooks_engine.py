@@ -366,7 +366,7 @@ def test_old_deliveries_and_their_events_are_deleted(hub: RunningHub, receiver: 
     assert [log["repo"]["name"] for log in logs(ada, webhook)] == ["ada/failing"]
     count = hub.call(lambda opened: opened.db.one("SELECT count(*) FROM events"))
     assert count is not None
-    assert count[0] == 2, "one that a delivery needs, one that nobody was told of yet"
+    assert count[0] == 2, "one that a delivery needs, one that is not fanned out yet"
     receiver.status, receiver.received[:] = 200, []
     settle(hub)
     assert sorted(one.json["repo"]["name"] for one in receiver.received) == ["ada/failing", "ada/unfanned"]

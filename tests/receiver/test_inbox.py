@@ -349,7 +349,7 @@ app.launch()
 
 
 def test_another_process_takes_over_the_inbox(tmp_path: Path) -> None:
-    """Whoever takes a delivery in, one of them runs it; when that one dies the other goes on."""
+    """One process runs a delivery, no matter which received it; if that process dies, the other continues."""
     ran = tmp_path / "ran.txt"
     ran.touch()
     with (

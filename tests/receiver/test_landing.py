@@ -147,7 +147,7 @@ def test_only_direct_loopback_visitors_are_local(address: str | None, host: byte
     client = None if address is None else (address, 1)
     assert is_local({"client": client, "headers": [(b"host", host)]}) is local
     assert not is_local({"client": client, "headers": [(b"host", host), (b"host", host)]})
-    # As nginx asks when it is told nothing but where to pass on to.
+    # As nginx asks with nothing but `proxy_pass` configured.
     assert not is_local({"client": client, "headers": [(b"host", host)], "http_version": "1.0"})
 
 

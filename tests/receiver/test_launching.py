@@ -137,7 +137,7 @@ def test_port_in_use_is_one_clear_error() -> None:
 
 
 def test_port_in_use_at_the_end_of_a_script_is_one_clear_error(tmp_path: Path) -> None:
-    """And whoever started it, such as systemd, hears that it failed; what else ends with the script does."""
+    """The parent, such as systemd, sees the failure; threads of the script end with it."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         first = PORT_OF_ITS_OWN.replace('", 0,', f'", {port},')

@@ -62,7 +62,7 @@ def test_receiver_mounted_below_a_path(mount: str) -> None:
 
 
 def test_receiver_behind_a_proxy_that_strips_its_prefix() -> None:
-    """The app is told where it is seen from outside, as FastAPI's `root_path` does."""
+    """The app knows its external path, as FastAPI's `root_path` does."""
     app, ran = receiver()
     mounting = Starlette(routes=[Mount("/hooks", app)])
 
@@ -89,7 +89,7 @@ def test_mounted_inbox_with_lifespan(tmp_path: Path) -> None:
 
 
 def test_mounted_inbox_without_lifespan(tmp_path: Path) -> None:
-    """It begins with the first request, whatever that is."""
+    """The lifespan begins with the first request of any kind."""
     left, _ = receiver(ack="before", inbox=tmp_path / "inbox.db")
     _put_in(left)
     app, ran = receiver(ack="before", inbox=tmp_path / "inbox.db")

@@ -44,7 +44,7 @@ def test_unknown_members_are_preserved() -> None:
     assert json.loads(payload.model_dump_json()) == raw
 
 
-def test_missing_members_are_none_or_attribute_errors() -> None:
+def test_missing_members_are_null_or_attribute_errors() -> None:
     payload = WebhookPayload(sample("repo.create"))
     assert payload.discussion is payload.comment is payload.movedTo is payload.repo.subdomain is None
     with pytest.raises(AttributeError, match="no 'unheard_of'"):

@@ -65,7 +65,7 @@ async def test_dead_holder_is_replaced(storage: Engine, clock: FrozenClock) -> N
         running = asyncio.create_task(LoopRunner(db, watched, stop).run([follower.loop()]))
         while asked < 4:
             await asyncio.sleep(0.01)
-        assert follower.steps == 0, "it tried, and was told that it is another's"
+        assert follower.steps == 0, "it tried, and another process had the lease"
         clock.advance(LEASE_SECONDS)
         await asyncio.wait_for(running, 20)
         assert follower.steps == 1

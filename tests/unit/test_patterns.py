@@ -59,7 +59,7 @@ def test_negated_rules_apply_and_comments_are_ignored() -> None:
     found = {
         path for path in ("a.log", "keep.log", "a.txt", "build/x", "build", "trailing.txt") if rules.match_file(path)
     }
-    assert found == {"a.log", "build/x", "trailing.txt"}, "what is in an ignored folder cannot be taken back"
+    assert found == {"a.log", "build/x", "trailing.txt"}, "files in an ignored folder cannot be included again"
     attributes = Attributes(
         [("", '*.bin filter=lfs\n"q \\"x\\".txt" filter=lfs\nc.bin -filter\n# *.x filter=lfs\n!y filter=lfs\n')]
     )

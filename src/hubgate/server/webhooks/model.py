@@ -134,7 +134,7 @@ class Webhook:
             return 0
         return APPS_URL if url != self.url else self.taken_over or OWNERS_URL
 
-    def is_taken_back_with(self, url: str | None) -> bool:
+    def is_reclaimed_with(self, url: str | None) -> bool:
         """Whether a change by the owner that results in `url` returns the webhook to the owner. The URL of an app must
         be replaced first: otherwise the app would receive all events that the owner may read (attack W41).
         """

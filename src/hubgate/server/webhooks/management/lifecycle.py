@@ -161,16 +161,16 @@ async def update(
         elif settings.secret is not None:
             after = _with_old_secret(replace(after, secret=sealed), before.secret if sealed else None, overlap, now)
         taken_over = grant is not None and not grant.created(before)
-        taken_back = grant is None and before.is_taken_back_with(after.url)
+        reclaimed = grant is None and before.is_reclaimed_with(after.url)
         if taken_over:
             after = _with_new_credentials(webhooks, after, sealed)
-        elif taken_back:
+        elif reclaimed:
             # The app may know the old secret.
             after = replace(after, secret=sealed, old_secret=None, old_secret_until=None)
         await store.update(tx, after)
         if grant is not None:
             after = await _set_grant(tx, replace(after, taken_over=before.taken_over_as(after.url)), grant, now)
-        elif taken_back:
+        elif reclaimed:
             after = await _return_to_owner(tx, after, actor, now)
         if taken_over:
             await audit.record_app(tx, after, "took over", "with", await _app_name(tx, after), actor, now)
@@ -280,7 +280,7 @@ async def _set_grant(tx: Tx, webhook: Webhook, grant: Grant, now: int) -> Webhoo
 
 
 async def _return_to_owner(tx: Tx, webhook: Webhook, actor: Actor, now: int) -> Webhook:
-    await audit.record_app(tx, webhook, "took back", "from", await _app_name(tx, webhook), actor, now)
+    await audit.record_app(tx, webhook, "reclaimed", "from", await _app_name(tx, webhook), actor, now)
     await permissions.clear_grant(tx, webhook.id)
     return replace(webhook, client_id=None, grant_kind=None, granted_by=None, granted_scopes=None, taken_over=0)
 
