@@ -158,7 +158,7 @@ def test_upload_and_download_commands(shell: Shell) -> None:
     assert shell.says("download", "tiny", "a.txt", "--to", "one") == f"✓ {Path('one/a.txt')}\n"
     shell.says("download", "tiny", "runs", "--to", "some")
     assert sorted(path.name for path in (shell.folder / "some").rglob("*.txt")) == ["7.txt", "a.txt"]
-    assert "no file" in shell.refused("upload", "tiny", "absent")
+    assert "not found" in shell.refused("upload", "tiny", "absent")
     shell.refused("download", "tiny", "absent.txt")
     assert not list(shell.folder.rglob("absent*"))
 

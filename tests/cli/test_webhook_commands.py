@@ -59,13 +59,13 @@ def test_webhook_commands(hub: RunningHub, shell: Shell) -> None:
     assert "Pass --yes" in shell.refused("webhooks", "delete", made["id"])
     for taken in (["--url", "https://x.example/"], ["--no-secret"]):
         refused = shell.refused("webhooks", "update", made["id"], *taken, "--overlap", "60", status=2)
-        assert refused.startswith("--overlap goes with a new secret.")
+        assert refused.startswith("--overlap requires a new secret.")
     for stdin, why in (
         (b"caf\xe9\n", "printable ASCII"),
         ("café\n".encode(), "printable ASCII"),
         (b"a\x00b\n", "printable ASCII"),
         (b"one\ntwo\n", "more than one line"),
-        (b"\n", "no secret on standard input"),
+        (b"\n", "the secret on standard input is empty"),
     ):
         for locale in ("C", "C.UTF-8"):
             foul = shell.run("webhooks", "update", made["id"], "--secret-stdin", stdin=stdin, LC_ALL=locale)
@@ -74,7 +74,7 @@ def test_webhook_commands(hub: RunningHub, shell: Shell) -> None:
     assert shell.json("webhooks", "get", made["id"])["hasSecret"] is False
     for nothing in ([], ["--overlap", "60"]):
         assert "Pass --url, --watch" in shell.refused("webhooks", "update", made["id"], *nothing, status=2)
-    assert "no secret on standard input" in shell.refused("webhooks", "update", made["id"], "--secret-stdin")
+    assert "the secret on standard input is empty" in shell.refused("webhooks", "update", made["id"], "--secret-stdin")
     with shell.begun("webhooks", "update", made["id"], "--secret-stdin") as begun:
         assert begun.stdin is not None
         begun.stdin.write(b"kept open\n")
@@ -131,7 +131,7 @@ def test_replay_skips_events_that_may_no_longer_be_read(hub: RunningHub, shell: 
     assert done.stderr == "! 1 skipped: The owner of this webhook may no longer read that repo.\n"
 
 
-def test_test_activity_and_replay_commands(hub: RunningHub, shell: Shell, receiver: Receiver) -> None:
+def test_activity_test_and_replay_commands(hub: RunningHub, shell: Shell, receiver: Receiver) -> None:
     made = shell.json("webhooks", "create", "--url", receiver.url, "--watch", "user:ada")
     assert shell.says("webhooks", "activity", made["id"]) == "No deliveries.\n"
     receiver.status = 418
