@@ -146,7 +146,7 @@ def test_user_signs_in_to_a_program_on_this_computer(hub: RunningHub, visitor: V
         expect(visitor.page.locator("body")).to_have_text("done")
         answer = answer_in(seen[0].decode().split(" ")[1])
     assert (answer["state"], answer["iss"]) == (STATE, hub.url)
-    assert redeem(client, answer["code"], redirect, verifier) == "profile openid"
+    assert redeem(client, answer["code"], redirect, verifier) == "openid profile"
 
 
 def test_user_signs_in_to_an_app_on_this_device(hub: RunningHub, visitor: Visitor) -> None:

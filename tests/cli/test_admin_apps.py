@@ -145,7 +145,7 @@ def test_extra_scopes_are_granted_and_revoked(operator: Operator) -> None:
     unknown = operator.refused("admin", "app", "grant-scope", client_id, "fly")
     assert unknown == "This hub has no scope fly. Add it as [[extra_scopes]] to hubgate.toml first."
     built_in = operator.refused("admin", "app", "grant-scope", client_id, "read-repos")
-    assert built_in == "Every app may ask for read-repos. Its owner adds it to the app."
+    assert built_in == "Every app may request read-repos. Its owner adds it to the app."
 
 
 @pytest.mark.parametrize(

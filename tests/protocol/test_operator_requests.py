@@ -170,7 +170,7 @@ def test_undefined_scope_cannot_be_granted(hub: RunningHub) -> None:
 @pytest.mark.parametrize(
     ("wanted", "reason", "says"),
     [
-        ("read-repos", "x", "Every app may ask for read-repos."),
+        ("read-repos", "x", "Every app may request read-repos."),
         ("", "x", "Name a scope"),
         ("Fly High", "x", "Name a scope"),
         ("fly-high", " ", "Describe the purpose"),
