@@ -74,7 +74,7 @@ def test_w41_a_revoked_app_leaves_a_suspended_webhook_and_a_notice(hub: RunningH
     assert stage.heard(receiver) == set()
     (mail,) = stage.mails()
     assert mail["subject"].startswith("Webhook suspended: 127.0.0.1:")
-    assert "Notebook created it and no longer has access" in mail.get_content()
+    assert "Notebook created this webhook and no longer has access" in mail.get_content()
     page = f"/settings/webhooks/{webhook['id']}"
     with api(hub, stage.token) as owner, browser_of(hub, stage.ada) as browser:
         refused = owner.post(f"{PATH}/{webhook['id']}/enable")
