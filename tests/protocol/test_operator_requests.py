@@ -91,7 +91,7 @@ def test_token_exchange_is_requested_and_granted(hub: RunningHub) -> None:
         for address in ("boss@example.org", "second@example.org"):
             (mail,) = mails_to(hub, address)
             assert mail["Subject"] == "Request: token exchange for Bridge"
-            assert "ada asks for it." in mail.get_content()
+            assert "ada requested it." in mail.get_content()
             assert link_in(mail) == REQUESTS
         page = operator.get(REQUESTS).text
         for text in ("Bridge", client.id, "Token exchange", "Our portal\nsigns members in.", ">acme<", ">ada<"):
