@@ -43,7 +43,7 @@ def test_doctor_names_each_failure(operator: Operator) -> None:
 
 
 def test_keys_rotate_with_overlap_and_are_published_at_once(operator: Operator) -> None:
-    with hub_process(operator.folder, **operator.variables) as hub:
+    with hub_process(operator.folder, "--deliver", "off", **operator.variables) as hub:
         (first,) = operator.json("admin", "keys", "list")
         assert first["state"] == "signing"
         fresh = operator.json("admin", "keys", "rotate")
@@ -96,7 +96,7 @@ def test_hub_does_not_start_with_the_wrong_secret(operator: Operator) -> None:
 def test_secret_is_generated_only_with_sqlite(engine: Engine, tmp_path: Path) -> None:
     flags = ["--port", "0", "--database-url", engine.empty_url()]
     if engine.name == "sqlite":
-        with hub_process(tmp_path, *flags) as hub:
+        with hub_process(tmp_path, "--deliver", "off", *flags) as hub:
             assert hub.stop() == 0
         assert (tmp_path / "var/secret.key").exists()
     else:
@@ -160,8 +160,7 @@ def test_unencodable_characters_and_a_full_disk_cause_no_traceback(operator: Ope
 
 
 def test_backups_do_not_overwrite_the_hub_itself(tmp_path: Path) -> None:
-    with hub_process(tmp_path) as hub:
-        assert hub.stop() == 0
+    assert hubgate("migrate", cwd=tmp_path).returncode == 0
     for target in ("var/hubgate.db", "var/backup.tar", "/dev/null", "."):
         refused = hubgate("admin", "backup", target, cwd=tmp_path)
         assert refused.returncode == 1
@@ -172,8 +171,7 @@ def test_backups_do_not_overwrite_the_hub_itself(tmp_path: Path) -> None:
 
 
 def test_lost_secret_is_never_replaced_silently(tmp_path: Path) -> None:
-    with hub_process(tmp_path) as hub:
-        assert hub.stop() == 0
+    assert hubgate("migrate", cwd=tmp_path).returncode == 0
     (tmp_path / "var/secret.key").rename(tmp_path / "kept")
     for command in (["serve", "--port", "0"], ["admin", "keys", "list"]):
         refused = hubgate(*command, cwd=tmp_path)
@@ -187,8 +185,7 @@ def test_lost_secret_is_never_replaced_silently(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"short", b"\xff\xfe" * 40, b"k" * 40 + b",short"])
 def test_damaged_secret_is_a_one_line_error(tmp_path: Path, content: bytes) -> None:
-    with hub_process(tmp_path) as hub:
-        assert hub.stop() == 0
+    assert hubgate("migrate", cwd=tmp_path).returncode == 0
     (tmp_path / "var/secret.key").write_bytes(content)
     refused = hubgate("serve", "--port", "0", cwd=tmp_path)
     assert refused.returncode == 1
@@ -211,7 +208,7 @@ def test_a_migrated_hub_can_be_administered_before_its_first_start(tmp_path: Pat
     assert len(json.loads(made.stdout)) == 1
     secret = (tmp_path / "var/secret.key").read_bytes()
     assert hubgate("migrate", cwd=tmp_path).returncode == 0
-    with hub_process(tmp_path) as hub:
+    with hub_process(tmp_path, "--deliver", "off") as hub:
         assert hub.stop() == 0
     assert hubgate("admin", "keys", "list", "--json", cwd=tmp_path).stdout == made.stdout
     assert (tmp_path / "var/secret.key").read_bytes() == secret
@@ -235,7 +232,7 @@ def test_commands_load_neither_git_nor_pages(tmp_path: Path) -> None:
 
 
 def test_database_is_not_migrated_under_a_running_server(tmp_path: Path) -> None:
-    with hub_process(tmp_path) as hub:
+    with hub_process(tmp_path, "--deliver", "off") as hub:
         database = sqlite3.connect(tmp_path / "var/hubgate.db", isolation_level=None)
         tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         for (table,) in tables:
@@ -251,7 +248,7 @@ def test_database_is_not_migrated_under_a_running_server(tmp_path: Path) -> None
             )
         assert httpx.get(f"{hub.url}/readyz").status_code == 503
         hub.stop()
-    with hub_process(tmp_path) as hub:
+    with hub_process(tmp_path, "--deliver", "off") as hub:
         assert httpx.get(f"{hub.url}/readyz").status_code == 200
         assert hub.stop() == 0
 
@@ -267,7 +264,7 @@ def test_admin_before_the_first_start_says_what_to_do(engine: Engine, tmp_path: 
 
 
 def test_backup_while_serving_and_restore_elsewhere(tmp_path: Path) -> None:
-    with hub_process(tmp_path) as hub:
+    with hub_process(tmp_path, "--deliver", "off") as hub:
         before = httpx.get(f"{hub.url}/oauth/jwks").json()
         done = hubgate("admin", "backup", "hub.tar", "--with-keys", "--json", cwd=tmp_path)
         assert json.loads(done.stdout)["withKeys"] is True
@@ -280,7 +277,7 @@ def test_backup_while_serving_and_restore_elsewhere(tmp_path: Path) -> None:
     assert restored.returncode == 0, restored.stderr
     command = shlex.split(restored.stdout.partition("Then run: ")[2])
     assert command == ["hubgate", "doctor", "--data-dir", str(tmp_path / "the other")], "as a shell reads it"
-    with hub_process(tmp_path, "--data-dir", "the other") as hub:
+    with hub_process(tmp_path, "--deliver", "off", "--data-dir", "the other") as hub:
         assert httpx.get(f"{hub.url}/oauth/jwks").json() == before
         assert hub.stop() == 0
 

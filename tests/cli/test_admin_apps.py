@@ -19,7 +19,7 @@ REDIRECT = "https://app.example/callback"
 
 @pytest.fixture
 def hub(operator: Operator) -> Iterator[HubProcess]:
-    with hub_process(operator.folder, **operator.variables) as hub:
+    with hub_process(operator.folder, "--deliver", "off", **operator.variables) as hub:
         yield hub
 
 

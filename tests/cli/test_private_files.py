@@ -114,7 +114,7 @@ def test_backups_and_restored_files_are_private(tmp_path: Path) -> None:
     run(tmp_path, "admin", "restore", "hub.tar", "--data-dir", "new")
     assert mode_of(tmp_path / "new") == 0o700
     assert open_to_others(tmp_path / "new") == []
-    with hub_process(tmp_path, "--data-dir", "new", umask=OPEN) as hub:
+    with hub_process(tmp_path, "--deliver", "off", "--data-dir", "new", umask=OPEN) as hub:
         assert httpx.get(f"{hub.url}/ada/tiny/resolve/main/config.json").content == b"{}"
 
 
@@ -124,7 +124,7 @@ def test_open_data_folder_is_made_private_at_the_start(tmp_path: Path, mode: int
     data.mkdir()
     for _ in range(2):
         data.chmod(mode)
-        with hub_process(tmp_path, "--data-dir", "data", umask=OPEN) as hub:
+        with hub_process(tmp_path, "--deliver", "off", "--data-dir", "data", umask=OPEN) as hub:
             assert mode_of(data) == 0o700
             assert hub.stop() == 0
     said = [line for line in hub.errors.splitlines() if "data folder" in line]
@@ -144,7 +144,7 @@ def test_folder_with_other_folders_is_reported_and_left_open(tmp_path: Path) -> 
     (data / "pictures").mkdir(parents=True)
     (data / "repos").mkdir()
     data.chmod(0o755)
-    with hub_process(tmp_path, "--data-dir", "home", umask=OPEN) as hub:
+    with hub_process(tmp_path, "--deliver", "off", "--data-dir", "home", umask=OPEN) as hub:
         assert mode_of(data) == 0o755
         assert hub.stop() == 0
     (said,) = [line for line in hub.errors.splitlines() if "data folder" in line]

@@ -49,7 +49,7 @@ def test_port_in_use_is_named(tmp_path: Path) -> None:
 
 
 def test_second_hub_on_the_same_port_is_rejected(tmp_path: Path) -> None:
-    with hub_process(tmp_path) as hub:
+    with hub_process(tmp_path, "--deliver", "off") as hub:
         refused = hubgate("serve", "--port", hub.url.rpartition(":")[2], cwd=tmp_path)
         assert refused.returncode == 1
         assert "Address already in use" in refused.stderr
@@ -86,6 +86,6 @@ def test_full_disk_is_one_clear_line(tmp_path: Path) -> None:
     assert limited.returncode == 1
     assert limited.stderr.startswith("error: ")
     assert limited.stderr.count("\n") == 1
-    with hub_process(tmp_path) as hub:
+    with hub_process(tmp_path, "--deliver", "off") as hub:
         assert healthy(hub.url), "nothing was damaged"
         assert hub.stop() == 0

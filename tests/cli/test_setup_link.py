@@ -3,6 +3,7 @@
 import re
 
 import httpx
+import pytest
 from tests.bed.operator import Operator
 from tests.bed.people import submit
 from tests.bed.processes import HubProcess, hub_process
@@ -25,20 +26,23 @@ def link_of(hub: HubProcess) -> str | None:
     return found.group(1) if found else None
 
 
+@pytest.mark.one_engine
 def test_serve_prints_what_to_try_next(operator: Operator) -> None:
-    with hub_process(operator.folder, **operator.variables) as hub:
+    with hub_process(operator.folder, "--deliver", "off", **operator.variables) as hub:
         said = announced(hub)
         assert f"\n  look around   {hub.url}/docs\n" in said
         assert f"\n  build apps    {hub.url}/docs/sign-in\n" in said
 
 
 def test_setup_link_works_and_survives_a_restart(operator: Operator) -> None:
-    with hub_process(operator.folder, **operator.variables) as hub:
+    with hub_process(operator.folder, "--deliver", "off", **operator.variables) as hub:
         link = link_of(hub)
         assert link is not None
         assert link.startswith(f"{hub.url}/setup/")
         assert hub.stop() == 0
-    with hub_process(operator.folder, port=int(hub.url.rpartition(":")[2]), **operator.variables) as hub:
+    with hub_process(
+        operator.folder, "--deliver", "off", port=int(hub.url.rpartition(":")[2]), **operator.variables
+    ) as hub:
         assert link_of(hub) == link
         path = link.removeprefix(hub.url)
         assert httpx.get(link[:-1] + ("A" if link[-1] != "A" else "B")).status_code == 404
@@ -49,13 +53,13 @@ def test_setup_link_works_and_survives_a_restart(operator: Operator) -> None:
         assert hub.stop() == 0
     (ada,) = operator.json("admin", "user", "list")
     assert (ada["name"], ada["operator"]) == ("ada", True)
-    with hub_process(operator.folder, **operator.variables) as hub:
+    with hub_process(operator.folder, "--deliver", "off", **operator.variables) as hub:
         assert link_of(hub) is None
         assert hub.stop() == 0
 
 
 def test_creating_an_operator_by_command_disables_the_setup_link(operator: Operator) -> None:
-    with hub_process(operator.folder, **operator.variables) as hub:
+    with hub_process(operator.folder, "--deliver", "off", **operator.variables) as hub:
         link = link_of(hub)
         assert link is not None
         operator.json("admin", "user", "create", "ada", "--email", "ada@example.org", "--verified")
@@ -63,12 +67,15 @@ def test_creating_an_operator_by_command_disables_the_setup_link(operator: Opera
         operator.json("admin", "user", "create", "bob", "--email", "bob@example.org", "--verified", "--operator")
         assert httpx.get(link).status_code == 404
         assert hub.stop() == 0
-    with hub_process(operator.folder, **operator.variables) as hub:
+    with hub_process(operator.folder, "--deliver", "off", **operator.variables) as hub:
         assert link_of(hub) is None
         assert hub.stop() == 0
 
 
+@pytest.mark.one_engine
 def test_setup_link_uses_the_base_url(operator: Operator) -> None:
-    with hub_process(operator.folder, "--base-url", "https://hub.example", **operator.variables) as hub:
+    with hub_process(
+        operator.folder, "--deliver", "off", "--base-url", "https://hub.example", **operator.variables
+    ) as hub:
         assert (link_of(hub) or "").startswith("https://hub.example/setup/")
         assert hub.stop() == 0
