@@ -66,7 +66,7 @@ def test_keys_rotate_with_overlap_and_are_published_at_once(operator: Operator) 
 def test_revoking_an_unknown_key_is_one_line(operator: Operator) -> None:
     refused = operator.run("admin", "keys", "revoke", "nonsense")
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr == "error: There is no signing key nonsense that could be revoked.\n"
+    assert refused.stderr == "error: Signing key nonsense not found, or it was already revoked.\n"
 
 
 def test_the_server_secret_rotates(operator: Operator) -> None:

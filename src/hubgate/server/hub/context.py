@@ -3,13 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
-from hubgate.server.accounts.model import User
 from hubgate.server.clock import Clock
 from hubgate.server.hub.git.folders import Folders
-from hubgate.server.hub.git.writes import Author
 from hubgate.server.hub.lfs.files import LargeFiles
 from hubgate.server.jobs.slots import Slots
 from hubgate.server.secret import ServerSecret
@@ -80,9 +77,3 @@ class Repos:
     walks: Slots = field(
         default_factory=lambda: Slots(4, 1, "Too many long histories are being read. Try again.", most_of_repo=2)
     )
-
-    def author_of(self, user: User) -> Author:
-        """The author of a commit over HTTP. Users' e-mail addresses are not written into a history that anyone may
-        clone.
-        """
-        return Author(user.name, f"{user.name}@users.noreply.{urlsplit(self.base_url).hostname}")

@@ -23,7 +23,16 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects, trees
 from hubgate.server.hub.git.paths import LONGEST_MODULES, MODULES, check_modules, check_path, may_be_pushed, refusal_of
 from hubgate.server.hub.git.threads import in_thread
-from hubgate.server.hub.git.writes import Change, NewCommit, Put, Remove, write_blob, write_blob_of, write_commit
+from hubgate.server.hub.git.writes import (
+    Author,
+    Change,
+    NewCommit,
+    Put,
+    Remove,
+    write_blob,
+    write_blob_of,
+    write_commit,
+)
 from hubgate.server.hub.guests.charges import Charge, add_git, charge_of, use_files
 from hubgate.server.hub.guests.marked_commits import mark
 from hubgate.server.hub.lfs import store as lfs_store
@@ -91,7 +100,7 @@ async def write_prepared(
 ) -> str:
     """Write the commit object. No ref points to it yet."""
     changes = await _with_attributes(repos.folders.of(repo.id), parent, request.operations, prepared)
-    author = repos.author_of(user)
+    author = Author.of_user(user.name, repos.base_url)
     draft = NewCommit(parent, changes, request.message, author, repos.clock())
     new = await write_commit(repos.folders.of(repo.id), draft)
     failpoint.hit("commit-objects-landed")

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
+from urllib.parse import urlsplit
 
 import pygit2
 from pygit2.enums import FileMode, ObjectType
@@ -50,6 +51,13 @@ Change = Put | Remove
 class Author:
     name: str
     email: str
+
+    @classmethod
+    def of_user(cls, name: str, base_url: str) -> "Author":
+        """The author of a commit over HTTP, with an address of the hub: anyone may clone a history, so users' e-mail
+        addresses are not written into it.
+        """
+        return cls(name, f"{name}@users.noreply.{urlsplit(base_url).hostname}")
 
 
 @dataclass(frozen=True, slots=True)

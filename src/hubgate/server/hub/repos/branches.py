@@ -7,7 +7,7 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects
 from hubgate.server.hub.git.refnames import RefNames, invalid_reason
 from hubgate.server.hub.git.threads import in_thread
-from hubgate.server.hub.git.writes import NewCommit, commit_of_tree, write_commit, write_tag
+from hubgate.server.hub.git.writes import Author, NewCommit, commit_of_tree, write_commit, write_tag
 from hubgate.server.hub.repos import lookup, store
 from hubgate.server.hub.repos.model import MAIN, Repo
 from hubgate.server.hub.repos.refs import RefConflict, move_refs
@@ -29,7 +29,7 @@ async def create_branch(
 ) -> None:
     ref = check_ref("heads", name)
     if empty:
-        draft = NewCommit(None, [], f"Create branch {name}", repos.author_of(user), repos.clock())
+        draft = NewCommit(None, [], f"Create branch {name}", Author.of_user(user.name, repos.base_url), repos.clock())
         sha = await write_commit(repos.folders.of(repo.id), draft)
     else:
         sha = (await lookup.revision(repos, repo, start or "main")).sha
@@ -56,7 +56,7 @@ async def create_tag(repos: Repos, repo: Repo, user: User, name: str, rev: str, 
     if await store.ref(repos.db, repo.id, ref) is not None:
         raise Conflict(f"Tag {name} already exists")
     if message:
-        folder, author, now = repos.folders.of(repo.id), repos.author_of(user), repos.clock()
+        folder, author, now = repos.folders.of(repo.id), Author.of_user(user.name, repos.base_url), repos.clock()
         target = await write_tag(folder, name, target, message, author, now)
     await _move(repos, repo, RefChange(ref, None, target), f"Tag {name} already exists")
 
@@ -76,7 +76,7 @@ async def squash(repos: Repos, repo: Repo, user: User, rev: str, message: str) -
     found = await lookup.revision(repos, repo, rev)
     if found.ref is None or not found.ref.startswith("refs/heads/"):
         raise lookup.no_revision(rev)
-    folder, author = repos.folders.of(repo.id), repos.author_of(user)
+    folder, author = repos.folders.of(repo.id), Author.of_user(user.name, repos.base_url)
     for _ in range(MOST_TRIES):
         head = await store.ref(repos.db, repo.id, found.ref)
         if head is None:

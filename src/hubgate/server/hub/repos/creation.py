@@ -18,7 +18,7 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.objects import pointer_text, read_pointer
 from hubgate.server.hub.git.paths import MODULES, check_modules
 from hubgate.server.hub.git.threads import in_thread
-from hubgate.server.hub.git.writes import FilesByPath, write_first_commit
+from hubgate.server.hub.git.writes import Author, FilesByPath, write_first_commit
 from hubgate.server.hub.lfs.storing import StoredFile, store_file
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.card import card_at
@@ -87,7 +87,7 @@ async def _write_folder(
     fields = _card_fields(new_repo)
     if fields:
         content["README.md"] = _readme_with(fields).encode()
-    author = repos.author_of(user)
+    author = Author.of_user(user.name, repos.base_url)
     in_git, large_files = await _write_initial_files(repos, {**content, **files})
     head = await write_first_commit(folder, in_git, FIRST_COMMIT, author, now)
     card = await card_at(folder, head, new_repo.type.value)
