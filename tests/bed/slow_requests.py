@@ -23,7 +23,7 @@ class SlowRequest:
     def status(self) -> int:
         """Of the answer, once it is complete."""
         self._socket.sendall(self._last)
-        with self._socket.makefile("rb") as answer:
+        with self._socket, self._socket.makefile("rb") as answer:
             return int(answer.readline().split()[1])
 
     def close(self) -> None:

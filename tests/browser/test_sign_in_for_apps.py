@@ -226,7 +226,7 @@ def test_user_can_switch_to_another_account(hub: RunningHub, visitor: Visitor) -
     page.goto(client.address())
     expect(page.get_by_text("Signed in as @bob.")).to_be_visible()
     page.get_by_role("link", name="Use another account").click()
-    expect(page.get_by_role("link", name="Go on as @bob")).to_be_visible()
+    expect(page.get_by_role("link", name="Continue as @bob")).to_be_visible()
     visitor.sign_in()
     expect(page.get_by_text("Signed in as @ada.")).to_be_visible()
     visitor.decide("Allow")

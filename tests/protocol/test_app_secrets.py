@@ -56,7 +56,7 @@ def test_confirmation_page_says_how_many_secrets_end(hub: RunningHub) -> None:
     with browser_of(hub, ada) as browser:
         assert f'href="{address}/secret/delete">Make public…</a>' in browser.get(address).text
         for sentence in ("Its secret stops", "Both secrets stop", "All 3 secrets stop"):
-            assert f"{sentence} working at once." in browser.get(f"{address}/secret/delete").text
+            assert f"{sentence} working immediately." in browser.get(f"{address}/secret/delete").text
             refreshed(client)
 
 

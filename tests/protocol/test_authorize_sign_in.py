@@ -94,7 +94,7 @@ def test_signed_in_user_does_not_sign_in_again(hub: RunningHub, client: Client, 
         assert auth_time(client, answered) == hub.clock() // 1_000_000
         assert browser.cookies["token"] != old
         page = sign_in_page(browser, browser.get(client.address(prompt="login")))
-        assert "You are <bdi>@ada</bdi>." in page.text
+        assert "Signed in as <bdi>@ada</bdi>." in page.text
         assert 'name="username" type="text" value="ada"' in page.text
 
 
