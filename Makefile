@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Workers of the tests and, beside them, of the fault tests, which mostly wait. For two cores.
-JOBS ?= 3
-FAULT_JOBS ?= 2
+JOBS ?= 2
+FAULT_JOBS ?= 1
 # Tests start hundreds of processes: store bytecode even if the shell disables it.
 export PYTHONDONTWRITEBYTECODE =
 
