@@ -92,12 +92,12 @@ def test_deliveries_of_a_frozen_process_are_sent_by_the_other(store: Store, watc
         until(lambda: time.monotonic() > quiet + 1)
         frozen.send_signal(signal.SIGSTOP)
         with scene.delivering(**patient):
-            until(scene.is_settled, 180)
+            until(scene.is_settled, 40)
             written = scene.rows(ATTEMPTS)
             frozen.send_signal(signal.SIGCONT)
             # It works again: it takes part in the next deliveries.
             acknowledged += scene.changed(ada, "ada/one", times=6)
-            until(scene.is_settled, 180)
+            until(scene.is_settled, 40)
         assert [row for row in scene.rows(ATTEMPTS) if row[0] in {row[0] for row in written}] == written
     scene.check(acknowledged)
 
@@ -114,7 +114,7 @@ def test_process_frozen_in_a_transaction_loses_no_delivery(store: Store, watcher
             frozen.kill()
         load.wait_for(load.acknowledged + 5)
         acknowledged = load.stop()
-        until(scene.is_settled, 180)
+        until(scene.is_settled, 60)
     scene.check(acknowledged)
 
 
@@ -153,7 +153,7 @@ def test_deliveries_continue_after_receivers_were_down(store: Store, watchers: W
         acknowledged += scene.changed(ada, *REPOS, times=2)
         until(lambda: scene.rows("SELECT count(*) FROM attempts WHERE status IS NULL") >= [(3,)])
         watchers.come_back()
-        until(scene.is_settled, 180)
+        until(scene.is_settled, 60)
     scene.check(acknowledged)
 
 
@@ -175,7 +175,7 @@ def test_disabled_webhook_receives_nothing(store: Store, watchers: Watchers) -> 
         scene.silences.append(Silence("own", since, time.monotonic(), missed))
         assert ada.post(f"{path}/enable").status_code == 200
         acknowledged += scene.changed(ada, *REPOS)
-        until(scene.is_settled, 180)
+        until(scene.is_settled, 60)
     scene.check(acknowledged, ended=("delivered", "skipped"))
 
 
@@ -192,7 +192,7 @@ def test_deliveries_survive_restarts_of_postgres(
         own_cluster.start()
         load.wait_for(load.acknowledged + 10)
         acknowledged = load.stop()
-        until(scene.is_settled, 180)
+        until(scene.is_settled, 60)
         assert beside.poll() is None
     scene.check(acknowledged)
 
@@ -212,5 +212,5 @@ def test_deliveries_survive_a_full_disk(sqlite_template: Path, watchers: Watcher
         until(lambda: os.times().elapsed > busy + 2)
         assert len(watchers.arrivals) == before
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, limits)
-        until(scene.is_settled, 180)
+        until(scene.is_settled, 40)
     scene.check(acknowledged)
