@@ -34,8 +34,8 @@ from hubgate.server.paging import next_link, page_of, parse_page
 from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
 from hubgate.server.throttle.rate_limiter import Limit
-from hubgate.server.web.named import organization
-from hubgate.server.web.repo_routes import at_repo
+from hubgate.server.web.account_paths import organization_locator
+from hubgate.server.web.repo_routes import repo_endpoint
 
 TABLE = "CREATE TABLE IF NOT EXISTS test_writes (name text PRIMARY KEY, value text NOT NULL)"
 
@@ -161,8 +161,10 @@ def _careless_routes(hub: Hub) -> list[Route]:
         return Target(None, HUB, Action.HUB_PUBLIC)
 
     members, repo = "/api/test/organizations/{name}/careless", "/api/test/careless/{namespace}/{repo}"
-    for_admins = Endpoint(Action.ORG_WRITE_MEMBERS, organization(hub.accounts, members, Surface.API), on_organization)
-    for_writers = at_repo(hub.repos, Action.REPO_WRITE, on_repo)(RepoType.MODEL, repo)
+    for_admins = Endpoint(
+        Action.ORG_WRITE_MEMBERS, organization_locator(hub.accounts, members, Surface.API), on_organization
+    )
+    for_writers = repo_endpoint(hub.repos, Action.REPO_WRITE, on_repo)(RepoType.MODEL, repo)
     for_operators = Endpoint(Action.OPERATOR_USE, THE_HUB, on_hub)
     weaker = Endpoint(Action.OPERATOR_USE, Locator((type(HUB),), undeclared), on_hub)
     text, done = "Only in tests", _DONE

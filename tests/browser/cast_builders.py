@@ -37,7 +37,7 @@ _STOPPED = (
 )
 _SAID = [
     ("/oauth/authorize", "invalid_request", _STOPPED),
-    ("/oauth/token", "unsupported_grant_type", "grant_type is one of authorization_code, refresh_token."),
+    ("/oauth/token", "unsupported_grant_type", "grant_type must be one of authorization_code, refresh_token."),
 ]
 
 

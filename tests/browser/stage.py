@@ -255,8 +255,8 @@ def build(hub: Hub) -> Edge:
         try:
             waiting = await find_pending(hub.oauth, caller.signed_in, code, request.client_ip)
         except DeviceNotFound as error:
-            return device.refuse(request, error, code)
-        return await device.ask(request, caller, waiting)
+            return device.show_error(request, error, code)
+        return await device.show_confirmation(request, caller, waiting)
 
     def page(path: str, handler: PublicHandler) -> Route:
         return Route("GET", path, public(handler), Surface.PAGE, "stage")

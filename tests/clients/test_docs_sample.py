@@ -30,7 +30,7 @@ def test_sample_handles_consent_denial_and_a_start_by_another_host_name(
         docs = owner.get(f"/docs/sign-in?app={client.id}").text
     code = re.findall(r'<code id="snippet-python">(.*?)</code>', docs, re.DOTALL)[0]
     port = its_site.url.rpartition(":")[2]
-    told = f"uvicorn app:app --port {port}\n# Then open {its_site.url}/login\n# By that very name: cookies"
+    told = f"uvicorn app:app --port {port}\n# Then open {its_site.url}/login\n# Use exactly this host name: cookies"
     assert told in unescape(code)
     program = its_site.home / "app.py"
     program.write_text(unescape(code) + SERVE)

@@ -18,7 +18,7 @@ from tests.bed.watching import make_webhook, receiving, secret_of, settle
 URL = "https://receiver.example/hook"
 USER, ORGANIZATION = {"type": "user", "name": "ada"}, {"type": "org", "name": "acme"}
 NO_SUCH = "Webhook not found."
-NO_JOBS = "job: this hub runs no jobs. Give a url."
+NO_JOBS = "job: this hub does not run jobs. Send a url."
 
 
 @pytest.fixture(scope="module")

@@ -175,8 +175,8 @@ def test_api_page_shows_form_fields(hub: RunningHub) -> None:
     page = httpx.get(f"{hub.url}/docs/api").text
     for path, name in (
         ("/oauth/token", "TokenRequest"),
-        ("/oauth/revoke", "TokenInQuestion"),
-        ("/oauth/introspect", "TokenInQuestion"),
+        ("/oauth/revoke", "SubmittedToken"),
+        ("/oauth/introspect", "SubmittedToken"),
     ):
         body = document["paths"][path]["post"]["requestBody"]["content"]["application/x-www-form-urlencoded"]
         assert body["schema"]["$ref"].endswith(f"/{name}")

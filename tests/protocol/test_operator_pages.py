@@ -122,7 +122,7 @@ def test_operator_can_verify_an_address(hub: RunningHub) -> None:
         assert "Not verified" in client.get(USERS).text
         assert submit(client, USERS, f"{USERS}/bob/verify").status_code == 303
         page = client.get(USERS).text
-        assert "bob@example.org counts as verified." in page
+        assert "bob@example.org is now verified." in page
         assert "Not verified" not in page
         assert f'action="{USERS}/bob/verify"' not in page
     found = hub.call(lambda opened: store.user(opened.db, bob.id))

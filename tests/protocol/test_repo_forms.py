@@ -125,7 +125,7 @@ def test_writer_may_change_everything(hub: RunningHub, acmes: str) -> None:
         gated = flash_after(client, submit(client, page, f"{page}/gate", gated="manual"))
         assert '<option value="manual" selected>' in gated
         assert "Gated" in visitor.get(acmes).text
-        assert "has no gate now" in flash_after(client, submit(client, page, f"{page}/gate", gated=""))
+        assert "is no longer gated" in flash_after(client, submit(client, page, f"{page}/gate", gated=""))
         off = flash_after(client, submit(client, page, f"{page}/discussions"))
         assert "Discussions are off now." in off
         assert "Discussions are on now." in flash_after(
@@ -170,7 +170,7 @@ def test_deletion_requires_the_name(hub: RunningHub, acmes: str) -> None:
         assert "with 2 files and 0 discussions, permanently" in client.get(page).text
         wrong = submit(client, page, page, name="tiny")
         assert wrong.status_code == 422
-        assert "Type acme/tiny, as it is written here." in wrong.text
+        assert "Type acme/tiny, exactly as shown here." in wrong.text
         assert "Deleted acme/tiny." in flash_after(client, submit(client, page, page, name="acme/tiny"))
         assert client.get(acmes).status_code == 404
 

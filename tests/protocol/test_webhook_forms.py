@@ -88,7 +88,7 @@ def test_all_errors_are_reported_at_once(browser: httpx.Client) -> None:
     said = complaints(submit(browser, f"{ROOT}/new", ROOT, **bad))
     assert said == {
         "url": "Enter the address of the receiver.",
-        "watched": "ada, x:y: Write one per line, such as user:ada, org:acme, model:acme/tiny or "
+        "watched": "ada, x:y: Enter one per line, such as user:ada, org:acme, model:acme/tiny or "
         "dataset:acme/rows. model:tiny: The name of a model looks like ada/tiny. user:a/b: The name of a user "
         "looks like ada.",
         "domains": "Choose one or both of repo and discussion.",
@@ -96,7 +96,7 @@ def test_all_errors_are_reported_at_once(browser: httpx.Client) -> None:
     }
     many = "\n".join(f"bad{number}" for number in range(7))
     said = complaints(submit(browser, f"{ROOT}/new", ROOT, **{**FIELDS, "watched": many}))
-    assert said["watched"].startswith("bad0, bad1, bad2 and 4 more: Write one per line")
+    assert said["watched"].startswith("bad0, bad1, bad2 and 4 more: Enter one per line")
     long = "\n".join(f"user:u{number}" for number in range(101))
     said = complaints(submit(browser, f"{ROOT}/new", ROOT, **{**FIELDS, "watched": long}))
     assert said == {"watched": "At most 100 names can be watched."}

@@ -160,7 +160,7 @@ def test_invalid_form_is_rejected(browser: httpx.Client, program: httpx.Client) 
     assert "Fix these to continue:" in text_of(refused)
     for name, error in (
         ("url", "This address is not allowed: port 22 belongs to another kind of service."),
-        ("watched", "ada: Write one per line, such as user:ada, org:acme"),
+        ("watched", "ada: Enter one per line, such as user:ada, org:acme"),
         ("domains", "Choose one or both of repo and discussion."),
     ):
         assert f'<a href="#{name}">{error}' in unescape(refused.text)
@@ -220,7 +220,7 @@ def test_webhook_is_changed_disabled_and_deleted(hub: RunningHub, browser: httpx
     # Two may have the same host.
     assert "https://other.example:8443/x" in asked.text.replace("<wbr>", "")
     wrong = submit(browser, f"{at}/delete", f"{at}/delete", name="other.example")
-    assert (wrong.status_code, "Type other.example:8443, as it is written here." in text_of(wrong)) == (422, True)
+    assert (wrong.status_code, "Type other.example:8443, exactly as shown here." in text_of(wrong)) == (422, True)
     gone = submit(browser, f"{at}/delete", f"{at}/delete", name=" other.example:8443 ")
     assert "Deleted the webhook to other.example:8443." in text_after(browser, gone)
     assert program.get(one).status_code == 404

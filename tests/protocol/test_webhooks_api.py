@@ -153,7 +153,7 @@ def test_error_names_the_invalid_field(ada: httpx.Client) -> None:
         ({"domains": ["repo", "jobs"]}, "domains: Choose one or both of repo and discussion."),
         ({"secret": "a\nb"}, "secret: A secret is 1 to 256 printable ASCII characters, no space at either end."),
         ({"secret": "x" * 257}, "secret: A secret is 1 to 256 printable ASCII characters, no space at either end."),
-        ({"job": {"image": "x"}, "url": None}, "job: this hub runs no jobs. Give a url."),
+        ({"job": {"image": "x"}, "url": None}, "job: this hub does not run jobs. Send a url."),
     ]
     for change, error in bad:
         answer = ada.post(PATH, json={"url": URL, "watched": WATCHED, **change})

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from hubgate.server.web.markdown import LONGEST, DocumentLocation, render_markdown
+from hubgate.server.web.markdown import LONGEST_TEXT, DocumentLocation, render_markdown
 
 HERE = DocumentLocation("/acme/tiny", "main")
 DEEP = DocumentLocation("/datasets/acme/words", "v1.0", "docs/more")
@@ -153,20 +153,20 @@ def test_hostile_text_becomes_harmless(text: str, wrap: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "[" * LONGEST,
-        "![" * (LONGEST // 2),
-        "<div>" * (LONGEST // 5),
-        ">" * LONGEST,
-        "*a " * (LONGEST // 3),
-        "&" * LONGEST,
-        "- " * (LONGEST // 2),
-        "`a" * (LONGEST // 2),
-        "|" * LONGEST + "\n" + "|-" * 1000,
-        "a" * (LONGEST * 10),
+        "[" * LONGEST_TEXT,
+        "![" * (LONGEST_TEXT // 2),
+        "<div>" * (LONGEST_TEXT // 5),
+        ">" * LONGEST_TEXT,
+        "*a " * (LONGEST_TEXT // 3),
+        "&" * LONGEST_TEXT,
+        "- " * (LONGEST_TEXT // 2),
+        "`a" * (LONGEST_TEXT // 2),
+        "|" * LONGEST_TEXT + "\n" + "|-" * 1000,
+        "a" * (LONGEST_TEXT * 10),
         "<p>" * 3999,
         "[" * 3999,
         "> " * 20 + "a\n" + "a\n" * 49_000,
-        "\r" * LONGEST,
+        "\r" * LONGEST_TEXT,
         ("|a" * 256 + "\n" + "|-" * 256 + "\n" + "|\n" * 255 + "\n") * 60,
         "|-|-|\n" * 9_999,
     ],
@@ -185,12 +185,12 @@ def test_no_text_grows_without_limit() -> None:
         '[a]: /x "' + "y" * 80_000 + '"\n\n' + "[a] " * 3_900,
         ("|a" * 56 + "\n" + "|-" * 56 + "\n" + "|\n" * 55 + "\n") * 250,
     ):
-        assert len(render_markdown(text, HERE)) < 10 * LONGEST, text[:10]
+        assert len(render_markdown(text, HERE)) < 10 * LONGEST_TEXT, text[:10]
     # Earlier ones are still shown.
     tables = render_markdown("|a|b|\n|-|-|\n|1|2|\n\n" + "|a" * 256 + "\n" + "|-" * 256 + "\n" + "|\n" * 255, HERE)
     assert (tables.count("<table>"), "<td>1</td>" in tables) == (1, True)
 
 
 def test_too_long_text_is_shown_unrendered() -> None:
-    html = render_markdown("<script>" + "a" * LONGEST, HERE)
+    html = render_markdown("<script>" + "a" * LONGEST_TEXT, HERE)
     assert html.startswith("<pre tabindex=0>&lt;script&gt;aaa")

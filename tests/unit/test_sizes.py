@@ -2,7 +2,7 @@
 
 import pytest
 
-from hubgate.server.web.rendering import size
+from hubgate.server.web.rendering import format_size
 
 
 @pytest.mark.parametrize(
@@ -22,4 +22,4 @@ from hubgate.server.web.rendering import size
     ],
 )
 def test_sizes_are_shown_with_units(count: int, said: str) -> None:
-    assert size(count) == said
+    assert format_size(count) == said

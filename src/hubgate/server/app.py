@@ -13,7 +13,7 @@ from hubgate.server.http.headers import StandardHeaders
 from hubgate.server.http.render import ErrorRenderer
 from hubgate.server.oauth.tokens.bearer import Bearers
 from hubgate.server.resources import Hub
-from hubgate.server.web import avatars, buttons, compatibility, probes, without_namespace
+from hubgate.server.web import avatars, buttons, compatibility, probes, repos_without_namespace
 from hubgate.server.web.api import (
     applications,
     audit,
@@ -43,7 +43,8 @@ from hubgate.server.web.pages import api_reference, home, profiles, theme
 from hubgate.server.web.pages import operator as operator_pages
 from hubgate.server.web.pages import redirects as redirect_pages
 from hubgate.server.web.pages.entry import routes as entry_pages
-from hubgate.server.web.pages.oauth import authorize, connected, developers, device, explain
+from hubgate.server.web.pages.oauth import authorize, developers, device, explain
+from hubgate.server.web.pages.oauth import connected_apps as connected_app_pages
 from hubgate.server.web.pages.oauth.apps import routes as app_pages
 from hubgate.server.web.pages.organizations import routes as organization_pages
 from hubgate.server.web.pages.repos import routes as repo_pages
@@ -70,7 +71,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *userinfo.routes(settings.base_url),
         *revocation.routes(hub.oauth),
         *authorize.routes(pages, hub.oauth, csrf),
-        *connected.routes(pages, hub.oauth, hub.webhooks),
+        *connected_app_pages.routes(pages, hub.oauth, hub.webhooks),
         *connected_apps.routes(hub.oauth, hub.webhooks),
         *compatibility.routes(),
         *avatars.routes(),
@@ -117,7 +118,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
     table = RouteTable(
         [
             *documented,
-            *without_namespace.routes(),
+            *repos_without_namespace.routes(),
             *static_routes(),
             *api_reference.routes(pages, settings.base_url, documented),
         ]

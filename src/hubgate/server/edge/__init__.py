@@ -5,7 +5,7 @@ permission check before each handler (`routes`), the route table (`table`), and 
 (`openapi`).
 
 Does not own: the access rules (`access`), the wire formats of requests and errors (`http`), or the lookup of repos and
-organizations (the locators in `web/repo_routes` and `web/named`).
+organizations (the locators in `web/repo_routes` and `web/account_paths`).
 
 Called by: `app`, which builds it, and every package that declares routes.
 """

@@ -54,8 +54,8 @@ class AuditEntry(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     oauth: AuditApp | UnsetType = UNSET
 
 
-def described(listed: ListedEntry) -> dict[str, Any]:
-    """Return an entry as JSON. Sealed members are shown exactly as sealed, so that clients can verify the chain."""
+def describe(listed: ListedEntry) -> dict[str, Any]:
+    """Return an entry as JSON. Sealed fields are shown exactly as sealed, so that clients can verify the chain."""
     entry = listed.entry
     author: dict[str, Any] = {
         "_id": entry.author_id or SYSTEM_ID,
@@ -85,21 +85,24 @@ def described(listed: ListedEntry) -> dict[str, Any]:
     return fields
 
 
-def export(accounts: Accounts, organization: Organization, only: Filter) -> Streamed:
+def export(accounts: Accounts, organization: Organization, entry_filter: Filter) -> Streamed:
+    """Respond with the entries that match the filter, as a JSON download."""
     today = iso(accounts.clock())[:10]
     headers = {
         "content-type": "application/json",
         # Account names cannot contain quotes (accounts/names.py).
         "content-disposition": f'attachment; filename="{organization.name}-audit-log-{today}.json"',
     }
-    return Streamed(_json_array(accounts, organization, only), headers)
+    return Streamed(_json_array(accounts, organization, entry_filter), headers)
 
 
-async def _json_array(accounts: Accounts, organization: Organization, only: Filter) -> AsyncGenerator[bytes, None]:
+async def _json_array(
+    accounts: Accounts, organization: Organization, entry_filter: Filter
+) -> AsyncGenerator[bytes, None]:
     """Stream a JSON array with one entry per line, for line-based tools."""
     separator = b"[\n"
-    async with aclosing(read.export(accounts.db, organization.id, only)) as parts:
+    async with aclosing(read.export(accounts.db, organization.id, entry_filter)) as parts:
         async for part in parts:
-            yield separator + b",\n".join(msgspec.json.encode(described(listed)) for listed in part)
+            yield separator + b",\n".join(msgspec.json.encode(describe(listed)) for listed in part)
             separator = b",\n"
     yield b"\n]\n" if separator == b",\n" else b"[]\n"

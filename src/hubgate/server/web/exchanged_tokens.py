@@ -11,12 +11,12 @@ from hubgate.server.errors import FieldErrors, Unprocessable
 from hubgate.server.oauth.exchange.model import Subject
 from hubgate.server.oauth.exchange.store import ActiveToken
 from hubgate.server.scopes import parse_scopes
-from hubgate.server.web.moments import first_instant, last_instant
-from hubgate.server.web.named import user_named
+from hubgate.server.web.account_paths import user_named
+from hubgate.server.web.timestamps import first_instant, last_instant
 
 
 class ExchangedToken(msgspec.Struct, rename="camel"):
-    # Identifies the token for revocation; reveals nothing of its secret.
+    # Identifies the token for revocation; does not reveal the secret.
     id: str
     client_id: str
     # Names, not ids.
@@ -28,33 +28,33 @@ class ExchangedToken(msgspec.Struct, rename="camel"):
     expires_at: str
 
 
-def described(alive: ActiveToken) -> ExchangedToken:
+def describe(token: ActiveToken) -> ExchangedToken:
     return ExchangedToken(
-        id=alive.id,
-        client_id=alive.client_id,
-        app=alive.app_name,
-        organization=alive.organization,
-        user=alive.user_name,
-        scopes=list(parse_scopes(alive.scopes)),
-        created_at=iso(alive.created_at),
-        expires_at=iso(alive.expires_at),
+        id=token.id,
+        client_id=token.client_id,
+        app=token.app_name,
+        organization=token.organization,
+        user=token.user_name,
+        scopes=list(parse_scopes(token.scopes)),
+        created_at=iso(token.created_at),
+        expires_at=iso(token.expires_at),
     )
 
 
-async def which_of(accounts: Accounts, given: Mapping[str, str]) -> Subject:
+async def parse_filters(accounts: Accounts, fields: Mapping[str, str]) -> Subject:
     """Parse the optional filters `user`, `since` and `until`."""
-    since, until = _time_span(given)
-    user = await user_named(accounts, given["user"]) if "user" in given else None
+    since, until = _time_span(fields)
+    user = await user_named(accounts, fields["user"]) if "user" in fields else None
     return Subject(user_id=user.id if user else None, since=since, until=until)
 
 
-def _time_span(given: Mapping[str, str]) -> tuple[int | None, int | None]:
+def _time_span(fields: Mapping[str, str]) -> tuple[int | None, int | None]:
     found: dict[str, int] = {}
     errors: dict[str, str] = {}
     for name, parse in (("since", first_instant), ("until", last_instant)):
-        if name in given:
+        if name in fields:
             try:
-                found[name] = parse(given[name])
+                found[name] = parse(fields[name])
             except Unprocessable as error:
                 errors[name] = error.message
     since, until = found.get("since"), found.get("until")
@@ -65,8 +65,8 @@ def _time_span(given: Mapping[str, str]) -> tuple[int | None, int | None]:
     return since, until
 
 
-def check_ip(given: str) -> str:
+def parse_ip(text: str) -> str:
     try:
-        return str(ipaddress.ip_address(given.strip()))
+        return str(ipaddress.ip_address(text.strip()))
     except ValueError:
-        raise Unprocessable(f"{given[:60]} is no address such as 203.0.113.7.") from None
+        raise Unprocessable(f"{text[:60]} is not an IP address such as 203.0.113.7.") from None

@@ -1,6 +1,6 @@
 """User-written Markdown rendered as safe HTML: the output of the parser is reduced to an allow-list. Nothing runs,
-nothing is styled, nothing is loaded from other hosts. Ids get a prefix, so that none of them collides with an id of the
-page. Relative links lead to the repo, relative images to its files.
+nothing is styled, nothing is loaded from other hosts. Ids get a prefix, so that they cannot collide with ids of the
+page. Relative links point to pages of the repo, relative images to its files.
 """
 
 import posixpath
@@ -24,16 +24,16 @@ from hubgate.server.jobs.job import checkpoint
 
 # Rendering 100 kB takes about a second. Longer texts, and texts that make the parser backtrack, are shown as plain
 # text.
-LONGEST = 100_000
+LONGEST_TEXT = 100_000
 MOST_LINES = 10_000
-MOST_OPENED = 4_000
+MOST_BRACKETS = 4_000
 # All tables of a text together.
 MOST_CELLS = 30_000
 # Characters in all link targets and titles. Encoding can triple the length of a target.
-MOST_OF_TARGETS = 4 * LONGEST
+LONGEST_TARGETS = 4 * LONGEST_TEXT
 PREFIX = "user-content-"
 # File extensions that are rendered.
-ENDINGS = (".md", ".markdown")
+EXTENSIONS = (".md", ".markdown")
 
 _BLOCKS = {"p", "div", "h1", "h2", "h3", "h4", "h5", "h6"}
 _TAGS = _BLOCKS | set(
@@ -76,10 +76,10 @@ class DocumentLocation:
         parts = urlsplit(target)
         if parts.scheme or parts.netloc:
             return target
-        repo_path = self._inside(parts.path)
+        repo_path = self._path_in_repo(parts.path)
         verb = "tree" if parts.path.endswith("/") or not repo_path else "blob"
         # Headings of rendered texts have prefixed ids; line numbers of other files do not.
-        prefix = PREFIX if verb == "blob" and repo_path.lower().endswith(ENDINGS) else ""
+        prefix = PREFIX if verb == "blob" and repo_path.lower().endswith(EXTENSIONS) else ""
         return self._address(verb, repo_path) + (f"#{prefix}{parts.fragment}" if parts.fragment else "")
 
     def image(self, source: str) -> str | None:
@@ -87,9 +87,9 @@ class DocumentLocation:
         parts = urlsplit(source)
         if parts.scheme or parts.netloc or not parts.path:
             return None
-        return self._address("resolve", self._inside(parts.path))
+        return self._address("resolve", self._path_in_repo(parts.path))
 
-    def _inside(self, path: str) -> str:
+    def _path_in_repo(self, path: str) -> str:
         """Return a path relative to the root of the repo; `..` cannot leave it."""
         start = "/" if path.startswith("/") else f"/{self.folder}/"
         return posixpath.normpath(f"{start}{unquote(path)}").strip("/")
@@ -102,13 +102,13 @@ def render_markdown(text: str, location: DocumentLocation) -> Markup:
     """Render Markdown. Slow: do not call on the event loop."""
     opened = max(text.count(opening) for opening in "[<")
     lines = text.count("\n") + text.count("\r") - text.count("\r\n")
-    if len(text) > LONGEST or lines > MOST_LINES or opened > MOST_OPENED:
+    if len(text) > LONGEST_TEXT or lines > MOST_LINES or opened > MOST_BRACKETS:
         return _plain(text)
     return _cached(text, location)
 
 
 def _plain(text: str) -> Markup:
-    return Markup("<pre tabindex=0>{}</pre>").format(text[:LONGEST])
+    return Markup("<pre tabindex=0>{}</pre>").format(text[:LONGEST_TEXT])
 
 
 # Cards are read more often than written, so results are cached.
@@ -116,7 +116,7 @@ def _plain(text: str) -> Markup:
 def _cached(text: str, location: DocumentLocation) -> Markup:
     env: dict[str, Any] = {"location": location, "cells": 0}
     tokens = _PARSER.parse(text, env)
-    if _target_length(tokens) > MOST_OF_TARGETS:
+    if _target_length(tokens) > LONGEST_TARGETS:
         return _plain(text)
     return sanitize(_PARSER.renderer.render(tokens, _PARSER.options, env), location)
 
@@ -173,7 +173,7 @@ def _fence(_: RendererHTML, tokens: Sequence[Token], at: int, *__: Any) -> str:
 
 def _adjust_tokens(state: Any) -> None:
     """Shift headings so that the highest is h2 and give them ids, align columns without a style attribute, and replace
-    task boxes by characters.
+    task-list checkboxes with characters.
     """
     headings = [token for token in state.tokens if token.type in ("heading_open", "heading_close")]
     offset = 2 - min((int(token.tag[1]) for token in headings), default=2)
@@ -198,14 +198,14 @@ def _checkpoint(*_: Any) -> bool:
 
 
 def _inline_checkpoint(*_: Any) -> bool:
-    """The same as an inline rule, run at every piece of text."""
+    """An inline rule that does the same for every piece of text."""
     checkpoint()
     return False
 
 
 def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Parse a table unless there would be too many cells; it stays text then. The parser pads short rows to the width
-    of the first, so a few kilobytes can produce a million cells.
+    """Parse a table; with too many cells it remains text. The parser pads short rows to the width of the first, so a
+    few kilobytes can produce a million cells.
     """
     if state.env["cells"] > MOST_CELLS or not table(state, start, end, True):
         return False

@@ -19,7 +19,7 @@ from hubgate.server.audit.model import Actor
 from hubgate.server.edge.routes import Endpoint, Handler, Locator, Route, Target
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
-from hubgate.server.web.named import address_of, moved_to, organization_named
+from hubgate.server.web.account_paths import address_of, moved_to, organization_named
 from hubgate.server.web.rendering import NO_ERRORS, Pages
 
 
@@ -38,8 +38,9 @@ class OwnerContext:
     def owner(self) -> Owner:
         return Owner(org_id=self.organization.id) if self.organization else Owner(user_id=self.user.id)
 
-    def at(self, thing_id: str) -> str:
-        return f"{self.root}/{thing_id}"
+    def address_of(self, item_id: str) -> str:
+        """Return the address of the page about one app or webhook."""
+        return f"{self.root}/{item_id}"
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,11 @@ class Section:
     """A section of the settings. In each pair of actions, the first is for users, the second for organizations."""
 
     path: str
-    reading: tuple[Action, Action]
-    writing: tuple[Action, Action]
+    read_actions: tuple[Action, Action]
+    write_actions: tuple[Action, Action]
 
     @property
-    def of_organization(self) -> str:
+    def organization_path(self) -> str:
         return "/organizations/{name}" + self.path
 
     def route(
@@ -69,13 +70,13 @@ class Section:
         """Create a route for organizations, or for the caller's account if `accounts` is None. Viewing a `form`
         requires the permission to submit it.
         """
-        of_user, of_organization = self.reading if method == "GET" and not form else self.writing
-        prefix, at = "/api" if surface is Surface.API else "", self.path if accounts is None else self.of_organization
+        user_action, organization_action = self.read_actions if method == "GET" and not form else self.write_actions
+        prefix, at = "/api" if surface is Surface.API else "", self.path if accounts is None else self.organization_path
         full = prefix + at + path
         if accounts is None:
-            endpoint = Endpoint(of_user, Locator((Account,), self._find_caller), handler)
+            endpoint = Endpoint(user_action, Locator((Account,), self._find_caller), handler)
         else:
-            endpoint = Endpoint(of_organization, self._organization_locator(accounts, full, surface), handler)
+            endpoint = Endpoint(organization_action, self._organization_locator(accounts, full, surface), handler)
         return Route(method, full, endpoint, surface, summary, **more)
 
     async def _find_caller(self, request: HubRequest) -> Target[OwnerContext]:
@@ -86,7 +87,7 @@ class Section:
     def _organization_locator(self, accounts: Accounts, full: str, surface: Surface) -> Locator[OwnerContext]:
         async def find(request: HubRequest) -> Target[OwnerContext]:
             found = await organization_named(accounts, request, surface)
-            root = address_of(self.of_organization, found.name)
+            root = address_of(self.organization_path, found.name)
             caller = caller_of(request)
             context = OwnerContext(caller.user, actor_of(request), caller.identity, root, found)
             return Target(context, OrganizationResource(found.id), moved_to=moved_to(request, full, found.name))
@@ -111,7 +112,7 @@ REDIRECTS = Section(
 )
 
 
-def show(
+def render_settings_page(
     pages: Pages,
     request: HubRequest,
     context: OwnerContext,

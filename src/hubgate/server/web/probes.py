@@ -28,7 +28,7 @@ def routes(db: Database, settings: Settings) -> list[Route]:
             raise Unavailable(refusal_of(state))
         return JsonResponse(Status("ready"))
 
-    async def figures(_: HubRequest) -> Response:
+    async def prometheus_metrics(_: HubRequest) -> Response:
         return Response(metrics.exposition(), media_type=metrics.CONTENT_TYPE)
 
     found = [
@@ -36,9 +36,9 @@ def routes(db: Database, settings: Settings) -> list[Route]:
         _probe("/readyz", ready, "Whether the database answers and has this version's schema"),
     ]
     if settings.metrics_listen == f"{settings.host}:{settings.port}":
-        found.append(Route("GET", "/metrics", public(figures), Surface.PROBE, "Figures for Prometheus"))
+        found.append(Route("GET", "/metrics", public(prometheus_metrics), Surface.PROBE, "Metrics for Prometheus"))
     return found
 
 
 def _probe(path: str, handler: PublicHandler, summary: str) -> Route:
-    return Route("GET", path, public(handler), Surface.PROBE, summary, answers={200: ("Yes.", Status)})
+    return Route("GET", path, public(handler), Surface.PROBE, summary, answers={200: ("The probe succeeded.", Status)})

@@ -22,13 +22,13 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.settings import Settings
 from hubgate.server.web import cookies
 from hubgate.server.web.avatars import avatar_url
-from hubgate.server.web.foreign_text import clean, said, shown
 from hubgate.server.web.local_path import continue_to
 from hubgate.server.web.pages.errors import advice_for, developer_hint
 from hubgate.server.web.static import asset_url
+from hubgate.server.web.untrusted_text import clean, clean_lines, shown
 
 THEME_COOKIE = "theme"
-LONGEST_WAY_BACK = 2000
+LONGEST_RETURN_ADDRESS = 2000
 THEMES = ("system", "light", "dark")
 NO_ERRORS: Mapping[str, str] = {}
 
@@ -76,11 +76,11 @@ class Pages:
         self._templates.filters.update(
             shown=shown,
             clean=clean,
-            said=said,
+            clean_lines=clean_lines,
             iso=iso,
-            moment=moment,
-            size=size,
-            going_on=continue_to,
+            format_time=format_time,
+            format_size=format_size,
+            continue_to=continue_to,
             breakable=breakable,
             breakable_email=breakable_email,
         )
@@ -95,11 +95,11 @@ class Pages:
     ) -> Response:
         """Render a page. `errors` maps form fields to messages; with errors, `status` defaults to 422."""
         csrf_value, new_cookie = self._csrf.field_for(request)
-        done = cookies.read_flash(request, self._csrf.secret, secure=self.settings.secure)
+        flash = cookies.read_flash(request, self._csrf.secret, secure=self.settings.secure)
         html = self._templates.get_template(template).render(
             values,
             errors=errors,
-            done=done,
+            flash=flash,
             me=caller_of(request).person,
             csrf_name=FIELD,
             csrf_value=csrf_value,
@@ -108,7 +108,7 @@ class Pages:
             secret_address=request.secret_address,
         )
         response = HTMLResponse(html, status or (422 if errors else 200))
-        if done:
+        if flash:
             cookies.clear_flash(response, secure=self.settings.secure)
         if new_cookie is not None and _sends_lax_cookies(request):
             self._csrf.set_visitor_cookie(response, new_cookie)
@@ -122,11 +122,11 @@ class Pages:
             response.headers["retry-after"] = str(error.retry_after)
         return response
 
-    def redirect(self, path: str, done: str = "") -> Response:
-        """Redirect after a form, with an optional message about what was done."""
+    def redirect(self, path: str, flash: str = "") -> Response:
+        """Redirect after a form, with an optional message that the next page shows once."""
         response = RedirectResponse(path, 303)
-        if done:
-            cookies.set_flash(response, self._csrf.secret, done, secure=self.settings.secure)
+        if flash:
+            cookies.set_flash(response, self._csrf.secret, flash, secure=self.settings.secure)
         return response
 
     def error(self, request: HubRequest, error: HubError) -> Response:
@@ -144,7 +144,7 @@ class Pages:
             code=error.status,
             # The message may contain a name that another user chose.
             cause=clean(error.message),
-            cure=advice.cure,
+            advice=advice.text,
             request_id=request.request_id,
             for_developer=developer_hint(request, error),
         )
@@ -152,7 +152,7 @@ class Pages:
 
 def _sends_lax_cookies(request: HubRequest) -> bool:
     """Whether the browser sent our Lax cookie, if it has one. A POST from another site does not include it, and a new
-    cookie would break the forms open in this browser.
+    cookie would invalidate the forms that are open in this browser.
     """
     same_origin = request.headers.get("sec-fetch-site") in ("same-origin", "none")
     return request.method in ("GET", "HEAD") or same_origin
@@ -171,15 +171,15 @@ def _return_address(request: HubRequest) -> str:
     path = request.scope["raw_path"].decode("latin-1")
     query = request.scope["query_string"].decode("latin-1")
     address = f"{path}?{query}" if query else path
-    return address if len(address) <= LONGEST_WAY_BACK else "/"
+    return address if len(address) <= LONGEST_RETURN_ADDRESS else "/"
 
 
-def moment(when: int, seconds: bool = False) -> str:
+def format_time(when: int, seconds: bool = False) -> str:
     """Format a time for people; `iso` formats it for machines."""
     return iso(when)[: 19 if seconds else 16].replace("T", " ") + " UTC"
 
 
-def size(count: int) -> str:
+def format_size(count: int) -> str:
     """Format a number of bytes for people, in powers of 1000."""
     amount, units = float(count), ["bytes", "kB", "MB", "GB", "TB", "PB"]
     while amount >= 999.5 and len(units) > 1:
@@ -195,7 +195,7 @@ def breakable(address: str) -> Markup:
 
 
 def breakable_email(text: str) -> Markup:
-    """Allow line breaks between the parts of an e-mail address. Other text, such as a name, has only its own breaks."""
+    """Allow line breaks between the parts of an e-mail address. Other text, such as a name, stays unchanged."""
     if "@" not in text:
         return escape(text)
     return Markup("<wbr>").join(re.split(r"(?=@)|(?<=[._+-])(?=\w)", text))

@@ -1,4 +1,4 @@
-"""Routes about one repo: three of each, one per repo type."""
+"""Helpers that create the routes about one repo, one route per repo type."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -16,8 +16,8 @@ from hubgate.server.hub.repos import lookup
 from hubgate.server.hub.repos.lookup import Revision
 from hubgate.server.hub.repos.model import Repo, RepoType
 
-# Responses that every route about a repo can give.
-REFUSALS: Mapping[int, tuple[str, Any]] = {
+# Responses that every route about a repo can return.
+COMMON_ANSWERS: Mapping[int, tuple[str, Any]] = {
     307: ("The repo was renamed; Location has the new address.", None),
     401: ("Repo not found for an anonymous caller, or the token is no longer valid.", None),
     403: ("The token or the role does not permit this.", None),
@@ -27,39 +27,43 @@ REFUSALS: Mapping[int, tuple[str, Any]] = {
 T = TypeVar("T")
 
 # Response header for a commit that was requested by its id and belongs only to a pull request (attack O72).
-IN_PULL_REQUEST = "x-pull-request-only"
+PULL_REQUEST_ONLY = "x-pull-request-only"
 
-# Finds the subject of a request to a repo and the permissions it needs, if these depend on more than the address.
-# Called after the check of the route's first action, so it may reject the request.
-Needs = Callable[[HubRequest, Repo], Awaitable[Target[T]]]
+# Finds the target of a request to a repo, if the permissions depend on more than the address. Called after the check
+# of the route's first action, so it may reject the request.
+FindTarget = Callable[[HubRequest, Repo], Awaitable[Target[T]]]
 # Creates the endpoint of a route from the repo type and the route's path for that type.
-ForType = Callable[[RepoType, str], Endpoint]
+EndpointForType = Callable[[RepoType, str], Endpoint]
 
 
 def api_routes(
-    method: str, tail: str, endpoint: ForType, summary: str, answers: Mapping[int, tuple[str, Any]], **more: Any
+    method: str, tail: str, endpoint: EndpointForType, summary: str, answers: Mapping[int, tuple[str, Any]], **more: Any
 ) -> list[Route]:
     """Create a route per repo type under `/api/{type}s/{namespace}/{repo}`."""
     routes = []
     for kind in RepoType:
         path = f"/api/{kind.plural}/{{namespace}}/{{repo}}{tail}"
-        about, responses = summary.replace("repo", kind.value, 1), {**REFUSALS, **answers}
+        about, responses = summary.replace("repo", kind.value, 1), {**COMMON_ANSWERS, **answers}
         routes.append(Route(method, path, endpoint(kind, path), Surface.API, about, answers=responses, **more))
     return routes
 
 
-def at_repo(repos: Repos, action: Action, handler: Handler[Repo]) -> ForType:
+def repo_endpoint(repos: Repos, action: Action, handler: Handler[Repo]) -> EndpointForType:
     """Create endpoints for a handler about the repo that the path names."""
-    return at_repo_needing(repos, (action,), _repo_target, handler)
+    return repo_endpoint_with_target(repos, (action,), _repo_target, handler)
 
 
-def at_repo_needing(repos: Repos, actions: tuple[Action, ...], needs: Needs[T], handler: Handler[T]) -> ForType:
-    """The same if `needs` adds some of `actions`. The first action is checked before that, also for a missing repo."""
+def repo_endpoint_with_target(
+    repos: Repos, actions: tuple[Action, ...], find_target: FindTarget[T], handler: Handler[T]
+) -> EndpointForType:
+    """Create endpoints for a handler about a target that `find_target` finds, with checks of some of the `actions`. The
+    first action is checked before, even if the repo is missing.
+    """
     action, *further = actions
     on = tuple({kind for declared in actions for kind in declared.rule.on})
 
     def endpoint(kind: RepoType, path: str) -> Endpoint:
-        return Endpoint(action, Locator(on, _finder(repos, kind, path, needs)), handler, tuple(further))
+        return Endpoint(action, Locator(on, _finder(repos, kind, path, find_target)), handler, tuple(further))
 
     return endpoint
 
@@ -69,7 +73,7 @@ async def _repo_target(_: HubRequest, repo: Repo) -> Target[Repo]:
 
 
 def _finder(
-    repos: Repos, kind: RepoType, path: str, needs: Needs[T]
+    repos: Repos, kind: RepoType, path: str, find_target: FindTarget[T]
 ) -> Callable[[HubRequest], Awaitable[Located[T] | Missing]]:
     """Create a finder for `path`, which has the segment `{namespace}` followed by `{repo}`, perhaps with a suffix."""
     segments = path.split("/")
@@ -81,14 +85,14 @@ def _finder(
     async def find(request: HubRequest) -> Located[T] | Missing:
         if has_rest:
             raw_segments = request.scope["raw_path"].decode("ascii").split("/")
-            request.state.first_of_rest = unquote(raw_segments[len(segments) - 1])
+            request.state.first_rest_segment = unquote(raw_segments[len(segments) - 1])
         repo = await lookup.find_repo(repos, kind.value, request.param("namespace"), request.param("repo"))
         if not isinstance(repo, Repo):
             return Missing(repo)
         return Located(repo.as_resource(), partial(target_at, request, repo))
 
     async def target_at(request: HubRequest, repo: Repo) -> Target[T]:
-        target = await needs(request, repo)
+        target = await find_target(request, repo)
         given = request.param("namespace"), request.param("repo")
         if tuple(map(str.lower, given)) == (repo.owner_name.lower(), repo.name.lower()):
             return target
@@ -98,16 +102,16 @@ def _finder(
     return find
 
 
-def headers_of(revision: Revision) -> dict[str, str]:
+def revision_headers(revision: Revision) -> dict[str, str]:
     """Headers of a response about a revision."""
-    return {IN_PULL_REQUEST: "true"} if revision.in_pull_request else {}
+    return {PULL_REQUEST_ONLY: "true"} if revision.in_pull_request else {}
 
 
-def first_of_rest(request: HubRequest) -> str:
-    """The first segment of a trailing `{…:path}`, decoded separately: a slash in it was encoded, and belongs to the
-    revision.
+def first_rest_segment(request: HubRequest) -> str:
+    """Return the first segment of a trailing `{…:path}`, decoded separately: a slash in it was percent-encoded and is
+    part of the revision.
     """
-    first: str = getattr(request.state, "first_of_rest", "")
+    first: str = getattr(request.state, "first_rest_segment", "")
     return first
 
 

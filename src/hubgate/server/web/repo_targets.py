@@ -25,7 +25,7 @@ class RepoMove(NamedTuple):
     leave_redirect: bool
 
     @property
-    def to(self) -> RepoOwner:
+    def new_owner(self) -> RepoOwner:
         if self.owner is None:
             raise _no_namespace(self.namespace)
         return self.owner
@@ -33,7 +33,7 @@ class RepoMove(NamedTuple):
     @property
     def redirects(self) -> bool:
         """Whether the old name will redirect to the new one."""
-        return self.leave_redirect or self.to.id == self.repo.owner_id
+        return self.leave_redirect or self.new_owner.id == self.repo.owner_id
 
 
 async def move_target(
@@ -42,8 +42,8 @@ async def move_target(
     """Find the destination of a move and the permissions it requires. A missing destination is not rejected here: the
     error would reveal that the repo exists.
 
-    Existing clients cannot set `leave_redirect` and expect a redirect: if it is None, a redirect is left if the caller
-    may leave one.
+    Existing clients cannot set `leave_redirect` and expect a redirect: None means a redirect if the caller may leave
+    one.
     """
     owner = await store.owner_named(repos.db, namespace)
     redirect_check = Check(Action.REPO_LEAVE_REDIRECT, repo.owner.namespace)
@@ -57,7 +57,7 @@ async def move_target(
     return Target(RepoMove(repo, owner, namespace, name, leave_redirect), repo.as_resource(), also=also)
 
 
-async def owner_for_repos(repos: Repos, namespace: str) -> RepoOwner:
+async def namespace_owner(repos: Repos, namespace: str) -> RepoOwner:
     owner = await store.owner_named(repos.db, namespace)
     if owner is None:
         raise _no_namespace(namespace)
@@ -68,8 +68,8 @@ def _no_namespace(name: str) -> Forbidden:
     return Forbidden(f"You may not create repos in the namespace {name[:60]}, or it does not exist.")
 
 
-def owners_for(person: Person) -> list[tuple[str, str]]:
-    """Choices as (name, label)."""
+def namespace_choices(person: Person) -> list[tuple[str, str]]:
+    """Return the namespaces in which a user may create repos, as choices (name, label) of a form."""
     required_role = Action.REPO_CREATE.rule.role
     names = [person.user.name]
     names += [
@@ -78,7 +78,7 @@ def owners_for(person: Person) -> list[tuple[str, str]]:
     return [(name, name) for name in names]
 
 
-def owners_with(person: Person, repo: Repo) -> list[tuple[str, str]]:
-    """The same choices, with the repo's present owner first."""
-    others = [pair for pair in owners_for(person) if pair[0] != repo.owner_name]
+def namespace_choices_for_move(person: Person, repo: Repo) -> list[tuple[str, str]]:
+    """Return the same choices with the current owner of the repo first."""
+    others = [pair for pair in namespace_choices(person) if pair[0] != repo.owner_name]
     return [(repo.owner_name, repo.owner_name), *others]

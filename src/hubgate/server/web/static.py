@@ -43,7 +43,9 @@ def asset_url(name: str) -> str:
 
 
 def static_routes() -> list[Route]:
-    """Surface.PROBE looks up no session, so that error pages are styled while the database is unavailable."""
+    """Routes of the static files. Surface.PROBE skips the session lookup, so that error pages are styled even while the
+    database is unavailable.
+    """
     return [Route("GET", "/static/{digest}/{name}", public(_static), Surface.PROBE, "Styles, scripts and icons")]
 
 

@@ -1,4 +1,4 @@
-"""An app as JSON: response and request bodies, and how a request changes an app."""
+"""An app as JSON: response and request bodies, and applying a request to an app."""
 
 from dataclasses import replace
 from typing import Annotated, Any, Literal
@@ -29,14 +29,14 @@ Seconds = Annotated[int, Meta(extra_json_schema={"minimum": SHORTEST_LIFETIME, "
 Quota = Annotated[int, Meta(extra_json_schema={"minimum": 1, "maximum": LARGEST_QUOTA})] | None
 Match = Literal["exact", "origin"]
 
-BLANK = App(client_id="", name="", scopes=DEFAULT_SCOPES)
+EMPTY_APP = App(client_id="", name="", scopes=DEFAULT_SCOPES)
 
 # Read-only fields, each with advice for the error message.
-FIXED = {
+READ_ONLY = {
     "clientId": "",
     "organization": "",
     "createdAt": "",
-    "confidential": " POST to secret gives the app one, DELETE takes it away.",
+    "confidential": " Use POST on the secret to create one, DELETE to remove it.",
     "tokenExchange": " Ask the operator for it.",
 }
 
@@ -61,7 +61,7 @@ class RegisteredApp(msgspec.Struct, rename="camel"):
 
 
 class RegisteredOrganizationApp(RegisteredApp, kw_only=True):
-    """An empty list sets no limit."""
+    """An app of an organization. An empty list means no limit."""
 
     token_exchange: bool
     token_duration: int
@@ -95,7 +95,7 @@ class NewOrganizationApp(NewApp, kw_only=True):
 
 
 class AppChanges(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):
-    """Only the fields that are sent change."""
+    """Changes to an app; fields that are not sent stay unchanged."""
 
     name: Name | UnsetType = UNSET
     homepage: Homepage | UnsetType = UNSET
@@ -106,7 +106,7 @@ class AppChanges(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_
     require_pkce: bool | UnsetType = UNSET
     refresh_tokens: bool | UnsetType = UNSET
     redirect_match: Match | UnsetType = UNSET
-    # Read-only: accepted only with their present value.
+    # Read-only: accepted only with their current value.
     client_id: str | UnsetType = UNSET
     confidential: bool | UnsetType = UNSET
     organization: str | UnsetType | None = UNSET
@@ -127,7 +127,7 @@ class NewSecret(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     overlap_seconds: Annotated[int, Meta(extra_json_schema={"minimum": 0, "maximum": LONGEST_OVERLAP})] = 0
 
 
-def described(app: App, organization: Organization | None) -> RegisteredApp:
+def describe(app: App, organization: Organization | None) -> RegisteredApp:
     fields: dict[str, Any] = {
         **owners_fields(app),
         "client_id": app.client_id,
@@ -141,7 +141,7 @@ def described(app: App, organization: Organization | None) -> RegisteredApp:
     return RegisteredOrganizationApp(**fields, **admins_fields(app), token_exchange=app.exchange.privileged)
 
 
-def applied(app: App, given: NewApp | AppChanges) -> App:
+def apply_changes(app: App, given: NewApp | AppChanges) -> App:
     """Return the app with the request applied. Validation happens on save."""
     limits = {attribute: getattr(given, name, UNSET) for name, attribute in ADMINS.items()}
     own = {name: getattr(given, name) for name in OWNERS}

@@ -36,16 +36,16 @@ class _Applications:
     def __init__(self, oauth: OAuth) -> None:
         self._oauth = oauth
 
-    async def every(self, _: HubRequest, context: OwnerContext) -> Response:
+    async def list_all(self, _: HubRequest, context: OwnerContext) -> Response:
         found = await management.of_owner(self._oauth, context.owner)
-        return JsonResponse([shapes.described(app, context.organization) for app in found])
+        return JsonResponse([shapes.describe(app, context.organization) for app in found])
 
-    async def one(self, request: HubRequest, context: OwnerContext) -> Response:
-        return JsonResponse(shapes.described(await self._app(request, context), context.organization))
+    async def get_one(self, request: HubRequest, context: OwnerContext) -> Response:
+        return JsonResponse(shapes.describe(await self._app(request, context), context.organization))
 
     async def create(self, request: HubRequest, context: OwnerContext) -> Response:
         given = await request.read_json(shapes.NewOrganizationApp if context.organization else shapes.NewApp)
-        draft = shapes.applied(shapes.BLANK, given)
+        draft = shapes.apply_changes(shapes.EMPTY_APP, given)
         draft = replace(draft, confidential=given.confidential)
         app, secret = await management.create(self._oauth, context.owner, draft, context.actor)
         return JsonResponse(_with_secret(app, context, secret), 201)
@@ -54,8 +54,10 @@ class _Applications:
         given = await request.read_json(shapes.OrganizationAppChanges if context.organization else shapes.AppChanges)
         app = await self._app(request, context)
         _reject_read_only(given, app, context)
-        changed = await management.update(self._oauth, app, lambda latest: shapes.applied(latest, given), context.actor)
-        return JsonResponse(shapes.described(changed, context.organization))
+        changed = await management.update(
+            self._oauth, app, lambda latest: shapes.apply_changes(latest, given), context.actor
+        )
+        return JsonResponse(shapes.describe(changed, context.organization))
 
     async def delete(self, request: HubRequest, context: OwnerContext) -> Response:
         await management.delete(self._oauth, await self._app(request, context), context.actor)
@@ -69,29 +71,30 @@ class _Applications:
 
     async def delete_secret(self, request: HubRequest, context: OwnerContext) -> Response:
         app = await management.delete_secret(self._oauth, await self._app(request, context), context.actor)
-        return JsonResponse(shapes.described(app, context.organization))
+        return JsonResponse(shapes.describe(app, context.organization))
 
     async def _app(self, request: HubRequest, context: OwnerContext) -> App:
         return await management.get(self._oauth, context.owner, request.param("client_id"))
 
 
 def _with_secret(app: App, context: OwnerContext, secret: str | None) -> shapes.RegisteredApp:
-    described = shapes.described(app, context.organization)
+    described = shapes.describe(app, context.organization)
     described.client_secret = UNSET if secret is None else secret
     return described
 
 
 def _reject_read_only(given: shapes.AppChanges, app: App, context: OwnerContext) -> None:
-    """Reject changes of read-only fields; their present values are accepted."""
+    """Reject changes of read-only fields; their current values are accepted."""
     sent = to_builtins(given)
-    present: dict[str, Any] = to_builtins(shapes.described(app, context.organization))
-    for name in shapes.FIXED:
-        if name in sent and sent[name] != present[name]:
-            raise Unprocessable(f"{name} is not changed here.{shapes.FIXED[name]}")
+    current: dict[str, Any] = to_builtins(shapes.describe(app, context.organization))
+    for name in shapes.READ_ONLY:
+        if name in sent and sent[name] != current[name]:
+            raise Unprocessable(f"{name} is read-only.{shapes.READ_ONLY[name]}")
 
 
 def _routes(applications: _Applications, accounts: Accounts | None) -> list[Route]:
     whose = "your" if accounts is None else "an organization's"
+    for_organization = "" if accounts is None else " of an organization"
     app: Any = shapes.RegisteredApp if accounts is None else shapes.RegisteredOrganizationApp
     new: Any = shapes.NewApp if accounts is None else shapes.NewOrganizationApp
     changes: Any = shapes.AppChanges if accounts is None else shapes.OrganizationAppChanges
@@ -113,12 +116,12 @@ def _routes(applications: _Applications, accounts: Accounts | None) -> list[Rout
         route(
             "GET",
             "",
-            applications.every,
-            f"Every one of {whose} apps",
+            applications.list_all,
+            f"List {whose} apps",
             {200: ("Oldest first.", list[app]), **_REFUSALS},
         ),
-        route("POST", "", applications.create, f"Register one of {whose} apps", created, body=new),
-        route("GET", _ONE, applications.one, f"One of {whose} apps", shown),
+        route("POST", "", applications.create, f"Register an app{for_organization}", created, body=new),
+        route("GET", _ONE, applications.get_one, f"One of {whose} apps", shown),
         route("PATCH", _ONE, applications.change, f"Change one of {whose} apps", {**shown, **_INVALID}, body=changes),
         route(
             "DELETE",

@@ -18,10 +18,10 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.paging import Key, encode_cursor, parse_page
+from hubgate.server.web.account_paths import organization_route
 from hubgate.server.web.api.answers import NO_TOKEN
-from hubgate.server.web.api.listing import PAGING, linked
-from hubgate.server.web.audit_entries import AuditEntry, described, export
-from hubgate.server.web.named import organization_route
+from hubgate.server.web.api.listing import PAGING, linked_response
+from hubgate.server.web.audit_entries import AuditEntry, describe, export
 
 PATH = "/api/organizations/{name}/audit-log"
 MOST_BATCHES = 100
@@ -48,26 +48,26 @@ class AuditBatch(msgspec.Struct, rename="camel"):
 
 
 def routes(accounts: Accounts) -> list[Route]:
-    async def whole(request: HubRequest, organization: Organization) -> ASGIApp:
+    async def export_all(request: HubRequest, organization: Organization) -> ASGIApp:
         return export(accounts, organization, parse_filter(request.query().get("q", "")))
 
     async def follow(request: HubRequest, organization: Organization) -> ASGIApp:
         query = request.query()
-        page_request, only = parse_page(query, (int, int)), parse_filter(query.get("q", ""))
+        page_request, entry_filter = parse_page(query, (int, int)), parse_filter(query.get("q", ""))
         after = (int(page_request.after[0]), int(page_request.after[1])) if page_request.after else read.START
-        found = await read.follow(accounts.db, organization.id, only, after, page_request.limit)
-        return _followed(request, [described(listed) for listed in found.entries], found.end)
+        found = await read.follow(accounts.db, organization.id, entry_filter, after, page_request.limit)
+        return _respond(request, [describe(listed) for listed in found.entries], found.end)
 
     async def batches(request: HubRequest, organization: Organization) -> ASGIApp:
         page_request = parse_page(request.query(), (int,))
         after = int(page_request.after[0]) if page_request.after else 0
         found = await read.batches(accounts.db, organization.id, after, min(page_request.limit, MOST_BATCHES))
         end = found[-1][0].seq if found else after
-        return _followed(request, [_described(batch, ids) for batch, ids in found], (end,))
+        return _respond(request, [_describe_batch(batch, ids) for batch, ids in found], (end,))
 
-    def _followed(request: HubRequest, items: Sequence[object], end: Key) -> JsonResponse:
-        """Respond with a Link header in any case: clients store the address and ask again later."""
-        return linked(request, accounts.base_url, items, encode_cursor(end))
+    def _respond(request: HubRequest, items: Sequence[object], end: Key) -> JsonResponse:
+        """Respond with a Link header even at the end: clients store its address and continue from there later."""
+        return linked_response(request, accounts.base_url, items, encode_cursor(end))
 
     def route(
         path: str, handler: Handler[Organization], summary: str, query: tuple[Query, ...], meaning: str, shape: object
@@ -80,7 +80,7 @@ def routes(accounts: Accounts) -> list[Route]:
     return [
         route(
             "/export",
-            whole,
+            export_all,
             "An organization's audit log, newest first",
             (_FILTER,),
             f"At most {read.MOST_EXPORTED:,} entries, as a download.",
@@ -105,7 +105,7 @@ def routes(accounts: Accounts) -> list[Route]:
     ]
 
 
-def _described(batch: Batch, ids: list[str]) -> AuditBatch:
+def _describe_batch(batch: Batch, ids: list[str]) -> AuditBatch:
     return AuditBatch(
         organization=batch.org_id,
         seq=batch.seq,

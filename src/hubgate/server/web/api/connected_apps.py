@@ -1,4 +1,4 @@
-"""`/api/settings/connected-apps`: the apps that a user allowed, managed with a personal token.
+"""`/api/settings/connected-apps`: the apps that a user has approved, managed with a personal token.
 
 A client id may be the URL of a document: in the path it is percent-encoded.
 """
@@ -20,13 +20,13 @@ from hubgate.server.oauth.context import OAuth
 from hubgate.server.paging import parse_page
 from hubgate.server.scopes import join_scopes
 from hubgate.server.web.api.answers import NO_TOKEN
-from hubgate.server.web.api.listing import PAGING, listed
+from hubgate.server.web.api.listing import PAGING, page_response
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.permissions import grants
 
 PATH = "/api/settings/connected-apps"
 _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
-_ONE_OF_YOURS = {**NO_TOKEN, 404: ("You have not approved this app.", None)}
+_NOT_APPROVED = {**NO_TOKEN, 404: ("You have not approved this app.", None)}
 
 
 class ConnectedApp(msgspec.Struct, rename="camel"):
@@ -51,17 +51,17 @@ class ConnectedAppChanges(msgspec.Struct, forbid_unknown_fields=True, rename="ca
     scopes: list[str] | UnsetType = UNSET
     organizations: list[str] | UnsetType = UNSET
     organization_scopes: dict[str, list[str]] = {}
-    # Can only remove scopes: the app has to request more.
+    # Scopes can only be removed here; the app has to request new ones.
     resource_scopes: list[str] | UnsetType = UNSET
 
 
 def routes(oauth: OAuth, webhooks: Webhooks) -> list[Route]:
-    async def every(request: HubRequest, caller: Caller) -> Response:
+    async def list_all(request: HubRequest, caller: Caller) -> Response:
         found = await connections.page_of_user(oauth, caller.user.id, parse_page(request.query(), connections.CURSOR))
-        return listed(request, oauth.base_url, found, described)
+        return page_response(request, oauth.base_url, found, describe)
 
-    async def one(request: HubRequest, caller: Caller) -> Response:
-        return JsonResponse(described(await connections.get(oauth, caller.user.id, request.param("client_id"))))
+    async def get_one(request: HubRequest, caller: Caller) -> Response:
+        return JsonResponse(describe(await connections.get(oauth, caller.user.id, request.param("client_id"))))
 
     async def change(request: HubRequest, caller: Caller) -> Response:
         given = await request.read_json(ConnectedAppChanges)
@@ -77,7 +77,7 @@ def routes(oauth: OAuth, webhooks: Webhooks) -> list[Route]:
             ),
         )
         await grants.check_grants_of(webhooks, caller.user.id, changed.client_id)
-        return JsonResponse(described(changed))
+        return JsonResponse(describe(changed))
 
     async def revoke(request: HubRequest, caller: Caller) -> Response:
         client_id = request.param("client_id")
@@ -86,28 +86,28 @@ def routes(oauth: OAuth, webhooks: Webhooks) -> list[Route]:
         return Response(status_code=204)
 
     api, at_one = Surface.API, f"{PATH}/{{client_id}}"
-    listing = {200: ("The newest first.", list[ConnectedApp]), **NO_TOKEN}
-    shown = {200: ("The app and what you allow it.", ConnectedApp), **_ONE_OF_YOURS}
-    changed = {**shown, 422: ("A scope the app does not have, or an organization you are not in.", None)}
-    revoked = {204: ("Its tokens no longer work.", None), **_ONE_OF_YOURS}
+    listing = {200: ("Newest first.", list[ConnectedApp]), **NO_TOKEN}
+    shown = {200: ("The app and its permissions.", ConnectedApp), **_NOT_APPROVED}
+    changed = {**shown, 422: ("The app does not have the scope, or you are not a member of the organization.", None)}
+    revoked = {204: ("Its tokens no longer work.", None), **_NOT_APPROVED}
     return [
-        Route("GET", PATH, own(_READ, every), api, "The apps you allow", query=PAGING, answers=listing),
-        Route("GET", at_one, own(_READ, one), api, "One app you allow", answers=shown),
+        Route("GET", PATH, own(_READ, list_all), api, "List the apps that you approved", query=PAGING, answers=listing),
+        Route("GET", at_one, own(_READ, get_one), api, "One app you allow", answers=shown),
         Route(
             "PATCH",
             at_one,
             own(_WRITE, change),
             api,
-            "Change what an app may do, and in which organizations",
+            "Change an app's permissions and organizations",
             body=ConnectedAppChanges,
             answers=changed,
             body_cap=64 * KIB,
         ),
-        Route("DELETE", at_one, own(_WRITE, revoke), api, "Revoke", answers=revoked),
+        Route("DELETE", at_one, own(_WRITE, revoke), api, "Revoke an app's access", answers=revoked),
     ]
 
 
-def described(connected: AppConnection) -> ConnectedApp:
+def describe(connected: AppConnection) -> ConnectedApp:
     consent = connected.consent
     return ConnectedApp(
         client_id=consent.client_id,

@@ -18,7 +18,7 @@ _CACHED = {"cache-control": "public, max-age=300"}
 def routes(base_url: str) -> list[Route]:
     addresses = {kind: f"{base_url}{PATH}/{kind.full_name}" for kind in Kind}
     by_name = {kind.full_name: kind.schema(address) for kind, address in addresses.items()}
-    every = [
+    listing = [
         {
             "name": kind.full_name,
             "scope": kind.scope,
@@ -31,7 +31,7 @@ def routes(base_url: str) -> list[Route]:
     ]
 
     async def kinds(_: HubRequest) -> ASGIApp:
-        return JsonResponse(every, headers=_CACHED)
+        return JsonResponse(listing, headers=_CACHED)
 
     async def schema(request: HubRequest) -> ASGIApp:
         found = by_name.get(request.param("name"))

@@ -1,4 +1,6 @@
-"""Token exchange of an organization's app, for the organization's admins, and the tokens exchanged for a member."""
+"""Token exchange: dry runs and tokens of an organization's app, for its admins; and the tokens exchanged for the
+caller.
+"""
 
 from typing import Annotated, Any
 
@@ -23,14 +25,14 @@ from hubgate.server.oauth.exchange.exchange import dry_run
 from hubgate.server.oauth.exchange.model import Granted, Subject
 from hubgate.server.paging import parse_page
 from hubgate.server.web.api.answers import NO_TOKEN
-from hubgate.server.web.api.listing import PAGING, listed
-from hubgate.server.web.exchanged_tokens import ExchangedToken, check_ip, described, which_of
+from hubgate.server.web.api.listing import PAGING, page_response
+from hubgate.server.web.exchanged_tokens import ExchangedToken, describe, parse_filters, parse_ip
 from hubgate.server.web.owner_routes import APPLICATIONS, OwnerContext
 
 OWN = "/api/settings/exchanged-tokens"
 _DRY_RUN, _TOKENS = "/{client_id}/exchange/dry-run", "/{client_id}/tokens"
 _READ = Action.ACCOUNT_READ_SETTINGS
-_USER = Query("user", "Only those for this member, by name.")
+_USER = Query("user", "Only tokens for this member, by name.")
 _SPAN = (
     Query("since", "Only tokens issued at or after a time such as 2026-09-21T14:13:20Z."),
     Query("until", "Only tokens issued at or before a time. 14:13 includes that whole minute."),
@@ -44,7 +46,7 @@ _NOT_FOUND = {
 _INVALID = {422: ("A field is unknown or invalid; error says which.", None)}
 
 
-class NewDryRun(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+class DryRunRequest(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     # The member's e-mail address.
     subject_token: Annotated[str, Meta(min_length=1, max_length=LONGEST)]
     # Default: all scopes that the app may have.
@@ -54,7 +56,7 @@ class NewDryRun(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 
 class DryRun(msgspec.Struct, rename="camel"):
-    """`error` and `reason` if the exchange would be refused, the other fields if it would be granted."""
+    """The result of a dry run: `error` and `reason` if the exchange would be refused, otherwise the other fields."""
 
     granted: bool
     user: str | UnsetType = UNSET
@@ -75,11 +77,11 @@ class _Exchanges:
     def __init__(self, oauth: OAuth, accounts: Accounts) -> None:
         self._oauth, self._accounts = oauth, accounts
 
-    async def try_out(self, request: HubRequest, context: OwnerContext) -> Response:
-        given = await request.read_json(NewDryRun)
+    async def simulate(self, request: HubRequest, context: OwnerContext) -> Response:
+        given = await request.read_json(DryRunRequest)
         app = await self._app(request, context)
         verdict = await dry_run(
-            self._oauth, app, given.subject_token, given.scope or None, check_ip(given.ip) if given.ip else None
+            self._oauth, app, given.subject_token, given.scope or None, parse_ip(given.ip) if given.ip else None
         )
         if isinstance(verdict, Granted):
             member = verdict.member
@@ -87,26 +89,28 @@ class _Exchanges:
             return JsonResponse(granted)
         return JsonResponse(DryRun(False, error=verdict.error.code or "invalid_request", reason=verdict.why))
 
-    async def every(self, request: HubRequest, context: OwnerContext) -> Response:
+    async def list_all(self, request: HubRequest, context: OwnerContext) -> Response:
         query = request.query()
-        app, which = await self._app(request, context), await which_of(self._accounts, query)
-        found = await issued_tokens.of_app(self._oauth, app, parse_page(query, issued_tokens.CURSOR), which)
-        return listed(request, self._oauth.base_url, found, described)
+        app, token_filter = await self._app(request, context), await parse_filters(self._accounts, query)
+        found = await issued_tokens.of_app(self._oauth, app, parse_page(query, issued_tokens.CURSOR), token_filter)
+        return page_response(request, self._oauth.base_url, found, describe)
 
     async def revoke(self, request: HubRequest, context: OwnerContext) -> Response:
         given = request.query()
         for name, value in given.items():
             # If a misspelt or empty filter were ignored, every token would be revoked.
             if name not in [known.name for known in _FILTERS]:
-                raise BadRequest(f"{name[:60]} is no limit. Say user, since or until; say nothing to revoke all.")
+                raise BadRequest(
+                    f"{name[:60]} is not a filter. Use user, since or until, or no filter to revoke all tokens."
+                )
             if not value:
-                raise BadRequest(f"{name} is empty. Say it in full, or leave it out.")
-        app, which = await self._app(request, context), await which_of(self._accounts, given)
-        return JsonResponse(RevokedTokens(await issued_tokens.revoke(self._oauth, app, which, context.actor)))
+                raise BadRequest(f"{name} is empty. Give it a value or omit it.")
+        app, token_filter = await self._app(request, context), await parse_filters(self._accounts, given)
+        return JsonResponse(RevokedTokens(await issued_tokens.revoke(self._oauth, app, token_filter, context.actor)))
 
     async def revoke_one(self, request: HubRequest, context: OwnerContext) -> Response:
-        app, which = await self._app(request, context), Subject(token_id=request.param("id"))
-        await issued_tokens.revoke(self._oauth, app, which, context.actor)
+        app, token_filter = await self._app(request, context), Subject(token_id=request.param("id"))
+        await issued_tokens.revoke(self._oauth, app, token_filter, context.actor)
         return Response(status_code=204)
 
     async def _app(self, request: HubRequest, context: OwnerContext) -> App:
@@ -118,7 +122,7 @@ def routes(oauth: OAuth, accounts: Accounts) -> list[Route]:
 
     async def of_caller(request: HubRequest, caller: Caller) -> Response:
         found = await issued_tokens.of_member(oauth, caller.user.id, parse_page(request.query(), issued_tokens.CURSOR))
-        return listed(request, oauth.base_url, found, described)
+        return page_response(request, oauth.base_url, found, describe)
 
     def route(
         method: str, path: str, handler: Handler[OwnerContext], summary: str, answers: dict[int, Any], **more: Any
@@ -127,32 +131,32 @@ def routes(oauth: OAuth, accounts: Accounts) -> list[Route]:
             accounts, method, path, handler, Surface.API, summary, answers={**answers, **_NOT_FOUND}, **more
         )
 
-    one_page = "The newest first; only those that work now."
-    revoked = {200: ("How many were revoked. They are rejected at their next request.", RevokedTokens), **_INVALID}
+    active_tokens = "Newest first; only active tokens."
+    revoked = {200: ("The number of revoked tokens. They no longer work.", RevokedTokens), **_INVALID}
     return [
         route(
             "POST",
             _DRY_RUN,
-            exchanges.try_out,
-            "What a token exchange would give",
-            {200: ("Nothing is given, counted or recorded.", DryRun), **_INVALID},
-            body=NewDryRun,
+            exchanges.simulate,
+            "Simulate a token exchange",
+            {200: ("The result. No token is issued, and nothing is counted or recorded.", DryRun), **_INVALID},
+            body=DryRunRequest,
             body_cap=16 * KIB,
         ),
         route(
             "GET",
             _TOKENS,
-            exchanges.every,
-            "The live tokens that an organization's app exchanged",
-            {200: (one_page, list[ExchangedToken]), **_INVALID},
+            exchanges.list_all,
+            "List the active tokens that an organization's app exchanged",
+            {200: (active_tokens, list[ExchangedToken]), **_INVALID},
             query=(*_FILTERS, *PAGING),
         ),
         route(
             "DELETE",
             _TOKENS,
             exchanges.revoke,
-            "Revoke exchanged tokens: a member's, those of a time, or all",
-            {**revoked, 400: ("A limit is not known or empty: nothing was revoked.", None)},
+            "Revoke exchanged tokens: of a member, of a time span, or all",
+            {**revoked, 400: ("A filter is unknown or empty; nothing was revoked.", None)},
             query=_FILTERS,
         ),
         route(
@@ -160,15 +164,15 @@ def routes(oauth: OAuth, accounts: Accounts) -> list[Route]:
             f"{_TOKENS}/{{id}}",
             exchanges.revoke_one,
             "Revoke one exchanged token",
-            {204: ("It is refused at its next request.", None)},
+            {204: ("The token no longer works.", None)},
         ),
         Route(
             "GET",
             OWN,
             own(_READ, of_caller),
             Surface.API,
-            "The live tokens that organizations obtained for you",
+            "List the active tokens that organizations exchanged for you",
             query=PAGING,
-            answers={200: (one_page, list[ExchangedToken]), **NO_TOKEN},
+            answers={200: (active_tokens, list[ExchangedToken]), **NO_TOKEN},
         ),
     ]

@@ -20,11 +20,12 @@ PAGING = (
 )
 
 
-def listed(request: HubRequest, base_url: str, page: Page[T], render: Callable[[T], object]) -> JsonResponse:
-    return linked(request, base_url, [render(item) for item in page.items], page.next_cursor)
+def page_response(request: HubRequest, base_url: str, page: Page[T], render: Callable[[T], object]) -> JsonResponse:
+    """Respond with the items of a page, each rendered with `render`."""
+    return linked_response(request, base_url, [render(item) for item in page.items], page.next_cursor)
 
 
-def linked(request: HubRequest, base_url: str, items: Sequence[object], cursor: str | None) -> JsonResponse:
+def linked_response(request: HubRequest, base_url: str, items: Sequence[object], cursor: str | None) -> JsonResponse:
     """Respond with items that are already rendered, and a Link header if there is a cursor."""
     response = JsonResponse(items)
     if cursor is not None:

@@ -21,9 +21,9 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.paging import parse_page
+from hubgate.server.web.account_paths import organization_locator, organization_named, organization_route, user_named
 from hubgate.server.web.api import listing
 from hubgate.server.web.avatars import avatar_url
-from hubgate.server.web.named import organization, organization_named, organization_route, user_named
 
 _LIST = "/api/organizations/{name}/members"
 _MEMBER = _LIST + "/{user}"
@@ -52,14 +52,14 @@ class MemberChanged(msgspec.Struct):
 
 
 def routes(accounts: Accounts) -> list[Route]:
-    async def listed(request: HubRequest, organization: Organization) -> JsonResponse:
+    async def list_members(request: HubRequest, organization: Organization) -> JsonResponse:
         query, identity = request.query(), caller_of(request).identity
         email = query.get("email", "")
-        in_full = decide(identity, Action.ORG_READ_SETTINGS, resource.Organization(organization.id))
+        for_admin = decide(identity, Action.ORG_READ_SETTINGS, resource.Organization(organization.id))
         page_request = parse_page(query, members.CURSOR)
         page = await members.listed(accounts, organization, page_request, query.get("search", ""), email_key(email))
-        return listing.listed(
-            request, accounts.base_url, page, lambda member: _described(member, in_full=in_full.allowed)
+        return listing.page_response(
+            request, accounts.base_url, page, lambda member: _describe(member, for_admin=for_admin.allowed)
         )
 
     async def set_role(request: HubRequest, organization: Organization) -> JsonResponse:
@@ -79,17 +79,17 @@ def routes(accounts: Accounts) -> list[Route]:
             return Target((organization, user), resource.Account(user.id), Action.ACCOUNT_WRITE_SETTINGS)
         return Target((organization, user), resource.Organization(organization.id))
 
-    async def remove(request: HubRequest, who: tuple[Organization, User]) -> JsonResponse:
-        await members.remove(accounts, *who, actor_of(request))
+    async def remove(request: HubRequest, membership: tuple[Organization, User]) -> JsonResponse:
+        await members.remove(accounts, *membership, actor_of(request))
         return JsonResponse(MemberChanged(True))
 
-    every = organization(accounts, _LIST, Surface.API, also=_needed_to_search)
+    list_target = organization_locator(accounts, _LIST, Surface.API, also=_search_checks)
     removal = Locator((resource.Organization, resource.Account), member_to_remove)
     return [
         Route(
             "GET",
             _LIST,
-            Endpoint(Action.ORG_READ_MEMBERS, every, listed, (Action.ORG_READ_SETTINGS,)),
+            Endpoint(Action.ORG_READ_MEMBERS, list_target, list_members, (Action.ORG_READ_SETTINGS,)),
             Surface.API,
             "The members of an organization, by name",
             query=(
@@ -125,16 +125,16 @@ def routes(accounts: Accounts) -> list[Route]:
     ]
 
 
-def _needed_to_search(request: HubRequest, organization: Organization) -> tuple[tuple[Check, ...], ...]:
-    """Only admins may search by e-mail address."""
+def _search_checks(request: HubRequest, organization: Organization) -> tuple[tuple[Check, ...], ...]:
+    """Require admin rights for a search by e-mail address."""
     by_email = request.query().get("email")
     return ((Check(Action.ORG_READ_SETTINGS, resource.Organization(organization.id)),),) if by_email else ()
 
 
-def _described(member: Member, *, in_full: bool) -> OrganizationMember:
+def _describe(member: Member, *, for_admin: bool) -> OrganizationMember:
     user = member.user
     shown = OrganizationMember(user.id, user.name, user.shown_name, avatar_url(user.id))
-    if in_full:
+    if for_admin:
         shown.role = member.role.label
         if user.email_verified_at is not None:
             shown.verified_email = user.email

@@ -20,8 +20,8 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.listing.listing import RepoCounts, count_repos
+from hubgate.server.web.account_paths import moved_to, organization_named, user_named
 from hubgate.server.web.avatars import avatar_url
-from hubgate.server.web.named import moved_to, organization_named, user_named
 
 _OF_USER, _OF_ORGANIZATION = "/api/users/{name}/overview", "/api/organizations/{name}/overview"
 _MOVED = "The account was renamed: follow the redirect."

@@ -36,20 +36,20 @@ class RedirectInfo(msgspec.Struct, rename="camel"):
     target: str | None
     # Whether the target is in another namespace.
     outside: bool
-    # When the repo was renamed or moved; null if that was before the time was stored.
+    # When the repo was renamed or moved; null for redirects from before this was recorded.
     created_at: str | None
     # The user who allowed a redirect to another namespace; null if no permission was needed.
     allowed_by: str | None
 
 
 def owner_of(context: OwnerContext) -> RepoOwner:
-    """Return the owner of the names, as repos represent an owner."""
+    """Return the user or organization of the settings as the owner of repos."""
     if context.organization:
         return RepoOwner("org", context.organization.id, context.organization.name)
     return RepoOwner("user", context.user.id, context.user.name)
 
 
-def described(namespace: str, identity: Identity, found: Redirect) -> RedirectInfo:
+def describe(namespace: str, identity: Identity, found: Redirect) -> RedirectInfo:
     """Describe a redirect; a target that the caller may not see is hidden."""
     may_see = decide(identity, Action.REPO_SEE, found.repo.as_resource()).allowed
     return RedirectInfo(
@@ -63,17 +63,19 @@ def described(namespace: str, identity: Identity, found: Redirect) -> RedirectIn
 
 
 def routes(repos: Repos, accounts: Accounts) -> list[Route]:
-    async def every(request: HubRequest, context: OwnerContext) -> Response:
+    async def list_all(request: HubRequest, context: OwnerContext) -> Response:
         owner = owner_of(context)
         page = await redirects.of_owner(repos, owner.id, parse_page(request.query(), redirects.CURSOR))
-        render = partial(described, owner.name, caller_of(request).identity)
-        return listing.listed(request, repos.base_url, page, render)
+        render = partial(describe, owner.name, caller_of(request).identity)
+        return listing.page_response(request, repos.base_url, page, render)
 
     async def unlink(request: HubRequest, context: OwnerContext) -> Response:
         await redirects.unlink(repos, owner_of(context), request.param("type"), request.param("repo"), context.actor)
         return Response(status_code=204)
 
-    def both(method: str, path: str, handler: Handler[OwnerContext], summary: str, **more: Any) -> list[Route]:
+    def for_both_owners(
+        method: str, path: str, handler: Handler[OwnerContext], summary: str, **more: Any
+    ) -> list[Route]:
         return [
             REDIRECTS.route(of, method, path, handler, Surface.API, summary.format(whose), **more)
             for of, whose in ((None, "your"), (accounts, "an organization's"))
@@ -82,8 +84,8 @@ def routes(repos: Repos, accounts: Accounts) -> list[Route]:
     shown = {200: ("By name.", list[RedirectInfo]), **_REFUSALS}
     unlinked = {204: ("The name no longer redirects and is free for a new repo.", None), **_REFUSALS}
     return [
-        *both("GET", "", every, "Redirects from {} names to repos", query=listing.PAGING, answers=shown),
-        *both(
+        *for_both_owners("GET", "", list_all, "Redirects from {} names to repos", query=listing.PAGING, answers=shown),
+        *for_both_owners(
             "DELETE",
             "/{type}/{repo}",
             unlink,

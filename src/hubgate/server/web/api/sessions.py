@@ -15,7 +15,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.paging import parse_page
 from hubgate.server.web.api.answers import NO_TOKEN
-from hubgate.server.web.api.listing import PAGING, listed
+from hubgate.server.web.api.listing import PAGING, page_response
 
 PATH = "/api/settings/sessions"
 _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
@@ -31,7 +31,7 @@ class SessionInfo(msgspec.Struct, rename="camel"):
     user_agent: str
 
 
-def described(session: Session) -> SessionInfo:
+def describe(session: Session) -> SessionInfo:
     return SessionInfo(
         id=session.id,
         created_at=iso(session.created_at),
@@ -42,9 +42,9 @@ def described(session: Session) -> SessionInfo:
 
 
 def routes(accounts: Accounts) -> list[Route]:
-    async def every(request: HubRequest, caller: Caller) -> Response:
+    async def list_all(request: HubRequest, caller: Caller) -> Response:
         found = await browsers.page_of_user(accounts, caller.user.id, parse_page(request.query(), browsers.CURSOR))
-        return listed(request, accounts.base_url, found, described)
+        return page_response(request, accounts.base_url, found, describe)
 
     async def end(request: HubRequest, caller: Caller) -> Response:
         if not await browsers.end(accounts, caller.user.id, request.param("id")):
@@ -55,7 +55,7 @@ def routes(accounts: Accounts) -> list[Route]:
         Route(
             "GET",
             PATH,
-            own(_READ, every),
+            own(_READ, list_all),
             Surface.API,
             "Where you are signed in",
             query=PAGING,

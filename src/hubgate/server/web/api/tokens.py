@@ -1,7 +1,7 @@
 """`/api/settings/tokens`: a user's personal tokens, managed with one of them.
 
-A token can list and revoke tokens, so that a script can clean up after itself. A token cannot create or refresh one: a
-stolen token would outlive its revocation.
+A token can list and revoke tokens, so that a script can clean up after itself. A token cannot create or refresh tokens:
+a thief could otherwise replace a stolen token before it is revoked.
 """
 
 from typing import Annotated
@@ -22,12 +22,12 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.paging import parse_page
 from hubgate.server.web.api.answers import NO_TOKEN
-from hubgate.server.web.api.listing import PAGING, listed
+from hubgate.server.web.api.listing import PAGING, page_response
 
 PATH = "/api/settings/tokens"
 _READ, _WRITE, _SIGNED_IN = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS, Action.ACCOUNT_CREDENTIALS
-_ONE_OF_YOURS = {**NO_TOKEN, 404: ("Token not found.", None)}
-_NEVER = {**NO_TOKEN, 403: ("Always: no token can be used for this. Use the hub's pages.", None)}
+_NOT_FOUND = {**NO_TOKEN, 404: ("Token not found.", None)}
+_PAGES_ONLY = {**NO_TOKEN, 403: ("Always: a token cannot be used for this. Use the hub's pages.", None)}
 
 
 class TokenChanges(msgspec.Struct, forbid_unknown_fields=True):
@@ -35,11 +35,11 @@ class TokenChanges(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def routes(accounts: Accounts) -> list[Route]:
-    async def every(request: HubRequest, caller: Caller) -> Response:
+    async def list_all(request: HubRequest, caller: Caller) -> Response:
         found = await personal.page_of_user(accounts, caller.user.id, parse_page(request.query(), personal.CURSOR))
-        return listed(request, accounts.base_url, found, described)
+        return page_response(request, accounts.base_url, found, described)
 
-    async def one(request: HubRequest, caller: Caller) -> Response:
+    async def get_one(request: HubRequest, caller: Caller) -> Response:
         return JsonResponse(described(await personal.get(accounts, caller.user.id, request.param("id"))))
 
     async def change(request: HubRequest, caller: Caller) -> Response:
@@ -52,25 +52,29 @@ def routes(accounts: Accounts) -> list[Route]:
         return Response(status_code=204)
 
     async def refuse(_: HubRequest, __: Caller) -> Response:
-        # The rule rejects every request before this: it requires a session, and the API accepts none.
+        # Unreachable: the action requires a session, and the API does not accept sessions.
         raise Forbidden("Create and refresh tokens on the hub's pages.")
 
     api, at_one, cap = Surface.API, f"{PATH}/{{id}}", 4 * KIB
     listing = {200: ("Newest first, without their secrets.", list[TokenInfo]), **NO_TOKEN}
-    shown = {200: ("The token, without its secret.", TokenInfo), **_ONE_OF_YOURS}
-    revoked = {204: ("The token no longer works.", None), **_ONE_OF_YOURS}
+    shown = {200: ("The token, without its secret.", TokenInfo), **_NOT_FOUND}
+    revoked = {204: ("The token no longer works.", None), **_NOT_FOUND}
     return [
-        Route("GET", PATH, own(_READ, every), api, "Your personal tokens", query=PAGING, answers=listing),
-        Route("POST", PATH, own(_SIGNED_IN, refuse), api, "Create a token: only on the hub's pages", answers=_NEVER),
-        Route("GET", at_one, own(_READ, one), api, "One personal token", answers=shown),
-        Route("PATCH", at_one, own(_WRITE, change), api, "Rename", body=TokenChanges, answers=shown, body_cap=cap),
-        Route("DELETE", at_one, own(_WRITE, revoke), api, "Revoke", answers=revoked),
+        Route("GET", PATH, own(_READ, list_all), api, "Your personal tokens", query=PAGING, answers=listing),
+        Route(
+            "POST", PATH, own(_SIGNED_IN, refuse), api, "Create a token: only on the hub's pages", answers=_PAGES_ONLY
+        ),
+        Route("GET", at_one, own(_READ, get_one), api, "One personal token", answers=shown),
+        Route(
+            "PATCH", at_one, own(_WRITE, change), api, "Rename a token", body=TokenChanges, answers=shown, body_cap=cap
+        ),
+        Route("DELETE", at_one, own(_WRITE, revoke), api, "Revoke a token", answers=revoked),
         Route(
             "POST",
             f"{at_one}/refresh",
             own(_SIGNED_IN, refuse),
             api,
             "Replace a token's secret: only on the hub's pages",
-            answers=_NEVER,
+            answers=_PAGES_ONLY,
         ),
     ]

@@ -68,9 +68,9 @@ class _WebhookJson(msgspec.Struct, rename="camel", omit_defaults=True):
     last_trigger_at: str | UnsetType = UNSET
 
 
-_GIVEN = [(option.name, option.type | None, None) for option in OPTIONS]
-NewWebhook = _with_options("NewWebhook", _NewWebhook, _GIVEN)
-WebhookChanges = _with_options("WebhookChanges", _WebhookChanges, _GIVEN)
+_OPTION_FIELDS = [(option.name, option.type | None, None) for option in OPTIONS]
+NewWebhook = _with_options("NewWebhook", _NewWebhook, _OPTION_FIELDS)
+WebhookChanges = _with_options("WebhookChanges", _WebhookChanges, _OPTION_FIELDS)
 WebhookJson = _with_options(
     "WebhookJson", _WebhookJson, [(option.name, option.type) for option in OPTIONS], kw_only=True, omit_defaults=True
 )
@@ -83,16 +83,16 @@ class OneWebhook(msgspec.Struct):
     webhook: WebhookJson  # type: ignore[valid-type]
 
 
-class Sent(msgspec.Struct):
-    """`status` is null if there was no response yet."""
+class DeliveryResult(msgspec.Struct):
+    """The result of a test or a replay. `status` is null if the receiver has not responded yet."""
 
     status: int | None
     id: str
 
 
-def settings_of(given: _NewWebhook | _WebhookChanges) -> WebhookRequest:
+def parse_settings(given: _NewWebhook | _WebhookChanges) -> WebhookRequest:
     if given.job is not None or given.job_source_id is not None:
-        raise Unprocessable("job: this hub runs no jobs. Give a url.")
+        raise Unprocessable("job: this hub does not run jobs. Send a url.")
     return WebhookRequest(
         url=None if isinstance(given.url, UnsetType) else given.url,
         pull=given.pull,
@@ -100,14 +100,14 @@ def settings_of(given: _NewWebhook | _WebhookChanges) -> WebhookRequest:
         domains=None if isinstance(given.domains, UnsetType) else given.domains,
         secret=_secret(given) if isinstance(given, _WebhookChanges) else given.secret,
         overlap_seconds=given.overlap_seconds if isinstance(given, _WebhookChanges) else None,
-        options={name: value for name, _, _ in _GIVEN if (value := getattr(given, name)) is not None},
+        options={name: value for name, _, _ in _OPTION_FIELDS if (value := getattr(given, name)) is not None},
     )
 
 
 def _secret(given: _WebhookChanges) -> str | None:
-    """Return the new secret, "" to remove it, None to leave it. huggingface_hub before 1.0 always sends all four
-    fields, null if its caller gave none: a change of the url must not remove the secret and open the receiver to
-    everyone.
+    """Return the new secret, "" to remove it, None to leave it unchanged. huggingface_hub before 1.0 always sends all
+    four fields, null for those that its caller did not set: a change of the url must not remove the secret, because
+    then anyone could send to the receiver.
     """
     if isinstance(given.secret, UnsetType):
         return None

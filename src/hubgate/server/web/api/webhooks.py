@@ -15,7 +15,7 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.paging import parse_page
 from hubgate.server.web.api import webhook_shapes as shapes
 from hubgate.server.web.api.answers import NO_TOKEN
-from hubgate.server.web.api.listing import PAGING, listed
+from hubgate.server.web.api.listing import PAGING, page_response
 from hubgate.server.web.owner_routes import WEBHOOKS, OwnerContext
 from hubgate.server.webhooks.activity import delivery_log, replays
 from hubgate.server.webhooks.activity.store import DeliveryFilter
@@ -50,21 +50,21 @@ class _Api:
         self._webhooks = webhooks
 
     async def list_all(self, _: HubRequest, context: OwnerContext) -> ASGIApp:
-        found = await self._shown(await lifecycle.list_webhooks(self._webhooks, context.owner), context)
+        found = await self._visible_to_caller(await lifecycle.list_webhooks(self._webhooks, context.owner), context)
         return JsonResponse([shapes.webhook_json(stored) for stored in found])
 
     async def create(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        settings = shapes.settings_of(await request.read_json(shapes.NewWebhook))
+        settings = shapes.parse_settings(await request.read_json(shapes.NewWebhook))
         grant = grant_of(self._webhooks, context.identity)
         stored = await lifecycle.create(self._webhooks, context.owner, settings, context.actor, grant=grant)
         return _wrapped(stored, settings.secret)
 
-    async def one(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        (shown,) = await self._shown([await self._stored(request, context)], context)
+    async def get_one(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
+        (shown,) = await self._visible_to_caller([await self._stored(request, context)], context)
         return _wrapped(shown)
 
     async def update(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        settings = shapes.settings_of(await request.read_json(shapes.WebhookChanges))
+        settings = shapes.parse_settings(await request.read_json(shapes.WebhookChanges))
         grant, webhook_id = grant_of(self._webhooks, context.identity), request.param("id")
         stored = await lifecycle.update(self._webhooks, context.owner, webhook_id, settings, context.actor, grant=grant)
         return _wrapped(stored, settings.secret)
@@ -80,21 +80,21 @@ class _Api:
         return JsonResponse({})
 
     async def logs(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        (stored, visible), query = await self._stored_for_app(request, context), request.query()
+        (stored, visible), query = await self._with_visible_repos(request, context), request.query()
         state, repo, scope = (query.get(name, "") for name in ("state", "repo", "scope"))
         criteria = delivery_log.check_filter(DeliveryFilter(state, repo, scope, visible=visible))
         request_page = parse_page(query, delivery_log.CURSOR)
         found = await delivery_log.page(self._webhooks, stored.webhook, criteria, request_page)
-        return listed(request, self._webhooks.base_url, found, shapes.delivery_json)
+        return page_response(request, self._webhooks.base_url, found, shapes.delivery_json)
 
     async def log(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
-        stored, visible = await self._stored_for_app(request, context)
+        stored, visible = await self._with_visible_repos(request, context)
         full = await delivery_log.one(self._webhooks, stored.webhook, request.param("delivery"), visible)
         return JsonResponse(shapes.full_delivery_json(full))
 
     async def replay(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
         stored, grant = await self._stored(request, context), grant_of(self._webhooks, context.identity)
-        # An app may replay anything to a receiver of the user's own: the app learns nothing from that.
+        # An app may replay any delivery of a webhook that it did not create: the app learns nothing from that.
         visible = visible_repos(context.identity) if grant and grant.created(stored.webhook) else None
         new = await replays.replay(self._webhooks, stored.webhook, request.param("delivery"), visible)
         return await self._await_delivery(stored, new)
@@ -105,21 +105,21 @@ class _Api:
 
     async def _await_delivery(self, stored: StoredWebhook, delivery_id: str) -> ASGIApp:
         logged = await replays.await_result(self._webhooks, stored.webhook, delivery_id)
-        return JsonResponse(shapes.Sent(logged.status if logged else None, delivery_id))
+        return JsonResponse(shapes.DeliveryResult(logged.status if logged else None, delivery_id))
 
     async def _switch(self, request: HubRequest, context: OwnerContext, *, on: bool) -> ASGIApp:
         stored = await activation.switch(self._webhooks, context.owner, request.param("id"), context.actor, on=on)
-        (shown,) = await self._shown([stored], context)
+        (shown,) = await self._visible_to_caller([stored], context)
         return _wrapped(shown)
 
     async def _stored(self, request: HubRequest, context: OwnerContext) -> StoredWebhook:
         return await lifecycle.get(self._webhooks, context.owner, request.param("id"))
 
-    async def _stored_for_app(
+    async def _with_visible_repos(
         self, request: HubRequest, context: OwnerContext
     ) -> tuple[StoredWebhook, VisibleRepos | None]:
-        """A webhook whose deliveries the caller may read. Payloads reveal private repos: an app reads deliveries of the
-        webhooks it created, for repos it may see.
+        """Return the webhook, and the repos whose deliveries the caller may read. Payloads reveal private repos, so an
+        app may read only deliveries of webhooks that it created, for repos that it may see.
         """
         stored, grant = await self._stored(request, context), grant_of(self._webhooks, context.identity)
         if grant is None:
@@ -128,18 +128,19 @@ class _Api:
             raise Forbidden("This app did not create this webhook, so it cannot see its deliveries.")
         return stored, visible_repos(context.identity)
 
-    async def _shown(self, found: list[StoredWebhook], context: OwnerContext) -> list[StoredWebhook]:
+    async def _visible_to_caller(self, found: list[StoredWebhook], context: OwnerContext) -> list[StoredWebhook]:
         grant = grant_of(self._webhooks, context.identity)
         return found if grant is None else await lifecycle.shown_to_app(self._webhooks, found, grant)
 
 
 def _wrapped(stored: StoredWebhook, secret: str | None = None) -> ASGIApp:
-    """`secret` is the secret that the request set, if any."""
+    """Respond with one webhook. `secret` is the secret that the request set, if any."""
     return JsonResponse(shapes.OneWebhook(shapes.webhook_json(stored, secret or UNSET)))
 
 
 def _routes(api: _Api, accounts: Accounts | None) -> list[Route]:
     whose = "your" if accounts is None else "an organization's"
+    for_organization = "" if accounts is None else " of an organization"
 
     def route(
         method: str, path: str, handler: Handler[OwnerContext], summary: str, answers: dict[int, Any], **more: Any
@@ -149,16 +150,16 @@ def _routes(api: _Api, accounts: Accounts | None) -> list[Route]:
 
     wrapped = {200: ("The webhook.", shapes.OneWebhook), **_NOT_FOUND}
     sent = {
-        200: ("The status of the receiver's response, if it responded within 20 s.", shapes.Sent),
+        200: ("The status of the receiver's response, if it responded within 20 s.", shapes.DeliveryResult),
         **_NOT_FOUND,
         409: ("The webhook is disabled or suspended.", None),
     }
-    every = {200: ("Oldest first.", shapes.WebhookList), **_REFUSALS}
+    listed_answers = {200: ("Oldest first.", shapes.WebhookList), **_REFUSALS}
     created = {200: ("The webhook.", shapes.OneWebhook), **_REFUSALS, **_INVALID}
     return [
-        route("GET", "", api.list_all, f"All of {whose} webhooks", every),
-        route("POST", "", api.create, f"Create one of {whose} webhooks", created, body=shapes.NewWebhook),
-        route("GET", _ONE, api.one, f"One of {whose} webhooks", wrapped),
+        route("GET", "", api.list_all, f"List {whose} webhooks", listed_answers),
+        route("POST", "", api.create, f"Create a webhook{for_organization}", created, body=shapes.NewWebhook),
+        route("GET", _ONE, api.get_one, f"One of {whose} webhooks", wrapped),
         route(
             "POST",
             _ONE,

@@ -1,1 +1,1 @@
-"""File downloads under `/resolve` and `/raw`, and the addresses for sending and fetching large files."""
+"""File downloads under `/resolve` and `/raw`, and the addresses for uploading and downloading large files."""

@@ -29,20 +29,20 @@ from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.storage.database import Tx
 from hubgate.server.web.files.media_types import BYTES
-from hubgate.server.web.files.sending import FileSender
-from hubgate.server.web.repo_routes import REFUSALS, ForType, at_repo, at_repo_needing
+from hubgate.server.web.files.responses import FileSender
+from hubgate.server.web.repo_routes import COMMON_ANSWERS, EndpointForType, repo_endpoint, repo_endpoint_with_target
 
 T = TypeVar("T")
 
 MOST_OBJECTS = 1000
-LARGEST = 1 << 40
+LARGEST_FILE = 1 << 40
 # Part addresses in one response; files beyond that are sent in one piece.
 MOST_PARTS = 2_000
 
 
 class LargeObject(msgspec.Struct):
     oid: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
-    size: Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
+    size: Annotated[int, msgspec.Meta(ge=0, le=LARGEST_FILE)]
 
 
 class BatchRequest(msgspec.Struct):
@@ -51,14 +51,14 @@ class BatchRequest(msgspec.Struct):
     transfers: list[str] = msgspec.field(default_factory=lambda: ["basic"])
 
 
-class PartSent(msgspec.Struct, rename="camel"):
+class UploadedPart(msgspec.Struct, rename="camel"):
     part_number: int
     etag: str
 
 
 class Completion(msgspec.Struct):
     oid: str
-    parts: list[PartSent]
+    parts: list[UploadedPart]
 
 
 class ObjectAnswer(msgspec.Struct):
@@ -97,7 +97,7 @@ def routes(repos: Repos) -> list[Route]:
         return LfsResponse({})
 
     async def locks(_: HubRequest, __: Repo) -> Response:
-        # Returned, not raised: git-lfs asks at each push, and operators need not see it in the log.
+        # Returned, not raised, because raised errors are logged, and git-lfs asks for locks at each push.
         return LfsResponse({"message": "This hub does not support locks."}, 501)
 
     async def upload(request: HubRequest) -> Response:
@@ -117,14 +117,14 @@ def routes(repos: Repos) -> list[Route]:
         grant = _verified_grant(repos, request, "complete")
         body = await _read(request, Completion)
         if body.oid != grant.oid:
-            raise Unprocessable("oid is not that of the announced file.")
+            raise Unprocessable("oid does not match the file of this URL.")
         in_order = sorted(body.parts, key=lambda sent: sent.part_number)
         if [sent.part_number for sent in in_order] != list(range(1, len(in_order) + 1)):
-            raise Unprocessable("Name every part once, from 1.")
+            raise Unprocessable("List every part once, numbered from 1.")
         etags = [sent.etag.strip('"') for sent in in_order]
         if not all(map(parts.is_fingerprint, etags)):
-            raise Unprocessable("etag must be that in the response to the upload of the part.")
-        # A client that lost the response asks again, when the parts are already deleted.
+            raise Unprocessable("etag must be the value returned by the upload of the part.")
+        # A client that lost the response repeats the request after the parts were deleted.
         if not await _is_stored(repos, grant.repo_id, grant.oid, grant.size):
             layout = _layout(repos, grant.size)
             await parts.complete(repos.large_files, f"{grant.repo_id}-{grant.oid}", grant.oid, layout, etags)
@@ -138,32 +138,34 @@ def routes(repos: Repos) -> list[Route]:
         headers = {"content-type": BYTES, "etag": f'"{grant.oid}"'}
         return sender.file(request, repos.large_files.at(grant.oid), grant.size, headers)
 
-    batching = at_repo_needing(repos, _BATCH, _batch_needs, batch)
-    locking = at_repo(repos, Action.REPO_SEE, locks)
+    batching = repo_endpoint_with_target(repos, _BATCH_ACTIONS, _batch_target, batch)
+    locking = repo_endpoint(repos, Action.REPO_SEE, locks)
     signed = "/lfs/{verb}/{repo_id}/{oid}"
     return [
-        *(_at(kind, "POST", "objects/batch", batching, "Upload or download large files") for kind in RepoType),
+        *(_lfs_route(kind, "POST", "objects/batch", batching, "Upload or download large files") for kind in RepoType),
         *(
-            _at(kind, method, tail, locking, "Locks are not supported")
+            _lfs_route(kind, method, tail, locking, "Locks are not supported")
             for kind in RepoType
             for method, tail in (("GET", "locks"), ("POST", "locks"), ("POST", "locks/verify"))
         ),
-        _signed("PUT", signed.replace("{verb}", "upload"), upload, "Upload a large file", LARGEST),
-        _signed("PUT", signed.replace("{verb}", "part"), part, "Upload a part of a large file", LARGEST),
-        _signed("POST", signed.replace("{verb}", "complete"), complete, "Join the uploaded parts", 4 * MIB),
-        _signed("POST", signed.replace("{verb}", "verify"), verify, "Check whether a large file was received", MIB),
-        _signed("GET", signed.replace("{verb}", "download"), download, "Download a large file", MIB),
+        _signed_route("PUT", signed.replace("{verb}", "upload"), upload, "Upload a large file", LARGEST_FILE),
+        _signed_route("PUT", signed.replace("{verb}", "part"), part, "Upload a part of a large file", LARGEST_FILE),
+        _signed_route("POST", signed.replace("{verb}", "complete"), complete, "Join the uploaded parts", 4 * MIB),
+        _signed_route(
+            "POST", signed.replace("{verb}", "verify"), verify, "Check whether a large file was received", MIB
+        ),
+        _signed_route("GET", signed.replace("{verb}", "download"), download, "Download a large file", MIB),
     ]
 
 
-def _at(kind: RepoType, method: str, tail: str, endpoint: ForType, summary: str) -> Route:
+def _lfs_route(kind: RepoType, method: str, tail: str, endpoint: EndpointForType, summary: str) -> Route:
     path = f"/{kind.folder}{{namespace}}/{{repo}}.git/info/lfs/{tail}"
-    answers = {**REFUSALS, 200: ("URLs for each file.", None), 501: ("Not supported.", None)}
+    answers = {**COMMON_ANSWERS, 200: ("URLs for each file.", None), 501: ("Not supported.", None)}
     about = f"{summary}: {kind.value}"
     return Route(method, path, endpoint(kind, path), Surface.LFS, about, answers=answers, body_cap=MIB)
 
 
-def _signed(method: str, path: str, handler: Any, summary: str, cap: int) -> Route:
+def _signed_route(method: str, path: str, handler: Any, summary: str, cap: int) -> Route:
     # The signature in the address grants access, so the address is not logged.
     return Route(
         method,
@@ -178,11 +180,11 @@ def _signed(method: str, path: str, handler: Any, summary: str, cap: int) -> Rou
     )
 
 
-_BATCH = (Action.REPO_SEE, Action.REPO_READ_CONTENT, Action.REPO_WRITE, Action.DISCUSSION_OPEN)
+_BATCH_ACTIONS = (Action.REPO_SEE, Action.REPO_READ_CONTENT, Action.REPO_WRITE, Action.DISCUSSION_OPEN)
 
 
-async def _batch_needs(request: HubRequest, repo: Repo) -> Target[tuple[Repo, BatchRequest]]:
-    """Uploads are open to writers and to users who may open a pull request, which may contain large files."""
+async def _batch_target(request: HubRequest, repo: Repo) -> Target[tuple[Repo, BatchRequest]]:
+    """Require read access for downloads. Uploads are open to writers and to users who may open a pull request."""
     body, repo_resource = await _read(request, BatchRequest), repo.as_resource()
     if body.operation == "download":
         checks: tuple[Check, ...] = (Check(Action.REPO_READ_CONTENT, repo_resource),)
@@ -219,7 +221,7 @@ def _layout(repos: Repos, size: int) -> PartLayout:
 
 async def _charge_guest(repos: Repos, repo: Repo, identity: Identity, objects: Sequence[LargeObject]) -> bool:
     """Charge a guest for these files before the upload and return whether the caller is a guest. A file that a guest
-    uploaded is charged to the owner once a writer sends it.
+    uploaded is charged to the owner once a writer uploads it too.
     """
     charge = charge_of(repo, identity)
     if charge is None:
@@ -280,7 +282,7 @@ async def _link(repos: Repos, grant: LinkGrant) -> None:
 
 
 async def _read(request: HubRequest, shape: type[T]) -> T:
-    """Decode a JSON body without a check of its content type: LFS clients use their own."""
+    """Decode a JSON body without checking its content type: LFS clients send their own."""
     body = await request.body()
     try:
         return msgspec.json.decode(body, type=shape)

@@ -1,6 +1,6 @@
 """`/{id}/resolve/{rev}/{path}` and `/raw/`: a file at a revision.
 
-Checks in this order: may the caller see the repo, pass its gate, does the revision exist, does the file exist.
+Order of the checks: the caller may see the repo, the caller has passed its gate, the revision exists, the file exists.
 """
 
 from urllib.parse import quote
@@ -23,11 +23,17 @@ from hubgate.server.hub.repos.lookup import PathAtRevision
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.jobs.slots import Slots
 from hubgate.server.web.files.media_types import media_type
-from hubgate.server.web.files.sending import FileSender, is_not_modified, precondition_fails
-from hubgate.server.web.repo_routes import ForType, at_repo, at_repo_needing, first_of_rest, headers_of
+from hubgate.server.web.files.responses import FileSender, is_not_modified, precondition_fails
+from hubgate.server.web.repo_routes import (
+    EndpointForType,
+    first_rest_segment,
+    repo_endpoint,
+    repo_endpoint_with_target,
+    revision_headers,
+)
 
-# Files that anyone may read before access to a gated repo is granted, as written by its writers.
-BEFORE_THE_GATE = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt")
+# Files of a gated repo that are readable without access, at the head of a branch or tag, which only writers can change.
+READABLE_BEFORE_GATE = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt")
 
 
 def routes(repos: Repos) -> list[Route]:
@@ -42,9 +48,9 @@ def routes(repos: Repos) -> list[Route]:
         return await send(request, repo, await locate(request, repo), pointers=True)
 
     async def locate(request: HubRequest, repo: Repo) -> PathAtRevision:
-        return await lookup.parse_rest(repos, repo, request.param("rest"), first=first_of_rest(request))
+        return await lookup.parse_rest(repos, repo, request.param("rest"), first=first_rest_segment(request))
 
-    async def needs(request: HubRequest, repo: Repo) -> Target[Repo]:
+    async def find_target(request: HubRequest, repo: Repo) -> Target[Repo]:
         repo_resource = repo.as_resource()
         if repo.gated and await is_readable_before_gate(repos, repo, await locate(request, repo)):
             return Target(repo, repo_resource)
@@ -57,7 +63,7 @@ def routes(repos: Repos) -> list[Route]:
         entry, content = await objects.file_at(folder, revision.sha, at.path)
         if entry is None or entry.type is not EntryType.FILE:
             return _no_entry(revision.sha, at.path, at.rev)
-        headers = _headers(entry, revision.sha, at.path, by_pointer=pointers) | headers_of(revision)
+        headers = _headers(entry, revision.sha, at.path, by_pointer=pointers) | revision_headers(revision)
         if precondition_fails(request.headers.get("if-match"), headers["etag"]):
             return Response(status_code=412, headers=headers)
         if is_not_modified(request.headers.get("if-none-match"), headers["etag"]):
@@ -71,8 +77,8 @@ def routes(repos: Repos) -> list[Route]:
             return _no_entry(revision.sha, at.path, at.rev)
         return sender.file(request, repos.large_files.at(entry.pointer.oid), entry.pointer.size, headers)
 
-    resolving = at_repo_needing(repos, (Action.REPO_SEE, Action.REPO_READ_CONTENT), needs, resolve)
-    reading = at_repo(repos, Action.REPO_READ_CONTENT, raw)
+    resolving = repo_endpoint_with_target(repos, (Action.REPO_SEE, Action.REPO_READ_CONTENT), find_target, resolve)
+    reading = repo_endpoint(repos, Action.REPO_READ_CONTENT, raw)
     return [
         route
         for kind in RepoType
@@ -84,7 +90,7 @@ def routes(repos: Repos) -> list[Route]:
 
 
 async def is_readable_before_gate(repos: Repos, repo: Repo, at: PathAtRevision) -> bool:
-    if at.path not in BEFORE_THE_GATE:
+    if at.path not in READABLE_BEFORE_GATE:
         return False
     try:
         return await lookup.is_branch_or_tag_head(repos, repo, await lookup.revision_of(repos, repo, at))
@@ -93,7 +99,7 @@ async def is_readable_before_gate(repos: Repos, repo: Repo, at: PathAtRevision) 
         return False
 
 
-def _route(kind: RepoType, verb: str, endpoint: ForType, summary: str) -> Route:
+def _route(kind: RepoType, verb: str, endpoint: EndpointForType, summary: str) -> Route:
     path = f"/{kind.folder}{{namespace}}/{{repo}}/{verb}/{{rest:path}}"
     return Route("GET", path, endpoint(kind, path), Surface.FILE, f"{summary} of a {kind.value}")
 

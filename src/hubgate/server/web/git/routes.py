@@ -26,18 +26,18 @@ from hubgate.server.hub.repos import copied_refs, push
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.jobs.slots import Slots
 from hubgate.server.web.git.streams import FetchResponse, PushResponse, RequestBody, start_message
-from hubgate.server.web.repo_routes import ForType, at_repo, at_repo_needing
+from hubgate.server.web.repo_routes import EndpointForType, repo_endpoint, repo_endpoint_with_target
 
 UPLOAD_PACK, RECEIVE_PACK = "git-upload-pack", "git-receive-pack"
 # Size of one fetch request: a client with a hundred thousand refs sends five megabytes.
-MOST_FETCH_REQUEST = 32 * MIB
-MOST_PUSHED = MOST_PACK_BYTES + receive_pack.MOST_COMMAND_BYTES
+LARGEST_FETCH_REQUEST = 32 * MIB
+LARGEST_PUSH = MOST_PACK_BYTES + receive_pack.MOST_COMMAND_BYTES
 # For the first bytes; a large body gets more time (http/intake.py).
 BODY_SECONDS = 120.0
 
 _PUSH = (Action.REPO_SEE, Action.REPO_WRITE, Action.DISCUSSION_PUSH)
 _SERVICE = Query("service", f"{UPLOAD_PACK} to fetch, {RECEIVE_PACK} to push", required=True)
-_DUMB = "This hub speaks git's smart protocol only. Use git 1.6.6 or newer, over http or https."
+_SMART_ONLY = "This hub speaks git's smart protocol only. Use git 1.6.6 or newer, over http or https."
 
 
 def routes(repos: Repos, guard: Guard) -> list[Route]:
@@ -56,7 +56,7 @@ class _Git:
         at = f"/{kind.folder}{{namespace}}/{{repo}}{ending}"
         responses = {200: ("In git's own format.", None)}
 
-        def post(service: str, endpoint: ForType, summary: str, cap: int) -> Route:
+        def post(service: str, endpoint: EndpointForType, summary: str, cap: int) -> Route:
             path = f"{at}/{service}"
             return Route(
                 "POST",
@@ -71,29 +71,31 @@ class _Git:
             )
 
         refs, repos = f"{at}/info/refs", self.repos
-        fetch = at_repo(repos, Action.REPO_READ_CONTENT, self._fetch)
-        receive = at_repo_needing(repos, _PUSH, self._push_needs, self._push)
+        fetch = repo_endpoint(repos, Action.REPO_READ_CONTENT, self._fetch)
+        receive = repo_endpoint_with_target(repos, _PUSH, self._push_target, self._push)
         return [
             Route(
                 "GET",
                 refs,
-                at_repo_needing(repos, (*_PUSH, Action.REPO_READ_CONTENT), self._refs_needs, self._refs)(kind, refs),
+                repo_endpoint_with_target(repos, (*_PUSH, Action.REPO_READ_CONTENT), self._refs_target, self._refs)(
+                    kind, refs
+                ),
                 Surface.GIT,
                 f"Branches and tags of a {kind.value}, for git",
                 query=(_SERVICE,),
                 answers={**responses, 307: ("The repo was renamed; Location has the new address.", None)},
             ),
-            post(UPLOAD_PACK, fetch, f"Fetch from a {kind.value} with git", MOST_FETCH_REQUEST),
-            post(RECEIVE_PACK, receive, f"Push to a {kind.value} with git", MOST_PUSHED),
+            post(UPLOAD_PACK, fetch, f"Fetch from a {kind.value} with git", LARGEST_FETCH_REQUEST),
+            post(RECEIVE_PACK, receive, f"Push to a {kind.value} with git", LARGEST_PUSH),
         ]
 
-    async def _refs_needs(self, request: HubRequest, repo: Repo) -> Target[Repo]:
+    async def _refs_target(self, request: HubRequest, repo: Repo) -> Target[Repo]:
         if _service(request) == RECEIVE_PACK:
-            return await self._push_needs(request, repo)
+            return await self._push_target(request, repo)
         repo_resource = repo.as_resource()
         return Target(repo, repo_resource, also=((Check(Action.REPO_READ_CONTENT, repo_resource),),))
 
-    async def _push_needs(self, request: HubRequest, repo: Repo) -> Target[Repo]:
+    async def _push_target(self, request: HubRequest, repo: Repo) -> Target[Repo]:
         """Require write access, or an open pull request by the caller. The push itself checks each ref."""
         user_id, repo_resource = caller_of(request).identity.user_id, repo.as_resource()
         pull_request = await discussions.open_pull_request_by(self.repos.db, repo.id, user_id) if user_id else None
@@ -119,7 +121,7 @@ class _Git:
 
     async def _fetch(self, request: HubRequest, repo: Repo) -> ASGIApp:
         _check_type(request, UPLOAD_PACK)
-        body = RequestBody(request, MOST_FETCH_REQUEST)
+        body = RequestBody(request, LARGEST_FETCH_REQUEST)
 
         async def parts() -> AsyncGenerator[bytes, None]:
             folder = await copied_refs.refresh(self.repos, repo.id)
@@ -136,7 +138,7 @@ class _Git:
 
     async def _push(self, request: HubRequest, repo: Repo) -> ASGIApp:
         _check_type(request, RECEIVE_PACK)
-        body = RequestBody(request, MOST_PUSHED)
+        body = RequestBody(request, LARGEST_PUSH)
         lines = LineReader(aiter(body))
         commands = await receive_pack.read_commands(lines)
         if not commands.changes:
@@ -157,7 +159,7 @@ class _Git:
 def _service(request: HubRequest) -> str:
     service = request.query().get("service", "")
     if service not in (UPLOAD_PACK, RECEIVE_PACK):
-        raise Forbidden(_DUMB)
+        raise Forbidden(_SMART_ONLY)
     return service
 
 

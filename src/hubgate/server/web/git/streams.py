@@ -32,7 +32,7 @@ class RequestBody:
             case "identity":
                 self._parts = _parts(request)
             case "gzip" | "x-gzip":
-                self._parts = inflated(_parts(request), most)
+                self._parts = inflate(_parts(request), most)
             case _:
                 raise UnsupportedMedia("Send the body uncompressed or with gzip.")
 
@@ -51,7 +51,8 @@ async def _parts(request: HubRequest) -> AsyncIterator[bytes]:
             yield part
 
 
-async def inflated(parts: AsyncIterator[bytes], most: int) -> AsyncIterator[bytes]:
+async def inflate(parts: AsyncIterator[bytes], most: int) -> AsyncIterator[bytes]:
+    """Decompress gzip; raises if the result has more than `most` bytes."""
     decompressor, count = zlib.decompressobj(_GZIP), 0
     async for part in parts:
         out = b""
@@ -139,9 +140,9 @@ class FetchResponse:
 
 
 class PushResponse:
-    """Reports the outcome of `work`, which reads the body. Once the body is complete, the push always finishes:
-    failures are reported in git's protocol, and a disconnected client changes nothing. From then on, clients with a
-    side band get a keepalive every `silent` seconds.
+    """Reports the outcome of `work`, which reads the body. Once the body is complete, the push always finishes,
+    even if the client disconnects, and failures are reported in git's protocol. From then on, clients with a side band
+    get a keepalive every `silent` seconds.
     """
 
     def __init__(

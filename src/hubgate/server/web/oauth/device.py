@@ -56,7 +56,9 @@ def routes(oauth: OAuth) -> list[Route]:
             raise invalid_request("client_id is missing.")
         app = await authenticate(oauth, given, visitor.ip)
         if app.document_host:
-            raise unauthorized_client("An app with a metadata document signs in with a browser.")
+            raise unauthorized_client(
+                "An app with a metadata document cannot use the device flow. Use the authorization code flow."
+            )
         scopes = requested_scopes(oauth, app, parameters.get("scope"))
         resources = requested_resources(parameters.all(RESOURCE), oauth.base_url) or ()
         access = AccessRequest(app, scopes, resources=resources)
@@ -68,11 +70,11 @@ def routes(oauth: OAuth) -> list[Route]:
             PATH,
             public(record_refusals(oauth, start)),
             Surface.OAUTH,
-            "Start to sign in on a device without a browser",
+            "Start the device flow, for a device without a browser",
             body=DeviceRequest,
             body_type=FORM_TYPE,
             answers={
-                200: ("The code to show, and the device code for /oauth/token.", DeviceAnswer),
+                200: ("The code to display, and the device code for /oauth/token.", DeviceAnswer),
                 400: ("Refused; error says why.", None),
                 401: ("The app's authentication failed.", None),
                 429: ("Too many failed authentications.", None),

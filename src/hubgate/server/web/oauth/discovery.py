@@ -21,7 +21,7 @@ _HEADERS = {"cache-control": "public, max-age=300"}
 def routes(base_url: str) -> list[Route]:
     """The routes of the metadata documents.
 
-    A client passes every member to its constructor: do not name a member scope, state, token, nonce, prompt or
+    A client library passes every field to its constructor: no field may be called scope, state, token, nonce, prompt or
     redirect_uri.
     """
     provider = {
@@ -66,7 +66,7 @@ def routes(base_url: str) -> list[Route]:
     }
     return [
         _route("/.well-known/openid-configuration", provider, "Where and how to sign in (OpenID Connect)"),
-        _route("/.well-known/oauth-authorization-server", provider, "The same, by its OAuth name"),
+        _route("/.well-known/oauth-authorization-server", provider, "The same metadata at the address of RFC 8414"),
         _route("/.well-known/oauth-protected-resource", resource, "Which server issues tokens for this API"),
     ]
 

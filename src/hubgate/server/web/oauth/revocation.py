@@ -29,7 +29,7 @@ from hubgate.server.storage.database import Tx
 from hubgate.server.web.oauth.token import NO_STORE
 
 
-class TokenInQuestion(msgspec.Struct):
+class SubmittedToken(msgspec.Struct):
     token: str
     token_type_hint: str | UnsetType = UNSET
     client_id: str | UnsetType = UNSET
@@ -37,7 +37,7 @@ class TokenInQuestion(msgspec.Struct):
 
 
 class Introspection(msgspec.Struct):
-    """For an invalid token, or one of another owner's app, only `active` is present."""
+    """The properties of a token. For an invalid token, or a token of another owner's app, only `active` is present."""
 
     active: bool
     scope: str | UnsetType = UNSET
@@ -93,7 +93,7 @@ def _route(path: str, handler: Any, surface: Surface, summary: str, answers: dic
         public(handler),
         surface,
         summary,
-        body=TokenInQuestion,
+        body=SubmittedToken,
         body_type=FORM_TYPE,
         answers={**answers, 400: ("Refused.", None), 401: ("The app's authentication failed.", None)},
         body_cap=64 * KIB,
@@ -138,13 +138,13 @@ async def _revoke(oauth: OAuth, app: App, text: str) -> None:
 async def _introspect(oauth: OAuth, app: App, text: str) -> dict[str, Any]:
     match read_token(text):
         case (TokenKind.OAUTH, key):
-            return await _access_token(oauth, app, key)
+            return await _introspect_access_token(oauth, app, key)
         case (TokenKind.REFRESH, key):
-            return await _refresh_token(oauth, app, key)
+            return await _introspect_refresh_token(oauth, app, key)
     return _INACTIVE
 
 
-async def _access_token(oauth: OAuth, app: App, key: bytes) -> dict[str, Any]:
+async def _introspect_access_token(oauth: OAuth, app: App, key: bytes) -> dict[str, Any]:
     token = await store.token(oauth.db, key)
     if token is None or token.expires_at <= oauth.clock() or await _issued_to(oauth, app, token.client_id) is None:
         return _INACTIVE
@@ -164,8 +164,10 @@ async def _access_token(oauth: OAuth, app: App, key: bytes) -> dict[str, Any]:
     return {**response, "token_type": "bearer", "iat": token.created_at // SECOND}
 
 
-async def _refresh_token(oauth: OAuth, app: App, key: bytes) -> dict[str, Any]:
-    """Active if a refresh would succeed. No token_type: that is for access tokens (RFC 7662, section 2.2)."""
+async def _introspect_refresh_token(oauth: OAuth, app: App, key: bytes) -> dict[str, Any]:
+    """Introspect a refresh token: active if a refresh would succeed. Only access tokens have a token_type (RFC 7662,
+    section 2.2).
+    """
     found = await store.refresh_token_with_user(oauth.db, key)
     if found is None:
         return _INACTIVE

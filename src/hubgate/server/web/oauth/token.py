@@ -1,4 +1,4 @@
-"""`POST /oauth/token`."""
+"""`POST /oauth/token`: issues tokens for every grant."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ class TokenAnswer(msgspec.Struct):
 
 def routes(oauth: OAuth) -> list[Route]:
     async def token(request: HubRequest) -> JsonResponse:
-        return JsonResponse(await answer(oauth, request), headers=NO_STORE)
+        return JsonResponse(await token_response(oauth, request), headers=NO_STORE)
 
     return [
         Route(
@@ -68,13 +68,13 @@ def routes(oauth: OAuth) -> list[Route]:
     ]
 
 
-async def answer(oauth: OAuth, request: HubRequest) -> dict[str, Any]:
+async def token_response(oauth: OAuth, request: HubRequest) -> dict[str, Any]:
     parameters = await read_body(request)
     visitor = visitor_of(request)
     kind = parameters.need("grant_type")
     grant = GRANTS.get(kind)
     if grant is None:
-        raise OAuthError("unsupported_grant_type", f"grant_type is one of {', '.join(GRANTS)}.")
+        raise OAuthError("unsupported_grant_type", f"grant_type must be one of {', '.join(GRANTS)}.")
     given = client_credentials(request, parameters)
     app = await authenticate(oauth, given, visitor.ip) if given else None
     return await grant.answer(GrantRequest(oauth, parameters, app, given, visitor))

@@ -1,6 +1,6 @@
 """`GET|POST /oauth/userinfo`: the token's user, and every organization the user belongs to.
 
-For a token for other servers the response identifies only the user, as its consent page said (attack O64).
+For a token issued for other servers, the response identifies only the user, as the consent page states (attack O64).
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ ALWAYS = ("sub", "isPro", "orgs", "organizations")
 OF_SCOPE: Mapping[str, tuple[str, ...]] = {**idtoken.OF_SCOPE, "read-billing": ("canPay", "billingMode")}
 # Fields of every organization, and fields added for organizations the user selected (canPay needs read-billing).
 OF_ORGANIZATION = ("sub", "name", "preferred_username", "picture")
-OF_TICKED_ORGANIZATION = ("roleInOrg", "plan", "canPay", "securityRestrictions", "resourceGroups")
+OF_SELECTED_ORGANIZATION = ("roleInOrg", "plan", "canPay", "securityRestrictions", "resourceGroups")
 
 
 class UserinfoResourceGroup(msgspec.Struct):
@@ -79,8 +79,8 @@ def routes(base_url: str) -> list[Route]:
             Surface.OAUTH,
             "Who the token's user is (OpenID Connect)",
             answers={
-                200: ("Claims, as far as the token's scopes reach.", Userinfo),
-                401: ("Not an access token of an app, or it is no longer valid.", None),
+                200: ("The claims that the token's scopes allow.", Userinfo),
+                401: ("The token is not an access token of an app, or is no longer valid.", None),
             },
             any_audience=True,
         )
@@ -107,7 +107,9 @@ def claims(caller: Caller, base_url: str) -> Userinfo:
 
 
 def _visible_memberships(caller: Caller) -> list[Membership]:
-    """All memberships, because an app needs an organization's id to ask for it; for an exchanged token only its own."""
+    """All memberships, because an app needs an organization's id to request access to it; for an exchanged token, only
+    the membership in its organization.
+    """
     fence = caller.identity.fence
     return [m for m in caller.signed_in.memberships if fence is None or m.organization.id == fence]
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document, and a page that shows it: operations by subject, types in words, shapes at the end."""
+"""The OpenAPI document, and a page that shows it: operations by subject, then the shapes of the JSON objects."""
 
 import json
 import re
@@ -37,19 +37,19 @@ _DEFAULT_STATUS = "other"
 
 @dataclass(frozen=True)
 class Piece:
-    """A piece of a type in words; `shape` is the anchor it links to, if any."""
+    """A piece of the text that describes a type; `shape` is the anchor that it links to, if any."""
 
     text: str
     shape: str = ""
 
 
-Words = tuple[Piece, ...]
+TypeText = tuple[Piece, ...]
 
 
 @dataclass(frozen=True)
 class Field:
     name: str
-    kind: Words
+    kind: TypeText
     required: bool
     place: str = ""
     meaning: str = ""
@@ -59,7 +59,7 @@ class Field:
 class ApiResponse:
     status: str
     meaning: str
-    kind: Words
+    kind: TypeText
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Operation:
     summary: str
     needs_token: bool
     parameters: tuple[Field, ...]
-    body: Words
+    body: TypeText
     answers: tuple[ApiResponse, ...]
 
 
@@ -85,16 +85,16 @@ class ApiSubject:
 class Shape:
     anchor: str
     name: str
-    kind: Words
+    kind: TypeText
     fields: tuple[Field, ...]
 
 
 def routes(pages: Pages, base_url: str, documented: Sequence[Route]) -> list[Route]:
     async def openapi(_: HubRequest) -> JsonResponse:
-        return JsonResponse(described(), headers={"cache-control": "public, max-age=300"})
+        return JsonResponse(openapi_document(), headers={"cache-control": "public, max-age=300"})
 
-    async def readable(request: HubRequest) -> Response:
-        return pages.page(request, "apidocs.html", **reading())
+    async def page(request: HubRequest) -> Response:
+        return pages.page(request, "apidocs.html", **page_values())
 
     own = [
         Route(
@@ -105,20 +105,20 @@ def routes(pages: Pages, base_url: str, documented: Sequence[Route]) -> list[Rou
             "This document",
             answers={200: ("OpenAPI 3.1.", dict)},
         ),
-        Route("GET", "/docs/api", public(readable), Surface.PAGE, "API reference"),
+        Route("GET", "/docs/api", public(page), Surface.PAGE, "API reference"),
     ]
 
     # Created on first request: it takes longer than the rest of the start-up.
     @cache
-    def described() -> dict[str, Any]:
+    def openapi_document() -> dict[str, Any]:
         return document(RouteTable([*documented, *own]), base_url)
 
     @cache
-    def reading() -> dict[str, Any]:
-        found = subjects(described())
+    def page_values() -> dict[str, Any]:
+        found = subjects(openapi_document())
         return {
             "subjects": found,
-            "shapes": shapes(described()),
+            "shapes": shapes(openapi_document()),
             "contents": [*((f"#{subject.anchor}", subject.title) for subject in found), ("#shapes", "Shapes")],
             "tokens": any(operation.needs_token for subject in found for operation in subject.operations),
         }
@@ -127,7 +127,7 @@ def routes(pages: Pages, base_url: str, documented: Sequence[Route]) -> list[Rou
 
 
 def subjects(document: Document) -> list[ApiSubject]:
-    """Subjects in the order of the document, housekeeping last."""
+    """Subjects in the order of the document; those in `_LAST` come last."""
     found: dict[str, ApiSubject] = {}
     for path, methods in document["paths"].items():
         title = _title(path)
@@ -180,7 +180,7 @@ def _properties(schema: Document) -> Iterable[Field]:
         yield Field(name, _kind(described), name in required, meaning=described.get("description", ""))
 
 
-def _content(message: Document) -> Words:
+def _content(message: Document) -> TypeText:
     """The shape of a request or response body; empty if there is no body."""
     for media_type, content in message.get("content", {}).items():
         match media_type:
@@ -192,7 +192,7 @@ def _content(message: Document) -> Words:
     return ()
 
 
-def _kind(schema: Document) -> Words:
+def _kind(schema: Document) -> TypeText:
     match schema:
         case {"$ref": str(reference)}:
             name = reference.rpartition("/")[2]
@@ -216,7 +216,7 @@ def _kind(schema: Document) -> Words:
     return (Piece("any value"),)
 
 
-def _either(options: list[Words]) -> Words:
+def _either(options: list[TypeText]) -> TypeText:
     joined: list[Piece] = []
     for option in options:
         joined += [Piece(" or "), *option] if joined else option

@@ -1,4 +1,4 @@
-"""What an error page adds to the error's message: a title, advice, and a hint for the developer of an app."""
+"""The title, the advice and the hint for app developers that an error page adds to the error's message."""
 
 from dataclasses import dataclass
 from urllib.parse import urlencode
@@ -12,7 +12,7 @@ from hubgate.server.oauth.cimd.documents import InvalidDocument
 @dataclass(frozen=True)
 class Advice:
     title: str
-    cure: str
+    text: str
 
 
 _BY_STATUS = {
@@ -45,7 +45,7 @@ def advice_for(error: HubError) -> Advice:
         return _SIGN_IN_STOPPED
     advice = _BY_STATUS.get(error.status, _OTHER)
     if isinstance(error, Unavailable):
-        return Advice(advice.title, advice.cure.format(wait=_wait(error.retry_after)))
+        return Advice(advice.title, advice.text.format(wait=_wait(error.retry_after)))
     return advice
 
 

@@ -12,32 +12,32 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.listing import listing
 from hubgate.server.hub.listing.store import RepoFilter
 from hubgate.server.paging import PageRequest
-from hubgate.server.web.pages.listing import first_of
+from hubgate.server.web.pages.listing import first_rows
 from hubgate.server.web.rendering import Pages
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.management import lifecycle
 
-RECENT = 8
-MOST_TROUBLED = 5
+RECENT_REPOS = 8
+MOST_FAILING = 5
 
 
 def routes(pages: Pages, accounts: Accounts, repos: Repos, webhooks: Webhooks) -> list[Route]:
     async def home(request: HubRequest) -> Response:
         identity, person = caller_of(request).identity, caller_of(request).person
         if person is None:
-            return pages.page(request, "home.html", recent=await listing.recent(repos, identity, RECENT))
+            return pages.page(request, "home.html", recent=await listing.recent(repos, identity, RECENT_REPOS))
         owners = [person.user.id, *(found.organization.id for found in person.memberships)]
-        own = await listing.list_repos(repos, identity, RepoFilter(owners=owners), PageRequest(RECENT))
-        invited, more_invited = first_of(await invitations.of_user(accounts, person.user))
-        troubled, more_troubled = await lifecycle.failing_webhooks(webhooks, person.user.id, MOST_TROUBLED)
-        memberships, more = first_of(person.memberships)
+        own = await listing.list_repos(repos, identity, RepoFilter(owners=owners), PageRequest(RECENT_REPOS))
+        invited, more_invited = first_rows(await invitations.of_user(accounts, person.user))
+        failing, more_failing = await lifecycle.failing_webhooks(webhooks, person.user.id, MOST_FAILING)
+        memberships, more = first_rows(person.memberships)
         return pages.page(
             request,
             "home_in.html",
             invited=invited,
             more_invited=more_invited,
-            troubled=troubled,
-            more_troubled=more_troubled,
+            failing=failing,
+            more_failing=more_failing,
             memberships=memberships,
             more=more,
             recent=own.items,

@@ -13,30 +13,39 @@ from hubgate.server.web.local_path import local_path
 T = TypeVar("T")
 
 ROWS = 50
-NOTHING: Mapping[str, str] = {}
+NO_PARAMETERS: Mapping[str, str] = {}
 
 
 class ListQuery:
-    """The rows of a list that the address requests: the search text, and the cursor in `parameter`. Other query
-    parameters of the list in `kept` are repeated in the links to its pages.
+    """The part of a list that an address requests: the search text, and the cursor in `parameter`. The links to the
+    other pages repeat `other_parameters`.
     """
 
     def __init__(
-        self, query: Mapping[str, str], path: str, parameter: str = "cursor", kept: Mapping[str, str] = NOTHING
+        self,
+        query: Mapping[str, str],
+        path: str,
+        parameter: str = "cursor",
+        other_parameters: Mapping[str, str] = NO_PARAMETERS,
     ) -> None:
-        self._cursor, self._path, self._parameter, self._kept = query.get(parameter), path, parameter, kept
+        self._cursor, self._path, self._parameter, self._other_parameters = (
+            query.get(parameter),
+            path,
+            parameter,
+            other_parameters,
+        )
         self.search = query.get("search", "").strip()
 
     def page(self, shape: tuple[type, ...], rows: int = ROWS) -> PageRequest:
         return PageRequest(rows, decode_cursor(self._cursor, shape) if self._cursor else None)
 
-    def shown(self, next_cursor: str | None) -> dict[str, Any]:
+    def template_values(self, next_cursor: str | None) -> dict[str, Any]:
         """Values for templates/parts/listing.html; an address is empty if there is no such page."""
         first = self._address(None) if self._cursor else ""
         return {"search": self.search, "first": first, "next": self._address(next_cursor) if next_cursor else ""}
 
     def _address(self, cursor: str | None) -> str:
-        parameters = {"search": self.search, **self._kept, self._parameter: cursor}
+        parameters = {"search": self.search, **self._other_parameters, self._parameter: cursor}
         query = urlencode({name: value for name, value in parameters.items() if value})
         return f"{self._path}?{query}" if query else self._path
 
@@ -47,7 +56,7 @@ def return_address(request: HubRequest, page: str) -> str:
     return back if back.startswith(f"{page}?") else page
 
 
-def first_of(rows: Sequence[T]) -> tuple[Sequence[T], int]:
+def first_rows(rows: Sequence[T]) -> tuple[Sequence[T], int]:
     """Return the first page of rows, and the number of further rows."""
     return rows[:ROWS], max(0, len(rows) - ROWS)
 
@@ -59,8 +68,8 @@ class ListPage(Generic[T]):
     items: Sequence[T]
     total: int
     # Queries of the adjacent pages; empty at either end.
-    back: str
-    on: str
+    previous: str
+    next: str
 
 
 def list_page(request: HubRequest, rows: Sequence[T]) -> ListPage[T]:

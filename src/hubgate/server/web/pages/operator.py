@@ -1,6 +1,6 @@
-"""The operator's pages: overview, users, organizations, requests of app owners.
+"""The operator's pages: overview, users, organizations, requests from app owners.
 
-The operator flag grants access to these pages only, and no token does.
+The operator flag grants access only to these pages, and tokens cannot access them.
 """
 
 from collections.abc import Awaitable, Callable
@@ -21,7 +21,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.requests import decision
-from hubgate.server.web.named import organization_named, user_named
+from hubgate.server.web.account_paths import organization_named, user_named
 from hubgate.server.web.pages.listing import ListQuery, return_address
 from hubgate.server.web.rendering import Pages
 
@@ -38,7 +38,7 @@ def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
         return pages.page(request, "operator/overview.html", section=_OVERVIEW, counts=counts, waiting_requests=waiting)
 
     return [
-        _route("GET", _OVERVIEW, overview, "The hub in numbers"),
+        _route("GET", _OVERVIEW, overview, "Overview of the hub"),
         *_user_routes(pages, accounts),
         *_organization_routes(pages, accounts),
         *_request_routes(pages, oauth),
@@ -50,12 +50,16 @@ def _user_routes(pages: Pages, accounts: Accounts) -> list[Route]:
         query = ListQuery(request.query(), _USERS)
         found = await operator_actions.list_users(accounts, query.page(operator_actions.CURSOR), query.search)
         return pages.page(
-            request, "operator/users.html", section=_USERS, users=found.items, **query.shown(found.next_cursor)
+            request,
+            "operator/users.html",
+            section=_USERS,
+            users=found.items,
+            **query.template_values(found.next_cursor),
         )
 
     async def verify(_: HubRequest, user: User) -> str:
         await operator_actions.verify(accounts, user)
-        return f"{user.email} counts as verified."
+        return f"{user.email} is now verified."
 
     async def disable(request: HubRequest, user: User) -> str:
         if user.id == caller_of(request).user.id:
@@ -99,7 +103,7 @@ def _organization_routes(pages: Pages, accounts: Accounts) -> list[Route]:
             section=_ORGANIZATIONS,
             organizations=found.items,
             plans=PLANS,
-            **query.shown(found.next_cursor),
+            **query.template_values(found.next_cursor),
         )
 
     async def save(request: HubRequest) -> Response:
@@ -120,7 +124,7 @@ def _organization_routes(pages: Pages, accounts: Accounts) -> list[Route]:
 
 
 def _request_routes(pages: Pages, oauth: OAuth) -> list[Route]:
-    """Requests of app owners, which the operator grants or refuses."""
+    """Requests from app owners, which the operator grants or refuses."""
 
     async def values() -> dict[str, Any]:
         return {"section": _REQUESTS, "requests": await decision.every(oauth)}
@@ -143,7 +147,7 @@ def _request_routes(pages: Pages, oauth: OAuth) -> list[Route]:
         return decide
 
     return [
-        _route("GET", _REQUESTS, show, "Requests of app owners"),
+        _route("GET", _REQUESTS, show, "Requests from app owners"),
         _route("POST", _REQUESTS + "/{id}/grant", decision_handler(True), "Grant a request"),
         _route("POST", _REQUESTS + "/{id}/refuse", decision_handler(False), "Refuse a request"),
     ]

@@ -19,9 +19,9 @@ from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
-from hubgate.server.web.named import moved_to
-from hubgate.server.web.pages.listing import first_of
-from hubgate.server.web.pages.repos.lists import owned
+from hubgate.server.web.account_paths import moved_to
+from hubgate.server.web.pages.listing import first_rows
+from hubgate.server.web.pages.repos.lists import profile_repos
 from hubgate.server.web.rendering import Pages
 
 _PATH = "/{name}"
@@ -29,7 +29,7 @@ _PATH = "/{name}"
 
 @dataclass(frozen=True)
 class Website:
-    """A website as displayed: the host is complete and in ASCII, so that no letter imitates another."""
+    """A website as displayed: the host is complete and in ASCII, so that a look-alike letter is recognizable."""
 
     host: str
     path: str
@@ -55,7 +55,7 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Route]:
         return await (of_user(request, found) if isinstance(found, User) else of_organization(request, found))
 
     async def of_user(request: HubRequest, user: User) -> Response:
-        organizations, more = first_of(await store.organizations_of(accounts.db, user.id))
+        organizations, more = first_rows(await store.organizations_of(accounts.db, user.id))
         return pages.page(
             request,
             "profile/user.html",
@@ -64,14 +64,14 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Route]:
             organizations=organizations,
             more=more,
             edit="/settings/profile" if caller_of(request).identity.user_id == user.id else "",
-            **await owned(repos, request, resource.Account(user.id), user.name),
+            **await profile_repos(repos, request, resource.Account(user.id), user.name),
         )
 
     async def of_organization(request: HubRequest, organization: Organization) -> Response:
-        identity, repo_resource = caller_of(request).identity, resource.Organization(organization.id)
+        identity, organization_resource = caller_of(request).identity, resource.Organization(organization.id)
         root = f"/organizations/{organization.name}"
-        may_see_members = decide(identity, Action.ORG_READ_MEMBERS, repo_resource).allowed
-        may_change = decide(identity, Action.ORG_WRITE_SETTINGS, repo_resource).allowed
+        may_see_members = decide(identity, Action.ORG_READ_MEMBERS, organization_resource).allowed
+        may_change = decide(identity, Action.ORG_WRITE_SETTINGS, organization_resource).allowed
         return pages.page(
             request,
             "profile/organization.html",
@@ -80,7 +80,7 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Route]:
             members=await org_store.count_members(accounts.db, organization.id),
             roster=f"{root}/members" if may_see_members else "",
             edit=f"{root}/settings/profile" if may_change else "",
-            **await owned(repos, request, repo_resource, organization.name),
+            **await profile_repos(repos, request, organization_resource, organization.name),
         )
 
     endpoint = Endpoint(Action.HUB_PUBLIC, Locator((resource.Hub,), find), show)

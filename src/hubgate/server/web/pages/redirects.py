@@ -11,8 +11,8 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos import redirects
 from hubgate.server.hub.repos.model import Redirect
-from hubgate.server.web.api.redirects import RedirectInfo, described, owner_of
-from hubgate.server.web.owner_routes import REDIRECTS, OwnerContext, show
+from hubgate.server.web.api.redirects import RedirectInfo, describe, owner_of
+from hubgate.server.web.owner_routes import REDIRECTS, OwnerContext, render_settings_page
 from hubgate.server.web.pages.listing import ListQuery, return_address
 from hubgate.server.web.rendering import Pages
 
@@ -20,21 +20,21 @@ _UNLINK = "/{type}/{repo}/unlink"
 
 
 def routes(pages: Pages, repos: Repos, accounts: Accounts) -> list[Route]:
-    async def every(request: HubRequest, context: OwnerContext) -> Response:
+    async def list_all(request: HubRequest, context: OwnerContext) -> Response:
         query, owner = ListQuery(request.query(), context.root), owner_of(context)
         page = await redirects.of_owner(repos, owner.id, query.page(redirects.CURSOR))
 
         def row(found: Redirect) -> tuple[Redirect, RedirectInfo]:
-            return found, described(owner.name, caller_of(request).identity, found)
+            return found, describe(owner.name, caller_of(request).identity, found)
 
-        return show(
+        return render_settings_page(
             pages,
             request,
             context,
             "settings/redirects.html",
             namespace=owner.name,
             rows=[row(found) for found in page.items],
-            **query.shown(page.next_cursor),
+            **query.template_values(page.next_cursor),
         )
 
     async def unlink(request: HubRequest, context: OwnerContext) -> Response:
@@ -46,13 +46,13 @@ def routes(pages: Pages, repos: Repos, accounts: Accounts) -> list[Route]:
         done = f"{owner.name}/{name.lower()} no longer redirects. The name is free for a new repo."
         return pages.redirect(return_address(request, context.root), done)
 
-    def both(method: str, path: str, handler: Handler[OwnerContext], summary: str) -> list[Route]:
+    def for_both_owners(method: str, path: str, handler: Handler[OwnerContext], summary: str) -> list[Route]:
         return [
             REDIRECTS.route(of, method, path, handler, Surface.PAGE, summary.format(whose), body_cap=16 * KIB)
             for of, whose in ((None, "your"), (accounts, "an organization's"))
         ]
 
     return [
-        *both("GET", "", every, "Redirects from {} names"),
-        *both("POST", _UNLINK, unlink, "Unlink one of {} redirects"),
+        *for_both_owners("GET", "", list_all, "Redirects from {} names"),
+        *for_both_owners("POST", _UNLINK, unlink, "Unlink one of {} redirects"),
     ]

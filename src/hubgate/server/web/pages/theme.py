@@ -15,7 +15,7 @@ def routes(pages: Pages) -> list[Route]:
     async def choose(request: HubRequest) -> Response:
         theme = request.form_fields.get("theme")
         if theme not in THEMES:
-            raise Unprocessable(f"theme is one of {', '.join(THEMES)}.")
+            raise Unprocessable(f"theme must be one of {', '.join(THEMES)}.")
         response = RedirectResponse(local_path(request.form_fields.get("next")), 303)
         response.set_cookie(
             THEME_COOKIE,

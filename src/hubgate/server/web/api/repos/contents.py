@@ -24,12 +24,12 @@ from hubgate.server.hub.repos.model import Repo
 from hubgate.server.jobs.caller import only_reads
 from hubgate.server.paging import Page, PageRequest, encode_cursor, next_link, parse_page
 from hubgate.server.storage.database import Tx
-from hubgate.server.web.api.listing import PAGING, listed
+from hubgate.server.web.api.listing import PAGING, page_response
 from hubgate.server.web.api.repos import queries
 from hubgate.server.web.avatars import avatar_url
-from hubgate.server.web.repo_routes import api_routes, at_repo, first_of_rest, headers_of
+from hubgate.server.web.repo_routes import api_routes, first_rest_segment, repo_endpoint, revision_headers
 
-MOST = 1000
+MOST_ENTRIES = 1000
 # With `expand` each entry costs a walk through the history.
 MOST_EXPANDED = 50
 MOST_PATHS = 2000
@@ -54,7 +54,7 @@ def _file_routes(repos: Repos) -> list[Route]:
         expand = queries.flag(fields, "expand")
         rev, path = await _revision_and_path(repos, repo, request, request.param("rest"))
         revision = await lookup.revision(repos, repo, rev)
-        page_request = _page_request(fields, MOST_EXPANDED if expand else MOST)
+        page_request = _page_request(fields, MOST_EXPANDED if expand else MOST_ENTRIES)
         after = str(page_request.after[0]) if page_request.after else ""
         folder = repos.folders.of(repo.id)
         entries = await trees.list_entries(
@@ -69,9 +69,9 @@ def _file_routes(repos: Repos) -> list[Route]:
             raise NotFound(f"{path} does not exist on {rev!r}", code="EntryNotFound")
         shown = entries[: page_request.limit]
         cursor = encode_cursor((trees.position_of(shown[-1]),)) if len(entries) > page_request.limit else None
-        items = await described(request, repo, revision.sha, shown, expand)
-        response = listed(request, repos.base_url, Page(items, cursor), lambda entry: entry)
-        response.headers.update(headers_of(revision))
+        items = await describe_entries(request, repo, revision.sha, shown, expand)
+        response = page_response(request, repos.base_url, Page(items, cursor), lambda entry: entry)
+        response.headers.update(revision_headers(revision))
         return response
 
     async def paths_info(request: HubRequest, repo: Repo) -> JsonResponse:
@@ -83,10 +83,10 @@ def _file_routes(repos: Repos) -> list[Route]:
             raise BadRequest(_TOO_MANY)
         unique_paths = list(dict.fromkeys(path.strip("/") for path in paths))
         found = await trees.entries_at(repos.folders.of(repo.id), revision.sha, [path for path in unique_paths if path])
-        items = await described(request, repo, revision.sha, found, body.expand)
-        return JsonResponse(items, headers=headers_of(revision))
+        items = await describe_entries(request, repo, revision.sha, found, body.expand)
+        return JsonResponse(items, headers=revision_headers(revision))
 
-    async def described(
+    async def describe_entries(
         request: HubRequest, repo: Repo, sha: str, entries: list[TreeEntry], expand: bool
     ) -> list[dict[str, Any]]:
         # For a gated repo, the hash of a large file would give access to it elsewhere.
@@ -109,13 +109,18 @@ def _file_routes(repos: Repos) -> list[Route]:
     )
     return [
         *api_routes(
-            "GET", "/tree/{rest:path}", at_repo(repos, see, tree), "Files and folders of a repo", answers, query=query
+            "GET",
+            "/tree/{rest:path}",
+            repo_endpoint(repos, see, tree),
+            "Files and folders of a repo",
+            answers,
+            query=query,
         ),
         *api_routes(
             "POST",
             "/paths-info/{rev:path}",
-            at_repo(repos, see, paths_info),
-            "Named files and folders of a repo",
+            repo_endpoint(repos, see, paths_info),
+            "Files and folders of a repo at given paths",
             answers,
             body=PathsRequest,
             body_cap=2 * MIB,
@@ -125,7 +130,7 @@ def _file_routes(repos: Repos) -> list[Route]:
 
 async def _revision_and_path(repos: Repos, repo: Repo, request: HubRequest, rest: str) -> tuple[str, str]:
     """Split the end of an address into revision and path."""
-    rev, path = await lookup.split_revision(repos, repo, rest, first=first_of_rest(request))
+    rev, path = await lookup.split_revision(repos, repo, rest, first=first_rest_segment(request))
     return rev, path.strip("/")
 
 
@@ -157,7 +162,7 @@ def _history_routes(repos: Repos) -> list[Route]:
         fields = request.query_fields()
         rest = request.param("rev")
         rev, path = await _revision_and_path(repos, repo, request, rest)
-        # The history of a single path is not supported: any rest after the revision makes the revision unknown.
+        # The history of a single path is not supported: a path after the revision is read as part of the revision.
         revision = await lookup.revision(repos, repo, rest if path else rev)
         limit = min(max(_number(queries.last_value(fields, "limit"), DEFAULT_COMMITS), 1), MOST_COMMITS)
         total = await history_pages.total(repos, repo, revision)
@@ -165,8 +170,8 @@ def _history_routes(repos: Repos) -> list[Route]:
         page = await history_pages.page_from(repos, repo, revision, position, limit)
         formatted = "formatted" in queries.all_values(fields, "expand")
         avatars = await _avatars(repos, {commit.author for commit in page.commits})
-        items = [_described(commit, avatars, formatted=formatted) for commit in page.commits]
-        response = JsonResponse(items, headers=headers_of(revision))
+        items = [_describe_commit(commit, avatars, formatted=formatted) for commit in page.commits]
+        response = JsonResponse(items, headers=revision_headers(revision))
         if total is not None:
             response.headers["x-total-count"] = str(total)
         if page.next_cursor is not None:
@@ -184,10 +189,10 @@ def _history_routes(repos: Repos) -> list[Route]:
         Query("p", "The page number, from 0. Later pages are slow: follow the Link header instead.", number),
         Query("expand", "formatted: also return HTML; may be repeated."),
     )
-    answers = {200: ("The newest first.", list[dict[str, Any]])}
+    answers = {200: ("Newest first.", list[dict[str, Any]])}
     see = Action.REPO_SEE
     return api_routes(
-        "GET", "/commits/{rev:path}", at_repo(repos, see, commits), "The history of a repo", answers, query=query
+        "GET", "/commits/{rev:path}", repo_endpoint(repos, see, commits), "The history of a repo", answers, query=query
     )
 
 
@@ -220,7 +225,7 @@ async def _avatars(repos: Repos, authors: Collection[str]) -> dict[str, str]:
     return await repos.db.read_long(unit)
 
 
-def _described(commit: history.Commit, avatars: Mapping[str, str], *, formatted: bool) -> dict[str, Any]:
+def _describe_commit(commit: history.Commit, avatars: Mapping[str, str], *, formatted: bool) -> dict[str, Any]:
     author = {"user": commit.author}
     if commit.author in avatars:
         author["avatar"] = avatars[commit.author]

@@ -20,7 +20,7 @@ ACTIONS = (Action.REPO_SEE, Action.REPO_WRITE, Action.DISCUSSION_OPEN, Action.DI
 
 @dataclass(frozen=True)
 class Destination:
-    """`pull_request` is the open pull request that `rev` names, if any."""
+    """The destination of a commit. `pull_request` is the open pull request that `rev` names, if any."""
 
     repo: Repo
     rev: str
@@ -28,8 +28,8 @@ class Destination:
     pull_request: Discussion | None = None
 
 
-async def target(repos: Repos, repo: Repo, rev: str, *, as_pull_request: bool) -> Target[Destination]:
-    """Find the pull request that `rev` names. `ref_at` checks whether the revision exists at all."""
+async def find_target(repos: Repos, repo: Repo, rev: str, *, as_pull_request: bool) -> Target[Destination]:
+    """Find the destination and the required permissions. `ref_at` checks whether the revision exists."""
     repo_resource, checks = repo.as_resource(), tuple[Check, ...]()
     found, hint = None, ""
     if as_pull_request:
@@ -61,10 +61,10 @@ async def ref_at(repos: Repos, to: Destination) -> str:
 
 async def check_again(repos: Repos, identity: Identity, to: Destination) -> str:
     """Check permissions again after the upload and return `ref_at`: hours later, the role or the repo may be gone."""
-    present = await store.by_id(repos.db, to.repo.id)
-    if present is None:
+    repo = await store.by_id(repos.db, to.repo.id)
+    if repo is None:
         raise NotFound(REPO_GONE, code="RepoNotFound")
-    current = await target(repos, present, to.rev, as_pull_request=to.as_pull_request)
+    current = await find_target(repos, repo, to.rev, as_pull_request=to.as_pull_request)
     require(identity, ACTIONS[0], current.resource)
     require_also(identity, current)
     return await ref_at(repos, current.subject)

@@ -1,4 +1,4 @@
-"""One repo: its description at a commit, `PUT /settings`, and `/auth-check` for what the caller may do."""
+"""One repo: its description at a commit, `PUT /settings`, and `/auth-check` for the caller's permissions."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -20,18 +20,24 @@ from hubgate.server.hub.repos import lookup, settings
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.repos.settings import SettingsChanges
 from hubgate.server.web.api.repos import queries, wire
-from hubgate.server.web.api.repos.wire import Visibility, is_private
-from hubgate.server.web.repo_routes import IN_PULL_REQUEST, api_routes, at_repo, at_repo_needing, headers_of
+from hubgate.server.web.api.repos.wire import Visibility, requested_privacy
+from hubgate.server.web.repo_routes import (
+    PULL_REQUEST_ONLY,
+    api_routes,
+    repo_endpoint,
+    repo_endpoint_with_target,
+    revision_headers,
+)
 
 _QUERY = (
     Query("blobs", "Also size and ids of every file.", {"type": "boolean"}),
-    Query("expand", "Only these members; may be repeated."),
+    Query("expand", "Only these fields; may be repeated."),
 )
 _ANSWERS = {200: ("The repo.", dict[str, Any]), 404: ("Repo or revision not found.", None)}
 
 
 class RepoSettings(msgspec.Struct, rename="camel"):
-    """Members without a meaning here are accepted and ignored."""
+    """New settings of a repo. Unknown fields are accepted and ignored."""
 
     private: bool | None = None
     visibility: Visibility | None = None
@@ -39,7 +45,7 @@ class RepoSettings(msgspec.Struct, rename="camel"):
     discussions_disabled: bool | None = None
 
 
-class RepoSettingsSet(msgspec.Struct, rename="camel"):
+class SavedRepoSettings(msgspec.Struct, rename="camel"):
     private: bool
     visibility: str
     gated: str | bool
@@ -52,13 +58,13 @@ def info_routes(repos: Repos) -> list[Route]:
 
     async def at_revision(request: HubRequest, repo: Repo) -> JsonResponse:
         revision = await lookup.revision(repos, repo, request.param("rev"))
-        return await answer(request, repo, revision.sha, headers_of(revision))
+        return await answer(request, repo, revision.sha, revision_headers(revision))
 
     async def answer(request: HubRequest, repo: Repo, sha: str | None, headers: Mapping[str, str]) -> JsonResponse:
         fields = request.query_fields()
         expand = queries.all_values(fields, "expand")
         info = wire.describe(repo) | {"sha": sha}
-        if IN_PULL_REQUEST in headers:
+        if PULL_REQUEST_ONLY in headers:
             info["pullRequestOnly"] = True
         if sha is not None and (not expand or "siblings" in expand):
             folder = repos.folders.of(repo.id)
@@ -68,20 +74,20 @@ def info_routes(repos: Repos) -> list[Route]:
                 files = await trees.files(folder, sha)
                 info["siblings"] = await in_read_thread(wire.siblings, files, hide_hashes=not may_read)
             else:
-                info["siblings"] = await in_read_thread(wire.names, await trees.file_names(folder, sha))
+                info["siblings"] = await in_read_thread(wire.sibling_names, await trees.file_names(folder, sha))
         elif not expand:
             info["siblings"] = []
         if not expand or "usedStorage" in expand:
             info["usedStorage"] = await lfs_store.used_storage(repos.db, repo.id)
-        return JsonResponse(wire.select_members(info, expand) if expand else info, headers=headers)
+        return JsonResponse(wire.select_fields(info, expand) if expand else info, headers=headers)
 
     see = Action.REPO_SEE
     return [
-        *api_routes("GET", "", at_repo(repos, see, at_head), "A repo", _ANSWERS, query=_QUERY),
+        *api_routes("GET", "", repo_endpoint(repos, see, at_head), "A repo", _ANSWERS, query=_QUERY),
         *api_routes(
             "GET",
             "/revision/{rev:path}",
-            at_repo(repos, see, at_revision),
+            repo_endpoint(repos, see, at_revision),
             "A repo at a revision",
             _ANSWERS,
             query=_QUERY,
@@ -90,7 +96,7 @@ def info_routes(repos: Repos) -> list[Route]:
 
 
 def settings_routes(repos: Repos) -> list[Route]:
-    async def needs(request: HubRequest, repo: Repo) -> Target[tuple[Repo, SettingsChanges]]:
+    async def find_target(request: HubRequest, repo: Repo) -> Target[tuple[Repo, SettingsChanges]]:
         changes = _changes(repo, await request.read_json(RepoSettings))
         managing = ((Check(Action.REPO_MANAGE, repo.as_resource()),),) if changes.of_access else ()
         return Target((repo, changes), repo.as_resource(), also=managing)
@@ -100,7 +106,7 @@ def settings_routes(repos: Repos) -> list[Route]:
         after = await settings.configure(repos, repo, changes, actor_of(request))
         private, discussions = bool(after.private), bool(after.discussions_disabled)
         visibility = "private" if private else "public"
-        return JsonResponse(RepoSettingsSet(private, visibility, after.gated or False, discussions))
+        return JsonResponse(SavedRepoSettings(private, visibility, after.gated or False, discussions))
 
     async def ok(_: HubRequest, __: Repo) -> PlainTextResponse:
         return PlainTextResponse("OK")
@@ -111,18 +117,18 @@ def settings_routes(repos: Repos) -> list[Route]:
         *api_routes(
             "PUT",
             "/settings",
-            at_repo_needing(repos, (Action.REPO_CONFIGURE, Action.REPO_MANAGE), needs, change),
+            repo_endpoint_with_target(repos, (Action.REPO_CONFIGURE, Action.REPO_MANAGE), find_target, change),
             "Change a repo's settings",
-            {200: ("The new settings.", RepoSettingsSet)},
+            {200: ("The new settings.", SavedRepoSettings)},
             body=RepoSettings,
             body_cap=16 * KIB,
         ),
-        *api_routes("GET", "/auth-check", at_repo(repos, read, ok), "Whether you may read a repo's files", yes),
-        *api_routes("GET", "/auth-check/write", at_repo(repos, write, ok), "Whether you may change a repo", yes),
+        *api_routes("GET", "/auth-check", repo_endpoint(repos, read, ok), "Whether you may read a repo's files", yes),
+        *api_routes("GET", "/auth-check/write", repo_endpoint(repos, write, ok), "Whether you may change a repo", yes),
     ]
 
 
 def _changes(repo: Repo, body: RepoSettings) -> SettingsChanges:
-    private = is_private(repo.kind, body.private, body.visibility)
+    private = requested_privacy(repo.kind, body.private, body.visibility)
     gated = None if body.gated is None else body.gated or ""
     return SettingsChanges(private, gated, body.discussions_disabled)

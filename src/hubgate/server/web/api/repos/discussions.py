@@ -24,7 +24,13 @@ from hubgate.server.hub.repos.model import Repo
 from hubgate.server.ids import new_id
 from hubgate.server.web.api.repos import queries
 from hubgate.server.web.avatars import avatar_url
-from hubgate.server.web.repo_routes import ForType, Needs, api_routes, at_repo, at_repo_needing
+from hubgate.server.web.repo_routes import (
+    EndpointForType,
+    FindTarget,
+    api_routes,
+    repo_endpoint,
+    repo_endpoint_with_target,
+)
 
 ROWS = 50
 LAST_PAGE = 1_000
@@ -51,7 +57,7 @@ class RepoDiscussion:
 
 
 def routes(repos: Repos) -> list[Route]:
-    async def every(request: HubRequest, repo: Repo) -> JsonResponse:
+    async def list_all(request: HubRequest, repo: Repo) -> JsonResponse:
         fields = request.query_fields()
         discussion_filter = DiscussionFilter(
             _TYPES.get(queries.last_value(fields, "type", "all")),
@@ -61,7 +67,7 @@ def routes(repos: Repos) -> list[Route]:
         page = queries.last_value(fields, "p", "0")
         start = min(int(page), LAST_PAGE) * ROWS if page.isascii() and page.isdigit() and len(page) < 9 else 0
         found, total = await repos.db.read_long(lambda tx: store.listed(tx, repo.id, discussion_filter, start, ROWS))
-        shown = [_described(repo, discussion, author) for discussion, author in found]
+        shown = [_describe(repo, discussion, author) for discussion, author in found]
         return JsonResponse({"discussions": shown, "count": total, "start": start})
 
     async def set_status(request: HubRequest, found: RepoDiscussion) -> JsonResponse:
@@ -85,7 +91,7 @@ def routes(repos: Repos) -> list[Route]:
         await pull_requests.delete_ref(repos, found.repo, found.discussion, caller_of(request).user)
         return JsonResponse({})
 
-    def needs(action: Action) -> Needs[RepoDiscussion]:
+    def find_discussion(action: Action) -> FindTarget[RepoDiscussion]:
         async def find(request: HubRequest, repo: Repo) -> Target[RepoDiscussion]:
             number = _NUMBER.match(request.param("num"))
             discussion = await store.find(repos.db, repo.id, int(number[0])) if number else None
@@ -97,15 +103,15 @@ def routes(repos: Repos) -> list[Route]:
 
         return find
 
-    def at(action: Action, handler: Handler[RepoDiscussion]) -> ForType:
-        return at_repo_needing(repos, (Action.REPO_SEE, action), needs(action), handler)
+    def discussion_endpoint(action: Action, handler: Handler[RepoDiscussion]) -> EndpointForType:
+        return repo_endpoint_with_target(repos, (Action.REPO_SEE, action), find_discussion(action), handler)
 
     done: Mapping[int, tuple[str, Any]] = {
         200: ("Done.", dict[str, Any]),
         409: ("Not possible in its current status.", None),
     }
     query = (
-        Query("p", f"The page, from 0, with {ROWS} each."),
+        Query("p", f"The page number, from 0; a page has {ROWS} entries."),
         Query("type", "all, discussion or pull_request."),
         Query("status", "all, open or closed."),
         Query("author", "A user's name."),
@@ -115,15 +121,15 @@ def routes(repos: Repos) -> list[Route]:
         *api_routes(
             "GET",
             "/discussions",
-            at_repo(repos, Action.REPO_SEE, every),
+            repo_endpoint(repos, Action.REPO_SEE, list_all),
             "Discussions and pull requests of a repo",
-            {200: ("The newest first.", dict[str, Any])},
+            {200: ("Newest first.", dict[str, Any])},
             query=query,
         ),
         *api_routes(
             "POST",
             f"{one}/status",
-            at(Action.DISCUSSION_CLOSE, set_status),
+            discussion_endpoint(Action.DISCUSSION_CLOSE, set_status),
             "Close or reopen a pull request of a repo",
             {**done, 422: ("The request is invalid.", None)},
             body=StatusRequest,
@@ -132,21 +138,21 @@ def routes(repos: Repos) -> list[Route]:
         *api_routes(
             "DELETE",
             one,
-            at(Action.DISCUSSION_MODERATE, remove),
+            discussion_endpoint(Action.DISCUSSION_MODERATE, remove),
             "Remove a pull request of a repo, with its ref and its files",
             done,
         ),
         *api_routes(
             "DELETE",
             f"{one}/ref",
-            at(Action.DISCUSSION_CLOSE, delete_ref),
+            discussion_endpoint(Action.DISCUSSION_CLOSE, delete_ref),
             "Delete the ref of a closed pull request of a repo",
             done,
         ),
     ]
 
 
-def _described(repo: Repo, discussion: Discussion, author: str | None) -> dict[str, Any]:
+def _describe(repo: Repo, discussion: Discussion, author: str | None) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "num": discussion.num,
         "title": discussion.title,

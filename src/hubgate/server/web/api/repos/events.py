@@ -1,4 +1,4 @@
-"""`GET /events?after=N`: the events of a repo in order, for callers who may see the repo and could see it then."""
+"""`GET /events?after=N`: the events of a repo in order, for callers who may see the repo now and could see it then."""
 
 from typing import Any
 
@@ -15,9 +15,9 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos.model import Repo
-from hubgate.server.web.repo_routes import api_routes, at_repo
+from hubgate.server.web.repo_routes import api_routes, repo_endpoint
 
-MOST = 1000
+MOST_EVENTS = 1000
 
 
 class RepoEvent(msgspec.Struct, rename="camel"):
@@ -28,14 +28,14 @@ class RepoEvent(msgspec.Struct, rename="camel"):
 
 
 def routes(repos: Repos) -> list[Route]:
-    async def every(request: HubRequest, repo: Repo) -> JsonResponse:
+    async def list_all(request: HubRequest, repo: Repo) -> JsonResponse:
         query = request.query()
         after, limit = _number(query.get("after", "0"), "after"), _number(query.get("limit", "100"), "limit")
-        most = min(max(limit, 1), MOST)
+        most = min(max(limit, 1), MOST_EVENTS)
         # Events from before a repo was made public stay private: former names, deleted branches, and the ids of
         # readable commits that a squash was meant to remove.
-        in_private = msgspec.structs.replace(repo, private=1).as_resource()
-        could_see = decide(caller_of(request).identity, Action.REPO_SEE, in_private).allowed
+        as_private = msgspec.structs.replace(repo, private=1).as_resource()
+        could_see = decide(caller_of(request).identity, Action.REPO_SEE, as_private).allowed
         events = store.of_repo if could_see else store.of_repo_in_public
         rows = await repos.db.read_long(lambda tx: events(tx, repo.id, after, most))
         return JsonResponse(
@@ -44,16 +44,16 @@ def routes(repos: Repos) -> list[Route]:
 
     query = (
         Query("after", "The number of the last event you have seen.", {"type": "integer", "minimum": 0}),
-        Query("limit", f"At most {MOST:,}.", {"type": "integer", "minimum": 1}),
+        Query("limit", f"At most {MOST_EVENTS:,}.", {"type": "integer", "minimum": 1}),
     )
     answers = {
         200: (
-            "The oldest first. Events of a private repo are omitted for callers who could not see it.",
+            "Oldest first. Events from a time when the repo was private are omitted for callers who could not see it.",
             list[dict[str, Any]],
         )
     }
     see = Action.REPO_SEE
-    return api_routes("GET", "/events", at_repo(repos, see, every), "Events of a repo", answers, query=query)
+    return api_routes("GET", "/events", repo_endpoint(repos, see, list_all), "Events of a repo", answers, query=query)
 
 
 def _number(text: str, name: str) -> int:

@@ -19,8 +19,8 @@ from hubgate.server.hub.git.paths import check_path
 from hubgate.server.hub.repos import creation, deletion, lookup, transfer
 from hubgate.server.hub.repos.model import Repo, RepoOwner, RepoType
 from hubgate.server.web.api.answers import NO_TOKEN
-from hubgate.server.web.api.repos.wire import Visibility, is_private
-from hubgate.server.web.repo_targets import RepoMove, move_target, owner_for_repos
+from hubgate.server.web.api.repos.wire import Visibility, requested_privacy
+from hubgate.server.web.repo_targets import RepoMove, move_target, namespace_owner
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ class NewFile(msgspec.Struct):
 
 
 class CreateRepo(msgspec.Struct, rename="camel"):
-    """Members about running a space (hardware, secrets, …) are accepted and ignored."""
+    """A new repo. Fields about running a space (hardware, secrets, …) are accepted and ignored."""
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
     organization: str | None = None
@@ -85,10 +85,10 @@ class _Deletion(NamedTuple):
 
 
 def routes(repos: Repos) -> list[Route]:
-    async def place_for_new_repo(request: HubRequest) -> Target[_Creation]:
+    async def find_new_owner(request: HubRequest) -> Target[_Creation]:
         body = await read_signed_in(request, CreateRepo)
         namespace, name = _namespace_and_name(caller_of(request), body.organization, body.name)
-        owner = await owner_for_repos(repos, namespace)
+        owner = await namespace_owner(repos, namespace)
         return Target(_Creation(body, owner, name), owner.namespace)
 
     async def create(request: HubRequest, new: _Creation) -> JsonResponse:
@@ -96,7 +96,7 @@ def routes(repos: Repos) -> list[Route]:
         new_repo = creation.NewRepo(
             type=RepoType(body.type or "model"),
             name=new.name,
-            private=is_private(RepoType(body.type or "model"), body.private, body.visibility) or False,
+            private=requested_privacy(RepoType(body.type or "model"), body.private, body.visibility) or False,
             sdk=body.sdk or "",
             license=body.license or "",
             client_id=caller.identity.client_id,
@@ -132,8 +132,8 @@ def routes(repos: Repos) -> list[Route]:
     async def repo_to_move(request: HubRequest) -> Target[RepoMove] | Missing:
         body = await read_signed_in(request, MoveRepo)
         # Both names are parsed before the lookup: an error about the destination must not reveal that the repo exists.
-        present, destination = _split(body.from_repo), _split(body.to_repo)
-        repo = await lookup.find_repo(repos, body.type or "model", *present)
+        source, destination = _split(body.from_repo), _split(body.to_repo)
+        repo = await lookup.find_repo(repos, body.type or "model", *source)
         if not isinstance(repo, Repo):
             return Missing(repo)
         return await move_target(repos, caller_of(request).identity, repo, *destination, body.leave_redirect)
@@ -141,11 +141,11 @@ def routes(repos: Repos) -> list[Route]:
     async def move(request: HubRequest, requested: RepoMove) -> JsonResponse:
         leave = requested.leave_redirect
         moved = await transfer.move(
-            repos, requested.repo, requested.to, requested.name, actor_of(request), leave_redirect=leave
+            repos, requested.repo, requested.new_owner, requested.name, actor_of(request), leave_redirect=leave
         )
         return JsonResponse(RepoMoved(repos.base_url + moved.path, requested.redirects))
 
-    create_at = Endpoint(Action.REPO_CREATE, Locator((Account, Organization), place_for_new_repo), create)
+    create_at = Endpoint(Action.REPO_CREATE, Locator((Account, Organization), find_new_owner), create)
     delete_at = Endpoint(Action.REPO_MANAGE, Locator((resource.Repo,), repo_to_delete), delete)
     on_move = (resource.Repo, Account, Organization)
     moves = (Action.REPO_CREATE, Action.REPO_LEAVE_REDIRECT)

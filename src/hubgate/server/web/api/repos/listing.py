@@ -16,13 +16,13 @@ from hubgate.server.hub.listing.store import COLUMNS, RepoFilter
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.model import RepoType
 from hubgate.server.paging import parse_page
-from hubgate.server.web import without_namespace
-from hubgate.server.web.api.listing import PAGING, listed
+from hubgate.server.web import repos_without_namespace
+from hubgate.server.web.api.listing import PAGING, page_response
 from hubgate.server.web.api.repos import queries, wire
 
 MOST_TAGS = 20
 LONGEST_SEARCH = 200
-# Numbers that this hub does not count sort like createdAt.
+# Sorting by a statistic that this hub does not collect (_UNCOUNTED) means sorting by createdAt.
 _SORTS = {
     "createdAt": "createdAt",
     "created_at": "createdAt",
@@ -41,13 +41,13 @@ _QUERY = (
     Query("direction", "1 sorts in ascending order."),
     Query("full", "Also the card's data.", {"type": "boolean"}),
     Query("gated", "Only gated repos, or only open repos.", {"type": "boolean"}),
-    Query("expand", "Only these members; may be repeated."),
+    Query("expand", "Only these fields; may be repeated."),
 )
 
 
 def routes(repos: Repos) -> list[Route]:
     def of_type(kind: RepoType) -> Route:
-        async def every(request: HubRequest) -> JsonResponse:
+        async def list_all(request: HubRequest) -> JsonResponse:
             fields = request.query_fields()
             repo_filter = await _repo_filter(repos, kind, fields)
             page_request = parse_page(queries.paging(fields), listing.CURSOR)
@@ -57,21 +57,21 @@ def routes(repos: Repos) -> list[Route]:
 
             def shown(repo: Any) -> dict[str, Any]:
                 described = wire.describe(repo, card=card)
-                return wire.select_members(described, expand) if expand else described
+                return wire.select_fields(described, expand) if expand else described
 
-            return listed(request, repos.base_url, page, shown)
+            return page_response(request, repos.base_url, page, shown)
 
         return Route(
             "GET",
             f"/api/{kind.plural}",
-            Endpoint(Action.REPO_LIST, THE_HUB, without_subject(every)),
+            Endpoint(Action.REPO_LIST, THE_HUB, without_subject(list_all)),
             Surface.API,
             f"List every {kind.value} you may see",
             query=_QUERY,
             answers={200: ("One page.", list[dict[str, Any]])},
         )
 
-    return [create(kind) for kind in RepoType for create in (of_type, without_namespace.info)]
+    return [create(kind) for kind in RepoType for create in (of_type, repos_without_namespace.info_route)]
 
 
 async def _repo_filter(repos: Repos, kind: RepoType, fields: Fields) -> RepoFilter:
@@ -89,7 +89,7 @@ async def _repo_filter(repos: Repos, kind: RepoType, fields: Fields) -> RepoFilt
     author, owner_id = queries.last_value(fields, "author"), ""
     if author:
         owner = await store.owner_named(repos.db, author)
-        # Matches no id: an unknown author has an empty list.
+        # Matches no id, so that the list of an unknown author is empty.
         owner_id = owner.id if owner else "-"
     gated = queries.last_value(fields, "gated")
     return RepoFilter(

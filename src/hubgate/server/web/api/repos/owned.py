@@ -23,17 +23,17 @@ from hubgate.server.hub.listing.listing import Storage
 from hubgate.server.hub.listing.store import RepoFilter
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.paging import parse_page
+from hubgate.server.web.account_paths import organization_locator
 from hubgate.server.web.api.answers import NO_TOKEN
-from hubgate.server.web.api.listing import PAGING, listed
-from hubgate.server.web.named import organization
+from hubgate.server.web.api.listing import PAGING, page_response
 
 _Answers = Mapping[int, tuple[str, Any]]
-_NAMED: _Answers = {
+_ORGANIZATION_ANSWERS: _Answers = {
     307: ("The organization was renamed; Location has the new address.", None),
     404: ("Organization not found.", None),
 }
-_MINE = "/api/settings/repositories"
-_ITS = "/api/organizations/{name}/settings/repositories"
+_OF_CALLER = "/api/settings/repositories"
+_OF_ORGANIZATION = "/api/organizations/{name}/settings/repositories"
 
 
 class OwnedRepo(msgspec.Struct, rename="camel"):
@@ -48,10 +48,10 @@ class OwnedRepo(msgspec.Struct, rename="camel"):
 
 
 def routes(repos: Repos, accounts: Accounts) -> list[Route]:
-    async def mine(request: HubRequest, caller: Caller) -> JsonResponse:
+    async def of_caller(request: HubRequest, caller: Caller) -> JsonResponse:
         return await of_owner(request, caller.user.id)
 
-    async def its(request: HubRequest, found: Organization) -> JsonResponse:
+    async def of_organization(request: HubRequest, found: Organization) -> JsonResponse:
         return await of_owner(request, found.id)
 
     async def of_owner(request: HubRequest, owner_id: str) -> JsonResponse:
@@ -59,13 +59,15 @@ def routes(repos: Repos, accounts: Accounts) -> list[Route]:
         identity = caller_of(request).identity
         page = await listing.list_repos(repos, identity, RepoFilter(owner_id=owner_id), page_request)
         storage = await listing.storage(repos, identity, owner_id, page.items)
-        return listed(request, repos.base_url, page, lambda repo: _described(repo, storage))
+        return page_response(request, repos.base_url, page, lambda repo: _describe(repo, storage))
 
     action = Action.REPO_LIST_OWNED
-    of_organization = Endpoint(action, organization(accounts, _ITS, Surface.API), its)
+    organization_endpoint = Endpoint(
+        action, organization_locator(accounts, _OF_ORGANIZATION, Surface.API), of_organization
+    )
     return [
-        _route(_MINE, own(action, mine), "Your repos", {}),
-        _route(_ITS, of_organization, "Repos of an organization", _NAMED),
+        _route(_OF_CALLER, own(action, of_caller), "Your repos", {}),
+        _route(_OF_ORGANIZATION, organization_endpoint, "Repos of an organization", _ORGANIZATION_ANSWERS),
     ]
 
 
@@ -81,7 +83,7 @@ def _route(path: str, endpoint: Endpoint, summary: str, more: _Answers) -> Route
     )
 
 
-def _described(repo: Repo, storage: Storage) -> OwnedRepo:
+def _describe(repo: Repo, storage: Storage) -> OwnedRepo:
     visibility = "private" if repo.private else "public"
     return OwnedRepo(
         repo.full_name, repo.type, iso(repo.updated_at), visibility, storage.of(repo), storage.percent_of(repo)

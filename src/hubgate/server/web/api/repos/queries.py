@@ -6,7 +6,7 @@ _TRUE = ("1", "true")
 
 
 def flag(fields: Fields, name: str) -> bool:
-    """Clients send `true`, `True` and `1`."""
+    """Return whether a flag is set. Clients send `true`, `True` or `1`."""
     return any(value.lower() in _TRUE for value in all_values(fields, name))
 
 
@@ -21,6 +21,6 @@ def paging(fields: Fields) -> dict[str, str]:
     return {name: value for name, value in fields.pairs if name in ("limit", "cursor")}
 
 
-def last_value(fields: Fields, name: str, otherwise: str = "") -> str:
+def last_value(fields: Fields, name: str, default: str = "") -> str:
     values = all_values(fields, name)
-    return values[-1] if values else otherwise
+    return values[-1] if values else default

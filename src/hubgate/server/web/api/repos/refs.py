@@ -15,7 +15,7 @@ from hubgate.server.hub.git.threads import in_read_thread
 from hubgate.server.hub.repos import branches
 from hubgate.server.hub.repos.model import PULL_REQUESTS, Repo
 from hubgate.server.web.api.repos import queries, wire
-from hubgate.server.web.repo_routes import api_routes, at_repo
+from hubgate.server.web.repo_routes import api_routes, repo_endpoint
 
 LONGEST_MESSAGE = 10_000
 
@@ -36,7 +36,7 @@ class Squash(msgspec.Struct):
 
 
 def routes(repos: Repos) -> list[Route]:
-    async def every(request: HubRequest, repo: Repo) -> JsonResponse:
+    async def list_all(request: HubRequest, repo: Repo) -> JsonResponse:
         with_prs = queries.flag(request.query_fields(), "include_prs")
         return JsonResponse(await in_read_thread(_by_kind, await branches.list_refs(repos, repo), with_prs=with_prs))
 
@@ -79,7 +79,7 @@ def routes(repos: Repos) -> list[Route]:
         *api_routes(
             "GET",
             "/refs",
-            at_repo(repos, Action.REPO_SEE, every),
+            repo_endpoint(repos, Action.REPO_SEE, list_all),
             "List the branches and tags of a repo",
             listing,
             query=query,
@@ -87,21 +87,21 @@ def routes(repos: Repos) -> list[Route]:
         *api_routes(
             "POST",
             branch,
-            at_repo(repos, write, new_branch),
+            repo_endpoint(repos, write, new_branch),
             "Create a branch in a repo",
             done,
             body=NewBranch,
             body_cap=cap,
         ),
-        *api_routes("DELETE", branch, at_repo(repos, write, drop_branch), "Delete a branch of a repo", done),
+        *api_routes("DELETE", branch, repo_endpoint(repos, write, drop_branch), "Delete a branch of a repo", done),
         *api_routes(
-            "POST", tag, at_repo(repos, write, new_tag), "Create a tag in a repo", done, body=NewTag, body_cap=cap
+            "POST", tag, repo_endpoint(repos, write, new_tag), "Create a tag in a repo", done, body=NewTag, body_cap=cap
         ),
-        *api_routes("DELETE", tag, at_repo(repos, write, drop_tag), "Delete a tag of a repo", done),
+        *api_routes("DELETE", tag, repo_endpoint(repos, write, drop_tag), "Delete a tag of a repo", done),
         *api_routes(
             "POST",
             "/super-squash/{rev:path}",
-            at_repo(repos, write, squash),
+            repo_endpoint(repos, write, squash),
             "Squash a repo's branch into one commit",
             done,
             body=Squash,

@@ -24,19 +24,19 @@ from hubgate.server.hub.repos import lookup
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.web.api.repos import destinations, queries
 from hubgate.server.web.api.repos.destinations import Destination
-from hubgate.server.web.repo_routes import api_routes, at_repo, at_repo_needing
+from hubgate.server.web.repo_routes import api_routes, repo_endpoint, repo_endpoint_with_target
 
 # Existing clients ask about 256 files at once.
 MOST_FILES = 2_000
 # Some clients split a folder of small files into commits of 100 MB; others send more at once.
 LARGEST_COMMIT = 4096 * MIB
 COMMIT_SECONDS = 600.0
-# The whole body is in memory. Clients of that time sent larger files by LFS.
+# The whole body is in memory. Clients that use this older format send larger files by LFS.
 LARGEST_OBJECT = 32 * MIB
 
 
-BY_LFS = "This hub accepts large files by LFS, not by Xet. If the upload fails, set HF_HUB_DISABLE_XET=1 and try again."
-KEEP_SHARDS = (
+NO_XET = "This hub accepts large files by LFS, not by Xet. If the upload fails, set HF_HUB_DISABLE_XET=1 and try again."
+SHARD_WARNING = (
     "If push_to_hub ends with 'No such file or directory', set HF_HUB_DISABLE_XET=1 and HF_HUB_USER_AGENT_ORIGIN=lfs "
     "and try again."
 )
@@ -63,9 +63,9 @@ class CommitCreated(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 def routes(repos: Repos, guard: Guard) -> list[Route]:
-    async def needs(request: HubRequest, repo: Repo) -> Target[Destination]:
+    async def find_target(request: HubRequest, repo: Repo) -> Target[Destination]:
         as_pull_request = queries.flag(request.query_fields(), "create_pr")
-        return await destinations.target(repos, repo, request.param("rev"), as_pull_request=as_pull_request)
+        return await destinations.find_target(repos, repo, request.param("rev"), as_pull_request=as_pull_request)
 
     async def preupload(request: HubRequest, to: Destination) -> JsonResponse:
         repo = to.repo
@@ -82,15 +82,19 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
             body.files,
             ignore=body.git_ignore,
             attributes=body.git_attributes,
-            inside_commits=insists_on_xet(client) and not sends_early(client),
+            inside_commits=insists_on_xet(client) and not uploads_before_commit(client),
             show_hashes=decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.as_resource()).allowed,
         )
         response = JsonResponse(PreuploadAnswer(results))
         if insists_on_xet(client) and any(answer.upload_mode == "lfs" for answer in results):
-            # Clients show this warning at once. Of the response to xet-write-token they show only the status.
-            response.headers["x-hf-warning"] = f"large-files; {BY_LFS}"
-        elif insists_on_xet(client) and repo.type == RepoType.DATASET.value and may_send_early(client, body.files):
-            response.headers["x-hf-warning"] = f"shards; {KEEP_SHARDS}"
+            # Clients show this warning at once. From the response to xet-write-token they show only the status.
+            response.headers["x-hf-warning"] = f"large-files; {NO_XET}"
+        elif (
+            insists_on_xet(client)
+            and repo.type == RepoType.DATASET.value
+            and may_upload_before_commit(client, body.files)
+        ):
+            response.headers["x-hf-warning"] = f"shards; {SHARD_WARNING}"
         return response
 
     async def commit_to(request: HubRequest, to: Destination) -> JsonResponse:
@@ -98,8 +102,8 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
         await destinations.ref_at(repos, to)
         reader = CommitRequestReader(repos.large_files.temporary, repos.regular_upload_max)
         try:
-            in_one_piece = request.content_type == "application/json"
-            commit_request = await reader.read(_as_lines(request) if in_one_piece else _parts(request))
+            is_single_object = request.content_type == "application/json"
+            commit_request = await reader.read(_as_lines(request) if is_single_object else _parts(request))
             caller = await guard.reload_caller(request)
             ref = await destinations.check_again(repos, caller.identity, to)
             create = commit_as_pull_request if to.as_pull_request else commit
@@ -113,7 +117,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
         return JsonResponse(answer)
 
     async def no_xet(_: HubRequest, __: Repo) -> JsonResponse:
-        raise Unprocessable(BY_LFS)
+        raise Unprocessable(NO_XET)
 
     query = (Query("create_pr", "Create a pull request with the commit.", {"type": "boolean"}),)
     done = {412: ("The branch was changed by another request.", None), 422: ("The request is invalid.", None)}
@@ -121,7 +125,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
         *api_routes(
             "POST",
             "/preupload/{rev:path}",
-            at_repo_needing(repos, destinations.ACTIONS, needs, preupload),
+            repo_endpoint_with_target(repos, destinations.ACTIONS, find_target, preupload),
             "Get the upload method for files of a repo",
             {200: ("Done.", PreuploadAnswer), **done},
             query=query,
@@ -132,7 +136,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
         *api_routes(
             "POST",
             "/commit/{rev:path}",
-            at_repo_needing(repos, destinations.ACTIONS, needs, commit_to),
+            repo_endpoint_with_target(repos, destinations.ACTIONS, find_target, commit_to),
             "Commit to a repo",
             {200: ("Done.", CommitCreated), **done},
             query=query,
@@ -143,32 +147,32 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
         *api_routes(
             "GET",
             "/xet-write-token/{rev:path}",
-            at_repo(repos, Action.REPO_SEE, no_xet),
+            repo_endpoint(repos, Action.REPO_SEE, no_xet),
             "Not supported; the error says how to upload to a repo",
-            {422: (BY_LFS, None)},
+            {422: (NO_XET, None)},
         ),
     ]
 
 
 def insists_on_xet(user_agent: str) -> bool:
-    """Whether the client sends large files to Xet without asking. Versions from 1.20 on do, unless configured
-    otherwise; an origin in the user agent shows that they are.
+    """Whether the client sends large files to Xet without asking the hub. Versions from 1.20 on do, unless they are
+    configured otherwise and therefore send an origin in the user agent.
     """
     match = _CLIENT_VERSION.search(user_agent)
     return match is not None and (int(match[1]), int(match[2])) >= (1, 20) and "origin/" not in user_agent
 
 
-def sends_early(user_agent: str) -> bool:
+def uploads_before_commit(user_agent: str) -> bool:
     """Whether the client uploads files before the commit. The datasets library does, and cannot send them inside the
-    commit: it no longer has them then.
+    commit, because it has deleted them by then.
     """
     return "datasets/" in user_agent
 
 
-def may_send_early(user_agent: str, files: Sequence[Candidate]) -> bool:
+def may_upload_before_commit(user_agent: str, files: Sequence[Candidate]) -> bool:
     """Whether the client may be the datasets library before 5.0, which does not send its name and uploads one shard at
-    a time. Other clients do so too but still have the file; theirs must stay inside the commit, the only way with
-    default settings.
+    a time. Other clients may look the same but still have the file; they must send it inside the commit, which is the
+    only way that works with default settings.
     """
     return user_agent.startswith("unknown/") and len(files) == 1 and _SHARD.search(files[0].path) is not None
 
@@ -193,12 +197,14 @@ class SingleObjectCommit(msgspec.Struct, rename="camel"):
 
 
 async def _as_lines(request: HubRequest) -> AsyncIterator[bytes]:
-    """Convert a commit in the older format to the lines of the present format (NDJSON)."""
+    """Convert a commit in the older format to the lines of the current format (NDJSON)."""
     body = bytearray()
     async for part in request.stream():
         body += part
         if len(body) > LARGEST_OBJECT:
-            raise PayloadTooLarge(f"A commit as one object has at most {LARGEST_OBJECT:,} bytes. Send NDJSON instead.")
+            raise PayloadTooLarge(
+                f"A commit as a single JSON object may have at most {LARGEST_OBJECT:,} bytes. Send NDJSON instead."
+            )
     try:
         commit = msgspec.json.decode(body, type=SingleObjectCommit)
     except msgspec.ValidationError as error:

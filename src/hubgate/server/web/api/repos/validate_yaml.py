@@ -28,18 +28,18 @@ LICENSES = frozenset(
 )
 
 
-class ReadmeToCheck(msgspec.Struct, rename="camel"):
+class ValidationRequest(msgspec.Struct, rename="camel"):
     content: str
     repo_type: str | None = None
 
 
-class Remark(msgspec.Struct):
+class ValidationMessage(msgspec.Struct):
     message: str
 
 
-class Verdict(msgspec.Struct):
-    errors: list[Remark]
-    warnings: list[Remark]
+class ValidationResult(msgspec.Struct):
+    errors: list[ValidationMessage]
+    warnings: list[ValidationMessage]
 
 
 def routes() -> list[Route]:
@@ -50,33 +50,35 @@ def routes() -> list[Route]:
             public(_validate),
             Surface.API,
             "Check the front matter of a README",
-            body=ReadmeToCheck,
+            body=ValidationRequest,
             body_cap=4 * MIB,
             answers={
-                200: ("The front matter is valid.", Verdict),
-                400: ("The front matter is invalid; errors has the reasons.", Verdict),
+                200: ("The front matter is valid.", ValidationResult),
+                400: ("The front matter is invalid; errors has the reasons.", ValidationResult),
             },
         )
     ]
 
 
 async def _validate(request: HubRequest) -> JsonResponse:
-    body = await request.read_json(ReadmeToCheck)
+    body = await request.read_json(ValidationRequest)
     # The endpoint is public, and parsing YAML is slow.
     only_reads()
-    verdict = await in_text_thread(_verdict, body.content)
-    return JsonResponse(verdict, 400 if verdict.errors else 200)
+    result = await in_text_thread(_check_readme, body.content)
+    return JsonResponse(result, 400 if result.errors else 200)
 
 
-def _verdict(readme: str) -> Verdict:
+def _check_readme(readme: str) -> ValidationResult:
     front_matter, _ = split_readme(readme)
     if front_matter is None:
-        return Verdict([], [Remark("README.md has no metadata: begin it with a block between ---.")])
+        return ValidationResult(
+            [], [ValidationMessage("README.md has no metadata: begin it with a block between ---.")]
+        )
     try:
         errors = _errors(parse_front_matter(front_matter))
     except BadFrontMatter as error:
         errors = [str(error)]
-    return Verdict([Remark(text) for text in errors], [])
+    return ValidationResult([ValidationMessage(text) for text in errors], [])
 
 
 def _errors(data: dict[str, Any]) -> list[str]:

@@ -1,5 +1,5 @@
-"""A repo as the API shows it, and the visibility that requests ask for. Members that apply only to models, datasets or
-spaces are omitted for other types.
+"""A repo as JSON, and the visibility that a request asks for. Fields that apply only to models, datasets or spaces are
+omitted for other types.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -51,13 +51,13 @@ def siblings(files: Sequence[TreeEntry], *, hide_hashes: bool) -> msgspec.Raw:
     return encode_array(_sibling(file, hide_hashes) for file in files)
 
 
-def names(paths: Sequence[str]) -> msgspec.Raw:
+def sibling_names(paths: Sequence[str]) -> msgspec.Raw:
     """Files with their names only."""
     return encode_array({"rfilename": path} for path in paths)
 
 
 def encode_array(items: Iterable[object]) -> msgspec.Raw:
-    """Encode a JSON array in a job, in parts: other threads wait while a part is encoded."""
+    """Encode a JSON array in a job, part by part, because other threads wait while a part is encoded."""
     parts, chunks = iter(items), list[bytes]()
     while part := list(islice(parts, _AT_ONCE)):
         checkpoint()
@@ -73,18 +73,18 @@ def _sibling(file: TreeEntry, hide_hash: bool) -> dict[str, Any]:
     return fields
 
 
-def select_members(fields: dict[str, Any], expand: Collection[str]) -> dict[str, Any]:
-    """Return the requested members; unknown names are ignored."""
+def select_fields(fields: dict[str, Any], expand: Collection[str]) -> dict[str, Any]:
+    """Return the requested fields; unknown names are ignored."""
     return {name: value for name, value in fields.items() if name in _ALWAYS or name in expand}
 
 
 Visibility = Literal["public", "private", "protected"]
 
 
-def is_private(kind: RepoType, private: bool | None, visibility: Visibility | None) -> bool | None:
+def requested_privacy(kind: RepoType, private: bool | None, visibility: Visibility | None) -> bool | None:
     """Return the requested privacy, from `visibility` or, in older clients, `private`; None if neither is sent. A
-    protected space hides its files but not its running app. Nothing runs here, so a protected space is private:
-    anything else would show the files.
+    protected space hides its files but not its running app. This hub does not run apps, so a protected space is
+    private.
     """
     if visibility == "protected" and kind is not RepoType.SPACE:
         raise Unprocessable(f"Only a space can be protected, not a {kind.value}.")

@@ -1,5 +1,5 @@
-"""Pages for entering the hub: joining, signing in and out, set-up, and links sent by mail.
+"""Pages for signing up, signing in and out, the set-up of the hub, and links sent by e-mail.
 
-Opening a link only shows what it would do, and a button does it, because mail scanners open links too. Addresses here
-may contain a secret, in the path or in `next`, and their routes are marked accordingly.
+Opening a mailed link changes nothing: the page asks the user to press a button, because mail scanners open links too.
+Addresses here may contain a secret, in the path or in `next`, and their routes are marked accordingly.
 """

@@ -51,7 +51,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             return await page(request, Purpose.VERIFY, error)
         return pages.redirect("/", "Your e-mail address is confirmed.")
 
-    async def lead_to_reset(request: HubRequest) -> Response:
+    async def redirect_to_reset(request: HubRequest) -> Response:
         return pages.redirect(f"/reset/{await addresses.exchange_for_reset(accounts, request.param('secret'))}")
 
     async def show_change(request: HubRequest) -> Response:
@@ -68,7 +68,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     return [
         entry_route("GET", VERIFY, public(show_verify), "Confirm an e-mail address"),
         entry_route("POST", VERIFY, public(verify), "Confirm an e-mail address"),
-        entry_route("POST", VERIFY + "/reset", public(lead_to_reset), "Set a new password instead of confirming"),
-        entry_route("GET", CHANGE, public(show_change), "Move to another e-mail address"),
-        entry_route("POST", CHANGE, public(change), "Move to another e-mail address"),
+        entry_route("POST", VERIFY + "/reset", public(redirect_to_reset), "Set a new password instead of confirming"),
+        entry_route("GET", CHANGE, public(show_change), "Change an e-mail address"),
+        entry_route("POST", CHANGE, public(change), "Change an e-mail address"),
     ]

@@ -43,7 +43,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
                 lines.append("No account? This hub does not accept new accounts. Contact the operator.")
         return pages.page(request, NOTICE, title="You are invited", lines=lines, link=link)
 
-    async def answer(request: HubRequest, caller: Caller) -> Response:
+    async def decide(request: HubRequest, caller: Caller) -> Response:
         opened = await invitations.open_link(accounts, request.param("secret"))
         invitations.require_addressed(opened.invitation, caller.user)
         decision = request.form_fields.get("decision")
@@ -53,11 +53,11 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             raise NotFound(invitations.GONE)
         if decision == "decline":
             await invitations.decline(accounts, opened.invitation)
-            return pages.redirect("/", f"You declined the invitation of {opened.organization.name}.")
+            return pages.redirect("/", f"You declined the invitation from {opened.organization.name}.")
         await invitations.accept(accounts, caller.user, opened.invitation, actor_of(request))
         return pages.redirect("/", f"You are now a member of {opened.organization.name}.")
 
     return [
-        entry_route("GET", PATH, public(show), "What an invitation offers"),
-        entry_route("POST", PATH, own(Action.ACCOUNT_WRITE_SETTINGS, answer), "Accept or decline an invitation"),
+        entry_route("GET", PATH, public(show), "Show an invitation"),
+        entry_route("POST", PATH, own(Action.ACCOUNT_WRITE_SETTINGS, decide), "Accept or decline an invitation"),
     ]

@@ -71,7 +71,7 @@ def _join_routes(pages: Pages, accounts: Accounts) -> list[Route]:
 
     def _check_your_mail(request: HubRequest, email: str, next_page: str) -> Response:
         """The response is the same whether or not the address already has an account."""
-        lines = [f"We sent a mail to {email}. Open the link in it, then sign in."]
+        lines = [f"We sent an e-mail to {email}. Open the link in it, then sign in."]
         link = (continue_to("/login", next_page), "Sign in")
         return pages.page(request, NOTICE, title="Check your email.", lines=lines, link=link)
 

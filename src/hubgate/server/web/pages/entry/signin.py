@@ -15,7 +15,7 @@ from hubgate.server.oauth.context import OAuth
 from hubgate.server.web import cookies
 from hubgate.server.web.local_path import local_path
 from hubgate.server.web.pages.entry.entry_route import NOTICE, entry_route
-from hubgate.server.web.pages.oauth.request import pending_request
+from hubgate.server.web.pages.oauth.pending_request import pending_request
 from hubgate.server.web.rendering import Pages
 
 LOGIN, RESET = "/login", "/reset"
@@ -39,7 +39,7 @@ def _login_routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]
             request, _LOGIN_FORM, next_page=next_page, username=app_request.username, app_request=app_request
         )
 
-    async def enter(request: HubRequest) -> Response:
+    async def log_in(request: HubRequest) -> Response:
         form, old = request.form_fields, caller_of(request).session
         next_page, username = local_path(form.get("next")), form.get("username")
         try:
@@ -53,7 +53,7 @@ def _login_routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]
         cookies.set_session(response, pages.settings, cookie)
         return response
 
-    async def leave(request: HubRequest) -> Response:
+    async def log_out(request: HubRequest) -> Response:
         session = caller_of(request).session
         if session is not None:
             await browsers.end(accounts, session.user_id, session.id)
@@ -63,8 +63,8 @@ def _login_routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]
 
     return [
         entry_route("GET", LOGIN, public(show), "Sign in", leads_away=True),
-        entry_route("POST", LOGIN, public(enter), "Sign in", leads_away=True),
-        entry_route("POST", "/logout", public(leave), "Sign out", secret_address=False),
+        entry_route("POST", LOGIN, public(log_in), "Sign in", leads_away=True),
+        entry_route("POST", "/logout", public(log_out), "Sign out", secret_address=False),
     ]
 
 
@@ -84,7 +84,7 @@ def _reset_routes(pages: Pages, accounts: Accounts) -> list[Route]:
         _, user = await addresses.find_link(accounts, request.param("secret"), Purpose.RESET)
         return pages.page(request, _PASSWORD_FORM, user=user)
 
-    async def set_new(request: HubRequest) -> Response:
+    async def set_password(request: HubRequest) -> Response:
         secret, new = request.param("secret"), request.form_fields.get("password")
         try:
             await password_changes.reset(accounts, secret, new, visitor_of(request))
@@ -97,5 +97,5 @@ def _reset_routes(pages: Pages, accounts: Accounts) -> list[Route]:
         entry_route("GET", RESET, public(show), "Request a new password", secret_address=False),
         entry_route("POST", RESET, public(request_link), "Mail a link that sets a new password", secret_address=False),
         entry_route("GET", RESET + "/{secret}", public(show_link), "Set a new password"),
-        entry_route("POST", RESET + "/{secret}", public(set_new), "Set a new password"),
+        entry_route("POST", RESET + "/{secret}", public(set_password), "Set a new password"),
     ]

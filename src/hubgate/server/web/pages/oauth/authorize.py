@@ -33,13 +33,13 @@ from hubgate.server.oauth.explain.recording import record_parameters
 from hubgate.server.oauth.redirects import shown_host
 from hubgate.server.web.local_path import continue_to
 from hubgate.server.web.pages.oauth.consent import consent_view
-from hubgate.server.web.pages.oauth.return_address import PATH, Pairs, address_of, unpacked, without_mark
+from hubgate.server.web.pages.oauth.return_address import PATH, Pairs, address_of, unpack, without_mark
 from hubgate.server.web.rendering import Pages
 
 # Fields that our consent form adds to the parameters of the request.
 _OWN_FIELDS = frozenset({FIELD, seal.FIELD, "decision", "scopes", "orgs"})
 SIGN_IN, SIGN_IN_AGAIN = "/login", "/login?again=1"
-_NOT_OURS = "This form has expired or was sent by another site. Start again at the app."
+_FOREIGN_FORM = "This form has expired or was sent by another site. Start again at the app."
 
 
 def routes(pages: Pages, oauth: OAuth, csrf: Csrf) -> list[Route]:
@@ -69,62 +69,62 @@ class _Authorize:
     csrf: Csrf
 
     async def show(self, request: HubRequest) -> Response:
-        pairs = unpacked(request.query_fields().pairs)
+        pairs = unpack(request.query_fields().pairs)
         try:
-            asked = await self._understood(request, pairs)
-            return await self._continue(request, asked, pairs)
+            auth_request = await self._parse(request, pairs)
+            return await self._continue(request, auth_request, pairs)
         except RedirectedError as refusal:
             return await self._refuse(request, refusal.to, refusal.error, refusal.description, refusal.about)
 
     async def decide(self, request: HubRequest) -> Response:
         """Handle a decision from our consent form, or a request that an app sends as POST."""
         form = await request.read_form() if request.content_type == FORM_TYPE else Fields([])
-        theirs = [pair for pair in form.pairs if pair[0] not in _OWN_FIELDS]
-        pairs = unpacked(request.query_fields().pairs) + theirs
+        app_pairs = [pair for pair in form.pairs if pair[0] not in _OWN_FIELDS]
+        pairs = unpack(request.query_fields().pairs) + app_pairs
         try:
-            asked = await self._understood(request, pairs)
+            auth_request = await self._parse(request, pairs)
             if form.get(FIELD):
-                return await self._decided(request, asked, pairs, form)
-            if form.pairs == theirs and request.headers.get("sec-fetch-site") in ("same-site", "cross-site"):
+                return await self._handle_decision(request, auth_request, pairs, form)
+            if form.pairs == app_pairs and request.headers.get("sec-fetch-site") in ("same-site", "cross-site"):
                 # Sent from an app's page, so the browser withheld our cookie (SameSite). A GET will include it.
                 return RedirectResponse(address_of(pairs), 303)
             # A form from another site: if consent is needed, the request is rejected (attack O35).
-            return await self._continue(request, asked, pairs, may_ask=False)
+            return await self._continue(request, auth_request, pairs, may_show_consent=False)
         except RedirectedError as refusal:
             return await self._refuse(request, refusal.to, refusal.error, refusal.description, refusal.about)
 
-    async def _understood(self, request: HubRequest, pairs: Pairs) -> AuthorizationRequest:
-        asked = request.state.asked = without_mark(pairs)
+    async def _parse(self, request: HubRequest, pairs: Pairs) -> AuthorizationRequest:
+        parameters = request.state.parameters = without_mark(pairs)
         try:
-            return await parse(self.oauth, asked, request.client_ip)
+            return await parse(self.oauth, parameters, request.client_ip)
         except ShownError as refusal:
             code = refusal.code or "invalid_request"
-            await record_parameters(self.oauth, request, asked, code, refusal.message, refusal.about)
+            await record_parameters(self.oauth, request, parameters, code, refusal.message, refusal.about)
             raise
 
     async def _continue(
-        self, request: HubRequest, asked: AuthorizationRequest, pairs: Pairs, *, may_ask: bool = True
+        self, request: HubRequest, auth_request: AuthorizationRequest, pairs: Pairs, *, may_show_consent: bool = True
     ) -> Response:
-        visit = await self._visit(request, asked, pairs)
-        match next_step(asked, visit):
+        visit = await self._visit(request, auth_request, pairs)
+        match next_step(auth_request, visit):
             case SignIn():
                 return self._sign_in(visit, pairs)
             case Reject(error=error, description=description):
-                return await self._refuse(request, asked.to, error, description)
+                return await self._refuse(request, auth_request.to, error, description)
             case IssueCode() if visit.consent is not None and visit.session is not None and visit.person is not None:
                 version = visit.person.user.credentials_version
-                code = await issue_code(self.oauth, asked, visit.consent, visit.session.created_at, version)
+                code = await issue_code(self.oauth, auth_request, visit.consent, visit.session.created_at, version)
                 if code is not None:
-                    return self._send(request, asked.to, code=code)
+                    return self._send(request, auth_request.to, code=code)
                 visit = replace(visit, consent=None)
-        if visit.person is None or not may_ask:
-            raise Forbidden(_NOT_OURS)
-        return await self._ask(request, asked, visit.person, visit.consent, pairs)
+        if visit.person is None or not may_show_consent:
+            raise Forbidden(_FOREIGN_FORM)
+        return await self._show_consent(request, auth_request, visit.person, visit.consent, pairs)
 
-    async def _ask(
+    async def _show_consent(
         self,
         request: HubRequest,
-        asked: AuthorizationRequest,
+        auth_request: AuthorizationRequest,
         person: Person,
         before: Consent | None,
         pairs: Pairs,
@@ -132,62 +132,64 @@ class _Authorize:
     ) -> Response:
         """Show the consent page. `given` is the user's selection on a page that is no longer valid."""
         others = [pair for pair in without_mark(pairs) if pair[0] != "prompt"]
-        prompt = " ".join(sorted({*asked.prompt, "select_account"}))
+        prompt = " ".join(sorted({*auth_request.prompt, "select_account"}))
         return self.pages.page(
             request,
             "oauth/consent.html",
-            view=consent_view(self.oauth, asked.access, person, before, given),
-            owner=await owner_name(self.oauth, asked.app),
+            view=consent_view(self.oauth, auth_request.access, person, before, given),
+            owner=await owner_name(self.oauth, auth_request.app),
             action=address_of(pairs),
             switch=address_of([*others, ("prompt", prompt)]),
             shown_field=seal.FIELD,
-            shown=seal.seal(asked.access, person.user.id, self.oauth.secret),
+            shown=seal.seal(auth_request.access, person.user.id, self.oauth.secret),
             again=given is not None,
         )
 
-    async def _decided(self, request: HubRequest, asked: AuthorizationRequest, pairs: Pairs, form: Fields) -> Response:
-        visit = await self._visit(request, asked, pairs)
-        step = next_step(asked, visit)
+    async def _handle_decision(
+        self, request: HubRequest, auth_request: AuthorizationRequest, pairs: Pairs, form: Fields
+    ) -> Response:
+        visit = await self._visit(request, auth_request, pairs)
+        step = next_step(auth_request, visit)
         if isinstance(step, SignIn) or visit.person is None or visit.session is None:
             return self._sign_in(visit, pairs)
         self.csrf.check(request, form.get(FIELD))
         decision = form.get("decision")
         if decision == "deny":
-            return await self._refuse(request, asked.to, "access_denied", "The user denied the request.")
+            return await self._refuse(request, auth_request.to, "access_denied", "The user denied the request.")
         if decision != "approve" or not isinstance(step, AskConsent | IssueCode):
             raise Unprocessable("Allow or deny.")
         ticked = Selection(form.all("scopes"), form.all("orgs"))
-        if not seal.is_as_shown(form.get(seal.FIELD), asked.access, visit.person.user.id, self.oauth.secret):
-            return await self._ask(request, asked, visit.person, visit.consent, pairs, ticked)
-        code = await approve(self.oauth, asked, visit.person, ticked, visit.session.created_at)
+        if not seal.is_as_shown(form.get(seal.FIELD), auth_request.access, visit.person.user.id, self.oauth.secret):
+            return await self._show_consent(request, auth_request, visit.person, visit.consent, pairs, ticked)
+        code = await approve(self.oauth, auth_request, visit.person, ticked, visit.session.created_at)
         if code is None:
             # A deleted app is rejected here; in all other cases the user starts again.
-            await self._understood(request, pairs)
+            await self._parse(request, pairs)
             return RedirectResponse(address_of(pairs), 303)
-        return self._send(request, asked.to, code=code)
+        return self._send(request, auth_request.to, code=code)
 
-    async def _visit(self, request: HubRequest, asked: AuthorizationRequest, pairs: Pairs) -> Visit:
+    async def _visit(self, request: HubRequest, auth_request: AuthorizationRequest, pairs: Pairs) -> Visit:
         caller, now = caller_of(request), self.oauth.clock()
         if caller.person is None or caller.session is None:
             return Visit(now)
-        consent = await consent_store.find(self.oauth.db, caller.person.user.id, asked.app.client_id)
-        approved = await is_approved(self.oauth.db, consent.id, asked.access) if consent else None
+        consent = await consent_store.find(self.oauth.db, caller.person.user.id, auth_request.app.client_id)
+        approved = await is_approved(self.oauth.db, consent.id, auth_request.access) if consent else None
         received = next((value for name, value in pairs if name == sign_in_mark.PARAMETER), "")
-        seen = sign_in_mark.read(received, pairs, self.oauth.secret, now)
-        return Visit(now, caller.person, caller.session, consent, approved, seen)
+        mark = sign_in_mark.read(received, pairs, self.oauth.secret, now)
+        return Visit(now, caller.person, caller.session, consent, approved, mark)
 
     def _sign_in(self, visit: Visit, pairs: Pairs) -> Response:
         """Redirect to sign-in and back, with a mark that only a session started from now on satisfies."""
-        left = SignInMark(visit.session.id if visit.session else "", visit.now)
+        mark = SignInMark(visit.session.id if visit.session else "", visit.now)
         back = address_of(
-            [*without_mark(pairs), (sign_in_mark.PARAMETER, sign_in_mark.write(left, pairs, self.oauth.secret))]
+            [*without_mark(pairs), (sign_in_mark.PARAMETER, sign_in_mark.write(mark, pairs, self.oauth.secret))]
         )
         return RedirectResponse(continue_to(SIGN_IN if visit.session is None else SIGN_IN_AGAIN, back), 303)
 
     async def _refuse(
         self, request: HubRequest, to: ReturnAddress, error: str, description: str, about: str = ""
     ) -> Response:
-        await record_parameters(self.oauth, request, request.state.asked, error, description, about)
+        await record_parameters(self.oauth, request, request.state.parameters, error, description, about)
         answer = {"error": error, "error_description": description}
         if request.is_explained:
             answer["error_uri"] = self.oauth.refusals.address(request.request_id)

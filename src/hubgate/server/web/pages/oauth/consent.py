@@ -11,7 +11,7 @@ from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.redirects import is_loopback, is_web, shown_host
 from hubgate.server.oauth.resource_indicators import shown_servers
 from hubgate.server.scopes import BUILT_IN, Risk, Scope
-from hubgate.server.web.foreign_text import shown
+from hubgate.server.web.untrusted_text import shown
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def consent_view(
     app, target = access.app, access.target
     ticked = access.scopes if given is None else given.scopes
     answer = shown_host(target) if target else ""
-    host = app.document_host or answer or _home(app)
+    host = app.document_host or answer or _homepage_host(app)
     return ConsentView(
         app=app,
         person=person,
@@ -82,8 +82,8 @@ def consent_view(
     )
 
 
-def _home(app: App) -> str:
-    """The host of an app that gets its response on a device, if the app names any."""
+def _homepage_host(app: App) -> str:
+    """The host of the app's homepage or redirect URI, if any, for the device flow, which has no redirect."""
     return next((shown_host(uri) for uri in (app.homepage, *app.redirect_uris) if uri), "")
 
 
@@ -99,7 +99,7 @@ def groups_of(
 def scope_lines(
     names: Collection[str], fixed: Collection[str], ticked: Collection[str], extra: Sequence[Scope]
 ) -> list[ScopeLine]:
-    """Scopes in the order of the registry, then those of the operator."""
+    """Built-in scopes in their fixed order, then the operator's."""
     return [
         ScopeLine(scope, scope.name in fixed, scope.name in ticked)
         for scope in (*BUILT_IN, *extra)

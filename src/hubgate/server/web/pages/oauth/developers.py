@@ -1,4 +1,4 @@
-"""Pages for app developers: how sign-in works, with ready code, and a checker for metadata documents."""
+"""Pages for app developers: how sign-in works, with sample code, and a checker for metadata documents."""
 
 from collections.abc import Sequence
 
@@ -23,23 +23,23 @@ from hubgate.server.oauth.tokens import idtoken
 from hubgate.server.oauth.tokens.model import CODE_LASTS, REFRESH_LASTS
 from hubgate.server.scopes import BUILT_IN, Risk
 from hubgate.server.web.buttons import LABEL, buttons
-from hubgate.server.web.foreign_text import clean
 from hubgate.server.web.oauth import userinfo
 from hubgate.server.web.pages.oauth.quickstart import EXAMPLE, device_curl, snippets
 from hubgate.server.web.rendering import Pages
+from hubgate.server.web.untrusted_text import clean
 
 INDEX, SIGN_IN, CHECK = "/docs", "/docs/sign-in", "/docs/cimd"
 MOST_APPS = 200
 _TEMPLATE = "docs/cimd.html"
 _CONTENTS = (
     ("#register", "Register an app"),
-    ("#code", "Ready code"),
+    ("#code", "Sample code"),
     ("#buttons", "Buttons"),
     ("#devices", "Devices"),
     ("#addresses", "Addresses"),
     ("#tokens", "Tokens"),
     ("#scopes", "Scopes"),
-    ("#errors", "When it is refused"),
+    ("#errors", "Errors"),
 )
 _UNITS = ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (SECOND, "second"))
 # Scope, claims it adds to the ID token, claims it adds to userinfo; the first row is independent of scopes.
@@ -77,14 +77,14 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
             interval=device.INTERVAL,
         )
 
-    async def begin(request: HubRequest) -> Response:
+    async def show_form(request: HubRequest) -> Response:
         return pages.page(request, _TEMPLATE, url=request.query().get("url", ""), findings=None)
 
     async def check(request: HubRequest, _: Caller) -> Response:
-        """For users only: the hub fetches the document they name and shows what it found."""
+        """Fetch a document and show the results of all checks. Only for users, because the hub sends the request."""
         url = request.form_fields.get("url").strip()
         if not url:
-            errors = {"url": "Give the address of the document."}
+            errors = {"url": "Enter the address of the document."}
             return pages.page(request, _TEMPLATE, errors=errors, url=url, findings=None)
         try:
             findings = await oauth.documents.examine(url, caller=request.client_ip)
@@ -97,9 +97,9 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
 
     page = Surface.PAGE
     return [
-        Route("GET", INDEX, public(index), page, "What there is to read"),
-        Route("GET", SIGN_IN, public(sign_in), page, "How to sign people in to an app"),
-        Route("GET", CHECK, public(begin), page, "The form that checks a metadata document"),
+        Route("GET", INDEX, public(index), page, "Index of the documentation"),
+        Route("GET", SIGN_IN, public(sign_in), page, "How to add sign-in to an app"),
+        Route("GET", CHECK, public(show_form), page, "The form that checks a metadata document"),
         Route(
             "POST",
             CHECK,
@@ -113,15 +113,18 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
 
 def _lifetimes(app: App) -> list[tuple[str, str]]:
     return [
-        ("Code", _span(CODE_LASTS)),
-        ("Code of a device", _span(device.LASTS)),
-        ("ID token", _span(idtoken.LASTS_SECONDS * SECOND)),
-        ("Access token", f"{_span(app.token_lifetime * SECOND)}, as the app's settings say; expires_in repeats it"),
-        ("Refresh token", f"{_span(REFRESH_LASTS)} since its last use"),
+        ("Code", _format_duration(CODE_LASTS)),
+        ("Device code", _format_duration(device.LASTS)),
+        ("ID token", _format_duration(idtoken.LASTS_SECONDS * SECOND)),
+        (
+            "Access token",
+            f"{_format_duration(app.token_lifetime * SECOND)}, as set for the app and returned in expires_in",
+        ),
+        ("Refresh token", f"{_format_duration(REFRESH_LASTS)} since its last use"),
     ]
 
 
-def _span(duration: int) -> str:
+def _format_duration(duration: int) -> str:
     """Format a duration in the largest unit that divides it."""
     unit, name = next((unit, name) for unit, name in _UNITS if duration % unit == 0)
     return f"{duration // unit:,} {name}{'' if duration == unit else 's'}"

@@ -1,7 +1,7 @@
-"""`/oauth/device`: where the user of a device without a browser types its code and allows or denies access.
+"""`/oauth/device`: the page on which a user enters the code that a device shows, and allows or denies access.
 
-A link with the code only fills in the field. Nothing is decided without pressing a button here, because the sender of
-such a link would gain access to the account (RFC 8628, section 5.4).
+A link with the code only fills in the field. The user must always press a button here: otherwise the sender of such a
+link would gain access to the account (RFC 8628, section 5.4).
 """
 
 import re
@@ -36,13 +36,13 @@ from hubgate.server.web.rendering import Pages
 
 VERIFY, DONE = f"{PATH}/verify", f"{PATH}/done"
 _LONGEST_SHOWN = 20
-_TYPING = "oauth/device.html"
+_CODE_FORM = "oauth/device.html"
 
 
 def routes(pages: Pages, oauth: OAuth) -> list[Route]:
     page = DevicePages(pages, oauth)
     return [
-        _route("GET", PATH, page.show, "Where the code of a device is typed"),
+        _route("GET", PATH, page.show, "The form for the code of a device"),
         _route("POST", VERIFY, page.verify, "Find a device by its code, then allow or deny it"),
         _route("GET", DONE, page.done, "The decision about a device"),
     ]
@@ -71,7 +71,7 @@ class DevicePages:
         typed = request.query().get("user_code", "")[:_LONGEST_SHOWN]
         if caller_of(request).session is None:
             return _sign_in(typed)
-        return self.pages.page(request, _TYPING, typed=typed, switch=_another_account(typed))
+        return self.pages.page(request, _CODE_FORM, typed=typed, switch=_another_account(typed))
 
     async def verify(self, request: HubRequest) -> Response:
         caller, form = caller_of(request), request.form_fields
@@ -81,20 +81,22 @@ class DevicePages:
         try:
             waiting = await find_pending(self.oauth, caller.signed_in, typed, request.client_ip)
             if not form.get("decision"):
-                return await self.ask(request, caller, waiting)
-            return await self._decided(request, caller, waiting)
+                return await self.show_confirmation(request, caller, waiting)
+            return await self._handle_decision(request, caller, waiting)
         except (DeviceNotFound, TooManyRequests) as error:
             if isinstance(error, AlreadyDecided) and form.get("decision"):
                 return _redirect_to_result(denied=error.denied)
-            return self.refuse(request, error, typed[:_LONGEST_SHOWN])
+            return self.show_error(request, error, typed[:_LONGEST_SHOWN])
 
-    def refuse(self, request: HubRequest, error: HubError, typed: str) -> Response:
-        return self.pages.show_errors(request, _TYPING, error, "user_code", typed=typed, switch=_another_account(typed))
+    def show_error(self, request: HubRequest, error: HubError, typed: str) -> Response:
+        return self.pages.show_errors(
+            request, _CODE_FORM, error, "user_code", typed=typed, switch=_another_account(typed)
+        )
 
     async def done(self, request: HubRequest) -> Response:
         return self.pages.page(request, "oauth/device_done.html", denied="denied" in request.query())
 
-    async def _decided(self, request: HubRequest, caller: Caller, waiting: PendingDevice) -> Response:
+    async def _handle_decision(self, request: HubRequest, caller: Caller, waiting: PendingDevice) -> Response:
         form, person, session = request.form_fields, caller.signed_in, caller.session
         signed_in_at = session.created_at if session else 0
         decision = form.get("decision")
@@ -105,11 +107,11 @@ class DevicePages:
             raise Unprocessable("Allow or deny.")
         ticked = Selection(form.all("scopes"), form.all("orgs"))
         if not seal.is_as_shown(form.get(seal.FIELD), waiting.access, person.user.id, self.oauth.secret):
-            return await self.ask(request, caller, waiting, ticked)
+            return await self.show_confirmation(request, caller, waiting, ticked)
         await approve(self.oauth, waiting, person, ticked, signed_in_at)
         return _redirect_to_result(denied=False)
 
-    async def ask(
+    async def show_confirmation(
         self, request: HubRequest, caller: Caller, waiting: PendingDevice, given: Selection | None = None
     ) -> Response:
         """Show the confirmation page. `given` is the user's selection on a page that is no longer valid."""

@@ -1,4 +1,4 @@
-"""`/oauth/explain/{id}`: what an app sent compared with its registration, for its owner. Others learn nothing."""
+"""`/oauth/explain/{id}`: an app's refused request, compared with its registration. Only for the app's owner."""
 
 from starlette.responses import Response
 

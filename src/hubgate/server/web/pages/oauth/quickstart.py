@@ -1,4 +1,4 @@
-"""Ready code for an app, with its client ID, redirect URI and scopes, and without secrets.
+"""Sample code for an app, with its client ID, redirect URI and scopes, and without secrets.
 
 Inserted values are safe between double quotes: client IDs, redirect URIs and scopes of registered apps contain neither
 double quotes nor backslashes (apps/fields.py, redirects.py), and the hub's address comes from its settings. Shell
@@ -31,8 +31,8 @@ EXAMPLE = App(
 )
 # A port that the hub itself does not use.
 OTHER_PORT = 3000
-_HERE = "By that very name: cookies of localhost do not reach 127.0.0.1."
-_ELSEWHERE = "A proxy with TLS passes that on to the port."
+_LOOPBACK_NOTE = "Use exactly this host name: cookies of localhost are not sent to 127.0.0.1."
+_PROXY_NOTE = "A TLS proxy must forward this address to the port."
 _FOLDER = Path(__file__).parents[2] / "templates/quickstart"
 
 
@@ -40,17 +40,17 @@ _FOLDER = Path(__file__).parents[2] / "templates/quickstart"
 class Snippet:
     id: str
     title: str
-    # Placeholders for values of the app are marked.
+    # HTML, with placeholders marked.
     text: Markup
 
 
 def device_curl(base_url: str, app: App) -> str:
-    """Shell commands of the device flow, from the start to the token; the reader does the waiting."""
+    """Shell commands for the device flow; the reader repeats the second one until it returns a token."""
     client = f"client_id={app.client_id}"
     credentials = f' -u "{app.client_id}:$CLIENT_SECRET"' if app.confidential else ""
     return (
         f"curl {base_url}/oauth/device{credentials} -d {shlex.quote(client)}\n"
-        "# Show user_code and verification_uri. Then, every few seconds, with the device_code of the answer:\n"
+        "# Show user_code and verification_uri. Then, every few seconds, with the device_code of the response:\n"
         f"curl {base_url}/oauth/token{credentials} -d {shlex.quote(client)} \\\n"
         "  -d grant_type=urn:ietf:params:oauth:grant-type:device_code \\\n"
         '  -d device_code="$DEVICE_CODE"'
@@ -66,10 +66,10 @@ def snippets(base_url: str, app: App) -> list[Snippet]:
         ("openid-client", "JavaScript with openid-client", f"openid-client-{kind}.txt"),
     ]
     if not app.confidential:
-        # This library supports no client secrets.
+        # This library does not support client secrets.
         samples.append(("browser", "JavaScript with @huggingface/hub", "huggingface-hub.txt"))
     placeholder = "" if app.redirect_uris else EXAMPLE_REDIRECT
-    return [Snippet(name, title, _marked(_filled(file, values), placeholder)) for name, title, file in samples]
+    return [Snippet(name, title, _mark(_fill(file, values), placeholder)) for name, title, file in samples]
 
 
 def _values(base_url: str, app: App) -> Mapping[str, str]:
@@ -89,7 +89,7 @@ def _values(base_url: str, app: App) -> Mapping[str, str]:
         "path": parts.path or "/",
         "port": str(parts.port or OTHER_PORT),
         "begin": f"{parts.scheme}://{parts.netloc}/login" if parts.netloc else "its /login",
-        "host_note": _HERE if is_loopback(redirect) else _ELSEWHERE,
+        "host_note": _LOOPBACK_NOTE if is_loopback(redirect) else _PROXY_NOTE,
         "scope": scope,
         "query": urlencode(parameters),
         "insecure": "".join(f"\n  {argument}," for argument in insecure),
@@ -104,12 +104,12 @@ def _with_port(redirect: str) -> str:
     return redirect.replace(parts.netloc, f"{parts.netloc}:{OTHER_PORT}", 1)
 
 
-def _filled(name: str, values: Mapping[str, str]) -> str:
-    """Replace each `@{name}` by its value."""
+def _fill(name: str, values: Mapping[str, str]) -> str:
+    """Replace each `@{name}` with its value."""
     return re.sub(r"@\{([a-z_]+)\}", lambda found: values[found.group(1)], _code(name))
 
 
-def _marked(text: str, placeholder: str) -> Markup:
+def _mark(text: str, placeholder: str) -> Markup:
     """Mark the placeholder, both literal and percent-encoded."""
     if not placeholder:
         return Markup.escape(text)

@@ -1,6 +1,6 @@
 """The address of an authorization request, passed through the sign-in page and back.
 
-A long address is compressed: encoded again inside `next`, an app's state would exceed the length that proxies accept.
+A long address is compressed: percent-encoded again inside `next`, it could exceed the length that proxies accept.
 """
 
 import base64
@@ -24,7 +24,7 @@ Pairs = list[tuple[str, str]]
 
 
 def address_of(pairs: Iterable[tuple[str, str]]) -> str:
-    """Return the address with only the parameters that the checks read."""
+    """Return the address with only the known parameters."""
     query = urlencode([pair for pair in pairs if pair[0] in PARAMETERS or pair[0] == sign_in_mark.PARAMETER])
     if len(query) > _LONGEST_PLAIN:
         packed = base64.urlsafe_b64encode(zlib.compress(query.encode(), 9)).rstrip(b"=").decode()
@@ -32,13 +32,14 @@ def address_of(pairs: Iterable[tuple[str, str]]) -> str:
     return f"{PATH}?{query}"
 
 
-def pairs_in(next_page: str) -> Pairs | None:
-    """Return the parameters in such an address; None if the address is another."""
+def parse_address(next_page: str) -> Pairs | None:
+    """Return the parameters of an authorization address; None for any other address."""
     path, _, query = next_page.partition("?")
-    return unpacked(parse_fields(query.encode()).pairs) if path == PATH else None
+    return unpack(parse_fields(query.encode()).pairs) if path == PATH else None
 
 
-def unpacked(pairs: Pairs) -> Pairs:
+def unpack(pairs: Pairs) -> Pairs:
+    """Decompress the parameters of a long address."""
     found = next((value for name, value in pairs if name == _PACKED), None)
     if found is None:
         return pairs

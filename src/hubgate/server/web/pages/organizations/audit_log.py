@@ -20,11 +20,11 @@ from hubgate.server.errors import Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.paging import decode_cursor, encode_cursor
+from hubgate.server.web.account_paths import address_of, organization_route
 from hubgate.server.web.audit_entries import export
-from hubgate.server.web.foreign_text import clean
-from hubgate.server.web.named import address_of, organization_route
 from hubgate.server.web.pages.listing import ROWS
 from hubgate.server.web.rendering import Pages
+from hubgate.server.web.untrusted_text import clean
 
 _PATH = "/organizations/{name}/settings/audit-log"
 _TEMPLATE = "organization/audit_log.html"
@@ -41,7 +41,7 @@ class LogPage:
     older: str | None = None
 
 
-NOTHING = LogPage([])
+EMPTY_PAGE = LogPage([])
 
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
@@ -49,23 +49,25 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         query = request.query()
         q = query.get("q", "").strip()
         try:
-            only = parse_filter(q)
+            entry_filter = parse_filter(q)
         except Unprocessable as error:
             return pages.show_errors(
-                request, _TEMPLATE, error, "q", **await values(organization, q, Filter(), NOTHING, 0)
+                request, _TEMPLATE, error, "q", **await values(organization, q, Filter(), EMPTY_PAGE, 0)
             )
-        shown = await _page(accounts, organization, only, query.get("cursor", ""))
-        total = await read.count(accounts.db, organization.id, only)
-        return pages.page(request, _TEMPLATE, **await values(organization, q, only, shown, total))
+        shown = await _page(accounts, organization, entry_filter, query.get("cursor", ""))
+        total = await read.count(accounts.db, organization.id, entry_filter)
+        return pages.page(request, _TEMPLATE, **await values(organization, q, entry_filter, shown, total))
 
-    async def values(organization: Organization, q: str, only: Filter, shown: LogPage, total: int) -> dict[str, Any]:
+    async def values(
+        organization: Organization, q: str, entry_filter: Filter, shown: LogPage, total: int
+    ) -> dict[str, Any]:
         here = address_of(_PATH, organization.name)
         return {
             "organization": organization,
             "section": here,
             "q": q,
             "chain": await chain(organization, shown.entries),
-            **_values(here, only, shown, total),
+            **_values(here, entry_filter, shown, total),
         }
 
     async def chain(organization: Organization, entries: list[ListedEntry]) -> QuickReport:
@@ -82,40 +84,40 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     ]
 
 
-async def _page(accounts: Accounts, organization: Organization, only: Filter, cursor: str) -> LogPage:
-    way, *place = decode_cursor(cursor, (str, int, str)) if cursor else (_OLDER, *read.NOW)
-    at = (int(place[0]), str(place[1]))
-    if way == _NEWER:
-        found = await read.newer(accounts.db, organization.id, only, at, ROWS + 1)
+async def _page(accounts: Accounts, organization: Organization, entry_filter: Filter, cursor: str) -> LogPage:
+    direction, *position = decode_cursor(cursor, (str, int, str)) if cursor else (_OLDER, *read.NOW)
+    at = (int(position[0]), str(position[1]))
+    if direction == _NEWER:
+        found = await read.newer(accounts.db, organization.id, entry_filter, at, ROWS + 1)
         if len(found) > ROWS:
             entries = found[1:]
             return LogPage(entries, _cursor(_NEWER, entries[0]), _cursor(_OLDER, entries[-1]))
-        # The top is reached: show a full page, including entries added since then.
+        # The newest entries are reached: show a full page, including entries added since then.
         at, cursor = read.NOW, ""
-    found = await read.older(accounts.db, organization.id, only, at, ROWS + 1)
+    found = await read.older(accounts.db, organization.id, entry_filter, at, ROWS + 1)
     entries = found[:ROWS]
     newer = _cursor(_NEWER, entries[0]) if cursor and entries else None
     return LogPage(entries, newer, _cursor(_OLDER, entries[-1]) if len(found) > ROWS else None)
 
 
-def _cursor(way: str, listed: ListedEntry) -> str:
-    return encode_cursor((way, *read.place_of(listed)))
+def _cursor(direction: str, listed: ListedEntry) -> str:
+    return encode_cursor((direction, *read.place_of(listed)))
 
 
-def _values(here: str, only: Filter, shown: LogPage, total: int) -> dict[str, Any]:
-    def address(only: Filter, cursor: str | None = None, path: str = "") -> str:
-        query = {"q": str(only), "cursor": cursor}
+def _values(here: str, entry_filter: Filter, shown: LogPage, total: int) -> dict[str, Any]:
+    def address(entry_filter: Filter, cursor: str | None = None, path: str = "") -> str:
+        query = {"q": str(entry_filter), "cursor": cursor}
         encoded = urlencode({name: value for name, value in query.items() if value})
         return here + path + (f"?{encoded}" if encoded else "")
 
     return {
         "entries": [_row(listed, address) for listed in shown.entries],
-        "chips": [(str(term), address(only.without(term))) for term in only.terms],
+        "chips": [(str(term), address(entry_filter.without(term))) for term in entry_filter.terms],
         "count": f"more than {read.MOST_COUNTED:,}" if total > read.MOST_COUNTED else f"{total:,}",
         "plural": total != 1,
-        "newer": address(only, shown.newer) if shown.newer else "",
-        "older": address(only, shown.older) if shown.older else "",
-        "export": address(only, path="/export"),
+        "newer": address(entry_filter, shown.newer) if shown.newer else "",
+        "older": address(entry_filter, shown.older) if shown.older else "",
+        "export": address(entry_filter, path="/export"),
     }
 
 

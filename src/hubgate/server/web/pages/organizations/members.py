@@ -15,7 +15,7 @@ from hubgate.server.edge.routes import KIB, Handler, Route
 from hubgate.server.errors import Conflict, FieldErrors, NotFound, TooManyRequests, Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
-from hubgate.server.web.named import address_of, organization_route, user_named
+from hubgate.server.web.account_paths import address_of, organization_route, user_named
 from hubgate.server.web.pages.listing import ListQuery, return_address
 from hubgate.server.web.rendering import Pages
 
@@ -27,13 +27,13 @@ _CHANGE = Action.ORG_WRITE_MEMBERS
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     return [
-        *_public_list_routes(pages, accounts),
+        *_member_list_routes(pages, accounts),
         *MembersPage(pages, accounts).routes(),
         *_removal_routes(pages, accounts),
     ]
 
 
-def _public_list_routes(pages: Pages, accounts: Accounts) -> list[Route]:
+def _member_list_routes(pages: Pages, accounts: Accounts) -> list[Route]:
     """The list of members as shown to every member."""
 
     async def show(request: HubRequest, organization: Organization) -> Response:
@@ -45,7 +45,7 @@ def _public_list_routes(pages: Pages, accounts: Accounts) -> list[Route]:
             "organization/roster.html",
             organization=organization,
             members=found.items,
-            **query.shown(found.next_cursor),
+            **query.template_values(found.next_cursor),
             list=here,
         )
 
@@ -93,8 +93,8 @@ class MembersPage:
             "roles": [(role.label, role.label.capitalize()) for role in Role],
             "members": found.items,
             "invitations": waiting.items,
-            **listed.shown(found.next_cursor),
-            "waiting": invited.shown(waiting.next_cursor),
+            **listed.template_values(found.next_cursor),
+            "waiting": invited.template_values(waiting.next_cursor),
             "invitee": "",
             "role": Role.READ.label,
             **submitted,
@@ -163,4 +163,4 @@ def _role(label: str) -> Role:
     try:
         return Role.parse(label)
     except ValueError:
-        raise Unprocessable(f"role is one of {', '.join(role.label for role in Role)}.") from None
+        raise Unprocessable(f"role must be one of {', '.join(role.label for role in Role)}.") from None

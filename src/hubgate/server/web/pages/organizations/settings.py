@@ -15,7 +15,7 @@ from hubgate.server.errors import FieldErrors, TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.repos import store as repo_store
-from hubgate.server.web.named import address_of, organization_route
+from hubgate.server.web.account_paths import address_of, organization_route
 from hubgate.server.web.pages.organizations.members import PATH as MEMBERS
 from hubgate.server.web.rendering import NO_ERRORS, Pages
 
@@ -74,7 +74,7 @@ def _profile_routes(pages: Pages, accounts: Accounts) -> list[Route]:
             },
         }
 
-    async def first(_: HubRequest, organization: Organization) -> Response:
+    async def redirect_to_profile(_: HubRequest, organization: Organization) -> Response:
         return RedirectResponse(address_of(_PROFILE, organization.name), 303)
 
     async def show(request: HubRequest, organization: Organization) -> Response:
@@ -90,7 +90,7 @@ def _profile_routes(pages: Pages, accounts: Accounts) -> list[Route]:
             )
         return pages.redirect(address_of(_PROFILE, organization.name), "Saved.")
 
-    async def bill(request: HubRequest, organization: Organization) -> Response:
+    async def set_billing(request: HubRequest, organization: Organization) -> Response:
         can_pay = request.form_fields.get("can_pay") == "on"
         await settings.set_billing(accounts, organization, can_pay, actor_of(request))
         return pages.redirect(address_of(_PROFILE, organization.name), "Saved.")
@@ -108,10 +108,10 @@ def _profile_routes(pages: Pages, accounts: Accounts) -> list[Route]:
         return organization_route(accounts, method, _ROOT + path, handler, surface, action, summary, body_cap=cap)
 
     return [
-        page("GET", "", first, Action.ORG_READ_SETTINGS, "An organization's settings"),
+        page("GET", "", redirect_to_profile, Action.ORG_READ_SETTINGS, "An organization's settings"),
         page("GET", "/profile", show, Action.ORG_READ_SETTINGS, "An organization's profile"),
         page("POST", "/profile", save, _CHANGE, "Change an organization's profile"),
-        page("POST", "/billing", bill, _CHANGE, "Set whether a payment method is set up"),
+        page("POST", "/billing", set_billing, _CHANGE, "Set whether a payment method is set up"),
         page("POST", "/rename", rename, _CHANGE, "Rename an organization"),
     ]
 

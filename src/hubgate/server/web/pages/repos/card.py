@@ -17,9 +17,9 @@ from hubgate.server.hub.git.objects import EntryType
 from hubgate.server.hub.git.threads import in_text_thread
 from hubgate.server.hub.repos.card import README, BadFrontMatter, parse_front_matter, split_readme
 from hubgate.server.hub.repos.model import Repo, RepoType
-from hubgate.server.web.foreign_text import clean
 from hubgate.server.web.markdown import DocumentLocation, render_markdown
-from hubgate.server.web.pages.repos.frame import RepoFrame
+from hubgate.server.web.pages.repos.page_context import RepoPageContext
+from hubgate.server.web.untrusted_text import clean
 
 MOST_FACTS = 20
 LONGEST_FACT = 200
@@ -37,36 +37,36 @@ class Readme:
     problem: str = ""
 
 
-def routes(frame: RepoFrame) -> list[Route]:
+def routes(base: RepoPageContext) -> list[Route]:
     async def card(request: HubRequest, repo: Repo) -> Response:
-        readme = await read(frame, repo)
-        may_write = frame.may(request, repo, Action.REPO_WRITE)
-        return frame.show(
+        readme = await read(base, repo)
+        may_write = base.may(request, repo, Action.REPO_WRITE)
+        return base.show(
             request,
             repo,
             "card.html",
             "card",
             readme=readme,
-            empty=not (readme and readme.text.strip()) and await _is_empty(frame, repo),
+            empty=not (readme and readme.text.strip()) and await _is_empty(base, repo),
             may_write=may_write,
-            commands=_commands(frame.repos.base_url, repo),
+            commands=_commands(base.repos.base_url, repo),
             tags=[clean(tag) for tag in repo.tag_list[:MOST_TAGS]],
         )
 
-    async def by_clone_address(_: HubRequest, repo: Repo) -> Response:
+    async def redirect_from_clone_address(_: HubRequest, repo: Repo) -> Response:
         return RedirectResponse(repo.path, 303)
 
     return [
-        *frame.views("", card, "The card of a repo"),
-        *frame.views(".git", by_clone_address, "Redirect from the address that git clones to a repo"),
+        *base.views("", card, "The card of a repo"),
+        *base.views(".git", redirect_from_clone_address, "Redirect from the clone address of a repo"),
     ]
 
 
-async def read(frame: RepoFrame, repo: Repo) -> Readme | None:
+async def read(base: RepoPageContext, repo: Repo) -> Readme | None:
     """Read the README at the head; None if it is missing or cannot be shown."""
     if repo.head_sha is None:
         return None
-    folder = frame.repos.folders.of(repo.id)
+    folder = base.repos.folders.of(repo.id)
     entry = await objects.entry_at(folder, repo.head_sha, README)
     if entry is None or entry.type is not EntryType.FILE or entry.pointer or entry.size > objects.SMALL:
         return None
@@ -100,11 +100,11 @@ def _fact_text(value: Any) -> str:
     return text if len(text) <= LONGEST_FACT else text[:LONGEST_FACT] + "…"
 
 
-async def _is_empty(frame: RepoFrame, repo: Repo) -> bool:
+async def _is_empty(base: RepoPageContext, repo: Repo) -> bool:
     """Whether the repo contains only its initial files."""
     if repo.head_sha is None:
         return True
-    folder, most = frame.repos.folders.of(repo.id), len(_INITIAL_FILES) + 1
+    folder, most = base.repos.folders.of(repo.id), len(_INITIAL_FILES) + 1
     found = await trees.list_entries(folder, repo.head_sha, "", recursive=False, after="", most=most)
     return {entry.path for entry in found or []} <= _INITIAL_FILES
 

@@ -15,9 +15,9 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.repos import creation
 from hubgate.server.hub.repos.model import RepoOwner, RepoType
-from hubgate.server.web.pages.repos.frame import RepoFrame
+from hubgate.server.web.pages.repos.page_context import RepoPageContext
 from hubgate.server.web.rendering import NO_ERRORS
-from hubgate.server.web.repo_targets import owner_for_repos, owners_for
+from hubgate.server.web.repo_targets import namespace_choices, namespace_owner
 
 PATHS = {RepoType.MODEL: "/new", RepoType.DATASET: "/new-dataset", RepoType.SPACE: "/new-space"}
 LICENSES = (
@@ -47,18 +47,18 @@ class RepoForm:
     sdk: str = SDKS[0][0]
 
 
-def routes(frame: RepoFrame) -> list[Route]:
+def routes(base: RepoPageContext) -> list[Route]:
     def show(
         request: HubRequest, kind: RepoType, form_values: RepoForm, errors: Mapping[str, str] = NO_ERRORS
     ) -> Response:
-        return frame.pages.page(
+        return base.pages.page(
             request,
             "repo/new.html",
             errors=errors,
             kind=kind,
             paths=[(path, other.value.capitalize()) for other, path in PATHS.items()],
             path=PATHS[kind],
-            owners=owners_for(caller_of(request).signed_in),
+            owners=namespace_choices(caller_of(request).signed_in),
             form_values=form_values,
             licenses=LICENSES,
             sdks=SDKS,
@@ -67,8 +67,8 @@ def routes(frame: RepoFrame) -> list[Route]:
     async def show_form(request: HubRequest, caller: Caller, kind: RepoType) -> Response:
         return show(request, kind, RepoForm(request.query().get("owner") or caller.user.name))
 
-    async def place(request: HubRequest) -> Target[RepoOwner]:
-        owner = await owner_for_repos(frame.repos, _owner_name(request))
+    async def find_owner(request: HubRequest) -> Target[RepoOwner]:
+        owner = await namespace_owner(base.repos, _owner_name(request))
         return Target(owner, owner.namespace)
 
     async def create(request: HubRequest, owner: RepoOwner, kind: RepoType) -> Response:
@@ -83,17 +83,19 @@ def routes(frame: RepoFrame) -> list[Route]:
             license=_one_of(LICENSES, form_values.license),
         )
         try:
-            repo = await creation.create(frame.repos, caller_of(request).user, owner, new_repo, actor_of(request))
+            repo = await creation.create(base.repos, caller_of(request).user, owner, new_repo, actor_of(request))
         except creation.NameTaken as taken:
             message = taken.message if taken.is_redirect else f"{owner.name}/{form_values.name} is taken."
             return show(request, kind, form_values, {"name": message})
         except Unprocessable as error:
             return show(request, kind, form_values, {"name": error.message})
-        return frame.pages.redirect(repo.path, f"Created {repo.full_name}.")
+        return base.pages.redirect(repo.path, f"Created {repo.full_name}.")
 
     def routes_for(kind: RepoType, path: str) -> list[Route]:
         form = own(Action.REPO_CREATE, partial(show_form, kind=kind))
-        endpoint = Endpoint(Action.REPO_CREATE, Locator((Account, Organization), place), partial(create, kind=kind))
+        endpoint = Endpoint(
+            Action.REPO_CREATE, Locator((Account, Organization), find_owner), partial(create, kind=kind)
+        )
         return [
             Route("GET", path, form, Surface.PAGE, f"The form for a new {kind.value}"),
             Route("POST", path, endpoint, Surface.PAGE, f"Create a {kind.value}", body_cap=16 * KIB),
@@ -103,7 +105,7 @@ def routes(frame: RepoFrame) -> list[Route]:
 
 
 def _owner_name(request: HubRequest) -> str:
-    """The owner in the form, by default the caller. A visitor is asked to sign in."""
+    """The owner in the form, by default the caller. Raises for a visitor, who then has to sign in."""
     own_name = caller_of(request).user.name
     return request.form_fields.get("owner") or own_name
 

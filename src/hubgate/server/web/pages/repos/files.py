@@ -21,19 +21,19 @@ from hubgate.server.hub.repos import lookup
 from hubgate.server.hub.repos.card import split_readme
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.files.media_types import is_image
-from hubgate.server.web.files.resolve import BEFORE_THE_GATE
-from hubgate.server.web.markdown import ENDINGS, DocumentLocation, render_markdown
-from hubgate.server.web.pages.repos.frame import RepoFrame, RepoLocation, address, page_number
+from hubgate.server.web.files.resolve import READABLE_BEFORE_GATE
+from hubgate.server.web.markdown import EXTENSIONS, DocumentLocation, render_markdown
+from hubgate.server.web.pages.repos.page_context import RepoLocation, RepoPageContext, address, page_number
 
 ROWS = 100
-# The last change of each row is searched in this many commits; a deeper search is too expensive.
-DEEPEST = 100
+# The last change of each row is searched for in this many commits; a deeper search is too expensive.
+SEARCH_DEPTH = 100
 _VERBS = ("tree", "commits")
 
 
 LARGEST_TEXT = 256 * 1024
 MOST_LINES = 5_000
-# Bidirectional controls, which make code read differently from how it runs.
+# Bidirectional controls, which can make code look different from what it does.
 _BIDI_CONTROLS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -50,11 +50,11 @@ class FileView:
     reason: str = ""
 
 
-def routes(frame: RepoFrame) -> list[Route]:
-    return [*_folder_routes(frame), *_file_routes(frame)]
+def routes(base: RepoPageContext) -> list[Route]:
+    return [*_folder_routes(base), *_file_routes(base)]
 
 
-def _folder_routes(frame: RepoFrame) -> list[Route]:
+def _folder_routes(base: RepoPageContext) -> list[Route]:
     async def pick(request: HubRequest, repo: Repo) -> Response:
         """Redirect from the picker's form, which cannot construct an address itself."""
         query = request.query()
@@ -64,17 +64,17 @@ def _folder_routes(frame: RepoFrame) -> list[Route]:
         return RedirectResponse(address(repo, verb, rev, query.get("path", "") if verb == "tree" else ""), 303)
 
     async def tree(request: HubRequest, repo: Repo) -> Response:
-        location = await frame.location(request, repo)
-        number, folder = page_number(request), frame.repos.folders.of(repo.id)
+        location = await base.location(request, repo)
+        number, folder = page_number(request), base.repos.folders.of(repo.id)
         found = await folder_page(folder, location.sha, location.path, (number - 1) * ROWS, ROWS)
         if found is None:
             return await _redirect_to_file(location)
         if not found.entries and number > 1:
             raise NotFound("Page not found in this list.")
         paths = [entry.path for entry in found.entries]
-        changes = await history.recent_changes(folder, location.sha, paths, DEEPEST)
+        changes = await history.recent_changes(folder, location.sha, paths, SEARCH_DEPTH)
         newest = await history.newest(folder, location.sha)
-        return frame.show(
+        return base.show(
             request,
             repo,
             "tree.html",
@@ -87,37 +87,37 @@ def _folder_routes(frame: RepoFrame) -> list[Route]:
             newest=newest,
             number=number,
             last=max(1, -(-found.total // ROWS)),
-            **await frame.picker(location),
+            **await base.picker(location),
         )
 
     async def _redirect_to_file(location: RepoLocation) -> Response:
-        entry = await objects.entry_at(frame.repos.folders.of(location.repo.id), location.sha, location.path)
+        entry = await objects.entry_at(base.repos.folders.of(location.repo.id), location.sha, location.path)
         if entry is None:
             raise NotFound(f"Folder {location.path[:200]} not found at {location.rev[:100]}.")
         return RedirectResponse(location.to("blob", location.path), 303)
 
     return [
-        *frame.views("/tree", pick, "Redirect to a repo's files at a revision"),
-        *frame.views("/tree/{rest:path}", tree, "The files of a repo"),
+        *base.views("/tree", pick, "Redirect to a repo's files at a revision"),
+        *base.views("/tree/{rest:path}", tree, "The files of a repo"),
     ]
 
 
-def _file_routes(frame: RepoFrame) -> list[Route]:
+def _file_routes(base: RepoPageContext) -> list[Route]:
     async def blob(request: HubRequest, repo: Repo) -> Response:
-        location = await frame.location(request, repo)
-        folder = frame.repos.folders.of(repo.id)
+        location = await base.location(request, repo)
+        folder = base.repos.folders.of(repo.id)
         entry = await objects.entry_at(folder, location.sha, location.path)
         if entry is None:
             raise NotFound(f"File {location.path[:200]} not found at {location.rev[:100]}.")
         if entry.type is EntryType.DIRECTORY:
             return RedirectResponse(location.to("tree", location.path), 303)
-        may_read = frame.may(request, repo, Action.REPO_READ_CONTENT)
-        if not may_read and location.path in BEFORE_THE_GATE:
-            may_read = await lookup.is_branch_or_tag_head(frame.repos, repo, location.revision)
+        may_read = base.may(request, repo, Action.REPO_READ_CONTENT)
+        if not may_read and location.path in READABLE_BEFORE_GATE:
+            may_read = await lookup.is_branch_or_tag_head(base.repos, repo, location.revision)
         plain = request.query().get("plain") == "1"
-        view = await view_of(frame, location, entry, plain=plain) if may_read else FileView()
-        changes = await history.recent_changes(folder, location.sha, [location.path], DEEPEST)
-        return frame.show(
+        view = await view_of(base, location, entry, plain=plain) if may_read else FileView()
+        changes = await history.recent_changes(folder, location.sha, [location.path], SEARCH_DEPTH)
+        return base.show(
             request,
             repo,
             "blob.html",
@@ -128,22 +128,22 @@ def _file_routes(frame: RepoFrame) -> list[Route]:
             view=view,
             may_read=may_read,
             plain=plain,
-            is_markdown=_has_ending(location.path, ENDINGS),
+            is_markdown=_has_extension(location.path, EXTENSIONS),
             change=changes.get(location.path),
-            **await frame.picker(location),
+            **await base.picker(location),
         )
 
-    return frame.views("/blob/{rest:path}", blob, "One file of a repo")
+    return base.views("/blob/{rest:path}", blob, "One file of a repo")
 
 
-async def view_of(frame: RepoFrame, location: RepoLocation, entry: TreeEntry, *, plain: bool) -> FileView:
+async def view_of(base: RepoPageContext, location: RepoLocation, entry: TreeEntry, *, plain: bool) -> FileView:
     if is_image(location.path):
         return FileView(image=location.to("resolve", location.path))
     if entry.pointer:
         return FileView(reason="Large files are not shown here.")
     if entry.size > LARGEST_TEXT:
         return FileView(reason="Too large to show here.")
-    content = await objects.small_blob(frame.repos.folders.of(location.repo.id), entry.sha)
+    content = await objects.small_blob(base.repos.folders.of(location.repo.id), entry.sha)
     return await in_text_thread(_view, content, location, plain)
 
 
@@ -156,10 +156,10 @@ def _view(content: bytes, location: RepoLocation, plain: bool) -> FileView:
         return FileView(reason="Not text.")
     if not text:
         return FileView(reason="Empty.")
-    if _has_ending(location.path, ENDINGS) and not plain:
+    if _has_extension(location.path, EXTENSIONS) and not plain:
         document = DocumentLocation(location.repo.path, location.rev, location.path.rpartition("/")[0])
         return FileView(markdown=render_markdown(split_readme(text)[1], document))
-    lines = re.split(r"\r\n|\n|\r", _BIDI_CONTROLS.sub(_spelled, text))
+    lines = re.split(r"\r\n|\n|\r", _BIDI_CONTROLS.sub(_spell_out, text))
     if lines and not lines[-1]:
         lines.pop()
     if len(lines) > MOST_LINES:
@@ -167,9 +167,9 @@ def _view(content: bytes, location: RepoLocation, plain: bool) -> FileView:
     return FileView(lines=tuple(lines), has_bidi_controls=_BIDI_CONTROLS.search(text) is not None)
 
 
-def _spelled(match: re.Match[str]) -> str:
+def _spell_out(match: re.Match[str]) -> str:
     return f"[{unicodedata.name(match[0])}]"
 
 
-def _has_ending(path: str, endings: tuple[str, ...]) -> bool:
-    return path.lower().endswith(endings)
+def _has_extension(path: str, extensions: tuple[str, ...]) -> bool:
+    return path.lower().endswith(extensions)

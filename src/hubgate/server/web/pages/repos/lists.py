@@ -18,7 +18,7 @@ from hubgate.server.hub.listing import listing
 from hubgate.server.hub.listing.store import RepoFilter
 from hubgate.server.hub.repos.model import RepoType
 from hubgate.server.web.pages.listing import ListQuery
-from hubgate.server.web.pages.repos.frame import RepoFrame
+from hubgate.server.web.pages.repos.page_context import RepoPageContext
 
 ROWS = 30
 ROWS_OF_OWNER = 20
@@ -26,22 +26,22 @@ LONGEST_SEARCH = 200
 SORTS = (("lastModified", "Recently changed"), ("createdAt", "Newest"))
 
 
-def routes(frame: RepoFrame) -> list[Route]:
+def routes(base: RepoPageContext) -> list[Route]:
     def of_type(kind: RepoType) -> PublicHandler:
         path = f"/{kind.plural}"
 
-        async def every(request: HubRequest) -> Response:
+        async def show_list(request: HubRequest) -> Response:
             query = request.query()
             sort = query.get("sort", "")
             sort = sort if sort in dict(SORTS) else SORTS[0][0]
             tag = query.get("filter", "").strip()[:LONGEST_SEARCH]
             other_parameters = {"filter": tag, "sort": sort if sort != SORTS[0][0] else ""}
-            list_query = ListQuery(query, path, kept=other_parameters)
+            list_query = ListQuery(query, path, other_parameters=other_parameters)
             searched = [list_query.search[:LONGEST_SEARCH]] if list_query.search else []
             repo_filter = RepoFilter(type=kind.value, searched=searched, tags=[tag] if tag else [], sort=sort)
             identity = caller_of(request).identity
-            page = await listing.list_repos(frame.repos, identity, repo_filter, list_query.page(listing.CURSOR, ROWS))
-            return frame.pages.page(
+            page = await listing.list_repos(base.repos, identity, repo_filter, list_query.page(listing.CURSOR, ROWS))
+            return base.pages.page(
                 request,
                 "repo/list.html",
                 kind=kind,
@@ -50,10 +50,10 @@ def routes(frame: RepoFrame) -> list[Route]:
                 sorts=SORTS,
                 sort=sort,
                 filter=tag,
-                **list_query.shown(page.next_cursor),
+                **list_query.template_values(page.next_cursor),
             )
 
-        return every
+        return show_list
 
     def endpoint(kind: RepoType) -> Endpoint:
         return Endpoint(Action.REPO_LIST, THE_HUB, without_subject(of_type(kind)))
@@ -64,7 +64,7 @@ def routes(frame: RepoFrame) -> list[Route]:
     ]
 
 
-async def owned(repos: Repos, request: HubRequest, owner: Namespace, name: str) -> dict[str, Any]:
+async def profile_repos(repos: Repos, request: HubRequest, owner: Namespace, name: str) -> dict[str, Any]:
     """Values for profile/repos.html: the counts by type, and a list of one type."""
     identity, query = caller_of(request).identity, request.query()
     counts = await listing.count_repos(repos, identity, owner.id)
@@ -72,7 +72,7 @@ async def owned(repos: Repos, request: HubRequest, owner: Namespace, name: str) 
     first_with_repos = next((kind for kind, count in by_kind.items() if count), RepoType.MODEL)
     kind = next((kind for kind in RepoType if kind.plural == query.get("show")), first_with_repos)
     path = f"/{name}"
-    list_query = ListQuery(query, path, kept={"show": kind.plural if "show" in query else ""})
+    list_query = ListQuery(query, path, other_parameters={"show": kind.plural if "show" in query else ""})
     repo_filter = RepoFilter(type=kind.value, owner_id=owner.id)
     page = await listing.list_repos(repos, identity, repo_filter, list_query.page(listing.CURSOR, ROWS_OF_OWNER))
     return {
@@ -89,5 +89,5 @@ async def owned(repos: Repos, request: HubRequest, owner: Namespace, name: str) 
         "total": sum(by_kind.values()),
         "repos": page.items,
         "may_create": decide(identity, Action.REPO_CREATE, owner).allowed,
-        "pages": list_query.shown(page.next_cursor),
+        "pages": list_query.template_values(page.next_cursor),
     }

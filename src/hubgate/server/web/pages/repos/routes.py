@@ -3,17 +3,17 @@
 from hubgate.server.edge.routes import Route
 from hubgate.server.hub.context import Repos
 from hubgate.server.web.pages.repos import card, commits, create, files, lists, settings
-from hubgate.server.web.pages.repos.frame import RepoFrame
+from hubgate.server.web.pages.repos.page_context import RepoPageContext
 from hubgate.server.web.rendering import Pages
 
 
 def routes(pages: Pages, repos: Repos) -> list[Route]:
-    frame = RepoFrame(pages, repos)
+    base = RepoPageContext(pages, repos)
     return [
-        *lists.routes(frame),
-        *create.routes(frame),
-        *card.routes(frame),
-        *files.routes(frame),
-        *commits.routes(frame),
-        *settings.routes(frame),
+        *lists.routes(base),
+        *create.routes(base),
+        *card.routes(base),
+        *files.routes(base),
+        *commits.routes(base),
+        *settings.routes(base),
     ]

@@ -36,16 +36,16 @@ _ACTION = Action.ACCOUNT_READ_SETTINGS
 
 
 def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
-    async def everything(person: Person) -> dict[str, Any]:
+    async def collect(person: Person) -> dict[str, Any]:
         user_id = person.user.id
         connected = await connections.of_user(oauth, user_id)
         built = await management.of_owner(oauth, Owner(user_id=user_id))
         owned = await accounts.db.read_long(lambda tx: repo_store.of_owner(tx, user_id))
         return {
             **await _account(accounts, person),
-            "connectedApps": [connected_apps.described(app) for app in connected],
-            "exchangedTokens": [exchanged_tokens.described(token) for token in await issued_to(user_id)],
-            "apps": [application_shapes.described(app, None) for app in built],
+            "connectedApps": [connected_apps.describe(app) for app in connected],
+            "exchangedTokens": [exchanged_tokens.describe(token) for token in await issued_to(user_id)],
+            "apps": [application_shapes.describe(app, None) for app in built],
             "repos": [{"type": repo.type, **repos.describe(repo)} for repo in owned],
         }
 
@@ -62,7 +62,7 @@ def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
 
     async def download(_: HubRequest, caller: Caller) -> Response:
         person = caller.signed_in
-        text = msgspec.json.format(msgspec.json.encode(await everything(person)), indent=2)
+        text = msgspec.json.format(msgspec.json.encode(await collect(person)), indent=2)
         # Names are ASCII without quotes, so no escaping is needed.
         headers = {"content-disposition": f'attachment; filename="{person.user.name}.json"'}
         return Response(text, media_type="application/json", headers=headers)
@@ -78,7 +78,7 @@ async def _account(accounts: Accounts, person: Person) -> dict[str, Any]:
         "organizations": [_membership(membership) for membership in person.memberships],
         "invitations": [_invitation(*each) for each in await invitations.of_user(accounts, user)],
         "tokens": [tokens.described(token) for token in await personal.of_user(accounts, user.id)],
-        "sessions": [sessions.described(session) for session in await browsers.of_user(accounts, user.id)],
+        "sessions": [sessions.describe(session) for session in await browsers.of_user(accounts, user.id)],
     }
 
 

@@ -1,4 +1,4 @@
-"""The user's organizations and roles, invitations, and leaving."""
+"""The user's organizations, roles and invitations, and leaving an organization."""
 
 from starlette.responses import Response
 
@@ -12,7 +12,7 @@ from hubgate.server.edge.routes import KIB, Handler, Route, own
 from hubgate.server.errors import Conflict, NotFound
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
-from hubgate.server.web.pages.listing import first_of, list_page
+from hubgate.server.web.pages.listing import first_rows, list_page
 from hubgate.server.web.rendering import Pages
 
 PATH = "/settings/organizations"
@@ -23,7 +23,7 @@ _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def show(request: HubRequest, caller: Caller) -> Response:
         person = caller.signed_in
-        invited, waiting = first_of(await invitations.of_user(accounts, person.user))
+        invited, waiting = first_rows(await invitations.of_user(accounts, person.user))
         return pages.page(
             request,
             "settings/organizations.html",
@@ -43,7 +43,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         await invitations.decline(accounts, await invitations.own(accounts, caller.user, request.param("id")))
         return pages.redirect(PATH, "Invitation declined.")
 
-    async def ask_leave(request: HubRequest, caller: Caller) -> Response:
+    async def confirm_leave(request: HubRequest, caller: Caller) -> Response:
         membership = _membership(caller.signed_in, request.param("name"))
         return pages.page(request, _LEAVE, section=PATH, membership=membership)
 
@@ -64,7 +64,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         page("GET", PATH, show, _READ, "Your organizations and invitations"),
         page("POST", f"{invitation}/accept", accept, _WRITE, "Accept an invitation"),
         page("POST", f"{invitation}/decline", decline, _WRITE, "Decline an invitation"),
-        page("GET", at, ask_leave, _WRITE, "What leaving an organization means"),
+        page("GET", at, confirm_leave, _WRITE, "Confirm leaving an organization"),
         page("POST", at, leave, _WRITE, "Leave an organization"),
     ]
 

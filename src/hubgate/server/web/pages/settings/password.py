@@ -1,4 +1,4 @@
-"""Changing the password with the present one, which signs out every other browser and every app."""
+"""Changing the password, with the current one; signs out every other browser and every app."""
 
 from starlette.responses import Response
 

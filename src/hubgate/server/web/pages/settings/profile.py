@@ -64,7 +64,7 @@ def _profile_routes(pages: Pages, accounts: Accounts) -> list[Route]:
             return show_errors(request, user, error, "email", email=email)
         return pages.redirect(PATH, f"A link is on its way to {email}. Your address changes when you open it.")
 
-    async def confirm_again(_: HubRequest, caller: Caller) -> Response:
+    async def resend_confirmation(_: HubRequest, caller: Caller) -> Response:
         user = caller.user
         if user.email_verified_at is not None:
             return pages.redirect(PATH, f"{user.email} is verified.")
@@ -77,9 +77,9 @@ def _profile_routes(pages: Pages, accounts: Accounts) -> list[Route]:
     return [
         Route("GET", PATH, own(_READ, profile), Surface.PAGE, "Profile, name and e-mail address"),
         post(PATH, save, _WRITE, "Save the profile"),
-        post(RENAME, rename, _WRITE, "Rename"),
+        post(RENAME, rename, _WRITE, "Change the user name"),
         post(EMAIL, change_email, _CREDENTIALS, "Change the e-mail address"),
-        post(CONFIRMATION, confirm_again, _WRITE, "Send the confirmation link again"),
+        post(CONFIRMATION, resend_confirmation, _WRITE, "Send the confirmation link again"),
     ]
 
 
@@ -111,6 +111,6 @@ def _deletion_routes(pages: Pages, accounts: Accounts) -> list[Route]:
 
     page = Surface.PAGE
     return [
-        Route("GET", DELETE, own(_CREDENTIALS, show), page, "What is deleted with your account"),
+        Route("GET", DELETE, own(_CREDENTIALS, show), page, "Confirm deleting your account"),
         Route("POST", DELETE, own(_CREDENTIALS, delete), page, "Delete your account", body_cap=16 * KIB),
     ]

@@ -21,16 +21,16 @@ from hubgate.server.web.rendering import Pages
 
 
 def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
-    async def first(_: HubRequest, __: Caller) -> Response:
+    async def redirect_to_profile(_: HubRequest, __: Caller) -> Response:
         return RedirectResponse(profile.PATH, 303)
 
     return [
         Route(
             "GET",
             "/settings",
-            own(Action.ACCOUNT_READ_SETTINGS, first),
+            own(Action.ACCOUNT_READ_SETTINGS, redirect_to_profile),
             Surface.PAGE,
-            "Leads to the first page of the settings",
+            "Redirect to the first page of the settings",
         ),
         *profile.routes(pages, accounts),
         *password.routes(pages, accounts),

@@ -60,9 +60,9 @@ def _list_routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
         query = ListQuery(request.query() if request.method != "POST" else {}, PATH, "issued")
         found = await issued_tokens.of_member(oauth, user.id, query.page(issued_tokens.CURSOR))
         tokens = [(token, parse_scopes(token.scopes)) for token in found.items]
-        return {"issued": tokens, "more": query.shown(found.next_cursor)}
+        return {"issued": tokens, "more": query.template_values(found.next_cursor)}
 
-    async def every(request: HubRequest, caller: Caller) -> Response:
+    async def list_all(request: HubRequest, caller: Caller) -> Response:
         return await show(request, caller.user)
 
     async def create(request: HubRequest, caller: Caller) -> Response:
@@ -79,7 +79,7 @@ def _list_routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
 
     page = Surface.PAGE
     return [
-        Route("GET", PATH, own(_READ, every), page, "Personal tokens"),
+        Route("GET", PATH, own(_READ, list_all), page, "Personal tokens"),
         Route("POST", PATH, own(_CREDENTIALS, create), page, "Create a token", body_cap=16 * KIB),
     ]
 
@@ -92,7 +92,7 @@ def _token_routes(pages: Pages, accounts: Accounts) -> list[Route]:
         values = {"token": token, "name": token.name, **values}
         return pages.page(request, f"settings/{template}", errors=errors, section=PATH, here_at=_at(token.id), **values)
 
-    async def one(request: HubRequest, caller: Caller) -> Response:
+    async def show_token(request: HubRequest, caller: Caller) -> Response:
         return await show(request, caller.user, "token.html")
 
     async def rename(request: HubRequest, caller: Caller) -> Response:
@@ -137,11 +137,11 @@ def _token_routes(pages: Pages, accounts: Accounts) -> list[Route]:
 
     at = _at("{id}")
     return [
-        page("GET", at, one, _READ, "One personal token"),
+        page("GET", at, show_token, _READ, "One personal token"),
         page("POST", at, rename, _WRITE, "Rename a token"),
-        page("GET", f"{at}/refresh", refresh_page, _CREDENTIALS, "What replacing a token's secret means"),
+        page("GET", f"{at}/refresh", refresh_page, _CREDENTIALS, "Confirm replacing a token's secret"),
         page("POST", f"{at}/refresh", refresh, _CREDENTIALS, "Replace a token's secret"),
-        page("GET", f"{at}/revoke", revocation_page, _WRITE, "What revoking a token means"),
+        page("GET", f"{at}/revoke", revocation_page, _WRITE, "Confirm revoking a token"),
         page("POST", f"{at}/revoke", revoke, _WRITE, "Revoke a token"),
     ]
 

@@ -1,4 +1,4 @@
-"""Deliveries of a webhook: its state, the list, one delivery with its tries, sending a test, and replay."""
+"""A webhook's activity: its state, the list of deliveries, one delivery with its attempts, sending a test, replay."""
 
 import json
 import shlex
@@ -14,10 +14,10 @@ from hubgate.server.errors import Conflict, FieldErrors, Forbidden, NotFound
 from hubgate.server.events.kinds import Kind
 from hubgate.server.http.request import HubRequest
 from hubgate.server.paging import PageRequest, decode_cursor, encode_cursor
-from hubgate.server.web.foreign_text import clean
 from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.listing import ROWS
 from hubgate.server.web.pages.webhooks.page_context import ONE, WebhookPageContext
+from hubgate.server.web.untrusted_text import clean
 from hubgate.server.webhooks.activity import delivery_log, replays
 from hubgate.server.webhooks.activity.delivery_log import FullDelivery
 from hubgate.server.webhooks.activity.store import DeliveryFilter, LoggedDelivery
@@ -57,9 +57,9 @@ class _Rows:
 def routes(base: WebhookPageContext) -> list[Route]:
     webhooks = base.webhooks
 
-    async def one(request: HubRequest, context: OwnerContext) -> Response:
+    async def show_activity(request: HubRequest, context: OwnerContext) -> Response:
         stored, query = await base.load(request, context), request.query()
-        at, webhook = context.at(stored.webhook.id), stored.webhook
+        at, webhook = context.address_of(stored.webhook.id), stored.webhook
         criteria = DeliveryFilter(*(query.get(name, "").strip()[:_LONGEST_NAME] for name in ("state", "repo", "scope")))
         values: dict[str, Any] = {"states": STATES, "scopes": SCOPES, "criteria": criteria, **await health(stored)}
         try:
@@ -100,7 +100,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
             if len(found) > ROWS:
                 items = found[1:]
                 return _Rows(items, _cursor(_NEWER, items[0]), _cursor(_OLDER, items[-1]))
-            # The top is reached: show a full page, including deliveries added since then.
+            # The newest deliveries are reached: show a full page, including deliveries added since then.
             position = None
         request = PageRequest(ROWS, None if position is None else (position,))
         older = await delivery_log.page(webhooks, webhook, criteria, request)
@@ -120,7 +120,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
             tries=[_shown_try(row) for row in full.tries],
             reason=_reason(full.logged, stored.webhook, webhooks.quota),
             next_at=full.logged.due_at if full.logged.state in ALIVE else None,
-            payload=_readable(full.payload),
+            payload=_payload_view(full.payload),
             curl=_curl(full),
         )
 
@@ -138,7 +138,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
             new = await replays.replay(webhooks, stored.webhook, repeated)
         except (Conflict, Forbidden) as error:
             return base.pages.redirect(
-                f"{context.at(stored.webhook.id)}/deliveries/{repeated}", f"Not sent. {error.message}"
+                f"{context.address_of(stored.webhook.id)}/deliveries/{repeated}", f"Not sent. {error.message}"
             )
         return await show_delivery(context, stored, new, "Replayed")
 
@@ -147,17 +147,17 @@ def routes(base: WebhookPageContext) -> list[Route]:
         try:
             new = await replays.test(webhooks, stored)
         except Conflict as error:
-            return base.pages.redirect(context.at(stored.webhook.id), f"Not sent. {error.message}")
+            return base.pages.redirect(context.address_of(stored.webhook.id), f"Not sent. {error.message}")
         return await show_delivery(context, stored, new, "Sent a test" if stored.webhook.url else "Stored a test")
 
     async def show_delivery(context: OwnerContext, stored: StoredWebhook, new: str, done: str) -> Response:
         logged = await replays.await_result(webhooks, stored.webhook, new, _WAIT_SECONDS)
         return base.pages.redirect(
-            f"{context.at(stored.webhook.id)}/deliveries/{new}", f"{done}. {_outcome(logged)}".strip()
+            f"{context.address_of(stored.webhook.id)}/deliveries/{new}", f"{done}. {_outcome(logged)}".strip()
         )
 
     return [
-        *base.views(ONE, one, "Deliveries of a webhook"),
+        *base.views(ONE, show_activity, "Deliveries of a webhook"),
         *base.views(_DELIVERY, delivery, "One delivery of a webhook"),
         *base.views(f"{_DELIVERY}/payload", payload, "The payload of a delivery, as a download"),
         *base.forms("POST", f"{_DELIVERY}/replay", replay, "Send a delivery again"),
@@ -195,7 +195,7 @@ def _listed(at: str, criteria: DeliveryFilter, rows: _Rows, count: int) -> dict[
 
 def _outcome(logged: LoggedDelivery | None) -> str:
     if logged is not None and logged.state == PARKED and logged.attempts == 0:
-        return "The delivery waits because the webhook pauses after failures. A successful test ends the pause."
+        return "The delivery is waiting because the webhook is paused after failures. A successful test ends the pause."
     if logged is None or (logged.attempts == 0 and logged.state in ALIVE):
         return "The delivery is being sent. Reload to see the result."
     if logged.attempts == 0:
@@ -231,7 +231,7 @@ def _reason(logged: LoggedDelivery, webhook: Webhook, quota: int) -> str:
     }.get(logged.reason, logged.reason)
 
 
-def _readable(payload: bytes | None) -> dict[str, Any] | None:
+def _payload_view(payload: bytes | None) -> dict[str, Any] | None:
     if payload is None:
         return None
     text = json.dumps(json.loads(payload), indent=2, ensure_ascii=False)

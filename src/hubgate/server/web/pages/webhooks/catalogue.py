@@ -19,16 +19,16 @@ PATH = "/docs/webhooks"
 HEADERS = (
     (
         "webhook-id",
-        "The id of the delivery. A retry has the same id, so that you detect duplicates; a replay has a new one.",
+        "The id of the delivery. A retry has the same id, so that you can detect duplicates; a replay has a new one.",
     ),
-    ("webhook-timestamp", "The Unix time of this try. Reject deliveries that are more than five minutes off."),
+    ("webhook-timestamp", "The Unix time of this attempt. Reject deliveries that are more than five minutes off."),
     (
         "webhook-signature",
         "One or more, separated by spaces: v1 with the secret, otherwise v1a with the webhook's own key.",
     ),
     ("X-Webhook-Secret", "The secret itself, if one is set."),
     ("X-Hubgate-Webhook", "The id of the webhook."),
-    ("X-Hubgate-Attempt", "1 for the first try."),
+    ("X-Hubgate-Attempt", "1 for the first attempt."),
     ("X-Hubgate-Sequence", "Counts the events of a repo without gaps; 0 for a test."),
     (
         "X-Hubgate-Depth",
@@ -69,7 +69,7 @@ def routes(pages: Pages) -> list[Route]:
 
 
 def _members(schemas: Mapping[str, Schema]) -> list[tuple[str, str, bool]]:
-    """Every member by its path, its meaning, and whether it is always present."""
+    """Every field: its path, its meaning, and whether it is always present."""
     found: list[tuple[str, str, bool]] = []
 
     def walk(path: str, schema: Schema, always: bool) -> None:

@@ -49,13 +49,13 @@ class Edit:
         )
 
 
-def fields(stored: StoredWebhook) -> dict[str, str]:
+def hidden_fields(stored: StoredWebhook) -> dict[str, str]:
     """The hidden fields of the form."""
     return {"version": str(stored.webhook.version), "original": json.dumps(_values(draft_of(stored)))}
 
 
-def sent_edit(form: Fields, stored: StoredWebhook) -> Edit:
-    """Read the hidden fields. A form without them was shown the present settings."""
+def parse_edit(form: Fields, stored: StoredWebhook) -> Edit:
+    """Read the hidden fields. A form without them is treated as if it showed the current settings."""
     version, original = form.get("version"), form.get("original")
     if not version and not original:
         return Edit(str(stored.webhook.version), {})
@@ -67,7 +67,7 @@ def sent_edit(form: Fields, stored: StoredWebhook) -> Edit:
 
 
 def _values(draft: Draft) -> dict[str, Any]:
-    """The settings by form field, in a form that can be compared."""
+    """The settings by form field, normalized for comparison."""
     values = {"url": draft.url, "watched": draft.watched.strip(), "domains": sorted(draft.domains)}
     return values | {option.wire: draft.options[option.name] for option in OPTIONS}
 

@@ -11,7 +11,7 @@ from hubgate.server.errors import FieldErrors, Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.listing import list_page
-from hubgate.server.web.pages.webhooks.form import DOMAIN_WORDS, GENERATE, Draft, parse_draft, validated_new
+from hubgate.server.web.pages.webhooks.form import DOMAIN_LABELS, GENERATE, Draft, parse_draft, validate_new
 from hubgate.server.web.pages.webhooks.page_context import WebhookPageContext, name_of
 from hubgate.server.web.rendering import NO_ERRORS
 from hubgate.server.webhooks.activity import delivery_log
@@ -41,13 +41,13 @@ def routes(base: WebhookPageContext) -> list[Route]:
             "new.html",
             errors,
             draft=draft,
-            domain_words=DOMAIN_WORDS,
+            domain_words=DOMAIN_LABELS,
             options=OPTIONS,
             once=single_use_forms.number_for(base.accounts, context.user),
             already=already,
         )
 
-    async def begin(request: HubRequest, context: OwnerContext) -> Response:
+    async def show_form(request: HubRequest, context: OwnerContext) -> Response:
         """Show the form. Other pages link here with the repo to watch in the query."""
         watch = request.query().get("watch", "")[:_LONGEST_WATCH]
         return show(request, context, Draft(watched=watch or _default_watch(context)))
@@ -57,7 +57,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
         draft = parse_draft(form)
         try:
             use = single_use_forms.check_number(base.accounts, context.user, form.get(single_use_forms.FIELD))
-            settings = validated_new(draft, form.get("secret"), base.webhooks.egress)
+            settings = validate_new(draft, form.get("secret"), base.webhooks.egress)
             stored = await lifecycle.create(base.webhooks, context.owner, settings, context.actor, use)
         except FieldErrors as error:
             return show(request, context, draft, error.fields)
@@ -65,14 +65,14 @@ def routes(base: WebhookPageContext) -> list[Route]:
             return show(request, context, Draft(), already=error.message)
         except Unprocessable as error:
             return show(request, context, draft, {"form": error.message})
-        at = context.at(stored.webhook.id)
+        at = context.address_of(stored.webhook.id)
         if draft.secret_kind != GENERATE:
             return base.pages.redirect(at, "Saved. Send a test to see whether the receiver answers.")
         return base.show_one(request, context, stored, "created.html", secret=settings.secret)
 
     return [
         *base.views("", list_all, "Webhooks"),
-        *base.forms("GET", "/new", begin, "The form for a new webhook"),
+        *base.forms("GET", "/new", show_form, "The form for a new webhook"),
         *base.forms("POST", "", create, "Create a webhook"),
     ]
 

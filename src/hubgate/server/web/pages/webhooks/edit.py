@@ -14,14 +14,14 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.webhooks import concurrent_edits
 from hubgate.server.web.pages.webhooks.form import (
-    DOMAIN_WORDS,
+    DOMAIN_LABELS,
     GENERATE,
     OVERLAPS,
     Draft,
     draft_of,
     new_secret,
     parse_draft,
-    validated,
+    validate,
 )
 from hubgate.server.web.pages.webhooks.page_context import ONE, WebhookPageContext, name_of
 from hubgate.server.web.rendering import NO_ERRORS
@@ -55,8 +55,8 @@ def routes(base: WebhookPageContext) -> list[Route]:
             "settings.html",
             errors,
             draft=draft,
-            hidden=concurrent_edits.fields(stored),
-            domain_words=DOMAIN_WORDS,
+            hidden=concurrent_edits.hidden_fields(stored),
+            domain_words=DOMAIN_LABELS,
             options=OPTIONS,
             overlap_until=until if until is not None and until > now else None,
         )
@@ -70,20 +70,20 @@ def routes(base: WebhookPageContext) -> list[Route]:
             try:
                 return await save_over(request, context, await base.load(request, context))
             except ConcurrentChange:
-                # Retry with the present settings.
+                # Retry with the current settings.
                 continue
 
     async def save_over(request: HubRequest, context: OwnerContext, stored: StoredWebhook) -> Response:
         form = request.form_fields
-        edit = concurrent_edits.sent_edit(form, stored)
+        edit = concurrent_edits.parse_edit(form, stored)
         draft, webhook = edit.merge(parse_draft(form), stored), stored.webhook
         try:
-            settings = validated(draft, webhooks.egress, pull=webhook.url is None)
+            settings = validate(draft, webhooks.egress, pull=webhook.url is None)
             changes = edit.changes(settings, draft, stored)
             await lifecycle.update(webhooks, context.owner, webhook.id, changes, context.actor, version=webhook.version)
         except FieldErrors as error:
             return show(request, context, stored, draft, error.fields)
-        return base.pages.redirect(f"{context.at(webhook.id)}/settings", "Saved.")
+        return base.pages.redirect(f"{context.address_of(webhook.id)}/settings", "Saved.")
 
     async def events(request: HubRequest, context: OwnerContext) -> Response:
         stored = await base.load(request, context)
@@ -100,7 +100,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
         else:
             await activation.switch(webhooks, context.owner, stored.webhook.id, context.actor, on=on)
             message = "Enabled." if on else "Disabled. Nothing is sent until you enable it."
-        return base.pages.redirect(context.at(stored.webhook.id), message)
+        return base.pages.redirect(context.address_of(stored.webhook.id), message)
 
     async def enable(request: HubRequest, context: OwnerContext) -> Response:
         return await switch(request, context, on=True)
@@ -126,7 +126,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
             **{"kind": GENERATE, "overlap": "0", "secret": "", "already": "", **values},
         )
 
-    async def ask_secret(request: HubRequest, context: OwnerContext) -> Response:
+    async def show_secret_form(request: HubRequest, context: OwnerContext) -> Response:
         return await show_secret(request, context, await base.load(request, context))
 
     async def set_secret(request: HubRequest, context: OwnerContext) -> Response:
@@ -142,18 +142,18 @@ def routes(base: WebhookPageContext) -> list[Route]:
             return await show_secret(request, context, stored, already=error.message)
         if kind == GENERATE:
             return await show_secret(request, context, stored, secret=change.secret, overlap=overlap)
-        return base.pages.redirect(f"{context.at(stored.webhook.id)}/settings", "The secret is set.")
+        return base.pages.redirect(f"{context.address_of(stored.webhook.id)}/settings", "The secret is set.")
 
-    async def ask_remove(request: HubRequest, context: OwnerContext) -> Response:
+    async def confirm_remove(request: HubRequest, context: OwnerContext) -> Response:
         return base.show_one(request, context, await base.load(request, context), "secret_remove.html")
 
     async def remove(request: HubRequest, context: OwnerContext) -> Response:
         stored = await base.load(request, context)
         await lifecycle.update(webhooks, context.owner, stored.webhook.id, WebhookRequest(secret=""), context.actor)
         message = "The secret is removed. Deliveries are signed with the webhook's own key."
-        return base.pages.redirect(f"{context.at(stored.webhook.id)}/settings", message)
+        return base.pages.redirect(f"{context.address_of(stored.webhook.id)}/settings", message)
 
-    async def ask_delete(
+    async def confirm_delete(
         request: HubRequest, context: OwnerContext, errors: Mapping[str, str] = NO_ERRORS, typed: str = ""
     ) -> Response:
         stored = await base.load(request, context)
@@ -164,7 +164,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
         stored, typed = await base.load(request, context), request.form_fields.get("name").strip()
         name = name_of(stored.webhook)
         if typed != name:
-            return await ask_delete(request, context, {"name": f"Type {name}, as it is written here."}, typed)
+            return await confirm_delete(request, context, {"name": f"Type {name}, exactly as shown here."}, typed)
         await deletion.delete(webhooks, context.owner, stored.webhook.id, context.actor)
         return base.pages.redirect(context.root, f"Deleted the webhook to {name}.")
 
@@ -174,10 +174,10 @@ def routes(base: WebhookPageContext) -> list[Route]:
         *base.views(f"{ONE}/events", events, "Kinds of events that a webhook sends"),
         *base.forms("POST", f"{ONE}/enable", enable, "Enable a webhook"),
         *base.forms("POST", f"{ONE}/disable", disable, "Disable a webhook"),
-        *base.forms("GET", _SECRET, ask_secret, "The form for a webhook's secret"),
+        *base.forms("GET", _SECRET, show_secret_form, "The form for a webhook's secret"),
         *base.forms("POST", _SECRET, set_secret, "Set a webhook's secret"),
-        *base.forms("GET", _REMOVE, ask_remove, "Confirm removing a webhook's secret"),
+        *base.forms("GET", _REMOVE, confirm_remove, "Confirm removing a webhook's secret"),
         *base.forms("POST", _REMOVE, remove, "Remove a webhook's secret"),
-        *base.forms("GET", f"{ONE}/delete", ask_delete, "Confirm deleting a webhook"),
+        *base.forms("GET", f"{ONE}/delete", confirm_delete, "Confirm deleting a webhook"),
         *base.forms("POST", f"{ONE}/delete", delete, "Delete a webhook"),
     ]

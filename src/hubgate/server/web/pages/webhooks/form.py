@@ -1,4 +1,4 @@
-"""A webhook's settings as a form, and a posted form as a change request. Fields are named as in the API."""
+"""Conversion between a webhook and the form of its settings. Fields have the names of the API."""
 
 import base64
 import secrets
@@ -22,7 +22,7 @@ from hubgate.server.webhooks.model import DOMAINS, WATCHABLE
 from hubgate.server.webhooks.options import OPTIONS, Option, OptionValue, default_options
 
 GENERATE, OWN, NONE = "make", "own", "none"
-DOMAIN_WORDS = {"repo": "Repos: created, moved, deleted, pushed, settings changed", "discussion": "Discussions"}
+DOMAIN_LABELS = {"repo": "Repos: created, moved, deleted, pushed, settings changed", "discussion": "Discussions"}
 _HOUR, _DAY = 60 * 60, 24 * 60 * 60
 OVERLAPS = (
     ("0", "None: it expires at once"),
@@ -30,8 +30,8 @@ OVERLAPS = (
     *((str(days * _DAY), f"{days} day{'s' if days > 1 else ''}") for days in (1, 3, 7)),
 )
 _NOT_CHOSEN = "“Use this one” was not chosen. Choose it and type the secret again, or leave its field empty."
-_EXAMPLE = "Write one per line, such as user:ada, org:acme, model:acme/tiny or dataset:acme/rows."
-_MOST_NAMED, _MOST_OF_LINE = 3, 60
+_EXAMPLE = "Enter one per line, such as user:ada, org:acme, model:acme/tiny or dataset:acme/rows."
+_MOST_NAMED, _LONGEST_LINE = 3, 60
 _RANDOM_BYTES = 32
 
 
@@ -67,7 +67,7 @@ def parse_draft(form: Fields) -> Draft:
     )
 
 
-def validated(draft: Draft, egress: Egress, *, pull: bool = False) -> WebhookRequest:
+def validate(draft: Draft, egress: Egress, *, pull: bool = False) -> WebhookRequest:
     """Validate the draft. `pull` webhooks need no address. Raises with a message for each invalid field."""
     watched: list[tuple[str, str]] = []
 
@@ -93,24 +93,24 @@ def validated(draft: Draft, egress: Egress, *, pull: bool = False) -> WebhookReq
     return WebhookRequest(url=draft.url or None, watched=watched, domains=draft.domains, options=options)
 
 
-def validated_new(draft: Draft, given_secret: str, egress: Egress) -> WebhookRequest:
+def validate_new(draft: Draft, given_secret: str, egress: Egress) -> WebhookRequest:
     """Validate the draft of a new webhook."""
 
     def with_secret(settings: WebhookRequest) -> WebhookRequest:
         return _with_secret(settings, draft.secret_kind, given_secret)
 
-    _check_each(lambda: validated(draft, egress), lambda: with_secret(WebhookRequest()))
-    return with_secret(validated(draft, egress))
+    _check_each(lambda: validate(draft, egress), lambda: with_secret(WebhookRequest()))
+    return with_secret(validate(draft, egress))
 
 
 def new_secret(kind: str, given: str, overlap: str) -> WebhookRequest:
-    """Replace the secret; removing it is another form."""
+    """Return the request that replaces the secret. A separate form removes it."""
     if overlap not in dict(OVERLAPS):
         raise InvalidField("overlapSeconds", "Choose one from the list.")
     return _with_secret(WebhookRequest(overlap_seconds=int(overlap)), GENERATE if kind == GENERATE else OWN, given)
 
 
-def generated_secret() -> str:
+def generate_secret() -> str:
     """Create a secret in the format of Standard Webhooks, which its libraries accept unchanged."""
     return "whsec_" + base64.b64encode(secrets.token_bytes(_RANDOM_BYTES)).decode()
 
@@ -124,7 +124,7 @@ def _with_secret(settings: WebhookRequest, kind: str, given: str) -> WebhookRequ
         # The user has probably configured the receiver with it: another secret would go unnoticed until deliveries
         # fail.
         raise InvalidField("secret", _NOT_CHOSEN)
-    return replace(settings, secret=generated_secret()) if kind == GENERATE else settings
+    return replace(settings, secret=generate_secret()) if kind == GENERATE else settings
 
 
 def _check_each(*checks: Callable[[], object]) -> None:
@@ -153,9 +153,9 @@ def _watched(text: str) -> list[tuple[str, str]]:
         try:
             found.append(_watch(line))
         except InvalidField as error:
-            invalid.setdefault(error.fields["watched"], []).append(line[:_MOST_OF_LINE])
+            invalid.setdefault(error.fields["watched"], []).append(line[:_LONGEST_LINE])
     if invalid:
-        raise InvalidField("watched", " ".join(f"{_named(lines)}: {why}" for why, lines in invalid.items()))
+        raise InvalidField("watched", " ".join(f"{_join_lines(lines)}: {why}" for why, lines in invalid.items()))
     return found
 
 
@@ -171,7 +171,7 @@ def _watch(line: str) -> tuple[str, str]:
     return watch
 
 
-def _named(lines: list[str]) -> str:
+def _join_lines(lines: list[str]) -> str:
     more = len(lines) - _MOST_NAMED
     return ", ".join(lines[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 

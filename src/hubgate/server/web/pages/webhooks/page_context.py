@@ -1,4 +1,4 @@
-"""What the pages of webhooks share: routes in the settings of users and of organizations."""
+"""Shared parts of the pages about webhooks: routes in the settings of users and organizations, and rendering."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.edge.routes import KIB, Handler, Route
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
-from hubgate.server.web.foreign_text import shown
-from hubgate.server.web.owner_routes import WEBHOOKS, OwnerContext, show
+from hubgate.server.web.owner_routes import WEBHOOKS, OwnerContext, render_settings_page
 from hubgate.server.web.rendering import NO_ERRORS, Pages
+from hubgate.server.web.untrusted_text import shown
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.management import lifecycle
 from hubgate.server.webhooks.management.lifecycle import StoredWebhook
@@ -59,7 +59,7 @@ class WebhookPageContext:
         errors: Mapping[str, str] = NO_ERRORS,
         **values: Any,
     ) -> Response:
-        return show(self.pages, request, context, f"webhooks/{template}", errors, **values)
+        return render_settings_page(self.pages, request, context, f"webhooks/{template}", errors, **values)
 
     def show_one(
         self,
@@ -71,7 +71,7 @@ class WebhookPageContext:
         **values: Any,
     ) -> Response:
         """Render a page about one webhook. The template determines the tab."""
-        at = context.at(stored.webhook.id)
+        at = context.address_of(stored.webhook.id)
         tabs = [(at + path, label, f"{label.lower()}.html" == template) for path, label in _TABS]
         return self.show(
             request,

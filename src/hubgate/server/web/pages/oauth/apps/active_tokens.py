@@ -1,4 +1,4 @@
-"""Live exchanged tokens: those of a member, and revoking one, a member's, or those created in a time span."""
+"""Active exchanged tokens: the list for a member, and revoking one token, a member's tokens, or a time span."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,81 +13,85 @@ from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.exchange import issued_tokens
 from hubgate.server.oauth.exchange.model import Subject
 from hubgate.server.scopes import parse_scopes
-from hubgate.server.web.exchanged_tokens import which_of
-from hubgate.server.web.named import user_named
+from hubgate.server.web.account_paths import user_named
+from hubgate.server.web.exchanged_tokens import parse_filters
 from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.listing import ListQuery, return_address
 from hubgate.server.web.pages.oauth.apps.exchange import PATH
-from hubgate.server.web.pages.oauth.apps.frame import Frame
+from hubgate.server.web.pages.oauth.apps.page_context import AppPageContext
 from hubgate.server.web.rendering import NO_ERRORS
 
 _FILTERS = ("user", "since", "until")
 
 
-def routes(frame: Frame) -> list[Route]:
+def routes(base: AppPageContext) -> list[Route]:
     async def of_member(request: HubRequest, context: OwnerContext) -> Response:
-        app, user = await frame.app(request, context), await user_named(frame.accounts, request.param("user"))
-        at = context.at(app.client_id)
-        asked = ListQuery(request.query(), f"{at}/exchange/members/{user.name}")
-        found = await issued_tokens.of_app(frame.oauth, app, asked.page(issued_tokens.CURSOR), Subject(user_id=user.id))
+        app, user = await base.app(request, context), await user_named(base.accounts, request.param("user"))
+        at = context.address_of(app.client_id)
+        list_query = ListQuery(request.query(), f"{at}/exchange/members/{user.name}")
+        found = await issued_tokens.of_app(
+            base.oauth, app, list_query.page(issued_tokens.CURSOR), Subject(user_id=user.id)
+        )
         tokens = [(token, parse_scopes(token.scopes)) for token in found.items]
-        more = asked.shown(found.next_cursor)
-        return frame.show(request, context, "exchanged.html", app=app, at=at, user=user, tokens=tokens, **more)
+        more = list_query.template_values(found.next_cursor)
+        return base.show(request, context, "exchanged.html", app=app, at=at, user=user, tokens=tokens, **more)
 
     async def revoke_one(request: HubRequest, context: OwnerContext) -> Response:
-        app = await frame.app(request, context)
-        await issued_tokens.revoke(frame.oauth, app, Subject(token_id=request.param("id")), context.actor)
-        return frame.pages.redirect(
-            return_address(request, f"{context.at(app.client_id)}/exchange"), "Revoked the token."
+        app = await base.app(request, context)
+        await issued_tokens.revoke(base.oauth, app, Subject(token_id=request.param("id")), context.actor)
+        return base.pages.redirect(
+            return_address(request, f"{context.address_of(app.client_id)}/exchange"), "Revoked the token."
         )
 
-    async def ask(request: HubRequest, context: OwnerContext) -> Response:
-        """Ask for confirmation. The filters are in the query, written by the form that leads here."""
-        app, given = await frame.app(request, context), _filters(request.query())
+    async def confirm(request: HubRequest, context: OwnerContext) -> Response:
+        """Ask for confirmation. The filters are in the query, from the form on the previous page."""
+        app, given = await base.app(request, context), _filters(request.query())
         try:
-            which = await which_of(frame.accounts, given)
+            token_filter = await parse_filters(base.accounts, given)
         except FieldErrors as error:
             return await show(request, context, app, given, Subject(), error.fields)
-        return await show(request, context, app, given, which)
+        return await show(request, context, app, given, token_filter)
 
     async def show(
         request: HubRequest,
         context: OwnerContext,
         app: App,
         given: Mapping[str, str],
-        which: Subject,
+        token_filter: Subject,
         errors: Mapping[str, str] = NO_ERRORS,
     ) -> Response:
         values: dict[str, Any] = {name: given.get(name, "") for name in _FILTERS}
-        if which.user_id is not None:
-            user = await account_store.user(frame.oauth.db, which.user_id)
+        if token_filter.user_id is not None:
+            user = await account_store.user(base.oauth.db, token_filter.user_id)
             values["user"] = user.name if user else ""
-        count = 0 if errors else await issued_tokens.count(frame.oauth, app, which)
-        at = context.at(app.client_id)
-        return frame.show(
-            request, context, "exchanged_revoke.html", errors, app=app, at=at, count=count, which=which, **values
+        count = 0 if errors else await issued_tokens.count(base.oauth, app, token_filter)
+        at = context.address_of(app.client_id)
+        return base.show(
+            request, context, "exchanged_revoke.html", errors, app=app, at=at, count=count, which=token_filter, **values
         )
 
     async def revoke(request: HubRequest, context: OwnerContext) -> Response:
-        app, form = await frame.app(request, context), request.form_fields
+        app, form = await base.app(request, context), request.form_fields
         given = _filters({name: form.get(name) for name in _FILTERS})
         try:
-            which = await which_of(frame.accounts, given)
+            token_filter = await parse_filters(base.accounts, given)
         except FieldErrors as error:
             return await show(request, context, app, given, Subject(), error.fields)
-        revoked = await issued_tokens.revoke(frame.oauth, app, which, context.actor)
-        done = f"Revoked {revoked:,} token{'' if revoked == 1 else 's'}." if revoked else "Nothing was left to revoke."
-        return frame.pages.redirect(f"{context.at(app.client_id)}/exchange", done)
+        revoked = await issued_tokens.revoke(base.oauth, app, token_filter, context.actor)
+        done = (
+            f"Revoked {revoked:,} token{'' if revoked == 1 else 's'}." if revoked else "There were no tokens to revoke."
+        )
+        return base.pages.redirect(f"{context.address_of(app.client_id)}/exchange", done)
 
-    route, one = frame.organization_route, f"{PATH}/tokens/{{id}}/revoke"
+    route, one = base.organization_route, f"{PATH}/tokens/{{id}}/revoke"
     return [
-        route("GET", f"{PATH}/members/{{user}}", of_member, "The live exchanged tokens for a member"),
+        route("GET", f"{PATH}/members/{{user}}", of_member, "The active exchanged tokens for a member"),
         route("POST", one, revoke_one, "Revoke an exchanged token"),
-        route("GET", f"{PATH}/revoke", ask, "What revoking exchanged tokens means"),
+        route("GET", f"{PATH}/revoke", confirm, "Confirm revoking exchanged tokens"),
         route("POST", f"{PATH}/revoke", revoke, "Revoke exchanged tokens"),
     ]
 
 
 def _filters(fields: Mapping[str, str]) -> dict[str, str]:
-    """Return the filters that are set: an empty field does not limit. The page shows the number of tokens first."""
+    """Return the filters that are set; empty fields are ignored. The page shows the number of tokens first."""
     return {name: fields[name].strip() for name in _FILTERS if fields.get(name, "").strip()}

@@ -1,4 +1,4 @@
-"""An app's settings as a form, and a posted form as an app. Fields are named as in the API, so errors fit both."""
+"""Conversion between an app and the form of its settings. Fields have the names of the API, so that errors fit both."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from hubgate.server.oauth.consent.model import IDENTITY
 from hubgate.server.oauth.redirects import EXACT, ORIGIN
 from hubgate.server.scopes import BUILT_IN, Risk, Scope
 
-BLANK = App(client_id="", name="", scopes=DEFAULT_SCOPES, confidential=True)
+EMPTY_APP = App(client_id="", name="", scopes=DEFAULT_SCOPES, confidential=True)
 MATCHES = (
     (EXACT, "Exactly as registered"),
     (ORIGIN, "Any path and query under the same origin, for hosted apps"),
@@ -33,7 +33,7 @@ class ScopeLine:
     scope: Scope
     ticked: bool
     required: bool
-    # Every sign-in includes it, so it is not marked as required.
+    # Every sign-in includes the scope, so it cannot be marked as required.
     always: bool
 
 
@@ -46,7 +46,7 @@ class ScopeChoice:
 
     common: Groups
     rare: Groups
-    # Open if one of the rare scopes is ticked.
+    # Whether the list of rare scopes is open, because one of them is ticked.
     opened: bool
 
 
@@ -69,15 +69,15 @@ def _line(scope: Scope, app: App) -> ScopeLine:
 
 
 def lifetimes(seconds: int) -> list[tuple[str, str]]:
-    """Lifetimes to choose from, including the present one, which the API may have set to any value."""
-    return [(str(value), in_words(value)) for value in sorted({*_LIFETIMES, seconds})]
+    """Lifetimes to choose from, including the current one, which the API may have set to any value."""
+    return [(str(value), format_lifetime(value)) for value in sorted({*_LIFETIMES, seconds})]
 
 
-def in_words(seconds: int) -> str:
+def format_lifetime(seconds: int) -> str:
     return _LIFETIMES.get(seconds, f"{seconds:,} seconds")
 
 
-def filled(app: App, form: Fields) -> App:
+def apply_form(app: App, form: Fields) -> App:
     """Return the app with the form applied; validation happens on save. Required scopes are requested too."""
     required = form.all("requiredScopes")
     return replace(
@@ -95,15 +95,15 @@ def filled(app: App, form: Fields) -> App:
 
 
 def limitable_scopes(app: App) -> list[tuple[str, bool]]:
-    """Scopes to choose from, and whether the app has each. A scope that the app lost stays in the list: if the last
-    ticked scope were missing, saving the form would remove the limit.
+    """Scopes to choose from, and whether the app has each. A scope that the app no longer has stays in the list: if the
+    last ticked scope were missing, saving the form would remove the limit.
     """
     own = (*app.scopes, *app.extra_scopes)
     return [(name, name in own) for name in dict.fromkeys((*own, *(app.exchange.scopes or ())))]
 
 
-def limited(app: App, form: Fields) -> App:
-    """Return the app with the limits of token exchange that an organization's admins set."""
+def apply_limits(app: App, form: Fields) -> App:
+    """Return the app with the limits of token exchange from the form of the organization's admins."""
     quota = form.get("dailyQuota").strip()
     paused = form.get("paused") == "on"
     if paused == (form.get("wasPaused") == "on"):

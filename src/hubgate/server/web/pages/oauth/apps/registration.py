@@ -19,27 +19,27 @@ from hubgate.server.oauth.exchange import issued_tokens
 from hubgate.server.oauth.requests import submission
 from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.listing import list_page
-from hubgate.server.web.pages.oauth.apps.form import BLANK, MATCHES, filled, lifetimes, scope_choice
-from hubgate.server.web.pages.oauth.apps.frame import ONE, Frame
+from hubgate.server.web.pages.oauth.apps.form import EMPTY_APP, MATCHES, apply_form, lifetimes, scope_choice
+from hubgate.server.web.pages.oauth.apps.page_context import ONE, AppPageContext
 from hubgate.server.web.pages.oauth.quickstart import snippets
 from hubgate.server.web.rendering import NO_ERRORS
 
 _DELETE = f"{ONE}/delete"
 
 
-def routes(frame: Frame) -> list[Route]:
-    return [*_list_and_new(frame), *_settings(frame), *_deletion(frame)]
+def routes(base: AppPageContext) -> list[Route]:
+    return [*_list_and_new(base), *_settings(base), *_deletion(base)]
 
 
-def _list_and_new(frame: Frame) -> list[Route]:
-    async def every(request: HubRequest, context: OwnerContext) -> Response:
-        found = await management.of_owner(frame.oauth, context.owner)
-        return frame.show(request, context, "list.html", shown=list_page(request, found[::-1]))
+def _list_and_new(base: AppPageContext) -> list[Route]:
+    async def list_all(request: HubRequest, context: OwnerContext) -> Response:
+        found = await management.of_owner(base.oauth, context.owner)
+        return base.show(request, context, "list.html", shown=list_page(request, found[::-1]))
 
     def show(
         request: HubRequest, context: OwnerContext, draft: App, errors: Mapping[str, str] = NO_ERRORS, already: str = ""
     ) -> Response:
-        return frame.show(
+        return base.show(
             request,
             context,
             "new.html",
@@ -48,47 +48,53 @@ def _list_and_new(frame: Frame) -> list[Route]:
             choice=scope_choice(draft, ()),
             lifetimes=lifetimes(draft.token_lifetime),
             matches=MATCHES,
-            once=single_use_forms.number_for(frame.accounts, context.user),
+            once=single_use_forms.number_for(base.accounts, context.user),
             already=already,
         )
 
-    async def begin(request: HubRequest, context: OwnerContext) -> Response:
-        return show(request, context, BLANK)
+    async def show_form(request: HubRequest, context: OwnerContext) -> Response:
+        return show(request, context, EMPTY_APP)
 
     async def create(request: HubRequest, context: OwnerContext) -> Response:
         form = request.form_fields
-        draft = replace(filled(BLANK, form), confidential=form.get("secret") != "no")
+        draft = replace(apply_form(EMPTY_APP, form), confidential=form.get("secret") != "no")
         try:
-            use = single_use_forms.check_number(frame.accounts, context.user, form.get(single_use_forms.FIELD))
-            app, secret = await management.create(frame.oauth, context.owner, draft, context.actor, use)
+            use = single_use_forms.check_number(base.accounts, context.user, form.get(single_use_forms.FIELD))
+            app, secret = await management.create(base.oauth, context.owner, draft, context.actor, use)
         except FieldErrors as error:
             return show(request, context, draft, error.fields)
         except AlreadyUsed as error:
-            return show(request, context, BLANK, already=error.message)
-        ready = snippets(frame.oauth.base_url, app)
-        return frame.show(
-            request, context, "created.html", app=app, secret=secret, snippets=ready, at=context.at(app.client_id)
+            return show(request, context, EMPTY_APP, already=error.message)
+        ready = snippets(base.oauth.base_url, app)
+        return base.show(
+            request,
+            context,
+            "created.html",
+            app=app,
+            secret=secret,
+            snippets=ready,
+            at=context.address_of(app.client_id),
         )
 
     return [
-        *frame.routes("GET", "", every, "The apps you build"),
-        *frame.routes("GET", "/new", begin, "The form for a new app"),
-        *frame.routes("POST", "", create, "Register an app"),
+        *base.routes("GET", "", list_all, "The apps you build"),
+        *base.routes("GET", "/new", show_form, "The form for a new app"),
+        *base.routes("POST", "", create, "Register an app"),
     ]
 
 
-def _settings(frame: Frame) -> list[Route]:
+def _settings(base: AppPageContext) -> list[Route]:
     async def show(
         request: HubRequest, context: OwnerContext, app: App, draft: App, errors: Mapping[str, str] = NO_ERRORS
     ) -> Response:
-        oauth = frame.oauth
-        return frame.show(
+        oauth = base.oauth
+        return base.show(
             request,
             context,
             "app.html",
             errors,
             app=app,
-            at=context.at(app.client_id),
+            at=context.address_of(app.client_id),
             draft=draft,
             choice=scope_choice(draft, oauth.extra_scopes),
             lifetimes=lifetimes(draft.token_lifetime),
@@ -100,41 +106,41 @@ def _settings(frame: Frame) -> list[Route]:
             live=await issued_tokens.count(oauth, app) if context.organization else 0,
         )
 
-    async def one(request: HubRequest, context: OwnerContext) -> Response:
-        app = await frame.app(request, context)
+    async def show_app(request: HubRequest, context: OwnerContext) -> Response:
+        app = await base.app(request, context)
         return await show(request, context, app, app)
 
     async def save(request: HubRequest, context: OwnerContext) -> Response:
-        app, form = await frame.app(request, context), request.form_fields
+        app, form = await base.app(request, context), request.form_fields
         try:
-            changed = await management.update(frame.oauth, app, lambda latest: filled(latest, form), context.actor)
+            changed = await management.update(base.oauth, app, lambda latest: apply_form(latest, form), context.actor)
         except FieldErrors as error:
-            return await show(request, context, app, filled(app, form), error.fields)
-        return frame.pages.redirect(context.at(app.client_id), f"Saved {changed.name}.")
+            return await show(request, context, app, apply_form(app, form), error.fields)
+        return base.pages.redirect(context.address_of(app.client_id), f"Saved {changed.name}.")
 
     return [
-        *frame.routes("GET", ONE, one, "One app"),
-        *frame.routes("POST", ONE, save, "Change an app"),
+        *base.routes("GET", ONE, show_app, "One app"),
+        *base.routes("POST", ONE, save, "Change an app"),
     ]
 
 
-def _deletion(frame: Frame) -> list[Route]:
-    async def ask(
+def _deletion(base: AppPageContext) -> list[Route]:
+    async def confirm(
         request: HubRequest, context: OwnerContext, errors: Mapping[str, str] = NO_ERRORS, typed: str = ""
     ) -> Response:
-        app = await frame.app(request, context)
-        users = await management.count_users(frame.oauth, app)
-        at = context.at(app.client_id)
-        return frame.show(request, context, "delete.html", errors, app=app, at=at, users=users.total, typed=typed)
+        app = await base.app(request, context)
+        users = await management.count_users(base.oauth, app)
+        at = context.address_of(app.client_id)
+        return base.show(request, context, "delete.html", errors, app=app, at=at, users=users.total, typed=typed)
 
     async def delete(request: HubRequest, context: OwnerContext) -> Response:
-        app, typed = await frame.app(request, context), " ".join(request.form_fields.get("name").split())
+        app, typed = await base.app(request, context), " ".join(request.form_fields.get("name").split())
         if typed != app.name:
-            return await ask(request, context, {"name": f"Type {app.name}, as it is written here."}, typed)
-        await management.delete(frame.oauth, app, context.actor)
-        return frame.pages.redirect(context.root, f"Deleted {app.name}.")
+            return await confirm(request, context, {"name": f"Type {app.name}, exactly as shown here."}, typed)
+        await management.delete(base.oauth, app, context.actor)
+        return base.pages.redirect(context.root, f"Deleted {app.name}.")
 
     return [
-        *frame.routes("GET", _DELETE, ask, "What deleting an app means"),
-        *frame.routes("POST", _DELETE, delete, "Delete an app"),
+        *base.routes("GET", _DELETE, confirm, "Confirm deleting an app"),
+        *base.routes("POST", _DELETE, delete, "Delete an app"),
     ]

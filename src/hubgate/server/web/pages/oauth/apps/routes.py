@@ -10,16 +10,16 @@ from hubgate.server.web.pages.oauth.apps import (
     registration,
     secrets,
 )
-from hubgate.server.web.pages.oauth.apps.frame import Frame
+from hubgate.server.web.pages.oauth.apps.page_context import AppPageContext
 from hubgate.server.web.rendering import Pages
 
 
 def routes(pages: Pages, oauth: OAuth, accounts: Accounts) -> list[Route]:
-    frame = Frame(pages, oauth, accounts)
+    base = AppPageContext(pages, oauth, accounts)
     return [
-        *registration.routes(frame),
-        *secrets.routes(frame),
-        *exchange.routes(frame),
-        *active_tokens.routes(frame),
-        *operator_requests.routes(frame),
+        *registration.routes(base),
+        *secrets.routes(base),
+        *exchange.routes(base),
+        *active_tokens.routes(base),
+        *operator_requests.routes(base),
     ]

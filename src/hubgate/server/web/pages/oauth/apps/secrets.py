@@ -1,4 +1,4 @@
-"""Client secrets of an app: a new secret, ending an old one, and removing all of them."""
+"""Client secrets of an app: creating a new secret, revoking an old one, and removing all of them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,71 +16,75 @@ from hubgate.server.oauth.exchange.model import Subject
 from hubgate.server.storage.database import Tx
 from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.oauth.apps.form import OVERLAPS
-from hubgate.server.web.pages.oauth.apps.frame import ONE, Frame
+from hubgate.server.web.pages.oauth.apps.page_context import ONE, AppPageContext
 from hubgate.server.web.rendering import NO_ERRORS
 
 _SECRET = f"{ONE}/secret"
 
 
-def routes(frame: Frame) -> list[Route]:
+def routes(base: AppPageContext) -> list[Route]:
     async def show(
         request: HubRequest, context: OwnerContext, errors: Mapping[str, str] = NO_ERRORS, **values: Any
     ) -> Response:
-        app = await frame.app(request, context)
-        return frame.show(
+        app = await base.app(request, context)
+        return base.show(
             request,
             context,
             "secret.html",
             errors,
             app=app,
-            at=context.at(app.client_id),
+            at=context.address_of(app.client_id),
             overlaps=OVERLAPS,
-            once=single_use_forms.number_for(frame.accounts, context.user),
-            live=await issued_tokens.count(frame.oauth, app) if context.organization else 0,
+            once=single_use_forms.number_for(base.accounts, context.user),
+            live=await issued_tokens.count(base.oauth, app) if context.organization else 0,
             **{"overlap": "0", "secret": "", "already": "", "ended": 0, "ending": False, **values},
         )
 
-    async def ask(request: HubRequest, context: OwnerContext) -> Response:
+    async def confirm(request: HubRequest, context: OwnerContext) -> Response:
         return await show(request, context)
 
     async def refresh(request: HubRequest, context: OwnerContext) -> Response:
-        app, form = await frame.app(request, context), request.form_fields
+        app, form = await base.app(request, context), request.form_fields
         overlap, ending, ended = form.get("overlapSeconds", "0"), form.get("endTokens") == "on", 0
 
         async def end_tokens(tx: Tx) -> None:
             nonlocal ended
-            ended = await issued_tokens.revoke_in(tx, app, Subject(), context.actor, frame.oauth.clock())
+            ended = await issued_tokens.revoke_in(tx, app, Subject(), context.actor, base.oauth.clock())
 
         try:
-            use = single_use_forms.check_number(frame.accounts, context.user, form.get(single_use_forms.FIELD))
+            use = single_use_forms.check_number(base.accounts, context.user, form.get(single_use_forms.FIELD))
             in_same_transaction = end_tokens if ending and context.organization else None
             seconds = int(overlap) if overlap in dict(OVERLAPS) else -1
-            secret = await management.refresh_secret(frame.oauth, app, seconds, context.actor, use, in_same_transaction)
+            secret = await management.refresh_secret(base.oauth, app, seconds, context.actor, use, in_same_transaction)
         except FieldErrors as error:
             return await show(request, context, error.fields, overlap=overlap, ending=ending)
         except AlreadyUsed as error:
             return await show(request, context, already=error.message)
         return await show(request, context, secret=secret, overlap=overlap, ended=ended)
 
-    async def end(request: HubRequest, context: OwnerContext) -> Response:
-        app, last_four = await frame.app(request, context), request.form_fields.get("lastFour")
-        await management.revoke_old_secret(frame.oauth, app, last_four, context.actor)
-        return frame.pages.redirect(context.at(app.client_id), f"The secret that ends in {last_four} no longer works.")
+    async def revoke_old(request: HubRequest, context: OwnerContext) -> Response:
+        app, last_four = await base.app(request, context), request.form_fields.get("lastFour")
+        await management.revoke_old_secret(base.oauth, app, last_four, context.actor)
+        return base.pages.redirect(
+            context.address_of(app.client_id), f"The secret that ends in {last_four} no longer works."
+        )
 
-    async def ask_delete(request: HubRequest, context: OwnerContext) -> Response:
-        app = await frame.app(request, context)
-        secrets = await management.secrets_of(frame.oauth, app)
-        at = context.at(app.client_id)
-        return frame.show(request, context, "secret_delete.html", app=app, at=at, secrets=len(secrets))
+    async def confirm_delete(request: HubRequest, context: OwnerContext) -> Response:
+        app = await base.app(request, context)
+        secrets = await management.secrets_of(base.oauth, app)
+        at = context.address_of(app.client_id)
+        return base.show(request, context, "secret_delete.html", app=app, at=at, secrets=len(secrets))
 
     async def delete(request: HubRequest, context: OwnerContext) -> Response:
-        app = await management.delete_secret(frame.oauth, await frame.app(request, context), context.actor)
-        return frame.pages.redirect(context.at(app.client_id), f"{app.name} is public. Its secret no longer works.")
+        app = await management.delete_secret(base.oauth, await base.app(request, context), context.actor)
+        return base.pages.redirect(
+            context.address_of(app.client_id), f"{app.name} is public. Its secret no longer works."
+        )
 
     return [
-        *frame.routes("GET", _SECRET, ask, "What a new secret means"),
-        *frame.routes("POST", _SECRET, refresh, "Create a new secret"),
-        *frame.routes("POST", f"{_SECRET}/end", end, "End an old secret"),
-        *frame.routes("GET", f"{_SECRET}/delete", ask_delete, "What making an app public means"),
-        *frame.routes("POST", f"{_SECRET}/delete", delete, "Make an app public"),
+        *base.routes("GET", _SECRET, confirm, "Confirm creating a new secret"),
+        *base.routes("POST", _SECRET, refresh, "Create a new secret"),
+        *base.routes("POST", f"{_SECRET}/end", revoke_old, "Revoke an old secret"),
+        *base.routes("GET", f"{_SECRET}/delete", confirm_delete, "Confirm making an app public"),
+        *base.routes("POST", f"{_SECRET}/delete", delete, "Make an app public"),
     ]

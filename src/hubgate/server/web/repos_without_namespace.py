@@ -1,5 +1,5 @@
 """Routes for repos without a namespace, such as `gpt2`. This hub has none: clients get the same response as for any
-missing repo. Without its error code they report a broken connection.
+missing repo. Without the error code of that response, they report a broken connection.
 """
 
 from typing import Never
@@ -22,7 +22,7 @@ REQUESTS = (
 )
 
 
-def info(kind: RepoType) -> Route:
+def info_route(kind: RepoType) -> Route:
     return _route(kind, "GET", f"/api/{kind.plural}/{{repo}}", Surface.API, otherwise=False)
 
 
@@ -52,7 +52,7 @@ def _route(kind: RepoType, method: str, path: str, surface: Surface, *, otherwis
         _NOT_FOUND,
         surface,
         f"A {kind.value} without a namespace: not supported",
-        answers={401: ("To an anonymous caller.", None), 404: ("To everyone else.", None)},
+        answers={401: ("Repo not found, for an anonymous caller.", None), 404: ("Repo not found.", None)},
         otherwise=otherwise,
     )
 
@@ -62,7 +62,7 @@ async def _missing_repo(_: HubRequest) -> Missing:
 
 
 async def _unreachable(_: HubRequest, __: Never) -> ASGIApp:
-    raise AssertionError("a repo that does not exist is refused before its handler")
+    raise AssertionError("a missing repo is rejected before the handler runs")
 
 
 _NOT_FOUND = Endpoint(Action.REPO_SEE, Locator((resource.Repo,), _missing_repo), _unreachable)

@@ -1,5 +1,5 @@
 """Addresses that contain the name of an account. A name belongs to its account permanently, so a former name, or a name
-in another case, still identifies the account: reads are redirected to the present address, changes are applied
+in another case, still identifies the account: reads are redirected to the current address, changes are applied
 directly. API paths ignore case.
 """
 
@@ -20,7 +20,7 @@ from hubgate.server.http.surface import Surface
 
 
 async def user_named(accounts: Accounts, name: str) -> User:
-    """Find a user by present or former name, for path segments that identify the user to be changed."""
+    """Find a user by current or former name, for path segments that identify the user to be changed."""
     found = await store.account_named(accounts.db, name)
     if not isinstance(found, User):
         raise NotFound("User not found.")
@@ -33,7 +33,7 @@ def address_of(path: str, name: str) -> str:
 
 
 def moved_to(request: HubRequest, path: str, name: str) -> str:
-    """Return the present address for the route path `path`, or "" if the request already uses it."""
+    """Return the current address for the route path `path`, or "" if the request already uses it."""
     requested = request.param("name")
     if name_key(requested) == name_key(name) if path.startswith("/api/") else requested == name:
         return ""
@@ -51,10 +51,12 @@ async def organization_named(accounts: Accounts, request: HubRequest, surface: S
 
 
 # Further checks for a request, beyond the route's action.
-Also = Callable[[HubRequest, Organization], tuple[tuple[Check, ...], ...]]
+ExtraChecks = Callable[[HubRequest, Organization], tuple[tuple[Check, ...], ...]]
 
 
-def organization(accounts: Accounts, path: str, surface: Surface, also: Also | None = None) -> Locator[Organization]:
+def organization_locator(
+    accounts: Accounts, path: str, surface: Surface, also: ExtraChecks | None = None
+) -> Locator[Organization]:
     """Locate the organization `{name}` of the route's path."""
 
     async def find(request: HubRequest) -> Target[Organization]:
@@ -79,7 +81,7 @@ def organization_route(
     summary: str,
     **more: Any,
 ) -> Route:
-    """Create a route about the organization `{name}`."""
+    """Create a route for the organization `{name}`."""
     return Route(
-        method, path, Endpoint(action, organization(accounts, path, surface), handler), surface, summary, **more
+        method, path, Endpoint(action, organization_locator(accounts, path, surface), handler), surface, summary, **more
     )

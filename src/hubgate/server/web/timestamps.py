@@ -1,7 +1,7 @@
 """Times that users and clients send: ISO 8601, in UTC unless an offset is given.
 
-A time is as precise as it is written: a span until 10:05 includes that whole minute. A time copied from a page or a
-response, where it is truncated, thus means what was shown.
+A time stands for the smallest unit that is given: `until` 10:05 includes that whole minute. Pages and responses show
+truncated times, so a time copied from them includes the event that it was copied from.
 """
 
 import re
@@ -15,24 +15,26 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def first_instant(text: str) -> int:
+    """Return the first microsecond of the time, since the epoch."""
     return _parse(text)[0]
 
 
 def last_instant(text: str) -> int:
-    moment, unit = _parse(text)
-    return moment + unit - 1
+    """Return the last microsecond of the time, since the epoch."""
+    start, unit = _parse(text)
+    return start + unit - 1
 
 
 def _parse(text: str) -> tuple[int, int]:
-    """Return the time and the length of the smallest unit that was written."""
-    refusal = Unprocessable(f"{text[:40]} is not a time such as 2026-09-21T14:13:20Z.")
+    """Return the start of the time and the length of its smallest given unit, both in microseconds."""
+    error = Unprocessable(f"{text[:40]} is not a time such as 2026-09-21T14:13:20Z.")
     match = _PATTERN.fullmatch(text.strip())
     if match is None:
-        raise refusal
+        raise error
     try:
         when = datetime.fromisoformat(match.group())
     except ValueError:
-        raise refusal from None
+        raise error from None
     since_epoch = (when if when.tzinfo else when.replace(tzinfo=UTC)) - _EPOCH
     minute, second, fraction = match.groups()
     if fraction:

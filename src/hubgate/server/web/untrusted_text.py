@@ -2,7 +2,7 @@
 
 import unicodedata
 
-SHOWN = 60
+LONGEST_SHOWN = 60
 # Format characters include the joiners of some scripts and emoji, but names stay readable without them.
 _HIDDEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
 
@@ -10,7 +10,7 @@ _HIDDEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
 def shown(text: str) -> str:
     """Template filter for a name, shortened to fit: `{{ user.fullname|shown }}`, inside <bdi>."""
     name = clean(text)
-    return name if len(name) <= SHOWN else name[: SHOWN - 1] + "…"
+    return name if len(name) <= LONGEST_SHOWN else name[: LONGEST_SHOWN - 1] + "…"
 
 
 def clean(text: str) -> str:
@@ -18,6 +18,6 @@ def clean(text: str) -> str:
     return "".join(character for character in text if unicodedata.category(character) not in _HIDDEN)
 
 
-def said(text: str) -> str:
-    """Clean a text and preserve its line breaks."""
+def clean_lines(text: str) -> str:
+    """Remove hidden characters and preserve line breaks."""
     return "\n".join(map(clean, text.splitlines()))

@@ -1,4 +1,4 @@
-"""What the pages of one repo share: permissions, the head with its tabs, the revision picker."""
+"""Shared parts of the pages about one repo: permissions, the header with its tabs, the revision picker."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from hubgate.server.hub.repos.lookup import Revision
 from hubgate.server.hub.repos.model import MAIN, Repo, RepoType
 from hubgate.server.storage.database import Tx
 from hubgate.server.web.rendering import NO_ERRORS, Pages
-from hubgate.server.web.repo_routes import ForType, at_repo, first_of_rest
+from hubgate.server.web.repo_routes import EndpointForType, first_rest_segment, repo_endpoint
 
 # The picker lists this many branches and tags; others are reached by address.
 MOST_REFS = 200
@@ -57,11 +57,11 @@ def address(repo: Repo, verb: str, rev: str, path: str = "") -> str:
 
 
 @dataclass(frozen=True)
-class RepoFrame:
+class RepoPageContext:
     pages: Pages
     repos: Repos
 
-    def routes(self, method: str, tail: str, endpoint: ForType, summary: str) -> list[Route]:
+    def routes(self, method: str, tail: str, endpoint: EndpointForType, summary: str) -> list[Route]:
         """Create a route per repo type."""
         routes = []
         for kind in RepoType:
@@ -71,8 +71,8 @@ class RepoFrame:
         return routes
 
     def views(self, tail: str, handler: Handler[Repo], summary: str) -> list[Route]:
-        """Create pages for callers who may see the repo."""
-        return self.routes("GET", tail, at_repo(self.repos, Action.REPO_SEE, handler), summary)
+        """Create routes of a page for callers who may see the repo."""
+        return self.routes("GET", tail, repo_endpoint(self.repos, Action.REPO_SEE, handler), summary)
 
     def show(
         self,
@@ -97,7 +97,7 @@ class RepoFrame:
 
     async def location(self, request: HubRequest, repo: Repo) -> RepoLocation:
         """Parse revision and path from the end of the address."""
-        first = first_of_rest(request)
+        first = first_rest_segment(request)
         rev, path = await lookup.split_revision(self.repos, repo, request.param("rest"), first=first)
         return RepoLocation(repo, rev, await self.revision(repo, rev), path.strip("/"))
 
@@ -108,7 +108,7 @@ class RepoFrame:
             raise NotFound(f"{repo.full_name} has no branch, tag or commit {rev[:200]}.") from None
 
     async def picker(self, location: RepoLocation) -> dict[str, Any]:
-        """Values for the picker in parts/repos.html: the branches and tags, and always the present revision."""
+        """Values for the picker in parts/repos.html: the branches and tags, and always the current revision."""
 
         async def read(tx: Tx) -> tuple[list[str], list[str]]:
             branches = await store.ref_names(tx, location.repo.id, "heads", MOST_REFS)

@@ -1,4 +1,4 @@
-"""Sends the content of a file, whole or in part, from git or from disk.
+"""Responses with the content of a file, whole or in part, from git or from disk.
 
 Range requests follow RFC 9110, section 14; a request for several ranges gets the whole file, as the RFC allows.
 """
@@ -62,7 +62,7 @@ class FileSender:
         headers: dict[str, str],
     ) -> ASGIApp:
         """Send a file from git; `content` is given if the file is small. Otherwise a git program runs until the client
-        has read the file and takes one of the `slots`.
+        has read the file, and occupies one of the `slots`.
         """
 
         def answer(part: Span, status: int, headers: dict[str, str]) -> ASGIApp:
@@ -78,7 +78,7 @@ class FileSender:
 
         def answer(part: Span, status: int, headers: dict[str, str]) -> ASGIApp:
             if part.length == size and _PATHSEND in request.scope.get("extensions", {}):
-                return _SentByServer(path, headers, status)
+                return _PathSendResponse(path, headers, status)
             return Streamed(_from_disk(path, part), headers, status, self.longest_stall)
 
         return _range_or_whole(request, size, headers, answer)
@@ -109,7 +109,7 @@ def _range_or_whole(
     return answer(part, status, headers)
 
 
-class _SentByServer:
+class _PathSendResponse:
     def __init__(self, path: Path, headers: dict[str, str], status: int) -> None:
         self._path = str(path)
         self._start = {
@@ -137,7 +137,7 @@ async def _from_disk(path: Path, part: Span) -> AsyncGenerator[bytes, None]:
 
 
 async def _read_chunk(out: asyncio.StreamReader) -> bytes:
-    """Read the next chunk. Git only reads on, so a silence of this length means that the program hangs."""
+    """Read the next chunk. Git produces output continuously, so a pause of this length means that the program hangs."""
     try:
         async with asyncio.timeout(_LONGEST_SILENCE):
             return await out.read(_CHUNK)

@@ -1,4 +1,4 @@
-"""What the pages of apps share: routes in the settings of users and of organizations."""
+"""Shared parts of the pages about apps: routes in the settings of users and organizations, and rendering."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.web.owner_routes import APPLICATIONS, OwnerContext, show
+from hubgate.server.web.owner_routes import APPLICATIONS, OwnerContext, render_settings_page
 from hubgate.server.web.rendering import NO_ERRORS, Pages
 
 ONE = "/{client_id}"
@@ -23,7 +23,7 @@ _VIEWS = ("", ONE, f"{ONE}/exchange", f"{ONE}/exchange/members/{{user}}")
 
 
 @dataclass(frozen=True)
-class Frame:
+class AppPageContext:
     pages: Pages
     oauth: OAuth
     accounts: Accounts
@@ -51,7 +51,7 @@ class Frame:
         errors: Mapping[str, str] = NO_ERRORS,
         **values: Any,
     ) -> Response:
-        return show(self.pages, request, context, f"apps/{template}", errors, **values)
+        return render_settings_page(self.pages, request, context, f"apps/{template}", errors, **values)
 
     async def app(self, request: HubRequest, context: OwnerContext) -> App:
         return await management.get(self.oauth, context.owner, request.param("client_id"))

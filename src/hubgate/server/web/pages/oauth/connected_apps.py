@@ -19,10 +19,10 @@ from hubgate.server.oauth.consent.model import IDENTITY, AppConnection
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.resource_indicators import shown_servers
 from hubgate.server.scopes import join_scopes
-from hubgate.server.web.foreign_text import shown
 from hubgate.server.web.pages.listing import list_page
 from hubgate.server.web.pages.oauth.consent import OrganizationLine, groups_of, scope_lines
 from hubgate.server.web.rendering import NO_ERRORS, Pages
+from hubgate.server.web.untrusted_text import shown
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.permissions import grants
 
@@ -31,7 +31,7 @@ _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
 
 
 def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
-    async def every(request: HubRequest, caller: Caller) -> Response:
+    async def list_all(request: HubRequest, caller: Caller) -> Response:
         found = list_page(request, await connections.of_user(oauth, caller.user.id))
         return pages.page(
             request,
@@ -40,7 +40,7 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
             shown=found,
             name_of=name_of,
             address_of=address_of,
-            in_order=in_order,
+            ordered_scopes=ordered_scopes,
             servers_of=servers_of,
         )
 
@@ -61,7 +61,7 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
         )
 
     def organization_line(membership: Membership, connected: AppConnection) -> OrganizationLine:
-        """A line per organization, with the scopes that can be changed there once access is granted."""
+        """The line of an organization: with scopes to change if the app has access, otherwise without."""
         granted = connected.consent.organizations.get(membership.organization.id)
         if granted is None:
             return OrganizationLine(membership, ticked=False)
@@ -86,7 +86,7 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
             organizations=[organization_line(membership, connected) for membership in person.memberships],
         )
 
-    async def one(request: HubRequest, caller: Caller) -> Response:
+    async def show_app(request: HubRequest, caller: Caller) -> Response:
         person = caller.signed_in
         return show_one(request, person, await connections.get(oauth, person.user.id, request.param("client_id")))
 
@@ -100,7 +100,7 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
         await grants.check_grants_of(webhooks, person.user.id, connected.client_id)
         return pages.redirect(address_of(connected.client_id), "Saved. Takes effect on the app's next request.")
 
-    async def ask_revoke(request: HubRequest, caller: Caller) -> Response:
+    async def confirm_revoke(request: HubRequest, caller: Caller) -> Response:
         connected = await connections.get(oauth, caller.user.id, request.param("client_id"))
         tokens = await connections.count_tokens(oauth, connected)
         return show(request, "settings/connected_revoke.html", connected, tokens=tokens)
@@ -117,10 +117,10 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
 
     at = f"{PATH}/{{client_id}}"
     return [
-        page("GET", PATH, every, _READ, "Apps you allow"),
-        page("GET", at, one, _READ, "What an app may do"),
-        page("POST", at, change, _WRITE, "Change what an app may do"),
-        page("GET", f"{at}/revoke", ask_revoke, _WRITE, "What revoking an app means"),
+        page("GET", PATH, list_all, _READ, "Connected apps"),
+        page("GET", at, show_app, _READ, "The permissions of a connected app"),
+        page("POST", at, change, _WRITE, "Change the permissions of a connected app"),
+        page("GET", f"{at}/revoke", confirm_revoke, _WRITE, "Confirm revoking an app"),
         page("POST", f"{at}/revoke", revoke, _WRITE, "Revoke an app"),
     ]
 
@@ -136,7 +136,7 @@ def changes_of(form: Fields) -> connections.Changes:
     return connections.Changes(scopes, organizations, chosen, [name for name in other if name] if other else None)
 
 
-def in_order(scopes: Collection[str]) -> list[str]:
+def ordered_scopes(scopes: Collection[str]) -> list[str]:
     return join_scopes(scopes).split()
 
 
