@@ -15,7 +15,7 @@ from hubgate.server.oauth.apps import store as app_store
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.resources import Hub
-from hubgate.server.scopes import BUILT_IN
+from hubgate.server.scopes import BUILT_IN_SCOPES
 
 PKCE = {"code_challenge": proof()[1], "code_challenge_method": "S256"}
 
@@ -61,7 +61,9 @@ def grant_of(hub: RunningHub, client: Client, user_id: str) -> tuple[set[str], s
 def test_page_describes_a_registered_app(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
-    client = make_app(hub, make_user(hub, "olga"), name="Notebook", scopes=tuple(scope.name for scope in BUILT_IN))
+    client = make_app(
+        hub, make_user(hub, "olga"), name="Notebook", scopes=tuple(scope.name for scope in BUILT_IN_SCOPES)
+    )
     with browser_of(hub, ada) as browser:
         shown = browser.get(client.address())
     text = words(shown)

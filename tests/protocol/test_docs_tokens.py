@@ -15,7 +15,7 @@ from tests.bed.running import RunningHub
 
 from hubgate.server.accounts.model import User
 from hubgate.server.resources import Hub
-from hubgate.server.scopes import NAMES
+from hubgate.server.scopes import SCOPE_NAMES
 
 pytestmark = pytest.mark.one_engine
 
@@ -96,16 +96,16 @@ def test_claims_match_the_table(hub: RunningHub) -> None:
         await opened.db.write(lambda tx: tx.exec("UPDATE users SET website = 'https://ada.example'"))
 
     hub.call(fill)
-    client = make_app(hub, make_user(hub, "olga"), scopes=tuple(NAMES))
+    client = make_app(hub, make_user(hub, "olga"), scopes=tuple(SCOPE_NAMES))
     table = claims_table(httpx.get(hub.url + SIGN_IN).text)
     always = table.pop("any")
-    for scope in sorted(NAMES - {"openid"}):
+    for scope in sorted(SCOPE_NAMES - {"openid"}):
         tokens = tokens_for(client, ada, scope=f"openid {scope}", nonce="n")
         in_id_token, in_userinfo = table.get(scope, (set(), set()))
         assert claims_in(tokens["id_token"]) == always[0] | in_id_token, scope
         with api(hub, tokens["access_token"]) as app:
             assert set(app.get("/oauth/userinfo").json()) == always[1] | in_userinfo, scope
-    assert set(table) <= NAMES
+    assert set(table) <= SCOPE_NAMES
     known = set().union(*always, *(names for pair in table.values() for names in pair))
     discovered = httpx.get(f"{hub.url}/.well-known/openid-configuration").json()["claims_supported"]
     assert (set(discovered), len(discovered)) == (known, len(known))

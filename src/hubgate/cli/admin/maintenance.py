@@ -14,7 +14,7 @@ from hubgate.server.oauth.keys.model import SigningKey, state_of
 from hubgate.server.resources import Hub
 from hubgate.server.secret import secret_file
 from hubgate.server.storage import archive
-from hubgate.server.webhooks.sealed import reseal as reseal_webhooks
+from hubgate.server.webhooks.sealed_secrets import reseal as reseal_webhooks
 
 
 def configure(subjects: Any) -> None:

@@ -10,7 +10,7 @@ from hubgate.server.oauth.consent.model import AccessRequest, Consent
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.redirects import is_loopback, is_web, shown_host
 from hubgate.server.oauth.resource_indicators import shown_servers
-from hubgate.server.scopes import BUILT_IN, Risk, Scope
+from hubgate.server.scopes import BUILT_IN_SCOPES, Risk, Scope
 from hubgate.server.web.foreign_text import shown
 
 
@@ -102,7 +102,7 @@ def scope_lines(
     """Scopes in the order of the registry, then those of the operator."""
     return [
         ScopeLine(scope, scope.name in fixed, scope.name in ticked)
-        for scope in (*BUILT_IN, *extra)
+        for scope in (*BUILT_IN_SCOPES, *extra)
         if scope.name in names
     ]
 
