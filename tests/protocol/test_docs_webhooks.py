@@ -57,7 +57,8 @@ def javascript(text: str) -> Verify:
     def verify(secret: str, headers: dict[str, str], body: bytes) -> bool:
         given = json.dumps([secret, headers, body.decode()])
         program = (
-            f"{text}\nconst [s, h, b] = JSON.parse({json.dumps(given)});\nconsole.log(isAuthentic(s, h, Buffer.from(b)));"
+            f"{text}\nconst [s, h, b] = JSON.parse({json.dumps(given)});\n"
+            "console.log(isAuthentic(s, h, Buffer.from(b)));"
         )
         command = [str(NODE), "--input-type=module", "-e", program]
         return subprocess.run(command, capture_output=True, check=True, text=True, timeout=60).stdout == "true\n"
