@@ -37,13 +37,13 @@ def configure(subjects: Any) -> None:
     rename = _add_for_organization(
         commands,
         "rename",
-        "rename an organization; an old name used for a day or with repos stays reserved",
+        "rename an organization; an old name with repos, or used for at least a day, stays reserved",
         _rename,
         "OLD",
     )
     rename.add_argument("new", metavar="NEW")
     _add_for_organization(
-        commands, "delete", "delete permanently; a name used for a day or with repos stays reserved", _delete
+        commands, "delete", "delete permanently; a name with repos, or used for at least a day, stays reserved", _delete
     )
     _configure_billing(subjects)
 

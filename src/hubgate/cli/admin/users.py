@@ -36,7 +36,9 @@ def configure(subjects: Any) -> None:
     _add_for_user(commands, "enable", "enable a disabled account", _enable)
     _add_for_user(commands, "verify", "mark the user's e-mail address as verified", _verify)
     _add_for_user(commands, "reset-password", "mail a link that sets a new password, and print it", _reset_password)
-    _add_for_user(commands, "delete", "delete permanently; a name used for a day or with repos stays reserved", _delete)
+    _add_for_user(
+        commands, "delete", "delete permanently; a name with repos, or used for at least a day, stays reserved", _delete
+    )
     _configure_invitations(subjects)
 
 
