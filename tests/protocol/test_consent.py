@@ -284,7 +284,7 @@ def test_page_describes_an_app_without_scopes(hub: RunningHub) -> None:
     client = make_app(hub, scopes=())
     with browser_of(hub, make_user(hub, "ada")) as browser:
         text = words(browser.get(client.address(scope=None)))
-        assert "It requests no permissions. It only learns that you are the same user." in text
+        assert "The app requests no permissions. It can only recognize you when you come back." in text
         assert "Untick" not in text
         sent = approve(browser, client.address(scope=None))
     assert client.redeem(answer_of(sent)["code"]).json()["scope"] == ""

@@ -1,4 +1,4 @@
-"""Pages for app developers: how sign-in works, with ready code, and a checker for metadata documents."""
+"""Pages for app developers: how sign-in works, with sample code, and a checker for metadata documents."""
 
 from collections.abc import Sequence
 
@@ -33,13 +33,13 @@ MOST_APPS = 200
 _TEMPLATE = "docs/cimd.html"
 _CONTENTS = (
     ("#register", "Register an app"),
-    ("#code", "Ready code"),
+    ("#code", "Sample code"),
     ("#buttons", "Buttons"),
     ("#devices", "Devices"),
-    ("#addresses", "Addresses"),
+    ("#addresses", "Endpoints"),
     ("#tokens", "Tokens"),
     ("#scopes", "Scopes"),
-    ("#errors", "When it is refused"),
+    ("#errors", "Errors"),
 )
 _UNITS = ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (SECOND, "second"))
 # Scope, claims it adds to the ID token, claims it adds to userinfo; the first row is independent of scopes.

@@ -1,4 +1,4 @@
-"""Ready code for an app, with its client ID, redirect URI and scopes, and without secrets.
+"""Sample code for an app, with its client ID, redirect URI and scopes, and without secrets.
 
 Inserted values are safe between double quotes: client IDs, redirect URIs and scopes of registered apps contain neither
 double quotes nor backslashes (apps/fields.py, redirects.py), and the hub's address comes from its settings. Shell
