@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-# Workers of the tests and, beside them, of the fault tests, which mostly wait. For two cores.
+# Numbers of pytest workers for two cores. Fault tests, which mostly wait, run in parallel with the others.
 JOBS ?= 2
 FAULT_JOBS ?= 1
 # Tests start hundreds of processes: store bytecode even if the shell disables it.
@@ -18,12 +18,12 @@ help:
 	@echo "make test-all run tests of pages and parameters on PostgreSQL too, and more random examples"
 	@echo "make times    print where the last make test spent its time"
 	@echo "make faults   the fault suites with full counts (about 85 minutes on two cores)"
-	@echo "make lint     ruff, mypy, and idioms that the prose has dropped"
-	@echo "make format   let ruff rewrite what it can"
+	@echo "make lint     ruff, mypy, and a check for idioms to avoid"
+	@echo "make format   format the code with ruff"
 	@echo "make shots    screenshots of every page, both themes, phone and desktop"
 	@echo "make bench    measure; prints tables of ratios"
-	@echo "make contract write contract/ anew: the API from the routes, events from a running hub"
-	@echo "make setup    only install everything, for running single tests"
+	@echo "make contract regenerate contract/: the API from the routes, events from a running hub"
+	@echo "make setup    install everything, for running single tests"
 	@echo "make clean    remove the virtual environment and caches"
 	@echo "make lock     resolve the pinned requirements again"
 
@@ -120,7 +120,7 @@ $(VENV)/clients/git-lfs.stamp: $(wildcard requirements/clients/git-lfs/*) | $(VE
 
 # Queues that the webhook benchmark compares against.
 $(VENV)/bench.stamp: requirements/bench/queues.txt $(wildcard requirements/bench/js/*) | $(VENV)/dev.stamp
-	@echo "Installing what is measured beside the hub"
+	@echo "Installing the queues that the benchmark compares against"
 	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/bench/queues
 	@$(BIN)/uv pip install --quiet --python $(VENV)/bench/queues --require-hashes -r $<
 	@$(BIN)/python -m tests.bed.node install bench

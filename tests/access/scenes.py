@@ -8,7 +8,7 @@ from hubgate.server.access.actions import Action
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.resource import Account, Collection, Namespace, Organization, Post, Repo, Resource
 from hubgate.server.accounts.roles import Role, TokenRole
-from hubgate.server.scopes import NAMES
+from hubgate.server.scopes import SCOPE_NAMES
 
 ME, SOMEONE = "user-me", "user-someone"
 ACME, CLUB, FOREIGN = "org-acme", "org-club", "org-foreign"
@@ -25,10 +25,10 @@ ROLES = {
 SCOPE_SETS: tuple[frozenset[str], ...] = tuple(
     {
         frozenset(),
-        NAMES,
-        *(frozenset({name}) for name in NAMES),
-        *(NAMES - {name} for name in NAMES),
-        *(frozenset({name, "write-discussions"}) for name in NAMES),
+        SCOPE_NAMES,
+        *(frozenset({name}) for name in SCOPE_NAMES),
+        *(SCOPE_NAMES - {name} for name in SCOPE_NAMES),
+        *(frozenset({name, "write-discussions"}) for name in SCOPE_NAMES),
     }
 )
 

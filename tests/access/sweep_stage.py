@@ -20,7 +20,7 @@ from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.roles import Role, TokenRole
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.resources import Hub
-from hubgate.server.scopes import NAMES
+from hubgate.server.scopes import SCOPE_NAMES
 
 Roles = Mapping[str, Role]
 
@@ -133,7 +133,7 @@ def _senders(hub: RunningHub, acme: OrganizationRow, fred: User, rita: User, car
         for role in TokenRole:
             identity = Identity.personal(user.id, roles, role=role)
             yield Sender(f"{what}'s {role.value} token", identity, _bearer(make_token(hub, user, role.value)))
-    everything = tuple(sorted(NAMES))
+    everything = tuple(sorted(SCOPE_NAMES))
     app = make_app(hub, eve, name="Everything", scopes=everything)
     for scopes in [*((name,) for name in everything), everything]:
         yield _consented(app, eve, in_club, scopes, [])

@@ -18,12 +18,12 @@ from hubgate.server.access.policy import decide
 from hubgate.server.access.resource import Account, Collection, Hub, Organization, Post, Repo, Resource
 from hubgate.server.access.visibility import visible_repos
 from hubgate.server.accounts.roles import Role
-from hubgate.server.scopes import NAMES
+from hubgate.server.scopes import SCOPE_NAMES
 
 BOUND, OTHERS = "acme", ("club", "foreign")
 NAMED = {action.rule.name: action for action in Action}
 RANKS = ("read", "contributor", "write", "admin")
-SCOPES = sorted(NAMES)
+SCOPES = sorted(SCOPE_NAMES)
 MANY = settings(deadline=None)
 
 REPO_SCOPES_THAT_READ = {"read-repos", "write-repos", "manage-repos"}
@@ -228,7 +228,7 @@ def test_each_oracle_forbids_something_that_the_others_allow(oracle: object) -> 
     """Otherwise the property would hold without it."""
     others = [one for one in (fence_allows, role_allows, scope_allows) if one is not oracle]
     cases = {
-        fence_allows: Try("admin", {}, frozenset(NAMES), "account.read_billing", Account("me")),
+        fence_allows: Try("admin", {}, frozenset(SCOPE_NAMES), "account.read_billing", Account("me")),
         role_allows: Try("read", {}, frozenset({"manage-repos"}), "repo.manage", Repo(Organization(BOUND))),
         scope_allows: Try("admin", {}, frozenset({"read-repos"}), "repo.manage", Repo(Organization(BOUND))),
     }

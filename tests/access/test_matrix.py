@@ -14,10 +14,10 @@ from hubgate.server.access.resource import HUB as THE_HUB
 from hubgate.server.access.resource import Account, Collection, Hub, Organization, Post, Repo
 from hubgate.server.access.rule import Credential
 from hubgate.server.accounts.roles import Role, TokenRole
-from hubgate.server.scopes import BUILT_IN, NAMES
+from hubgate.server.scopes import BUILT_IN_SCOPES, SCOPE_NAMES
 
 LETTERS = {DecisionOutcome.ALLOW: "A", DecisionOutcome.FORBID: "F", DecisionOutcome.HIDE: "H"}
-ORDER = tuple(scope.name for scope in BUILT_IN)
+ORDER = tuple(scope.name for scope in BUILT_IN_SCOPES)
 FEW = [frozenset(names) for names in ((), ("profile",), ("read-repos",), ("write-discussions",))]
 # Discussing in a private repo needs one scope to act and one to read; contribute-repos reads what the app created.
 DISCUSS_AND_READ = {
@@ -132,9 +132,9 @@ def test_every_action_is_tested_in_all_its_conditions_and_relations() -> None:
 
 def test_every_scope_allows_an_action_or_only_affects_issued_claims() -> None:
     asked = {scope for action in Action for scope in action.rule.scopes + action.rule.created + action.rule.gate}
-    assert asked | MINTED_ONLY == NAMES
+    assert asked | MINTED_ONLY == SCOPE_NAMES
     assert not asked & MINTED_ONLY
-    assert set(OPENED_BY) == NAMES == {scope.name for scope in BUILT_IN}
+    assert set(OPENED_BY) == SCOPE_NAMES == {scope.name for scope in BUILT_IN_SCOPES}
 
 
 def test_exactly_the_scoped_actions_name_a_scope() -> None:
@@ -153,7 +153,7 @@ def test_action_on_the_wrong_kind_of_resource_is_a_programming_error() -> None:
 
 def test_lapsed_exchanged_token_is_treated_as_anonymous() -> None:
     """O44: the member left, the token still exists."""
-    gone = Identity.exchanged(ME, {CLUB: Role.ADMIN}, client_id=APP, scopes=NAMES, organization=ACME)
+    gone = Identity.exchanged(ME, {CLUB: Role.ADMIN}, client_id=APP, scopes=SCOPE_NAMES, organization=ACME)
     for action in OWNED:
         for condition, cells in FULL[action.rule.name].items():
             for column in cells:

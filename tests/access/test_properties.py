@@ -10,13 +10,13 @@ from hubgate.server.access.identity import CredentialKind, Identity
 from hubgate.server.access.policy import decide
 from hubgate.server.access.resource import HUB, Account, Collection, Hub, Organization, Post, Repo, Resource
 from hubgate.server.accounts.roles import Role, TokenRole
-from hubgate.server.scopes import NAMES
+from hubgate.server.scopes import SCOPE_NAMES
 
 USERS = ("me", "someone")
 ORGS = ("acme", "club", "foreign")
 APPS = ("app", "other-app")
 
-scope_sets = st.frozensets(st.sampled_from(sorted(NAMES)))
+scope_sets = st.frozensets(st.sampled_from(sorted(SCOPE_NAMES)))
 grants = st.dictionaries(st.sampled_from(ORGS), scope_sets)
 memberships = st.dictionaries(st.sampled_from(ORGS), st.sampled_from(Role))
 owners = st.one_of(st.sampled_from(USERS).map(Account), st.sampled_from(ORGS).map(Organization))

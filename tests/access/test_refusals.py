@@ -10,7 +10,7 @@ from hubgate.server.access.policy import decide, refuse_missing, require
 from hubgate.server.access.resource import Account, Collection, Organization, Repo
 from hubgate.server.accounts.roles import Role, TokenRole
 from hubgate.server.errors import Forbidden, HubError, NotFound, Unauthorized
-from hubgate.server.scopes import NAMES
+from hubgate.server.scopes import SCOPE_NAMES
 
 ME, ACME = Account("me"), Organization("acme")
 PRIVATE = Repo(ME, private=True)
@@ -83,12 +83,12 @@ def test_o57_reader_of_the_organization_cannot_delete_with_manage_repos() -> Non
 
 def test_action_without_a_scope_is_answered_as_closed_to_apps() -> None:
     with pytest.raises(Forbidden, match="No app can see the audit log") as caught:
-        require(app(*NAMES), Action.ORG_READ_AUDIT_LOG, ACME)
+        require(app(*SCOPE_NAMES), Action.ORG_READ_AUDIT_LOG, ACME)
     assert caught.value.scopes == ()
 
 
 def test_token_without_the_organization_is_refused_for_that_reason() -> None:
-    token = Identity.consented("me", {"acme": Role.ADMIN}, client_id="app", scopes=NAMES, organizations={})
+    token = Identity.consented("me", {"acme": Role.ADMIN}, client_id="app", scopes=SCOPE_NAMES, organizations={})
     with pytest.raises(Forbidden, match="not granted access to the organization"):
         require(token, Action.REPO_WRITE, Repo(ACME))
 
@@ -100,7 +100,7 @@ def test_missing_repo_answers_like_a_private_one(action: Action, owner: Account 
     private = Repo(owner, private=True, creator_id="founder", creator_client="another-app")
     members = {"acme": Role.READ}
     callers = [ANYONE, SIGNED_IN, Identity.personal("me", members, role=TokenRole.READ)]
-    for name in (*NAMES, ""):
+    for name in (*SCOPE_NAMES, ""):
         callers.append(app(name, role=Role.READ))
         callers.append(
             Identity.exchanged("me", members, client_id="app", scopes={name}, organization="acme"),

@@ -18,11 +18,11 @@ from tests.bed.running import RunningHub
 
 from hubgate.server.accounts import store
 from hubgate.server.accounts.model import User
-from hubgate.server.scopes import NAMES
+from hubgate.server.scopes import SCOPE_NAMES
 
 pytestmark = pytest.mark.one_engine
 
-SCOPES = tuple(sorted(NAMES))
+SCOPES = tuple(sorted(SCOPE_NAMES))
 NUMBERS = count()
 
 

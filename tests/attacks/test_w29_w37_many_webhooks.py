@@ -26,7 +26,7 @@ from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.delivering.deliverer import Deliverer
 from hubgate.server.webhooks.fanout.fanning import FanOut
 from hubgate.server.webhooks.model import Pace
-from hubgate.server.webhooks.sealed import new_key
+from hubgate.server.webhooks.sealed_secrets import new_key
 
 HANGING = 1000
 DEADLINE = Pace().deadline_seconds

@@ -20,7 +20,7 @@ from hubgate.server.resources import Hub, open_hub
 from hubgate.server.settings import Settings
 from hubgate.server.startup import with_actual_port
 from hubgate.server.worker.servers import SERVERS
-from hubgate.server.worker.supervise import bind
+from hubgate.server.worker.supervisor import bind
 
 T = TypeVar("T")
 _UNLIMITED_KEEPALIVE = httpx.Limits(max_keepalive_connections=None)

@@ -71,7 +71,7 @@ def site(home: Path) -> Iterator[Site]:
 
 
 def sign_in(page: Page, name: str) -> None:
-    page.get_by_label("Name or e-mail").fill(name)
+    page.get_by_label("Username or e-mail").fill(name)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
 

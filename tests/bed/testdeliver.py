@@ -15,7 +15,7 @@ from hubgate.cli import deliver as alone
 from hubgate.server.clock import SECOND
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.model import Pace
-from hubgate.server.worker import deliver
+from hubgate.server.worker import background
 
 PACE = "TEST_PACE"
 
@@ -32,10 +32,10 @@ def paced(webhooks: Webhooks) -> Webhooks:
 def main() -> None:
     arm_failpoints()
     if sys.argv[1].isdigit():
-        deliver.main(paced)
+        background.main(paced)
     parser = argparse.ArgumentParser()
     alone.configure(parser)
-    alone.run(parser.parse_args(), partial(deliver.run, paced=paced))
+    alone.run(parser.parse_args(), partial(background.run, adjust_webhooks=paced))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import argparse
 from hubgate.cli import hub_settings
 from hubgate.server import logs
 from hubgate.server.startup import serve
-from hubgate.server.worker.supervise import Modules
+from hubgate.server.worker.supervisor import Modules
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from hubgate.server.webhooks.delivering.losing import release_lost
 from hubgate.server.webhooks.delivering.noting import MOST, note
 from hubgate.server.webhooks.delivering.sending import Sender, Tried
 from hubgate.server.webhooks.fanout.fanning import FanOut
-from hubgate.server.webhooks.sealed import opened_secret
+from hubgate.server.webhooks.sealed_secrets import opened_secret
 
 
 def secret_of(hub: RunningHub, webhook_id: str) -> str | None:

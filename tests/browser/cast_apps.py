@@ -15,7 +15,7 @@ from hubgate.server.oauth.cimd import store as documents
 from hubgate.server.oauth.cimd.rules import check_document
 from hubgate.server.oauth.consent import store as consents
 from hubgate.server.resources import Hub
-from hubgate.server.scopes import BUILT_IN
+from hubgate.server.scopes import BUILT_IN_SCOPES
 from hubgate.server.storage.database import Tx
 
 ATLAS = "atlas-notebook"
@@ -23,7 +23,7 @@ SWIFT = "swift-notes"
 FIELD = "https://xn--fld-notes-fya.a-rather-long-name-of-a-host.example/.well-known/oauth-cimd"
 TOOL = "https://tool.example/oauth/client.json"
 LONG_ARABIC = "مفكرة الميدان لتدوين الملاحظات والبيانات والصور والتسجيلات في كل مكان وزمان"
-EVERY_SCOPE = " ".join(scope.name for scope in BUILT_IN)
+EVERY_SCOPE = " ".join(scope.name for scope in BUILT_IN_SCOPES)
 MANY = [f"lab-{name}" for name in ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota"]]
 
 _PKCE = {"code_challenge": "c" * 43, "code_challenge_method": "S256"}

@@ -15,7 +15,7 @@ from hubgate.server.webhooks.delivering.results.store import Attempt
 from hubgate.server.webhooks.delivering.store import NewDelivery
 from hubgate.server.webhooks.management import store
 from hubgate.server.webhooks.model import DISABLED, ENABLED, SUSPENDED, Watch, Webhook
-from hubgate.server.webhooks.sealed import new_key, sealed_secret
+from hubgate.server.webhooks.sealed_secrets import new_key, sealed_secret
 from hubgate.server.webhooks.watches import store as watches
 
 _WORKING, _SUSPENDED, _DISABLED, _PULL, _ACMES = (f"{number:024x}" for number in range(0xA0, 0xA5))

@@ -36,7 +36,7 @@ from hubgate.server.startup import serve
 from hubgate.server.web.local_path import continue_to
 from hubgate.server.web.pages.oauth.device import DevicePages
 from hubgate.server.web.rendering import Pages
-from hubgate.server.worker.supervise import Modules
+from hubgate.server.worker.supervisor import Modules
 
 ERRORS: dict[str, Exception] = {
     "400": errors.BadRequest(

@@ -52,7 +52,7 @@ class Visitor:
         route.fulfill(status=200, content_type="text/html", body="<!doctype html><title>app</title>Back at the app")
 
     def sign_in(self) -> None:
-        self.page.get_by_label("Name or e-mail").fill("ada")
+        self.page.get_by_label("Username or e-mail").fill("ada")
         self.page.get_by_label("Password").fill(PASSWORD)
         self.page.get_by_role("button", name="Sign in").click()
 
@@ -219,7 +219,7 @@ def test_user_can_switch_to_another_account(hub: RunningHub, visitor: Visitor) -
     client = make_app(hub, None, redirect_uris=(WEBSITE,))
     page = visitor.page
     page.goto("/login")
-    page.get_by_label("Name or e-mail").fill("bob")
+    page.get_by_label("Username or e-mail").fill("bob")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("heading", level=1)).to_be_visible()

@@ -276,7 +276,7 @@ def test_unsealed_entries_are_a_warning(log: Log) -> None:
     log.work(wait)
     ((level, text),) = log.doctor()
     assert level == "warn"
-    assert text.startswith("2 entries not sealed yet, the oldest of ")
+    assert text.startswith("2 entries not sealed yet, the oldest from ")
 
 
 def test_doctor_passes_after_rotation_of_the_server_secret(log: Log) -> None:

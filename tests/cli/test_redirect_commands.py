@@ -41,7 +41,7 @@ def test_operator_lists_and_unlinks_redirects(operator: Operator) -> None:
         assert "no redirect from the model ada/one" in operator.refused("admin", "redirect", "unlink", "ada/one")
         assert "no redirect" in operator.refused("admin", "redirect", "unlink", "ada/two", "--type", "dataset")
         assert operator.refused("admin", "redirect", "list", "none") == "Namespace none not found."
-        assert operator.refused("admin", "redirect", "unlink", "ada") == "A redirect is named NAMESPACE/REPO."
+        assert operator.refused("admin", "redirect", "unlink", "ada") == "Name the redirect as NAMESPACE/REPO."
         # Of an account that is gone, too.
         operator.json("admin", "user", "delete", "ada")
         assert [each["name"] for each in operator.json("admin", "redirect", "list", "ada")] == ["ada/two"]

@@ -283,6 +283,6 @@ def test_second_start_loads_no_migration_modules(tmp_path: Path) -> None:
     with hub_process(tmp_path, PYTHONPROFILEIMPORTTIME="1") as hub:
         assert hub.stop() == 0
         imported = hub.errors
-    assert "hubgate.server.worker.supervise" in imported
+    assert "hubgate.server.worker.supervisor" in imported
     assert "alembic" not in imported
     assert "asyncpg" not in imported

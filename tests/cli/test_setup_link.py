@@ -8,7 +8,7 @@ from tests.bed.operator import Operator
 from tests.bed.people import submit
 from tests.bed.processes import HubProcess, hub_process
 
-LINK = re.compile(r"  set it up     (\S+)   \(makes you the operator, once\)")
+LINK = re.compile(r"  set up        (\S+)   \(creates the operator; works once\)")
 
 
 def announced(hub: HubProcess) -> str:
@@ -30,7 +30,7 @@ def link_of(hub: HubProcess) -> str | None:
 def test_serve_prints_what_to_try_next(operator: Operator) -> None:
     with hub_process(operator.folder, "--deliver", "off", **operator.variables) as hub:
         said = announced(hub)
-        assert f"\n  look around   {hub.url}/docs\n" in said
+        assert f"\n  docs          {hub.url}/docs\n" in said
         assert f"\n  build apps    {hub.url}/docs/sign-in\n" in said
 
 

@@ -174,9 +174,9 @@ def test_progress_is_shown_only_on_a_terminal(shell: Shell) -> None:
 
 
 def test_progress_bar_text() -> None:
-    assert progress.drawn("model.bin", 70, 100, 70, 1.0) == "model.bin ███████░░░ 70% 70 B/s 0s"
-    assert progress.drawn("x", 38_000_000, 152_000_000, 38_000_000, 1.0) == "x ██░░░░░░░░ 25% 38 MB/s 3s"
-    assert progress.drawn("empty", 0, 0, 0, 0.0).startswith("empty ██████████ 100%")
+    assert progress.format_bar("model.bin", 70, 100, 70, 1.0) == "model.bin ███████░░░ 70% 70 B/s 0s"
+    assert progress.format_bar("x", 38_000_000, 152_000_000, 38_000_000, 1.0) == "x ██░░░░░░░░ 25% 38 MB/s 3s"
+    assert progress.format_bar("empty", 0, 0, 0, 0.0).startswith("empty ██████████ 100%")
 
 
 @pytest.mark.parametrize("arguments", HELP, ids=" ".join)

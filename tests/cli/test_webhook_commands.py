@@ -127,7 +127,7 @@ def test_replay_skips_events_that_may_no_longer_be_read(hub: RunningHub, shell: 
     settle(hub)
     with delivering(hub):
         done = shell.run(*replay, "--rate", "50")
-    assert (done.returncode, done.stdout) == (0, "✓ 1 sent again successfully.\n")
+    assert (done.returncode, done.stdout) == (0, "✓ 1 replayed and delivered.\n")
     assert done.stderr == "! 1 skipped: The owner of this webhook may no longer read that repo.\n"
 
 
@@ -157,7 +157,7 @@ def test_activity_test_and_replay_commands(hub: RunningHub, shell: Shell, receiv
         assert shell.says("webhooks", "test", made["id"]) == "✓ The receiver answered 200.\n"
         assert shell.says("webhooks", "replay", made["id"], delivery) == "✓ The receiver answered 200.\n"
         since = shell.says("webhooks", "replay", made["id"], "--since", "2000-01-01", "--rate", "50")
-        assert since == "Nothing to send again.\n"
+        assert since == "Nothing to replay.\n"
     for option in (["--state", "failed"], ["--rate", "3"]):
         refused = shell.refused("webhooks", "replay", made["id"], delivery, *option, status=2)
         assert refused == "--state and --rate require --since."

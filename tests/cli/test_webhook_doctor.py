@@ -10,7 +10,7 @@ from tests.bed.running import RunningHub, running
 from tests.bed.watching import make_webhook, receiving, settle
 
 from hubgate.server.clock import iso
-from hubgate.server.doctor import START, examine
+from hubgate.server.doctor import START_ADVICE, examine
 
 
 def said_by_doctor(hub: RunningHub) -> tuple[str, str]:
@@ -32,7 +32,7 @@ def test_doctor_reports_overdue_deliveries(engine: Engine, tmp_path: Path) -> No
         make_repo(ada, "tiny")
         assert said_by_doctor(hub) == content
         hub.clock.advance(61)
-        warned = ("warn", f"deliveries have been overdue since {iso(since)}. {START}")
+        warned = ("warn", f"deliveries have been overdue since {iso(since)}. {START_ADVICE}")
         assert said_by_doctor(hub) == warned
         # One that fails waits for its next try, and for nobody.
         receiver.status = 500

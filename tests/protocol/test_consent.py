@@ -15,7 +15,7 @@ from hubgate.server.oauth.apps import store as app_store
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.resources import Hub
-from hubgate.server.scopes import BUILT_IN
+from hubgate.server.scopes import BUILT_IN_SCOPES
 
 PKCE = {"code_challenge": proof()[1], "code_challenge_method": "S256"}
 
@@ -61,7 +61,9 @@ def grant_of(hub: RunningHub, client: Client, user_id: str) -> tuple[set[str], s
 def test_page_describes_a_registered_app(hub: RunningHub) -> None:
     ada = make_user(hub, "ada")
     make_organization(hub, "acme", ada)
-    client = make_app(hub, make_user(hub, "olga"), name="Notebook", scopes=tuple(scope.name for scope in BUILT_IN))
+    client = make_app(
+        hub, make_user(hub, "olga"), name="Notebook", scopes=tuple(scope.name for scope in BUILT_IN_SCOPES)
+    )
     with browser_of(hub, ada) as browser:
         shown = browser.get(client.address())
     text = words(shown)
@@ -282,7 +284,7 @@ def test_page_describes_an_app_without_scopes(hub: RunningHub) -> None:
     client = make_app(hub, scopes=())
     with browser_of(hub, make_user(hub, "ada")) as browser:
         text = words(browser.get(client.address(scope=None)))
-        assert "It requests no permissions. It only learns that you are the same user." in text
+        assert "The app requests no permissions. It can only recognize you when you come back." in text
         assert "Untick" not in text
         sent = approve(browser, client.address(scope=None))
     assert client.redeem(answer_of(sent)["code"]).json()["scope"] == ""

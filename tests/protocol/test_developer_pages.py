@@ -112,21 +112,21 @@ def test_document_is_checked_rule_by_rule(lenient: RunningHub) -> None:
         site = App(stack)
         good = submit(browser, CHECK, url=site.url)
         assert good.status_code == 200
-        assert "Every rule holds. People can sign in to this app." in good.text
+        assert "All checks passed. People can sign in to this app." in good.text
         assert "✕" not in good.text
         for rule in ("It has a path", "It is sent as JSON", "client_id is this address", "It holds no secret"):
             assert rule in good.text
         bad = {"client_id": "https://x.example/<b>\u202e", "client_secret": "hush", "redirect_uris": ["javascript:x"]}
         site.answer = json_answer(described(site.url, **bad))
         page = submit(browser, CHECK, url=site.url).text
-        assert "3 rules do not hold." in page
+        assert "3 checks failed." in page
         assert f"Set client_id to {site.url}." in page
         assert "Remove it: everyone can read this document." in page
         assert "javascript: does not lead to an app." in page
         assert "<bdi>https://x.example/&lt;b&gt;</bdi>" in page, "neutralised"
         assert "hush" not in page
-        assert page.index("3 rules do not hold.") < page.index("Broken") < page.index("Holds"), "broken rules are first"
-        assert page.rindex("Broken") < page.index("Holds")
+        assert page.index("3 checks failed.") < page.index("Failed") < page.index("Passed"), "failed checks are first"
+        assert page.rindex("Failed") < page.index("Passed")
         assert site.fetches == 2, "nothing is kept"
         stopped = browser.get("/oauth/authorize", params={"client_id": site.url})
         assert stopped.status_code == 400
@@ -147,7 +147,7 @@ def test_only_the_status_is_reported_if_it_is_not_200(lenient: RunningHub, statu
         site.answer = json_answer(b"{}", status, "Location: /other\r\n")
         browser = stack.enter_context(browser_of(lenient, make_user(lenient, "ada")))
         page = submit(browser, CHECK, url=site.url).text
-        assert "1 rule does not hold." in page
+        assert "1 check failed." in page
         assert f"<td>{cure}</td>" in page
         assert "It is sent as JSON" not in page
         assert "It is small enough" not in page
@@ -184,7 +184,7 @@ def test_every_invalid_redirect_uri_is_named(lenient: RunningHub) -> None:
         site.answer = json_answer(described(site.url, redirect_uris=uris))
         browser = stack.enter_context(browser_of(lenient, make_user(lenient, "ada")))
         page = submit(browser, CHECK, url=site.url).text
-        assert "4 rules do not hold." in page
+        assert "4 checks failed." in page
         for uri in uris[1:]:
             assert f'<td class="mono"><bdi>{uri}</bdi></td>' in page
         assert f"<bdi>{uris[0]}</bdi>" not in page
@@ -224,7 +224,7 @@ def test_url_that_cannot_be_checked_is_explained(hub: RunningHub) -> None:
         ):
             answer = submit(browser, CHECK, url=address)
             assert answer.status_code == 200
-            assert "✕</span> Broken" in answer.text, address
+            assert "✕</span> Failed" in answer.text, address
         for address in ("https://127.0.0.1/x", "https://10.0.0.1/x", "https://169.254.169.254/x"):
             assert "No answer from the address." in submit(browser, CHECK, url=address).text
     with browser_of(hub) as nobody:

@@ -1,4 +1,4 @@
-"""The documentation of tokens is correct: the curl commands, the claims, the shapes of the API."""
+"""The documentation of tokens is correct: the curl commands, the claims, the schemas of the API."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ from tests.bed.running import RunningHub
 
 from hubgate.server.accounts.model import User
 from hubgate.server.resources import Hub
-from hubgate.server.scopes import NAMES
+from hubgate.server.scopes import SCOPE_NAMES
 
 pytestmark = pytest.mark.one_engine
 
@@ -96,16 +96,16 @@ def test_claims_match_the_table(hub: RunningHub) -> None:
         await opened.db.write(lambda tx: tx.exec("UPDATE users SET website = 'https://ada.example'"))
 
     hub.call(fill)
-    client = make_app(hub, make_user(hub, "olga"), scopes=tuple(NAMES))
+    client = make_app(hub, make_user(hub, "olga"), scopes=tuple(SCOPE_NAMES))
     table = claims_table(httpx.get(hub.url + SIGN_IN).text)
     always = table.pop("any")
-    for scope in sorted(NAMES - {"openid"}):
+    for scope in sorted(SCOPE_NAMES - {"openid"}):
         tokens = tokens_for(client, ada, scope=f"openid {scope}", nonce="n")
         in_id_token, in_userinfo = table.get(scope, (set(), set()))
         assert claims_in(tokens["id_token"]) == always[0] | in_id_token, scope
         with api(hub, tokens["access_token"]) as app:
             assert set(app.get("/oauth/userinfo").json()) == always[1] | in_userinfo, scope
-    assert set(table) <= NAMES
+    assert set(table) <= SCOPE_NAMES
     known = set().union(*always, *(names for pair in table.values() for names in pair))
     discovered = httpx.get(f"{hub.url}/.well-known/openid-configuration").json()["claims_supported"]
     assert (set(discovered), len(discovered)) == (known, len(known))
@@ -124,8 +124,8 @@ def test_every_organization_is_listed_with_the_role_only_where_granted(hub: Runn
     ticked = {"roleInOrg", "plan", "securityRestrictions", "resourceGroups"}
     assert listed == {acme.id: every | ticked, other.id: every}
     page = re.sub(r"</?code>", "", httpx.get(hub.url + SIGN_IN).text)
-    assert "Every organization is listed, with sub, name, preferred_username, picture;" in page
-    assert "roleInOrg is there only for ticked ones. Use that to decide." in page
+    assert "lists all of the user's organizations, with sub, name, preferred_username, picture." in page
+    assert "Only organizations that the user ticked have roleInOrg: base access decisions on it." in page
 
 
 def test_lifetimes_and_grants_match_the_page(hub: RunningHub) -> None:
@@ -152,7 +152,7 @@ def test_page_says_where_an_organizations_id_is_found(hub: RunningHub) -> None:
         assert f'<code id="organization-id">{acme.id}</code>' in settings
         assert 'data-copy="organization-id"' in settings
         docs = re.sub(r"</?code>", "", browser.get(SIGN_IN).text)
-    assert "_id of /api/organizations/NAME/overview" in docs
+    assert "_id in /api/organizations/NAME/overview" in docs
     assert httpx.get(f"{hub.url}/api/organizations/acme/overview").json()["_id"] == acme.id
 
 

@@ -45,7 +45,7 @@ def deliveries(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) 
 def python(text: str) -> Verify:
     names: dict[str, Any] = {}
     exec(text, names)
-    verify: Verify = names["is_ours"]
+    verify: Verify = names["is_authentic"]
     return verify
 
 
@@ -57,7 +57,8 @@ def javascript(text: str) -> Verify:
     def verify(secret: str, headers: dict[str, str], body: bytes) -> bool:
         given = json.dumps([secret, headers, body.decode()])
         program = (
-            f"{text}\nconst [s, h, b] = JSON.parse({json.dumps(given)});\nconsole.log(isOurs(s, h, Buffer.from(b)));"
+            f"{text}\nconst [s, h, b] = JSON.parse({json.dumps(given)});\n"
+            "console.log(isAuthentic(s, h, Buffer.from(b)));"
         )
         command = [str(NODE), "--input-type=module", "-e", program]
         return subprocess.run(command, capture_output=True, check=True, text=True, timeout=60).stdout == "true\n"

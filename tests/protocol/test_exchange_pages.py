@@ -63,7 +63,7 @@ def works(hub: RunningHub, token: str) -> bool:
 def test_page_shows_the_state_of_token_exchange(hub: RunningHub, ada: User, client: Client) -> None:
     with browser_of(hub, ada) as browser:
         page = text_of(browser.get(f"{ACME}/{client.id}"))
-        assert "Works" in page
+        assert "● Active" in page
         assert KEEP_IT in page
         shown = browser.get(at(client))
         assert KEEP_IT in text_of(shown)
@@ -222,10 +222,10 @@ def test_member_sees_tokens_issued_to_organizations(hub: RunningHub, bob: User, 
         exchanged(client, "ada@example.org")
         shown = browser.get(TOKENS).text
         heads, row = columns(shown, "Issued for you by organizations")
-        assert heads == ["App", "Until"]
+        assert heads == ["App", "Expires"]
         assert "Atlas Notebook" in row[0]
         assert "read-repos" in shown
-        assert "They end when you leave the organization." in text_of(browser.get(TOKENS))
+        assert "They are revoked when you leave the organization." in text_of(browser.get(TOKENS))
         assert submit(browser, TOKENS, TOKENS, name="laptop", role="read").status_code == 200
 
 

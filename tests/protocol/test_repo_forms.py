@@ -167,7 +167,7 @@ def test_deletion_requires_the_name(hub: RunningHub, acmes: str) -> None:
     ada = hub.call(lambda opened: store.user_by_name(opened.db, "ada"))
     with browser_of(hub, ada) as client:
         page = f"{acmes}/settings/delete"
-        assert "with 2 files and 0 discussions, permanently" in client.get(page).text
+        assert "with its 2 files and 0 discussions. Type" in client.get(page).text
         wrong = submit(client, page, page, name="tiny")
         assert wrong.status_code == 422
         assert "Type acme/tiny, exactly as shown here." in wrong.text

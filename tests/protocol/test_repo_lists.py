@@ -24,7 +24,7 @@ def test_lists_can_be_searched_sorted_and_filtered(hub: RunningHub) -> None:
         assert "hidden" not in models
         assert "words" not in models
         assert 'href="/datasets/ada/words"' in main_of(client.get("/datasets").text)
-        assert "Spaces that are public, or yours, appear here." in main_of(client.get("/spaces").text)
+        assert "Public spaces and your own appear here." in main_of(client.get("/spaces").text)
         newest = main_of(client.get("/models?sort=createdAt").text)
         assert newest.index("third_one") < newest.index("second") < newest.index('"/ada/first"')
         found = main_of(client.get("/models?search=SECOND").text)

@@ -243,7 +243,7 @@ def test_activity_lists_deliveries(
 ) -> None:
     webhook = make_webhook(program, receiver.url, "user:ada", secret="whsec_aHVzaGh1c2g=")
     at = f"{ROOT}/{webhook['id']}"
-    assert "Deliveries appear here, with the answers of the receiver." in text_of(browser.get(at))
+    assert "Deliveries appear here, with the receiver's answers." in text_of(browser.get(at))
     receiver.answer = b"<script>alert(1)</script>\xff\x1b[31m done"
     make_repo(program, "tiny")
     settle(hub)

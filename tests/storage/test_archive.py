@@ -89,7 +89,7 @@ def test_restore_rejects_a_folder_in_use(data: Path, tmp_path: Path) -> None:
     archive, target = tmp_path / "hub.tar", tmp_path / "target"
     backup(url_of(data), data, archive, with_keys=False)
     target.mkdir()
-    with data_folder.shared(target), pytest.raises(StartupError, match="Stop it first"):
+    with data_folder.shared_lock(target), pytest.raises(StartupError, match="Stop it first"):
         restore(url_of(target), target, archive)
     assert not (target / "hubgate.db").exists()
 

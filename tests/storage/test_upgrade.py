@@ -14,7 +14,7 @@ from hubgate.server.errors import StartupError
 from hubgate.server.storage import upgrade
 from hubgate.server.storage.schema import metadata
 from hubgate.server.storage.sqltext import Value
-from hubgate.server.storage.upgrade import REVISIONS, SchemaState, ensure_for_serving, migrate, schema_state
+from hubgate.server.storage.upgrade import REVISIONS, SchemaState, ensure_current_schema, migrate, schema_state
 
 
 def differences(connection) -> list[object]:
@@ -169,10 +169,10 @@ async def test_older_schema_is_upgraded_on_sqlite_and_reported_on_postgres(stora
     async with opened(url) as db:
         assert await schema_state(db) is SchemaState.OLDER
         if storage.name == "sqlite":
-            await ensure_for_serving(db, url)
+            await ensure_current_schema(db, url)
         else:
             with pytest.raises(StartupError, match="hubgate migrate"):
-                await ensure_for_serving(db, url)
+                await ensure_current_schema(db, url)
             assert await schema_state(db) is SchemaState.OLDER
             await migrate(db, url)
         assert await schema_state(db) is SchemaState.CURRENT
@@ -184,7 +184,7 @@ async def test_newer_schema_is_rejected(storage: Engine) -> None:
     url = storage.fresh_url()
     async with opened(url) as db:
         await db.write(lambda tx: tx.exec("UPDATE alembic_version SET version_num = '9999'"))
-        for attempt in (ensure_for_serving, migrate):
+        for attempt in (ensure_current_schema, migrate):
             with pytest.raises(StartupError, match="newer version"):
                 await attempt(db, url)
         assert await schema_state(db) is SchemaState.NEWER
@@ -195,7 +195,7 @@ async def test_foreign_database_is_not_touched(storage: Engine) -> None:
     async with opened(url) as db:
         await db.write(lambda tx: tx.exec("CREATE TABLE theirs (id bigint)"))
         with pytest.raises(StartupError, match="tables of another program"):
-            await ensure_for_serving(db, url)
+            await ensure_current_schema(db, url)
         assert await db.tables() == {"theirs"}
 
 
@@ -204,7 +204,7 @@ async def test_concurrent_first_starts_create_one_schema(storage: Engine) -> Non
 
     async def first_start() -> None:
         async with opened(url) as db:
-            await ensure_for_serving(db, url)
+            await ensure_current_schema(db, url)
 
     await asyncio.gather(*(asyncio.to_thread(asyncio.run, first_start()) for _ in range(4)))
     async with opened(url) as db:

@@ -1,8 +1,8 @@
-from hubgate.server.scopes import BUILT_IN, join_scopes, parse_scopes
+from hubgate.server.scopes import BUILT_IN_SCOPES, join_scopes, parse_scopes
 
 
 def test_there_are_fifteen_scopes_with_exact_names() -> None:
-    assert {scope.name for scope in BUILT_IN} == {
+    assert {scope.name for scope in BUILT_IN_SCOPES} == {
         "openid",
         "profile",
         "email",

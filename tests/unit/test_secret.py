@@ -19,8 +19,8 @@ def test_first_key_seals_and_all_keys_open() -> None:
     sealed = ServerSecret(OLD).seal(b"x", "p")
     both = ServerSecret(f"{NEW}, {OLD}")
     assert both.open(sealed, "p") == b"x"
-    assert not both.is_sealed_with_first(sealed)
-    assert both.is_sealed_with_first(both.seal(b"x", "p"))
+    assert not both.is_sealed_with_first_key(sealed)
+    assert both.is_sealed_with_first_key(both.seal(b"x", "p"))
     with pytest.raises(CannotOpen):
         ServerSecret(NEW).open(sealed, "p")
 

@@ -25,7 +25,7 @@ COMMANDS = (
     Command("webhooks", "create, list, change and test webhooks", "hubgate.cli.user.webhooks"),
     Command("repos", "create, list and delete repos", "hubgate.cli.user.repos"),
     Command("upload", "upload files to a repo", "hubgate.cli.user.files", "configure_upload"),
-    Command("download", "download files of a repo", "hubgate.cli.user.files", "configure_download"),
+    Command("download", "download files from a repo", "hubgate.cli.user.files", "configure_download"),
     Command("completion", "print a script that completes commands in your shell", "hubgate.cli.user.completion"),
     _server_command("serve", "run the hub"),
     _server_command("deliver", "run only the background process"),

@@ -11,8 +11,8 @@ from hubgate.cli import hub_settings
 from hubgate.server import logs
 from hubgate.server.settings import Settings
 from hubgate.server.startup import prepared
-from hubgate.server.worker.deliver import run as run_loops
-from hubgate.server.worker.deliver import run_quickly
+from hubgate.server.worker.background import run as run_loops
+from hubgate.server.worker.background import run_with_uvloop
 
 RunLoops = Callable[[Settings, asyncio.Event, Callable[[], None]], Coroutine[Any, Any, None]]
 
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace, loops: RunLoops = run_loops) -> int:
     for number in STOP_SIGNALS:
         signal.signal(number, lambda caught, _: received_signals.append(caught))
     with prepared(settings):
-        run_quickly(_until_stopped(settings, received_signals, loops))
+        run_with_uvloop(_until_stopped(settings, received_signals, loops))
     return 0
 
 

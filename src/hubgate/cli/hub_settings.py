@@ -12,7 +12,9 @@ FOR_OPERATORS = ("data_dir", "database_url", "secret_key")
 
 def add_to(parser: argparse.ArgumentParser, shown: tuple[str, ...] | None = None) -> None:
     """Add a flag for each setting. --help lists those in `shown`; None lists all."""
-    group = parser.add_argument_group("settings (else HUBGATE_… variables, else hubgate.toml; all in docs/settings.md)")
+    group = parser.add_argument_group(
+        "settings (default: HUBGATE_… variables, then hubgate.toml; see docs/settings.md)"
+    )
     group.add_argument("--config", type=Path, metavar="FILE", help="configuration file instead of ./hubgate.toml")
     for item in OPTIONS:
         default = f" (default {item.metadata['default']})" if item.metadata["default"] else ""
@@ -23,6 +25,7 @@ def add_to(parser: argparse.ArgumentParser, shown: tuple[str, ...] | None = None
 
 
 def mail_destination(settings: Settings) -> str:
+    """Where mail is sent, as the end of a sentence that begins with "mail"."""
     if not settings.smtp_url:
         return f"is written to {settings.data_dir / 'mail'} (set HUBGATE_SMTP_URL to send it)"
     return f"is sent through {urlsplit(settings.smtp_url).netloc.rpartition('@')[2]}"

@@ -79,7 +79,7 @@ def _run_user_command(command: Command, arguments: list[str]) -> int:
     from hubgate.cli.user.common import error_message
     from hubgate.client.errors import HubgateError
 
-    options = _parsed(command, module, arguments)
+    options = _parse(command, module, arguments)
     try:
         status: int = module.run(options)
     except HubgateError as error:
@@ -98,7 +98,7 @@ def _run_server_command(command: Command, arguments: list[str]) -> int:
 
     create_private_files()
     module = importlib.import_module(command.module)
-    options = _parsed(command, module, arguments)
+    options = _parse(command, module, arguments)
     try:
         status: int = module.run(options)
     except StorageUnavailable as error:
@@ -109,8 +109,8 @@ def _run_server_command(command: Command, arguments: list[str]) -> int:
     return status
 
 
-def _parsed(command: Command, module: ModuleType, arguments: list[str]) -> argparse.Namespace:
-    parser = _Parser(prog=f"hubgate {command.name}", description=_about(command, module), allow_abbrev=False)
+def _parse(command: Command, module: ModuleType, arguments: list[str]) -> argparse.Namespace:
+    parser = _Parser(prog=f"hubgate {command.name}", description=_description(command, module), allow_abbrev=False)
     getattr(module, command.configure)(parser)
     options = parser.parse_args(arguments)
     if sys.platform != "win32":
@@ -118,7 +118,7 @@ def _parsed(command: Command, module: ModuleType, arguments: list[str]) -> argpa
     return options
 
 
-def _about(command: Command, module: ModuleType) -> str | None:
+def _description(command: Command, module: ModuleType) -> str | None:
     """The description of a command: its module's docstring or, if commands share a module, the command's help."""
     shared = command.configure != "configure"
     return f"{command.help[0].upper()}{command.help[1:]}." if shared else module.__doc__

@@ -27,14 +27,14 @@ def _announce(settings: Settings, setup_link: str | None) -> None:
     print(f"hubgate is ready: {settings.base_url}")
     print(f"  listening     http://{host}:{settings.port}")
     if setup_link:
-        print(f"  set it up     {setup_link}   (makes you the operator, once)")
+        print(f"  set up        {setup_link}   (creates the operator; works once)")
     if not settings.smtp_url:
         print(f"  mail          {hub_settings.mail_destination(settings)}")
     if settings.metrics_listen:
         print(f"  metrics       http://{settings.metrics_listen}/metrics")
-    print(f"  look around   {settings.base_url}/docs")
+    print(f"  docs          {settings.base_url}/docs")
     print(f"  build apps    {settings.base_url}/docs/sign-in")
-    print(f"  check it      {program} doctor --data-dir {shlex.quote(str(settings.data_dir))}")
+    print(f"  check         {program} doctor --data-dir {shlex.quote(str(settings.data_dir))}")
     if settings.deliver == "off":
         print(f"  deliveries    wait until {program} deliver runs")
     print("  stop          Ctrl-C")

@@ -1,4 +1,4 @@
-"""The clock that callers pass in. Times are integer microseconds since the epoch, as in every time column."""
+"""The clock type that use cases depend on, and time units: integer microseconds since the epoch, as in every table."""
 
 import time
 from collections.abc import Callable

@@ -20,7 +20,7 @@ from hubgate.server.resources import Hub, open_hub
 from hubgate.server.secret import CannotOpen, secret_file
 from hubgate.server.setting_values import is_loopback
 from hubgate.server.settings import Settings
-from hubgate.server.storage.upgrade import SchemaState, refusal_of, schema_state
+from hubgate.server.storage.upgrade import SchemaState, schema_error, schema_state
 from hubgate.server.webhooks.management.store import oldest_waiting
 
 # Leases and codes tolerate clocks this far apart. A larger skew means that the machine is misconfigured.
@@ -28,9 +28,9 @@ MOST_SKEW_SECONDS = 5
 # The sealing loop runs every second.
 LONGEST_UNSEALED = MINUTE
 # The fan-out and delivery loops run many times a second.
-LONGEST_LATE = MINUTE
-START = "If no process delivers, start the hub or hubgate deliver; otherwise delivery is overloaded."
-BUILT_IN_2026 = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * SECOND
+LONGEST_OVERDUE = MINUTE
+START_ADVICE = "If no process delivers, start the hub or hubgate deliver; otherwise delivery is overloaded."
+EARLIEST_PLAUSIBLE_TIME = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * SECOND
 
 
 @dataclass(frozen=True)
@@ -108,10 +108,10 @@ async def _database(hub: Hub) -> AsyncIterator[Finding]:
     try:
         state = await schema_state(hub.db)
         if state is not SchemaState.CURRENT:
-            yield Finding("database", "fail", refusal_of(state))
+            yield Finding("database", "fail", schema_error(state))
             return
         damage = await hub.db.damage()
-        yield Finding("database", "fail" if damage else "ok", damage or "answers, with this version's schema")
+        yield Finding("database", "fail" if damage else "ok", damage or "responds, and its schema is current")
         yield await _clock(hub)
         async for finding in _keys(hub):
             yield finding
@@ -126,7 +126,7 @@ async def _clock(hub: Hub) -> Finding:
     local = hub.clock()
     remote = await hub.db.clock()
     skew = abs(local - remote) / SECOND
-    if local < BUILT_IN_2026:
+    if local < EARLIEST_PLAUSIBLE_TIME:
         return Finding("clock", "fail", "this machine's clock is years behind. Set it, or tokens will not expire.")
     if skew > MOST_SKEW_SECONDS:
         return Finding("clock", "fail", f"this machine and the database differ by {skew:.0f} s. Run a time service.")
@@ -158,7 +158,7 @@ async def _audit_log(hub: Hub) -> AsyncIterator[Finding]:
         yield Finding("audit log", "fail", "other organizations were not checked.")
     entries = _counted(report.waiting, "entry", "entries")
     if report.waiting_since is not None and hub.clock() - report.waiting_since > LONGEST_UNSEALED:
-        text = f"{entries} not sealed yet, the oldest of {iso(report.waiting_since)}."
+        text = f"{entries} not sealed yet, the oldest from {iso(report.waiting_since)}."
         yield Finding("audit log", "warn", f"{text} Start the hub, or hubgate deliver.")
     elif not report.flaws:
         sealed, batches = _counted(report.entries, "entry", "entries"), _counted(report.batches, "batch", "batches")
@@ -169,9 +169,9 @@ async def _audit_log(hub: Hub) -> AsyncIterator[Finding]:
 async def _deliveries(hub: Hub) -> Finding:
     now = hub.clock()
     since = await oldest_waiting(hub.db, now)
-    if since is None or now - since <= LONGEST_LATE:
+    if since is None or now - since <= LONGEST_OVERDUE:
         return Finding("webhooks", "ok", "no delivery is overdue")
-    return Finding("webhooks", "warn", f"deliveries have been overdue since {iso(since)}. {START}")
+    return Finding("webhooks", "warn", f"deliveries have been overdue since {iso(since)}. {START_ADVICE}")
 
 
 def _counted(count: int, one: str, many: str) -> str:

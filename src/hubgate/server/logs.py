@@ -17,7 +17,7 @@ import msgspec
 
 from hubgate.server.clock import iso
 
-request_id_of_context: ContextVar[str | None] = ContextVar("request_id", default=None)
+current_request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 
 HIDDEN = "[hidden]"
 _CREDENTIALS = re.compile(
@@ -29,7 +29,7 @@ _CREDENTIALS = re.compile(
     r"|(?<=://)[^/\s:@\"']*:[^\s\"']+(?=@)"
     r"|(?i:password|passwd|secret|token|code|verifier|csrf|cookie)(%3[dD]|[\"']?\s*[:=]\s*[\"']?)[^\s\"'&,}]+"
 )
-# Messages of these modules come from us or from Python. Messages of other libraries may quote the caller's input.
+# Error messages from these modules are ours or Python's. Those of other libraries may quote the caller's input.
 _QUOTABLE = {"builtins", "hubgate", "sqlite3", "asyncio", "json"}
 
 
@@ -81,7 +81,7 @@ def _line(record: logging.LogRecord) -> _Line:
         iso(int(record.created * 1_000_000)),
         record.levelname.lower(),
         redacted(record.getMessage()),
-        request_id_of_context.get(),
+        current_request_id.get(),
         redacted("".join(_described(error))) if error is not None else None,
     )
 

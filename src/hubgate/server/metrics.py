@@ -1,4 +1,4 @@
-"""Prometheus metrics. Off by default: nothing is imported then, and recording is a no-op call.
+"""Prometheus metrics. Off by default: the client library is then not imported, and recording does nothing.
 
 Each process writes its metrics to files in a shared folder (the client library's multiprocess mode). The process that
 answers a scrape sums up all files, so the result does not depend on the worker that answers.
@@ -19,9 +19,9 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 # Help texts of the job gauges, by field name of `jobs.pool.PoolMetrics`.
 _JOBS = {
-    "running": "Jobs in threads now.",
+    "running": "Jobs that are running in threads.",
     "queued": "Jobs that wait for a thread.",
-    "abandoned": "Jobs dropped since the process started because their client left.",
+    "abandoned": "Jobs dropped since the process started because their client disconnected.",
     "expired": "Jobs dropped since the process started because their deadline passed.",
 }
 
@@ -80,9 +80,9 @@ def exposition() -> bytes:
 
 class _MetricsHandler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        jobs = self.path == "/metrics"
-        body = exposition() if jobs else b"The metrics are at /metrics.\n"
-        self.send_response(200 if jobs else 404)
+        is_metrics = self.path == "/metrics"
+        body = exposition() if is_metrics else b"The metrics are at /metrics.\n"
+        self.send_response(200 if is_metrics else 404)
         self.send_header("content-type", CONTENT_TYPE)
         self.send_header("content-length", str(len(body)))
         self.end_headers()

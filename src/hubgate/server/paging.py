@@ -31,9 +31,9 @@ class PageRequest:
         """How many rows to fetch: one more than shown, so that the last page is recognized without a count."""
         return self.limit + 1
 
-    def last_shown(self, otherwise: str = "") -> str:
-        """The last key shown of a list that is sorted by one text column; `otherwise` on the first page."""
-        return str(self.after[0]) if self.after else otherwise
+    def last_shown(self, default: str = "") -> str:
+        """The last key shown of a list that is sorted by one text column; `default` on the first page."""
+        return str(self.after[0]) if self.after else default
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def parse_page(query: dict[str, str], shape: tuple[type, ...], default: int = DE
     """Parse `limit` and `cursor` of a list request. Existing clients expect a limit above the maximum to be lowered."""
     limit = query.get("limit", str(default))
     if not limit.isascii() or not limit.isdigit() or int(limit[:9]) < 1:
-        raise BadRequest("limit must be a whole number from 1.")
+        raise BadRequest("limit must be a whole number of at least 1.")
     cursor = query.get("cursor")
     after = decode_cursor(cursor, shape) if cursor else None
     return PageRequest(min(int(limit[:9]), MAX_LIMIT), after)

@@ -14,9 +14,9 @@ from hubgate.server.errors import StartupError
 from hubgate.server.hub.context import Limits, Repos
 from hubgate.server.hub.git.folders import Folders
 from hubgate.server.hub.lfs.files import LargeFiles
-from hubgate.server.hub.repos import deletion as repo_removing
+from hubgate.server.hub.repos import deletion as repo_deletion
 from hubgate.server.hub.repos import redirects
-from hubgate.server.hub.repos import transfer as repo_moving
+from hubgate.server.hub.repos import transfer as repo_transfer
 from hubgate.server.mail.message import default_sender
 from hubgate.server.mail.outbox import Outbox
 from hubgate.server.mail.transport import transport_for
@@ -30,7 +30,7 @@ from hubgate.server.storage.database import Database, Tx
 from hubgate.server.storage.engines import open_database
 from hubgate.server.throttle.rate_limiter import Limiter
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.retention import deletion as webhook_removing
+from hubgate.server.webhooks.retention import deletion as webhook_deletion
 from hubgate.server.webhooks.watches import store as watches
 
 
@@ -58,9 +58,9 @@ class Hub:
             base_url=settings.base_url,
             signup=settings.signup,
             delete_owned=partial(_delete_owned, settings.base_url),
-            rename_owned=partial(repo_moving.rename_with_owner, settings.base_url),
+            rename_owned=partial(repo_transfer.rename_with_owner, settings.base_url),
             end_app_sign_ins=account_reset.revoke_sign_ins,
-            end_created=_revoke_created,
+            end_created=_revoke_apps_and_webhooks,
             unlink_redirects=partial(redirects.unlink_to_others, watches.end_for_repo),
         )
 
@@ -117,7 +117,7 @@ class Hub:
             outbox=self.outbox,
             base_url=settings.base_url,
             quota=settings.webhook_quota,
-            per_owner=settings.webhooks_per_owner,
+            max_per_owner=settings.webhooks_per_owner,
             cli_client_ids=settings.cli_client_ids,
         )
 
@@ -150,11 +150,11 @@ async def open_hub(settings: Settings, clock: Clock = system_clock) -> Hub:
 
 async def _delete_owned(base_url: str, tx: Tx, owner_id: str, now: int) -> None:
     """Delete the repos and webhooks of a deleted account. A cascade is not enough: each repo must record its event."""
-    await repo_removing.delete_with_owner(base_url, tx, owner_id, now)
-    await webhook_removing.delete_with_owner(tx, owner_id, now)
+    await repo_deletion.delete_with_owner(base_url, tx, owner_id, now)
+    await webhook_deletion.delete_with_owner(tx, owner_id, now)
 
 
-async def _revoke_created(
+async def _revoke_apps_and_webhooks(
     tx: Tx, user_id: str, owners: Sequence[str], actor: Actor, reason: str, now: int
 ) -> RevokedCounts:
     """Revoke a user's app tokens and consents, and delete the apps and webhooks of `owners`.
@@ -162,9 +162,9 @@ async def _revoke_created(
     `owners` are the ids of the user, whose address was never verified, and of the user's organizations. Their audit
     logs record the actor and the reason.
     """
-    ended = await account_reset.revoke_everything(tx, user_id, owners, actor, reason, now)
-    deleted = [await webhook_removing.delete_of_owner(tx, owner, actor, reason, now) for owner in owners]
-    return replace(ended, webhooks=sum(deleted))
+    revoked = await account_reset.revoke_everything(tx, user_id, owners, actor, reason, now)
+    deleted = [await webhook_deletion.delete_with_audit_entries(tx, owner, actor, reason, now) for owner in owners]
+    return replace(revoked, webhooks=sum(deleted))
 
 
 def egress_for(settings: Settings) -> Egress:

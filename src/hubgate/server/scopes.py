@@ -25,7 +25,7 @@ class Scope:
     text: str
 
 
-BUILT_IN: tuple[Scope, ...] = (
+BUILT_IN_SCOPES: tuple[Scope, ...] = (
     Scope("manage-repos", Risk.CHANGES, "Create, edit, move and delete all your repos"),
     Scope("write-repos", Risk.CHANGES, "Read and edit all your repos, including private ones"),
     Scope("contribute-repos", Risk.CHANGES, "Create repos, and use only the repos it created"),
@@ -53,7 +53,7 @@ BUILT_IN: tuple[Scope, ...] = (
     Scope("openid", Risk.IDENTITY, "Recognize you when you come back"),
 )
 
-NAMES = frozenset(scope.name for scope in BUILT_IN)
+SCOPE_NAMES = frozenset(scope.name for scope in BUILT_IN_SCOPES)
 LONGEST_SHOWN = 60
 
 
@@ -68,11 +68,11 @@ def join_scopes(names: Iterable[str]) -> str:
     The scopes of codes and tokens are in the order requested instead, because apps compare them with their request.
     """
     wanted = set(names)
-    ordered = [scope.name for scope in BUILT_IN if scope.name in wanted]
-    return " ".join([*ordered, *sorted(wanted - NAMES)])
+    ordered = [scope.name for scope in BUILT_IN_SCOPES if scope.name in wanted]
+    return " ".join([*ordered, *sorted(wanted - SCOPE_NAMES)])
 
 
-def no_such_scope(name: str, known: Iterable[str]) -> str:
+def unknown_scope_message(name: str, known: Iterable[str]) -> str:
     """The error message for an unknown scope name, with the closest known name."""
     shown = name[:LONGEST_SHOWN]
     close = difflib.get_close_matches(shown, list(known), n=1)

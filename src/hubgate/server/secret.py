@@ -37,29 +37,29 @@ class ServerSecret:
         self._masters = [key.encode() for key in secret_key(keys).split(",")]
         self._derived = lru_cache(maxsize=64)(_derive)
 
-    def seal(self, plaintext: bytes, place: str) -> bytes:
+    def seal(self, plaintext: bytes, location: str) -> bytes:
         key = self._derived(self._masters[0], "seal")
         nonce = os.urandom(_NONCE)
-        return _VERSION + self._tag(self._masters[0]) + nonce + AESGCM(key).encrypt(nonce, plaintext, place.encode())
+        return _VERSION + self._tag(self._masters[0]) + nonce + AESGCM(key).encrypt(nonce, plaintext, location.encode())
 
-    def open(self, sealed: bytes, place: str) -> bytes:
+    def open(self, sealed: bytes, location: str) -> bytes:
         tag, nonce, body = sealed[1:5], sealed[5:17], sealed[17:]
         for master in self._masters:
             if sealed[:1] == _VERSION and self._tag(master) == tag:
                 try:
-                    return AESGCM(self._derived(master, "seal")).decrypt(nonce, body, place.encode())
+                    return AESGCM(self._derived(master, "seal")).decrypt(nonce, body, location.encode())
                 except InvalidTag:
                     break
-        raise CannotOpen(place)
+        raise CannotOpen(location)
 
-    def is_sealed_with_first(self, sealed: bytes) -> bool:
+    def is_sealed_with_first_key(self, sealed: bytes) -> bool:
         return sealed[1:5] == self._tag(self._masters[0])
 
     def mac(self, purpose: str, message: bytes) -> bytes:
         return hmac.digest(self._derived(self._masters[0], purpose), message, "sha256")
 
     def macs(self, purpose: str, message: bytes) -> list[bytes]:
-        """The MACs under all keys, the first key's first, to find values that were stored before a rotation."""
+        """The MACs under all keys, in the order of the keys, to find values that were stored before a rotation."""
         return [hmac.digest(self._derived(master, purpose), message, "sha256") for master in self._masters]
 
     def mac_matches(self, purpose: str, message: bytes, given: bytes) -> bool:
@@ -105,7 +105,7 @@ def existing_secret(configured: str, data_dir: Path, is_local: bool) -> ServerSe
     return ServerSecret(keys)
 
 
-def first_secret(configured: str, data_dir: Path, is_local: bool) -> ServerSecret:
+def existing_or_new_secret(configured: str, data_dir: Path, is_local: bool) -> ServerSecret:
     """The secret of a hub without sealed data. A missing secret file is created, readable only by its owner."""
     if not configured and is_local:
         try:

@@ -39,7 +39,7 @@ def flag(value: str) -> bool:
     raise ValueError(f"expected true or false, not {value!r}")
 
 
-def count(least: int, most: int) -> Parse:
+def whole_number(least: int, most: int) -> Parse:
     def parse(value: str) -> int:
         if not re.fullmatch(r"[0-9]{1,15}", value.strip()) or not least <= int(value) <= most:
             raise ValueError(f"expected a whole number from {least} to {most}, not {value!r}")
@@ -48,7 +48,7 @@ def count(least: int, most: int) -> Parse:
     return parse
 
 
-port = count(0, 65535)
+port = whole_number(0, 65535)
 
 
 def one_of(*choices: str) -> Parse:
@@ -60,13 +60,13 @@ def one_of(*choices: str) -> Parse:
     return parse
 
 
-def words(value: str) -> tuple[str, ...]:
+def comma_separated(value: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in value.split(",") if word.strip())
 
 
 def networks(value: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
     try:
-        return tuple(ipaddress.ip_network(word) for word in words(value))
+        return tuple(ipaddress.ip_network(word) for word in comma_separated(value))
     except ValueError as error:
         raise ValueError(f"expected comma-separated CIDRs such as 10.0.0.0/8: {error}") from error
 
@@ -79,7 +79,7 @@ def base_url(value: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
         raise ValueError(f"expected an address such as https://hub.example, not {value!r}")
     if parts.path not in ("", "/") or parts.query or parts.fragment:
-        raise ValueError("the public address has no path, query or fragment")
+        raise ValueError("the public address must not have a path, query or fragment")
     if parts.port == 0:
         raise ValueError("port 0 cannot be part of a public address")
     return f"{parts.scheme}://{parts.netloc.lower()}"
@@ -106,10 +106,10 @@ def mail_sender(value: str) -> str:
 
 
 def secret_key(value: str) -> str:
-    for key in words(value):
+    for key in comma_separated(value):
         if len(key) < SHORTEST_SECRET:
             raise ValueError(f"each key needs at least {SHORTEST_SECRET} characters; one has {len(key)}")
-    return ",".join(words(value))
+    return ",".join(comma_separated(value))
 
 
 def listen_address(value: str) -> str:
@@ -135,7 +135,7 @@ def from_toml(value: Any) -> str:
         return str(value)
     if isinstance(value, list) and all(isinstance(word, str) for word in value):
         return ",".join(value)
-    raise ValueError("expected text, a number, true, false or a list of texts")
+    raise ValueError("expected a string, a number, true, false or a list of strings")
 
 
 def is_scope_name(name: str) -> bool:
@@ -143,8 +143,9 @@ def is_scope_name(name: str) -> bool:
     return re.fullmatch(r"[a-z][a-z0-9:._-]{1,63}", name) is not None
 
 
-def nearest(key: str, known: Iterable[str], prefix: str = "") -> str:
+def suggestion(key: str, known: Iterable[str], prefix: str = "") -> str:
+    """A sentence that names the most similar known setting, or the documentation if none is similar."""
     close = difflib.get_close_matches(key.lower(), list(known), n=1)
     if not close:
-        return "docs/settings.md lists them all."
+        return "docs/settings.md lists all settings."
     return f"Did you mean {prefix}{close[0].upper() if prefix else close[0]}?"

@@ -1,7 +1,7 @@
 """The settings of the hub, read once, in order of precedence: flags, environment, `hubgate.toml`, defaults.
 
-`docs/settings.md` describes each option; a test compares it with this module. An unknown or malformed option stops the
-start with an error that names the option.
+`docs/settings.md` describes each option; a test compares it with this module. An unknown or malformed option prevents
+the start, with an error that names the option.
 """
 
 import os
@@ -14,7 +14,7 @@ from typing import Any
 
 from hubgate.server import setting_values as values
 from hubgate.server.errors import StartupError
-from hubgate.server.scopes import NAMES, Risk, Scope
+from hubgate.server.scopes import SCOPE_NAMES, Risk, Scope
 from hubgate.server.storage import engines
 
 PREFIX = "HUBGATE_"
@@ -35,47 +35,62 @@ class Settings:
     base_url: str = option("", values.base_url, "public address and issuer; http://127.0.0.1:{port} when empty")
     data_dir: Path = option("var", values.folder, "SQLite file, git repos, keys, mail")
     database_url: str = option("", engines.parse_url, "sqlite:///… or postgresql://…", secret=True)
-    workers: int = option("1", values.count(1, 64), "web processes")
+    workers: int = option("1", values.whole_number(1, 64), "web processes")
     deliver: str = option(
         "child",
         values.one_of("child", "off"),
-        "child: serve runs the background process too; off",
+        "child: serve runs the background process; off: run hubgate deliver",
     )
     server: str = option("granian", values.one_of("granian", "uvicorn"), "HTTP server: granian or uvicorn")
     egress_allow: Networks = option("", values.networks, "private CIDRs that outgoing requests may reach")
     cimd_allow_http_loopback: bool = option(
-        "false", values.flag, "development: client documents on http loopback, with egress_allow"
+        "false", values.flag, "development: allow client documents on http loopback; also needs egress_allow"
     )
-    secret_key: str = option("", values.secret_key, "comma-separated; the first seals, all open", secret=True)
-    smtp_url: str = option("", values.address("smtp", "smtps"), "outgoing mail; files when empty", secret=True)
+    secret_key: str = option(
+        "", values.secret_key, "comma-separated keys; the first encrypts and signs, all decrypt", secret=True
+    )
+    smtp_url: str = option(
+        "",
+        values.address("smtp", "smtps"),
+        "server for outgoing mail; mail is written to files when empty",
+        secret=True,
+    )
     signup: str = option("open", values.one_of("open", "invite", "closed"), "sign-up: open, invite or closed")
     cli_client_ids: tuple[str, ...] = option(
-        "hubgate-cli,26be6b09-91c5-47da-9861-d2d2bb7a7e36", values.words, "client IDs of first-party command lines"
+        "hubgate-cli,26be6b09-91c5-47da-9861-d2d2bb7a7e36",
+        values.comma_separated,
+        "client IDs of first-party command lines",
     )
     trusted_proxies: Networks = option("", values.networks, "CIDRs whose X-Forwarded-For is trusted")
     metrics_listen: str = option("", values.listen_address, "host:port for Prometheus metrics; off when empty")
     egress_proxy: str = option("", values.address("http", "https"), "proxy for outgoing requests")
     mail_from: str = option("", values.mail_sender, "sender of mail, such as Our hub <hub@example.org>")
     delivery_retention_days: int = option(
-        "30", values.count(1, 36500), "days that events, and finished deliveries, are retained"
+        "30", values.whole_number(1, 36500), "days that events, and finished deliveries, are retained"
     )
-    audit_retention_days: int = option("0", values.count(0, 36500), "days that audit entries are retained; 0: forever")
-    cimd_max_bytes: int = option("16384", values.count(1024, 1 << 20), "largest client metadata document")
-    regular_upload_max: int = option("104857600", values.count(0, 1 << 40), "largest file accepted in a commit body")
+    audit_retention_days: int = option(
+        "0", values.whole_number(0, 36500), "days that audit entries are retained; 0: forever"
+    )
+    cimd_max_bytes: int = option("16384", values.whole_number(1024, 1 << 20), "largest client metadata document")
+    regular_upload_max: int = option(
+        "104857600", values.whole_number(0, 1 << 40), "largest file accepted in a commit body"
+    )
     inference_upstream: str = option("", values.address("http", "https"), "service behind /v1; 501 when empty")
     jobs_upstream: str = option("", values.address("http", "https"), "service behind /api/jobs; 501 when empty")
     tunnel: bool = option("on", values.flag, "temporary links for receivers on laptops")
-    tunnel_host: str = option("", values.text, "host name of those links")
-    webhook_quota: int = option("1000", values.count(0, 1 << 40), "triggers of a webhook in 24 hours")
-    webhooks_per_owner: int = option("50", values.count(0, 1 << 20), "webhooks of a user or organization")
+    tunnel_host: str = option("", values.text, "host name of the temporary links")
+    webhook_quota: int = option(
+        "1000", values.whole_number(0, 1 << 40), "maximum deliveries triggered per webhook in 24 hours"
+    )
+    webhooks_per_owner: int = option("50", values.whole_number(0, 1 << 20), "maximum webhooks per user or organization")
     guest_pull_requests: int = option(
-        "20", values.count(0, 1 << 20), "open pull requests of a user without write permission in one repo"
+        "20", values.whole_number(0, 1 << 20), "maximum open pull requests per repo of a user without write permission"
     )
     guest_bytes: int = option(
-        "1073741824", values.count(0, 1 << 50), "bytes that a user may store in repos without write permission"
+        "1073741824", values.whole_number(0, 1 << 50), "bytes that a user may store in repos without write permission"
     )
     subject_token_type_aliases: tuple[str, ...] = option(
-        "", values.words, "further spellings of the e-mail subject type"
+        "", values.comma_separated, "additional spellings of the e-mail subject token type"
     )
     extra_scopes: tuple[Scope, ...] = ()
     raw: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -127,7 +142,7 @@ def _read_environment(environment: Mapping[str, str]) -> dict[str, str]:
             continue
         key = variable.removeprefix(PREFIX).lower()
         if key not in KEYS or variable != variable.upper():
-            raise StartupError(f"{variable} is not a setting of hubgate. {values.nearest(key, KEYS, PREFIX)}")
+            raise StartupError(f"{variable} is not a setting of hubgate. {values.suggestion(key, KEYS, PREFIX)}")
         found[key] = value
     return found
 
@@ -146,7 +161,7 @@ def _read_file(config: Path | None) -> tuple[dict[str, str], tuple[Scope, ...]]:
     found = {}
     for key, value in document.items():
         if key not in KEYS:
-            raise StartupError(f"{path}: {key} is not a setting of hubgate. {values.nearest(key, KEYS)}")
+            raise StartupError(f"{path}: {key} is not a setting of hubgate. {values.suggestion(key, KEYS)}")
         try:
             found[key] = values.from_toml(value)
         except ValueError as error:
@@ -163,7 +178,7 @@ def _rows(value: Any, path: Path) -> list[Any]:
 def _extra_scope(row: Any, path: Path) -> Scope:
     complete = isinstance(row, dict) and set(row) == {"name", "text"} and all(isinstance(v, str) for v in row.values())
     if not complete:
-        raise StartupError(f"{path}: each [[extra_scopes]] has a name and a text, and nothing else.")
-    if not values.is_scope_name(row["name"]) or row["name"] in NAMES:
+        raise StartupError(f"{path}: each [[extra_scopes]] must have a name and a text, and nothing else.")
+    if not values.is_scope_name(row["name"]) or row["name"] in SCOPE_NAMES:
         raise StartupError(f"{path}: {row['name']!r} cannot be the name of an extra scope.")
     return Scope(row["name"], Risk.CHANGES, row["text"])

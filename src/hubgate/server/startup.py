@@ -16,29 +16,29 @@ from hubgate.server.hub.git.program import require_git
 from hubgate.server.oauth.keys import store as key_store
 from hubgate.server.oauth.keys.ring import KeyRing
 from hubgate.server.resources import Hub, open_hub
-from hubgate.server.secret import ServerSecret, existing_secret, first_secret
+from hubgate.server.secret import ServerSecret, existing_or_new_secret, existing_secret
 from hubgate.server.settings import Settings, default_base_url
 from hubgate.server.storage import data_folder
 from hubgate.server.storage.database import Database
 from hubgate.server.storage.engines import create_database, open_database
-from hubgate.server.storage.upgrade import SchemaState, ensure_for_serving, migrate, refusal_of, schema_state
-from hubgate.server.worker import supervise
+from hubgate.server.storage.upgrade import SchemaState, ensure_current_schema, migrate, schema_error, schema_state
+from hubgate.server.worker.supervisor import MODULES, Modules, Supervisor, bind
 
 Announce = Callable[[Settings, str | None], None]
 
 
-def serve(settings: Settings, announce: Announce, modules: supervise.Modules = supervise.MODULES) -> None:
-    """Run the hub until a signal. `announce` receives the set-up link as long as no operator exists.
+def serve(settings: Settings, announce: Announce, modules: Modules = MODULES) -> None:
+    """Run the hub until a signal stops it. `announce` receives the set-up link as long as no operator exists.
 
     The test build passes other `modules` to run the same server with additional routes.
     """
-    with supervise.bind(settings.host, settings.port) as listener:
+    with bind(settings.host, settings.port) as listener:
         _serve_on(listener, with_actual_port(settings, listener.getsockname()[1]), announce, modules)
 
 
-def _serve_on(listener: socket.socket, settings: Settings, announce: Announce, modules: supervise.Modules) -> None:
+def _serve_on(listener: socket.socket, settings: Settings, announce: Announce, modules: Modules) -> None:
     with _metrics_environment(settings) as environment:
-        supervisor = supervise.Supervisor(settings, listener, modules, environment)
+        supervisor = Supervisor(settings, listener, modules, environment)
         # Before the preparation: asyncio handles Ctrl-C by cancelling the running task, and may lose the signal.
         supervisor.catch_signals()
         with prepared(settings):
@@ -54,12 +54,12 @@ def prepared(settings: Settings) -> Iterator[None]:
     """Lock the data folder and prepare the database for serving."""
     require_git()
     data_folder.prepare(settings.data_dir)
-    with data_folder.shared(settings.data_dir):
+    with data_folder.shared_lock(settings.data_dir):
         # Check the secret first: a start that fails must change nothing.
         state = asyncio.run(_inspect(settings))
     if settings.engine.is_local and state is SchemaState.OLDER:
         migrate_database(settings)
-    with data_folder.shared(settings.data_dir):
+    with data_folder.shared_lock(settings.data_dir):
         asyncio.run(_prepare(settings))
         yield
 
@@ -70,7 +70,7 @@ def migrate_database(settings: Settings) -> bool:
         return asyncio.run(_migrate(settings))
     # No older server may run during the migration.
     data_folder.prepare(settings.data_dir)
-    with data_folder.exclusive(settings.data_dir):
+    with data_folder.exclusive_lock(settings.data_dir):
         return asyncio.run(_migrate(settings))
 
 
@@ -81,7 +81,7 @@ async def opened_for_operator(settings: Settings) -> AsyncIterator[Hub]:
     try:
         state = await schema_state(hub.db)
         if state is not SchemaState.CURRENT:
-            raise StartupError(refusal_of(state))
+            raise StartupError(schema_error(state))
         yield hub
     finally:
         await hub.close()
@@ -129,7 +129,7 @@ async def _migrate(settings: Settings) -> bool:
 async def _prepare(settings: Settings) -> None:
     db = await create_database(settings.database_url)
     try:
-        await ensure_for_serving(db, settings.database_url)
+        await ensure_current_schema(db, settings.database_url)
         await _ensure_keys(db, settings)
     finally:
         await db.close()
@@ -140,7 +140,7 @@ async def _ensure_keys(db: Database, settings: Settings) -> None:
 
     A secret is created only for a hub without sealed data, because a new secret cannot open existing data.
     """
-    find_secret = existing_secret if await db.read(key_store.every) else first_secret
+    find_secret = existing_secret if await db.read(key_store.every) else existing_or_new_secret
     secret = find_secret(settings.secret_key, settings.data_dir, settings.engine.is_local)
     await KeyRing(db, secret, system_clock).make_ready()
 

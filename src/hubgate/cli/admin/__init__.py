@@ -1,4 +1,4 @@
-"""Operate the hub. Works on the database, whether the server runs or not (restore: stopped)."""
+"""Operate the hub. Commands work on the database; the server may be running, except during restore."""
 
 import argparse
 

@@ -38,17 +38,19 @@ def configure(subjects: Any) -> None:
     create.add_argument("--client-id", default="", metavar="ID", help="a client ID of your choice (default random)")
     create.add_argument("--token-exchange", action="store_true", help="allow token exchange (organization's apps only)")
     common.add(commands, "list", "list all apps", _list)
-    _on_one(commands, "delete", "delete an app with every consent and token", _delete)
-    _on_one(commands, "refresh-secret", "create a new secret and print it once; the old secret stops working", _refresh)
-    _on_one(commands, "grant-token-exchange", "allow an organization's app to exchange tokens", _grant_exchange)
-    _on_one(commands, "revoke-token-exchange", "revoke token exchange and the app's tokens", _revoke_exchange)
-    grant = _on_one(commands, "grant-scope", "grant an app a scope of [[extra_scopes]]", _grant_scope)
+    _add_for_app(commands, "delete", "delete an app with every consent and token", _delete)
+    _add_for_app(
+        commands, "refresh-secret", "create a new secret and print it once; the old secret stops working", _refresh
+    )
+    _add_for_app(commands, "grant-token-exchange", "allow an organization's app to exchange tokens", _grant_exchange)
+    _add_for_app(commands, "revoke-token-exchange", "revoke token exchange and the app's tokens", _revoke_exchange)
+    grant = _add_for_app(commands, "grant-scope", "grant an app a scope of [[extra_scopes]]", _grant_scope)
     grant.add_argument("scope", metavar="SCOPE")
-    revoke = _on_one(commands, "revoke-scope", "revoke a scope from the app and from every consent", _revoke_scope)
+    revoke = _add_for_app(commands, "revoke-scope", "revoke a scope from the app and from every consent", _revoke_scope)
     revoke.add_argument("scope", metavar="SCOPE")
 
 
-def _on_one(
+def _add_for_app(
     commands: Any, name: str, summary: str, run: Callable[[argparse.Namespace], int]
 ) -> argparse.ArgumentParser:
     parser = common.add(commands, name, summary, run)
@@ -96,16 +98,16 @@ def _print_secret(options: argparse.Namespace, created: dict[str, Any], sentence
         lines.append(f"client_secret  {created['client_secret']}")
         if sys.stdout.isatty():
             lines.append(common.SHOWN_ONCE)
-    return common.say(options, created, "\n".join(lines))
+    return common.print_result(options, created, "\n".join(lines))
 
 
 def _list(options: argparse.Namespace) -> int:
     async def work(hub: Hub) -> list[dict[str, Any]]:
-        return [await _described(hub, app) for app in await privileges.every(hub.oauth)]
+        return [await _describe(hub, app) for app in await privileges.every(hub.oauth)]
 
     rows = common.with_hub(options, work)
     cells = [[r["client_id"], r["name"], r["owner"], _kind(r), r["created_at"][:10]] for r in rows]
-    return common.show(options, rows, ["CLIENT ID", "NAME", "OWNER", "KIND", "CREATED"], cells)
+    return common.print_rows(options, rows, ["CLIENT ID", "NAME", "OWNER", "KIND", "CREATED"], cells)
 
 
 def _kind(row: dict[str, Any]) -> str:
@@ -121,52 +123,54 @@ def _delete(options: argparse.Namespace) -> int:
 
     deleted = common.with_hub(options, work)
     value = {"deleted": deleted.client_id, "name": deleted.name}
-    return common.say(options, value, f"Deleted {deleted.name} with every consent and token.")
+    return common.print_result(options, value, f"Deleted {deleted.name} with every consent and token.")
 
 
 def _grant_exchange(options: argparse.Namespace) -> int:
     async def change(hub: Hub) -> App:
         return await privileges.set_exchange(hub.oauth, options.client_id, True, SYSTEM)
 
-    return _changed(options, change, "{name} may exchange tokens, if its organization is on the Enterprise plan.")
+    return _change_and_print(
+        options, change, "{name} may exchange tokens, if its organization is on the Enterprise plan."
+    )
 
 
 def _revoke_exchange(options: argparse.Namespace) -> int:
     async def change(hub: Hub) -> App:
         return await privileges.set_exchange(hub.oauth, options.client_id, False, SYSTEM)
 
-    return _changed(options, change, "{name} may no longer exchange tokens.")
+    return _change_and_print(options, change, "{name} may no longer exchange tokens.")
 
 
 def _grant_scope(options: argparse.Namespace) -> int:
     async def change(hub: Hub) -> App:
         return await privileges.grant_scope(hub.oauth, options.client_id, options.scope, SYSTEM)
 
-    return _changed(options, change, f"{{name}} may request {options.scope}.")
+    return _change_and_print(options, change, f"{{name}} may request {options.scope}.")
 
 
 def _revoke_scope(options: argparse.Namespace) -> int:
     async def change(hub: Hub) -> App:
         return await privileges.revoke_scope(hub.oauth, options.client_id, options.scope, SYSTEM)
 
-    return _changed(options, change, f"{{name}} no longer has {options.scope}.")
+    return _change_and_print(options, change, f"{{name}} no longer has {options.scope}.")
 
 
-def _changed(options: argparse.Namespace, change: Callable[[Hub], Awaitable[App]], sentence: str) -> int:
+def _change_and_print(options: argparse.Namespace, change: Callable[[Hub], Awaitable[App]], sentence: str) -> int:
     async def work(hub: Hub) -> dict[str, Any]:
         await privileges.get(hub.oauth, options.client_id)
-        return await _described(hub, await change(hub))
+        return await _describe(hub, await change(hub))
 
     changed = common.with_hub(options, work)
-    return common.say(options, changed, sentence.format(name=changed["name"]))
+    return common.print_result(options, changed, sentence.format(name=changed["name"]))
 
 
 async def _with_secret(hub: Hub, app: App, secret: str | None) -> dict[str, Any]:
-    return {"client_id": app.client_id, "client_secret": secret, **await _described(hub, app)}
+    return {"client_id": app.client_id, "client_secret": secret, **await _describe(hub, app)}
 
 
-async def _described(hub: Hub, app: App) -> dict[str, Any]:
-    """An app with the member names of OAuth, because client configurations use the first two."""
+async def _describe(hub: Hub, app: App) -> dict[str, Any]:
+    """An app as JSON with the field names of OAuth, because client configurations use the first two."""
     owner = await management.owner_name(hub.oauth, app)
     return {
         "client_id": app.client_id,

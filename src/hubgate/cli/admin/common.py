@@ -18,7 +18,7 @@ Subparsers = Any
 T = TypeVar("T")
 
 # Shown with a secret on a terminal, but not in a pipe, where a script expects only the secret.
-SHOWN_ONCE = "Copy it now. We store only a fingerprint and cannot show it again."
+SHOWN_ONCE = "Copy it now. Only a fingerprint is stored, so it cannot be shown again."
 
 
 def group(subjects: Subparsers, name: str, summary: str) -> Subparsers:
@@ -47,12 +47,13 @@ def with_hub(options: argparse.Namespace, work: Callable[[Hub], Awaitable[T]]) -
     return asyncio.run(run())
 
 
-def say(options: argparse.Namespace, value: Any, sentence: str) -> int:
+def print_result(options: argparse.Namespace, value: Any, sentence: str) -> int:
+    """Print `value` with --json, otherwise `sentence`."""
     print_json(value) if options.json else print(sentence)
     return 0
 
 
-def show(options: argparse.Namespace, value: Any, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+def print_rows(options: argparse.Namespace, value: Any, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
     print_json(value) if options.json else print_table(headings, rows)
     return 0
 

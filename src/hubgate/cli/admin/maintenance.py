@@ -14,12 +14,12 @@ from hubgate.server.oauth.keys.model import SigningKey, state_of
 from hubgate.server.resources import Hub
 from hubgate.server.secret import secret_file
 from hubgate.server.storage import archive
-from hubgate.server.webhooks.sealed import reseal as reseal_webhooks
+from hubgate.server.webhooks.sealed_secrets import reseal as reseal_webhooks
 
 
 def configure(subjects: Any) -> None:
     commands = common.group(subjects, "keys", "keys that sign ID tokens, and data encrypted with the server secret")
-    common.add(commands, "rotate", "publish a new key, which signs from ten minutes later", _rotate)
+    common.add(commands, "rotate", "publish a new key, which starts to sign after ten minutes", _rotate)
     common.add(commands, "list", "list all keys with their states", _list)
     common.add(commands, "revoke", "revoke a leaked key immediately", _revoke).add_argument("kid", metavar="KID")
     common.add(commands, "reseal", "encrypt all sealed data with the first key of HUBGATE_SECRET_KEY", _reseal)
@@ -37,22 +37,22 @@ def _configure_archives(subjects: Any) -> None:
 def _rotate(options: argparse.Namespace) -> int:
     key = common.with_hub(options, lambda hub: hub.keys.rotate())
     sentence = f"Published {key.kid}. It signs from {iso(key.signs_from)}."
-    return common.say(options, _described(key, [key], key.created_at), sentence)
+    return common.print_result(options, _describe(key, [key], key.created_at), sentence)
 
 
 def _list(options: argparse.Namespace) -> int:
     async def read(hub: Hub) -> list[dict[str, str | None]]:
         keys = await hub.keys.every()
-        return [_described(key, keys, hub.clock()) for key in keys]
+        return [_describe(key, keys, hub.clock()) for key in keys]
 
     rows = common.with_hub(options, read)
     cells = [[str(value or "") for value in (r["kid"], r["state"], r["signsFrom"], r["publishedUntil"])] for r in rows]
-    return common.show(options, rows, ["KID", "STATE", "SIGNS FROM", "PUBLISHED UNTIL"], cells)
+    return common.print_rows(options, rows, ["KID", "STATE", "SIGNS FROM", "PUBLISHED UNTIL"], cells)
 
 
 def _revoke(options: argparse.Namespace) -> int:
     common.with_hub(options, lambda hub: hub.keys.revoke(options.kid))
-    return common.say(options, {"revoked": options.kid}, f"Revoked {options.kid}.")
+    return common.print_result(options, {"revoked": options.kid}, f"Revoked {options.kid}.")
 
 
 def _reseal(options: argparse.Namespace) -> int:
@@ -63,10 +63,10 @@ def _reseal(options: argparse.Namespace) -> int:
         return others + await hub.keys.reseal()
 
     count = common.with_hub(options, everything)
-    return common.say(options, {"resealed": count}, f"Resealed {count}. Older keys may now be removed.")
+    return common.print_result(options, {"resealed": count}, f"Resealed {count} values. You can now remove older keys.")
 
 
-def _described(key: SigningKey, keys: list[SigningKey], now: int) -> dict[str, str | None]:
+def _describe(key: SigningKey, keys: list[SigningKey], now: int) -> dict[str, str | None]:
     return {
         "kid": key.kid,
         "state": state_of(key, keys, now).value,
@@ -85,7 +85,7 @@ def _backup(options: argparse.Namespace) -> int:
     result = {"file": str(options.file), "bytes": size, "withKeys": options.with_keys}
     where = "HUBGATE_SECRET_KEY" if settings.secret_key else str(secret_file(settings.data_dir))
     keys = "with the server secret: protect it" if options.with_keys else f"without the server secret: back up {where}"
-    return common.say(options, result, f"Wrote {options.file}, {size:,} bytes, {keys}.")
+    return common.print_result(options, result, f"Wrote {options.file}, {size:,} bytes, {keys}.")
 
 
 def _restore(options: argparse.Namespace) -> int:
@@ -96,4 +96,4 @@ def _restore(options: argparse.Namespace) -> int:
     result = {"restored": str(settings.data_dir), "hasSecret": has_key}
     missing = "" if has_key else f" It does not include the server secret: restore {key} or set HUBGATE_SECRET_KEY."
     run = f"hubgate doctor --data-dir {shlex.quote(str(settings.data_dir))}"
-    return common.say(options, result, f"Restored into {settings.data_dir}.{missing} Then run: {run}")
+    return common.print_result(options, result, f"Restored into {settings.data_dir}.{missing} Then run: {run}")

@@ -19,24 +19,32 @@ _ROLES = [role.label for role in Role]
 
 def configure(subjects: Any) -> None:
     commands = common.group(subjects, "org", "organizations and their members")
-    create = _on_one(commands, "create", "create an organization", _create)
+    create = _add_for_organization(commands, "create", "create an organization", _create)
     create.add_argument("--owner", required=True, metavar="USER", help="its first admin")
     create.add_argument("--fullname", default="", metavar="F")
     create.add_argument("--plan", choices=PLANS, default=PLANS[0])
     common.add(commands, "list", "list all organizations, oldest first", _list)
-    _on_one(commands, "set-plan", "change its plan", _set_plan).add_argument("plan", choices=PLANS, metavar="PLAN")
-    add = _on_one(commands, "add-member", "add a member, or change a member's role", _add_member, "ORG")
+    _add_for_organization(commands, "set-plan", "change an organization's plan", _set_plan).add_argument(
+        "plan", choices=PLANS, metavar="PLAN"
+    )
+    add = _add_for_organization(commands, "add-member", "add a member, or change a member's role", _add_member, "ORG")
     add.add_argument("user", metavar="USER")
     add.add_argument("--role", required=True, choices=_ROLES)
-    remove = _on_one(
+    remove = _add_for_organization(
         commands, "remove-member", "remove a member; the last admin cannot be removed", _remove_member, "ORG"
     )
     remove.add_argument("user", metavar="USER")
-    rename = _on_one(
-        commands, "rename", "rename it; an old name used for a day or with repos stays reserved", _rename, "OLD"
+    rename = _add_for_organization(
+        commands,
+        "rename",
+        "rename an organization; an old name with repos, or used for at least a day, stays reserved",
+        _rename,
+        "OLD",
     )
     rename.add_argument("new", metavar="NEW")
-    _on_one(commands, "delete", "delete permanently; a name used for a day or with repos stays reserved", _delete)
+    _add_for_organization(
+        commands, "delete", "delete permanently; a name with repos, or used for at least a day, stays reserved", _delete
+    )
     _configure_billing(subjects)
 
 
@@ -47,7 +55,7 @@ def _configure_billing(subjects: Any) -> None:
     change.add_argument("state", choices=("on", "off"))
 
 
-def _on_one(
+def _add_for_organization(
     commands: Any, name: str, summary: str, run: Callable[[argparse.Namespace], int], metavar: str = "NAME"
 ) -> argparse.ArgumentParser:
     parser = common.add(commands, name, summary, run)
@@ -62,34 +70,36 @@ def _create(options: argparse.Namespace) -> int:
 
     created = common.with_hub(options, work)
     sentence = f"Created {created.name} on the {created.plan} plan. {options.owner} is its admin."
-    return common.say(options, common.describe_organization(created), sentence)
+    return common.print_result(options, common.describe_organization(created), sentence)
 
 
 def _list(options: argparse.Namespace) -> int:
     found = common.with_hub(options, lambda hub: operator_actions.every_organization(hub.accounts))
     values = [{**common.describe_organization(each), "members": count} for each, count in found]
     cells = [[each.name, each.plan, str(count), iso(each.created_at)[:10]] for each, count in found]
-    return common.show(options, values, ["NAME", "PLAN", "MEMBERS", "CREATED"], cells)
+    return common.print_rows(options, values, ["NAME", "PLAN", "MEMBERS", "CREATED"], cells)
 
 
 def _set_plan(options: argparse.Namespace) -> int:
     async def change(hub: Hub, organization: Organization) -> None:
         await settings.set_plan(hub.accounts, organization, options.plan, SYSTEM)
 
-    changed = _changed(options, change)
-    return common.say(options, common.describe_organization(changed), f"{changed.name} is on the {changed.plan} plan.")
+    changed = _change(options, change)
+    return common.print_result(
+        options, common.describe_organization(changed), f"{changed.name} is on the {changed.plan} plan."
+    )
 
 
 def _rename(options: argparse.Namespace) -> int:
     async def change(hub: Hub, organization: Organization) -> None:
         await settings.rename(hub.accounts, organization, options.new, SYSTEM)
 
-    changed = _changed(options, change, options.new)
+    changed = _change(options, change, options.new)
     sentence = f"{options.name} is now {changed.name}."
-    return common.say(options, common.describe_organization(changed), sentence)
+    return common.print_result(options, common.describe_organization(changed), sentence)
 
 
-def _changed(
+def _change(
     options: argparse.Namespace, change: Callable[[Hub, Organization], Awaitable[None]], name: str | None = None
 ) -> Organization:
     """Change an organization and return it. `name` is its new name, if the change renames it."""
@@ -116,7 +126,7 @@ def _add_member(options: argparse.Namespace) -> int:
         return {"organization": organization.name, "user": user.name, "role": role.label}
 
     member = common.with_hub(options, work)
-    return common.say(options, member, f"{member['user']} is {member['role']} in {member['organization']}.")
+    return common.print_result(options, member, f"{member['user']} is {member['role']} in {member['organization']}.")
 
 
 def _remove_member(options: argparse.Namespace) -> int:
@@ -129,7 +139,7 @@ def _remove_member(options: argparse.Namespace) -> int:
         return {"organization": organization.name, "removed": user.name}
 
     done = common.with_hub(options, work)
-    return common.say(options, done, f"{done['removed']} is no longer a member of {done['organization']}.")
+    return common.print_result(options, done, f"{done['removed']} is no longer a member of {done['organization']}.")
 
 
 def _delete(options: argparse.Namespace) -> int:
@@ -139,7 +149,7 @@ def _delete(options: argparse.Namespace) -> int:
         return organization
 
     deleted = common.with_hub(options, work)
-    return common.say(options, {"deleted": deleted.name, "id": deleted.id}, f"Deleted {deleted.name}.")
+    return common.print_result(options, {"deleted": deleted.name, "id": deleted.id}, f"Deleted {deleted.name}.")
 
 
 def _set_billing(options: argparse.Namespace) -> int:
@@ -155,4 +165,4 @@ def _set_billing(options: argparse.Namespace) -> int:
         raise NotFound(f"User or organization {options.name} not found.")
 
     changed = common.with_hub(options, work)
-    return common.say(options, changed, f"Billing of {changed['name']} is {options.state}.")
+    return common.print_result(options, changed, f"Billing of {changed['name']} is {options.state}.")

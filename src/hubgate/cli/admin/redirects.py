@@ -28,7 +28,7 @@ def _list(options: argparse.Namespace) -> int:
     async def work(hub: Hub) -> list[dict[str, Any]]:
         owner = await _owner(hub, options.name)
         found = await redirects.of_owner(hub.repos, owner.id, PageRequest(sys.maxsize - 1))
-        return [_described(owner, each) for each in found.items]
+        return [_describe(owner, each) for each in found.items]
 
     values = common.with_hub(options, work)
     cells = [
@@ -36,15 +36,15 @@ def _list(options: argparse.Namespace) -> int:
             each["type"],
             each["name"],
             each["target"],
-            each["allowedBy"] or ("not asked" if each["outside"] else "same owner"),
+            each["allowedBy"] or ("unknown" if each["outside"] else "same owner"),
             (each["createdAt"] or "")[:10],
         ]
         for each in values
     ]
-    return common.show(options, values, ["TYPE", "NAME", "TARGET", "ALLOWED BY", "SINCE"], cells)
+    return common.print_rows(options, values, ["TYPE", "NAME", "TARGET", "ALLOWED BY", "SINCE"], cells)
 
 
-def _described(owner: RepoOwner, found: Redirect) -> dict[str, Any]:
+def _describe(owner: RepoOwner, found: Redirect) -> dict[str, Any]:
     return {
         "type": found.type,
         "name": f"{owner.name}/{found.key}",
@@ -58,14 +58,14 @@ def _described(owner: RepoOwner, found: Redirect) -> dict[str, Any]:
 def _unlink(options: argparse.Namespace) -> int:
     namespace, slash, name = options.name.partition("/")
     if not slash or not name:
-        raise Unprocessable("A redirect is named NAMESPACE/REPO.")
+        raise Unprocessable("Name the redirect as NAMESPACE/REPO.")
 
     async def work(hub: Hub) -> dict[str, str]:
         await redirects.unlink_by_operator(hub.repos, await _owner(hub, namespace), options.type, name)
         return {"unlinked": options.name, "type": options.type}
 
     done = common.with_hub(options, work)
-    return common.say(options, done, f"{options.name} no longer redirects. A new repo may use the name.")
+    return common.print_result(options, done, f"{options.name} no longer redirects. A new repo may use the name.")
 
 
 async def _owner(hub: Hub, name: str) -> RepoOwner:

@@ -13,7 +13,7 @@ from hubgate.server.accounts.tokens.wire import described
 from hubgate.server.resources import Hub
 
 # Named in the mail to the user as the place where the token was created.
-_CREATED_AT = "the operator's command line"
+_CREATED_FROM = "the operator's command line"
 
 
 def configure(subjects: Any) -> None:
@@ -31,11 +31,11 @@ def configure(subjects: Any) -> None:
 def _create(options: argparse.Namespace) -> int:
     async def work(hub: Hub) -> dict[str, Any]:
         user = await common.find_enabled_user(hub, options.user)
-        text, token = await personal.create(hub.accounts, user, options.name, TokenRole(options.role), _CREATED_AT)
+        text, token = await personal.create(hub.accounts, user, options.name, TokenRole(options.role), _CREATED_FROM)
         return {"token": text, "user": user.name, **msgspec.to_builtins(described(token))}
 
     created = common.with_hub(options, work)
-    return common.say(
+    return common.print_result(
         options, created, f"{created['token']}\n{common.SHOWN_ONCE}" if sys.stdout.isatty() else created["token"]
     )
 
@@ -50,7 +50,7 @@ def _list(options: argparse.Namespace) -> int:
         [r["id"], r["name"], r["role"], r["lastFour"], r["createdAt"][:10], (r["lastUsedAt"] or "never")[:10]]
         for r in rows
     ]
-    return common.show(options, rows, ["ID", "NAME", "ROLE", "ENDS IN", "CREATED", "LAST USED"], cells)
+    return common.print_rows(options, rows, ["ID", "NAME", "ROLE", "LAST 4", "CREATED", "LAST USED"], cells)
 
 
 def _revoke(options: argparse.Namespace) -> int:
@@ -59,4 +59,4 @@ def _revoke(options: argparse.Namespace) -> int:
         await personal.revoke(hub.accounts, user.id, options.id)
 
     common.with_hub(options, work)
-    return common.say(options, {"revoked": options.id}, f"Revoked {options.id}.")
+    return common.print_result(options, {"revoked": options.id}, f"Revoked {options.id}.")

@@ -32,11 +32,13 @@ def configure(subjects: Any) -> None:
     create.add_argument("--operator", action="store_true", help="may use the operator's pages")
     create.add_argument("--verified", action="store_true", help="mark the address as verified; no mail is sent")
     common.add(commands, "list", "list all accounts, oldest first", _list)
-    _on_one(commands, "disable", "end the user's sessions, and reject sign-in and tokens until enabled", _disable)
-    _on_one(commands, "enable", "enable a disabled account", _enable)
-    _on_one(commands, "verify", "mark the user's e-mail address as verified", _verify)
-    _on_one(commands, "reset-password", "mail a link that sets a new password, and print it", _reset_password)
-    _on_one(commands, "delete", "delete permanently; a name used for a day or with repos stays reserved", _delete)
+    _add_for_user(commands, "disable", "end the user's sessions, and reject sign-in and tokens until enabled", _disable)
+    _add_for_user(commands, "enable", "enable a disabled account", _enable)
+    _add_for_user(commands, "verify", "mark the user's e-mail address as verified", _verify)
+    _add_for_user(commands, "reset-password", "mail a link that sets a new password, and print it", _reset_password)
+    _add_for_user(
+        commands, "delete", "delete permanently; a name with repos, or used for at least a day, stays reserved", _delete
+    )
     _configure_invitations(subjects)
 
 
@@ -46,12 +48,12 @@ def _configure_invitations(subjects: Any) -> None:
     create.add_argument("email", metavar="EMAIL")
 
 
-def _on_one(commands: Any, name: str, summary: str, run: Callable[[argparse.Namespace], int]) -> None:
+def _add_for_user(commands: Any, name: str, summary: str, run: Callable[[argparse.Namespace], int]) -> None:
     common.add(commands, name, summary, run).add_argument("name", metavar="NAME")
 
 
 def _create(options: argparse.Namespace) -> int:
-    password = _password() if options.password_stdin else ""
+    password = _read_password() if options.password_stdin else ""
     candidate = signup.Candidate(options.name, options.email, password, options.fullname)
 
     async def create(hub: Hub) -> User:
@@ -65,10 +67,10 @@ def _create(options: argparse.Namespace) -> int:
         sentence += f" A mail to {created.email} asks to confirm the address."
     if not password:
         sentence += f" To set a password: hubgate admin user reset-password {created.name}"
-    return common.say(options, common.describe_user(created), sentence)
+    return common.print_result(options, common.describe_user(created), sentence)
 
 
-def _password() -> str:
+def _read_password() -> str:
     """Read a password without echo from a terminal, else one line from standard input. An argument would be visible in
     process lists and the shell's history.
     """
@@ -90,7 +92,7 @@ def _list(options: argparse.Namespace) -> int:
     found = common.with_hub(options, lambda hub: operator_actions.every_user(hub.accounts))
     values = [common.describe_user(user) for user in found]
     cells = [[user.name, user.email, iso(user.created_at)[:10], _state(user)] for user in found]
-    return common.show(options, values, ["NAME", "E-MAIL", "CREATED", "STATE"], cells)
+    return common.print_rows(options, values, ["NAME", "E-MAIL", "CREATED", "STATE"], cells)
 
 
 def _state(user: User) -> str:
@@ -103,21 +105,23 @@ def _state(user: User) -> str:
 
 
 def _disable(options: argparse.Namespace) -> int:
-    user = _changed(options, operator_actions.disable)
-    return common.say(options, common.describe_user(user), f"Disabled {user.name}. Sessions ended; tokens do not work.")
+    user = _change(options, operator_actions.disable)
+    return common.print_result(
+        options, common.describe_user(user), f"Disabled {user.name}. Sessions ended; tokens do not work."
+    )
 
 
 def _enable(options: argparse.Namespace) -> int:
-    user = _changed(options, operator_actions.enable)
-    return common.say(options, common.describe_user(user), f"Enabled {user.name}.")
+    user = _change(options, operator_actions.enable)
+    return common.print_result(options, common.describe_user(user), f"Enabled {user.name}.")
 
 
 def _verify(options: argparse.Namespace) -> int:
-    user = _changed(options, operator_actions.verify)
-    return common.say(options, common.describe_user(user), f"{user.email} is verified.")
+    user = _change(options, operator_actions.verify)
+    return common.print_result(options, common.describe_user(user), f"{user.email} is verified.")
 
 
-def _changed(options: argparse.Namespace, change: Callable[[Accounts, User], Awaitable[None]]) -> User:
+def _change(options: argparse.Namespace, change: Callable[[Accounts, User], Awaitable[None]]) -> User:
     """Change a user and return the changed user."""
 
     async def work(hub: Hub) -> User:
@@ -134,7 +138,7 @@ def _reset_password(options: argparse.Namespace) -> int:
         return {"name": user.name, "email": user.email, "link": link, "expiresAt": iso(expires_at)}
 
     reset = common.with_hub(options, work)
-    return common.say(options, reset, f"Mailed to {reset['email']}, valid for an hour: {reset['link']}")
+    return common.print_result(options, reset, f"Mailed to {reset['email']}, valid for an hour: {reset['link']}")
 
 
 def _delete(options: argparse.Namespace) -> int:
@@ -144,7 +148,7 @@ def _delete(options: argparse.Namespace) -> int:
         return user
 
     user = common.with_hub(options, work)
-    return common.say(options, {"deleted": user.name, "id": user.id}, f"Deleted {user.name}.")
+    return common.print_result(options, {"deleted": user.name, "id": user.id}, f"Deleted {user.name}.")
 
 
 def _invite(options: argparse.Namespace) -> int:
@@ -154,6 +158,6 @@ def _invite(options: argparse.Namespace) -> int:
         return {"email": options.email, "link": link, "expiresAt": iso(expires_at)}
 
     invitation = common.with_hub(options, work)
-    return common.say(
+    return common.print_result(
         options, invitation, f"Mailed to {invitation['email']}, valid for seven days: {invitation['link']}"
     )

@@ -42,13 +42,13 @@ def _login(options: argparse.Namespace, hub: Hub) -> int:
     if os.environ.get("HUBGATE_TOKEN"):
         print("! HUBGATE_TOKEN is set and is used instead of this sign-in.", file=sys.stderr)
     value = {"endpoint": hub.endpoint, "name": me.name}
-    return common.say(options, value, f"✓ Signed in as {sanitized(me.name, 60)}. Try: hubgate webhooks list")
+    return common.print_result(options, value, f"✓ Signed in as {sanitized(me.name, 60)}. Try: hubgate webhooks list")
 
 
 def _logout(options: argparse.Namespace, hub: Hub) -> int:
     if not hub.logout():
         raise HubgateError(f"not signed in to {hub.endpoint}.")
-    return common.say(options, {"endpoint": hub.endpoint}, f"✓ Signed out of {hub.endpoint}.")
+    return common.print_result(options, {"endpoint": hub.endpoint}, f"✓ Signed out of {hub.endpoint}.")
 
 
 def _whoami(options: argparse.Namespace, hub: Hub) -> int:
@@ -56,4 +56,4 @@ def _whoami(options: argparse.Namespace, hub: Hub) -> int:
     full = f" ({sanitized(me.fullname, 60)})" if me.fullname and me.fullname != me.name else ""
     lines = [f"{sanitized(me.name, 60)}{full} at {hub.endpoint}"]
     lines += [f"  {sanitized(org.name, 60)}: {sanitized(org.role_in_org or 'member', 20)}" for org in me.orgs]
-    return common.say(options, {"endpoint": hub.endpoint, **encode(me)}, "\n".join(lines))
+    return common.print_result(options, {"endpoint": hub.endpoint, **encode(me)}, "\n".join(lines))

@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser, run: Run, examples: str) -> None:
     parser.add_argument(
         "--endpoint",
         metavar="URL",
-        help="the hub; else HUBGATE_ENDPOINT, the last one signed in to, http://127.0.0.1:8000",
+        help="the hub (default: HUBGATE_ENDPOINT, the hub you last signed in to, or http://127.0.0.1:8000)",
     )
 
 
@@ -75,12 +75,15 @@ def error_message(error: HubgateError, endpoint: str | None) -> str:
     return text
 
 
-def say(options: argparse.Namespace, value: object, sentence: str) -> int:
+def print_result(options: argparse.Namespace, value: object, sentence: str) -> int:
+    """Print `value` with --json, otherwise `sentence`."""
     print_json(encode(value)) if options.json else print(sentence)
     return 0
 
 
-def show(options: argparse.Namespace, value: object, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+def print_rows(
+    options: argparse.Namespace, value: object, headings: Sequence[str], rows: Sequence[Sequence[str]]
+) -> int:
     print_json(encode(value)) if options.json else print_table(headings, rows)
     return 0
 

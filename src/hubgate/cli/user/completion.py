@@ -34,17 +34,17 @@ def _words() -> Iterator[tuple[str, list[str]]]:
             continue
         parser = argparse.ArgumentParser(prog=command.name)
         importlib.import_module(command.module).__dict__[command.configure](parser)
-        yield from _below(command.name, parser)
+        yield from _words_of(command.name, parser)
 
 
-def _below(typed: str, parser: argparse.ArgumentParser) -> Iterator[tuple[str, list[str]]]:
+def _words_of(typed: str, parser: argparse.ArgumentParser) -> Iterator[tuple[str, list[str]]]:
     words: list[str] = []
     for action in parser._actions:  # noqa: SLF001 (argparse shows its actions nowhere else)
         words += [option for option in action.option_strings if option.startswith("--")]
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
             for name, child in action.choices.items():
                 words.append(name)
-                yield from _below(f"{typed} {name}", child)
+                yield from _words_of(f"{typed} {name}", child)
         elif not action.option_strings and action.choices:
             words += [str(choice) for choice in action.choices]
     yield typed, words

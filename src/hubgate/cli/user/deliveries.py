@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from hubgate.cli.user import common
 from hubgate.cli.user.progress import Counter
-from hubgate.cli.user.webhook_arguments import add_one, org_option
+from hubgate.cli.user.webhook_arguments import add_with_id, org_option
 from hubgate.client import Hub, HubgateError, Refused
 from hubgate.client.answers import sanitized
 from hubgate.client.codec import decode, decode_list, member
@@ -34,16 +34,16 @@ class _Attempt:
 
 def configure(commands: common.Subparsers) -> None:
     example = "  hubgate webhooks test 6530c2a1b2c3d4e5f6071829"
-    add_one(commands, "test", "send a sample delivery and show the response", _test, example)
+    add_with_id(commands, "test", "send a sample delivery and show the response", _test, example)
     example = "  hubgate webhooks activity 6530c2a1b2c3d4e5f6071829 --state failed --limit 20"
-    activity = add_one(commands, "activity", "list deliveries, newest first", _activity, example)
+    activity = add_with_id(commands, "activity", "list deliveries, newest first", _activity, example)
     activity.add_argument("delivery", nargs="?", metavar="DELIVERY", help="show only this delivery, with its attempts")
     activity.add_argument("--state", choices=STATES, help="only deliveries in this state")
     activity.add_argument(
         "--limit", type=common.positive_integer, default=50, metavar="N", help="the maximum number (default 50)"
     )
     example = "  hubgate webhooks replay 6530c2a1b2c3d4e5f6071829 --since 2h --state failed --rate 5"
-    replay = add_one(commands, "replay", "send deliveries again", _replay, example)
+    replay = add_with_id(commands, "replay", "send deliveries again", _replay, example)
     which = replay.add_mutually_exclusive_group(required=True)
     which.add_argument("delivery", nargs="?", metavar="DELIVERY", help="the delivery to send again")
     which.add_argument(
@@ -78,7 +78,7 @@ def _activity(options: argparse.Namespace, hub: Hub) -> int:
         print("No deliveries.")
         return 0
     headings = ["DELIVERY", "STATE", "EVENT", "REPO", "STATUS", "TRIES", "AGE"]
-    return common.show(options, found, headings, [_cells(delivery) for delivery in found])
+    return common.print_rows(options, found, headings, [_cells(delivery) for delivery in found])
 
 
 def _cells(delivery: Delivery) -> list[str]:
@@ -120,7 +120,7 @@ def _show_delivery(options: argparse.Namespace, hub: Hub) -> int:
         f"next try {_utc(delivery.next_attempt_at)}",
         *(f"try {number:<4} {attempt}" for number, attempt in enumerate(tries, 1)),
     ]
-    return common.say(options, found, "\n".join(lines))
+    return common.print_result(options, found, "\n".join(lines))
 
 
 def _replay(options: argparse.Namespace, hub: Hub) -> int:
@@ -142,7 +142,7 @@ def _replay(options: argparse.Namespace, hub: Hub) -> int:
     skipped = f"{len(refused)} skipped: {refused[0]}" if refused else ""
     if refused and not sent:
         raise HubgateError(f"no delivery could be sent. {skipped}")
-    common.say(options, sent, "" if options.json else _summary(options, hub, sent))
+    common.print_result(options, sent, "" if options.json else _summary(options, hub, sent))
     if skipped:
         print(f"! {skipped}", file=sys.stderr)
     return 0
@@ -150,28 +150,28 @@ def _replay(options: argparse.Namespace, hub: Hub) -> int:
 
 def _summary(options: argparse.Namespace, hub: Hub, sent: list[Sent]) -> str:
     if not sent:
-        return "Nothing to send again."
+        return "Nothing to replay."
     succeeded = sum(_succeeded(delivery) for delivery in sent)
     if succeeded == len(sent):
-        return f"✓ {succeeded} sent again successfully."
+        return f"✓ {succeeded} replayed and delivered."
     if sent[0].status is None and _current_state(options, hub, sent[0])[0] == "stored":
         return f"✓ {len(sent)} stored again: {_PULLED}"
-    return f"! {len(sent)} sent again, {succeeded} successfully so far. {_see(options)}"
+    return f"! {len(sent)} replayed, {succeeded} delivered so far. {_activity_hint(options)}"
 
 
 def _report(options: argparse.Namespace, hub: Hub, sent: Sent) -> int:
     state, attempts = _current_state(options, hub, sent) if sent.status is None else ("", 1)
     succeeded = _succeeded(sent) or state == "stored"
     if options.json:
-        common.say(options, sent, "")
+        common.print_result(options, sent, "")
     elif state == "stored":
         print(f"✓ Stored: {_PULLED}")
     elif sent.status is not None:
         print(f"{'✓' if succeeded else '✕'} The receiver answered {sent.status}.")
     elif state in ("pending", "parked") and not attempts:
-        print(f"! The delivery is queued; it has not been attempted yet. {_see(options)}")
+        print(f"! The delivery is queued; it has not been attempted yet. {_activity_hint(options)}")
     else:
-        raise HubgateError(f"the receiver did not respond. {_see(options)}")
+        raise HubgateError(f"the receiver did not respond. {_activity_hint(options)}")
     return 0 if succeeded else 1
 
 
@@ -189,5 +189,5 @@ def _succeeded(sent: Sent) -> bool:
     return sent.status is not None and 200 <= sent.status < 300
 
 
-def _see(options: argparse.Namespace) -> str:
+def _activity_hint(options: argparse.Namespace) -> str:
     return f"See: hubgate webhooks activity {options.id}{org_option(options)}"

@@ -33,7 +33,9 @@ def configure_download(parser: argparse.ArgumentParser) -> None:
   hubgate download acme/rows --type dataset --revision v1"""
     common.configure(parser, _download, examples)
     parser.add_argument("repo", metavar="REPO", help="namespace/name, or a name in your own namespace")
-    parser.add_argument("path", metavar="PATH", nargs="?", default="", help="a file or folder in it (default all)")
+    parser.add_argument(
+        "path", metavar="PATH", nargs="?", default="", help="a file or folder in the repo (default: everything)"
+    )
     common.add_type(parser)
     parser.add_argument("--revision", metavar="R", default="main", help="a branch, tag or commit (default main)")
     parser.add_argument("--to", metavar="DIR", type=Path, help="the folder (default: . for PATH, else the repo's name)")
@@ -55,9 +57,9 @@ def _upload(options: argparse.Namespace, hub: Hub) -> int:
             progress=bar.report,
         )
     if done.commit is None:
-        return common.say(options, done, "✓ Nothing to do: the repo already has these files.")
+        return common.print_result(options, done, "✓ Nothing to do: the repo already has these files.")
     count = f"{len(done.sent)} file{'s' if len(done.sent) > 1 else ''}"
-    return common.say(options, done, f"✓ {count} in {sanitized(done.commit.commit_url)}")
+    return common.print_result(options, done, f"✓ {count} in {sanitized(done.commit.commit_url)}")
 
 
 def upload_plan(given: list[Path], to: str) -> dict[str, Path | bytes]:
@@ -97,4 +99,4 @@ def _download(options: argparse.Namespace, hub: Hub) -> int:
                     if entry.type == "file":
                         local = below / local_parts(entry.path, windows=os.name == "nt")
                         hub.download(repo, entry.path, local, progress=bar.report, **more)
-    return common.say(options, encode({"path": str(place)}), f"✓ {place}")
+    return common.print_result(options, encode({"path": str(place)}), f"✓ {place}")

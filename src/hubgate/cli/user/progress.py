@@ -6,7 +6,7 @@ import time
 from types import TracebackType
 from typing import Self
 
-_EVERY = 0.1
+_INTERVAL = 0.1
 _CELLS = 10
 
 
@@ -14,7 +14,7 @@ class _Line:
     """A line that is overwritten in place."""
 
     def __init__(self) -> None:
-        self._on = sys.stderr is not None and sys.stderr.isatty()
+        self._enabled = sys.stderr is not None and sys.stderr.isatty()
         self._last = 0.0
         self._shown = False
 
@@ -29,7 +29,7 @@ class _Line:
 
     def _is_due(self, *, last: bool) -> bool:
         now = time.monotonic()
-        if not self._on or (not last and now - self._last < _EVERY):
+        if not self._enabled or (not last and now - self._last < _INTERVAL):
             return False
         self._last = now
         return True
@@ -53,7 +53,7 @@ class Bar(_Line):
         if name != self._name or done < self._from:
             self._name, self._started, self._from = name, time.monotonic(), done
         if self._is_due(last=done >= total):
-            self._write(drawn(name, done, total, done - self._from, time.monotonic() - self._started))
+            self._write(format_bar(name, done, total, done - self._from, time.monotonic() - self._started))
 
 
 class Counter(_Line):
@@ -66,16 +66,16 @@ class Counter(_Line):
             self._write(f"{done} of {total} {self._word}")
 
 
-def drawn(name: str, done: int, total: int, moved: int, seconds: float) -> str:
+def format_bar(name: str, done: int, total: int, moved: int, seconds: float) -> str:
     share = done / total if total else 1.0
     cells = int(share * _CELLS)
     speed = moved / seconds if seconds > 0 else 0.0
     left = f" {round((total - done) / speed)}s" if speed else ""
     shown = name if len(name) <= 30 else "…" + name[-29:]
-    return f"{shown} {'█' * cells}{'░' * (_CELLS - cells)} {int(share * 100)}% {amount(int(speed))}/s{left}"
+    return f"{shown} {'█' * cells}{'░' * (_CELLS - cells)} {int(share * 100)}% {format_size(int(speed))}/s{left}"
 
 
-def amount(size: int) -> str:
+def format_size(size: int) -> str:
     number = float(size)
     for unit in ("B", "kB", "MB", "GB"):
         if number < 1000:

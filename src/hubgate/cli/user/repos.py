@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _create(options: argparse.Namespace, hub: Hub) -> int:
     created = hub.create_repo(options.name, type=options.type, private=options.private, sdk=options.sdk)
-    return common.say(options, created, f"✓ {sanitized(created.url)}")
+    return common.print_result(options, created, f"✓ {sanitized(created.url)}")
 
 
 def _list(options: argparse.Namespace, hub: Hub) -> int:
@@ -46,11 +46,11 @@ def _list(options: argparse.Namespace, hub: Hub) -> int:
         [sanitized(repo.id, 200), repo.type, "private" if repo.private else "public", common.age(repo.last_modified)]
         for repo in found
     ]
-    return common.show(options, found, ["NAME", "TYPE", "VISIBILITY", "CHANGED"], rows)
+    return common.print_rows(options, found, ["NAME", "TYPE", "VISIBILITY", "CHANGED"], rows)
 
 
 def _delete(options: argparse.Namespace, hub: Hub) -> int:
     name = common.named_repo(hub, options.name)
     common.confirm(options, f"This deletes {name} with its files and discussions permanently.")
     hub.delete_repo(name, type=options.type)
-    return common.say(options, {"deleted": name}, f"✓ Deleted {name}.")
+    return common.print_result(options, {"deleted": name}, f"✓ Deleted {name}.")

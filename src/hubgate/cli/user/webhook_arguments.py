@@ -13,7 +13,7 @@ def add(
     return parser
 
 
-def add_one(
+def add_with_id(
     commands: common.Subparsers, name: str, summary: str, run: common.Run, examples: str
 ) -> argparse.ArgumentParser:
     parser = add(commands, name, summary, run, examples)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import cast, get_args, get_type_hints
 
 from hubgate.cli.user import common, deliveries
-from hubgate.cli.user.webhook_arguments import add, add_one, org_option
+from hubgate.cli.user.webhook_arguments import add, add_with_id, org_option
 from hubgate.client import Hub, HubgateError
 from hubgate.client.answers import sanitized
 from hubgate.client.models import Webhook, WebhookOptions
@@ -41,7 +41,7 @@ def _configure_changes(commands: common.Subparsers) -> None:
     _add_secret(create.add_mutually_exclusive_group())
 
     example = "  hubgate webhooks update 6530c2a1b2c3d4e5f6071829 --secret-stdin --overlap 3600 < secret.txt"
-    update = add_one(commands, "update", "change a webhook; other settings stay unchanged", _update, example)
+    update = add_with_id(commands, "update", "change a webhook; other settings stay unchanged", _update, example)
     update.add_argument("--url", help="the URL to send events to")
     _add_watch(update, required=False)
     secret = update.add_mutually_exclusive_group()
@@ -50,9 +50,9 @@ def _configure_changes(commands: common.Subparsers) -> None:
     update.add_argument("--overlap", type=int, metavar="SECONDS", help="also sign with the old secret for this time")
 
     for verb, summary, run in (("enable", "enable a webhook", _enable), ("disable", "disable a webhook", _disable)):
-        add_one(commands, verb, summary, run, f"  hubgate webhooks {verb} 6530c2a1b2c3d4e5f6071829")
+        add_with_id(commands, verb, summary, run, f"  hubgate webhooks {verb} 6530c2a1b2c3d4e5f6071829")
     example = "  hubgate webhooks delete 6530c2a1b2c3d4e5f6071829 --yes"
-    delete = add_one(commands, "delete", "delete a webhook permanently", _delete, example)
+    delete = add_with_id(commands, "delete", "delete a webhook permanently", _delete, example)
     delete.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
 
@@ -64,7 +64,7 @@ def _configure_queries(commands: common.Subparsers) -> None:
         _list,
         "  hubgate webhooks list\n  hubgate webhooks list --org acme --json",
     )
-    add_one(commands, "get", "show a webhook", _get, "  hubgate webhooks get 6530c2a1b2c3d4e5f6071829")
+    add_with_id(commands, "get", "show a webhook", _get, "  hubgate webhooks get 6530c2a1b2c3d4e5f6071829")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -90,7 +90,7 @@ def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _options(options: argparse.Namespace) -> WebhookOptions:
+def _webhook_options(options: argparse.Namespace) -> WebhookOptions:
     return cast("WebhookOptions", {name: getattr(options, name) for name in _OPTIONS})
 
 
@@ -152,15 +152,15 @@ def _create(options: argparse.Namespace, hub: Hub) -> int:
         secret=_secret(options),
         organization=options.org,
         pull=options.pull,
-        **_options(options),
+        **_webhook_options(options),
     )
-    return common.say(
+    return common.print_result(
         options, created, f"✓ Created {_id(created)}. Try: hubgate webhooks test {_id(created)}{org_option(options)}"
     )
 
 
 def _update(options: argparse.Namespace, hub: Hub) -> int:
-    changes = (options.url, options.watch, options.domain, options.secret, *_options(options).values())
+    changes = (options.url, options.watch, options.domain, options.secret, *_webhook_options(options).values())
     if all(one is None for one in changes) and not (options.secret_stdin or options.no_secret):
         flags = ", ".join(["--url", "--watch", "--domain", *map(_flag, _OPTIONS)])
         raise ValueError(
@@ -176,25 +176,27 @@ def _update(options: argparse.Namespace, hub: Hub) -> int:
         secret="" if options.no_secret else _secret(options),
         overlap_seconds=options.overlap,
         organization=options.org,
-        **_options(options),
+        **_webhook_options(options),
     )
-    return common.say(options, changed, f"✓ Changed {_id(changed)}.")
+    return common.print_result(options, changed, f"✓ Changed {_id(changed)}.")
 
 
 def _enable(options: argparse.Namespace, hub: Hub) -> int:
     webhook = hub.enable_webhook(options.id, organization=options.org)
-    return common.say(options, webhook, f"✓ {_id(webhook)} is enabled.")
+    return common.print_result(options, webhook, f"✓ {_id(webhook)} is enabled.")
 
 
 def _disable(options: argparse.Namespace, hub: Hub) -> int:
     webhook = hub.disable_webhook(options.id, organization=options.org)
-    return common.say(options, webhook, f"✓ {_id(webhook)} is disabled. Events while it is disabled can be replayed.")
+    return common.print_result(
+        options, webhook, f"✓ {_id(webhook)} is disabled. Events while it is disabled can be replayed."
+    )
 
 
 def _delete(options: argparse.Namespace, hub: Hub) -> int:
     common.confirm(options, f"This deletes the webhook {options.id} and its activity permanently.")
     hub.delete_webhook(options.id, organization=options.org)
-    return common.say(options, {"deleted": options.id}, f"✓ Deleted {options.id}.")
+    return common.print_result(options, {"deleted": options.id}, f"✓ Deleted {options.id}.")
 
 
 def _list(options: argparse.Namespace, hub: Hub) -> int:
@@ -203,7 +205,7 @@ def _list(options: argparse.Namespace, hub: Hub) -> int:
         print("No webhooks. Try: hubgate webhooks create --help")
         return 0
     rows = [] if options.json else [_row(hub, webhook, options.org) for webhook in found]
-    return common.show(options, found, ["ID", "STATE", "URL", "24H", "LAST"], rows)
+    return common.print_rows(options, found, ["ID", "STATE", "URL", "24H", "LAST"], rows)
 
 
 def _row(hub: Hub, webhook: Webhook, organization: str | None) -> list[str]:
@@ -244,4 +246,4 @@ def _get(options: argparse.Namespace, hub: Hub) -> int:
         f"key      {sanitized(webhook.public_key or '-')}",
         f"last     {common.age(webhook.last_trigger_at)}",
     ]
-    return common.say(options, webhook, "\n".join(lines))
+    return common.print_result(options, webhook, "\n".join(lines))

@@ -25,7 +25,7 @@ from hubgate.server.access.identity import CredentialKind, Identity
 from hubgate.server.access.resource import Account, Collection, Namespace, Organization, Post, Repo, Resource
 from hubgate.server.access.rule import Credential, Rule
 from hubgate.server.accounts.roles import Role, TokenRole
-from hubgate.server.scopes import BUILT_IN
+from hubgate.server.scopes import BUILT_IN_SCOPES
 
 _SEE_REPO = Action.REPO_SEE.rule
 _SEE_COLLECTION = Action.COLLECTION_READ.rule
@@ -208,7 +208,7 @@ def _check_scopes(
 
 def _in_order(names: Iterable[str]) -> tuple[str, ...]:
     required = set(names)
-    return tuple(scope.name for scope in BUILT_IN if scope.name in required)
+    return tuple(scope.name for scope in BUILT_IN_SCOPES if scope.name in required)
 
 
 def _hidden_repo(identity: Identity) -> Decision:

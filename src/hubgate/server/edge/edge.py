@@ -31,7 +31,7 @@ from hubgate.server.http.render import ErrorRenderer
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import ErrorShape, Surface, surface_of
 from hubgate.server.jobs.caller import Caller, ClientLeft, caller_of_context
-from hubgate.server.logs import request_id_of_context, summary_of
+from hubgate.server.logs import current_request_id, summary_of
 from hubgate.server.metrics import Metrics
 
 # Finds the caller; rejects an invalid credential.
@@ -68,13 +68,13 @@ class Edge:
         request = HubRequest(scope, receive)
         request.request_id = exchange.request_id
         request.client_ip = client_address(scope, self.trusted_proxies)
-        token = request_id_of_context.set(request.request_id)
+        token = current_request_id.set(request.request_id)
         try:
             with _jobs_charged_to_client(request):
                 await self._answer(request, exchange)
         finally:
             exchange.record(self.metrics, request.client_ip)
-            request_id_of_context.reset(token)
+            current_request_id.reset(token)
 
     async def _answer(self, request: HubRequest, exchange: Exchange) -> None:
         try:

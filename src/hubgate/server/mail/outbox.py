@@ -75,7 +75,7 @@ class Outbox:
         changed = 0
         for row in await self.db.read_long(store.sealed):
             mail_id, old = row["id"], bytes(row["sealed"])
-            if self.secret.is_sealed_with_first(old):
+            if self.secret.is_sealed_with_first_key(old):
                 continue
             try:
                 plain = self.secret.open(old, _context(mail_id))

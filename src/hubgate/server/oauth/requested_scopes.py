@@ -3,7 +3,7 @@
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import invalid_scope
-from hubgate.server.scopes import NAMES, no_such_scope, parse_scopes
+from hubgate.server.scopes import SCOPE_NAMES, parse_scopes, unknown_scope_message
 
 # Defined by OpenID Connect and sent by existing clients; ignored here.
 IGNORED_SCOPES = frozenset({"offline_access", "address", "phone"})
@@ -11,7 +11,7 @@ IGNORED_SCOPES = frozenset({"offline_access", "address", "phone"})
 
 def scopes_of(oauth: OAuth, app: App) -> tuple[str, ...]:
     """The app's scopes, without those the operator no longer defines: the consent page could not describe them."""
-    known = NAMES | {extra.name for extra in oauth.extra_scopes}
+    known = SCOPE_NAMES | {extra.name for extra in oauth.extra_scopes}
     names = dict.fromkeys((*app.scopes, *app.extra_scopes))
     return tuple(name for name in names if name in known)
 
@@ -34,8 +34,8 @@ def requested_scopes(oauth: OAuth, app: App, given: str | None) -> tuple[str, ..
 def _explain(oauth: OAuth, scope: str, allowed: tuple[str, ...]) -> str:
     if {",", ";", "\t", "\n"} & set(scope):
         return "Separate scopes by spaces."
-    if scope in NAMES:
+    if scope in SCOPE_NAMES:
         return f"{scope} is not ticked in this app's settings."
     if scope in {extra.name for extra in oauth.extra_scopes}:
         return f"{scope} was not granted to this app. Request it from the operator in the app's settings."
-    return no_such_scope(scope, [*NAMES, *allowed])
+    return unknown_scope_message(scope, [*SCOPE_NAMES, *allowed])

@@ -70,7 +70,7 @@ def restore(database_url: str, data_dir: Path, archive: Path) -> None:
     if database.resolve() != (data_dir / DATABASE_NAME).resolve():
         raise StartupError("Restore works on the database file inside the data folder. Unset HUBGATE_DATABASE_URL.")
     data_folder.require_writable(data_dir)
-    with data_folder.exclusive(data_dir):
+    with data_folder.exclusive_lock(data_dir):
         data_folder.clear_interrupted_restore(data_dir)
         left = sorted(path.name for path in data_dir.iterdir() if path.name != data_folder.LOCK_NAME)
         if left:

@@ -19,8 +19,8 @@ HOUSEKEEPING_LOCK_NAME = "tidying.lock"
 RESTORE_PREFIX = ".restore-"
 # Any of these identifies a hub's data folder.
 OUR_NAMES = {LOCK_NAME, HOUSEKEEPING_LOCK_NAME, "hubgate.db", "secret.key", "repos", "lfs"}
-# Identifies a data folder only if nothing else is in it: a command may send mail before the first start, but /var, the
-# default folder when started in /, contains one too.
+# A mail folder identifies a data folder only if nothing else is in the data folder. A command may send mail before the
+# first start, but /var, the default data folder of a hub that is started in /, also contains a mail folder.
 _MAIL_FOLDER = "mail"
 _OUR_FOLDERS = {"repos", "lfs", _MAIL_FOLDER, "lost+found"}
 _PRIVATE = 0o700
@@ -93,14 +93,14 @@ def clear_interrupted_restore(data_dir: Path) -> None:
 
 
 @contextlib.contextmanager
-def shared(data_dir: Path) -> Iterator[None]:
+def shared_lock(data_dir: Path) -> Iterator[None]:
     """Lock the folder for serving. Several servers may share it, but no restore may run at the same time."""
-    with _locked(data_dir, fcntl.LOCK_SH, "A restore is running in this data folder. Wait for it to end."):
+    with _locked(data_dir, fcntl.LOCK_SH, "A restore is running in this data folder. Wait until it has finished."):
         yield
 
 
 @contextlib.contextmanager
-def exclusive(data_dir: Path) -> Iterator[None]:
+def exclusive_lock(data_dir: Path) -> Iterator[None]:
     with _locked(data_dir, fcntl.LOCK_EX, f"A server is using {data_dir}. Stop it first."):
         yield
 
@@ -117,7 +117,7 @@ def without_housekeeping(data_dir: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def housekeeping(data_dir: Path) -> Iterator[bool]:
+def housekeeping_lock(data_dir: Path) -> Iterator[bool]:
     """Lock for housekeeping. False if a backup or another housekeeping is running, on any machine."""
     descriptor = _open_lock_file(data_dir / HOUSEKEEPING_LOCK_NAME)
     try:

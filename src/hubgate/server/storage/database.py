@@ -54,7 +54,7 @@ Unit = Callable[[Tx], Coroutine[Any, Any, T]]
 
 @dataclass(frozen=True)
 class Batch:
-    """A hot statement of many concurrent callers, which PostgreSQL runs as one statement for all of them.
+    """A hot statement that many callers run concurrently, which PostgreSQL executes as one statement for all of them.
 
     `sql` reads its input from a relation named `batch` with the given columns, and returns at most one row for each
     `key`. Keys of a run are unique: a second row with the same key waits for the next run, so that one caller wins.

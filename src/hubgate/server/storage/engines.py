@@ -1,4 +1,4 @@
-"""The engines: parses a database URL, says what its engine can do, and opens the database.
+"""Parses a database URL, describes the capabilities of its engine, and opens the database.
 
 The rest of the hub asks for a capability of `Engine`, never for an engine by name, so that another engine needs changes
 only in this package. PostgreSQL's driver is imported only if it is used.
@@ -47,7 +47,7 @@ def parse_url(value: str) -> str:
         try:
             _ = parts.port
         except ValueError:
-            raise ValueError("the port of a database address is a number up to 65535") from None
+            raise ValueError("the port of a database address must be a number up to 65535") from None
         return value
     if value.startswith(_SQLITE) and len(value) > len(_SQLITE) and ":memory:" not in value:
         return value

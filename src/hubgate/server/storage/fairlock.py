@@ -16,7 +16,7 @@ from pathlib import Path
 
 # Event loops round up to a millisecond, so a shorter pause is not possible.
 COURTESY_PAUSE = 0.001
-_BETWEEN_TRIES = 0.00025
+_POLL_SECONDS = 0.00025
 
 
 class FairLock:
@@ -39,7 +39,7 @@ class FairLock:
             while not self.try_acquire():
                 if time.monotonic() > give_up_at:
                     raise TimeoutError("another process has locked the database")
-                time.sleep(_BETWEEN_TRIES)
+                time.sleep(_POLL_SECONDS)
         finally:
             fcntl.flock(self._queue, fcntl.LOCK_UN)
 

@@ -21,7 +21,7 @@ from hubgate.server.storage.postgres_connection import (
     Connection,
     ConnectionLost,
     PostgresTx,
-    RaceLost,
+    TransactionConflict,
     read_in_snapshot,
     translating_errors,
     write_in_transaction,
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 CONNECTIONS = 12
 # Limit per caller. All lists and searches together use at most half of the connections; look-ups need free ones.
-LONG_READS_EACH = 2
+LONG_READS_PER_CALLER = 2
 CONNECT_SECONDS = 3.0
 STATEMENT_SECONDS = 15.0
 QUEUE_SECONDS = 5.0
@@ -45,7 +45,7 @@ class PostgresDatabase:
         self._idle: list[Connection] = []
         self._open = 0
         self._slots = asyncio.Semaphore(connections)
-        self._long_reads = Slots(max(connections // 2, 1), LONG_READS_EACH, TOO_MANY_READS)
+        self._long_reads = Slots(max(connections // 2, 1), LONG_READS_PER_CALLER, TOO_MANY_READS)
         self._batchers: dict[str, Batcher] = {}
         self._closed = False
 
@@ -115,7 +115,7 @@ class PostgresDatabase:
                 self._drop_idle()
                 if attempt == ATTEMPTS:
                     raise StorageUnavailable from error
-            except RaceLost as error:
+            except TransactionConflict as error:
                 if attempt == ATTEMPTS:
                     raise StorageUnavailable from error
         raise AssertionError("unreachable")
@@ -132,7 +132,7 @@ class PostgresDatabase:
                 connection.terminate()
                 raise
             finally:
-                self._give_back(connection)
+                self._return_to_pool(connection)
         finally:
             self._slots.release()
 
@@ -180,7 +180,7 @@ class PostgresDatabase:
                 self._open += 1
                 return connection
 
-    def _give_back(self, connection: Connection) -> None:
+    def _return_to_pool(self, connection: Connection) -> None:
         if self._closed:
             connection.terminate()
         if connection.is_closed():

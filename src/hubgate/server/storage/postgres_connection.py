@@ -23,7 +23,7 @@ class ConnectionLost(Exception):
     """The connection was lost before COMMIT was sent. Nothing was saved, so the unit may run again on another one."""
 
 
-class RaceLost(Exception):
+class TransactionConflict(Exception):
     """The transaction conflicts with a concurrent one. PostgreSQL's documentation says to run it again."""
 
 
@@ -38,7 +38,7 @@ _LOST = (
     asyncpg.CannotConnectNowError,
     asyncpg.IdleInTransactionSessionTimeoutError,
 )
-_RACE = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError, asyncpg.InvalidCachedStatementError)
+_CONFLICT = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError, asyncpg.InvalidCachedStatementError)
 # The server responds but cannot execute: too slow, out of disk or connections, a standby, failing disks.
 _UNABLE = (
     TimeoutError,
@@ -57,8 +57,8 @@ def translated(error: Exception) -> Exception:
     # TimeoutError is an OSError, so the order matters.
     if isinstance(error, _UNABLE):
         return StorageUnavailable()
-    if isinstance(error, _RACE):
-        return RaceLost()
+    if isinstance(error, _CONFLICT):
+        return TransactionConflict()
     if isinstance(error, _LOST):
         return ConnectionLost()
     return error
@@ -123,7 +123,7 @@ class PostgresTx:
             self.busy = False
 
 
-class _Guarded:
+class _GuardedUnit:
     """Runs a unit and rejects it if it suspends outside a statement (see ForeignAwait)."""
 
     def __init__(self, unit: Unit[Any], connection: Connection) -> None:
@@ -179,7 +179,7 @@ async def _run_within(connection: Connection, begin: str, unit: Unit[T]) -> T:
     """Begin a transaction and run a unit in it. The transaction stays open unless the unit failed."""
     await translating_errors(connection.execute(begin))
     try:
-        result: T = await _Guarded(unit, connection)
+        result: T = await _GuardedUnit(unit, connection)
     except Exception:
         await _roll_back(connection)
         raise

@@ -24,13 +24,13 @@ from hubgate.server.storage.sqlite_connection import (
     read_in_snapshot,
     translated,
 )
-from hubgate.server.storage.sqlite_writer import PATIENCE_SECONDS, SqliteWriter
+from hubgate.server.storage.sqlite_writer import LOCK_TIMEOUT_SECONDS, SqliteWriter
 from hubgate.server.storage.sqltext import NO_PARAMS, Params, require_read
 
 T = TypeVar("T")
 
 # Concurrent lists and searches, in total and per caller. Each may occupy a CPU core.
-LONG_READS, LONG_READS_EACH = 3, 1
+LONG_READS, LONG_READS_PER_CALLER = 3, 1
 
 
 class SqliteDatabase:
@@ -38,7 +38,7 @@ class SqliteDatabase:
         self._path = path
         self._lock = FairLock(path)
         # Switching a new file to WAL needs exclusive access, and SQLite does not wait for it.
-        self._lock.acquire(PATIENCE_SECONDS)
+        self._lock.acquire(LOCK_TIMEOUT_SECONDS)
         try:
             self._writer = SqliteWriter(path, self._lock)
             self._reader = connect_reader(path)
@@ -47,7 +47,7 @@ class SqliteDatabase:
         self._look_up = SqliteTx(self._reader)
         self._idle_readers: list[sqlite3.Connection] = []
         self._read_threads = ThreadPoolExecutor(LONG_READS, "sqlite-read")
-        self._long_reads = Slots(LONG_READS, LONG_READS_EACH, TOO_MANY_READS)
+        self._long_reads = Slots(LONG_READS, LONG_READS_PER_CALLER, TOO_MANY_READS)
 
     async def write(self, unit: Unit[T]) -> T:
         return await self._writer.run(unit, long=False)
@@ -101,13 +101,13 @@ class SqliteDatabase:
         try:
             connection = self._idle_readers.pop()
         except IndexError:
-            connection = self._one_more_reader()
+            connection = self._open_reader()
         try:
             return read_in_snapshot(connection, unit)
         finally:
             self._idle_readers.append(connection)
 
-    def _one_more_reader(self) -> sqlite3.Connection:
+    def _open_reader(self) -> sqlite3.Connection:
         try:
             return connect_reader(self._path)
         except sqlite3.Error as error:

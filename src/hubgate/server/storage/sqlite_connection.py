@@ -45,25 +45,25 @@ class SqliteTx:
 
     async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
         # Fetching all rows resets the statement; an open statement would pin its snapshot.
-        rows = self._executed(sql, params).fetchall()
+        rows = self._run(sql, params).fetchall()
         return rows[0] if rows else None
 
     async def all(self, sql: str, params: Params = NO_PARAMS) -> Sequence[Row]:
-        return self._executed(sql, params).fetchall()
+        return self._run(sql, params).fetchall()
 
     async def exec(self, sql: str, params: Params = NO_PARAMS) -> int:
-        cursor = self._executed(sql, params)
+        cursor = self._run(sql, params)
         cursor.fetchall()
         return max(cursor.rowcount, 0)
 
     async def exec_many(self, sql: str, rows: Sequence[Params]) -> None:
         for row in rows:
-            self._executed(sql, row)
+            self._run(sql, row)
 
     async def each(self, op: RowStatement, rows: Sequence[Params], params: Params = NO_PARAMS) -> Sequence[Row]:
-        return [found for row in rows for found in self._executed(op.sql, {**params, **row}).fetchall()]
+        return [found for row in rows for found in self._run(op.sql, {**params, **row}).fetchall()]
 
-    def _executed(self, sql: str, params: Params) -> sqlite3.Cursor:
+    def _run(self, sql: str, params: Params) -> sqlite3.Cursor:
         if not self.is_open:
             raise UnitClosed
         try:

@@ -27,7 +27,7 @@ T = TypeVar("T")
 GROUP_SECONDS = 0.004
 # How long another process may lock the file before the hub responds with 503, including programs that do not use
 # FairLock, such as a shell or a backup tool.
-PATIENCE_SECONDS = 5.0
+LOCK_TIMEOUT_SECONDS = 5.0
 
 
 @dataclass(eq=False, slots=True)
@@ -70,14 +70,14 @@ class SqliteWriter:
     async def _drain(self) -> None:
         try:
             while self._queue:
-                for job in await self._next_group():
+                for job in await self._run_next_group():
                     _settle(job)
                 if self._queue and self._lock.has_waiters():
                     await asyncio.sleep(COURTESY_PAUSE)
         finally:
             self._draining = None
 
-    async def _next_group(self) -> list[_Job]:
+    async def _run_next_group(self) -> list[_Job]:
         """Take units from the queue, run and commit them. Never raises: errors are stored in the jobs."""
         group: list[_Job] = []
         try:
@@ -99,11 +99,11 @@ class SqliteWriter:
 
     async def _take_turn(self) -> None:
         if not self._lock.try_acquire():
-            await self._in_thread(lambda: self._lock.acquire(PATIENCE_SECONDS))
+            await self._in_thread(lambda: self._lock.acquire(LOCK_TIMEOUT_SECONDS))
 
     async def _run_group(self, group: list[_Job]) -> None:
         if self._queue[0].long:
-            await self._in_thread(self._begin_patiently)
+            await self._in_thread(self._begin_with_retries)
             job = self._queue.popleft()
             group.append(job)
             await self._in_thread(lambda: self._run_job(job))
@@ -136,10 +136,10 @@ class SqliteWriter:
             self._connection.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError:
             # A program without FairLock has locked the file: wait in a thread.
-            await self._in_thread(self._begin_patiently)
+            await self._in_thread(self._begin_with_retries)
 
-    def _begin_patiently(self) -> None:
-        give_up_at = time.monotonic() + PATIENCE_SECONDS
+    def _begin_with_retries(self) -> None:
+        give_up_at = time.monotonic() + LOCK_TIMEOUT_SECONDS
         while True:
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -157,8 +157,8 @@ class SqliteWriter:
         except sqlite3.Error as error:
             self._roll_back()
             # After a failed sync, a later recovery may still find the WAL frames.
-            torn = primary_code(error) == sqlite3.SQLITE_IOERR
-            _fail_all(group, OutcomeUnknown() if torn else StorageUnavailable(), error)
+            may_be_committed = primary_code(error) == sqlite3.SQLITE_IOERR
+            _fail_all(group, OutcomeUnknown() if may_be_committed else StorageUnavailable(), error)
         failpoint.hit("storage.after_commit")
 
     def _roll_back(self) -> None:
@@ -183,7 +183,7 @@ def _settle(job: _Job) -> None:
 
 
 def _fail_all(group: list[_Job], refusal: StorageUnavailable, cause: Exception) -> None:
-    """Fail the units of a group that was not committed. A unit that had already failed keeps its own error."""
+    """Fail the units of a group that was not committed. A unit that had already failed retains its own error."""
     refusal.__cause__ = cause
     for job in group:
         job.error = job.error or refusal

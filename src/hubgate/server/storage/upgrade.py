@@ -46,7 +46,7 @@ async def schema_state(db: Database) -> SchemaState:
     return SchemaState.CURRENT if row[0] == REVISIONS[-1] else SchemaState.OLDER
 
 
-def refusal_of(state: SchemaState) -> str:
+def schema_error(state: SchemaState) -> str:
     """The error message for a database in this state, which says how to fix the problem."""
     match state:
         case SchemaState.NEWER:
@@ -59,10 +59,10 @@ def refusal_of(state: SchemaState) -> str:
             return "The database has the schema of an older version. Run: hubgate migrate"
 
 
-async def ensure_for_serving(db: Database, url: str) -> None:
+async def ensure_current_schema(db: Database, url: str) -> None:
     state = await schema_state(db)
     if state is SchemaState.OLDER and not engine_of(url).is_local:
-        raise StartupError(refusal_of(state))
+        raise StartupError(schema_error(state))
     await _upgrade(state, url)
 
 
@@ -75,7 +75,7 @@ async def migrate(db: Database, url: str, revision: str = "head") -> bool:
 
 async def _upgrade(state: SchemaState, url: str, revision: str = "head") -> None:
     if state in (SchemaState.NEWER, SchemaState.FOREIGN):
-        raise StartupError(refusal_of(state))
+        raise StartupError(schema_error(state))
     if state is SchemaState.CURRENT:
         return
     from sqlalchemy.exc import SQLAlchemyError

@@ -11,7 +11,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.settings import Settings
 from hubgate.server.storage.database import Database
-from hubgate.server.storage.upgrade import SchemaState, refusal_of, schema_state
+from hubgate.server.storage.upgrade import SchemaState, schema_error, schema_state
 
 
 class Status(msgspec.Struct):
@@ -25,7 +25,7 @@ def routes(db: Database, settings: Settings) -> list[Route]:
     async def ready(_: HubRequest) -> JsonResponse:
         state = await schema_state(db)
         if state is not SchemaState.CURRENT:
-            raise Unavailable(refusal_of(state))
+            raise Unavailable(schema_error(state))
         return JsonResponse(Status("ready"))
 
     async def prometheus_metrics(_: HubRequest) -> Response:

@@ -20,7 +20,8 @@ class Webhooks:
     base_url: str
     # Triggers allowed per webhook in 24 hours; 0 allows no triggers.
     quota: int
-    per_owner: int
+    # Webhooks allowed per user or organization.
+    max_per_owner: int
     # The client ids of the hub's command-line tools.
     cli_client_ids: tuple[str, ...] = ()
     pace: Pace = PACE

@@ -15,10 +15,13 @@ WATCHABLE = (*OWNER_TYPES, *REPO_TYPES, "bucket", "kernel")
 
 MOST_WATCHED = 100
 LONGEST_SECRET = 256
+# In seconds.
 LONGEST_OVERLAP = 7 * 24 * 60 * 60
+# A receiver that changes a repo triggers further deliveries. A chain of this length is treated as a loop and ends.
 MAX_DEPTH = 5
 QUOTA_WINDOW = DAY
 
+# Concurrent requests of one webhook.
 MAX_IN_FLIGHT = 8
 BACKOFF = tuple(
     [5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE] + [hours * HOUR for hours in (2, 5, 10, 14, 20, 24)]
@@ -37,13 +40,15 @@ class Pace:
 
 
 PACE = Pace()
+# The longest Retry-After of a receiver that is respected.
 LONGEST_WAIT = DAY
 # A webhook whose attempts have all failed for this long is suspended; its owner is warned half-way.
 SUSPENDED_AFTER = 5 * DAY
 # The longest interval between two attempts of a delivery, with a margin. A longer time without attempts does not count
-# as time of failing.
+# as failing time.
 LONGEST_PAUSE = 36 * HOUR
 BREAKER_OPENS_AFTER = 10
+# How long the circuit breaker stays open: at first, and at most.
 BREAKER_FIRST, BREAKER_LONGEST = 10 * SECOND, 5 * MINUTE
 # In an ordered webhook, a failed delivery blocks later deliveries of the same repo for this long.
 LANE_BLOCKED_FOR = 5 * MINUTE
@@ -67,7 +72,7 @@ QUOTA, LOOP, FORBIDDEN = "quota", "loop", "forbidden"
 @dataclass(frozen=True, slots=True)
 class Watch:
     type: str
-    # The name in the request, or the present name of the target.
+    # The name in the request, or the current name of the target.
     name: str
     target_id: str | None = None
 
@@ -85,7 +90,7 @@ class Grant:
     user_id: str
     scopes: str
 
-    def created(self, webhook: "Webhook") -> bool:
+    def manages(self, webhook: "Webhook") -> bool:
         """Whether the webhook belongs to the same app, user and kind of grant, regardless of scopes."""
         return (self.client_id, self.kind, self.user_id) == (webhook.client_id, webhook.grant_kind, webhook.granted_by)
 
@@ -115,7 +120,7 @@ class Webhook:
     grant_kind: str | None = None
     granted_by: str | None = None
     granted_scopes: str | None = None
-    # 0 if an app created the webhook or no app manages it; otherwise OWNERS_ADDRESS or APPS_ADDRESS.
+    # 0 if an app created the webhook or no app manages it; otherwise OWNERS_URL or APPS_URL.
     taken_over: int = 0
     # Incremented by every change of the settings.
     version: int = 1
@@ -128,7 +133,7 @@ class Webhook:
             return None
         return Grant(self.client_id, self.grant_kind, self.granted_by, self.granted_scopes or "")
 
-    def taken_over_as(self, url: str | None) -> int:
+    def taken_over_after_change(self, url: str | None) -> int:
         """The value of `taken_over` after an app changes the webhook and sets `url`; 0 if an app created it."""
         if self.client_id is not None and not self.taken_over:
             return 0
@@ -141,7 +146,8 @@ class Webhook:
         return self.taken_over == OWNERS_URL or (self.taken_over == APPS_URL and url != self.url)
 
     @property
-    def done_by_app(self) -> str:
+    def app_verb(self) -> str:
+        """What the app did with the webhook, for texts: "created" it, or "changed" a webhook of the owner."""
         return "changed" if self.taken_over else "created"
 
     @property

@@ -21,7 +21,7 @@ from hubgate.server.webhooks.model import SUSPENDED_AFTER, Webhook
 from hubgate.server.webhooks.permissions.store import app_name
 
 
-async def half_way(tx: Tx, webhooks: Webhooks, webhook_id: str, failing_since: int, status: int | None) -> None:
+async def warn_half_way(tx: Tx, webhooks: Webhooks, webhook_id: str, failing_since: int, status: int | None) -> None:
     last_status = "none" if status is None else str(status)
     for owner in await store.owner_addresses(tx, webhook_id):
         mail = texts.webhook_failing(
@@ -35,7 +35,7 @@ async def half_way(tx: Tx, webhooks: Webhooks, webhook_id: str, failing_since: i
         await webhooks.outbox.add(tx, mail)
 
 
-async def suspended(tx: Tx, webhooks: Webhooks, webhook_id: str, waiting: int) -> None:
+async def notify_suspended(tx: Tx, webhooks: Webhooks, webhook_id: str, waiting: int) -> None:
     webhook = await store.lock(tx, webhook_id)
     if webhook is not None:
         await audit.record_change(tx, webhook, Kind.WEBHOOK_SUSPEND, "suspended", SYSTEM, webhooks.clock())
@@ -44,18 +44,18 @@ async def suspended(tx: Tx, webhooks: Webhooks, webhook_id: str, waiting: int) -
         await webhooks.outbox.add(tx, mail)
 
 
-async def grant_ended(tx: Tx, webhooks: Webhooks, webhook: Webhook) -> None:
+async def notify_grant_ended(tx: Tx, webhooks: Webhooks, webhook: Webhook) -> None:
     """Notify the owner that the webhook was suspended because its app lost access."""
     data = {"reason": "the app that created it lost its access"}
     await audit.record_change(tx, webhook, Kind.WEBHOOK_SUSPEND, "suspended", SYSTEM, webhooks.clock(), data)
-    await _mail_about_app(tx, webhooks, webhook, partial(texts.webhook_app_revoked, done=webhook.done_by_app))
+    await _mail_about_app(tx, webhooks, webhook, partial(texts.webhook_app_revoked, done=webhook.app_verb))
 
 
-async def grant_narrowed(tx: Tx, webhooks: Webhooks, webhook: Webhook) -> None:
-    await _mail_about_app(tx, webhooks, webhook, partial(texts.webhook_app_narrowed, done=webhook.done_by_app))
+async def notify_grant_narrowed(tx: Tx, webhooks: Webhooks, webhook: Webhook) -> None:
+    await _mail_about_app(tx, webhooks, webhook, partial(texts.webhook_app_narrowed, done=webhook.app_verb))
 
 
-async def taken_over(tx: Tx, webhooks: Webhooks, webhook: Webhook) -> None:
+async def notify_taken_over(tx: Tx, webhooks: Webhooks, webhook: Webhook) -> None:
     await _mail_about_app(tx, webhooks, webhook, texts.webhook_taken_over)
 
 

@@ -1,7 +1,7 @@
 """The options of webhooks. The API, the form, the audit log and the SQL statements are derived from this table.
 
-A new option is a row here, its column in `storage/schema/webhooks.py`, a migration, and its field in the client's
-`models.py`, from which the command line takes its flag.
+A new option needs a row here, a column in `storage/schema/webhooks.py`, a migration, and a field in the client's
+`models.py`, from which the flag of the command line is derived.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ class Option:
     # The text of the field in the form.
     label: str
     hint: str
-    # Returns what is wrong with a value, or an empty string.
+    # Returns an error message for a value, or an empty string if the value is valid.
     problem: Callable[[Any], str] = lambda _: ""
     # Whether the audit log of an organization names the option when it changes.
     audited: bool = True

@@ -1,4 +1,4 @@
-"""A child process: its end of the supervisor's pipe, and its limit of open files.
+"""A child process: its end of the supervisor's pipe, and its limit on open files.
 
 The parent writes the settings to standard input as one JSON line and leaves the pipe open. End of file means that the
 parent has died, possibly of SIGKILL; the child then stops, so that no orphan occupies the port. Ctrl-C reaches the
@@ -23,7 +23,7 @@ from hubgate.server.settings import Settings, parse
 
 
 def raise_file_limit() -> None:
-    """Raise the limit of open files and connections to the maximum that the system allows."""
+    """Raise the limit on open files and connections to the maximum that the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     target = hard if hard != resource.RLIM_INFINITY else 65536
     # macOS reports a hard limit that it then rejects.
@@ -63,7 +63,7 @@ def report_ready(descriptor: int) -> None:
     os.close(descriptor)
 
 
-def exit_as_child(work: Coroutine[Any, Any, None], run: Callable[[Coroutine[Any, Any, None]], None]) -> NoReturn:
+def run_and_exit(work: Coroutine[Any, Any, None], run: Callable[[Coroutine[Any, Any, None]], None]) -> NoReturn:
     """Run `work` with `run`, then exit without interpreter shutdown.
 
     All resources are closed by then. During a regular shutdown, one of granian's threads aborts the process, and a
@@ -76,7 +76,7 @@ def exit_as_child(work: Coroutine[Any, Any, None], run: Callable[[Coroutine[Any,
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         status = 1
     except Exception:
-        logging.getLogger("hubgate.worker").exception("a process of the hub ended")
+        logging.getLogger("hubgate.worker").exception("the process failed")
         status = 1
     logging.shutdown()
     sys.stderr.flush()

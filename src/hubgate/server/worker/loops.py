@@ -1,4 +1,4 @@
-"""Background loops. A lease gives each loop one runner among all processes; a failed step is retried."""
+"""Background loops. A lease ensures that one process at a time runs each loop; a failed step is retried."""
 
 import asyncio
 import contextlib
@@ -66,7 +66,7 @@ class LoopRunner:
         )
 
     async def _release(self, loop: Loop, holder: str) -> None:
-        """Release the lease early, as a courtesy: without a release the lease expires."""
+        """Release the lease, so that another process can take over before it expires."""
         with contextlib.suppress(HubError, TimeoutError):
             async with asyncio.timeout(RELEASE_SECONDS):
                 await self.db.write(lambda tx: store.release(tx, loop.name, holder))

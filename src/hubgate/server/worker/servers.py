@@ -27,7 +27,7 @@ async def serve_with_granian(app: ASGIApp, listener: socket.socket, stop: asynci
     from granian.net import SocketHolder
     from granian.server.embed import Server
 
-    class OnOurSocket(Server):  # type: ignore[misc]
+    class SharedSocketServer(Server):  # type: ignore[misc]
         # The documented constructor accepts only an address. This sets an inherited socket where granian's own parent
         # process sets it. A start-up test detects a granian version that changed this.
         def _init_shared_socket(self) -> None:
@@ -39,7 +39,7 @@ async def serve_with_granian(app: ASGIApp, listener: socket.socket, stop: asynci
             await super()._serve_loop(*arguments)
 
     logging.getLogger("_granian").setLevel(logging.ERROR)
-    server = OnOurSocket(
+    server = SharedSocketServer(
         app,
         interface=Interfaces.ASGINL,
         http=HTTPModes.http1,
@@ -50,7 +50,7 @@ async def serve_with_granian(app: ASGIApp, listener: socket.socket, stop: asynci
         log_enabled=False,
     )
     serving = asyncio.create_task(server.serve())
-    await _first_of(serving, stop)
+    await _wait_for_either(serving, stop)
     server.stop()
     await _finish(serving)
 
@@ -58,7 +58,7 @@ async def serve_with_granian(app: ASGIApp, listener: socket.socket, stop: asynci
 async def serve_with_uvicorn(app: ASGIApp, listener: socket.socket, stop: asyncio.Event, on_ready: OnReady) -> None:
     import uvicorn
 
-    class WithoutSignals(uvicorn.Server):
+    class ServerWithoutSignals(uvicorn.Server):
         # The worker handles signals: uvicorn would end the process before its resources are closed.
         @contextlib.contextmanager
         def capture_signals(self) -> Iterator[None]:
@@ -81,9 +81,9 @@ async def serve_with_uvicorn(app: ASGIApp, listener: socket.socket, stop: asynci
         backlog=BACKLOG,
         ws="none",
     )
-    server = WithoutSignals(config)
+    server = ServerWithoutSignals(config)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
-    await _first_of(serving, stop)
+    await _wait_for_either(serving, stop)
     server.should_exit = True
     await _finish(serving)
 
@@ -91,7 +91,7 @@ async def serve_with_uvicorn(app: ASGIApp, listener: socket.socket, stop: asynci
 SERVERS = {"granian": serve_with_granian, "uvicorn": serve_with_uvicorn}
 
 
-async def _first_of(serving: "asyncio.Task[Any]", stop: asyncio.Event) -> None:
+async def _wait_for_either(serving: "asyncio.Task[Any]", stop: asyncio.Event) -> None:
     waiting = asyncio.create_task(stop.wait())
     await asyncio.wait([serving, waiting], return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()

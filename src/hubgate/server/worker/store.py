@@ -1,10 +1,10 @@
-"""Statements on the leases of background loops."""
+"""SQL statements for the leases of background loops."""
 
 from hubgate.server.clock import MINUTE
 from hubgate.server.storage.database import Tx
 from hubgate.server.storage.sqltext import Params, insert_row
 
-CLOCKS_DIFFER = MINUTE
+MAX_CLOCK_SKEW = MINUTE
 
 _ACQUIRE = insert_row(
     "INSERT INTO leases (name, holder, expires_at)",
@@ -21,7 +21,7 @@ async def acquire(tx: Tx, name: str, holder: str, now: int, expires_at: int) -> 
 
     A lease that expires too far in the future was acquired before a clock was set back, and may be taken over.
     """
-    too_far = expires_at + max(expires_at - now, CLOCKS_DIFFER)
+    too_far = expires_at + max(expires_at - now, MAX_CLOCK_SKEW)
     lease: Params = {"name": name, "holder": holder, "expires_at": expires_at}
     return await tx.one(_ACQUIRE, {**lease, "now": now, "too_far": too_far}) is not None
 

@@ -1,18 +1,18 @@
-"""Deletes expired rows in small batches, so that tables and hot look-ups stay bounded."""
+"""Deletes expired rows in small batches, so that tables stay small and look-ups fast."""
 
 from dataclasses import dataclass
 
 from hubgate.server.accounts.links import store as link_store
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.sessions import store as session_store
-from hubgate.server.accounts.sessions.model import LASTS as SESSION_LASTS
+from hubgate.server.accounts.sessions.model import LASTS as SESSION_LIFETIME
 from hubgate.server.clock import Clock
 from hubgate.server.oauth.apps import store as app_store
 from hubgate.server.oauth.cimd import store as document_store
 from hubgate.server.oauth.cimd.documents import STANDS_IN_FOR
 from hubgate.server.oauth.device.model import REMEMBERED
-from hubgate.server.oauth.explain import store as refusal_store
-from hubgate.server.oauth.explain.model import RETAINED_FOR as REFUSALS_KEPT_FOR
+from hubgate.server.oauth.explain import store as error_store
+from hubgate.server.oauth.explain.model import RETAINED_FOR as ERRORS_RETAINED_FOR
 from hubgate.server.oauth.tokens import store as token_store
 from hubgate.server.oauth.tokens.model import CODE_REMEMBERED
 from hubgate.server.storage.database import Database
@@ -34,14 +34,14 @@ class Sweep:
         now = self.clock()
         dropped = [
             await self.db.write_long(lambda tx: throttle_store.drop_expired(tx, now, BATCH)),
-            await self.db.write_long(lambda tx: session_store.drop_expired(tx, now - SESSION_LASTS, BATCH)),
+            await self.db.write_long(lambda tx: session_store.drop_expired(tx, now - SESSION_LIFETIME, BATCH)),
             await self.db.write_long(lambda tx: link_store.drop_expired(tx, now, BATCH)),
             await self.db.write_long(lambda tx: org_store.drop_expired_invitations(tx, now, BATCH)),
-            *await self._drop_of_apps(now),
+            *await self._drop_expired_of_apps(now),
         ]
         return BATCH in dropped
 
-    async def _drop_of_apps(self, now: int) -> list[int]:
+    async def _drop_expired_of_apps(self, now: int) -> list[int]:
         """Delete expired rows of apps. Codes are retained for a while after they expire, to detect a replay."""
         write = self.db.write_long
         return [
@@ -51,5 +51,5 @@ class Sweep:
             await write(lambda tx: token_store.drop_expired(tx, "refresh_tokens", now, BATCH)),
             await write(lambda tx: app_store.drop_expired_secrets(tx, now, BATCH)),
             await write(lambda tx: document_store.drop_expired(tx, now - STANDS_IN_FOR, BATCH)),
-            await write(lambda tx: refusal_store.drop_expired(tx, now - REFUSALS_KEPT_FOR, BATCH)),
+            await write(lambda tx: error_store.drop_expired(tx, now - ERRORS_RETAINED_FOR, BATCH)),
         ]

@@ -11,14 +11,14 @@ from starlette.types import ASGIApp
 from hubgate.server import logs
 from hubgate.server.app import build_app
 from hubgate.server.resources import Hub, open_hub
-from hubgate.server.worker.child import exit_as_child, raise_file_limit, report_ready, settings_from_parent, stop_event
+from hubgate.server.worker.child import raise_file_limit, report_ready, run_and_exit, settings_from_parent, stop_event
 from hubgate.server.worker.servers import SERVERS
 
 
 def main(build: Callable[[Hub], ASGIApp] = build_app) -> None:
     """Run a web process. The test build passes another `build` to add routes; nothing else differs."""
     listen_fd, ready_fd = int(sys.argv[1]), int(sys.argv[2])
-    exit_as_child(_serve(listen_fd, ready_fd, build), asyncio.run)
+    run_and_exit(_serve(listen_fd, ready_fd, build), asyncio.run)
 
 
 async def _serve(listen_fd: int, ready_fd: int, build: Callable[[Hub], ASGIApp]) -> None:

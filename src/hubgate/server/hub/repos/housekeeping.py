@@ -109,7 +109,7 @@ class Housekeeping:
 
     async def step(self) -> bool:
         """Process one slice of all folders and large files. A new round begins with leftovers of uploads."""
-        with data_folder.housekeeping(self.repos.folders.root.parent) as alone:
+        with data_folder.housekeeping_lock(self.repos.folders.root.parent) as alone:
             if not alone:
                 return False
             folders = await in_thread(lambda: list(islice(self._round, SLICE)))

@@ -10,7 +10,7 @@ from hubgate.server.accounts.roles import Role
 from hubgate.server.errors import Unprocessable
 from hubgate.server.oauth.apps.model import LONGEST_LIFETIME, App, Exchange
 from hubgate.server.oauth.redirects import MATCHES, check_redirect_uri
-from hubgate.server.scopes import NAMES, join_scopes, no_such_scope, parse_scopes
+from hubgate.server.scopes import SCOPE_NAMES, join_scopes, parse_scopes, unknown_scope_message
 
 LONGEST_NAME = 96
 LONGEST_HOMEPAGE = 300
@@ -86,14 +86,14 @@ def _exchange(checking: FieldChecks, app: App) -> Exchange:
 
 
 def _check_scopes(checking: FieldChecks, field: str, names: Collection[str], app: App) -> None:
-    known = [*NAMES, *app.extra_scopes]
+    known = [*SCOPE_NAMES, *app.extra_scopes]
     unknown = next((name for name in names if name not in known), None)
     if unknown is None:
         return
     if not unknown or {",", " "} & set(unknown):
         checking.refuse(field, "Name each scope by itself, without commas and spaces.")
         return
-    message = no_such_scope(unknown, known)
+    message = unknown_scope_message(unknown, known)
     checking.refuse(field, message if message.endswith("?") else f"{message} Ask the operator for extra ones.")
 
 

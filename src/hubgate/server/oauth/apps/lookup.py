@@ -3,7 +3,7 @@
 from hubgate.server.oauth.apps import store
 from hubgate.server.oauth.apps.model import LONGEST_LIFETIME, App
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.scopes import BUILT_IN
+from hubgate.server.scopes import BUILT_IN_SCOPES
 
 LONGEST_CLIENT_ID = 2048
 # Names of the CLIs configured by default; any other is shown by its client id.
@@ -26,7 +26,7 @@ def _cli_app(client_id: str) -> App:
     return App(
         client_id=client_id,
         name=CLI_NAMES.get(client_id, client_id),
-        scopes=tuple(scope.name for scope in BUILT_IN),
+        scopes=tuple(scope.name for scope in BUILT_IN_SCOPES),
         token_lifetime=LONGEST_LIFETIME,
         refresh_tokens=True,
         first_party=True,

@@ -12,7 +12,7 @@ from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.tokens import store as token_store
-from hubgate.server.scopes import NAMES
+from hubgate.server.scopes import SCOPE_NAMES
 from hubgate.server.storage.database import Tx
 
 PAGE = 500
@@ -110,7 +110,7 @@ async def revoke_scope(oauth: OAuth, client_id: str, scope: str, actor: Actor) -
 
 def check_extra_scope(oauth: OAuth, scope: str) -> None:
     """Raise Unprocessable unless the operator has defined the scope."""
-    if scope in NAMES:
+    if scope in SCOPE_NAMES:
         raise Unprocessable(f"Every app may request {scope}. Its owner adds it to the app.")
     if scope not in [extra.name for extra in oauth.extra_scopes]:
         raise Unprocessable(f"This hub has no scope {scope[:60]}. Add it as [[extra_scopes]] to hubgate.toml first.")

@@ -15,7 +15,7 @@ from hubgate.server.egress.exchange import Answer
 from hubgate.server.errors import Unprocessable
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.redirects import LOOPBACK, check_redirect_uri, host_of
-from hubgate.server.scopes import BUILT_IN
+from hubgate.server.scopes import BUILT_IN_SCOPES
 
 LONGEST_NAME = 200
 LONGEST_FOUND = 200
@@ -195,7 +195,7 @@ def _app(url: str, document: dict[str, Any]) -> App:
         homepage=document.get("client_uri", ""),
         redirect_uris=tuple(document["redirect_uris"]),
         # The app may request any scope; without a scope parameter it gets DEFAULT_SCOPES.
-        scopes=tuple(scope.name for scope in BUILT_IN),
+        scopes=tuple(scope.name for scope in BUILT_IN_SCOPES),
         default_scopes=DEFAULT_SCOPES,
         refresh_tokens=True,
         document_host=urlsplit(url).netloc.lower(),

@@ -12,7 +12,7 @@ from hubgate.server.oauth.consent.approval import follow_change
 from hubgate.server.oauth.consent.model import IDENTITY, AppConnection
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.paging import Page, PageRequest, page_of
-from hubgate.server.scopes import NAMES
+from hubgate.server.scopes import SCOPE_NAMES
 from hubgate.server.storage.database import Tx
 
 CURSOR = (str,)
@@ -97,7 +97,7 @@ async def change(oauth: OAuth, person: Person, client_id: str, changes: Changes)
 
 def _check(connected: AppConnection, person: Person, changes: Changes) -> None:
     errors = {}
-    allowed = connected.may_hold | (NAMES if connected.is_document else set())
+    allowed = connected.may_hold | (SCOPE_NAMES if connected.is_document else set())
     if unknown := next((name for name in changes.scopes or () if name not in allowed), None):
         errors["scopes"] = f"{unknown[:60]} is not among the scopes of this app."
     if unknown := next(

@@ -92,7 +92,7 @@ class KeyRing:
     async def reseal(self) -> int:
         """Seal every private key with the first configured secret; returns how many were changed."""
         in_use = [key for key in await self.every() if key.revoked_at is None]
-        stale = [key for key in in_use if not self.secret.is_sealed_with_first(key.sealed_private)]
+        stale = [key for key in in_use if not self.secret.is_sealed_with_first_key(key.sealed_private)]
         lost = []
         for key in stale:
             try:

@@ -20,7 +20,7 @@ from hubgate.server.oauth.requests.model import (
     OperatorRequest,
     described,
 )
-from hubgate.server.scopes import NAMES
+from hubgate.server.scopes import SCOPE_NAMES
 from hubgate.server.setting_values import is_scope_name
 from hubgate.server.storage.database import Tx
 from hubgate.server.throttle.rate_limiter import Limit
@@ -68,7 +68,7 @@ def _problem(app: App, wanted: str) -> str:
         if app.org_id is None:
             return "Only an organization's app may exchange tokens."
         return f"{app.name} has token exchange." if app.exchange.privileged else ""
-    if wanted in NAMES:
+    if wanted in SCOPE_NAMES:
         return f"Every app may request {wanted}. Tick it in the app's settings."
     if wanted in app.extra_scopes:
         return f"{app.name} has the scope {wanted}."

@@ -142,8 +142,9 @@ guest_bytes = Table(
     metadata,
     owner("users", "user_id", key=True),
     _repo(key=True),
-    # The number of the pull request. Negative for its git storage that a merge does not release: former commits, and
-    # commits that were never added. 0 if it is not open yet, and for large files that depend on what refers to them.
+    # The number of the pull request. Negative for git storage that stays charged after a merge: replaced commits, and
+    # commits that were never added to the pull request. 0 for a pull request that is not open yet, and for large files
+    # until a pull request is known to use them.
     Column("num", BigInteger, primary_key=True, autoincrement=False),
     # The id of a large file; empty for git storage.
     Column("oid", Text, primary_key=True),

@@ -42,7 +42,8 @@ leases = Table(
     sqlite_with_rowid=False,
 )
 
-# Events that happen once per hub, such as the creation of the first operator. The insert that wins decides who does it.
+# Events that happen once per hub, such as the creation of the first operator. Only the request whose insert succeeds
+# continues.
 milestones = Table(
     "milestones",
     metadata,

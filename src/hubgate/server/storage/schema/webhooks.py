@@ -1,4 +1,4 @@
-"""Webhooks, what they watch, and every delivery with its tries."""
+"""Tables of webhooks, watches, deliveries and attempts."""
 
 from sqlalchemy import BigInteger, Column, Index, LargeBinary, Table, Text, text
 
@@ -22,7 +22,7 @@ webhooks = Table(
     Column("secret", LargeBinary),
     Column("old_secret", LargeBinary),
     Column("old_secret_until", BigInteger),
-    # Ed25519 key pair of the webhook, which never changes. The private key is sealed.
+    # Ed25519 key pair of the webhook, replaced only when an app takes the webhook over. The private key is sealed.
     Column("private_key", LargeBinary, nullable=False),
     Column("public_key", Text, nullable=False),
     Column("ordered", BigInteger, nullable=False),
@@ -50,8 +50,8 @@ webhooks = Table(
     Column("failed_at", BigInteger),
     # Triggers in the same window that guests of the watched repos caused. They do not count towards `quota_used`.
     Column("guest_quota_used", BigInteger, nullable=False, server_default="0"),
-    # The app that created the webhook and its grant, "consent" or "exchange"; null if the owner created it without an
-    # app. Not a foreign key: when the grant is revoked, the webhook is suspended.
+    # The app that created the webhook or took it over, and the kind of its grant, "consent" or "exchange"; null
+    # without an app. Not a foreign key: when the grant is revoked, the webhook is suspended.
     Column("client_id", Text),
     Column("grant_kind", Text),
     Column("granted_by", Text),
@@ -74,8 +74,7 @@ webhooks = Table(
     Index(None, "next_due_at"),
 )
 
-# What a webhook watches. A name that does not exist yet binds to the first account or repo that takes it, and to no
-# later one.
+# The watches of a webhook. A name that does not exist yet is bound permanently to the first account or repo with it.
 watches = Table(
     "watches",
     metadata,

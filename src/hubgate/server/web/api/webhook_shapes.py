@@ -158,7 +158,7 @@ def full_delivery_json(full: FullDelivery) -> dict[str, Any]:
         **delivery_json(full.logged),
         "payload": None if full.payload is None else msgspec.Raw(full.payload),
         "request": {"url": full.request.url, "headers": full.request.headers},
-        "tries": [_try(row) for row in full.tries],
+        "tries": [_try(row) for row in full.attempts],
     }
 
 

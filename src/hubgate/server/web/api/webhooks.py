@@ -95,13 +95,13 @@ class _Api:
     async def replay(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
         stored, grant = await self._stored(request, context), grant_of(self._webhooks, context.identity)
         # An app may replay any delivery of a webhook that it did not create: the app learns nothing from that.
-        visible = visible_repos(context.identity) if grant and grant.created(stored.webhook) else None
+        visible = visible_repos(context.identity) if grant and grant.manages(stored.webhook) else None
         new = await replays.replay(self._webhooks, stored.webhook, request.param("delivery"), visible)
         return await self._await_delivery(stored, new)
 
     async def test(self, request: HubRequest, context: OwnerContext) -> ASGIApp:
         stored = await self._stored(request, context)
-        return await self._await_delivery(stored, await replays.test(self._webhooks, stored))
+        return await self._await_delivery(stored, await replays.queue_test(self._webhooks, stored))
 
     async def _await_delivery(self, stored: StoredWebhook, delivery_id: str) -> ASGIApp:
         logged = await replays.await_result(self._webhooks, stored.webhook, delivery_id)
@@ -124,7 +124,7 @@ class _Api:
         stored, grant = await self._stored(request, context), grant_of(self._webhooks, context.identity)
         if grant is None:
             return stored, None
-        if not grant.created(stored.webhook):
+        if not grant.manages(stored.webhook):
             raise Forbidden("This app did not create this webhook, so it cannot see its deliveries.")
         return stored, visible_repos(context.identity)
 

@@ -11,7 +11,7 @@ from hubgate.server.oauth.grants.registry import GRANTS
 from hubgate.server.oauth.keys.model import ALGORITHM
 from hubgate.server.oauth.pkce import METHOD
 from hubgate.server.oauth.tokens import idtoken
-from hubgate.server.scopes import BUILT_IN
+from hubgate.server.scopes import BUILT_IN_SCOPES
 from hubgate.server.web.oauth import userinfo
 
 _CLAIMS = (*idtoken.ALWAYS, *userinfo.ALWAYS, *(claim for claims in userinfo.OF_SCOPE.values() for claim in claims))
@@ -43,7 +43,7 @@ def routes(base_url: str) -> list[Route]:
         "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post", "none"],
         "revocation_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post", "none"],
         "introspection_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
-        "scopes_supported": [scope.name for scope in BUILT_IN],
+        "scopes_supported": [scope.name for scope in BUILT_IN_SCOPES],
         "claims_supported": list(dict.fromkeys(_CLAIMS)),
         "prompt_values_supported": ["none", "login", "consent", "select_account"],
         "authorization_response_iss_parameter_supported": True,
@@ -61,7 +61,7 @@ def routes(base_url: str) -> list[Route]:
         "authorization_servers": [base_url],
         "jwks_uri": f"{base_url}/oauth/jwks",
         "bearer_methods_supported": ["header"],
-        "scopes_supported": [scope.name for scope in BUILT_IN],
+        "scopes_supported": [scope.name for scope in BUILT_IN_SCOPES],
         "resource_documentation": f"{base_url}/docs/api",
     }
     return [

@@ -119,7 +119,7 @@ def routes(pages: Pages, base_url: str, documented: Sequence[Route]) -> list[Rou
         return {
             "subjects": found,
             "shapes": shapes(openapi_document()),
-            "contents": [*((f"#{subject.anchor}", subject.title) for subject in found), ("#shapes", "Shapes")],
+            "contents": [*((f"#{subject.anchor}", subject.title) for subject in found), ("#shapes", "Schemas")],
             "tokens": any(operation.needs_token for subject in found for operation in subject.operations),
         }
 

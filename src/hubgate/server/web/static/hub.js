@@ -25,34 +25,34 @@ if (form) {
 if (navigator.clipboard) {
   for (const button of document.querySelectorAll("button[data-copy]")) {
     const source = document.getElementById(button.dataset.copy);
-    const told = button.parentElement.querySelector("[role=status]");
+    const status = button.parentElement.querySelector("[role=status]");
     button.hidden = false;
     button.addEventListener("click", async () => {
       try {
         await navigator.clipboard.writeText(source.value ?? source.textContent);
-        told.textContent = "Copied";
+        status.textContent = "Copied";
       } catch {
-        told.textContent = "Select it and copy by hand";
+        status.textContent = "Select the text and copy it";
       }
-      setTimeout(() => (told.textContent = ""), 4000);
+      setTimeout(() => (status.textContent = ""), 4000);
     });
   }
 }
 
 // Allow is enabled with a delay after it becomes visible, so that the second click of a double click does nothing.
 for (const button of document.querySelectorAll("button[data-hold]")) {
-  let free;
-  const hold = () => {
+  let timer;
+  const disableBriefly = () => {
     button.setAttribute("aria-disabled", "true");
-    clearTimeout(free);
-    free = setTimeout(() => button.removeAttribute("aria-disabled"), 600);
+    clearTimeout(timer);
+    timer = setTimeout(() => button.removeAttribute("aria-disabled"), 600);
   };
   button.addEventListener("click", (event) => {
     if (button.hasAttribute("aria-disabled")) event.preventDefault();
   });
-  addEventListener("focus", hold);
-  addEventListener("pageshow", hold);
-  hold();
+  addEventListener("focus", disableBriefly);
+  addEventListener("pageshow", disableBriefly);
+  disableBriefly();
 }
 
 // Typing into a field that belongs to a choice selects that choice.

@@ -19,7 +19,7 @@ CURSOR = (int,)
 NOT_FOUND = "Delivery not found."
 # Replaces the secret wherever a request is shown (attack W33).
 MASK = "***"
-LATEST = 10
+LATEST_COUNT = 10
 _MAX_SEQ = 2**62
 _HMAC = "v1,"
 
@@ -39,7 +39,7 @@ class FullDelivery:
     logged: LoggedDelivery
     # None once the event was deleted, or if the delivery did not succeed and the repo may no longer be read.
     payload: bytes | None
-    tries: Sequence[Row]
+    attempts: Sequence[Row]
     request: Request
     # For a replay: whether the original delivery is still stored.
     has_origin: bool
@@ -48,7 +48,7 @@ class FullDelivery:
 
 
 @dataclass(frozen=True)
-class LatestDelivery:
+class LatestDeliveries:
     """The states of a webhook's last deliveries, oldest first, and the time at which the last was created."""
 
     states: tuple[str, ...]
@@ -81,13 +81,13 @@ async def count(webhooks: Webhooks, webhook: Webhook, criteria: DeliveryFilter) 
     return await webhooks.db.read_long(lambda tx: store.count(tx, webhook.id, criteria, now))
 
 
-async def latest(webhooks: Webhooks, owner: Owner) -> dict[str, LatestDelivery]:
+async def latest(webhooks: Webhooks, owner: Owner) -> dict[str, LatestDeliveries]:
     """The last deliveries of each webhook of an owner, by webhook id; without webhooks that were never triggered."""
-    rows = await webhooks.db.read_long(lambda tx: store.latest(tx, owner.user_id, owner.org_id, LATEST))
-    found: dict[str, LatestDelivery] = {}
+    rows = await webhooks.db.read_long(lambda tx: store.latest(tx, owner.user_id, owner.org_id, LATEST_COUNT))
+    found: dict[str, LatestDeliveries] = {}
     for row in rows:
-        before = found.get(row["webhook_id"], LatestDelivery((), 0))
-        found[row["webhook_id"]] = LatestDelivery((*before.states, row["state"]), row["created_at"])
+        before = found.get(row["webhook_id"], LatestDeliveries((), 0))
+        found[row["webhook_id"]] = LatestDeliveries((*before.states, row["state"]), row["created_at"])
     return found
 
 
@@ -102,11 +102,13 @@ async def one(
         if logged is None:
             raise NotFound(NOT_FOUND)
         body = await store.body(tx, delivery_id) if await _may_show(tx, webhook, logged) else None
-        tries = await store.tries(tx, delivery_id)
+        attempts = await store.attempts(tx, delivery_id)
         payload = None if body is None else with_webhook(body, webhook.id)
         origin = await store.origin(tx, webhook.id, logged.origin) if logged.origin else None
         happened_at = await store.happened_at(tx, logged.event_id)
-        return FullDelivery(logged, payload, tries, _request(webhook, logged, tries), origin is not None, happened_at)
+        return FullDelivery(
+            logged, payload, attempts, _request(webhook, logged, attempts), origin is not None, happened_at
+        )
 
     return await webhooks.db.read_long(unit)
 
@@ -116,12 +118,12 @@ async def _may_show(tx: Tx, webhook: Webhook, logged: LoggedDelivery) -> bool:
     if logged.state == DELIVERED:
         return True
     row = await store.origin(tx, webhook.id, logged.id)
-    return row is not None and bool(row["known"])
+    return row is not None and bool(row["may_read"])
 
 
-def _request(webhook: Webhook, logged: LoggedDelivery, tries: Sequence[Row]) -> Request:
+def _request(webhook: Webhook, logged: LoggedDelivery, attempts: Sequence[Row]) -> Request:
     # An interrupted attempt has no recorded URL.
-    recorded = [row for row in tries if row["url"]]
+    recorded = [row for row in attempts if row["url"]]
     if not recorded:
         return Request(webhook.url, {})
     last = recorded[-1]

@@ -20,7 +20,7 @@ from hubgate.server.webhooks.management.lifecycle import NOT_FOUND as NO_SUCH_WE
 from hubgate.server.webhooks.management.lifecycle import StoredWebhook
 from hubgate.server.webhooks.model import ALIVE, ENABLED, NO_ID, OWNER_TYPES, PENDING, REPO_TYPES, STORED, Webhook
 
-WAITS_SECONDS = 20.0
+WAIT_SECONDS = 20.0
 _POLL_SECONDS = 0.1
 _SAMPLE_OLD, _SAMPLE_NEW = "0" * 39 + "1", "0" * 39 + "2"
 
@@ -36,7 +36,7 @@ async def replay(webhooks: Webhooks, webhook: Webhook, delivery_id: str, visible
         row = await store.origin(tx, webhook.id, delivery_id) if is_id(delivery_id) else None
         if row is None or (visible and await store.one(tx, webhook.id, delivery_id, now, visible) is None):
             raise NotFound(NOT_FOUND)
-        if not row["known"]:
+        if not row["may_read"]:
             raise Forbidden("The owner of this webhook may no longer read that repo.")
         await _queue(tx, webhook, new, delivery_id, dict(_copied(row)), now)
 
@@ -49,11 +49,11 @@ def _copied(row: object) -> list[tuple[str, object]]:
     return [(name, row[name]) for name in names]  # type: ignore[index]
 
 
-async def test(webhooks: Webhooks, stored: StoredWebhook) -> str:
+async def queue_test(webhooks: Webhooks, stored: StoredWebhook) -> str:
     """Queue a test delivery and return its id: an update of the newest watched repo, or of an invented one."""
     now, webhook = webhooks.clock(), stored.webhook
     new = new_id(now)
-    found = await webhooks.db.read_long(lambda tx: _newest(tx, webhook))
+    found = await webhooks.db.read_long(lambda tx: _newest_watched_repo(tx, webhook))
     sample = found or _sample(stored)
     change = {"updatedRefs": [RefChange("refs/heads/main", _SAMPLE_OLD, sample.head_sha or _SAMPLE_NEW)]}
     body = body_of(Kind.REPO_CONTENT, sample, change, webhooks.base_url)
@@ -78,7 +78,7 @@ async def test(webhooks: Webhooks, stored: StoredWebhook) -> str:
     return new
 
 
-async def _newest(tx: Tx, webhook: Webhook) -> Snapshot | None:
+async def _newest_watched_repo(tx: Tx, webhook: Webhook) -> Snapshot | None:
     row = await store.newest_repo(tx, webhook.id)
     if row is None:
         return None
@@ -124,9 +124,9 @@ async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, about: dict[st
 
 
 async def await_result(
-    webhooks: Webhooks, webhook: Webhook, delivery_id: str, seconds: float = WAITS_SECONDS
+    webhooks: Webhooks, webhook: Webhook, delivery_id: str, seconds: float = WAIT_SECONDS
 ) -> LoggedDelivery | None:
-    """Wait up to `seconds` for the first attempt of a delivery; the delivery as it is then."""
+    """Wait up to `seconds` for the first attempt of a delivery, and return the delivery; None if it does not exist."""
     deadline = asyncio.get_running_loop().time() + seconds
     while True:
         logged = await webhooks.db.read_long(lambda tx: store.one(tx, webhook.id, delivery_id, webhooks.clock()))

@@ -54,8 +54,8 @@ class LoggedDelivery:
 # For each repo of an ordered webhook with a recent failure: the first delivery that blocks later ones. Computed once
 # per list, because a hundred thousand deliveries may be blocked.
 _BLOCKED_REPOS = f"""
-    WITH held AS MATERIALIZED (
-        SELECT p.repo_id, min(p.repo_seq) AS held_from FROM deliveries p JOIN webhooks o ON o.id = p.webhook_id
+    WITH blocked AS MATERIALIZED (
+        SELECT p.repo_id, min(p.repo_seq) AS blocked_from FROM deliveries p JOIN webhooks o ON o.id = p.webhook_id
         WHERE p.webhook_id = :webhook_id AND o.ordered = 1 AND p.{ALIVE} AND p.replay_of = ''
             AND p.tried_at > CAST(:now AS bigint) - {LANE_BLOCKED_FOR}
         GROUP BY p.repo_id
@@ -67,7 +67,7 @@ _STATE = f"""
     CASE WHEN d.{ALIVE} AND d.lease_until IS NULL AND (
         (SELECT w.closed_until FROM webhooks w WHERE w.id = :webhook_id) > :now
         OR d.attempts = 0 AND d.replay_of = ''
-            AND d.repo_seq > (SELECT h.held_from FROM held h WHERE h.repo_id = d.repo_id)
+            AND d.repo_seq > (SELECT b.blocked_from FROM blocked b WHERE b.repo_id = d.repo_id)
     ) THEN '{PARKED}' ELSE d.state END
 """
 # Nothing is sent while the circuit breaker is open.
@@ -149,7 +149,7 @@ def _matching(webhook_id: str, criteria: DeliveryFilter, now: int) -> tuple[str,
 
 
 def _seen(visible: VisibleRepos, values: dict[str, str | int]) -> str:
-    """The condition for deliveries an app may see: its present permissions must cover the repo as it is now and as it
+    """The condition for deliveries an app may see: its current permissions must cover the repo as it is now and as it
     was at the event. The webhook may have reported on more before the app took it over, or while the app had more
     permissions (attack W41).
     """
@@ -159,11 +159,11 @@ def _seen(visible: VisibleRepos, values: dict[str, str | int]) -> str:
         values.update(named)
         return f"IN ({', '.join(f':{each}' for each in named) or 'NULL'})"
 
-    values["seen_through"] = visible.client_id or ""
-    seen, created = among(visible.owners, "seen"), among(visible.creators, "made")
+    values["seeing_client"] = visible.client_id or ""
+    seen, created = among(visible.owners, "seen"), among(visible.creators, "created")
 
     def sees(private: str, owner: str) -> str:
-        return f"({private} = 0 OR {owner} {seen} OR ({owner} {created} AND r.creator_client = :seen_through))"
+        return f"({private} = 0 OR {owner} {seen} OR ({owner} {created} AND r.creator_client = :seeing_client))"
 
     return f"""
         (d.repo_id = '{NO_ID}' OR EXISTS (
@@ -212,7 +212,7 @@ async def happened_at(tx: Tx, event_id: str) -> int | None:
     return row["created_at"] if row else None
 
 
-async def tries(tx: Tx, delivery_id: str) -> Sequence[Row]:
+async def attempts(tx: Tx, delivery_id: str) -> Sequence[Row]:
     """number, at, url, signature, status, duration_ms, error, response."""
     return await tx.all(
         """
@@ -224,13 +224,13 @@ async def tries(tx: Tx, delivery_id: str) -> Sequence[Row]:
 
 
 async def origin(tx: Tx, webhook_id: str, delivery_id: str) -> Row | None:
-    """The columns that a replay copies. `known` is 0 if the owner of the webhook, or its app, may not read the repo
+    """The columns that a replay copies. `may_read` is 0 if the owner of the webhook, or its app, may not read the repo
     now, and for a test about a repo that has been deleted.
     """
     return await tx.one(
         f"""
         SELECT d.event_id, d.repo_id, d.repo_seq, d.repo_type, d.repo_name, d.scope, d.action, d.depth, d.is_test,
-            d.body, CASE WHEN {MAY_GO} THEN 1 ELSE 0 END AS known
+            d.body, CASE WHEN {MAY_GO} THEN 1 ELSE 0 END AS may_read
         FROM deliveries d {ABOUT}
         WHERE d.id = :id AND d.webhook_id = :webhook_id
         """,
@@ -259,7 +259,7 @@ async def newest_repo(tx: Tx, webhook_id: str) -> Row | None:
 
 
 async def next_number(tx: Tx, webhook_id: str, now: int) -> Row | None:
-    """Reserve the sequence number of a replay or a test, which do not count towards the quota: last_seq and state."""
+    """Reserve a sequence number without using up quota, for a replay or a test, and return last_seq and state."""
     return await tx.one(
         "UPDATE webhooks SET last_seq = last_seq + 1, next_due_at = :now WHERE id = :id RETURNING last_seq, state",
         {"id": webhook_id, "now": now},

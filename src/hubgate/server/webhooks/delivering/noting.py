@@ -119,7 +119,7 @@ async def _follow(tx: Tx, webhooks: Webhooks, webhook_id: str, fare: _Fare, now:
         if await managing_store.suspend(tx, webhook_id, now):
             await queue.skip_all(tx, webhook_id, SUSPENDED, now)
             # With the one that ended it: all that "re-enable and replay" sends.
-            await notifications.suspended(tx, webhooks, webhook_id, await queue.missed(tx, webhook_id, now))
+            await notifications.notify_suspended(tx, webhooks, webhook_id, await queue.missed(tx, webhook_id, now))
     elif since is not None and lasted >= SUSPENDED_AFTER // 2 and fare.health.warned_at is None:
         fare.health = replace(fare.health, warned_at=now)
-        await notifications.half_way(tx, webhooks, webhook_id, since, fare.status)
+        await notifications.warn_half_way(tx, webhooks, webhook_id, since, fare.status)

@@ -9,7 +9,7 @@ from hubgate.server.clock import SECOND
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Row
 from hubgate.server.webhooks import signing
-from hubgate.server.webhooks.sealed import opened_key, opened_secret
+from hubgate.server.webhooks.sealed_secrets import opened_key, opened_secret
 
 VERSION = 3
 USER_AGENT = f"hubgate-webhook/{__version__}"

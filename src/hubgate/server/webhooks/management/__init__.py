@@ -1,1 +1,1 @@
-"""Creating, changing and deleting webhooks."""
+"""Creating, reading, changing, enabling and disabling webhooks."""

@@ -12,7 +12,7 @@ from hubgate.server.webhooks.management import audit, store
 from hubgate.server.webhooks.management.lifecycle import StoredWebhook, lock_webhook
 from hubgate.server.webhooks.model import DISABLED, ENABLED, SUSPENDED, Webhook
 from hubgate.server.webhooks.permissions import grants
-from hubgate.server.webhooks.permissions.store import is_under_grant
+from hubgate.server.webhooks.permissions.store import is_grant_valid
 from hubgate.server.webhooks.watches import store as watches
 
 
@@ -21,7 +21,7 @@ async def switch(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor
     now = webhooks.clock()
 
     async def unit(tx: Tx) -> StoredWebhook:
-        await audit.begin(tx, owner.org_id, actor)
+        await audit.begin_change(tx, owner.org_id, actor)
         before = await lock_webhook(tx, owner, webhook_id)
         if on:
             await _require_grant(tx, before)
@@ -39,13 +39,13 @@ async def switch(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor
 
 
 async def resume(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor) -> int:
-    """Enable a suspended webhook and queue the deliveries that failed or were skipped since the suspension; the
-    number of these deliveries. Calling it again changes nothing.
+    """Enable a suspended webhook and queue the deliveries that failed or were skipped since the suspension.
+    Returns the number of these deliveries. Calling it again changes nothing.
     """
     now = webhooks.clock()
 
     async def unit(tx: Tx) -> int:
-        await audit.begin(tx, owner.org_id, actor)
+        await audit.begin_change(tx, owner.org_id, actor)
         before = await lock_webhook(tx, owner, webhook_id)
         if before.state != SUSPENDED or before.suspended_at is None:
             return 0
@@ -58,7 +58,7 @@ async def resume(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor
     return await webhooks.db.write_long(unit)
 
 
-async def missed(webhooks: Webhooks, webhook: Webhook) -> int:
+async def count_missed(webhooks: Webhooks, webhook: Webhook) -> int:
     """The number of deliveries that `resume` would queue."""
     since = webhook.suspended_at
     if since is None:
@@ -68,5 +68,5 @@ async def missed(webhooks: Webhooks, webhook: Webhook) -> int:
 
 async def _require_grant(tx: Tx, webhook: Webhook) -> None:
     """Reject enabling a webhook whose grant has ended."""
-    if not await is_under_grant(tx, webhook.id):
+    if not await is_grant_valid(tx, webhook.id):
         raise Conflict(grants.grant_ended_message(webhook))

@@ -15,7 +15,7 @@ from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.model import Webhook
 
 
-async def begin(tx: Tx, org_id: str | None, actor: Actor) -> None:
+async def begin_change(tx: Tx, org_id: str | None, actor: Actor) -> None:
     """Start a change: lock the account and reject a caller who was demoted or signed out since `access` checked."""
     if org_id is not None:
         await begin_by_id_as_admin(tx, org_id, actor)
@@ -23,14 +23,14 @@ async def begin(tx: Tx, org_id: str | None, actor: Actor) -> None:
         await lock_signed_in(tx, actor.user_id, actor.credentials_version)
 
 
-async def begin_creating(tx: Tx, owner: Owner, actor: Actor) -> None:
+async def begin_creation(tx: Tx, owner: Owner, actor: Actor) -> None:
     """The same before creating a webhook: the owner must still exist, and stays locked until the transaction ends, so
     that concurrent requests cannot exceed the limit.
     """
     if owner.user_id is not None:
         await lock_account(tx, owner.user_id, actor.credentials_version)
     else:
-        await begin(tx, owner.org_id, actor)
+        await begin_change(tx, owner.org_id, actor)
 
 
 async def record_change(
@@ -56,7 +56,9 @@ async def record_update(tx: Tx, before: Webhook, after: Webhook, changed: list[s
     await record(tx, before.org_id, Kind.WEBHOOK_UPDATE, text, actor, now, details)
 
 
-async def record_app(tx: Tx, webhook: Webhook, verb: str, preposition: str, app: str, actor: Actor, now: int) -> None:
+async def record_takeover(
+    tx: Tx, webhook: Webhook, verb: str, preposition: str, app: str, actor: Actor, now: int
+) -> None:
     """Record that an app took over a webhook or that the owner took it back. `app` is the name of the app."""
     if webhook.org_id is not None and webhook.client_id is not None:
         details = {"webhook": webhook.id, "app": webhook.client_id}

@@ -29,7 +29,7 @@ from hubgate.server.webhooks.model import DOMAINS, ENABLED, OWNER_TYPES, Grant, 
 from hubgate.server.webhooks.options import OPTIONS, OptionValue, default_options
 from hubgate.server.webhooks.permissions import grants
 from hubgate.server.webhooks.permissions import store as permissions
-from hubgate.server.webhooks.sealed import is_secret, new_key, sealed_secret
+from hubgate.server.webhooks.sealed_secrets import is_current_secret, new_key, sealed_secret
 from hubgate.server.webhooks.watches import store as watches
 
 NOT_FOUND = "Webhook not found."
@@ -38,7 +38,7 @@ FAILING_FOR = HOUR
 
 @dataclass(frozen=True)
 class StoredWebhook:
-    """A stored webhook with its watches under their present names."""
+    """A stored webhook with its watches under their current names."""
 
     webhook: Webhook
     watched: Sequence[Watch]
@@ -98,11 +98,11 @@ async def create(
     watched = check_watched(settings.watched or ())
 
     async def unit(tx: Tx) -> StoredWebhook:
-        await audit.begin_creating(tx, owner, actor)
+        await audit.begin_creation(tx, owner, actor)
         if use is not None:
             await use_up(tx, use)
-        if await store.count_of_owner(tx, owner.user_id, owner.org_id) >= webhooks.per_owner:
-            raise Unprocessable(f"At most {webhooks.per_owner} webhooks. Delete one first.")
+        if await store.count_of_owner(tx, owner.user_id, owner.org_id) >= webhooks.max_per_owner:
+            raise Unprocessable(f"At most {webhooks.max_per_owner} webhooks. Delete one first.")
         await store.add(tx, webhook)
         await audit.record_change(tx, webhook, Kind.WEBHOOK_CREATE, "created", actor, now)
         granted = webhook if grant is None else await _set_grant(tx, webhook, grant, now)
@@ -112,7 +112,7 @@ async def create(
 
 
 class ConcurrentChange(Exception):
-    """The webhook has another version than the caller read: another request changed it."""
+    """The webhook no longer has the version that the caller read: another request changed it."""
 
 
 async def update(
@@ -126,7 +126,7 @@ async def update(
     grant: Grant | None = None,
 ) -> StoredWebhook:
     """Change a webhook. An empty `watched` changes nothing, because existing clients send it. `use` is as in `create`.
-    Raises ConcurrentChange if `version` is given and is not the present version.
+    Raises ConcurrentChange if `version` is given and is not the current version.
 
     With `grant`, the app takes the webhook over and its permissions apply: otherwise the app could redirect events that
     only the owner may read. A change without `grant` returns the webhook to its owner, unless the URL is the app's.
@@ -141,7 +141,7 @@ async def update(
     sealed = _sealed(webhooks, webhook_id, settings.secret)
 
     async def unit(tx: Tx) -> StoredWebhook:
-        await audit.begin(tx, owner.org_id, actor)
+        await audit.begin_change(tx, owner.org_id, actor)
         if use is not None:
             await use_up(tx, use)
         before = await lock_webhook(tx, owner, webhook_id)
@@ -155,12 +155,12 @@ async def update(
             options={**before.options, **options},
             version=before.version + 1,
         )
-        if settings.secret and is_secret(webhooks.secret, before, settings.secret):
+        if settings.secret and is_current_secret(webhooks.secret, before, settings.secret):
             if settings.overlap_seconds is not None and (before.old_secret_until or 0) > now:
                 after = _with_old_secret(after, before.old_secret, overlap, now)
         elif settings.secret is not None:
             after = _with_old_secret(replace(after, secret=sealed), before.secret if sealed else None, overlap, now)
-        taken_over = grant is not None and not grant.created(before)
+        taken_over = grant is not None and not grant.manages(before)
         reclaimed = grant is None and before.is_reclaimed_with(after.url)
         if taken_over:
             after = _with_new_credentials(webhooks, after, sealed)
@@ -169,12 +169,14 @@ async def update(
             after = replace(after, secret=sealed, old_secret=None, old_secret_until=None)
         await store.update(tx, after)
         if grant is not None:
-            after = await _set_grant(tx, replace(after, taken_over=before.taken_over_as(after.url)), grant, now)
+            after = await _set_grant(
+                tx, replace(after, taken_over=before.taken_over_after_change(after.url)), grant, now
+            )
         elif reclaimed:
             after = await _return_to_owner(tx, after, actor, now)
         if taken_over:
-            await audit.record_app(tx, after, "took over", "with", await _app_name(tx, after), actor, now)
-            await notifications.taken_over(tx, webhooks, after)
+            await audit.record_takeover(tx, after, "took over", "with", await _app_name(tx, after), actor, now)
+            await notifications.notify_taken_over(tx, webhooks, after)
             if watched is None:
                 await _drop_watches_beyond_grant(tx, webhook_id)
         if after.url != before.url:
@@ -226,10 +228,10 @@ async def list_webhooks(webhooks: Webhooks, owner: Owner) -> list[StoredWebhook]
 
 
 async def shown_to_app(webhooks: Webhooks, found: Sequence[StoredWebhook], grant: Grant) -> list[StoredWebhook]:
-    """Remove names from webhooks that do not belong to the app, except those of accounts and public repos: the user did
-    not grant access to others. The name of a repo that does not exist may be the name of a private one.
+    """Hide the watched names of webhooks that the app does not manage, except accounts and public repos: the user did
+    not grant the app access to private names. Names of missing repos are hidden too, since they may be private.
     """
-    foreign = [stored for stored in found if not grant.created(stored.webhook)]
+    foreign = [stored for stored in found if not grant.manages(stored.webhook)]
     targets = {watch.target_id for stored in foreign for watch in stored.watched if watch.target_id}
     public = await webhooks.db.read(lambda tx: watches.public_among(tx, sorted(targets))) if targets else set()
 
@@ -237,14 +239,14 @@ async def shown_to_app(webhooks: Webhooks, found: Sequence[StoredWebhook], grant
         shown = [watch for watch in stored.watched if watch.type in OWNER_TYPES or watch.target_id in public]
         return StoredWebhook(stored.webhook, shown)
 
-    return [stored if grant.created(stored.webhook) else hidden(stored) for stored in found]
+    return [stored if grant.manages(stored.webhook) else hidden(stored) for stored in found]
 
 
 async def failing_webhooks(
     webhooks: Webhooks, user_id: str, most: int
 ) -> tuple[list[FailingWebhook], dict[str | None, int]]:
-    """Webhooks that need attention, because they are suspended or have been failing for FAILING_FOR, and the number of
-    further ones by organization, None for the user's own.
+    """Webhooks that need attention, because they are suspended or have been failing for FAILING_FOR, and how
+    many more there are, by organization name; the key None is for the user's own.
     """
     before = webhooks.clock() - FAILING_FOR
 
@@ -280,7 +282,7 @@ async def _set_grant(tx: Tx, webhook: Webhook, grant: Grant, now: int) -> Webhoo
 
 
 async def _return_to_owner(tx: Tx, webhook: Webhook, actor: Actor, now: int) -> Webhook:
-    await audit.record_app(tx, webhook, "reclaimed", "from", await _app_name(tx, webhook), actor, now)
+    await audit.record_takeover(tx, webhook, "reclaimed", "from", await _app_name(tx, webhook), actor, now)
     await permissions.clear_grant(tx, webhook.id)
     return replace(webhook, client_id=None, grant_kind=None, granted_by=None, granted_scopes=None, taken_over=0)
 
@@ -316,7 +318,7 @@ async def _drop_watches_beyond_grant(tx: Tx, webhook_id: str) -> None:
 
 
 async def _with_watches(tx: Tx, webhook: Webhook, watched: Sequence[Watch], now: int) -> StoredWebhook:
-    # `now` is read inside the transaction: changes from before its start were not watched.
+    # `now` was read inside the transaction: a new watch does not apply to changes from before the transaction.
     bound = [replace(watch, target_id=await watches.target_of(tx, watch)) for watch in watched]
     await watches.set_all(tx, webhook.id, bound, now)
     return StoredWebhook(webhook, await watches.of_webhook(tx, webhook.id))

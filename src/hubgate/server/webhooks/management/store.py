@@ -1,4 +1,4 @@
-"""SQL statements for webhooks and their watches."""
+"""SQL statements for webhooks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -14,8 +14,8 @@ _OPTION_COLUMNS = tuple(option.name for option in OPTIONS)
 _OTHER_COLUMNS = tuple(field.name for field in fields(Webhook) if field.name != "options")
 _COLUMNS = _OTHER_COLUMNS + _OPTION_COLUMNS
 COLUMNS = ", ".join(f"w.{name}" for name in _COLUMNS)
-_NOTHING_SENT = {"last_seq": 0, "quota_from": 0, "quota_used": 0, "failures": 0}
-_ADD = insert_row(f"INSERT INTO webhooks ({', '.join(_COLUMNS)}, {', '.join(_NOTHING_SENT)})")
+_INITIAL_COUNTERS = {"last_seq": 0, "quota_from": 0, "quota_used": 0, "failures": 0}
+_ADD = insert_row(f"INSERT INTO webhooks ({', '.join(_COLUMNS)}, {', '.join(_INITIAL_COUNTERS)})")
 _SETTINGS = (
     "url",
     "domains",
@@ -59,7 +59,7 @@ async def lock(tx: Tx, webhook_id: str) -> Webhook | None:
 
 
 async def of_owner(tx: Tx, user_id: str | None, org_id: str | None) -> list[Webhook]:
-    """The webhooks of an owner, oldest first: ids created within a second are not ordered."""
+    """The webhooks of an owner, oldest first."""
     is_owner = "w.user_id = :user_id OR w.org_id = :org_id"
     rows = await tx.all(
         f"SELECT {COLUMNS} FROM webhooks w WHERE {is_owner} ORDER BY w.created_at, w.id",
@@ -75,7 +75,7 @@ async def count_of_owner(tx: Tx, user_id: str | None, org_id: str | None) -> int
 
 
 async def add(tx: Tx, webhook: Webhook) -> None:
-    await tx.exec(_ADD, {**_values_of(webhook), **_NOTHING_SENT})
+    await tx.exec(_ADD, {**_values_of(webhook), **_INITIAL_COUNTERS})
 
 
 async def update(tx: Tx, webhook: Webhook) -> None:
@@ -87,7 +87,7 @@ async def update(tx: Tx, webhook: Webhook) -> None:
     )
 
 
-async def sealed(tx: Tx, after: str, most: int) -> Sequence[Row]:
+async def sealed_values(tx: Tx, after: str, most: int) -> Sequence[Row]:
     """id, secret, old_secret, private_key of the webhooks after an id, ordered by id."""
     return await tx.all(
         "SELECT id, secret, old_secret, private_key FROM webhooks WHERE id > :after ORDER BY id LIMIT :most",
@@ -95,8 +95,8 @@ async def sealed(tx: Tx, after: str, most: int) -> Sequence[Row]:
     )
 
 
-async def reseal(tx: Tx, webhook_id: str, column: str, old: bytes, new: bytes) -> bool:
-    """Replace an encrypted value; False if it was changed concurrently. `column` is a column of `sealed`."""
+async def replace_sealed_value(tx: Tx, webhook_id: str, column: str, old: bytes, new: bytes) -> bool:
+    """Replace an encrypted value; False if it was changed concurrently. `column` is a column of `sealed_values`."""
     sql = f"UPDATE webhooks SET {column} = :new WHERE id = :id AND {column} = :old"
     return await tx.exec(sql, {"id": webhook_id, "old": old, "new": new}) == 1
 
@@ -174,7 +174,7 @@ class FailingWebhook:
 
 
 # Suspended or failing webhooks of the user and of organizations the user administers.
-_TROUBLED = f"""
+_NEEDING_ATTENTION = f"""
     FROM webhooks w LEFT JOIN organizations o ON o.id = w.org_id
     WHERE (w.user_id = :user_id OR w.org_id IN (
             SELECT m.org_id FROM memberships m WHERE m.user_id = :user_id AND m.role = {int(Role.ADMIN)}))
@@ -186,7 +186,7 @@ async def failing_webhooks(tx: Tx, user_id: str, failing_before: int, most: int)
     """Suspended webhooks first, then those that have been failing longest."""
     rows = await tx.all(
         f"""
-        SELECT w.id, w.url, w.state, o.name {_TROUBLED}
+        SELECT w.id, w.url, w.state, o.name {_NEEDING_ATTENTION}
         ORDER BY CASE w.state WHEN '{SUSPENDED}' THEN 0 ELSE 1 END, COALESCE(w.failing_since, 0), w.id LIMIT :most
         """,
         {"user_id": user_id, "failing_before": failing_before, "most": most},
@@ -197,7 +197,7 @@ async def failing_webhooks(tx: Tx, user_id: str, failing_before: int, most: int)
 async def count_failing(tx: Tx, user_id: str, failing_before: int) -> dict[str | None, int]:
     """The number of webhooks by organization name; None, for the user's own, is first."""
     rows = await tx.all(
-        f"SELECT o.name, count(*) AS webhooks {_TROUBLED} GROUP BY o.name",
+        f"SELECT o.name, count(*) AS webhooks {_NEEDING_ATTENTION} GROUP BY o.name",
         {"user_id": user_id, "failing_before": failing_before},
     )
     return {row["name"]: row["webhooks"] for row in sorted(rows, key=lambda row: row["name"] or "")}

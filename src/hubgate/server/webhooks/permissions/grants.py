@@ -1,4 +1,4 @@
-"""Webhooks of apps follow the grants of those apps (attack W41).
+"""Applies changes to the grants of apps to the webhooks of those apps (attack W41).
 
 Permission to report on a repo is checked for every event (`store.py`), so a narrowed or revoked grant takes effect
 at once. The background job here updates the webhook and notifies its owner by mail: a webhook whose grant has ended is
@@ -24,7 +24,7 @@ from hubgate.server.webhooks.permissions.store import AppWebhook
 EVERY_SECONDS = 60.0
 _BATCH = 100
 _SEE = Action.REPO_SEE.rule
-_READS = frozenset(_SEE.scopes + _SEE.created)
+_PRIVATE_READ_SCOPES = frozenset(_SEE.scopes + _SEE.created)
 
 
 def grant_of(webhooks: Webhooks, identity: Identity) -> Grant | None:
@@ -52,7 +52,7 @@ async def _read_scopes_of_all(tx: Tx, grants: Sequence[tuple[Grant, str | None]]
     exchangeable = await store.exchangeable_scopes(tx, [grant for grant, _ in grants if grant.kind == EXCHANGE])
     all_scopes = []
     for grant, org_id in grants:
-        read_scopes = _READS.intersection(parse_scopes(grant.scopes))
+        read_scopes = _PRIVATE_READ_SCOPES.intersection(parse_scopes(grant.scopes))
         if grant.kind == EXCHANGE:
             all_scopes.append(read_scopes & exchangeable.get(grant.client_id, frozenset()))
         else:
@@ -81,7 +81,7 @@ class GrantChecks:
     _after: str = ""
 
     async def step(self) -> bool:
-        """Check a batch; whether more batches follow."""
+        """Check a batch, and return whether more batches follow."""
         after = self._after
         found = await _check(self.webhooks, lambda tx: store.app_webhooks(tx, after, _BATCH))
         more = len(found) == _BATCH
@@ -120,7 +120,7 @@ async def _changes(tx: Tx, found: Sequence[AppWebhook]) -> dict[str, _Change]:
     granted = [(each, grant) for each in found if (grant := each.webhook.grant) is not None]
     all_scopes = await _read_scopes_of_all(tx, [(grant, each.webhook.org_id) for each, grant in granted])
     changes = {
-        each.webhook.id: _Change(each.read_scopes, scopes if each.is_alive else None)
+        each.webhook.id: _Change(each.read_scopes, scopes if each.is_grant_valid else None)
         for (each, _), scopes in zip(granted, all_scopes, strict=True)
     }
     return {webhook_id: change for webhook_id, change in changes.items() if change.before != change.after}
@@ -135,24 +135,24 @@ async def _apply_change(tx: Tx, webhooks: Webhooks, webhook_id: str) -> None:
         await suspend(tx, webhook_id, now)
         await queue.skip_all(tx, webhook_id, SUSPENDED, now)
         await queue.replan(tx, [webhook_id], now)
-        await notifications.grant_ended(tx, webhooks, webhook)
+        await notifications.notify_grant_ended(tx, webhooks, webhook)
         return
     await store.set_read_scopes(tx, webhook_id, change.after)
     if change.before - change.after:
-        await notifications.grant_narrowed(tx, webhooks, webhook)
+        await notifications.notify_grant_narrowed(tx, webhooks, webhook)
 
 
 def grant_ended_message(webhook: Webhook) -> str:
-    """The message that a webhook cannot be enabled because its grant has ended."""
-    problem = f"The app that {webhook.done_by_app} this webhook no longer has access. Allow the app again"
+    """The error message for enabling a webhook whose grant has ended."""
+    problem = f"The app that {webhook.app_verb} this webhook no longer has access. Allow the app again"
     if not webhook.taken_over:
         return f"{problem}, or delete the webhook."
     remedy = "save a change" if webhook.taken_over == OWNERS_URL else "set another address"
-    return f"{problem}, or {remedy}: then the webhook is yours."
+    return f"{problem}, or {remedy} to take the webhook back."
 
 
-async def is_grant_ended(webhooks: Webhooks, webhook: Webhook) -> bool:
+async def has_grant_ended(webhooks: Webhooks, webhook: Webhook) -> bool:
     """Whether the grant of the webhook's app has ended."""
     if webhook.grant is None:
         return False
-    return not await webhooks.db.read(lambda tx: store.is_under_grant(tx, webhook.id))
+    return not await webhooks.db.read(lambda tx: store.is_grant_valid(tx, webhook.id))

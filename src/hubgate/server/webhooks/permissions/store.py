@@ -1,7 +1,7 @@
-"""SQL conditions over `webhooks w`: whether a webhook may report on a repo; and statements for the grants of apps.
+"""SQL conditions that decide whether a webhook (`webhooks w`) may report on a repo, and statements for grants of apps.
 
 A user's webhook has the permissions of that user. An organization's webhook may read the organization's repos and
-public repos, regardless of which admin created it. The webhook of an app is also limited to the present grant of that
+public repos, regardless of which admin created it. The webhook of an app is also limited to the current grant of that
 app: the user's consent, or the organization's token exchange (attack W41). The conditions are checked at fan-out and
 again right before sending (attacks W30, W31).
 """
@@ -90,7 +90,7 @@ def _exchanged(private: str, owner: str, repo: str) -> str:
     """
 
 
-def _under_grant(private: str, owner: str, repo: str) -> str:
+def _grant_allows(private: str, owner: str, repo: str) -> str:
     return f"""
         (w.client_id IS NULL OR CASE w.grant_kind WHEN 'consent' THEN {_consented(private, owner, repo)}
             ELSE {_exchanged(private, owner, repo)} END)
@@ -105,11 +105,11 @@ def _owner_sees(private: str, owner: str) -> str:
 
 
 def may_read(private: str, owner: str, repo: str) -> str:
-    """The condition that a webhook may report on a repo. The parameters are SQL expressions for its present state."""
+    """The condition that a webhook may report on a repo. The parameters are SQL expressions for its current state."""
     return f"""
         {_owner_sees(private, owner)}
         AND NOT EXISTS (SELECT 1 FROM users u WHERE u.id IN (w.user_id, w.granted_by) AND u.disabled_at IS NOT NULL)
-        AND {_under_grant(private, owner, repo)}
+        AND {_grant_allows(private, owner, repo)}
     """
 
 
@@ -117,15 +117,17 @@ def could_read(private: str, owner: str, repo: str) -> str:
     """The same condition for the repo's state at the event: an event from when a repo was private is only sent to
     webhooks that could read it then, even if the repo is public at fan-out.
     """
-    return f"{_owner_sees(private, owner)} AND {_under_grant(private, owner, repo)}"
+    return f"{_owner_sees(private, owner)} AND {_grant_allows(private, owner, repo)}"
 
 
 # The condition that the app of a webhook may still manage webhooks of this owner; true without an app.
-ALIVE = _under_grant("0", "''", "''")
+GRANT_IS_VALID = _grant_allows("0", "''", "''")
 
 
-async def is_under_grant(tx: Tx, webhook_id: str) -> bool:
-    return await tx.one(f"SELECT 1 FROM webhooks w WHERE w.id = :id AND {ALIVE}", {"id": webhook_id}) is not None
+async def is_grant_valid(tx: Tx, webhook_id: str) -> bool:
+    return (
+        await tx.one(f"SELECT 1 FROM webhooks w WHERE w.id = :id AND {GRANT_IS_VALID}", {"id": webhook_id}) is not None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +137,11 @@ class AppWebhook:
     webhook: Webhook
     read_scopes: frozenset[str]
     # Whether the grant still allows the app to manage webhooks.
-    is_alive: bool
+    is_grant_valid: bool
 
 
 _APP_WEBHOOKS = f"""
-    SELECT {COLUMNS}, w.reach, CASE WHEN {ALIVE} THEN 1 ELSE 0 END AS is_alive
+    SELECT {COLUMNS}, w.reach, CASE WHEN {GRANT_IS_VALID} THEN 1 ELSE 0 END AS is_grant_valid
     FROM webhooks w WHERE w.client_id IS NOT NULL AND w.state = '{ENABLED}'
 """
 
@@ -162,7 +164,10 @@ async def app_webhook(tx: Tx, webhook_id: str) -> list[AppWebhook]:
 
 
 def _app_webhooks(rows: Iterable[Row]) -> list[AppWebhook]:
-    return [AppWebhook(webhook_of(row), frozenset((row["reach"] or "").split()), bool(row["is_alive"])) for row in rows]
+    return [
+        AppWebhook(webhook_of(row), frozenset((row["reach"] or "").split()), bool(row["is_grant_valid"]))
+        for row in rows
+    ]
 
 
 async def set_grant(tx: Tx, webhook: Webhook, read_scopes: Iterable[str], now: int) -> None:
@@ -215,7 +220,7 @@ _EXCHANGEABLE = RowStatement(
 
 
 async def consents_of(tx: Tx, grants: Iterable[Grant]) -> dict[tuple[str, str], list[Row]]:
-    """Present consents by user and client: their scopes, and org_id and org_scopes of each organization they cover."""
+    """Current consents by user and client: their scopes, and org_id and org_scopes of each organization they cover."""
     keys = sorted({(grant.user_id, grant.client_id) for grant in grants})
     found: dict[tuple[str, str], list[Row]] = {}
     rows = [{"user_id": user_id, "client_id": client_id} for user_id, client_id in keys]

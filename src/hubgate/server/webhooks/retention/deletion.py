@@ -1,7 +1,7 @@
 """Deleting a webhook, or all webhooks of an account, and deliveries and events past the retention period.
 
-Deleting a million deliveries takes long, and SQLite has a single writer. So the webhook is detached from its owner and
-from the queue at once, and a background job deletes the remaining rows in small batches.
+Deleting a million deliveries takes a long time, and SQLite has a single writer. So the webhook is detached from its
+owner and from the queue at once, and a background job deletes the remaining rows in small batches.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ async def delete(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor
     now = webhooks.clock()
 
     async def unit(tx: Tx) -> None:
-        await audit.begin(tx, owner.org_id, actor)
+        await audit.begin_change(tx, owner.org_id, actor)
         deleted = await lock_webhook(tx, owner, webhook_id)
         await _remove(tx, webhook_id, now)
         await audit.record_change(tx, deleted, Kind.WEBHOOK_DELETE, "deleted", actor, now)
@@ -41,8 +41,8 @@ async def delete_with_owner(tx: Tx, owner_id: str, now: int) -> None:
         await _remove(tx, webhook_id, now)
 
 
-async def delete_of_owner(tx: Tx, owner_id: str, actor: Actor, reason: str, now: int) -> int:
-    """Delete the webhooks of an account that stays, with audit entries; the number of webhooks."""
+async def delete_with_audit_entries(tx: Tx, owner_id: str, actor: Actor, reason: str, now: int) -> int:
+    """Delete the webhooks of an account that is retained, record audit entries, and return the number of webhooks."""
     ids = await store.ids_of_owner(tx, owner_id)
     for webhook_id in ids:
         deleted = await lock(tx, webhook_id)
@@ -65,7 +65,7 @@ class Retention:
     days: int
 
     async def step(self) -> bool:
-        """Delete a batch of each; whether to continue at once."""
+        """Delete a batch of each, and return whether to continue at once."""
         before = self.webhooks.clock() - self.days * DAY
         write = self.webhooks.db.write_long
         deleted = [

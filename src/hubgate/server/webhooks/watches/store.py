@@ -1,6 +1,6 @@
 """SQL statements for watches: the names that a webhook watches, and the accounts or repos they are bound to.
 
-A watch of a repo ends when the repo moves to another owner, unless the watched name redirects to it (O69).
+A watch on a repo ends when the repo moves to another owner, unless the watched name redirects to it (O69).
 """
 
 from collections.abc import Iterable, Sequence
@@ -40,8 +40,8 @@ async def set_all(tx: Tx, webhook_id: str, watches: Sequence[Watch], now: int) -
     )
 
 
-# Watches under the present names of their targets. A deleted target has the watched name, and so has a repo that the
-# webhook may not report on: its exact spelling or new name would reveal that it exists (attack W30).
+# Watches with the current names of their targets. A deleted target is shown under the watched name, like a repo that
+# the webhook may not report on: its exact spelling or new name would reveal that it exists (attack W30).
 _WATCHES = f"""
     SELECT x.webhook_id, x.type, COALESCE(u.name, o.name, COALESCE(ru.name, ro.name) || '/' || r.name, x.name) AS name,
         x.target_id

@@ -1,4 +1,4 @@
-"""Indexes a webhook's backlog in the order of delivery, and replaces the turn column by row locks."""
+"""Indexes a webhook's backlog in the order of delivery, and replaces the turn column with row locks."""
 
 import sqlalchemy as sa
 from alembic import op

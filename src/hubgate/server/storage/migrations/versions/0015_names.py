@@ -1,6 +1,6 @@
 """Stores when an account took a name and had repos under it, when a repo was renamed, and who allowed a redirect.
 
-These facts are unknown for existing names: names of accounts stay reserved, and redirects of repos keep their target.
+These facts are unknown for existing names: names of accounts stay reserved, and redirects of repos stay valid.
 """
 
 import sqlalchemy as sa

@@ -10,7 +10,7 @@ from hubgate.server.oauth.consent.model import AccessRequest, Consent
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.redirects import is_loopback, is_web, shown_host
 from hubgate.server.oauth.resource_indicators import shown_servers
-from hubgate.server.scopes import BUILT_IN, Risk, Scope
+from hubgate.server.scopes import BUILT_IN_SCOPES, Risk, Scope
 from hubgate.server.web.untrusted_text import shown
 
 
@@ -102,7 +102,7 @@ def scope_lines(
     """Built-in scopes in their fixed order, then the operator's."""
     return [
         ScopeLine(scope, scope.name in fixed, scope.name in ticked)
-        for scope in (*BUILT_IN, *extra)
+        for scope in (*BUILT_IN_SCOPES, *extra)
         if scope.name in names
     ]
 

@@ -21,7 +21,7 @@ from hubgate.server.oauth.device import model as device
 from hubgate.server.oauth.grants.registry import GRANTS
 from hubgate.server.oauth.tokens import idtoken
 from hubgate.server.oauth.tokens.model import CODE_LASTS, REFRESH_LASTS
-from hubgate.server.scopes import BUILT_IN, Risk
+from hubgate.server.scopes import BUILT_IN_SCOPES, Risk
 from hubgate.server.web.buttons import LABEL, buttons
 from hubgate.server.web.oauth import userinfo
 from hubgate.server.web.pages.oauth.quickstart import EXAMPLE, device_curl, snippets
@@ -36,7 +36,7 @@ _CONTENTS = (
     ("#code", "Sample code"),
     ("#buttons", "Buttons"),
     ("#devices", "Devices"),
-    ("#addresses", "Addresses"),
+    ("#addresses", "Endpoints"),
     ("#tokens", "Tokens"),
     ("#scopes", "Scopes"),
     ("#errors", "Errors"),
@@ -67,7 +67,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
             snippets=snippets(oauth.base_url, chosen),
             buttons=list(buttons().values()),
             label=LABEL,
-            scopes=[(risk, [scope for scope in BUILT_IN if scope.risk is risk]) for risk in Risk],
+            scopes=[(risk, [scope for scope in BUILT_IN_SCOPES if scope.risk is risk]) for risk in Risk],
             grants={grant.type: grant.parameters for grant in GRANTS.values()},
             lifetimes=_lifetimes(chosen),
             claims=_CLAIMS,

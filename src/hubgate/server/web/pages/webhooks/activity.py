@@ -83,8 +83,8 @@ def routes(base: WebhookPageContext) -> list[Route]:
         webhook, now = stored.webhook, webhooks.clock()
         since, suspended = webhook.failing_since, webhook.suspended_at
         return {
-            "is_grant_ended": suspended is not None and await grants.is_grant_ended(webhooks, webhook),
-            "missed": await activation.missed(webhooks, webhook),
+            "has_grant_ended": suspended is not None and await grants.has_grant_ended(webhooks, webhook),
+            "missed": await activation.count_missed(webhooks, webhook),
             # Suspended at once because the receiver answered that it is permanently gone.
             "is_gone": suspended is not None and since is not None and suspended - since < SUSPENDED_AFTER,
             "days": SUSPENDED_AFTER // DAY,
@@ -117,7 +117,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
             "delivery.html",
             full=full,
             logged=full.logged,
-            tries=[_shown_try(row) for row in full.tries],
+            tries=[_shown_try(row) for row in full.attempts],
             reason=_reason(full.logged, stored.webhook, webhooks.quota),
             next_at=full.logged.due_at if full.logged.state in ALIVE else None,
             payload=_payload_view(full.payload),
@@ -145,7 +145,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
     async def test(request: HubRequest, context: OwnerContext) -> Response:
         stored = await base.load(request, context)
         try:
-            new = await replays.test(webhooks, stored)
+            new = await replays.queue_test(webhooks, stored)
         except Conflict as error:
             return base.pages.redirect(context.address_of(stored.webhook.id), f"Not sent. {error.message}")
         return await show_delivery(context, stored, new, "Sent a test" if stored.webhook.url else "Stored a test")

@@ -26,7 +26,9 @@ def routes(base: WebhookPageContext) -> list[Route]:
         found = await lifecycle.list_webhooks(base.webhooks, context.owner)
         latest = await delivery_log.latest(base.webhooks, context.owner)
         rows = [(stored, name_of(stored.webhook), latest.get(stored.webhook.id)) for stored in found]
-        return base.show(request, context, "list.html", shown=list_page(request, rows), most=base.webhooks.per_owner)
+        return base.show(
+            request, context, "list.html", shown=list_page(request, rows), most=base.webhooks.max_per_owner
+        )
 
     def show(
         request: HubRequest,

@@ -9,7 +9,7 @@ from hubgate.server.oauth.apps.fields import DEFAULT_SCOPES
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.consent.model import IDENTITY
 from hubgate.server.oauth.redirects import EXACT, ORIGIN
-from hubgate.server.scopes import BUILT_IN, Risk, Scope
+from hubgate.server.scopes import BUILT_IN_SCOPES, Risk, Scope
 
 EMPTY_APP = App(client_id="", name="", scopes=DEFAULT_SCOPES, confidential=True)
 MATCHES = (
@@ -53,8 +53,8 @@ class ScopeChoice:
 def scope_choice(app: App, extra: Sequence[Scope]) -> ScopeChoice:
     # Operator-defined scopes were requested by the app's owner.
     own = [_line(scope, app) for scope in extra if scope.name in app.extra_scopes]
-    common = [_line(scope, app) for scope in BUILT_IN if scope.name in _COMMON]
-    rare = [_line(scope, app) for scope in BUILT_IN if scope.name not in _COMMON]
+    common = [_line(scope, app) for scope in BUILT_IN_SCOPES if scope.name in _COMMON]
+    rare = [_line(scope, app) for scope in BUILT_IN_SCOPES if scope.name not in _COMMON]
     return ScopeChoice(_grouped([*common, *own]), _grouped(rare), any(line.ticked or line.required for line in rare))
 
 

@@ -22,7 +22,7 @@ from hubgate.server.webhooks.delivering.deliverer import IDLE_SECONDS, Deliverer
 from hubgate.server.webhooks.fanout.fanning import FanOut
 from hubgate.server.webhooks.permissions import grants
 from hubgate.server.webhooks.retention.deletion import EVERY_SECONDS, Retention
-from hubgate.server.worker.child import exit_as_child, raise_file_limit, report_ready, settings_from_parent, stop_event
+from hubgate.server.worker.child import raise_file_limit, report_ready, run_and_exit, settings_from_parent, stop_event
 from hubgate.server.worker.loops import Loop, LoopRunner
 from hubgate.server.worker.servers import GRACE_SECONDS
 from hubgate.server.worker.sweep import Sweep
@@ -32,7 +32,7 @@ BACKGROUND_NICENESS = 10
 FAN_OUT_LEASE_SECONDS = 10
 
 
-def run_quickly(work: Coroutine[Any, Any, None]) -> None:
+def run_with_uvloop(work: Coroutine[Any, Any, None]) -> None:
     """Run on uvloop if it is installed: deliveries use a quarter less CPU time on it."""
     if importlib.util.find_spec("uvloop") is None:
         asyncio.run(work)
@@ -50,12 +50,12 @@ async def run(
     settings: Settings,
     stop: asyncio.Event,
     on_ready: Callable[[], None],
-    paced: Callable[[Webhooks], Webhooks] = _unchanged,
+    adjust_webhooks: Callable[[Webhooks], Webhooks] = _unchanged,
 ) -> None:
-    """Run all background loops until `stop` is set. The test build passes `paced` to shorten intervals."""
+    """Run all background loops until `stop` is set. The test build passes `adjust_webhooks` to shorten intervals."""
     raise_file_limit()
     hub = await open_hub(settings)
-    webhooks = paced(hub.webhooks)
+    webhooks = adjust_webhooks(hub.webhooks)
     deliverer = Deliverer(webhooks, stop)
     loops = [
         Sweep(hub.db, hub.clock).loop(),
@@ -65,7 +65,7 @@ async def run(
         Loop("fan-out", IDLE_SECONDS, FanOut(webhooks, deliverer.wake.set).step, lease_seconds=FAN_OUT_LEASE_SECONDS),
         Loop("webhooks of apps", grants.EVERY_SECONDS, grants.GrantChecks(webhooks).step),
         Loop("delivery retention", EVERY_SECONDS, Retention(webhooks, settings.delivery_retention_days).step),
-        *_audit(hub),
+        *_audit_loops(hub),
     ]
     running = asyncio.gather(LoopRunner(hub.db, hub.clock, stop).run(loops), deliverer.run())
     on_ready()
@@ -87,7 +87,7 @@ async def run(
         running.result()
 
 
-def _audit(hub: Hub) -> list[Loop]:
+def _audit_loops(hub: Hub) -> list[Loop]:
     loops = [Loop("seal", every_seconds=1, step=Sealer(hub.db, hub.clock, hub.secret).step)]
     if days := hub.settings.audit_retention_days:
         retention = AuditRetention(hub.db, hub.clock, hub.secret, days)
@@ -95,15 +95,15 @@ def _audit(hub: Hub) -> list[Loop]:
     return loops
 
 
-def main(paced: Callable[[Webhooks], Webhooks] = _unchanged) -> None:
-    exit_as_child(_as_child(int(sys.argv[1]), paced), run_quickly)
+def main(adjust_webhooks: Callable[[Webhooks], Webhooks] = _unchanged) -> None:
+    run_and_exit(_as_child(int(sys.argv[1]), adjust_webhooks), run_with_uvloop)
 
 
-async def _as_child(ready_fd: int, paced: Callable[[Webhooks], Webhooks]) -> None:
+async def _as_child(ready_fd: int, adjust_webhooks: Callable[[Webhooks], Webhooks]) -> None:
     settings = settings_from_parent()
     logs.configure()
     os.nice(BACKGROUND_NICENESS)
-    await run(settings, stop_event(), lambda: report_ready(ready_fd), paced)
+    await run(settings, stop_event(), lambda: report_ready(ready_fd), adjust_webhooks)
 
 
 if __name__ == "__main__":

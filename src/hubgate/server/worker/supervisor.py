@@ -1,6 +1,6 @@
 """The parent process of a running hub: starts the child processes, restarts the dead ones and stops them.
 
-The parent owns the listening socket and does no other work, so that only a signal ends it.
+The parent owns the listening socket and does no other work, so that only a signal stops it.
 """
 
 import contextlib
@@ -24,10 +24,10 @@ log = logging.getLogger("hubgate.worker")
 
 # The contract grants requests in flight ten seconds; the servers give up shortly before that.
 STOP_SECONDS = 9.0
-GROUP_SECONDS = 0.2
+GROUP_SIGNAL_SECONDS = 0.2
 READY_SECONDS = 30.0
-FIRST_RESTART_SECONDS = 0.2
-LONGEST_RESTART_SECONDS = 10.0
+FIRST_BACKOFF_SECONDS = 0.2
+LONGEST_BACKOFF_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Modules:
     """The Python modules that the child processes run."""
 
     web: str = "hubgate.server.worker.web"
-    deliver: str = "hubgate.server.worker.deliver"
+    deliver: str = "hubgate.server.worker.background"
 
 
 MODULES = Modules()
@@ -48,7 +48,7 @@ class _Child:
     process: "subprocess.Popen[bytes] | None" = None
     started_at: float = 0.0
     restart_at: float | None = None
-    backoff: float = FIRST_RESTART_SECONDS
+    backoff: float = FIRST_BACKOFF_SECONDS
 
 
 @dataclass
@@ -68,7 +68,7 @@ class Supervisor:
         os.set_blocking(self._wake_write, False)
 
     def start(self) -> bool:
-        """Start all children. True once all are ready, False if a signal came first; no child survives an error."""
+        """Start all children. True once all are ready, False after a signal. If one fails, all are stopped."""
         if self._stopping:
             return False
         try:
@@ -112,10 +112,10 @@ class Supervisor:
             return
         now = time.monotonic()
         if child.restart_at is None:
-            if now - child.started_at > LONGEST_RESTART_SECONDS:
-                child.backoff = FIRST_RESTART_SECONDS
+            if now - child.started_at > LONGEST_BACKOFF_SECONDS:
+                child.backoff = FIRST_BACKOFF_SECONDS
             child.restart_at = now + child.backoff
-            child.backoff = min(child.backoff * 2, LONGEST_RESTART_SECONDS)
+            child.backoff = min(child.backoff * 2, LONGEST_BACKOFF_SECONDS)
             role = "web" if child.listens else "background"
             status = child.process.returncode
             log.error("%s process %d ended with status %d; starting another", role, child.process.pid, status)
@@ -148,7 +148,7 @@ class Supervisor:
         return ready_read
 
     def _popen(self, module: str, inherited: list[int]) -> "subprocess.Popen[bytes]":
-        # The child inherits the mask, so that only the parent handles Ctrl-C, from the first moment on.
+        # The child inherits the mask, so that only the parent handles Ctrl-C, even while the child starts.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             return subprocess.Popen(
@@ -175,16 +175,16 @@ class Supervisor:
                         return
                     break
         # A stop signal may go to the whole process group, and the child may die before the parent handles it.
-        deadline_for_signal = time.monotonic() + GROUP_SECONDS
+        deadline_for_signal = time.monotonic() + GROUP_SIGNAL_SECONDS
         while not self._stopping and (left := deadline_for_signal - time.monotonic()) > 0:
             self._sleep(left)
         if not self._stopping:
-            raise StartupError("A process of the hub did not start. Its last log line says why.")
+            raise StartupError("A hub process did not start. Its last log line says why.")
 
     def catch_signals(self) -> None:
         """Install handlers so that SIGTERM and SIGINT stop the hub, even during the start."""
 
-        def ask_to_stop(*_: object) -> None:
+        def request_stop(*_: object) -> None:
             self._stopping = True
             with contextlib.suppress(BlockingIOError):
                 os.write(self._wake_write, b"1")
@@ -193,8 +193,8 @@ class Supervisor:
             with contextlib.suppress(BlockingIOError):
                 os.write(self._wake_write, b"0")
 
-        signal.signal(signal.SIGTERM, ask_to_stop)
-        signal.signal(signal.SIGINT, ask_to_stop)
+        signal.signal(signal.SIGTERM, request_stop)
+        signal.signal(signal.SIGINT, request_stop)
         signal.signal(signal.SIGCHLD, child_died)
 
     def _sleep(self, seconds: float) -> None:
@@ -221,7 +221,9 @@ def bind(host: str, port: int) -> socket.socket:
     except (OSError, UnicodeError) as error:
         listener.close()
         is_port_problem = getattr(error, "errno", None) in (errno.EADDRINUSE, errno.EACCES)
-        cure = "Choose another port: --port or HUBGATE_PORT." if is_port_problem else "Choose another address: --host."
-        reason = getattr(error, "strerror", None) or "not a host"
-        raise StartupError(f"Cannot listen on {host} port {port}: {reason}. {cure}") from error
+        remedy = (
+            "Choose another port: --port or HUBGATE_PORT." if is_port_problem else "Choose another address: --host."
+        )
+        reason = getattr(error, "strerror", None) or "not a valid host"
+        raise StartupError(f"Cannot listen on {host} port {port}: {reason}. {remedy}") from error
     return listener

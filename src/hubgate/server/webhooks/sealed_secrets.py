@@ -13,7 +13,7 @@ from hubgate.server.webhooks.model import Webhook
 
 PUBLIC_PREFIX = "whpk_"
 _BATCH = 500
-# The sealed columns, and what each contains.
+# The sealed columns, and the kind of value in each.
 _COLUMNS = {"secret": "secret", "old_secret": "secret", "private_key": "key"}
 
 
@@ -25,7 +25,7 @@ def opened_secret(secret: ServerSecret, webhook_id: str, sealed: bytes) -> str:
     return secret.open(sealed, _binding(webhook_id, "secret")).decode("ascii")
 
 
-def is_secret(secret: ServerSecret, webhook: Webhook, text: str) -> bool:
+def is_current_secret(secret: ServerSecret, webhook: Webhook, text: str) -> bool:
     """Whether `text` is the current secret. False if the stored secret cannot be decrypted: the owner can then set a
     new secret.
     """
@@ -51,34 +51,36 @@ def opened_key(secret: ServerSecret, webhook_id: str, sealed: bytes) -> Ed25519P
 
 
 async def reseal(db: Database, secret: ServerSecret) -> int:
-    """Encrypt with the new server secret; the number of changed values. A value that no configured key decrypts stays:
-    restoring the missing key makes it readable again.
+    """Re-encrypt the secrets and keys of all webhooks with the server's first key, and return the number of changed
+    values. A value that no configured key decrypts is not changed: it is readable again once the key is restored.
     """
     changed, after = 0, ""
-    while rows := await db.read_long(partial(store.sealed, after=after, most=_BATCH)):
+    while rows := await db.read_long(partial(store.sealed_values, after=after, most=_BATCH)):
         after = rows[-1]["id"]
         for row in rows:
-            for column, what in _COLUMNS.items():
+            for column, kind in _COLUMNS.items():
                 old = row[column]
-                new = None if old is None else _resealed(secret, row["id"], what, bytes(old))
+                new = None if old is None else _resealed(secret, row["id"], kind, bytes(old))
                 if new is not None:
                     # A value replaced since the read is already encrypted with the new key.
-                    write = partial(store.reseal, webhook_id=row["id"], column=column, old=bytes(old), new=new)
+                    write = partial(
+                        store.replace_sealed_value, webhook_id=row["id"], column=column, old=bytes(old), new=new
+                    )
                     changed += await db.write(write)
     return changed
 
 
-def _resealed(secret: ServerSecret, webhook_id: str, what: str, sealed: bytes) -> bytes | None:
-    """Encrypt again with the server's first key. None if it already is, or if no key decrypts it. `what` is "secret" or
-    "key".
+def _resealed(secret: ServerSecret, webhook_id: str, kind: str, sealed: bytes) -> bytes | None:
+    """A value re-encrypted with the server's first key; None if the value already uses that key or no key decrypts it.
+    `kind` is "secret" or "key".
     """
-    if secret.is_sealed_with_first(sealed):
+    if secret.is_sealed_with_first_key(sealed):
         return None
     try:
-        return secret.seal(secret.open(sealed, _binding(webhook_id, what)), _binding(webhook_id, what))
+        return secret.seal(secret.open(sealed, _binding(webhook_id, kind)), _binding(webhook_id, kind))
     except CannotOpen:
         return None
 
 
-def _binding(webhook_id: str, what: str) -> str:
-    return f"webhook {what} {webhook_id}"
+def _binding(webhook_id: str, kind: str) -> str:
+    return f"webhook {kind} {webhook_id}"
