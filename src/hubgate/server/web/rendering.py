@@ -25,7 +25,7 @@ from hubgate.server.web.avatars import avatar_url
 from hubgate.server.web.local_path import continue_to
 from hubgate.server.web.pages.errors import advice_for, developer_hint
 from hubgate.server.web.static import asset_url
-from hubgate.server.web.untrusted_text import clean, clean_lines, shown
+from hubgate.server.web.untrusted_text import clean, clean_lines, display_name
 
 THEME_COOKIE = "theme"
 LONGEST_RETURN_ADDRESS = 2000
@@ -74,7 +74,7 @@ class Pages:
             avatar=avatar_url,
         )
         self._templates.filters.update(
-            shown=shown,
+            display_name=display_name,
             clean=clean,
             clean_lines=clean_lines,
             iso=iso,

@@ -7,8 +7,8 @@ LONGEST_SHOWN = 60
 _HIDDEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
 
 
-def shown(text: str) -> str:
-    """Template filter for a name, shortened to fit: `{{ user.fullname|shown }}`, inside <bdi>."""
+def display_name(text: str) -> str:
+    """Remove hidden characters and shorten a name. Template filter: `{{ user.fullname|display_name }}` in <bdi>."""
     name = clean(text)
     return name if len(name) <= LONGEST_SHOWN else name[: LONGEST_SHOWN - 1] + "…"
 

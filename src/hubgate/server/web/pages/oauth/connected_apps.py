@@ -22,7 +22,7 @@ from hubgate.server.scopes import join_scopes
 from hubgate.server.web.pages.listing import list_page
 from hubgate.server.web.pages.oauth.consent import OrganizationLine, groups_of, scope_lines
 from hubgate.server.web.rendering import NO_ERRORS, Pages
-from hubgate.server.web.untrusted_text import shown
+from hubgate.server.web.untrusted_text import display_name
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.permissions import grants
 
@@ -142,7 +142,7 @@ def ordered_scopes(scopes: Collection[str]) -> list[str]:
 
 def name_of(connected: AppConnection) -> str:
     """The app's name as displayed; the host if the name has only hidden characters."""
-    return shown(connected.consent.app_name).strip() or ", ".join(connected.hosts) or connected.client_id
+    return display_name(connected.consent.app_name).strip() or ", ".join(connected.hosts) or connected.client_id
 
 
 def address_of(client_id: str) -> str:

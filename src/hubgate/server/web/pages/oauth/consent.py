@@ -11,7 +11,7 @@ from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.redirects import is_loopback, is_web, shown_host
 from hubgate.server.oauth.resource_indicators import shown_servers
 from hubgate.server.scopes import BUILT_IN_SCOPES, Risk, Scope
-from hubgate.server.web.untrusted_text import shown
+from hubgate.server.web.untrusted_text import display_name
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def consent_view(
     return ConsentView(
         app=app,
         person=person,
-        name=shown(app.name).strip() or host or app.client_id,
+        name=display_name(app.name).strip() or host or app.client_id,
         host=host,
         answer_host=answer,
         servers=shown_servers(access.resources, oauth.base_url),

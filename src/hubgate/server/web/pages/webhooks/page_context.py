@@ -12,7 +12,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.owner_routes import WEBHOOKS, OwnerContext, render_settings_page
 from hubgate.server.web.rendering import NO_ERRORS, Pages
-from hubgate.server.web.untrusted_text import shown
+from hubgate.server.web.untrusted_text import display_name
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.management import lifecycle
 from hubgate.server.webhooks.management.lifecycle import StoredWebhook
@@ -81,7 +81,7 @@ class WebhookPageContext:
             webhook=stored.webhook,
             watched=stored.watched,
             name=name_of(stored.webhook),
-            app=shown(stored.app).strip() or stored.webhook.client_id,
+            app=display_name(stored.app).strip() or stored.webhook.client_id,
             at=at,
             tabs=tabs,
             **values,
