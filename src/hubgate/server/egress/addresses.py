@@ -50,7 +50,7 @@ def is_allowed(address: Address, allowed: Sequence[Network]) -> bool:
 
 @lru_cache(maxsize=4096)
 def _is_allowed(address: Address, allowed: tuple[Network, ...]) -> bool:
-    reached = embedded_in(address)
+    reached = effective_address(address)
     if reached is None:
         return False
     if _within(reached, _METADATA) or _within(reached, _NOWHERE):
@@ -60,9 +60,9 @@ def _is_allowed(address: Address, allowed: tuple[Network, ...]) -> bool:
     return reached.version == 4 or _within(reached, _PUBLIC_V6)
 
 
-def may_be_opened(address: Address) -> bool:
+def can_be_allowed(address: Address) -> bool:
     """Whether the address is in a private network that the operator could allow."""
-    reached = embedded_in(address)
+    reached = effective_address(address)
     return reached is not None and _within(reached, _PRIVATE) and not _within(reached, _METADATA)
 
 
@@ -71,7 +71,7 @@ def is_public(address: Address) -> bool:
     return is_allowed(address, ())
 
 
-def embedded_in(address: Address) -> Address | None:
+def effective_address(address: Address) -> Address | None:
     """The address that packets will reach: translated and tunnelled IPv6 addresses contain an IPv4 address.
 
     None for an obsolete form that is not routed.

@@ -5,7 +5,7 @@ import ipaddress
 import socket
 from dataclasses import dataclass, field
 
-from hubgate.server.egress.addresses import Address, embedded_in
+from hubgate.server.egress.addresses import Address, effective_address
 
 _LOCALHOST = ("127.0.0.1", "::1")
 
@@ -21,7 +21,7 @@ class OwnAddresses:
 
     def is_at(self, address: Address, port: int) -> bool:
         """Whether packets to the address reach the hub, however the address is written."""
-        reached = embedded_in(address)
+        reached = effective_address(address)
         if reached is None:
             return False
         for host, own_port in self.names:
@@ -35,7 +35,7 @@ class OwnAddresses:
         return False
 
 
-NOBODY = OwnAddresses()
+NO_OWN_ADDRESSES = OwnAddresses()
 
 
 def _texts(host: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from hubgate.server.egress.addresses import Address
-from hubgate.server.egress.exchange import MOST_HEAD_BYTES, Connection
+from hubgate.server.egress.connection import MOST_HEAD_BYTES, Connection
 from hubgate.server.egress.resolve import Unreachable
 from hubgate.server.egress.target import Target
 

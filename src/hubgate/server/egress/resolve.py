@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from hubgate.server.egress.addresses import Address, Network, is_allowed
-from hubgate.server.egress.own_addresses import NOBODY, OwnAddresses
+from hubgate.server.egress.own_addresses import NO_OWN_ADDRESSES, OwnAddresses
 from hubgate.server.egress.target import Target
 
 Resolve = Callable[[str], Awaitable[Sequence[Address]]]
@@ -76,12 +76,12 @@ def _look_up(host: str) -> Sequence[Address]:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedResolver:
     """Resolves a target and checks its addresses. If any address is blocked, all are rejected (attack W10)."""
 
     resolve: Resolve
     allowed: Sequence[Network] = ()
-    own: OwnAddresses = NOBODY
+    own: OwnAddresses = NO_OWN_ADDRESSES
 
     async def addresses(self, target: Target) -> Sequence[Address]:
         if self.own.is_named(target.host, target.port):

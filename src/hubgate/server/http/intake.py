@@ -82,7 +82,7 @@ class BoundedBody:
     def complete(self) -> bool:
         return self._completed is None or self._completed.is_set()
 
-    def refuse_announced(self) -> None:
+    def reject_declared_length(self) -> None:
         if self._length > self._cap:
             raise self._too_large()
 

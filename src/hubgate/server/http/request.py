@@ -27,16 +27,16 @@ class HubRequest(Request):
     # An `access.caller.Caller`, set by the guard.
     caller: Any = None
     # The caller that jobs in threads and subprocesses are charged to.
-    jobs_for: Caller
+    job_caller: Caller
     bounded: BoundedBody | None = None
 
     def bound_body(self, body: BoundedBody) -> None:
         """Read the body through `body` from here on; `body` also detects a client disconnect."""
         self._receive = self.bounded = body
-        self.jobs_for.disconnects_when(body.disconnected)
+        self.job_caller.disconnects_when(body.disconnected)
 
     @property
-    def is_whole(self) -> bool:
+    def has_read_body(self) -> bool:
         """Whether the whole body was received, so that reading it does not wait."""
         return hasattr(self, "_body")
 

@@ -6,9 +6,9 @@ from urllib.parse import SplitResult, unquote_plus, urlsplit
 
 from hubgate.server.errors import Unprocessable
 
-LONGEST = 2000
+LONGEST_REDIRECT_URI = 2000
 EXACT, ORIGIN = "exact", "origin"
-MATCHES = (EXACT, ORIGIN)
+MATCH_MODES = (EXACT, ORIGIN)
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 # Schemes that a browser executes, displays or passes to something other than an app.
@@ -31,8 +31,8 @@ _RESPONSE_PARAMETERS = frozenset({"code", "state", "iss", "error", "error_descri
 
 def check_redirect_uri(uri: str) -> str:
     """Return the URI if an app may register it, or raise Unprocessable (attack O5)."""
-    if len(uri) > LONGEST:
-        raise Unprocessable(f"A redirect URI has at most {LONGEST:,} characters.")
+    if len(uri) > LONGEST_REDIRECT_URI:
+        raise Unprocessable(f"A redirect URI has at most {LONGEST_REDIRECT_URI:,} characters.")
     parts = split_address(uri)
     if parts is not None and (found := _HOST_AND_PORT.match(uri)):
         scheme = "http" if found.group(1).lower() in LOOPBACK else "https"
@@ -76,10 +76,10 @@ def _has_origin(registered: str, given: str) -> bool:
     ours, theirs = _ORIGIN.match(registered), _ORIGIN.match(given)
     if ours is None or theirs is None or ours.group() != theirs.group():
         return False
-    return split_address(given) is not None and "#" not in given and not answer_in(given)
+    return split_address(given) is not None and "#" not in given and not reserved_parameter_in(given)
 
 
-def answer_in(uri: str) -> str:
+def reserved_parameter_in(uri: str) -> str:
     """The first query parameter whose name is reserved for the response, such as `code`; empty if there is none.
 
     With origin matching the requester chooses the query, and could pass the app another code before the real one.

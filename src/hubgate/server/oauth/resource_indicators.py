@@ -12,9 +12,9 @@ from hubgate.server.oauth.errors import invalid_target
 from hubgate.server.oauth.redirects import host_of, is_web, lacks_scheme, split_address
 
 PARAMETER = "resource"
-LONGEST = 2000
-MOST = 10
-WIDER = "resource names a server that was not authorized. Name some of those that were, or leave it out."
+LONGEST_RESOURCE = 2000
+MOST_RESOURCES = 10
+NOT_AUTHORIZED = "resource names a server that was not authorized. Name some of those that were, or leave it out."
 _BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 
 # None if the request has no `resource`; an empty tuple for this hub.
@@ -26,8 +26,8 @@ def requested_resources(values: Sequence[str], base_url: str) -> Requested:
     if not values:
         return None
     named = tuple(dict.fromkeys(values))
-    if len(named) > MOST:
-        raise invalid_target(f"resource names more than {MOST} servers.")
+    if len(named) > MOST_RESOURCES:
+        raise invalid_target(f"resource names more than {MOST_RESOURCES} servers.")
     for uri in named:
         _check(uri)
     others = tuple(uri for uri in named if uri not in (base_url, f"{base_url}/"))
@@ -37,8 +37,8 @@ def requested_resources(values: Sequence[str], base_url: str) -> Requested:
 
 
 def _check(uri: str) -> None:
-    if len(uri) > LONGEST:
-        raise invalid_target(f"resource has more than {LONGEST:,} characters.")
+    if len(uri) > LONGEST_RESOURCE:
+        raise invalid_target(f"resource has more than {LONGEST_RESOURCE:,} characters.")
     parts = split_address(uri)
     if parts is None or not parts.scheme or lacks_scheme(uri) or _BAD_ESCAPE.search(uri):
         raise invalid_target("resource is an absolute URI such as https://mcp.example/mcp.")

@@ -8,8 +8,8 @@ from dataclasses import replace
 from hubgate.server.accounts.field_checks import FieldChecks
 from hubgate.server.accounts.roles import Role
 from hubgate.server.errors import Unprocessable
-from hubgate.server.oauth.apps.model import LONGEST_LIFETIME, App, Exchange
-from hubgate.server.oauth.redirects import MATCHES, check_redirect_uri
+from hubgate.server.oauth.apps.model import LONGEST_LIFETIME, App, ExchangeSettings
+from hubgate.server.oauth.redirects import MATCH_MODES, check_redirect_uri
 from hubgate.server.scopes import NAMES, join_scopes, no_such_scope, parse_scopes
 
 LONGEST_NAME = 96
@@ -48,8 +48,8 @@ def checked(app: App) -> App:
         checking.refuse("requiredScopes", f"{missing[:60]} is required but not among the app's scopes.")
     if not SHORTEST_LIFETIME <= app.token_lifetime <= LONGEST_LIFETIME:
         checking.refuse("tokenLifetime", f"tokenLifetime {_LIFETIME}")
-    if app.redirect_match not in MATCHES:
-        checking.refuse("redirectMatch", f"Redirects match by {' or '.join(MATCHES)}.")
+    if app.redirect_match not in MATCH_MODES:
+        checking.refuse("redirectMatch", f"Redirects match by {' or '.join(MATCH_MODES)}.")
     exchange = _exchange(checking, app)
     checking.done()
     return replace(
@@ -63,7 +63,7 @@ def checked(app: App) -> App:
     )
 
 
-def _exchange(checking: FieldChecks, app: App) -> Exchange:
+def _exchange(checking: FieldChecks, app: App) -> ExchangeSettings:
     limits = app.exchange
     if not SHORTEST_LIFETIME <= limits.duration <= LONGEST_LIFETIME:
         checking.refuse("tokenDuration", f"tokenDuration {_LIFETIME}")

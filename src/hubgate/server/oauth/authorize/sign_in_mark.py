@@ -18,7 +18,7 @@ from hubgate.server.secret import ServerSecret
 
 PARAMETER = "_mark"
 # A mark in a URL from the browser history expires after this.
-LASTS = HOUR
+LIFETIME = HOUR
 _PURPOSE = "sign-in mark"
 _NEW_SESSION, _SAME_SESSION = "left", "kept"
 
@@ -60,7 +60,7 @@ def read(text: str, request: Pairs, secret: ServerSecret, now: int) -> SignInMar
         return None
     kind, created_at, session_id = content.split(".")
     mark = SignInMark(session_id, int(created_at), kind == _SAME_SESSION)
-    return mark if now - mark.created_at <= LASTS else None
+    return mark if now - mark.created_at <= LIFETIME else None
 
 
 def _message(content: str, request: Pairs) -> bytes:

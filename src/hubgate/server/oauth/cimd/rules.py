@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from hubgate.server.egress.exchange import Answer
+from hubgate.server.egress.connection import HttpResponse
 from hubgate.server.errors import Unprocessable
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.redirects import LOOPBACK, check_redirect_uri, host_of
@@ -58,7 +58,7 @@ def _url_findings(url: str, http_loopback: bool) -> Iterator[Finding]:
         return
     allowed = parts.scheme == "https" or (http_loopback and parts.scheme == "http" and host in LOOPBACK)
     rule = "It begins with https://, or with http:// on this computer" if http_loopback else "It begins with https://"
-    yield _rule(rule, parts.scheme or _NOT_THERE, allowed, f"Serve the document over https.{in_development(host)}")
+    yield _rule(rule, parts.scheme or _NOT_THERE, allowed, f"Serve the document over https.{development_hint(host)}")
     yield _rule("It has a plain host, without a user name", parts.netloc, host is not None, "Write host and port only.")
     plain = parts.netloc == parts.netloc.lower() and not parts.netloc.partition(":")[0].endswith(".")
     yield _rule(
@@ -75,12 +75,12 @@ def _url_findings(url: str, http_loopback: bool) -> Iterator[Finding]:
     yield _rule("It is plain ASCII", url, clean, "Percent-encode what is not.")
 
 
-def in_development(host: str | None) -> str:
+def development_hint(host: str | None) -> str:
     """A hint about development settings if the host is a loopback host; otherwise empty."""
     return _DEVELOPMENT.format(networks=_LOOPBACK_NETWORKS[host]) if host in LOOPBACK else ""
 
 
-def check_answer(answer: Answer) -> list[Finding]:
+def check_response(answer: HttpResponse) -> list[Finding]:
     """Check the HTTP response. With a status other than 200, nothing else is checked."""
     status = str(answer.status)
     if answer.status != 200:

@@ -15,10 +15,10 @@ from hubgate.server.ids import new_id
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.authorize.request import AuthorizationRequest
 from hubgate.server.oauth.consent import store
-from hubgate.server.oauth.consent.model import IDENTITY, AccessRequest, Consent, consent_details
+from hubgate.server.oauth.consent.model import IDENTITY_SCOPES, AccessRequest, Consent, consent_details
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.tokens import store as token_store
-from hubgate.server.oauth.tokens.model import CODE_LASTS, Code
+from hubgate.server.oauth.tokens.model import CODE_LIFETIME, Code
 from hubgate.server.scopes import join_scopes, parse_scopes
 from hubgate.server.storage.database import ConstraintViolated, Database, Row, Tx
 
@@ -36,7 +36,7 @@ class Selection:
 
 def fixed_scopes(asked: Collection[str], app: App | None) -> frozenset[str]:
     """The requested scopes that cannot be unticked."""
-    return frozenset(asked) & (IDENTITY | set(app.required_scopes if app else ()))
+    return frozenset(asked) & (IDENTITY_SCOPES | set(app.required_scopes if app else ()))
 
 
 def approved_scopes(access: AccessRequest, ticked: Selection) -> frozenset[str]:
@@ -49,7 +49,7 @@ def granted_organizations(person: Person, ticked: Selection) -> frozenset[str]:
     return frozenset(ticked.organizations) & person.roles.keys()
 
 
-async def allow(
+async def store_approval(
     tx: Tx, access: AccessRequest, person: Person, ticked: Selection, now: int
 ) -> tuple[str, tuple[str, ...]]:
     """Store an approval; returns the consent's id and the scopes approved now, in the order requested.
@@ -65,13 +65,15 @@ async def allow(
         # Access to other servers changes nothing on this hub (attack O64).
         scopes, resources = approved | (before.other_scopes - requested), before.other_resources.union(access.resources)
         after = replace(before, other_scopes=scopes, other_resources=resources)
-        await store.allow(tx, after, app.face, app.name, now)
+        await store.update_consent(tx, after, app.face, app.name, now)
     else:
-        await store.allow(tx, replace(before, scopes=approved | (before.scopes - requested)), app.face, app.name, now)
+        await store.update_consent(
+            tx, replace(before, scopes=approved | (before.scopes - requested)), app.face, app.name, now
+        )
         granted = await store.organizations(tx, before.id)
         # A new organization gets only scopes that the page showed: older, wider tokens gain nothing in it (attack O65).
         ticked_now = {
-            org_id: (approved | (granted.get(org_id, frozenset()) - requested)) - IDENTITY
+            org_id: (approved | (granted.get(org_id, frozenset()) - requested)) - IDENTITY_SCOPES
             for org_id in granted_organizations(person, ticked)
         }
         await store.set_organizations(tx, before.id, ticked_now)
@@ -86,7 +88,7 @@ async def approve(
     now = oauth.clock()
 
     async def unit(tx: Tx) -> str:
-        consent_id, approved = await allow(tx, request.access, person, ticked, now)
+        consent_id, approved = await store_approval(tx, request.access, person, ticked, now)
         return await _add_code(tx, request, person.user.id, consent_id, approved, auth_time, now)
 
     try:
@@ -131,7 +133,7 @@ async def _add_code(
         challenge=request.challenge,
         nonce=request.nonce,
         auth_time=auth_time,
-        expires_at=now + CODE_LASTS,
+        expires_at=now + CODE_LIFETIME,
         redeemed_at=None,
         family=secrets.token_hex(12),
         resources=" ".join(request.resources),
@@ -140,7 +142,7 @@ async def _add_code(
     return text
 
 
-async def is_approved(db: Database, consent_id: str, access: AccessRequest) -> frozenset[str] | None:
+async def find_approved_scopes(db: Database, consent_id: str, access: AccessRequest) -> frozenset[str] | None:
     """The scopes approved on a consent page that showed the same; None if there was none."""
     shown = consent_details(access)
     row = await store.find_approval(db, consent_id, shown) if shown else None
@@ -168,7 +170,7 @@ def _remaining(row: Row, unticked: Collection[str], elsewhere: bool) -> set[str]
     return scopes.difference(unticked) if bool(row["resources"]) is elsewhere else scopes
 
 
-async def follow_change(tx: Tx, consent_id: str, scopes: Collection[str], taken_elsewhere: Collection[str]) -> None:
+async def update_approvals(tx: Tx, consent_id: str, scopes: Collection[str], taken_elsewhere: Collection[str]) -> None:
     """Update approvals after a change under Connected apps: `scopes` on this hub, less `taken_elsewhere` on others."""
     rows = await store.approvals_of(tx, consent_id)
     chosen = {

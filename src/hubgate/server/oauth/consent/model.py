@@ -13,7 +13,7 @@ from hubgate.server.oauth.redirects import is_loopback, is_web, shown_host
 _DIGEST_LENGTH = 16
 
 # Scopes that identify the user. They cannot be unticked, and do not apply to organizations.
-IDENTITY = frozenset({"openid", "profile", "email"})
+IDENTITY_SCOPES = frozenset({"openid", "profile", "email"})
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Consent:
 
     def covers(self, scopes: Collection[str], organizations: Collection[str], face: str, elsewhere: bool) -> bool:
         """Whether everything was approved before and the app looks the same; `elsewhere` means other servers."""
-        in_organizations = set(scopes) - IDENTITY
+        in_organizations = set(scopes) - IDENTITY_SCOPES
         return (
             self.face == face
             and (self.other_scopes if elsewhere else self.scopes) >= set(scopes)
@@ -60,7 +60,7 @@ class Consent:
     def was_renamed(self, face: str) -> bool:
         return self.face[:_DIGEST_LENGTH] != face[:_DIGEST_LENGTH]
 
-    def was_moved(self, face: str) -> bool:
+    def has_new_targets(self, face: str) -> bool:
         """Whether the app's redirect targets have changed."""
         return self.face[_DIGEST_LENGTH:] != face[_DIGEST_LENGTH:]
 
@@ -79,18 +79,18 @@ class AppConnection:
         return self.consent.client_id
 
     @property
-    def is_document(self) -> bool:
+    def has_document(self) -> bool:
         return self.client_id.startswith(("https://", "http://"))
 
     @property
     def hosts(self) -> tuple[str, ...]:
         """The host of the metadata document, or the redirect hosts; empty for an app that only uses device codes."""
-        if self.is_document:
+        if self.has_document:
             return (urlsplit(self.client_id).netloc.lower(),)
         return tuple(dict.fromkeys(map(shown_host, self.redirect_uris)))
 
     @property
-    def may_hold(self) -> frozenset[str]:
+    def allowable_scopes(self) -> frozenset[str]:
         """The scopes a user can allow: those consented to, and those in the app's registration."""
         return self.consent.scopes | self.app_scopes
 

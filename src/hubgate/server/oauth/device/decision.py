@@ -7,12 +7,12 @@ from hubgate.server.accounts.model import Person
 from hubgate.server.errors import NotFound, TooManyRequests
 from hubgate.server.oauth.apps.lookup import find_app
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.consent.approval import Selection, allow
+from hubgate.server.oauth.consent.approval import Selection, store_approval
 from hubgate.server.oauth.consent.model import AccessRequest
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.device import store
 from hubgate.server.oauth.device.model import APPROVED, DENIED, DeviceCode
-from hubgate.server.oauth.device.user_code import may_be_stored_as, read_user_code
+from hubgate.server.oauth.device.user_code import possible_macs, read_user_code
 from hubgate.server.oauth.requested_scopes import scopes_of
 from hubgate.server.scopes import parse_scopes
 from hubgate.server.storage.database import ConstraintViolated, Tx
@@ -69,7 +69,7 @@ async def find_pending(oauth: OAuth, person: Person, typed: str, ip: str) -> Pen
 
 async def _find_pending(oauth: OAuth, user_code: str, ip: str) -> PendingDevice | None:
     now = oauth.clock()
-    for mac in may_be_stored_as(user_code, oauth.secret):
+    for mac in possible_macs(user_code, oauth.secret):
         if code := await store.pending(oauth.db, mac, now):
             app = await find_app(oauth, code.client_id, caller=ip)
             if app is None:
@@ -80,7 +80,7 @@ async def _find_pending(oauth: OAuth, user_code: str, ip: str) -> PendingDevice 
 
 
 async def _error(oauth: OAuth, person: Person, user_code: str) -> DeviceNotFound:
-    for mac in may_be_stored_as(user_code, oauth.secret):
+    for mac in possible_macs(user_code, oauth.secret):
         if state := await store.decided_by(oauth.db, mac, person.user.id):
             return AlreadyDecided(denied=state == DENIED)
     return DeviceNotFound()
@@ -97,7 +97,7 @@ async def approve(oauth: OAuth, waiting: PendingDevice, person: Person, ticked: 
     now = oauth.clock()
 
     async def unit(tx: Tx) -> None:
-        consent_id, approved = await allow(tx, waiting.access, person, ticked, now)
+        consent_id, approved = await store_approval(tx, waiting.access, person, ticked, now)
         scopes = " ".join(approved)
         if not await store.decide(tx, waiting.code.key, APPROVED, person.user.id, consent_id, scopes, auth_time, now):
             raise DeviceNotFound

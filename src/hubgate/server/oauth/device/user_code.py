@@ -24,11 +24,11 @@ def read_user_code(typed: str) -> str | None:
     return f"{letters[:4]}-{letters[4:]}"
 
 
-def stored(user_code: str, secret: ServerSecret) -> bytes:
+def user_code_mac(user_code: str, secret: ServerSecret) -> bytes:
     """A MAC, not a plain hash: with a stolen database all 25 billion codes could be tried in a minute (attack O62)."""
     return secret.mac(_PURPOSE, user_code.encode())
 
 
-def may_be_stored_as(user_code: str, secret: ServerSecret) -> list[bytes]:
+def possible_macs(user_code: str, secret: ServerSecret) -> list[bytes]:
     """The MACs of a user code under each configured secret."""
     return secret.macs(_PURPOSE, user_code.encode())

@@ -8,25 +8,25 @@ from hubgate.server.oauth.apps.management import lock_app
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.exchange import store
-from hubgate.server.oauth.exchange.model import Subject
-from hubgate.server.oauth.exchange.store import ActiveToken, TokenHolder
+from hubgate.server.oauth.exchange.model import TokenFilter
+from hubgate.server.oauth.exchange.store import ActiveToken, MemberTokens
 from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.storage.database import Tx
 
 CURSOR = (int, str)
 BY_MEMBER = (str,)
 _AFTER_ALL = (2**62, "")
-_ALL = Subject()
+_ALL = TokenFilter()
 
 
-async def of_app(oauth: OAuth, app: App, asked: PageRequest, which: Subject = _ALL) -> Page[ActiveToken]:
+async def of_app(oauth: OAuth, app: App, asked: PageRequest, which: TokenFilter = _ALL) -> Page[ActiveToken]:
     """Live tokens of an app, newest first."""
     before, now = _before(asked), oauth.clock()
     found = await oauth.db.read_long(lambda tx: store.of_app(tx, app, which, before, now, asked.fetch))
     return page_of(found, asked, _cursor)
 
 
-async def by_member(oauth: OAuth, app: App, asked: PageRequest) -> Page[TokenHolder]:
+async def by_member(oauth: OAuth, app: App, asked: PageRequest) -> Page[MemberTokens]:
     """Members for whom an app has live tokens, by name."""
     after, now = asked.last_shown(), oauth.clock()
     found = await oauth.db.read_long(lambda tx: store.by_member(tx, app, after, now, asked.fetch))
@@ -48,12 +48,12 @@ def _cursor(alive: ActiveToken) -> tuple[int, str]:
     return alive.created_at, alive.id
 
 
-async def count(oauth: OAuth, app: App, which: Subject = _ALL) -> int:
+async def count(oauth: OAuth, app: App, which: TokenFilter = _ALL) -> int:
     now = oauth.clock()
     return await oauth.db.read_long(lambda tx: store.count(tx, app, which, now))
 
 
-async def revoke(oauth: OAuth, app: App, which: Subject, actor: Actor) -> int:
+async def revoke(oauth: OAuth, app: App, which: TokenFilter, actor: Actor) -> int:
     """Revoke tokens and return how many. NotFound if a single token was named and does not exist."""
     now = oauth.clock()
 
@@ -67,7 +67,7 @@ async def revoke(oauth: OAuth, app: App, which: Subject, actor: Actor) -> int:
     return ended
 
 
-async def revoke_in(tx: Tx, app: App, which: Subject, actor: Actor, now: int) -> int:
+async def revoke_in(tx: Tx, app: App, which: TokenFilter, actor: Actor, now: int) -> int:
     ended = await store.revoke(tx, app, which, now)
     if ended:
         text = f"revoked {ended:,} exchanged token{'' if ended == 1 else 's'} of the app {app.name}"
@@ -76,7 +76,7 @@ async def revoke_in(tx: Tx, app: App, which: Subject, actor: Actor, now: int) ->
     return ended
 
 
-def _filter_data(which: Subject) -> dict[str, str]:
+def _filter_data(which: TokenFilter) -> dict[str, str]:
     """The filter as audit data; times in the format of the audit log."""
     data = {"tokenId": which.token_id, "userId": which.user_id}
     data |= {name: iso(value) for name, value in (("since", which.since), ("until", which.until)) if value is not None}

@@ -4,7 +4,7 @@ import ipaddress
 
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import InvalidClient, OAuthError, invalid_grant, invalid_scope
-from hubgate.server.oauth.exchange.model import PLAN, Facts, Granted, Member, Refused
+from hubgate.server.oauth.exchange.model import REQUIRED_PLAN, Facts, Granted, Member, Refused
 from hubgate.server.oauth.requested_scopes import requested_scopes
 
 # One text for every problem with a member: the app must not learn the reason (attack O42).
@@ -31,7 +31,7 @@ def _app_problem(facts: Facts) -> str:
         return "Only an organization's app may exchange tokens."
     if not limits.privileged:
         return "This app does not have the privilege of token exchange. Its organization asks the operator for it."
-    if facts.plan != PLAN:
+    if facts.plan != REQUIRED_PLAN:
         return "Token exchange needs the Enterprise plan."
     if not app.confidential:
         return "Token exchange needs an app with a secret."

@@ -14,7 +14,7 @@ _ADDRESS = re.compile(r"([^:/?#]*:/?/?|)(?:(?<=//)(\[[^/?#\]]*\]|[^/?#:]*)(:[0-9
 _SCHEME, _HOST, _PORT = 0, 1, 2
 
 
-def describe(text: str, *, marked: bool = False) -> Text:
+def as_text(text: str, *, marked: bool = False) -> Text:
     return ((text, marked),)
 
 
@@ -28,7 +28,7 @@ def difference(given: str, meant: str, *, any_path: bool) -> tuple[Text, Text]:
     ours, theirs = _parts(given), _parts(meant)
     free = {_PORT} if _is_loopback(ours) and _is_loopback(theirs) else set()
     compared = [
-        (describe(one), describe(other)) if at in free or (any_path and at > _PORT) else _mark_difference(one, other)
+        (as_text(one), as_text(other)) if at in free or (any_path and at > _PORT) else _mark_difference(one, other)
         for at, (one, other) in enumerate(zip(ours, theirs, strict=True))
     ]
     return _join(one for one, _ in compared), _join(other for _, other in compared)

@@ -7,7 +7,7 @@ from typing import Any
 from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.tokens.text import TokenKind
 from hubgate.server.oauth.device import store
-from hubgate.server.oauth.device.model import APPROVED, CONSUMED, DENIED, SLOWER_BY, DeviceCode
+from hubgate.server.oauth.device.model import APPROVED, CONSUMED, DENIED, SLOW_DOWN_SECONDS, DeviceCode
 from hubgate.server.oauth.errors import AuthorizationPending, OAuthError, invalid_grant
 from hubgate.server.oauth.grants.pipeline import RESOURCE_TEXT, Authorization, Grant, GrantRequest, UserGrant, issue
 from hubgate.server.storage.database import Tx
@@ -57,7 +57,7 @@ async def _record_poll(tx: Tx, code: DeviceCode, now: int) -> OAuthError:
     if not code.is_too_soon(now):
         await store.record_poll(tx, code.key, code.interval, now)
         return _pending()
-    interval = code.interval + SLOWER_BY
+    interval = code.interval + SLOW_DOWN_SECONDS
     await store.record_poll(tx, code.key, interval, now)
     return AuthorizationPending("slow_down", f"Poll every {interval} seconds from now on.")
 

@@ -18,8 +18,8 @@ from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import OAuthError, invalid_grant, invalid_request, invalid_scope, invalid_target
 from hubgate.server.oauth.parameters import Parameters
+from hubgate.server.oauth.resource_indicators import NOT_AUTHORIZED, narrowed, requested_resources
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
-from hubgate.server.oauth.resource_indicators import WIDER, narrowed, requested_resources
 from hubgate.server.oauth.tokens import issuance
 from hubgate.server.oauth.tokens.issuance import SignedIn, TokenDetails, scopes_left
 from hubgate.server.storage.database import Tx
@@ -45,7 +45,7 @@ class GrantRequest:
 
     def key_of(self, parameter: str, kind: TokenKind, unknown: str) -> bytes:
         """The stored key of a code or token in the request; invalid_grant with the text `unknown` for other values."""
-        read = read_token(self.parameters.need(parameter))
+        read = read_token(self.parameters.require(parameter))
         if read is None or read[0] is not kind:
             raise invalid_grant(unknown)
         return read[1]
@@ -127,7 +127,7 @@ async def issue(request: GrantRequest, grant: UserGrant) -> dict[str, Any]:
 
     async def unit(tx: Tx) -> _Issued | OAuthError:
         # The consent is locked first, as everywhere.
-        consented = await consent_store.lock_behind(tx, grant.table, grant.key)
+        consented = await consent_store.lock_by_token(tx, grant.table, grant.key)
         found = await grant.find(tx, now)
         if isinstance(found, OAuthError):
             return found
@@ -135,7 +135,7 @@ async def issue(request: GrantRequest, grant: UserGrant) -> dict[str, Any]:
             return grant.without_consent()
         resources = narrowed(found.resources, requested)
         if resources is None:
-            return invalid_target(WIDER)
+            return invalid_target(NOT_AUTHORIZED)
         if error := await grant.use(tx, found, now):
             return error
         if found.user.disabled_at is not None:
@@ -165,7 +165,7 @@ async def issue(request: GrantRequest, grant: UserGrant) -> dict[str, Any]:
     if isinstance(outcome, OAuthError):
         raise outcome
     found = outcome.authorization
-    return await issuance.answer(
+    return await issuance.token_response(
         oauth,
         found.user,
         app.client_id,

@@ -15,12 +15,12 @@ from hubgate.server.scopes import parse_scopes
 from hubgate.server.storage.background_writes import BackgroundWrites
 from hubgate.server.storage.database import Tx
 
-USE_RECORDED_EVERY = 5 * MINUTE
+USE_RECORDING_INTERVAL = 5 * MINUTE
 _TOKEN_COLUMNS = 12
 
 
 @dataclass(frozen=True)
-class Bearers:
+class BearerTokens:
     oauth: OAuth
 
     @cached_property
@@ -50,7 +50,7 @@ class Bearers:
             identity = Identity.consented(
                 person.user.id, person.roles, client_id=client_id, scopes=held, organizations=granted
             )
-        if supersedes is not None or (consent_id and (used_at is None or now - used_at >= USE_RECORDED_EVERY)):
+        if supersedes is not None or (consent_id and (used_at is None or now - used_at >= USE_RECORDING_INTERVAL)):
             self._record_use(key, consent_id, supersedes, now)
         names = shown_servers(resources, self.oauth.base_url)
         return Caller(identity, person, app=AppCredential(client_id, expires_at, resources, names))
@@ -62,6 +62,6 @@ class Bearers:
                 await consent_store.record_use(tx, consent_id, now)
             if supersedes is not None:
                 await store.supersede(tx, supersedes, now)
-                await store.clear_successor(tx, key)
+                await store.clear_supersedes(tx, key)
 
         self.background_writes.start(key, unit)

@@ -9,7 +9,7 @@ from hubgate.server.accounts.tokens.text import TokenKind, derived_token, new_to
 from hubgate.server.clock import SECOND
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.tokens import idtoken, store
-from hubgate.server.oauth.tokens.model import REFRESH_LASTS, AppToken, RefreshToken
+from hubgate.server.oauth.tokens.model import REFRESH_LIFETIME, AppToken, RefreshToken
 from hubgate.server.scopes import parse_scopes
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Tx
@@ -92,7 +92,7 @@ async def add_first_refresh_token(
         family=family,
         predecessor=None,
         superseded_at=None,
-        expires_at=now + REFRESH_LASTS,
+        expires_at=now + REFRESH_LIFETIME,
         resources=resources,
     )
     await store.add_refresh_token(tx, token)
@@ -107,7 +107,7 @@ class SignedIn:
     nonce: str | None
 
 
-async def answer(
+async def token_response(
     oauth: OAuth,
     user: User,
     client_id: str,
