@@ -44,7 +44,7 @@ class Egress:
         if target.literal is not None and not is_allowed(target.literal, self._allowed):
             private = can_be_allowed(target.literal)
             raise AddressNotAllowed(
-                "it is private, and HUBGATE_EGRESS_ALLOW does not open its network" if private else "it is reserved"
+                "it is private, and HUBGATE_EGRESS_ALLOW does not allow its network" if private else "it is reserved"
             )
 
     async def get(self, url: str, headers: Mapping[str, str], *, seconds: float, cap: int) -> HttpResponse:

@@ -149,8 +149,8 @@ class Connection(asyncio.Protocol):
             return
         self._finish(reusable=self._parser.should_keep_alive())
 
-    def _begin(self, answer: HttpResponse, cap: int, head_bytes: int = 0) -> None:
-        self._response, self._cap, self._head_bytes = answer, cap, head_bytes
+    def _begin(self, response: HttpResponse, cap: int, head_bytes: int = 0) -> None:
+        self._response, self._cap, self._head_bytes = response, cap, head_bytes
         self._received = head_bytes
         self._body = bytearray()
         self._in_body = self._length_is_known = False

@@ -16,8 +16,9 @@ Resolve = Callable[[str], Awaitable[Sequence[Address]]]
 
 RESOLVE_SECONDS = 3.0
 # A hanging look-up occupies its thread until the system gives up. The owner of a slow name server can occupy only some
-# of the threads (attack W25). Names that share two labels are a site. Some sites, such as co.uk, belong to many owners,
-# and there is no list of those here: names that share three labels get only a part of their site's threads.
+# of the threads (attack W25). Names with the same last two labels form a site. Some sites, such as co.uk, belong to
+# many owners, and there is no list of those here: names with the same last three labels get only a part of their site's
+# threads.
 THREADS = 256
 THREADS_PER_SITE = 32
 THREADS_PER_OWNER = 8

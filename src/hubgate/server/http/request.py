@@ -37,7 +37,7 @@ class HubRequest(Request):
 
     @property
     def has_read_body(self) -> bool:
-        """Whether the whole body was received, so that reading it does not wait."""
+        """Whether the whole body was read before, so that reading it again does not wait."""
         return hasattr(self, "_body")
 
     def param(self, name: str) -> str:
@@ -51,7 +51,7 @@ class HubRequest(Request):
 
     def query(self) -> dict[str, str]:
         """The query parameters; a repeated parameter is rejected."""
-        return self.query_fields().single()
+        return self.query_fields().to_dict()
 
     def query_fields(self) -> Fields:
         return parse_fields(self.scope["query_string"])

@@ -41,13 +41,13 @@ def _check(uri: str) -> None:
         raise invalid_target(f"resource has more than {LONGEST_RESOURCE:,} characters.")
     parts = split_address(uri)
     if parts is None or not parts.scheme or lacks_scheme(uri) or _BAD_ESCAPE.search(uri):
-        raise invalid_target("resource is an absolute URI such as https://mcp.example/mcp.")
+        raise invalid_target("resource must be an absolute URI such as https://mcp.example/mcp.")
     if "#" in uri:
         raise invalid_target("resource has a fragment. Leave it out.")
     if parts.scheme in ("http", "https") and host_of(parts) is None:
-        raise invalid_target("resource has no plain host.")
+        raise invalid_target("resource has no valid host.")
     if not parts.netloc and not parts.path:
-        raise invalid_target("resource names nothing after its scheme.")
+        raise invalid_target("resource has only a scheme.")
 
 
 def narrowed(authorized: str, requested: Requested) -> str | None:
@@ -59,7 +59,7 @@ def narrowed(authorized: str, requested: Requested) -> str | None:
 
 
 def shown_servers(resources: Sequence[str], base_url: str) -> tuple[str, ...]:
-    """The servers as the consent page names them: the host, or the full URI if not web or on the hub's own host."""
+    """The servers as the consent page names them: the host, but the full URI if it is not http(s) or on this hub."""
     return tuple(dict.fromkeys(_display_name(uri, urlsplit(base_url).netloc.lower()) for uri in resources))
 
 

@@ -83,7 +83,7 @@ async def of_owner(oauth: OAuth, owner: Owner) -> Sequence[App]:
 
 
 async def get(oauth: OAuth, owner: Owner, client_id: str) -> App:
-    """NotFound also for an app of another owner."""
+    """The owner's app; NotFound also for an app of another owner."""
     app = await store.find(oauth.db, client_id)
     if app is None or (app.owner_id, app.org_id) != (owner.user_id, owner.org_id):
         raise NotFound(_NOT_FOUND)
@@ -119,14 +119,14 @@ async def refresh_secret(
     overlap: int,
     actor: Actor,
     use: OneUse | None = None,
-    along: Callable[[Tx], Awaitable[object]] | None = None,
+    in_same_tx: Callable[[Tx], Awaitable[object]] | None = None,
 ) -> str:
     """Create a new secret; old secrets expire in `overlap` seconds. A public app becomes confidential.
 
-    `along` runs in the same transaction.
+    `in_same_tx` runs in the same transaction.
     """
     if not 0 <= overlap <= LONGEST_OVERLAP:
-        raise FieldErrors({"overlapSeconds": f"overlapSeconds is 0 to {LONGEST_OVERLAP:,} seconds."})
+        raise FieldErrors({"overlapSeconds": f"overlapSeconds must be 0 to {LONGEST_OVERLAP:,} seconds."})
     now, secret = oauth.clock(), _new_secret()
 
     async def unit(tx: Tx) -> None:
@@ -135,16 +135,16 @@ async def refresh_secret(
             await use_up(tx, use)
         await store.expire_secrets(tx, app.client_id, now + overlap * SECOND)
         if len(await store.secrets_of(tx, app.client_id, now)) >= MOST_SECRETS:
-            text = f"{MOST_SECRETS} secrets are still good. Refresh without an overlap."
+            text = f"{MOST_SECRETS} secrets are still valid. Refresh without an overlap."
             raise FieldErrors({"overlapSeconds": text})
         await store.update(tx, replace(before, confidential=True))
         await store.add_secret(tx, app.client_id, fingerprint(secret), secret[-4:], now)
         what = f"created a new secret for the app {before.name}"
         await _record_audit(tx, before, Kind.APP_REFRESH_SECRET, what, actor, now, {"overlapSeconds": overlap})
-        if along is not None:
-            await along(tx)
+        if in_same_tx is not None:
+            await in_same_tx(tx)
 
-    await (oauth.db.write if along is None else oauth.db.write_long)(unit)
+    await (oauth.db.write if in_same_tx is None else oauth.db.write_long)(unit)
     return secret
 
 
@@ -162,7 +162,7 @@ async def revoke_old_secret(oauth: OAuth, app: App, last_four: str, actor: Actor
         before = await lock_app(tx, app, actor)
         if not await store.expire_old_secret(tx, app.client_id, last_four, now):
             raise NotFound("Old secret not found, or it has expired.")
-        what = f"ended an old secret of the app {before.name}"
+        what = f"revoked an old secret of the app {before.name}"
         await _record_audit(tx, before, Kind.APP_DELETE_SECRET, what, actor, now, {"last4": last_four})
 
     await oauth.db.write(unit)

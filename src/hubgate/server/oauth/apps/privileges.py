@@ -111,7 +111,7 @@ async def revoke_scope(oauth: OAuth, client_id: str, scope: str, actor: Actor) -
 def check_extra_scope(oauth: OAuth, scope: str) -> None:
     """Raise Unprocessable unless the operator has defined the scope."""
     if scope in NAMES:
-        raise Unprocessable(f"Every app may request {scope}. Its owner adds it to the app.")
+        raise Unprocessable(f"Every app may request {scope}. The app's owner can add it.")
     if scope not in [extra.name for extra in oauth.extra_scopes]:
         raise Unprocessable(f"This hub has no scope {scope[:60]}. Add it as [[extra_scopes]] to hubgate.toml first.")
 

@@ -100,13 +100,13 @@ class Documents:
             return findings
         await self.limiter.take(FETCHES_FOR_CALLER, network_of(caller))
         try:
-            answer = await self._get(url)
+            response = await self._get(url)
         except (Unreachable, AddressNotAllowed) as error:
-            cure = f"Make it reachable from this hub.{development_hint(host_of(urlsplit(url)))}"
-            return [*findings, Finding("The hub can fetch it", str(error), cure)]
-        findings += check_response(answer)
+            fix = f"Make it reachable from this hub.{development_hint(host_of(urlsplit(url)))}"
+            return [*findings, Finding("The hub can fetch it", str(error), fix)]
+        findings += check_response(response)
         if all(finding.holds for finding in findings):
-            findings += check_document(url, answer.body)[0]
+            findings += check_document(url, response.body)[0]
         return findings
 
     async def _fetch_or_wait(self, url: str, caller: str) -> App:
@@ -135,21 +135,21 @@ class Documents:
     async def _fetch_and_save(self, url: str, caller: str) -> App:
         await self.limiter.take(FETCHES_FOR_CALLER, network_of(caller))
         try:
-            answer = await self._get(url)
+            response = await self._get(url)
         except (Unreachable, AddressNotAllowed) as error:
             raise DocumentUnavailable(url, f"The app's document could not be fetched: {error}") from error
-        if answer.status >= 500:
+        if response.status >= 500:
             raise DocumentUnavailable(
-                url, f"The app's document could not be fetched: its host answered {answer.status}."
+                url, f"The app's document could not be fetched: its host answered {response.status}."
             )
-        _require(url, check_response(answer))
-        findings, app = check_document(url, answer.body)
+        _require(url, check_response(response))
+        findings, app = check_document(url, response.body)
         _require(url, findings)
         if app is None:
             raise InvalidDocument(url, "The app's document is not valid.")
         now = self.clock()
-        document = answer.body.decode()
-        expires_at = now + cache_lifetime(answer)
+        document = response.body.decode()
+        expires_at = now + cache_lifetime(response)
         await self.db.write(lambda tx: store.save(tx, url, document, now, expires_at))
         return app
 
@@ -162,22 +162,22 @@ class Documents:
 _HEADERS: Mapping[str, str] = {"Accept": "application/json", "User-Agent": "hubgate"}
 
 
-def cache_lifetime(answer: HttpResponse) -> int:
+def cache_lifetime(response: HttpResponse) -> int:
     """The cache lifetime, from Cache-Control or Expires, within bounds.
 
     Even no-store is cached for the minimum: one sign-in needs the document several times.
     """
-    control = ", ".join(value.lower() for name, value in answer.headers if name == "cache-control")
+    control = ", ".join(value.lower() for name, value in response.headers if name == "cache-control")
     if "no-store" in control or "no-cache" in control:
         return SHORTEST_CACHE
     age = re.search(r"\bmax-age\s*=\s*\"?([0-9]{1,9})", control)
-    lifetime = int(age.group(1)) * SECOND if age else _until_expires(answer)
+    lifetime = int(age.group(1)) * SECOND if age else _lifetime_from_expires(response)
     return min(max(lifetime, SHORTEST_CACHE), LONGEST_CACHE)
 
 
-def _until_expires(answer: HttpResponse) -> int:
+def _lifetime_from_expires(response: HttpResponse) -> int:
     """RFC 9111, section 5.3: Expires minus the response's own Date; an invalid date means expired."""
-    expires, date = answer.header("expires"), answer.header("date")
+    expires, date = response.header("expires"), response.header("date")
     if expires is None:
         return DEFAULT_CACHE
     try:
@@ -190,4 +190,4 @@ def _until_expires(answer: HttpResponse) -> int:
 def _require(url: str, findings: list[Finding]) -> None:
     for finding in findings:
         if not finding.holds:
-            raise InvalidDocument(url, f"The app's document breaks a rule. {finding.rule}: {finding.cure}")
+            raise InvalidDocument(url, f"The app's document breaks the rule '{finding.rule}'. {finding.fix}")

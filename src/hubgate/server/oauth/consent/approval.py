@@ -1,7 +1,7 @@
 """Stores the user's decision on a consent page, and issues codes.
 
 An approval also remembers what the page showed: the servers, and a native app's redirect URI. A later request skips the
-page only if the user has approved the same before. Tokens are limited by the consent itself.
+page only if the user has approved the same details before. Tokens are limited by the consent itself.
 """
 
 import secrets
@@ -34,9 +34,9 @@ class Selection:
     organizations: Collection[str]
 
 
-def fixed_scopes(asked: Collection[str], app: App | None) -> frozenset[str]:
+def fixed_scopes(requested: Collection[str], app: App | None) -> frozenset[str]:
     """The requested scopes that cannot be unticked."""
-    return frozenset(asked) & (IDENTITY_SCOPES | set(app.required_scopes if app else ()))
+    return frozenset(requested) & (IDENTITY_SCOPES | set(app.required_scopes if app else ()))
 
 
 def approved_scopes(access: AccessRequest, ticked: Selection) -> frozenset[str]:
@@ -54,8 +54,9 @@ async def store_approval(
 ) -> tuple[str, tuple[str, ...]]:
     """Store an approval; returns the consent's id and the scopes approved now, in the order requested.
 
-    The consent becomes the union of earlier and new scopes, without those shown and unticked; so does each ticked
-    organization. Concurrent approvals do not undo each other. ConstraintViolated if the app or user was deleted.
+    The consent becomes the union of earlier and new scopes, without those shown and unticked; the same applies to
+    each ticked organization. Concurrent approvals do not undo each other. Raises ConstraintViolated if the app or user
+    was deleted.
     """
     await lock_signed_in(tx, person.user.id, person.user.credentials_version)
     app, approved, requested = access.app, approved_scopes(access, ticked), set(access.scopes)
@@ -77,7 +78,7 @@ async def store_approval(
             for org_id in granted_organizations(person, ticked)
         }
         await store.set_organizations(tx, before.id, ticked_now)
-    await _remember(tx, before.id, access, approved, now)
+    await _save_approval(tx, before.id, access, approved, now)
     return before.id, tuple(name for name in access.scopes if name in approved)
 
 
@@ -143,14 +144,14 @@ async def _add_code(
 
 
 async def find_approved_scopes(db: Database, consent_id: str, access: AccessRequest) -> frozenset[str] | None:
-    """The scopes approved on a consent page that showed the same; None if there was none."""
+    """The scopes approved on a consent page with the same details; None if there was no such page."""
     shown = consent_details(access)
     row = await store.find_approval(db, consent_id, shown) if shown else None
     return frozenset(parse_scopes(row["scopes"])) if row else None
 
 
-async def _remember(tx: Tx, consent_id: str, access: AccessRequest, approved: frozenset[str], now: int) -> None:
-    """Store an approval.
+async def _save_approval(tx: Tx, consent_id: str, access: AccessRequest, approved: frozenset[str], now: int) -> None:
+    """Save which scopes were approved on a page with these details.
 
     Scopes that were shown but not ticked are removed from the other approvals too: from those for this hub, or from
     those for other servers, depending on the request.
@@ -165,16 +166,23 @@ async def _remember(tx: Tx, consent_id: str, access: AccessRequest, approved: fr
             await store.drop_oldest_approvals(tx, consent_id, MOST_APPROVALS)
 
 
-def _remaining(row: Row, unticked: Collection[str], elsewhere: bool) -> set[str]:
+def _remaining(row: Row, unticked: Collection[str], for_other_servers: bool) -> set[str]:
     scopes = set(parse_scopes(row["scopes"]))
-    return scopes.difference(unticked) if bool(row["resources"]) is elsewhere else scopes
+    return scopes.difference(unticked) if bool(row["resources"]) is for_other_servers else scopes
 
 
-async def update_approvals(tx: Tx, consent_id: str, scopes: Collection[str], taken_elsewhere: Collection[str]) -> None:
-    """Update approvals after a change under Connected apps: `scopes` on this hub, less `taken_elsewhere` on others."""
+async def update_approvals(
+    tx: Tx, consent_id: str, scopes: Collection[str], revoked_for_others: Collection[str]
+) -> None:
+    """Update approvals after a change under Connected apps.
+
+    Approvals for this hub get `scopes`; approvals for other servers lose `revoked_for_others`.
+    """
     rows = await store.approvals_of(tx, consent_id)
     chosen = {
-        row["shown"]: join_scopes(_remaining(row, taken_elsewhere, elsewhere=True) if row["resources"] else scopes)
+        row["shown"]: join_scopes(
+            _remaining(row, revoked_for_others, for_other_servers=True) if row["resources"] else scopes
+        )
         for row in rows
     }
     await store.set_approval_scopes(tx, consent_id, chosen)

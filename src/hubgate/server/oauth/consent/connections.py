@@ -23,11 +23,11 @@ async def of_user(oauth: OAuth, user_id: str) -> Sequence[AppConnection]:
     return await oauth.db.read_long(lambda tx: store.of_user(tx, user_id))
 
 
-async def page_of_user(oauth: OAuth, user_id: str, asked: PageRequest) -> Page[AppConnection]:
-    """Newest first."""
-    before = asked.last_shown(AFTER_ALL)
-    found = await oauth.db.read_long(lambda tx: store.page_of_user(tx, user_id, before, asked.fetch))
-    return page_of(found, asked, lambda connected: (connected.consent.id,))
+async def page_of_user(oauth: OAuth, user_id: str, page_request: PageRequest) -> Page[AppConnection]:
+    """A page of the user's connected apps, newest first."""
+    before = page_request.last_shown(AFTER_ALL)
+    found = await oauth.db.read_long(lambda tx: store.page_of_user(tx, user_id, before, page_request.fetch))
+    return page_of(found, page_request, lambda connected: (connected.consent.id,))
 
 
 async def get(oauth: OAuth, user_id: str, client_id: str) -> AppConnection:
@@ -103,14 +103,14 @@ def _check(connected: AppConnection, person: Person, changes: Changes) -> None:
     if unknown := next(
         (name for name in changes.other_scopes or () if name not in connected.consent.other_scopes), None
     ):
-        errors["resourceScopes"] = f"{unknown[:60]} is not allowed for other servers. The app has to ask for it."
+        errors["resourceScopes"] = f"{unknown[:60]} is not allowed for other servers. The app has to request it."
     if any(org_id not in person.roles for org_id in (*(changes.organizations or ()), *changes.in_organizations)):
         errors["organizations"] = "You can grant access only to organizations you are a member of."
     everywhere = changes.scopes_after(connected)
     chosen = (name for scopes in changes.in_organizations.values() for name in scopes)
     if unknown := next((name for name in chosen if name not in everywhere), None):
         errors.setdefault(
-            "organizations", f"{unknown[:60]} is not allowed to this app, so no organization can allow it."
+            "organizations", f"The app does not have {unknown[:60]}, so it cannot have it in an organization."
         )
     if errors:
         raise FieldErrors(errors)

@@ -24,8 +24,8 @@ class AccessRequest:
     scopes: tuple[str, ...]
     # Ids of organizations the app requests.
     organizations: tuple[str, ...] = ()
-    # The redirect URI; empty for the device flow.
-    target: str = ""
+    # Empty for the device flow.
+    redirect_uri: str = ""
     # The servers a token is requested for (RFC 8707); empty for this hub.
     resources: tuple[str, ...] = ()
 
@@ -48,12 +48,14 @@ class Consent:
     updated_at: int
     last_used_at: int | None
 
-    def covers(self, scopes: Collection[str], organizations: Collection[str], face: str, elsewhere: bool) -> bool:
-        """Whether everything was approved before and the app looks the same; `elsewhere` means other servers."""
+    def covers(
+        self, scopes: Collection[str], organizations: Collection[str], face: str, for_other_servers: bool
+    ) -> bool:
+        """Whether everything was approved before and the app looks the same, on this hub or for other servers."""
         in_organizations = set(scopes) - IDENTITY_SCOPES
         return (
             self.face == face
-            and (self.other_scopes if elsewhere else self.scopes) >= set(scopes)
+            and (self.other_scopes if for_other_servers else self.scopes) >= set(scopes)
             and all(org in self.organizations and self.organizations[org] >= in_organizations for org in organizations)
         )
 
@@ -112,8 +114,11 @@ class ConsentDetails:
 
 
 def consent_details(access: AccessRequest) -> ConsentDetails | None:
-    """None if the user must be asked every time: only the user can tell which program gets the code (O75)."""
-    app, target = access.app, access.target
+    """The details that a later request must match to skip the page; None if the user must be asked every time (O75).
+
+    In those cases only the user knows which program gets the code.
+    """
+    app, target = access.app, access.redirect_uri
     resources = " ".join(sorted(access.resources))
     if target and not is_web(target):
         # Any app on the device can claim the scheme (RFC 8252, section 8.6).

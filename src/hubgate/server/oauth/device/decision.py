@@ -1,4 +1,4 @@
-"""In the browser: finds the device by the user code, and approves or denies it."""
+"""The user's decision in the browser: find the device by its user code, and approve or deny it."""
 
 from dataclasses import dataclass
 
@@ -45,7 +45,11 @@ class PendingDevice:
 
 
 async def find_pending(oauth: OAuth, person: Person, typed: str, ip: str) -> PendingDevice:
-    """Find a pending device. DeviceNotFound for a wrong code, TooManyRequests after too many; AlreadyDecided."""
+    """Find a pending device.
+
+    Raises DeviceNotFound for a wrong code, TooManyRequests after too many of them, and AlreadyDecided if this user has
+    decided about the device before.
+    """
     user_code = read_user_code(typed)
     if user_code is None:
         # Not counted as a guess: no user code has this form.
@@ -60,8 +64,8 @@ async def find_pending(oauth: OAuth, person: Person, typed: str, ip: str) -> Pen
     found = await _find_pending(oauth, user_code, ip) or await _error(oauth, person, user_code)
     if type(found) is DeviceNotFound:
         raise found
-    for place in (by_user, by_address):
-        await oauth.limiter.refund(place)
+    for taken in (by_user, by_address):
+        await oauth.limiter.refund(taken)
     if isinstance(found, DeviceNotFound):
         raise found
     return found
@@ -92,27 +96,27 @@ def _remaining_scopes(oauth: OAuth, app: App, code: DeviceCode) -> tuple[str, ..
     return tuple(name for name in parse_scopes(code.scopes) if name in allowed)
 
 
-async def approve(oauth: OAuth, waiting: PendingDevice, person: Person, ticked: Selection, auth_time: int) -> None:
+async def approve(oauth: OAuth, device: PendingDevice, person: Person, ticked: Selection, auth_time: int) -> None:
     """Approve the device. DeviceNotFound, with nothing approved, if it was decided or expired since."""
     now = oauth.clock()
 
     async def unit(tx: Tx) -> None:
-        consent_id, approved = await store_approval(tx, waiting.access, person, ticked, now)
+        consent_id, approved = await store_approval(tx, device.access, person, ticked, now)
         scopes = " ".join(approved)
-        if not await store.decide(tx, waiting.code.key, APPROVED, person.user.id, consent_id, scopes, auth_time, now):
+        if not await store.decide(tx, device.code.key, APPROVED, person.user.id, consent_id, scopes, auth_time, now):
             raise DeviceNotFound
 
     try:
         await oauth.db.write(unit)
     except (ConstraintViolated, DeviceNotFound):
-        raise await _error(oauth, person, waiting.user_code) from None
+        raise await _error(oauth, person, device.user_code) from None
 
 
-async def deny(oauth: OAuth, waiting: PendingDevice, person: Person, auth_time: int) -> None:
-    code, now = waiting.code, oauth.clock()
+async def deny(oauth: OAuth, device: PendingDevice, person: Person, auth_time: int) -> None:
+    code, now = device.code, oauth.clock()
 
     async def unit(tx: Tx) -> bool:
         return await store.decide(tx, code.key, DENIED, person.user.id, None, code.scopes, auth_time, now)
 
     if not await oauth.db.write(unit):
-        raise await _error(oauth, person, waiting.user_code)
+        raise await _error(oauth, person, device.user_code)

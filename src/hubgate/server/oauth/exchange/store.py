@@ -70,10 +70,10 @@ _NEWEST_FIRST = "ORDER BY t.created_at DESC, t.family DESC LIMIT :most"
 
 
 async def of_app(
-    tx: Tx, app: App, which: TokenFilter, before: tuple[int, str], now: int, most: int
+    tx: Tx, app: App, token_filter: TokenFilter, before: tuple[int, str], now: int, most: int
 ) -> list[ActiveToken]:
     """Newest first."""
-    condition, values = _condition(app, which, now)
+    condition, values = _condition(app, token_filter, now)
     rows = await tx.all(
         f"{_SELECT_LIVE} AND {condition} {_NEWEST_FIRST}",
         {**values, "before": before[0], "before_id": before[1], "most": most},
@@ -105,27 +105,27 @@ async def by_member(tx: Tx, app: App, after: str, now: int, most: int) -> list[M
     return [MemberTokens(*row) for row in rows]
 
 
-async def count(tx: Tx, app: App, which: TokenFilter, now: int) -> int:
-    condition, values = _condition(app, which, now)
+async def count(tx: Tx, app: App, token_filter: TokenFilter, now: int) -> int:
+    condition, values = _condition(app, token_filter, now)
     row = await tx.one(f"SELECT count(*) AS n FROM app_tokens t WHERE {_IS_LIVE} AND {condition}", values)
     return int(row["n"]) if row else 0
 
 
-async def revoke(tx: Tx, app: App, which: TokenFilter, now: int) -> int:
+async def revoke(tx: Tx, app: App, token_filter: TokenFilter, now: int) -> int:
     """Delete live tokens and return how many."""
-    condition, values = _condition(app, which, now)
+    condition, values = _condition(app, token_filter, now)
     return await tx.exec(f"DELETE FROM app_tokens AS t WHERE {_IS_LIVE} AND {condition}", values)
 
 
-def _condition(app: App, which: TokenFilter, now: int) -> tuple[str, dict[str, str | int]]:
+def _condition(app: App, token_filter: TokenFilter, now: int) -> tuple[str, dict[str, str | int]]:
     """The SQL condition of a filter, with the parameters for it and for `_IS_LIVE`."""
     values: dict[str, str | int] = {"org_id": app.org_id or "", "client_id": app.client_id, "now": now}
     conditions = ["t.org_id = :org_id", "t.client_id = :client_id"]
     for name, condition, value in (
-        ("token_id", "t.family = :token_id", which.token_id),
-        ("user_id", "t.user_id = :user_id", which.user_id),
-        ("since", "t.created_at >= :since", which.since),
-        ("until", "t.created_at <= :until", which.until),
+        ("token_id", "t.family = :token_id", token_filter.token_id),
+        ("user_id", "t.user_id = :user_id", token_filter.user_id),
+        ("since", "t.created_at >= :since", token_filter.since),
+        ("until", "t.created_at <= :until", token_filter.until),
     ):
         if value is not None:
             conditions.append(condition)

@@ -38,7 +38,7 @@ class Line:
     registered: Sequence[Text]
     covers: tuple[str, ...] = ()
     setting: str = ""
-    cure: str = ""
+    fix: str = ""
 
     @property
     def differs(self) -> bool:
@@ -66,28 +66,30 @@ def _redirect_uri(refusal: Refusal, app: App) -> Line | None:
     label = "redirect_uri" + (", any path under" if app.redirect_match == ORIGIN else "")
     plain = [as_text(uri) for uri in registered]
 
-    def line(sent: Text, meant: Sequence[Text], cure: str = "") -> Line:
-        return Line(label, [sent], meant, ("redirect_uri",), "redirectUris", cure)
+    def line(sent: Text, meant: Sequence[Text], fix: str = "") -> Line:
+        return Line(label, [sent], meant, ("redirect_uri",), "redirectUris", fix)
 
     if refusal.sent.about == "redirect_uri":
         meant = as_text("the one in the authorization request" if redeems else "once")
         return Line(label, [as_text(given or "not sent", marked=True)], [meant], ("redirect_uri",))
     if not registered:
-        cure = _cure(given, registered) if given else "Add a redirect URI, then send it."
-        return line(as_text(given or "not sent"), [as_text("none", marked=True)], cure)
+        fix = _fix(given, registered) if given else "Add a redirect URI, then send it."
+        return line(as_text(given or "not sent"), [as_text("none", marked=True)], fix)
     if given is None:
         ambiguous = not redeems and (len(registered) > 1 or app.redirect_match == ORIGIN)
         return line(as_text("not sent", marked=ambiguous), plain, "Send the one to return to." if ambiguous else "")
     if matches(registered, given, app.redirect_match):
         return line(as_text(given), plain)
     if app.redirect_match == ORIGIN and (name := reserved_parameter_in(given)):
-        return line(as_text(given, marked=True), plain, f"Leave {name} out of its query: only our answer has it.")
+        return line(
+            as_text(given, marked=True), plain, f"Remove {name} from its query: it is reserved for the response."
+        )
     meant_uri = nearest(registered, given)
     sent, meant = difference(given, meant_uri, any_path=app.redirect_match == ORIGIN)
-    return line(sent, [meant, *(as_text(uri) for uri in registered if uri != meant_uri)], _cure(given, registered))
+    return line(sent, [meant, *(as_text(uri) for uri in registered if uri != meant_uri)], _fix(given, registered))
 
 
-def _cure(given: str, registered: Sequence[str]) -> str:
+def _fix(given: str, registered: Sequence[str]) -> str:
     send = "send the registered one" if len(registered) == 1 else "send a registered one"
     hint = f" {_LOOPBACK_HINT}" if any(map(is_loopback, (given, *registered))) else ""
     try:
@@ -117,7 +119,7 @@ def _proof(refusal: Refusal, app: App) -> Line:
     if with_secret and app.confidential and refusal.sent.about == "client_secret":
         registered = "another secret"
     if refusal.endpoint == _INTROSPECT and not app.confidential:
-        wrong, registered = True, "an app without a secret, which may not ask about tokens"
+        wrong, registered = True, "an app without a secret, which may not introspect tokens"
     sent = as_text(_PROOFS.get(proof, proof), marked=wrong)
     return Line("client authentication", [sent], [as_text(registered)], ("client_id", "client_secret"))
 
@@ -127,7 +129,7 @@ def _challenge(refusal: Refusal, app: App) -> Line:
     covers = ("code_challenge", "code_challenge_method")
     wrong = (method != METHOD if sent else app.needs_pkce) or refusal.sent.about in covers
     if sent:
-        text = f"code_challenge by {method}" if method else "code_challenge, no method sent (that means plain)"
+        text = f"code_challenge with method {method}" if method else "code_challenge, no method sent (that means plain)"
     else:
         text = f"no code_challenge, but the method {method}" if method else "no code_challenge"
     registered = f"{'required' if app.needs_pkce else 'optional'}, {METHOD} only"
@@ -153,7 +155,7 @@ def _one_of(name: str, refusal: Refusal, known: tuple[str, ...]) -> Line:
 def _other(refusal: Refusal, name: str) -> Line:
     """The line for the parameter in `about`, if no other line covers that parameter."""
     was_sent = name in refusal.sent.names or name in refusal.sent.values
-    text = refusal.sent.values.get(name) or ("sent, its value is not kept" if was_sent else "not sent")
+    text = refusal.sent.values.get(name) or ("sent; its value is not stored" if was_sent else "not sent")
     return Line(
-        name, [as_text(text, marked=True)], [as_text(value) for value in _CHOICES.get(name, ("as said above",))]
+        name, [as_text(text, marked=True)], [as_text(value) for value in _CHOICES.get(name, ("see the error above",))]
     )

@@ -45,8 +45,13 @@ def _is_loopback(parts: list[str]) -> bool:
 
 def _similarity(one: list[str], other: list[str]) -> tuple[bool, bool, bool, int]:
     same_host = one[_HOST] == other[_HOST]
-    both_here = _is_loopback(one) and _is_loopback(other)
-    return same_host, both_here, one[_SCHEME] == other[_SCHEME], _common_prefix("".join(one[3:]), "".join(other[3:]))
+    both_loopback = _is_loopback(one) and _is_loopback(other)
+    return (
+        same_host,
+        both_loopback,
+        one[_SCHEME] == other[_SCHEME],
+        _common_prefix("".join(one[3:]), "".join(other[3:])),
+    )
 
 
 def _mark_difference(one: str, other: str) -> tuple[Text, Text]:

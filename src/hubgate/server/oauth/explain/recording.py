@@ -1,4 +1,4 @@
-"""Stores rejected requests of handlers for the app's owner."""
+"""Records the requests that a handler rejects, for the app's owner to read."""
 
 import base64
 import contextlib

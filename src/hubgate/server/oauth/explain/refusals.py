@@ -46,7 +46,7 @@ class Refusals:
     base_url: str
     # Seconds that a response waits for the write, so that its error_uri works at once.
     longest_wait: float = 0.2
-    _pace: RateLimit = field(default_factory=RateLimit)
+    _rate_limit: RateLimit = field(default_factory=RateLimit)
 
     @cached_property
     def background_writes(self) -> BackgroundWrites:
@@ -61,7 +61,7 @@ class Refusals:
     ) -> bool:
         """Store a rejected request; True if its `error_uri` may be sent."""
         now = self.clock()
-        if error in _POLLING_ERRORS or not client_id or not self._pace.allows(client_id, now):
+        if error in _POLLING_ERRORS or not client_id or not self._rate_limit.allows(client_id, now):
             return False
         # An unregistered app has no owner here to read this, and noise must not occupy the writer.
         if not await self._is_registered(client_id):

@@ -41,11 +41,11 @@ class DeviceGrant(UserGrant):
         family = secrets.token_hex(12)
         return Authorization(user, code.consent_id, code.scopes, code.resources, code.auth_time, family)
 
-    def without_consent(self) -> OAuthError:
+    def missing_consent_error(self) -> OAuthError:
         # Approved after the consent was looked up: the next poll finds it.
         return _pending()
 
-    async def use(self, tx: Tx, _found: Authorization, _now: int) -> OAuthError | None:
+    async def consume(self, tx: Tx, _found: Authorization, _now: int) -> OAuthError | None:
         return None if await store.consume(tx, self.key) else invalid_grant(_UNKNOWN)
 
 

@@ -1,8 +1,8 @@
 """The steps that grants share. A grant fills in its own steps and cannot leave out a shared one.
 
 `issue` serves every grant under a user's consent (code, refresh token, device code). It locks the consent, lets the
-grant find the authorization behind the presented code or token, checks servers, user and scopes, uses up what is valid
-once, and creates the tokens.
+grant find the authorization behind the presented code or token, checks servers, user and scopes, consumes a
+single-use code, and creates the tokens.
 """
 
 from abc import ABC, abstractmethod
@@ -24,7 +24,7 @@ from hubgate.server.oauth.tokens import issuance
 from hubgate.server.oauth.tokens.issuance import SignedIn, TokenDetails, scopes_left
 from hubgate.server.storage.database import Tx
 
-RESOURCE_TEXT = "for which servers, some of those that were authorized (RFC 8707); without it, all of them"
+RESOURCE_TEXT = "the servers the token is for, among those authorized (RFC 8707); without it, all of them"
 
 
 @dataclass(frozen=True)
@@ -78,13 +78,13 @@ class Authorization:
     auth_time: int
     family: str
     nonce: str | None = None
-    # The refresh token that the new access token replaces once it is used.
+    # The refresh token whose grace period starts when the new access token is first used.
     supersedes: bytes | None = None
 
 
 @dataclass(frozen=True)
 class UserGrant(ABC):
-    """A token request under a user's consent. Errors are returned, not raised, so that their changes are committed."""
+    """A token request under a user's consent. Errors are returned, not raised, so that the transaction commits."""
 
     app: App
     key: bytes
@@ -97,12 +97,12 @@ class UserGrant(ABC):
     async def find(self, tx: Tx, now: int) -> Authorization | OAuthError: ...
 
     @abstractmethod
-    def without_consent(self) -> OAuthError:
-        """The error if the authorization was found, but there was no consent to lock before."""
+    def missing_consent_error(self) -> OAuthError:
+        """The error if no consent could be locked before the authorization was found."""
 
     @abstractmethod
-    async def use(self, tx: Tx, found: Authorization, now: int) -> OAuthError | None:
-        """Use up the code or token if it is valid once; of concurrent requests only one gets None."""
+    async def consume(self, tx: Tx, found: Authorization, now: int) -> OAuthError | None:
+        """Consume a single-use code; of concurrent requests only one gets None."""
 
     async def add_refresh_token(self, tx: Tx, found: Authorization, scopes: str, now: int) -> str | None:
         """Create the first refresh token, if the app gets them. It is valid for all authorized servers."""
@@ -126,17 +126,17 @@ async def issue(request: GrantRequest, grant: UserGrant) -> dict[str, Any]:
     requested = requested_resources(request.parameters.all(RESOURCE), oauth.base_url)
 
     async def unit(tx: Tx) -> _Issued | OAuthError:
-        # The consent is locked first, as everywhere.
+        # The consent is locked first, as in every transaction.
         consented = await consent_store.lock_by_token(tx, grant.table, grant.key)
         found = await grant.find(tx, now)
         if isinstance(found, OAuthError):
             return found
         if consented is None:
-            return grant.without_consent()
+            return grant.missing_consent_error()
         resources = narrowed(found.resources, requested)
         if resources is None:
             return invalid_target(NOT_AUTHORIZED)
-        if error := await grant.use(tx, found, now):
+        if error := await grant.consume(tx, found, now):
             return error
         if found.user.disabled_at is not None:
             return invalid_grant("The user's account is disabled.")

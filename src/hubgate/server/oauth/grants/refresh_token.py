@@ -52,11 +52,11 @@ class RefreshGrant(UserGrant):
             user, token.consent_id, token.scopes, token.resources, token.auth_time, token.family, supersedes=token.key
         )
 
-    def without_consent(self) -> OAuthError:
+    def missing_consent_error(self) -> OAuthError:
         return invalid_grant(_UNKNOWN)
 
-    async def use(self, _tx: Tx, _found: Authorization, _now: int) -> OAuthError | None:
-        """Nothing to use up: concurrent refreshes get the same successor."""
+    async def consume(self, _tx: Tx, _found: Authorization, _now: int) -> OAuthError | None:
+        """Does nothing: concurrent refreshes get the same successor."""
         return None
 
     async def add_refresh_token(self, tx: Tx, _found: Authorization, _scopes: str, now: int) -> str:

@@ -40,10 +40,10 @@ def _subject_email(request: GrantRequest) -> str:
         raise InvalidClient(_BASIC_ONLY, basic=True, about="client_id")
     kind = parameters.require("subject_token_type")
     if kind not in (USER_EMAIL, *request.oauth.subject_token_types):
-        raise invalid_request(f"subject_token_type is {USER_EMAIL}.", "subject_token_type")
+        raise invalid_request(f"subject_token_type must be {USER_EMAIL}.", "subject_token_type")
     email = check_subject(parameters.require("subject_token"))
     if parameters.get("requested_token_type") not in (None, ACCESS_TOKEN):
-        raise invalid_request(f"requested_token_type is {ACCESS_TOKEN}.", "requested_token_type")
+        raise invalid_request(f"requested_token_type must be {ACCESS_TOKEN}.", "requested_token_type")
     if parameters.get("actor_token") is not None:
         raise invalid_request("actor_token is not supported: the app itself is the actor.", "actor_token")
     if requested_resources(parameters.all(RESOURCE), request.oauth.base_url):

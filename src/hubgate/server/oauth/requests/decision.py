@@ -15,7 +15,7 @@ from hubgate.server.storage.database import Tx
 
 @dataclass(frozen=True)
 class Requests:
-    waiting: list[OperatorRequest]
+    pending: list[OperatorRequest]
     decided: list[OperatorRequest]
 
 
@@ -56,7 +56,7 @@ async def decide(oauth: OAuth, request: OperatorRequest, granted: bool, actor: A
         if requester is not None and requester.email_verified_at is not None:
             link = f"{oauth.base_url}{request.app_path}"
             mail = texts.operator_decided(
-                requester.email, request.what, request.app_name, granted, link, needs_plan=request.needs_plan
+                requester.email, request.description, request.app_name, granted, link, needs_plan=request.needs_plan
             )
             await oauth.outbox.add(tx, mail)
 

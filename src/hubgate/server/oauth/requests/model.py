@@ -26,7 +26,7 @@ class OperatorRequest:
     owner: str
     of_organization: int
     # Empty if the account was deleted.
-    asker: str
+    requester: str
     # The organization's plan; empty for a user's app.
     plan: str
 
@@ -36,7 +36,7 @@ class OperatorRequest:
         return self.wanted == EXCHANGE and self.plan != REQUIRED_PLAN
 
     @property
-    def what(self) -> str:
+    def description(self) -> str:
         return describe(self.wanted)
 
     @property

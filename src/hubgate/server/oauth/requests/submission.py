@@ -67,11 +67,11 @@ def _problem(app: App, wanted: str) -> str:
     if wanted == EXCHANGE:
         if app.org_id is None:
             return "Only an organization's app may exchange tokens."
-        return f"{app.name} has token exchange." if app.exchange.privileged else ""
+        return f"{app.name} already has token exchange." if app.exchange.privileged else ""
     if wanted in NAMES:
         return f"Every app may request {wanted}. Tick it in the app's settings."
     if wanted in app.extra_scopes:
-        return f"{app.name} has the scope {wanted}."
+        return f"{app.name} already has the scope {wanted}."
     return "" if is_scope_name(wanted) else "Name a scope, such as read-metrics."
 
 

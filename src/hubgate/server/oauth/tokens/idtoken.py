@@ -63,7 +63,7 @@ def claims(
 
 
 def _short_claims(user: User, scopes: Collection[str], base_url: str) -> dict[str, Any]:
-    """Shorten long claims, except `name`, which some clients require; userinfo has all in full (section 5.4)."""
+    """If the claims are too long, drop `website` and shorten `name`; userinfo has them in full (section 5.4)."""
     shortened = user_claims(user, scopes, base_url)
     if len(json.dumps(shortened)) > MOST_USER_CLAIM_BYTES:
         shortened.pop("website", None)

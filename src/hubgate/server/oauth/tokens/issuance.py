@@ -38,7 +38,7 @@ class TokenDetails:
     resources: str = ""
 
 
-async def add_access_token(tx: Tx, wanted: TokenDetails, now: int, since: int = 0) -> str:
+async def add_access_token(tx: Tx, details: TokenDetails, now: int, since: int = 0) -> str:
     """Create an access token and return its text.
 
     `since` is when the conditions of an exchange began; created_at is never earlier, even if machines' clocks differ.
@@ -46,16 +46,16 @@ async def add_access_token(tx: Tx, wanted: TokenDetails, now: int, since: int = 
     text, key = new_token(TokenKind.OAUTH, now)
     token = AppToken(
         key=key,
-        client_id=wanted.client_id,
-        user_id=wanted.user_id,
-        consent_id=wanted.consent_id,
-        org_id=wanted.org_id,
-        scopes=wanted.scopes,
-        family=wanted.family,
-        supersedes=wanted.supersedes,
+        client_id=details.client_id,
+        user_id=details.user_id,
+        consent_id=details.consent_id,
+        org_id=details.org_id,
+        scopes=details.scopes,
+        family=details.family,
+        supersedes=details.supersedes,
         created_at=max(now, since),
-        expires_at=now + wanted.lifetime * SECOND,
-        resources=wanted.resources,
+        expires_at=now + details.lifetime * SECOND,
+        resources=details.resources,
     )
     await store.add_token(tx, token)
     return text

@@ -63,7 +63,7 @@ def consent_view(
     """Compute the page. `given` is the user's earlier selection if the page is shown again: scopes that are new since
     then are not ticked.
     """
-    app, target = access.app, access.target
+    app, target = access.app, access.redirect_uri
     ticked = access.scopes if given is None else given.scopes
     answer = shown_host(target) if target else ""
     host = app.document_host or answer or _home(app)
