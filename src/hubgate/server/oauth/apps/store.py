@@ -115,14 +115,14 @@ async def expire_secrets(tx: Tx, client_id: str, expires_at: int) -> None:
 
 async def expire_old_secret(tx: Tx, client_id: str, last_four: str, now: int) -> bool:
     """Expire a replaced secret now; False if no such secret is still valid."""
-    ended = await tx.exec(
+    expired = await tx.exec(
         """
         UPDATE app_secrets SET expires_at = :now
         WHERE client_id = :client_id AND last_four = :last_four AND expires_at > :now
         """,
         {"client_id": client_id, "last_four": last_four, "now": now},
     )
-    return ended > 0
+    return expired > 0
 
 
 async def remove_secrets(tx: Tx, client_id: str) -> None:
