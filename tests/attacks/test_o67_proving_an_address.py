@@ -33,7 +33,7 @@ from hubgate.server.audit.model import Actor
 from hubgate.server.errors import Unauthorized
 from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.consent.approval import Selection, allow
+from hubgate.server.oauth.consent.approval import Selection, store_approval
 from hubgate.server.oauth.consent.model import AccessRequest
 from hubgate.server.resources import Hub
 from hubgate.server.webhooks.management import lifecycle
@@ -217,7 +217,7 @@ def test_o67_requests_in_flight_during_the_reset_are_rejected(hub: RunningHub) -
 
     async def consent(opened: Hub) -> None:
         access, ticked = AccessRequest(elsewhere.app, elsewhere.app.scopes), Selection(elsewhere.app.scopes, ())
-        await opened.db.write(lambda tx: allow(tx, access, Person(eve, (), {}), ticked, opened.clock()))
+        await opened.db.write(lambda tx: store_approval(tx, access, Person(eve, (), {}), ticked, opened.clock()))
 
     for under_way in (token, app, webhook, consent):
         with pytest.raises(Unauthorized):

@@ -110,7 +110,7 @@ class Edge:
         route, request.scope["path_params"] = found.route, found.params
         exchange.body = BoundedBody(request.receive, request.scope, route.body_cap, route.body_seconds)
         request.bound_body(exchange.body)
-        exchange.body.refuse_announced()
+        exchange.body.reject_declared_length()
         if not route.streams and not exchange.body.complete and _presents_credential(request):
             # Permissions are checked once the whole body is received: a client that delays its last byte must not
             # retain permissions it has since lost (attack O44). Anonymous requests are checked before the body is read.
@@ -161,12 +161,12 @@ class Edge:
 @contextlib.contextmanager
 def _jobs_charged_to_client(request: HubRequest) -> Iterator[None]:
     """Charge the jobs of a request to the client's address, until the guard finds the user."""
-    request.jobs_for = Caller(request.client_ip, may_abandon=request.method in _READ_ONLY)
-    token = caller_of_context.set(request.jobs_for)
+    request.job_caller = Caller(request.client_ip, may_abandon=request.method in _READ_ONLY)
+    token = caller_of_context.set(request.job_caller)
     try:
         yield
     finally:
-        request.jobs_for.close()
+        request.job_caller.close()
         if request.bounded is not None:
             request.bounded.close()
         caller_of_context.reset(token)

@@ -57,13 +57,13 @@ class Guard:
         """Set the caller of a request. `route` is None for the 404 page."""
         caller = await self._caller(request, route)
         request.caller = caller
-        request.jobs_for.share = share_of(request)
+        request.job_caller.share = share_of(request)
 
     async def _caller(self, request: HubRequest, route: Route | None) -> Caller | None:
         """None on public routes other than pages, which do not authenticate."""
         if route is None:
             return await self.browser(request)
-        depth.enter(request.headers.get(depth.HEADER))
+        depth.set_depth(request.headers.get(depth.HEADER))
         query = request.scope["query_string"]
         if query and route.surface.value.cors and _has_token_parameter(query):
             # A token in the URL leaks to logs, histories and referrers (RFC 9700, section 4.3.2; attack O47).

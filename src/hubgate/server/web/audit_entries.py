@@ -14,7 +14,7 @@ from hubgate.server.audit.chain import SYSTEM_ID, author_type, exact
 from hubgate.server.audit.filters import Filter
 from hubgate.server.audit.model import ListedEntry, stored_object
 from hubgate.server.clock import iso
-from hubgate.server.http.streaming import Streamed
+from hubgate.server.http.streaming import StreamedResponse
 from hubgate.server.web.avatars import avatar_url
 
 
@@ -85,14 +85,14 @@ def described(listed: ListedEntry) -> dict[str, Any]:
     return fields
 
 
-def export(accounts: Accounts, organization: Organization, only: Filter) -> Streamed:
+def export(accounts: Accounts, organization: Organization, only: Filter) -> StreamedResponse:
     today = iso(accounts.clock())[:10]
     headers = {
         "content-type": "application/json",
         # Account names cannot contain quotes (accounts/names.py).
         "content-disposition": f'attachment; filename="{organization.name}-audit-log-{today}.json"',
     }
-    return Streamed(_json_array(accounts, organization, only), headers)
+    return StreamedResponse(_json_array(accounts, organization, only), headers)
 
 
 async def _json_array(accounts: Accounts, organization: Organization, only: Filter) -> AsyncGenerator[bytes, None]:

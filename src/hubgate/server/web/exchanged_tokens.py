@@ -8,7 +8,7 @@ import msgspec
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.clock import iso
 from hubgate.server.errors import FieldErrors, Unprocessable
-from hubgate.server.oauth.exchange.model import Subject
+from hubgate.server.oauth.exchange.model import TokenFilter
 from hubgate.server.oauth.exchange.store import ActiveToken
 from hubgate.server.scopes import parse_scopes
 from hubgate.server.web.moments import first_instant, last_instant
@@ -41,11 +41,11 @@ def described(alive: ActiveToken) -> ExchangedToken:
     )
 
 
-async def which_of(accounts: Accounts, given: Mapping[str, str]) -> Subject:
+async def which_of(accounts: Accounts, given: Mapping[str, str]) -> TokenFilter:
     """Parse the optional filters `user`, `since` and `until`."""
     since, until = _time_span(given)
     user = await user_named(accounts, given["user"]) if "user" in given else None
-    return Subject(user_id=user.id if user else None, since=since, until=until)
+    return TokenFilter(user_id=user.id if user else None, since=since, until=until)
 
 
 def _time_span(given: Mapping[str, str]) -> tuple[int | None, int | None]:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from hubgate.server.accounts.field_checks import FieldChecks
 from hubgate.server.accounts.roles import Role
 from hubgate.server.errors import Unprocessable
-from hubgate.server.oauth.apps.model import LONGEST_LIFETIME, App, Exchange
-from hubgate.server.oauth.redirects import MATCHES, check_redirect_uri
+from hubgate.server.oauth.apps.model import LONGEST_LIFETIME, App, ExchangeSettings
+from hubgate.server.oauth.redirects import MATCH_MODES, check_redirect_uri
 from hubgate.server.scopes import SCOPE_NAMES, join_scopes, parse_scopes, unknown_scope_message
 
 LONGEST_NAME = 96
@@ -20,7 +20,7 @@ MOST_NETWORKS = 100
 LARGEST_QUOTA = 1_000_000_000
 DEFAULT_SCOPES = ("openid", "profile")
 
-_LIFETIME = f"is {SHORTEST_LIFETIME} to {LONGEST_LIFETIME:,} seconds."
+_LIFETIME = f"must be {SHORTEST_LIFETIME} to {LONGEST_LIFETIME:,} seconds."
 # Only unreserved characters: the id is used in URLs and before the colon of a Basic header. `new` and `check` are paths
 # of pages.
 _CLIENT_ID = re.compile(r"(?!(?:new|check)\Z)[A-Za-z0-9][A-Za-z0-9._~-]{0,199}\Z")
@@ -48,8 +48,8 @@ def checked(app: App) -> App:
         checking.refuse("requiredScopes", f"{missing[:60]} is required but not among the app's scopes.")
     if not SHORTEST_LIFETIME <= app.token_lifetime <= LONGEST_LIFETIME:
         checking.refuse("tokenLifetime", f"tokenLifetime {_LIFETIME}")
-    if app.redirect_match not in MATCHES:
-        checking.refuse("redirectMatch", f"Redirects match by {' or '.join(MATCHES)}.")
+    if app.redirect_match not in MATCH_MODES:
+        checking.refuse("redirectMatch", f"redirectMatch must be {' or '.join(MATCH_MODES)}.")
     exchange = _exchange(checking, app)
     checking.done()
     return replace(
@@ -63,7 +63,7 @@ def checked(app: App) -> App:
     )
 
 
-def _exchange(checking: FieldChecks, app: App) -> Exchange:
+def _exchange(checking: FieldChecks, app: App) -> ExchangeSettings:
     limits = app.exchange
     if not SHORTEST_LIFETIME <= limits.duration <= LONGEST_LIFETIME:
         checking.refuse("tokenDuration", f"tokenDuration {_LIFETIME}")
@@ -120,7 +120,7 @@ def _name(given: str) -> str:
 def _homepage(given: str) -> str:
     is_web = given.startswith(("http://", "https://")) and given.isascii() and given.isprintable()
     if given and (not is_web or " " in given or len(given) > LONGEST_HOMEPAGE):
-        raise Unprocessable("A home page is an address such as https://app.example.")
+        raise Unprocessable("A home page must be an address such as https://app.example.")
     return given
 
 
@@ -128,4 +128,4 @@ def _network(given: str) -> str:
     try:
         return str(ipaddress.ip_network(given.strip()))
     except ValueError:
-        raise Unprocessable(f"{given[:60]} is no network such as 203.0.113.0/24.") from None
+        raise Unprocessable(f"{given[:60]} is not a network such as 203.0.113.0/24.") from None

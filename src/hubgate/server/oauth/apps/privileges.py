@@ -15,7 +15,7 @@ from hubgate.server.oauth.tokens import store as token_store
 from hubgate.server.scopes import SCOPE_NAMES
 from hubgate.server.storage.database import Tx
 
-PAGE = 500
+PAGE_SIZE = 500
 _NOT_FOUND = "App not found."
 
 
@@ -32,9 +32,9 @@ async def every(oauth: OAuth) -> Sequence[App]:
     async def unit(tx: Tx) -> list[App]:
         found: list[App] = []
         while True:
-            apps = await store.every(tx, found[-1].client_id if found else "", PAGE)
+            apps = await store.every(tx, found[-1].client_id if found else "", PAGE_SIZE)
             found += apps
-            if len(apps) < PAGE:
+            if len(apps) < PAGE_SIZE:
                 return found
 
     return await oauth.db.read_long(unit)
@@ -53,7 +53,7 @@ async def set_exchange_in(tx: Tx, client_id: str, privileged: bool, actor: Actor
     if before.exchange.privileged is privileged:
         return before
     # Also on grant: a concurrent exchange may have read the privilege before its revocation committed.
-    after = replace(before, exchange=replace(before.exchange.begun(now), privileged=privileged))
+    after = replace(before, exchange=replace(before.exchange.restarted(now), privileged=privileged))
     await store.update(tx, after)
     if privileged:
         await _record_audit(
@@ -111,7 +111,7 @@ async def revoke_scope(oauth: OAuth, client_id: str, scope: str, actor: Actor) -
 def check_extra_scope(oauth: OAuth, scope: str) -> None:
     """Raise Unprocessable unless the operator has defined the scope."""
     if scope in SCOPE_NAMES:
-        raise Unprocessable(f"Every app may request {scope}. Its owner adds it to the app.")
+        raise Unprocessable(f"Every app may request {scope}. The app's owner can add it.")
     if scope not in [extra.name for extra in oauth.extra_scopes]:
         raise Unprocessable(f"This hub has no scope {scope[:60]}. Add it as [[extra_scopes]] to hubgate.toml first.")
 

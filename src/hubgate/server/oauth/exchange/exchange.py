@@ -1,4 +1,4 @@
-"""Token exchange: creates the token and its audit log entry in one transaction; and the dry run."""
+"""Token exchange: creates the token and its audit log entry in one transaction, or performs a dry run."""
 
 import secrets
 from dataclasses import dataclass
@@ -89,7 +89,7 @@ async def record_refusal(oauth: OAuth, app: App, subject: str, error: HubError, 
 def check_subject(email: str) -> str:
     """Return `email` if it has an @, or raise invalid_request (attack O46)."""
     if "@" not in email:
-        raise invalid_request("subject_token is the e-mail address of a member.", "subject_token")
+        raise invalid_request("subject_token must be the e-mail address of a member.", "subject_token")
     return email
 
 
@@ -124,7 +124,7 @@ def quota_exceeded(quota: Limit, seconds_left: int) -> Refused:
 
 async def _issue_token(tx: Tx, app: App, given: Granted, visitor: Visitor, now: int) -> Exchanged:
     user, scopes = given.member.user, " ".join(given.scopes)
-    wanted = TokenDetails(
+    details = TokenDetails(
         client_id=app.client_id,
         user_id=user.id,
         consent_id=None,
@@ -134,17 +134,17 @@ async def _issue_token(tx: Tx, app: App, given: Granted, visitor: Visitor, now: 
         supersedes=None,
         lifetime=app.exchange.duration,
     )
-    access_token = await issuance.add_access_token(tx, wanted, now, since=given.member.since)
+    access_token = await issuance.add_access_token(tx, details, now, since=given.member.since)
     data = {
         "result": "granted",
         "user": user.name,
         "userId": user.id,
         "scope": scopes,
-        "tokenId": wanted.family,
-        "expiresIn": wanted.lifetime,
+        "tokenId": details.family,
+        "expiresIn": details.lifetime,
     }
     await _record_audit(tx, app, (f"got a token for {user.name}", data), visitor, now)
-    return Exchanged(user, access_token, scopes, wanted.lifetime)
+    return Exchanged(user, access_token, scopes, details.lifetime)
 
 
 def _refusal_entry(email: str, refused: Refused) -> tuple[str, dict[str, Any]]:

@@ -20,7 +20,7 @@ from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.exchange import issued_tokens
 from hubgate.server.oauth.exchange.exchange import dry_run
-from hubgate.server.oauth.exchange.model import Granted, Subject
+from hubgate.server.oauth.exchange.model import Granted, TokenFilter
 from hubgate.server.paging import parse_page
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.listing import PAGING, listed
@@ -105,7 +105,7 @@ class _Exchanges:
         return JsonResponse(RevokedTokens(await issued_tokens.revoke(self._oauth, app, which, context.actor)))
 
     async def revoke_one(self, request: HubRequest, context: OwnerContext) -> Response:
-        app, which = await self._app(request, context), Subject(token_id=request.param("id"))
+        app, which = await self._app(request, context), TokenFilter(token_id=request.param("id"))
         await issued_tokens.revoke(self._oauth, app, which, context.actor)
         return Response(status_code=204)
 

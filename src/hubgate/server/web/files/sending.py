@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from hubgate.server.access.caller import share_of
 from hubgate.server.errors import Unavailable
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.streaming import Streamed
+from hubgate.server.http.streaming import StreamedResponse
 from hubgate.server.hub.git import program
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.jobs.slots import Slots
@@ -69,7 +69,7 @@ class FileSender:
             if content is not None:
                 return Response(content[part.start : part.end], status, headers)
             parts = _from_git(slots, share_of(request), folder, sha, part)
-            return Streamed(parts, headers, status, self.longest_stall)
+            return StreamedResponse(parts, headers, status, self.longest_stall)
 
         return _range_or_whole(request, size, headers, answer)
 
@@ -79,7 +79,7 @@ class FileSender:
         def answer(part: Span, status: int, headers: dict[str, str]) -> ASGIApp:
             if part.length == size and _PATHSEND in request.scope.get("extensions", {}):
                 return _SentByServer(path, headers, status)
-            return Streamed(_from_disk(path, part), headers, status, self.longest_stall)
+            return StreamedResponse(_from_disk(path, part), headers, status, self.longest_stall)
 
         return _range_or_whole(request, size, headers, answer)
 

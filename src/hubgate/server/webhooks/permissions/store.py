@@ -74,8 +74,8 @@ EXCHANGED_UNDER = f"""
 
 
 def _exchanged(private: str, owner: str, repo: str) -> str:
-    """The condition that an exchanged token would still be valid (`oauth/tokens/store.STILL_UNDER`) and that the app
-    could get another: a token soon expires, a webhook does not.
+    """The condition that an exchanged token would still be valid (`oauth/tokens/store.EXCHANGE_STILL_VALID`) and that
+    the app could get another: a token soon expires, a webhook does not.
     """
     return f"""
         EXISTS (

@@ -11,7 +11,7 @@ from hubgate.server.errors import FieldErrors
 from hubgate.server.http.request import HubRequest
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.exchange import issued_tokens
-from hubgate.server.oauth.exchange.model import Subject
+from hubgate.server.oauth.exchange.model import TokenFilter
 from hubgate.server.scopes import parse_scopes
 from hubgate.server.web.exchanged_tokens import which_of
 from hubgate.server.web.named import user_named
@@ -29,14 +29,16 @@ def routes(frame: Frame) -> list[Route]:
         app, user = await frame.app(request, context), await user_named(frame.accounts, request.param("user"))
         at = context.at(app.client_id)
         asked = ListQuery(request.query(), f"{at}/exchange/members/{user.name}")
-        found = await issued_tokens.of_app(frame.oauth, app, asked.page(issued_tokens.CURSOR), Subject(user_id=user.id))
+        found = await issued_tokens.of_app(
+            frame.oauth, app, asked.page(issued_tokens.CURSOR), TokenFilter(user_id=user.id)
+        )
         tokens = [(token, parse_scopes(token.scopes)) for token in found.items]
         more = asked.shown(found.next_cursor)
         return frame.show(request, context, "exchanged.html", app=app, at=at, user=user, tokens=tokens, **more)
 
     async def revoke_one(request: HubRequest, context: OwnerContext) -> Response:
         app = await frame.app(request, context)
-        await issued_tokens.revoke(frame.oauth, app, Subject(token_id=request.param("id")), context.actor)
+        await issued_tokens.revoke(frame.oauth, app, TokenFilter(token_id=request.param("id")), context.actor)
         return frame.pages.redirect(
             return_address(request, f"{context.at(app.client_id)}/exchange"), "Revoked the token."
         )
@@ -47,7 +49,7 @@ def routes(frame: Frame) -> list[Route]:
         try:
             which = await which_of(frame.accounts, given)
         except FieldErrors as error:
-            return await show(request, context, app, given, Subject(), error.fields)
+            return await show(request, context, app, given, TokenFilter(), error.fields)
         return await show(request, context, app, given, which)
 
     async def show(
@@ -55,7 +57,7 @@ def routes(frame: Frame) -> list[Route]:
         context: OwnerContext,
         app: App,
         given: Mapping[str, str],
-        which: Subject,
+        which: TokenFilter,
         errors: Mapping[str, str] = NO_ERRORS,
     ) -> Response:
         values: dict[str, Any] = {name: given.get(name, "") for name in _FILTERS}
@@ -74,7 +76,7 @@ def routes(frame: Frame) -> list[Route]:
         try:
             which = await which_of(frame.accounts, given)
         except FieldErrors as error:
-            return await show(request, context, app, given, Subject(), error.fields)
+            return await show(request, context, app, given, TokenFilter(), error.fields)
         revoked = await issued_tokens.revoke(frame.oauth, app, which, context.actor)
         done = f"Revoked {revoked:,} token{'' if revoked == 1 else 's'}." if revoked else "Nothing was left to revoke."
         return frame.pages.redirect(f"{context.at(app.client_id)}/exchange", done)

@@ -94,7 +94,7 @@ def _settings(frame: Frame) -> list[Route]:
             lifetimes=lifetimes(draft.token_lifetime),
             matches=MATCHES,
             secrets=await management.secrets_of(oauth, app),
-            users=await management.count_users(oauth, app),
+            users=await management.get_users(oauth, app),
             refusals=await oauth.refusals.of_app(app.client_id),
             asked=await submission.of_app(oauth, app),
             live=await issued_tokens.count(oauth, app) if context.organization else 0,
@@ -123,7 +123,7 @@ def _deletion(frame: Frame) -> list[Route]:
         request: HubRequest, context: OwnerContext, errors: Mapping[str, str] = NO_ERRORS, typed: str = ""
     ) -> Response:
         app = await frame.app(request, context)
-        users = await management.count_users(frame.oauth, app)
+        users = await management.get_users(frame.oauth, app)
         at = context.at(app.client_id)
         return frame.show(request, context, "delete.html", errors, app=app, at=at, users=users.total, typed=typed)
 

@@ -12,7 +12,7 @@ from hubgate.server.errors import FieldErrors
 from hubgate.server.http.request import HubRequest
 from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.exchange import issued_tokens
-from hubgate.server.oauth.exchange.model import Subject
+from hubgate.server.oauth.exchange.model import TokenFilter
 from hubgate.server.storage.database import Tx
 from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.oauth.apps.form import OVERLAPS
@@ -49,7 +49,7 @@ def routes(frame: Frame) -> list[Route]:
 
         async def end_tokens(tx: Tx) -> None:
             nonlocal ended
-            ended = await issued_tokens.revoke_in(tx, app, Subject(), context.actor, frame.oauth.clock())
+            ended = await issued_tokens.revoke_in(tx, app, TokenFilter(), context.actor, frame.oauth.clock())
 
         try:
             use = single_use_forms.check_number(frame.accounts, context.user, form.get(single_use_forms.FIELD))
