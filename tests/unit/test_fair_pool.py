@@ -140,7 +140,7 @@ async def test_caller_continues_after_resting() -> None:
 async def test_disconnected_clients_work_is_stopped_and_no_more_started() -> None:
     pool, left = FairPool("test", 1, per_caller=1, per_repo=1), asyncio.Event()
     caller, begun = Caller("reader", may_abandon=True), []
-    caller.disconnects_when(left.wait)
+    caller.detect_disconnect_with(left.wait)
 
     def never() -> str:
         begun.append("never")
@@ -163,7 +163,7 @@ async def test_disconnected_clients_work_is_stopped_and_no_more_started() -> Non
 async def test_request_that_changes_something_outlives_its_client() -> None:
     pool, gate, left = FairPool("test", 1, per_caller=1, per_repo=1), Gate(), asyncio.Event()
     caller = Caller("writer")
-    caller.disconnects_when(left.wait)
+    caller.detect_disconnect_with(left.wait)
     left.set()
     writing = begin(pool, gate.work("written"), caller, interruptible=False)
     await until(lambda: len(gate.begun) == 1)
@@ -224,7 +224,7 @@ def _raising(error: Exception) -> Callable[[], str]:
 async def test_waiting_for_a_program_ends_with_its_client_or_its_deadline() -> None:
     left, ended = asyncio.Event(), []
     caller = Caller("reader", may_abandon=True)
-    caller.disconnects_when(left.wait)
+    caller.detect_disconnect_with(left.wait)
 
     async def program() -> None:
         try:

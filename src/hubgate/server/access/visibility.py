@@ -16,7 +16,7 @@ class VisibleRepos:
     """The visible private repos: all repos of `owners`, and repos of `creators` that the app `client_id` created."""
 
     owners: tuple[str, ...] = ()
-    creators: tuple[str, ...] = ()
+    owners_of_created: tuple[str, ...] = ()
     client_id: str | None = None
 
 

@@ -85,7 +85,7 @@ class Guard:
         if found is None:
             return ANONYMOUS
         person, session = found
-        if browsers.use_is_recorded(session, now):
+        if browsers.should_record_use(session, now):
             self.background_writes.start(
                 session.id, lambda tx: session_store.record_use(tx, session.id, now, request.client_ip)
             )
@@ -131,7 +131,7 @@ class Guard:
             return None
         person, token = found
         now = self.clock()
-        if personal.use_is_recorded(token, now):
+        if personal.should_record_use(token, now):
             self.background_writes.start(token.id, lambda tx: token_store.record_use(tx, token.id, now))
         return Caller.with_token(person, token)
 

@@ -63,7 +63,7 @@ class Target(msgspec.Struct, Generic[T], frozen=True):
 class Missing(msgspec.Struct, frozen=True):
     """A resource that does not exist. Answered like a private resource in the same namespace, so names stay secret."""
 
-    stand_in: Repo | Collection
+    placeholder: Repo | Collection
 
 
 class Located(msgspec.Struct, Generic[T], frozen=True):
@@ -124,7 +124,7 @@ class Endpoint:
             raise ask_to_sign_in(self.action.rule.does).error()
         found = await self._locator.find(request)
         if isinstance(found, Missing):
-            refuse_missing(identity, self.action, found.stand_in)
+            refuse_missing(identity, self.action, found.placeholder)
         if isinstance(found, Located):
             decide(identity, self.action, found.resource).enforce()
             target = await found.target()

@@ -33,7 +33,7 @@ class HubRequest(Request):
     def bound_body(self, body: BoundedBody) -> None:
         """Read the body through `body` from here on; `body` also detects a client disconnect."""
         self._receive = self.bounded = body
-        self.jobs_for.disconnects_when(body.disconnected)
+        self.jobs_for.detect_disconnect_with(body.disconnected)
 
     @property
     def is_whole(self) -> bool:

@@ -49,7 +49,7 @@ class Caller:
         self._disconnect: Callable[[], Coroutine[Any, Any, Any]] | None = None
         self._watch_task: asyncio.Task[None] | None = None
 
-    def disconnects_when(self, disconnect: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+    def detect_disconnect_with(self, disconnect: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         """Set the coroutine that returns once the client has disconnected. `disconnect` must not consume the body."""
         self._disconnect = disconnect
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hubgate.server.accounts.links import store as link_store
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.sessions import store as session_store
-from hubgate.server.accounts.sessions.model import LASTS as SESSION_LASTS
+from hubgate.server.accounts.sessions.model import LIFETIME as SESSION_LIFETIME
 from hubgate.server.clock import Clock
 from hubgate.server.oauth.apps import store as app_store
 from hubgate.server.oauth.cimd import store as document_store
@@ -34,7 +34,7 @@ class Sweep:
         now = self.clock()
         dropped = [
             await self.db.write_long(lambda tx: throttle_store.drop_expired(tx, now, BATCH)),
-            await self.db.write_long(lambda tx: session_store.drop_expired(tx, now - SESSION_LASTS, BATCH)),
+            await self.db.write_long(lambda tx: session_store.drop_expired(tx, now - SESSION_LIFETIME, BATCH)),
             await self.db.write_long(lambda tx: link_store.drop_expired(tx, now, BATCH)),
             await self.db.write_long(lambda tx: org_store.drop_expired_invitations(tx, now, BATCH)),
             *await self._drop_of_apps(now),

@@ -6,7 +6,7 @@ they agreed to.
 from collections.abc import Mapping, Sequence
 
 from hubgate.server.accounts.organizations import store as organizations
-from hubgate.server.accounts.organizations.locks import begin_by_id_as_admin
+from hubgate.server.accounts.organizations.locks import lock_organization_by_id_as_admin
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM, Actor, Kind
 from hubgate.server.audit.record import record
@@ -34,7 +34,7 @@ async def unlink(repos: Repos, owner: RepoOwner, repo_type: str, name: str, acto
 
     async def unit(tx: Tx) -> None:
         if owner.kind == "org":
-            await begin_by_id_as_admin(tx, owner.id, actor)
+            await lock_organization_by_id_as_admin(tx, owner.id, actor)
         await _unlink(tx, repos, owner, repo_type, name, actor)
 
     await repos.db.write(unit)

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hubgate.server.accounts import store as account_store
-from hubgate.server.accounts.account_locks import lock_signed_in
+from hubgate.server.accounts.account_locks import lock_credentials
 from hubgate.server.accounts.model import Owner
-from hubgate.server.accounts.organizations.locks import begin_by_id_as_admin
-from hubgate.server.accounts.single_use_forms import OneUse, use_up
+from hubgate.server.accounts.organizations.locks import lock_organization_by_id_as_admin
+from hubgate.server.accounts.single_use_forms import UnusedNonce, consume_nonce
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.audit.record import record
 from hubgate.server.clock import SECOND
@@ -39,11 +39,11 @@ _NOT_FOUND = "App not found."
 
 
 async def create(
-    oauth: OAuth, owner: Owner, draft: App, actor: Actor, use: OneUse | None = None
+    oauth: OAuth, owner: Owner, draft: App, actor: Actor, nonce: UnusedNonce | None = None
 ) -> tuple[App, str | None]:
     """Register an app; returns it with its secret if it is confidential. The secret itself is not stored.
 
-    With `use`, sending the same form twice raises AlreadyUsed.
+    With `nonce`, sending the same form twice raises AlreadyUsed.
     """
     now = oauth.clock()
     client_id = check_client_id(draft.client_id) if draft.client_id else str(uuid.uuid4())
@@ -52,8 +52,8 @@ async def create(
 
     async def unit(tx: Tx) -> None:
         await _require_owner(tx, owner.org_id, actor)
-        if use is not None:
-            await use_up(tx, use)
+        if nonce is not None:
+            await consume_nonce(tx, nonce)
         if await store.count_of_owner(tx, owner.user_id, owner.org_id) >= MOST_APPS:
             raise FieldErrors({"name": f"At most {MOST_APPS} apps. Delete one first."})
         if not await store.add(tx, app):
@@ -118,7 +118,7 @@ async def refresh_secret(
     app: App,
     overlap: int,
     actor: Actor,
-    use: OneUse | None = None,
+    nonce: UnusedNonce | None = None,
     along: Callable[[Tx], Awaitable[object]] | None = None,
 ) -> str:
     """Create a new secret; old secrets expire in `overlap` seconds. A public app becomes confidential.
@@ -131,8 +131,8 @@ async def refresh_secret(
 
     async def unit(tx: Tx) -> None:
         before = await lock_app(tx, app, actor)
-        if use is not None:
-            await use_up(tx, use)
+        if nonce is not None:
+            await consume_nonce(tx, nonce)
         await store.end_secrets(tx, app.client_id, now + overlap * SECOND)
         if len(await store.secrets_of(tx, app.client_id, now)) >= MOST_SECRETS:
             text = f"{MOST_SECRETS} secrets are still good. Refresh without an overlap."
@@ -231,9 +231,9 @@ async def lock_app(tx: Tx, app: App, actor: Actor) -> App:
 
 async def _require_owner(tx: Tx, org_id: str | None, actor: Actor) -> None:
     if org_id is not None:
-        await begin_by_id_as_admin(tx, org_id, actor)
+        await lock_organization_by_id_as_admin(tx, org_id, actor)
     else:
-        await lock_signed_in(tx, actor.user_id, actor.credentials_version)
+        await lock_credentials(tx, actor.user_id, actor.credentials_version)
 
 
 async def _record_audit(

@@ -130,7 +130,7 @@ async def _lock(tx: Tx, client_id: str) -> App:
     found = await store.find(tx, client_id)
     if found is not None and found.org_id is not None:
         # The organization before the app, the lock order of changes by its admins.
-        await org_store.begin_change(tx, found.org_id)
+        await org_store.lock(tx, found.org_id)
     latest = await store.lock(tx, client_id)
     if latest is None:
         raise NotFound(_NOT_FOUND)

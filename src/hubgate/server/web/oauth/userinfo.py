@@ -116,7 +116,7 @@ def _organization(membership: Membership, identity: Identity, base_url: str) -> 
     organization = membership.organization
     info = UserinfoOrganization(
         sub=organization.id,
-        name=organization.shown_name,
+        name=organization.display_name,
         preferred_username=organization.name,
         picture=f"{base_url}/avatars/{organization.id}.svg",
     )

@@ -6,9 +6,9 @@ log outlives both.
 
 from typing import Any
 
-from hubgate.server.accounts.account_locks import lock_account, lock_signed_in
+from hubgate.server.accounts.account_locks import lock_account_and_credentials, lock_credentials
 from hubgate.server.accounts.model import Owner
-from hubgate.server.accounts.organizations.locks import begin_by_id_as_admin
+from hubgate.server.accounts.organizations.locks import lock_organization_by_id_as_admin
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.audit.record import record
 from hubgate.server.storage.database import Tx
@@ -18,9 +18,9 @@ from hubgate.server.webhooks.model import Webhook
 async def begin(tx: Tx, org_id: str | None, actor: Actor) -> None:
     """Start a change: lock the account and reject a caller who was demoted or signed out since `access` checked."""
     if org_id is not None:
-        await begin_by_id_as_admin(tx, org_id, actor)
+        await lock_organization_by_id_as_admin(tx, org_id, actor)
     else:
-        await lock_signed_in(tx, actor.user_id, actor.credentials_version)
+        await lock_credentials(tx, actor.user_id, actor.credentials_version)
 
 
 async def begin_creating(tx: Tx, owner: Owner, actor: Actor) -> None:
@@ -28,7 +28,7 @@ async def begin_creating(tx: Tx, owner: Owner, actor: Actor) -> None:
     that concurrent requests cannot exceed the limit.
     """
     if owner.user_id is not None:
-        await lock_account(tx, owner.user_id, actor.credentials_version)
+        await lock_account_and_credentials(tx, owner.user_id, actor.credentials_version)
     else:
         await begin(tx, owner.org_id, actor)
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hubgate.server.accounts.model import Owner
-from hubgate.server.accounts.single_use_forms import OneUse, use_up
+from hubgate.server.accounts.single_use_forms import UnusedNonce, consume_nonce
 from hubgate.server.audit.model import Actor, Kind
 from hubgate.server.clock import HOUR, SECOND
 from hubgate.server.errors import NotFound, Unprocessable
@@ -67,10 +67,10 @@ async def create(
     owner: Owner,
     settings: WebhookRequest,
     actor: Actor,
-    use: OneUse | None = None,
+    nonce: UnusedNonce | None = None,
     grant: Grant | None = None,
 ) -> StoredWebhook:
-    """Create a webhook. `use` makes a form that shows the secret single-use. `grant` is set if the caller is an app."""
+    """Create a webhook. `nonce` is set for a form that shows the secret, `grant` if the caller is an app."""
     now = webhooks.clock()
     webhook_id = new_id(now)
     if (settings.url is None) is not settings.pull:
@@ -99,8 +99,8 @@ async def create(
 
     async def unit(tx: Tx) -> StoredWebhook:
         await audit.begin_creating(tx, owner, actor)
-        if use is not None:
-            await use_up(tx, use)
+        if nonce is not None:
+            await consume_nonce(tx, nonce)
         if await store.count_of_owner(tx, owner.user_id, owner.org_id) >= webhooks.per_owner:
             raise Unprocessable(f"At most {webhooks.per_owner} webhooks. Delete one first.")
         await store.add(tx, webhook)
@@ -121,11 +121,11 @@ async def update(
     webhook_id: str,
     settings: WebhookRequest,
     actor: Actor,
-    use: OneUse | None = None,
+    nonce: UnusedNonce | None = None,
     version: int | None = None,
     grant: Grant | None = None,
 ) -> StoredWebhook:
-    """Change a webhook. An empty `watched` changes nothing, because existing clients send it. `use` is as in `create`.
+    """Change a webhook. An empty `watched` changes nothing, because existing clients send it. `nonce` as in `create`.
     Raises ConcurrentChange if `version` is given and is not the present version.
 
     With `grant`, the app takes the webhook over and its permissions apply: otherwise the app could redirect events that
@@ -142,8 +142,8 @@ async def update(
 
     async def unit(tx: Tx) -> StoredWebhook:
         await audit.begin(tx, owner.org_id, actor)
-        if use is not None:
-            await use_up(tx, use)
+        if nonce is not None:
+            await consume_nonce(tx, nonce)
         before = await lock_webhook(tx, owner, webhook_id)
         if version is not None and version != before.version:
             raise ConcurrentChange

@@ -35,12 +35,12 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
 
     async def accept(request: HubRequest, caller: Caller) -> Response:
         user = caller.user
-        invitation = await invitations.own(accounts, user, request.param("id"))
+        invitation = await invitations.find_own(accounts, user, request.param("id"))
         await invitations.accept(accounts, user, invitation, actor_of(request))
         return pages.redirect(PATH, "You are now a member.")
 
     async def decline(request: HubRequest, caller: Caller) -> Response:
-        await invitations.decline(accounts, await invitations.own(accounts, caller.user, request.param("id")))
+        await invitations.decline(accounts, await invitations.find_own(accounts, caller.user, request.param("id")))
         return pages.redirect(PATH, "Invitation declined.")
 
     async def ask_leave(request: HubRequest, caller: Caller) -> Response:

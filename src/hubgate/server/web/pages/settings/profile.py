@@ -87,7 +87,7 @@ def _deletion_routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def consequences(person: Person) -> dict[str, Any]:
         return {
             "section": PATH,
-            "going": await own_account.consequences(accounts, person),
+            "going": await own_account.deletion_consequences(accounts, person),
             "repos": await repo_store.count_of_owner(accounts.db, person.user.id),
         }
 
