@@ -253,7 +253,7 @@ def build(hub: Hub) -> Edge:
         """The page that entering a code leads to, for tests that only read."""
         device, caller, code = DevicePages(pages, hub.oauth), caller_of(request), request.param("code")
         try:
-            waiting = await find_pending(hub.oauth, caller.signed_in, code, request.client_ip)
+            waiting = await find_pending(hub.oauth, caller.signed_in_person, code, request.client_ip)
         except DeviceNotFound as error:
             return device.refuse(request, error, code)
         return await device.ask(request, caller, waiting)

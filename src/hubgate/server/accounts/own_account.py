@@ -11,7 +11,7 @@ from hubgate.server.accounts.names import check_name, name_taken_message
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.passwords import lock_password, require_password
 from hubgate.server.accounts.tokens import store as token_store
-from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.audit.record import record
 from hubgate.server.errors import Conflict, FieldErrors
 from hubgate.server.storage.database import Tx
@@ -64,7 +64,7 @@ async def delete_in_transaction(tx: Tx, accounts: Accounts, user: User, actor: A
     for org_id, role in memberships:
         data = {"user": name, "userId": user.id, "role": role.label}
         text = f"removed {name}, whose account was deleted"
-        await record(tx, org_id, Kind.ORG_REMOVE_USER, text, actor, now, data)
+        await record(tx, org_id, EntryType.ORG_REMOVE_USER, text, actor, now, data)
         await org_store.drop_invitations_by(tx, org_id, user.id)
     await accounts.delete_owned(tx, user.id, now)
     await renames.release_name(tx, name, now)

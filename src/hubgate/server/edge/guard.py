@@ -17,7 +17,7 @@ from functools import cached_property
 from urllib.parse import unquote_to_bytes
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import ANONYMOUS, Caller, share_of
+from hubgate.server.access.caller import ANONYMOUS, Caller, share_key_of
 from hubgate.server.accounts.sessions import browsers
 from hubgate.server.accounts.sessions import store as session_store
 from hubgate.server.accounts.tokens import personal
@@ -57,7 +57,7 @@ class Guard:
         """Set the caller of a request. `route` is None for the 404 page."""
         caller = await self._caller(request, route)
         request.caller = caller
-        request.jobs_for.share = share_of(request)
+        request.jobs_for.share = share_key_of(request)
 
     async def _caller(self, request: HubRequest, route: Route | None) -> Caller | None:
         """None on public routes other than pages, which do not authenticate."""

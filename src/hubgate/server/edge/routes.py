@@ -121,7 +121,7 @@ class Endpoint:
             return await self._handler(request, None)
         identity = caller_of(request).identity
         if self._asks_to_sign_in and identity.kind is CredentialKind.ANONYMOUS:
-            raise ask_to_sign_in(self.action.rule.does).error()
+            raise ask_to_sign_in(self.action.rule.verb_phrase).error()
         found = await self._locator.find(request)
         if isinstance(found, Missing):
             refuse_missing(identity, self.action, found.placeholder)

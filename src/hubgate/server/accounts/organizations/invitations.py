@@ -15,7 +15,7 @@ from hubgate.server.accounts.organizations.locks import lock_organization_as_adm
 from hubgate.server.accounts.organizations.members import join, lock_for_joining, record_added
 from hubgate.server.accounts.organizations.model import Invitation
 from hubgate.server.accounts.roles import Role
-from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.audit.record import record
 from hubgate.server.clock import DAY
 from hubgate.server.errors import Conflict, FieldErrors, Forbidden, NotFound
@@ -68,7 +68,7 @@ async def invite(accounts: Accounts, organization: Organization, invitee: str, r
         await accounts.outbox.add(tx, texts.invited_to_organization(recipient, organization.name, actor.name, link))
         data = {"invitee": invitee_name, "role": role.label}
         text = f"invited {invitee_name} as {role.label}"
-        await record(tx, organization.id, Kind.ORG_INVITE_USER, text, actor, now, data)
+        await record(tx, organization.id, EntryType.ORG_INVITE_USER, text, actor, now, data)
 
     await accounts.db.write(unit)
     accounts.outbox.send_soon()
@@ -182,7 +182,7 @@ async def revoke(accounts: Accounts, organization: Organization, invitation_id: 
         invited = await account_store.user(tx, invitation.user_id) if invitation.user_id else None
         invitee = invited.name if invited else invitation.email
         text = f"withdrew the invitation for {invitee}"
-        await record(tx, organization.id, Kind.ORG_REVOKE_INVITATION, text, actor, now, {"invitee": invitee})
+        await record(tx, organization.id, EntryType.ORG_REVOKE_INVITATION, text, actor, now, {"invitee": invitee})
 
     await accounts.db.write(unit)
 
@@ -194,7 +194,7 @@ async def withdraw_all_by(tx: Tx, user: User, actor: Actor, reason: str, now: in
         if org_id is not None:
             data = {"invitee": invitee, "reason": reason}
             text = f"withdrew the invitation for {invitee}"
-            await record(tx, org_id, Kind.ORG_REVOKE_INVITATION, text, actor, now, data)
+            await record(tx, org_id, EntryType.ORG_REVOKE_INVITATION, text, actor, now, data)
     return len(withdrawn)
 
 

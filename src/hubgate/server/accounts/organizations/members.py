@@ -7,7 +7,7 @@ from hubgate.server.accounts.organizations import store
 from hubgate.server.accounts.organizations.locks import lock_organization, lock_organization_as_admin
 from hubgate.server.accounts.organizations.model import Member
 from hubgate.server.accounts.roles import Role
-from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.audit.record import record
 from hubgate.server.errors import Conflict, NotFound, Unprocessable
 from hubgate.server.paging import Page, PageRequest, page_of
@@ -70,7 +70,7 @@ async def exceeds_membership_limit(tx: Tx, user: User) -> bool:
 async def record_added(tx: Tx, organization: Organization, user: User, role: Role, actor: Actor, now: int) -> None:
     data = {"user": user.name, "userId": user.id, "role": role.label}
     text = f"joined as {role.label}" if actor.user_id == user.id else f"added {user.name} as {role.label}"
-    await record(tx, organization.id, Kind.ORG_ADD_USER, text, actor, now, data)
+    await record(tx, organization.id, EntryType.ORG_ADD_USER, text, actor, now, data)
 
 
 async def change_role(accounts: Accounts, organization: Organization, user: User, role: Role, actor: Actor) -> None:
@@ -86,7 +86,7 @@ async def change_role(accounts: Accounts, organization: Organization, user: User
             await store.drop_invitations_by(tx, organization.id, user.id)
         data = {"user": user.name, "userId": user.id, "from": old.label, "to": role.label}
         text = f"changed the role of {user.name} from {old.label} to {role.label}"
-        await record(tx, organization.id, Kind.ORG_CHANGE_ROLE, text, actor, now, data)
+        await record(tx, organization.id, EntryType.ORG_CHANGE_ROLE, text, actor, now, data)
 
     await accounts.db.write(unit)
 
@@ -128,7 +128,7 @@ async def _remove(
     await _drop_invitations_of(tx, organization, user)
     data = {"user": user.name, "userId": user.id, "role": role.label, **more}
     text = f"left {organization.name}" if actor.user_id == user.id else f"removed {user.name}"
-    await record(tx, organization.id, Kind.ORG_REMOVE_USER, text, actor, now, data)
+    await record(tx, organization.id, EntryType.ORG_REMOVE_USER, text, actor, now, data)
 
 
 async def _require_changeable_role(tx: Tx, organization: Organization, user: User, new: Role | None) -> Role:

@@ -12,7 +12,7 @@ from hubgate.server.accounts.organizations import store
 from hubgate.server.accounts.organizations.locks import lock_organization, lock_organization_as_admin
 from hubgate.server.accounts.organizations.members import MOST_PER_USER, exceeds_membership_limit
 from hubgate.server.accounts.roles import Role
-from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.audit.record import record
 from hubgate.server.errors import FieldErrors, Unprocessable
 from hubgate.server.ids import new_id
@@ -41,7 +41,7 @@ async def create(
         if actor.user_id is not None:
             # In the transaction, so that a request that fails for another reason does not count.
             await accounts.limiter.require_in(tx, ORGANIZATIONS_BY_FOUNDER, actor.user_id)
-        await record(tx, organization.id, Kind.ORG_CREATE, f"created {name}", actor, now, {"name": name})
+        await record(tx, organization.id, EntryType.ORG_CREATE, f"created {name}", actor, now, {"name": name})
 
     await accounts.db.write(unit)
     return organization
@@ -61,7 +61,7 @@ async def set_profile(
         if (latest.fullname, latest.website) == (fullname, website):
             return
         await store.set_profile(tx, organization.id, fullname, website)
-        await record(tx, organization.id, Kind.ORG_UPDATE_SETTINGS, "changed the profile", actor, now, changes)
+        await record(tx, organization.id, EntryType.ORG_UPDATE_SETTINGS, "changed the profile", actor, now, changes)
 
     await accounts.db.write(unit)
 
@@ -83,7 +83,7 @@ async def rename(accounts: Accounts, organization: Organization, name: str, acto
         await store.set_name(tx, organization.id, name)
         await accounts.rename_owned(tx, organization.id, old, name, now)
         data = {"from": old, "to": name}
-        await record(tx, organization.id, Kind.ORG_RENAME, f"renamed {old} to {name}", actor, now, data)
+        await record(tx, organization.id, EntryType.ORG_RENAME, f"renamed {old} to {name}", actor, now, data)
 
     await accounts.db.write_long(unit)
 
@@ -98,7 +98,7 @@ async def set_plan(accounts: Accounts, organization: Organization, plan: str, ac
             return
         await store.set_plan(tx, organization.id, plan, now)
         data = {"from": old, "to": plan}
-        await record(tx, organization.id, Kind.ORG_SET_PLAN, f"set the plan to {plan}", actor, now, data)
+        await record(tx, organization.id, EntryType.ORG_SET_PLAN, f"set the plan to {plan}", actor, now, data)
 
     await accounts.db.write(unit)
 
@@ -128,7 +128,7 @@ async def _set_billing(tx: Tx, latest: Organization, can_pay: bool, actor: Actor
         return
     await store.set_can_pay(tx, latest.id, int(can_pay))
     word = "on" if can_pay else "off"
-    await record(tx, latest.id, Kind.ORG_SET_BILLING, f"turned billing {word}", actor, now)
+    await record(tx, latest.id, EntryType.ORG_SET_BILLING, f"turned billing {word}", actor, now)
 
 
 async def delete(accounts: Accounts, organization: Organization, actor: Actor) -> None:
@@ -141,7 +141,7 @@ async def delete(accounts: Accounts, organization: Organization, actor: Actor) -
         await accounts.delete_owned(tx, organization.id, now)
         await renames.release_name(tx, name, now)
         await store.remove(tx, organization.id)
-        await record(tx, organization.id, Kind.ORG_DELETE, f"deleted {name}", actor, now)
+        await record(tx, organization.id, EntryType.ORG_DELETE, f"deleted {name}", actor, now)
 
     await accounts.db.write_long(unit)
 

@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 
 from hubgate.server.accounts.account_locks import require_current_credentials
-from hubgate.server.audit.model import Actor
-from hubgate.server.audit.model import Kind as Entry
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.clock import DAY, SECOND
 from hubgate.server.errors import Conflict, NotFound
 from hubgate.server.events import outbox
@@ -62,7 +61,7 @@ async def move(
         text, to = f"moved the {before.label} to {owner.name}/{name}", f"{owner.name}/{name}"
         for namespace in dict.fromkeys((before.owner, owner)):
             redirects = {} if stays else {"redirect": leave_redirect}
-            await record_audit(tx, namespace, Entry.REPO_MOVE, before, text, actor, now, to=to, **redirects)
+            await record_audit(tx, namespace, EntryType.REPO_MOVE, before, text, actor, now, to=to, **redirects)
         return await store.by_id(tx, repo.id) or before
 
     return await repos.db.write(unit)

@@ -16,7 +16,7 @@ from hubgate.server.accounts.account_locks import lock_credentials
 from hubgate.server.accounts.model import Owner
 from hubgate.server.accounts.organizations.locks import lock_organization_by_id_as_admin
 from hubgate.server.accounts.single_use_forms import UnusedNonce, consume_nonce
-from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.audit.record import record
 from hubgate.server.clock import SECOND
 from hubgate.server.errors import Conflict, FieldErrors, NotFound
@@ -60,7 +60,7 @@ async def create(
             raise Conflict(f"The client ID {app.client_id} is taken.")
         if secret is not None:
             await store.add_secret(tx, app.client_id, fingerprint(secret), secret[-4:], now)
-        await _record_audit(tx, app, Kind.APP_CREATE, f"created the app {app.name}", actor, now)
+        await _record_audit(tx, app, EntryType.APP_CREATE, f"created the app {app.name}", actor, now)
 
     await oauth.db.write(unit)
     return app, secret
@@ -107,7 +107,7 @@ async def update(oauth: OAuth, app: App, change: Callable[[App], App], actor: Ac
         what = f"changed the app {before.name}: {', '.join(changes)}"
         short = len(json.dumps(changes)) <= LONGEST_AUDITED
         data = {"changes": changes} if short else {"changed": list(changes)}
-        await _record_audit(tx, after, Kind.APP_UPDATE, what, actor, now, data)
+        await _record_audit(tx, after, EntryType.APP_UPDATE, what, actor, now, data)
         return after
 
     return await oauth.db.write(unit)
@@ -140,7 +140,7 @@ async def refresh_secret(
         await store.update(tx, replace(before, confidential=True))
         await store.add_secret(tx, app.client_id, fingerprint(secret), secret[-4:], now)
         what = f"created a new secret for the app {before.name}"
-        await _record_audit(tx, before, Kind.APP_REFRESH_SECRET, what, actor, now, {"overlapSeconds": overlap})
+        await _record_audit(tx, before, EntryType.APP_REFRESH_SECRET, what, actor, now, {"overlapSeconds": overlap})
         if along is not None:
             await along(tx)
 
@@ -163,7 +163,7 @@ async def revoke_old_secret(oauth: OAuth, app: App, last_four: str, actor: Actor
         if not await store.end_old_secret(tx, app.client_id, last_four, now):
             raise NotFound("Old secret not found, or it has expired.")
         what = f"ended an old secret of the app {before.name}"
-        await _record_audit(tx, before, Kind.APP_DELETE_SECRET, what, actor, now, {"last4": last_four})
+        await _record_audit(tx, before, EntryType.APP_DELETE_SECRET, what, actor, now, {"last4": last_four})
 
     await oauth.db.write(unit)
 
@@ -179,7 +179,7 @@ async def delete_secret(oauth: OAuth, app: App, actor: Actor) -> App:
             await store.update(tx, public)
             await store.remove_secrets(tx, app.client_id)
             what = f"deleted the secret of the app {before.name}"
-            await _record_audit(tx, before, Kind.APP_DELETE_SECRET, what, actor, now)
+            await _record_audit(tx, before, EntryType.APP_DELETE_SECRET, what, actor, now)
         return public
 
     return await oauth.db.write(unit)
@@ -201,7 +201,7 @@ async def delete_locked(tx: Tx, app: App, actor: Actor, now: int, reason: str = 
     await token_store.revoke_of_client(tx, app.client_id)
     await store.remove(tx, app.client_id)
     data = {"reason": reason} if reason else None
-    await _record_audit(tx, app, Kind.APP_DELETE, f"deleted the app {app.name}", actor, now, data)
+    await _record_audit(tx, app, EntryType.APP_DELETE, f"deleted the app {app.name}", actor, now, data)
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,7 @@ async def _require_owner(tx: Tx, org_id: str | None, actor: Actor) -> None:
 
 
 async def _record_audit(
-    tx: Tx, app: App, kind: Kind, text: str, actor: Actor, now: int, data: dict[str, Any] | None = None
+    tx: Tx, app: App, kind: EntryType, text: str, actor: Actor, now: int, data: dict[str, Any] | None = None
 ) -> None:
     if app.org_id is not None:
         about = {"clientId": app.client_id, "name": app.name, **(data or {})}

@@ -106,7 +106,7 @@ def describe(caller: Caller) -> WhoAmI:
 def _covered_memberships(caller: Caller) -> list[Membership]:
     """Return the memberships a token covers: those granted to an app, or the organization of an exchanged token."""
     role_in = caller.identity.role_in
-    return [m for m in caller.signed_in.memberships if role_in(m.organization.id) is not None]
+    return [m for m in caller.signed_in_person.memberships if role_in(m.organization.id) is not None]
 
 
 def _org(membership: Membership, identity: Identity) -> Org:

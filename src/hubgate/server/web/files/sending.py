@@ -13,7 +13,7 @@ from pathlib import Path
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hubgate.server.access.caller import share_of
+from hubgate.server.access.caller import share_key_of
 from hubgate.server.errors import Unavailable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.streaming import Streamed
@@ -68,7 +68,7 @@ class FileSender:
         def answer(part: Span, status: int, headers: dict[str, str]) -> ASGIApp:
             if content is not None:
                 return Response(content[part.start : part.end], status, headers)
-            parts = _from_git(slots, share_of(request), folder, sha, part)
+            parts = _from_git(slots, share_key_of(request), folder, sha, part)
             return Streamed(parts, headers, status, self.longest_stall)
 
         return _range_or_whole(request, size, headers, answer)

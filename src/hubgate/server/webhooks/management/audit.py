@@ -9,7 +9,7 @@ from typing import Any
 from hubgate.server.accounts.account_locks import lock_account_and_credentials, lock_credentials
 from hubgate.server.accounts.model import Owner
 from hubgate.server.accounts.organizations.locks import lock_organization_by_id_as_admin
-from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.audit.record import record
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.model import Webhook
@@ -34,7 +34,7 @@ async def begin_creating(tx: Tx, owner: Owner, actor: Actor) -> None:
 
 
 async def record_change(
-    tx: Tx, webhook: Webhook, kind: Kind, verb: str, actor: Actor, now: int, data: dict[str, Any] | None = None
+    tx: Tx, webhook: Webhook, kind: EntryType, verb: str, actor: Actor, now: int, data: dict[str, Any] | None = None
 ) -> None:
     """Record a change. `verb` is followed by the name of the webhook in the text of the entry."""
     if webhook.org_id is None:
@@ -53,7 +53,7 @@ async def record_update(tx: Tx, before: Webhook, after: Webhook, changed: list[s
     if before.host and before.host != after.host:
         details["from"] = before.host
     text = f"changed the webhook {_label(before)}: {', '.join(changed)}"
-    await record(tx, before.org_id, Kind.WEBHOOK_UPDATE, text, actor, now, details)
+    await record(tx, before.org_id, EntryType.WEBHOOK_UPDATE, text, actor, now, details)
 
 
 async def record_app(tx: Tx, webhook: Webhook, verb: str, preposition: str, app: str, actor: Actor, now: int) -> None:
@@ -61,7 +61,7 @@ async def record_app(tx: Tx, webhook: Webhook, verb: str, preposition: str, app:
     if webhook.org_id is not None and webhook.client_id is not None:
         details = {"webhook": webhook.id, "app": webhook.client_id}
         text = f"{verb} the webhook {_label(webhook)} {preposition} the app {app}"
-        await record(tx, webhook.org_id, Kind.WEBHOOK_UPDATE, text, actor, now, details)
+        await record(tx, webhook.org_id, EntryType.WEBHOOK_UPDATE, text, actor, now, details)
 
 
 def _label(webhook: Webhook) -> str:

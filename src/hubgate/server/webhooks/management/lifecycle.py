@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from hubgate.server.accounts.model import Owner
 from hubgate.server.accounts.single_use_forms import UnusedNonce, consume_nonce
-from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.clock import HOUR, SECOND
 from hubgate.server.errors import NotFound, Unprocessable
 from hubgate.server.ids import is_id, new_id
@@ -104,7 +104,7 @@ async def create(
         if await store.count_of_owner(tx, owner.user_id, owner.org_id) >= webhooks.per_owner:
             raise Unprocessable(f"At most {webhooks.per_owner} webhooks. Delete one first.")
         await store.add(tx, webhook)
-        await audit.record_change(tx, webhook, Kind.WEBHOOK_CREATE, "created", actor, now)
+        await audit.record_change(tx, webhook, EntryType.WEBHOOK_CREATE, "created", actor, now)
         granted = webhook if grant is None else await _set_grant(tx, webhook, grant, now)
         return await _with_watches(tx, granted, watched, webhooks.clock())
 
@@ -191,9 +191,9 @@ async def update(
         await audit.record_update(tx, before, after, changed, actor, now)
         if after.secret and _secrets(after) != _secrets(before):
             details = {"overlapSeconds": overlap} if after.old_secret else {}
-            await audit.record_change(tx, after, Kind.WEBHOOK_SET_SECRET, "set the secret of", actor, now, details)
+            await audit.record_change(tx, after, EntryType.WEBHOOK_SET_SECRET, "set the secret of", actor, now, details)
         elif before.secret and not after.secret:
-            await audit.record_change(tx, after, Kind.WEBHOOK_DELETE_SECRET, "removed the secret of", actor, now)
+            await audit.record_change(tx, after, EntryType.WEBHOOK_DELETE_SECRET, "removed the secret of", actor, now)
         return stored
 
     return await webhooks.db.write(unit)

@@ -61,7 +61,7 @@ def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
             page_request = PageRequest(MAX_LIMIT, decode_cursor(page.next_cursor, issued_tokens.CURSOR))
 
     async def download(_: HubRequest, caller: Caller) -> Response:
-        person = caller.signed_in
+        person = caller.signed_in_person
         text = msgspec.json.format(msgspec.json.encode(await everything(person)), indent=2)
         # Names are ASCII without quotes, so no escaping is needed.
         headers = {"content-disposition": f'attachment; filename="{person.user.name}.json"'}

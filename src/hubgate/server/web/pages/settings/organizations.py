@@ -22,7 +22,7 @@ _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def show(request: HubRequest, caller: Caller) -> Response:
-        person = caller.signed_in
+        person = caller.signed_in_person
         invited, waiting = first_of(await invitations.of_user(accounts, person.user))
         return pages.page(
             request,
@@ -44,11 +44,11 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         return pages.redirect(PATH, "Invitation declined.")
 
     async def ask_leave(request: HubRequest, caller: Caller) -> Response:
-        membership = _membership(caller.signed_in, request.param("name"))
+        membership = _membership(caller.signed_in_person, request.param("name"))
         return pages.page(request, _LEAVE, section=PATH, membership=membership)
 
     async def leave(request: HubRequest, caller: Caller) -> Response:
-        person = caller.signed_in
+        person = caller.signed_in_person
         membership = _membership(person, request.param("name"))
         try:
             await members.remove(accounts, membership.organization, person.user, actor_of(request))

@@ -92,10 +92,10 @@ def _deletion_routes(pages: Pages, accounts: Accounts) -> list[Route]:
         }
 
     async def show(request: HubRequest, caller: Caller) -> Response:
-        return pages.page(request, _DELETE_PAGE, typed="", **await consequences(caller.signed_in))
+        return pages.page(request, _DELETE_PAGE, typed="", **await consequences(caller.signed_in_person))
 
     async def delete(request: HubRequest, caller: Caller) -> Response:
-        person, form = caller.signed_in, request.form_fields
+        person, form = caller.signed_in_person, request.form_fields
         typed, actor = form.get("name"), actor_of(request)
         try:
             await own_account.delete_own(accounts, person.user, typed, form.get("password"), actor)
