@@ -44,7 +44,7 @@ ERRORS: dict[str, Exception] = {
         "Nothing was shared. Contact the app's developer."
     ),
     "403": errors.Forbidden("Only admins of acme may see its audit log."),
-    "404": errors.NotFound("Nothing here, or not for you. Another account may see more."),
+    "404": errors.NotFound("Nothing here, or you don't have access. Another account may see more."),
     "405": errors.MethodNotAllowed(["POST"]),
     "413": errors.PayloadTooLarge("The body is larger than the 16,384 bytes allowed here."),
     "429": errors.TooManyRequests("Too many attempts. Try again in 12 minutes.", retry_after=715),

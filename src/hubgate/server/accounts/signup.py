@@ -75,7 +75,7 @@ async def join(accounts: Accounts, candidate: Candidate, ip: str, invitation: In
         await asyncio.gather(accounts.limiter.refund(sign_up), accounts.limiter.refund(mail))
         raise
     except _EmailTaken:
-        message = texts.already_known(candidate.email, accounts.link("/reset"))
+        message = texts.address_already_registered(candidate.email, accounts.link("/reset"))
         await accounts.db.write(lambda tx: accounts.outbox.add(tx, message))
         return None
     finally:

@@ -58,7 +58,7 @@ def check_nonce(accounts: Accounts, user: User, nonce: str) -> UnusedNonce:
 
 async def consume_nonce(tx: Tx, nonce: UnusedNonce) -> None:
     """Mark a nonce as used; AlreadyUsed if the form was submitted before."""
-    if not await store.count_exclusive(tx, nonce.bucket, nonce.recorded_until):
+    if not await store.claim_bucket(tx, nonce.bucket, nonce.recorded_until):
         raise AlreadyUsed
 
 

@@ -233,7 +233,7 @@ class Route:
     # Also accepts tokens that were requested for another server (RFC 8707).
     any_audience: bool = False
     # A fallback for addresses that match no other route, regardless of fixed segments.
-    otherwise: bool = False
+    is_fallback: bool = False
 
     def __post_init__(self) -> None:
         # mypy checks this too; a route that slipped past mypy must not be served.

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from hubgate.server.errors import BadRequest, Unprocessable, UnsupportedMedia
 from hubgate.server.http.forms import Fields, parse_fields
 from hubgate.server.http.intake import BoundedBody
-from hubgate.server.jobs.caller import Caller
+from hubgate.server.jobs.caller import JobCaller
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ class HubRequest(Request):
     # An `access.caller.Caller`, set by the guard.
     caller: Any = None
     # The caller that jobs in threads and subprocesses are charged to.
-    jobs_for: Caller
+    jobs_for: JobCaller
     bounded: BoundedBody | None = None
 
     def bound_body(self, body: BoundedBody) -> None:

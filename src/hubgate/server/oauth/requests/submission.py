@@ -52,7 +52,7 @@ async def submit(oauth: OAuth, app: App, wanted: str, reason: str, user: User) -
             # Requests beyond the mail limit are still in the list.
             if not await oauth.limiter.count_in(tx, OPERATOR_REQUEST_MAILS, operator.email):
                 continue
-            mail = texts.operator_asked(operator.email, described(wanted), app.name, user.name, link)
+            mail = texts.request_for_operator(operator.email, described(wanted), app.name, user.name, link)
             await oauth.outbox.add(tx, mail)
 
     await oauth.db.write(unit)

@@ -146,7 +146,7 @@ async def _read_chunk(out: asyncio.StreamReader) -> bytes:
 
 
 async def _from_git(slots: Slots, caller: str, folder: Path, sha: str, part: Span) -> AsyncGenerator[bytes, None]:
-    async with slots.taken(caller, folder.stem):
+    async with slots.acquire(caller, folder.stem):
         process = await program.start(["cat-file", "blob", sha], folder)
         try:
             out = process.stdout or asyncio.StreamReader()

@@ -20,7 +20,7 @@ from hubgate.server.webhooks.management.store import COLUMNS, webhook_of
 from hubgate.server.webhooks.model import ENABLED, Grant, Webhook
 
 _WEBHOOK_SCOPES = Action.ACCOUNT_WRITE_WEBHOOKS.rule.scopes
-_READ_SCOPES, _CREATED_SCOPES = Action.REPO_SEE.rule.scopes, Action.REPO_SEE.rule.created
+_READ_SCOPES, _CREATED_SCOPES = Action.REPO_SEE.rule.scopes, Action.REPO_SEE.rule.creator_scopes
 
 
 def _scoped(names: tuple[str, ...], *columns: str) -> str:
