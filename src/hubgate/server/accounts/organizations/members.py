@@ -132,8 +132,8 @@ async def _remove(
 
 
 async def _require_changeable_role(tx: Tx, organization: Organization, user: User, new: Role | None) -> Role:
-    """The member's current role; Conflict if replacing it with `new`, or removing the member if None, would leave the
-    organization without an admin."""
+    """The member's current role; Conflict if replacing it with `new` would leave the organization without an admin. If
+    `new` is None, the member is removed."""
     role = await store.role_of(tx, organization.id, user.id)
     if role is None:
         raise NotFound(f"{user.name} is not a member of {organization.name}.")
