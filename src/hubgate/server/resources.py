@@ -59,8 +59,8 @@ class Hub:
             signup=settings.signup,
             delete_owned=partial(_delete_owned, settings.base_url),
             rename_owned=partial(repo_transfer.rename_with_owner, settings.base_url),
-            end_app_sign_ins=account_reset.revoke_sign_ins,
-            end_created=_revoke_apps_and_webhooks,
+            revoke_app_sign_ins=account_reset.revoke_sign_ins,
+            revoke_created=_revoke_apps_and_webhooks,
             unlink_redirects=partial(redirects.unlink_to_others, watches.end_for_repo),
         )
 

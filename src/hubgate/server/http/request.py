@@ -8,7 +8,7 @@ from starlette.requests import Request
 from hubgate.server.errors import BadRequest, Unprocessable, UnsupportedMedia
 from hubgate.server.http.forms import Fields, parse_fields
 from hubgate.server.http.intake import BoundedBody
-from hubgate.server.jobs.caller import Caller
+from hubgate.server.jobs.caller import JobCaller
 
 T = TypeVar("T")
 
@@ -27,13 +27,13 @@ class HubRequest(Request):
     # An `access.caller.Caller`, set by the guard.
     caller: Any = None
     # The caller that jobs in threads and subprocesses are charged to.
-    job_caller: Caller
+    job_caller: JobCaller
     bounded: BoundedBody | None = None
 
     def bound_body(self, body: BoundedBody) -> None:
         """Read the body through `body` from here on; `body` also detects a client disconnect."""
         self._receive = self.bounded = body
-        self.job_caller.disconnects_when(body.disconnected)
+        self.job_caller.detect_disconnect_with(body.disconnected)
 
     @property
     def has_read_body(self) -> bool:

@@ -75,5 +75,5 @@ class Repos:
     branch_locks: BranchLocks = field(default_factory=BranchLocks)
     # For git programs that walk a history.
     walks: Slots = field(
-        default_factory=lambda: Slots(4, 1, "Too many long histories are being read. Try again.", most_of_repo=2)
+        default_factory=lambda: Slots(4, 1, "Too many long histories are being read. Try again.", most_per_repo=2)
     )

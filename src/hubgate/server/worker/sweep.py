@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hubgate.server.accounts.links import store as link_store
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.sessions import store as session_store
-from hubgate.server.accounts.sessions.model import LASTS as SESSION_LIFETIME
+from hubgate.server.accounts.sessions.model import LIFETIME as SESSION_LIFETIME
 from hubgate.server.clock import Clock
 from hubgate.server.oauth.apps import store as app_store
 from hubgate.server.oauth.cimd import store as document_store

@@ -9,7 +9,7 @@ files that are no longer needed, with their charge. Commits that no ref leads to
 from typing import Literal
 
 from hubgate.server.access.caller import Caller
-from hubgate.server.accounts.account_locks import lock_by_id
+from hubgate.server.accounts.account_locks import lock_account_by_id
 from hubgate.server.accounts.model import User
 from hubgate.server.errors import Conflict, Forbidden, NotFound
 from hubgate.server.events.payload import RefChange
@@ -60,7 +60,7 @@ async def commit_as_pull_request(
     async def unit(tx: Tx) -> int:
         if charge is not None:
             # Lock the user before the repo, as everywhere.
-            await lock_by_id(tx, user.id)
+            await lock_account_by_id(tx, user.id)
         num = await repo_store.next_discussion(tx, repo.id)
         if num is None:
             raise NotFound(REPO_GONE, code="RepoNotFound")

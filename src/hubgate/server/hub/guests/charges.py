@@ -11,7 +11,7 @@ from hubgate.server import failpoint
 from hubgate.server.access.actions import Action
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import decide
-from hubgate.server.accounts.account_locks import lock_by_id
+from hubgate.server.accounts.account_locks import lock_account_by_id
 from hubgate.server.errors import Forbidden
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.guests import store
@@ -80,7 +80,7 @@ async def charge_uploads(repos: Repos, repo: Repo, user_id: str, sizes: Mapping[
     now = repos.clock()
 
     async def unit(tx: Tx) -> None:
-        await lock_by_id(tx, user_id)
+        await lock_account_by_id(tx, user_id)
         await lock_repo(tx, repo.id)
         await _charge_files(tx, repos, user_id, repo.id, sizes, now)
 
@@ -102,7 +102,7 @@ async def use_files(repos: Repos, repo: Repo, charge: Charge | None, oids: Colle
 
     async def unit(tx: Tx) -> set[str]:
         if charge is not None:
-            await lock_by_id(tx, charge.user_id)
+            await lock_account_by_id(tx, charge.user_id)
         # The sweep may have deleted files, and cannot delete more until this transaction ends.
         await lock_repo(tx, repo.id)
         current = await store.links_among(tx, repo.id, others)
@@ -173,7 +173,7 @@ async def _charge_files(tx: Tx, repos: Repos, user_id: str, repo_id: str, sizes:
 
 
 async def _check_room(tx: Tx, repos: Repos, user_id: str, size: int) -> None:
-    await lock_by_id(tx, user_id)
+    await lock_account_by_id(tx, user_id)
     charged, most = await store.bytes_charged(tx, user_id), repos.guest_bytes
     if size and charged + size > most:
         raise storage_exceeded(repos, charged, f"{size:,}")

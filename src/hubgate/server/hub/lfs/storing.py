@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from hubgate.server import failpoint
-from hubgate.server.accounts.account_locks import lock_by_id
+from hubgate.server.accounts.account_locks import lock_account_by_id
 from hubgate.server.hub.commits.model import Content
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
@@ -39,7 +39,7 @@ async def store_content(repos: Repos, repo: Repo, content: Content, charge: Char
 
     async def unit(tx: Tx) -> bool:
         if charge is not None:
-            await lock_by_id(tx, charge.user_id)
+            await lock_account_by_id(tx, charge.user_id)
         # The lock prevents the sweep from deleting the link before the charge exists.
         await lock_repo(tx, repo.id)
         await stored.link(tx, repo.id, now, by_guest=charge is not None)

@@ -75,10 +75,10 @@ def _visible_sql(visible: VisibleRepos, values: dict[str, str | int]) -> str:
     conditions = ["r.private = 0"]
     if visible.owners:
         conditions.append(_owned_by_sql(visible.owners, "owner", values))
-    if visible.creators and visible.client_id is not None:
+    if visible.owners_of_created and visible.client_id is not None:
         values["created_through"] = visible.client_id
         conditions.append(
-            f"({_owned_by_sql(visible.creators, 'creator', values)} AND r.creator_client = :created_through)"
+            f"({_owned_by_sql(visible.owners_of_created, 'creator', values)} AND r.creator_client = :created_through)"
         )
     return f"({' OR '.join(conditions)})"
 

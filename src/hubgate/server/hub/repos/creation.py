@@ -6,8 +6,7 @@ import msgspec
 
 from hubgate.server import failpoint
 from hubgate.server.accounts.model import User
-from hubgate.server.audit.model import Actor
-from hubgate.server.audit.model import Kind as Entry
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.errors import Conflict, Unprocessable
 from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
@@ -144,7 +143,7 @@ async def _insert(
     await outbox.record(tx, Kind.REPO_CREATE, repo.snapshot, 1, {}, repos.base_url, repo.created_at)
     visibility = "private" if repo.private else "public"
     text = f"created the {visibility} {repo.label}"
-    await record_audit(tx, repo.owner, Entry.REPO_CREATE, repo, text, actor, repo.created_at, visibility=visibility)
+    await record_audit(tx, repo.owner, EntryType.REPO_CREATE, repo, text, actor, repo.created_at, visibility=visibility)
     return repo
 
 

@@ -16,7 +16,7 @@ from hubgate.server.hub.guests.marked_commits import Reachability, reachability_
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.lookup import Revision
 from hubgate.server.hub.repos.model import Repo, is_pull_request
-from hubgate.server.jobs.caller import caller_of_context
+from hubgate.server.jobs.caller import current_caller
 from hubgate.server.paging import decode_cursor, encode_cursor
 
 # The last page that can be requested by number. The cost of such a page includes all pages before it.
@@ -83,7 +83,7 @@ async def page_from(repos: Repos, repo: Repo, revision: Revision, position: Hist
     folder, starts, skip = repos.folders.of(repo.id), position.starts, position.skip
     try:
         if skip > SKIPPED_HERE:
-            async with repos.walks.taken(caller_of_context.get().share, repo.id):
+            async with repos.walks.acquire(current_caller.get().share_key, repo.id):
                 starts, skip = await history.commits_beyond(folder, starts, skip, SKIP_SECONDS), 0
         found = await history.page(folder, starts, skip, limit, position.passed)
     except NotACommit:

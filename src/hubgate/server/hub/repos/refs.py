@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hubgate.server import failpoint
-from hubgate.server.accounts.account_locks import lock_by_id
+from hubgate.server.accounts.account_locks import lock_account_by_id
 from hubgate.server.errors import HubError, NotFound
 from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
@@ -63,7 +63,7 @@ async def move_refs(
     async def unit(tx: Tx) -> Moves:
         if charge is not None:
             # Lock the user before the repo, as everywhere.
-            await lock_by_id(tx, charge.user_id)
+            await lock_account_by_id(tx, charge.user_id)
         moves = await move_refs_in(tx, repos, repo, changes, card, now, counts, added, by_guest=charge is not None)
         if together and moves.stale:
             raise RefConflict(moves.stale)

@@ -6,9 +6,8 @@ from typing import Any
 
 import msgspec
 
-from hubgate.server.accounts.account_locks import require_signed_in
-from hubgate.server.audit.model import Actor
-from hubgate.server.audit.model import Kind as Entry
+from hubgate.server.accounts.account_locks import require_current_credentials
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.clock import DAY, SECOND
 from hubgate.server.errors import Conflict, NotFound
 from hubgate.server.events import outbox
@@ -23,7 +22,7 @@ from hubgate.server.storage.database import Tx
 from hubgate.server.throttle.rate_limiter import Limit
 
 MOVES_OF_REPO = Limit(
-    "move repo", 20, DAY // SECOND, "A repo can be renamed or moved 20 times a day. Try again in {minutes}."
+    "move repo", 20, DAY // SECOND, "A repo can be renamed or moved 20 times a day. Try again in {duration}."
 )
 
 
@@ -39,7 +38,7 @@ async def move(
     async def unit(tx: Tx) -> Repo:
         owner = await lock_owner(tx, new_owner)
         # An intruder whose session was revoked during the wait must not leave a redirect behind (attack O67).
-        await require_signed_in(tx, actor.user_id, actor.credentials_version)
+        await require_current_credentials(tx, actor.user_id, actor.credentials_version)
         seq = await store.next_seq(tx, repo.id, now)
         before = await store.by_id(tx, repo.id)
         if seq is None or before is None or before.owner_id != repo.owner_id:
@@ -62,7 +61,7 @@ async def move(
         text, to = f"moved the {before.label} to {owner.name}/{name}", f"{owner.name}/{name}"
         for namespace in dict.fromkeys((before.owner, owner)):
             redirects = {} if stays else {"redirect": leave_redirect}
-            await record_audit(tx, namespace, Entry.REPO_MOVE, before, text, actor, now, to=to, **redirects)
+            await record_audit(tx, namespace, EntryType.REPO_MOVE, before, text, actor, now, to=to, **redirects)
         return await store.by_id(tx, repo.id) or before
 
     return await repos.db.write(unit)

@@ -35,23 +35,23 @@ def check_client_id(given: str) -> str:
 
 def checked(app: App) -> App:
     """Validate and normalize an app; FieldErrors names every invalid field."""
-    checking = FieldChecks()
-    name = checking.field("name", _name, app.name)
-    homepage = checking.field("homepage", _homepage, app.homepage.strip())
+    checks = FieldChecks()
+    name = checks.check("name", _name, app.name)
+    homepage = checks.check("homepage", _homepage, app.homepage.strip())
     uris = tuple(dict.fromkeys(app.redirect_uris))
     if len(uris) > MOST_REDIRECT_URIS:
-        checking.refuse("redirectUris", f"An app has at most {MOST_REDIRECT_URIS} redirect URIs.")
+        checks.add_error("redirectUris", f"An app has at most {MOST_REDIRECT_URIS} redirect URIs.")
     for uri in uris:
-        checking.field("redirectUris", check_redirect_uri, uri)
-    _check_scopes(checking, "scopes", app.scopes, app)
+        checks.check("redirectUris", check_redirect_uri, uri)
+    _check_scopes(checks, "scopes", app.scopes, app)
     if missing := _first_unknown(app.required_scopes, {*app.scopes, *app.extra_scopes}):
-        checking.refuse("requiredScopes", f"{missing[:60]} is required but not among the app's scopes.")
+        checks.add_error("requiredScopes", f"{missing[:60]} is required but not among the app's scopes.")
     if not SHORTEST_LIFETIME <= app.token_lifetime <= LONGEST_LIFETIME:
-        checking.refuse("tokenLifetime", f"tokenLifetime {_LIFETIME}")
+        checks.add_error("tokenLifetime", f"tokenLifetime {_LIFETIME}")
     if app.redirect_match not in MATCH_MODES:
-        checking.refuse("redirectMatch", f"redirectMatch must be {' or '.join(MATCH_MODES)}.")
-    exchange = _exchange(checking, app)
-    checking.done()
+        checks.add_error("redirectMatch", f"redirectMatch must be {' or '.join(MATCH_MODES)}.")
+    exchange = _exchange(checks, app)
+    checks.raise_errors()
     return replace(
         app,
         name=name,
@@ -63,19 +63,19 @@ def checked(app: App) -> App:
     )
 
 
-def _exchange(checking: FieldChecks, app: App) -> ExchangeSettings:
+def _exchange(checks: FieldChecks, app: App) -> ExchangeSettings:
     limits = app.exchange
     if not SHORTEST_LIFETIME <= limits.duration <= LONGEST_LIFETIME:
-        checking.refuse("tokenDuration", f"tokenDuration {_LIFETIME}")
-    _check_scopes(checking, "allowedScopes", limits.scopes or (), app)
+        checks.add_error("tokenDuration", f"tokenDuration {_LIFETIME}")
+    _check_scopes(checks, "allowedScopes", limits.scopes or (), app)
     if unknown := _first_unknown(limits.roles or (), [role.label for role in Role]):
-        checking.refuse("allowedRoles", f"{unknown[:60]} is not a role.")
+        checks.add_error("allowedRoles", f"{unknown[:60]} is not a role.")
     networks = limits.networks or ()
     if len(networks) > MOST_NETWORKS:
-        checking.refuse("allowedNetworks", f"At most {MOST_NETWORKS} networks.")
-    networks = tuple(checking.field("allowedNetworks", _network, network) for network in networks[:MOST_NETWORKS])
+        checks.add_error("allowedNetworks", f"At most {MOST_NETWORKS} networks.")
+    networks = tuple(checks.check("allowedNetworks", _network, network) for network in networks[:MOST_NETWORKS])
     if limits.daily_quota is not None and not 1 <= limits.daily_quota <= LARGEST_QUOTA:
-        checking.refuse("dailyQuota", f"A quota is a number from 1 to {LARGEST_QUOTA:,}, or none.")
+        checks.add_error("dailyQuota", f"A quota is a number from 1 to {LARGEST_QUOTA:,}, or none.")
     # An empty list means no limit.
     return replace(
         limits,
@@ -85,16 +85,16 @@ def _exchange(checking: FieldChecks, app: App) -> ExchangeSettings:
     )
 
 
-def _check_scopes(checking: FieldChecks, field: str, names: Collection[str], app: App) -> None:
+def _check_scopes(checks: FieldChecks, field: str, names: Collection[str], app: App) -> None:
     known = [*SCOPE_NAMES, *app.extra_scopes]
     unknown = next((name for name in names if name not in known), None)
     if unknown is None:
         return
     if not unknown or {",", " "} & set(unknown):
-        checking.refuse(field, "Name each scope by itself, without commas and spaces.")
+        checks.add_error(field, "Name each scope by itself, without commas and spaces.")
         return
     message = unknown_scope_message(unknown, known)
-    checking.refuse(field, message if message.endswith("?") else f"{message} Ask the operator for extra ones.")
+    checks.add_error(field, message if message.endswith("?") else f"{message} Ask the operator for extra ones.")
 
 
 def _ordered(scopes: Collection[str]) -> tuple[str, ...]:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hubgate.server.accounts import store as account_store
-from hubgate.server.accounts.account_locks import lock_signed_in
+from hubgate.server.accounts.account_locks import lock_credentials
 from hubgate.server.accounts.model import Owner
-from hubgate.server.accounts.organizations.locks import begin_by_id_as_admin
-from hubgate.server.accounts.single_use_forms import OneUse, use_up
-from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.accounts.organizations.locks import lock_organization_by_id_as_admin
+from hubgate.server.accounts.single_use_forms import UnusedNonce, consume_nonce
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.audit.record import record
 from hubgate.server.clock import SECOND
 from hubgate.server.errors import Conflict, FieldErrors, NotFound
@@ -39,11 +39,11 @@ _NOT_FOUND = "App not found."
 
 
 async def create(
-    oauth: OAuth, owner: Owner, draft: App, actor: Actor, use: OneUse | None = None
+    oauth: OAuth, owner: Owner, draft: App, actor: Actor, nonce: UnusedNonce | None = None
 ) -> tuple[App, str | None]:
     """Register an app; returns it with its secret if it is confidential. The secret itself is not stored.
 
-    With `use`, sending the same form twice raises AlreadyUsed.
+    With `nonce`, sending the same form twice raises AlreadyUsed.
     """
     now = oauth.clock()
     client_id = check_client_id(draft.client_id) if draft.client_id else str(uuid.uuid4())
@@ -52,15 +52,15 @@ async def create(
 
     async def unit(tx: Tx) -> None:
         await _require_owner(tx, owner.org_id, actor)
-        if use is not None:
-            await use_up(tx, use)
+        if nonce is not None:
+            await consume_nonce(tx, nonce)
         if await store.count_owner_apps(tx, owner.user_id, owner.org_id) >= MOST_APPS:
             raise FieldErrors({"name": f"At most {MOST_APPS} apps. Delete one first."})
         if not await store.add(tx, app):
             raise Conflict(f"The client ID {app.client_id} is taken.")
         if secret is not None:
             await store.add_secret(tx, app.client_id, fingerprint(secret), secret[-4:], now)
-        await _record_audit(tx, app, Kind.APP_CREATE, f"created the app {app.name}", actor, now)
+        await _record_audit(tx, app, EntryType.APP_CREATE, f"created the app {app.name}", actor, now)
 
     await oauth.db.write(unit)
     return app, secret
@@ -107,7 +107,7 @@ async def update(oauth: OAuth, app: App, change: Callable[[App], App], actor: Ac
         what = f"changed the app {before.name}: {', '.join(changes)}"
         short = len(json.dumps(changes)) <= LONGEST_AUDITED
         data = {"changes": changes} if short else {"changed": list(changes)}
-        await _record_audit(tx, after, Kind.APP_UPDATE, what, actor, now, data)
+        await _record_audit(tx, after, EntryType.APP_UPDATE, what, actor, now, data)
         return after
 
     return await oauth.db.write(unit)
@@ -118,7 +118,7 @@ async def refresh_secret(
     app: App,
     overlap: int,
     actor: Actor,
-    use: OneUse | None = None,
+    nonce: UnusedNonce | None = None,
     in_same_tx: Callable[[Tx], Awaitable[object]] | None = None,
 ) -> str:
     """Create a new secret; old secrets expire in `overlap` seconds. A public app becomes confidential.
@@ -131,8 +131,8 @@ async def refresh_secret(
 
     async def unit(tx: Tx) -> None:
         before = await lock_app(tx, app, actor)
-        if use is not None:
-            await use_up(tx, use)
+        if nonce is not None:
+            await consume_nonce(tx, nonce)
         await store.expire_secrets(tx, app.client_id, now + overlap * SECOND)
         if len(await store.secrets_of(tx, app.client_id, now)) >= MOST_SECRETS:
             text = f"{MOST_SECRETS} secrets are still valid. Refresh without an overlap."
@@ -140,7 +140,7 @@ async def refresh_secret(
         await store.update(tx, replace(before, confidential=True))
         await store.add_secret(tx, app.client_id, fingerprint(secret), secret[-4:], now)
         what = f"created a new secret for the app {before.name}"
-        await _record_audit(tx, before, Kind.APP_REFRESH_SECRET, what, actor, now, {"overlapSeconds": overlap})
+        await _record_audit(tx, before, EntryType.APP_REFRESH_SECRET, what, actor, now, {"overlapSeconds": overlap})
         if in_same_tx is not None:
             await in_same_tx(tx)
 
@@ -163,7 +163,7 @@ async def revoke_old_secret(oauth: OAuth, app: App, last_four: str, actor: Actor
         if not await store.expire_old_secret(tx, app.client_id, last_four, now):
             raise NotFound("Old secret not found, or it has expired.")
         what = f"revoked an old secret of the app {before.name}"
-        await _record_audit(tx, before, Kind.APP_DELETE_SECRET, what, actor, now, {"last4": last_four})
+        await _record_audit(tx, before, EntryType.APP_DELETE_SECRET, what, actor, now, {"last4": last_four})
 
     await oauth.db.write(unit)
 
@@ -179,7 +179,7 @@ async def delete_secret(oauth: OAuth, app: App, actor: Actor) -> App:
             await store.update(tx, public)
             await store.remove_secrets(tx, app.client_id)
             what = f"deleted the secret of the app {before.name}"
-            await _record_audit(tx, before, Kind.APP_DELETE_SECRET, what, actor, now)
+            await _record_audit(tx, before, EntryType.APP_DELETE_SECRET, what, actor, now)
         return public
 
     return await oauth.db.write(unit)
@@ -201,7 +201,7 @@ async def delete_locked(tx: Tx, app: App, actor: Actor, now: int, reason: str = 
     await token_store.revoke_app_tokens(tx, app.client_id)
     await store.remove(tx, app.client_id)
     data = {"reason": reason} if reason else None
-    await _record_audit(tx, app, Kind.APP_DELETE, f"deleted the app {app.name}", actor, now, data)
+    await _record_audit(tx, app, EntryType.APP_DELETE, f"deleted the app {app.name}", actor, now, data)
 
 
 @dataclass(frozen=True)
@@ -231,13 +231,13 @@ async def lock_app(tx: Tx, app: App, actor: Actor) -> App:
 
 async def _require_owner(tx: Tx, org_id: str | None, actor: Actor) -> None:
     if org_id is not None:
-        await begin_by_id_as_admin(tx, org_id, actor)
+        await lock_organization_by_id_as_admin(tx, org_id, actor)
     else:
-        await lock_signed_in(tx, actor.user_id, actor.credentials_version)
+        await lock_credentials(tx, actor.user_id, actor.credentials_version)
 
 
 async def _record_audit(
-    tx: Tx, app: App, kind: Kind, text: str, actor: Actor, now: int, data: dict[str, Any] | None = None
+    tx: Tx, app: App, kind: EntryType, text: str, actor: Actor, now: int, data: dict[str, Any] | None = None
 ) -> None:
     if app.org_id is not None:
         about = {"clientId": app.client_id, "name": app.name, **(data or {})}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hubgate.server.accounts.organizations import store as org_store
-from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.audit.record import record
 from hubgate.server.errors import Conflict, NotFound, Unprocessable
 from hubgate.server.oauth.apps import store
@@ -57,12 +57,12 @@ async def set_exchange_in(tx: Tx, client_id: str, privileged: bool, actor: Actor
     await store.update(tx, after)
     if privileged:
         await _record_audit(
-            tx, after, Kind.APP_GRANT_EXCHANGE, f"granted token exchange to the app {after.name}", actor, now
+            tx, after, EntryType.APP_GRANT_EXCHANGE, f"granted token exchange to the app {after.name}", actor, now
         )
     else:
         await token_store.revoke_exchanged(tx, client_id)
         what = f"revoked token exchange from the app {after.name}"
-        await _record_audit(tx, after, Kind.APP_REVOKE_EXCHANGE, what, actor, now)
+        await _record_audit(tx, after, EntryType.APP_REVOKE_EXCHANGE, what, actor, now)
     return after
 
 
@@ -79,7 +79,7 @@ async def grant_scope_in(tx: Tx, client_id: str, scope: str, actor: Actor, now: 
     after = replace(before, extra_scopes=(*before.extra_scopes, scope))
     await store.update(tx, after)
     what = f"granted the scope {scope} to the app {after.name}"
-    await _record_audit(tx, after, Kind.APP_GRANT_SCOPE, what, actor, now, scope)
+    await _record_audit(tx, after, EntryType.APP_GRANT_SCOPE, what, actor, now, scope)
     return after
 
 
@@ -102,7 +102,7 @@ async def revoke_scope(oauth: OAuth, client_id: str, scope: str, actor: Actor) -
         await consent_store.remove_scope(tx, client_id, scope)
         await token_store.remove_scope(tx, client_id, scope)
         what = f"revoked the scope {scope} from the app {after.name}"
-        await _record_audit(tx, after, Kind.APP_REVOKE_SCOPE, what, actor, now, scope)
+        await _record_audit(tx, after, EntryType.APP_REVOKE_SCOPE, what, actor, now, scope)
         return after
 
     return await oauth.db.write(unit)
@@ -130,14 +130,14 @@ async def _lock(tx: Tx, client_id: str) -> App:
     found = await store.find(tx, client_id)
     if found is not None and found.org_id is not None:
         # The organization before the app, the lock order of changes by its admins.
-        await org_store.begin_change(tx, found.org_id)
+        await org_store.lock(tx, found.org_id)
     latest = await store.lock(tx, client_id)
     if latest is None:
         raise NotFound(_NOT_FOUND)
     return latest
 
 
-async def _record_audit(tx: Tx, app: App, kind: Kind, text: str, actor: Actor, now: int, scope: str = "") -> None:
+async def _record_audit(tx: Tx, app: App, kind: EntryType, text: str, actor: Actor, now: int, scope: str = "") -> None:
     if app.org_id is not None:
         data = {"clientId": app.client_id, "name": app.name, **({"scope": scope} if scope else {})}
         await record(tx, app.org_id, kind, text, actor, now, data)

@@ -27,8 +27,8 @@ FETCH_SECONDS = 5.0
 LEASE = 7 * SECOND
 WAIT_SECONDS = 0.1
 MOST_WAITS = 100
-FETCHES_OF_HOST = Limit("cimd host", 10, 60, "Too many fetches from this host. Wait {minutes}.")
-FETCHES_FOR_CALLER = Limit("cimd caller", 30, 60, "Too many apps at once. Wait {minutes}.")
+FETCHES_OF_HOST = Limit("cimd host", 10, 60, "Too many fetches from this host. Wait {duration}.")
+FETCHES_FOR_CALLER = Limit("cimd caller", 30, 60, "Too many apps at once. Wait {duration}.")
 
 # Bounds of the cache lifetime that headers set, and the default.
 SHORTEST_CACHE, LONGEST_CACHE, DEFAULT_CACHE = 5 * MINUTE, 24 * HOUR, HOUR

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from hubgate.server.accounts.account_locks import lock_signed_in
+from hubgate.server.accounts.account_locks import lock_credentials
 from hubgate.server.accounts.model import Person
 from hubgate.server.accounts.tokens.text import TokenKind, new_token
 from hubgate.server.ids import new_id
@@ -58,7 +58,7 @@ async def store_approval(
     each ticked organization. Concurrent approvals do not undo each other. Raises ConstraintViolated if the app or user
     was deleted.
     """
-    await lock_signed_in(tx, person.user.id, person.user.credentials_version)
+    await lock_credentials(tx, person.user.id, person.user.credentials_version)
     app, approved, requested = access.app, approved_scopes(access, ticked), set(access.scopes)
     app_id = app.client_id if app.is_registered else None
     before = await store.lock(tx, person.user.id, app.client_id, app_id, new_id(now), now)
@@ -105,7 +105,7 @@ async def issue_code(
     now = oauth.clock()
 
     async def unit(tx: Tx) -> str | None:
-        await lock_signed_in(tx, consent.user_id, credentials_version)
+        await lock_credentials(tx, consent.user_id, credentials_version)
         if not await store.record_use(tx, consent.id, now):
             return None
         return await _add_code(tx, request, consent.user_id, consent.id, request.scopes, auth_time, now)

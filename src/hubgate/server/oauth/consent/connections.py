@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hubgate.server.accounts.account_locks import lock_signed_in
+from hubgate.server.accounts.account_locks import lock_credentials
 from hubgate.server.accounts.model import Person
 from hubgate.server.errors import FieldErrors, NotFound
 from hubgate.server.ids import AFTER_ALL
@@ -76,7 +76,7 @@ async def change(oauth: OAuth, person: Person, client_id: str, changes: Changes)
 
     async def unit(tx: Tx) -> AppConnection:
         # A change may add access, so the user must still be signed in (attack O68).
-        await lock_signed_in(tx, user_id, person.user.credentials_version)
+        await lock_credentials(tx, user_id, person.user.credentials_version)
         # Locked before it is read, so that concurrent changes to other values are not lost.
         locked = await store.lock_for_change(tx, user_id, client_id, now)
         before = await store.find_connection(tx, user_id, client_id) if locked else None

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from hubgate.server.accounts.store import under_membership
+from hubgate.server.accounts.store import current_membership_sql
 from hubgate.server.oauth.consent.model import AppConnection, Consent, ConsentDetails
 from hubgate.server.scopes import join_scopes, parse_scopes
 from hubgate.server.storage.database import Database, Row, Tx
@@ -15,7 +15,7 @@ _COLUMNS = """c.id, c.user_id, c.client_id, c.scopes, c.other_scopes, c.other_re
 _REGISTERED = """a.redirect_uris, a.scopes AS app_scopes, a.extra_scopes AS app_extra_scopes,
     a.required_scopes AS app_required_scopes"""
 _FROM = f"""consents c LEFT JOIN consent_organizations co ON co.consent_id = c.id AND EXISTS (
-    SELECT 1 FROM memberships m WHERE {under_membership()}
+    SELECT 1 FROM memberships m WHERE {current_membership_sql()}
 )"""
 
 

@@ -4,9 +4,9 @@ import secrets
 from dataclasses import dataclass
 from typing import Any
 
-from hubgate.server.accounts.emails import LONGEST, check_email
+from hubgate.server.accounts.emails import LONGEST_EMAIL, check_email
 from hubgate.server.accounts.model import User, Visitor
-from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.audit.record import record
 from hubgate.server.errors import HubError, TooManyRequests, Unprocessable
 from hubgate.server.logs import redacted
@@ -160,7 +160,7 @@ def _audited_subject(email: str) -> str:
     """The subject for the audit log; empty without an @: it may be a token sent by mistake, not for admins to read."""
     if "@" not in email:
         return ""
-    return redacted("".join(character if character.isprintable() else "?" for character in email[:LONGEST]))
+    return redacted("".join(character if character.isprintable() else "?" for character in email[:LONGEST_EMAIL]))
 
 
 async def _record_audit(tx: Tx, app: App, entry: tuple[str, dict[str, Any]], visitor: Visitor, now: int) -> None:
@@ -173,4 +173,4 @@ async def _record_audit(tx: Tx, app: App, entry: tuple[str, dict[str, Any]], vis
         oauth={"clientId": app.client_id, "name": app.name},
     )
     message, data = entry
-    await record(tx, app.org_id, Kind.OAUTH_TOKEN, message, actor, now, data)
+    await record(tx, app.org_id, EntryType.OAUTH_TOKEN, message, actor, now, data)

@@ -1,6 +1,6 @@
 """Live exchanged tokens: admins of the organization list and revoke them, members list their own."""
 
-from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.audit.record import record
 from hubgate.server.clock import iso
 from hubgate.server.errors import NotFound
@@ -74,7 +74,7 @@ async def revoke_in(tx: Tx, app: App, token_filter: TokenFilter, actor: Actor, n
     if revoked:
         text = f"revoked {revoked:,} exchanged token{'' if revoked == 1 else 's'} of the app {app.name}"
         data = {"clientId": app.client_id, "name": app.name, "ended": revoked, **_filter_data(token_filter)}
-        await record(tx, app.org_id or "", Kind.REVOKE_TOKENS, text, actor, now, data)
+        await record(tx, app.org_id or "", EntryType.REVOKE_TOKENS, text, actor, now, data)
     return revoked
 
 

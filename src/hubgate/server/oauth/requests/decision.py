@@ -55,7 +55,7 @@ async def decide(oauth: OAuth, request: OperatorRequest, granted: bool, actor: A
         requester = await account_store.user(tx, row["asked_by"])
         if requester is not None and requester.email_verified_at is not None:
             link = f"{oauth.base_url}{request.app_path}"
-            mail = texts.operator_decided(
+            mail = texts.operator_decision(
                 requester.email, request.description, request.app_name, granted, link, needs_plan=request.needs_plan
             )
             await oauth.outbox.add(tx, mail)

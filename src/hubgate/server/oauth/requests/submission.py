@@ -26,17 +26,17 @@ from hubgate.server.storage.database import Tx
 from hubgate.server.throttle.rate_limiter import Limit
 
 # Every operator has to read each request.
-REQUESTS_OF_USER = Limit("operator request", 10, 60 * 60, "Too many requests. Wait {minutes}.")
+REQUESTS_OF_USER = Limit("operator request", 10, 60 * 60, "Too many requests. Wait {duration}.")
 LIST_PATH = "/operator/requests"
 
 
 async def submit(oauth: OAuth, app: App, wanted: str, reason: str, user: User) -> None:
     """Submit a request. `wanted` is EXCHANGE or a scope name, which the operator need not have defined yet."""
-    checking = FieldChecks()
-    reason = checking.field("reason", _reason, reason)
+    checks = FieldChecks()
+    reason = checks.check("reason", _reason, reason)
     if problem := _problem(app, wanted):
-        checking.refuse("wanted", problem)
-    checking.done()
+        checks.add_error("wanted", problem)
+    checks.raise_errors()
     await oauth.limiter.take(REQUESTS_OF_USER, user.id)
     now, link = oauth.clock(), f"{oauth.base_url}{LIST_PATH}"
     operators = await oauth.db.read_long(account_store.operators)
@@ -52,7 +52,7 @@ async def submit(oauth: OAuth, app: App, wanted: str, reason: str, user: User) -
             # Requests beyond the mail limit are still in the list.
             if not await oauth.limiter.count_in(tx, OPERATOR_REQUEST_MAILS, operator.email):
                 continue
-            mail = texts.operator_asked(operator.email, describe(wanted), app.name, user.name, link)
+            mail = texts.request_for_operator(operator.email, describe(wanted), app.name, user.name, link)
             await oauth.outbox.add(tx, mail)
 
     await oauth.db.write(unit)

@@ -35,7 +35,7 @@ def user_claims(user: User, scopes: Collection[str], base_url: str) -> dict[str,
     claims: dict[str, Any] = {}
     if "profile" in scopes:
         claims |= {
-            "name": user.shown_name,
+            "name": user.display_name,
             "preferred_username": user.name,
             "profile": f"{base_url}/{user.name}",
             "picture": f"{base_url}/avatars/{user.id}.svg",

@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Any
 
 from hubgate.server.accounts.model import User
-from hubgate.server.accounts.store import MEMBERSHIPS, PERSON, USER, under_membership
+from hubgate.server.accounts.store import MEMBERSHIPS, PERSON, USER, current_membership_sql
 from hubgate.server.oauth.tokens.model import AppToken, Code, RefreshToken
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import as_params, insert_row
@@ -57,7 +57,7 @@ FIND_TOKEN = f"""
     FROM app_tokens t
     JOIN users u ON u.id = t.user_id {MEMBERSHIPS}
     LEFT JOIN consents c ON c.id = t.consent_id
-    LEFT JOIN consent_organizations co ON co.consent_id = t.consent_id AND {under_membership()}
+    LEFT JOIN consent_organizations co ON co.consent_id = t.consent_id AND {current_membership_sql()}
     WHERE t.key = :key AND t.expires_at > :now AND u.disabled_at IS NULL AND {EXCHANGE_STILL_VALID}
 """
 

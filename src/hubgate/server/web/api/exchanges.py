@@ -9,7 +9,7 @@ from starlette.responses import Response
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.accounts.emails import LONGEST
+from hubgate.server.accounts.emails import LONGEST_EMAIL
 from hubgate.server.edge.routes import KIB, Handler, Query, Route, own
 from hubgate.server.errors import BadRequest
 from hubgate.server.http.render import JsonResponse
@@ -46,7 +46,7 @@ _INVALID = {422: ("A field is unknown or invalid; error says which.", None)}
 
 class NewDryRun(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     # The member's e-mail address.
-    subject_token: Annotated[str, Meta(min_length=1, max_length=LONGEST)]
+    subject_token: Annotated[str, Meta(min_length=1, max_length=LONGEST_EMAIL)]
     # Default: all scopes that the app may have.
     scope: str | None = None
     # The address the app would call from. If it is missing, the allowed networks are not checked.

@@ -57,7 +57,9 @@ def routes(accounts: Accounts) -> list[Route]:
         email = query.get("email", "")
         in_full = decide(identity, Action.ORG_READ_SETTINGS, resource.Organization(organization.id))
         page_request = parse_page(query, members.CURSOR)
-        page = await members.listed(accounts, organization, page_request, query.get("search", ""), email_key(email))
+        page = await members.list_members(
+            accounts, organization, page_request, query.get("search", ""), email_key(email)
+        )
         return listing.listed(
             request, accounts.base_url, page, lambda member: _described(member, in_full=in_full.allowed)
         )
@@ -133,7 +135,7 @@ def _needed_to_search(request: HubRequest, organization: Organization) -> tuple[
 
 def _described(member: Member, *, in_full: bool) -> OrganizationMember:
     user = member.user
-    shown = OrganizationMember(user.id, user.name, user.shown_name, avatar_url(user.id))
+    shown = OrganizationMember(user.id, user.name, user.display_name, avatar_url(user.id))
     if in_full:
         shown.role = member.role.label
         if user.email_verified_at is not None:

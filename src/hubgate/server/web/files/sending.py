@@ -13,7 +13,7 @@ from pathlib import Path
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hubgate.server.access.caller import share_of
+from hubgate.server.access.caller import share_key_of
 from hubgate.server.errors import Unavailable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.streaming import StreamedResponse
@@ -68,7 +68,7 @@ class FileSender:
         def answer(part: Span, status: int, headers: dict[str, str]) -> ASGIApp:
             if content is not None:
                 return Response(content[part.start : part.end], status, headers)
-            parts = _from_git(slots, share_of(request), folder, sha, part)
+            parts = _from_git(slots, share_key_of(request), folder, sha, part)
             return StreamedResponse(parts, headers, status, self.longest_stall)
 
         return _range_or_whole(request, size, headers, answer)
@@ -146,7 +146,7 @@ async def _read_chunk(out: asyncio.StreamReader) -> bytes:
 
 
 async def _from_git(slots: Slots, caller: str, folder: Path, sha: str, part: Span) -> AsyncGenerator[bytes, None]:
-    async with slots.taken(caller, folder.stem):
+    async with slots.acquire(caller, folder.stem):
         process = await program.start(["cat-file", "blob", sha], folder)
         try:
             out = process.stdout or asyncio.StreamReader()

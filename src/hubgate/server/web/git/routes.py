@@ -7,7 +7,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import caller_of, share_of
+from hubgate.server.access.caller import caller_of, share_key_of
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.resource import Post
 from hubgate.server.edge.guard import Guard
@@ -41,7 +41,7 @@ _DUMB = "This hub speaks git's smart protocol only. Use git 1.6.6 or newer, over
 
 
 def routes(repos: Repos, guard: Guard) -> list[Route]:
-    git = _Git(repos, guard, fetches=Slots(64, 16, most_of_repo=32), pushes=Slots(32, 16, most_of_repo=24))
+    git = _Git(repos, guard, fetches=Slots(64, 16, most_per_repo=32), pushes=Slots(32, 16, most_per_repo=24))
     return [route for kind in RepoType for ending in ("", ".git") for route in git.routes(kind, ending)]
 
 
@@ -107,7 +107,7 @@ class _Git:
     async def _refs(self, request: HubRequest, repo: Repo) -> ASGIApp:
         service = _service(request)
         if service == UPLOAD_PACK:
-            async with self.fetches.taken(share_of(request), repo.id):
+            async with self.fetches.acquire(share_key_of(request), repo.id):
                 folder = await copied_refs.refresh(self.repos, repo.id)
                 advertised = await upload_pack.advertisement(folder, _protocol(request))
             # Protocol version 2 has no service announcement.
@@ -131,7 +131,7 @@ class _Git:
             finally:
                 await answer.aclose()
 
-        slot, stall = self.fetches.taken(share_of(request), repo.id), self.repos.limits.stall_seconds
+        slot, stall = self.fetches.acquire(share_key_of(request), repo.id), self.repos.limits.stall_seconds
         return FetchResponse(slot, parts, f"application/x-{UPLOAD_PACK}-result", stall)
 
     async def _push(self, request: HubRequest, repo: Repo) -> ASGIApp:
@@ -148,7 +148,7 @@ class _Git:
             return (await self.guard.reload_caller(request)).identity
 
         async def work() -> PushOutcome:
-            async with self.pushes.taken(share_of(request), repo.id):
+            async with self.pushes.acquire(share_key_of(request), repo.id):
                 return await push.push(self.repos, repo, identity, commands, lines.rest(), current_identity)
 
         return PushResponse(commands, work, lambda: body.ended, self.repos.limits.silent_seconds)

@@ -109,14 +109,14 @@ def claims(caller: Caller, base_url: str) -> Userinfo:
 def _visible_memberships(caller: Caller) -> list[Membership]:
     """All memberships, because an app needs an organization's id to ask for it; for an exchanged token only its own."""
     fence = caller.identity.fence
-    return [m for m in caller.signed_in.memberships if fence is None or m.organization.id == fence]
+    return [m for m in caller.signed_in_person.memberships if fence is None or m.organization.id == fence]
 
 
 def _organization(membership: Membership, identity: Identity, base_url: str) -> UserinfoOrganization:
     organization = membership.organization
     info = UserinfoOrganization(
         sub=organization.id,
-        name=organization.shown_name,
+        name=organization.display_name,
         preferred_username=organization.name,
         picture=f"{base_url}/avatars/{organization.id}.svg",
     )

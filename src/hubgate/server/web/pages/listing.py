@@ -17,14 +17,19 @@ NOTHING: Mapping[str, str] = {}
 
 
 class ListQuery:
-    """The rows of a list that the address requests: the search text, and the cursor in `parameter`. Other query
-    parameters of the list in `kept` are repeated in the links to its pages.
+    """The rows of a list that the address requests: the search text, and the cursor in `parameter`. The
+    `other_parameters` of the list are repeated in the links to its pages.
     """
 
     def __init__(
-        self, query: Mapping[str, str], path: str, parameter: str = "cursor", kept: Mapping[str, str] = NOTHING
+        self,
+        query: Mapping[str, str],
+        path: str,
+        parameter: str = "cursor",
+        other_parameters: Mapping[str, str] = NOTHING,
     ) -> None:
-        self._cursor, self._path, self._parameter, self._kept = query.get(parameter), path, parameter, kept
+        self._cursor, self._path, self._parameter = query.get(parameter), path, parameter
+        self._other_parameters = other_parameters
         self.search = query.get("search", "").strip()
 
     def page(self, shape: tuple[type, ...], rows: int = ROWS) -> PageRequest:
@@ -36,7 +41,7 @@ class ListQuery:
         return {"search": self.search, "first": first, "next": self._address(next_cursor) if next_cursor else ""}
 
     def _address(self, cursor: str | None) -> str:
-        parameters = {"search": self.search, **self._kept, self._parameter: cursor}
+        parameters = {"search": self.search, **self._other_parameters, self._parameter: cursor}
         query = urlencode({name: value for name, value in parameters.items() if value})
         return f"{self._path}?{query}" if query else self._path
 

@@ -21,7 +21,7 @@ from hubgate.server.hub.git.objects import EntryType, TreeEntry
 from hubgate.server.hub.repos import history_pages, lookup, store
 from hubgate.server.hub.repos.history_pages import HistoryPosition
 from hubgate.server.hub.repos.model import Repo
-from hubgate.server.jobs.caller import only_reads
+from hubgate.server.jobs.caller import mark_read_only
 from hubgate.server.paging import Page, PageRequest, encode_cursor, next_link, parse_page
 from hubgate.server.storage.database import Tx
 from hubgate.server.web.api.listing import PAGING, listed
@@ -77,7 +77,7 @@ def _file_routes(repos: Repos) -> list[Route]:
     async def paths_info(request: HubRequest, repo: Repo) -> JsonResponse:
         revision = await lookup.revision(repos, repo, request.param("rev"))
         body = await _read_paths(request)
-        only_reads()
+        mark_read_only()
         paths = [body.paths] if isinstance(body.paths, str) else body.paths
         if len(paths) > MOST_PATHS:
             raise BadRequest(_TOO_MANY)

@@ -87,11 +87,11 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
         )
 
     async def one(request: HubRequest, caller: Caller) -> Response:
-        person = caller.signed_in
+        person = caller.signed_in_person
         return show_one(request, person, await connections.get(oauth, person.user.id, request.param("client_id")))
 
     async def change(request: HubRequest, caller: Caller) -> Response:
-        person, form = caller.signed_in, request.form_fields
+        person, form = caller.signed_in_person, request.form_fields
         connected = await connections.get(oauth, person.user.id, request.param("client_id"))
         try:
             await connections.change(oauth, person, connected.client_id, changes_of(form))

@@ -36,7 +36,7 @@ def routes(frame: RepoFrame) -> list[Route]:
             sort = sort if sort in dict(SORTS) else SORTS[0][0]
             tag = query.get("filter", "").strip()[:LONGEST_SEARCH]
             other_parameters = {"filter": tag, "sort": sort if sort != SORTS[0][0] else ""}
-            list_query = ListQuery(query, path, kept=other_parameters)
+            list_query = ListQuery(query, path, other_parameters=other_parameters)
             searched = [list_query.search[:LONGEST_SEARCH]] if list_query.search else []
             repo_filter = RepoFilter(type=kind.value, searched=searched, tags=[tag] if tag else [], sort=sort)
             identity = caller_of(request).identity
@@ -72,7 +72,7 @@ async def owned(repos: Repos, request: HubRequest, owner: Namespace, name: str) 
     first_with_repos = next((kind for kind, count in by_kind.items() if count), RepoType.MODEL)
     kind = next((kind for kind in RepoType if kind.plural == query.get("show")), first_with_repos)
     path = f"/{name}"
-    list_query = ListQuery(query, path, kept={"show": kind.plural if "show" in query else ""})
+    list_query = ListQuery(query, path, other_parameters={"show": kind.plural if "show" in query else ""})
     repo_filter = RepoFilter(type=kind.value, owner_id=owner.id)
     page = await listing.list_repos(repos, identity, repo_filter, list_query.page(listing.CURSOR, ROWS_OF_OWNER))
     return {

@@ -48,7 +48,7 @@ def _list_and_new(frame: Frame) -> list[Route]:
             choice=scope_choice(draft, ()),
             lifetimes=lifetimes(draft.token_lifetime),
             matches=MATCHES,
-            once=single_use_forms.number_for(frame.accounts, context.user),
+            once=single_use_forms.new_nonce(frame.accounts, context.user),
             already=already,
         )
 
@@ -59,8 +59,8 @@ def _list_and_new(frame: Frame) -> list[Route]:
         form = request.form_fields
         draft = replace(filled(BLANK, form), confidential=form.get("secret") != "no")
         try:
-            use = single_use_forms.check_number(frame.accounts, context.user, form.get(single_use_forms.FIELD))
-            app, secret = await management.create(frame.oauth, context.owner, draft, context.actor, use)
+            nonce = single_use_forms.check_nonce(frame.accounts, context.user, form.get(single_use_forms.FIELD))
+            app, secret = await management.create(frame.oauth, context.owner, draft, context.actor, nonce)
         except FieldErrors as error:
             return show(request, context, draft, error.fields)
         except AlreadyUsed as error:

@@ -35,7 +35,7 @@ def routes(frame: Frame) -> list[Route]:
             app=app,
             at=context.at(app.client_id),
             overlaps=OVERLAPS,
-            once=single_use_forms.number_for(frame.accounts, context.user),
+            once=single_use_forms.new_nonce(frame.accounts, context.user),
             live=await issued_tokens.count(frame.oauth, app) if context.organization else 0,
             **{"overlap": "0", "secret": "", "already": "", "ended": 0, "ending": False, **values},
         )
@@ -52,10 +52,12 @@ def routes(frame: Frame) -> list[Route]:
             ended = await issued_tokens.revoke_in(tx, app, TokenFilter(), context.actor, frame.oauth.clock())
 
         try:
-            use = single_use_forms.check_number(frame.accounts, context.user, form.get(single_use_forms.FIELD))
+            nonce = single_use_forms.check_nonce(frame.accounts, context.user, form.get(single_use_forms.FIELD))
             in_same_transaction = end_tokens if ending and context.organization else None
             seconds = int(overlap) if overlap in dict(OVERLAPS) else -1
-            secret = await management.refresh_secret(frame.oauth, app, seconds, context.actor, use, in_same_transaction)
+            secret = await management.refresh_secret(
+                frame.oauth, app, seconds, context.actor, nonce, in_same_transaction
+            )
         except FieldErrors as error:
             return await show(request, context, error.fields, overlap=overlap, ending=ending)
         except AlreadyUsed as error:
