@@ -58,7 +58,7 @@ class Hub:
             base_url=settings.base_url,
             signup=settings.signup,
             delete_owned=partial(_delete_owned, settings.base_url),
-            rename_owned=partial(repo_moving.rename_with_owner, settings.base_url),
+            rename_owned=partial(repo_moving.record_owner_rename, settings.base_url),
             end_app_sign_ins=account_reset.revoke_sign_ins,
             end_created=_revoke_created,
             unlink_redirects=partial(redirects.unlink_to_others, watches.end_for_repo),

@@ -19,8 +19,8 @@ class Limits:
     """Per-request limits that are not operator settings. The values are injected so that tests can lower them."""
 
     # Bytes per part of a multipart upload, and the file size from which multipart is worth the second write.
-    part: int = 64 * 1024 * 1024
-    in_parts_from: int = 512 * 1024 * 1024
+    part_bytes: int = 64 * 1024 * 1024
+    multipart_threshold: int = 512 * 1024 * 1024
     # Objects in one push. Inspection stores an entry for every tree.
     pushed_objects: int = 2_000_000
     # For matching all paths of a request: rules written to be slow could take hours.
@@ -30,7 +30,7 @@ class Limits:
     # A client that reads nothing from a download or fetch for this long is disconnected or an attacker.
     stall_seconds: float = 5 * 60.0
     # Interval of keep-alives during a push: proxies drop a response that is silent for a minute.
-    silent_seconds: float = 5.0
+    keepalive_seconds: float = 5.0
     # Branches and tags of a repo: every clone receives the whole list.
     refs: int = 50_000
     # Repos swept for guest data in one step of housekeeping.

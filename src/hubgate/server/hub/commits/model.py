@@ -56,7 +56,7 @@ class CommitRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
+class CommitResult:
     sha: str
     # The number of the pull request that was created.
     pull_request: int | None = None

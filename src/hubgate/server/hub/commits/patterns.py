@@ -15,7 +15,7 @@ from time import monotonic
 
 from hubgate.server.errors import Unprocessable
 
-LONGEST_PATTERN = 8 * 1024
+MAX_PATTERN_BYTES = 8 * 1024
 
 _SLASH, _ESCAPE = ord("/"), ord("\\")
 _ALL_BYTES = frozenset(range(256))
@@ -74,10 +74,10 @@ class Pattern:
     text: bytes
 
     def matches(self, path: bytes) -> bool:
-        return self.accepts(path if self.of_paths else path[path.rfind(b"/") + 1 :])
+        return self.accepts(path if self.is_path_pattern else path[path.rfind(b"/") + 1 :])
 
     @cached_property
-    def of_paths(self) -> bool:
+    def is_path_pattern(self) -> bool:
         return b"/" in self.text
 
     @cached_property
@@ -103,9 +103,9 @@ class Pattern:
     @cached_property
     def _automaton(self) -> "_Automaton | None":
         try:
-            if len(self.text) > LONGEST_PATTERN:
+            if len(self.text) > MAX_PATTERN_BYTES:
                 return None
-            return _Automaton(self.text.removeprefix(b"/"), of_paths=self.of_paths)
+            return _Automaton(self.text.removeprefix(b"/"), of_paths=self.is_path_pattern)
         except _Malformed:
             return None
 

@@ -19,16 +19,16 @@ from hubgate.server.errors import BadRequest, PayloadTooLarge, Unprocessable
 from hubgate.server.hub.commits.model import AddFile, AddLarge, CommitRequest, Content, Delete, Operation
 from hubgate.server.hub.git.threads import in_thread
 
-LONGEST_LINE = 64 * 1024
-MOST_OPERATIONS = 100_000
-LONGEST_SUMMARY = 1000
-LONGEST_DESCRIPTION = 64 * 1024
+MAX_LINE_BYTES = 64 * 1024
+MAX_OPERATIONS = 100_000
+MAX_SUMMARY_LENGTH = 1000
+MAX_DESCRIPTION_LENGTH = 64 * 1024
 # In bytes: JSON escapes a character as up to twelve.
-LONGEST_HEADER = 12 * (LONGEST_SUMMARY + LONGEST_DESCRIPTION) + 4096
+MAX_HEADER_BYTES = 12 * (MAX_SUMMARY_LENGTH + MAX_DESCRIPTION_LENGTH) + 4096
 # Total bytes of small files in memory; later files are written to disk.
-MOST_IN_MEMORY = 4 * 1024 * 1024
+MAX_BYTES_IN_MEMORY = 4 * 1024 * 1024
 # Total characters of all values other than contents, mostly paths.
-MOST_TEXT = 64 * 1024 * 1024
+MAX_TEXT_LENGTH = 64 * 1024 * 1024
 
 _CONTENT = re.compile(rb'[{,]\s*"content"\s*:\s*"')
 # A quote, or the backslash of an escape.
@@ -49,7 +49,7 @@ class CommitLine(msgspec.Struct):
 class CommitRequestReader:
     """Reads a commit request. `draft` returns the path of a new temporary file; `most` is the maximum file size."""
 
-    def __init__(self, draft: Callable[[], Path], most: int, longest_line: int = LONGEST_LINE) -> None:
+    def __init__(self, draft: Callable[[], Path], most: int, longest_line: int = MAX_LINE_BYTES) -> None:
         self._draft = draft
         self._longest_line = longest_line
         self._most = most
@@ -124,7 +124,7 @@ class CommitRequestReader:
                 content = await self._content(read.value, long)
                 self._operations.append(AddFile(_text(read.value, "path"), content, _old_path(read.value)))
             case "lfsFile":
-                self._operations.append(_large(read.value))
+                self._operations.append(_parse_large_file(read.value))
             case "deletedFolder":
                 path = _text(read.value, "path").rstrip("/")
                 self._operations.append(Delete(path, file=False, folder=True))
@@ -135,12 +135,12 @@ class CommitRequestReader:
                 raise Unprocessable(f"Unknown key in a line of the commit: {read.key[:60]!r}.")
 
     def _check_limits(self, line: CommitLine) -> None:
-        if len(self._operations) >= MOST_OPERATIONS:
-            raise PayloadTooLarge(f"A commit changes at most {MOST_OPERATIONS:,} files.")
+        if len(self._operations) >= MAX_OPERATIONS:
+            raise PayloadTooLarge(f"A commit changes at most {MAX_OPERATIONS:,} files.")
         self._described_size += sum(
             len(text) for name, text in line.value.items() if name != "content" and isinstance(text, str)
         )
-        if self._described_size > MOST_TEXT:
+        if self._described_size > MAX_TEXT_LENGTH:
             raise PayloadTooLarge("The commit is too large. Split it into several commits.")
 
     async def _content(self, value: dict[str, Any], long: "_LongLine | None") -> Content:
@@ -157,7 +157,7 @@ class CommitRequestReader:
         if len(data) > self._most:
             raise _too_large(self._most)
         self._in_memory += len(data)
-        if self._in_memory <= MOST_IN_MEMORY:
+        if self._in_memory <= MAX_BYTES_IN_MEMORY:
             return Content(len(data), data)
         draft = self._new_draft()
         await in_thread(draft.write_bytes, data)
@@ -169,10 +169,10 @@ class CommitRequestReader:
             raise BadRequest("The commit has no header.")
         summary, description = _text(header, "summary").strip(), header.get("description") or ""
         parent = header.get("parentCommit")
-        if not summary or len(summary) > LONGEST_SUMMARY or "\0" in summary:
-            raise Unprocessable(f"The summary must have 1 to {LONGEST_SUMMARY:,} characters.")
-        if not isinstance(description, str) or len(description) > LONGEST_DESCRIPTION or "\0" in description:
-            raise Unprocessable(f"A description has at most {LONGEST_DESCRIPTION:,} characters.")
+        if not summary or len(summary) > MAX_SUMMARY_LENGTH or "\0" in summary:
+            raise Unprocessable(f"The summary must have 1 to {MAX_SUMMARY_LENGTH:,} characters.")
+        if not isinstance(description, str) or len(description) > MAX_DESCRIPTION_LENGTH or "\0" in description:
+            raise Unprocessable(f"A description has at most {MAX_DESCRIPTION_LENGTH:,} characters.")
         if parent is not None and not (isinstance(parent, str) and re.fullmatch(r"[0-9a-fA-F]{7,40}", parent)):
             raise Unprocessable("parentCommit must be the id of a commit.")
         return CommitRequest(summary, description, parent, self._operations)
@@ -194,14 +194,14 @@ class _LongLine:
             end = _closing_quote(data)
             if end is None:
                 # An escape may be split between parts: its first bytes wait for the next part.
-                pending = _unfinished(data)
+                pending = _incomplete_tail(data)
                 await self._write(data[: len(data) - pending])
                 return False, data[len(data) - pending :]
             await self._write(data[:end])
             self._open, data = False, data[end:]
         rest, newline, after = data.partition(b"\n")
         self._tail += rest
-        if len(self._tail) > LONGEST_LINE:
+        if len(self._tail) > MAX_LINE_BYTES:
             raise _too_long()
         return bool(newline), after
 
@@ -246,7 +246,7 @@ class _LongHeader:
         """Whether the line is complete, and the unused rest of `data`."""
         rest, newline, after = data.partition(b"\n")
         self._text += rest
-        if len(self._text) > LONGEST_HEADER:
+        if len(self._text) > MAX_HEADER_BYTES:
             raise _too_long()
         return bool(newline), after
 
@@ -260,7 +260,7 @@ class _LongHeader:
     def check(self, read: CommitLine) -> None:
         """Reject a long line unless it is a header whose description is valid and only long because of escapes."""
         description = read.value.get("description")
-        if read.key != "header" or not isinstance(description, str) or len(description) > LONGEST_DESCRIPTION:
+        if read.key != "header" or not isinstance(description, str) or len(description) > MAX_DESCRIPTION_LENGTH:
             raise _too_long()
 
 
@@ -278,9 +278,9 @@ def _closing_quote(data: bytes) -> int | None:
     return None
 
 
-def _unfinished(data: bytes) -> int:
+def _incomplete_tail(data: bytes) -> int:
     """The number of bytes at the end that may be an incomplete escape or multi-byte character."""
-    cut = _cut_character(data)
+    cut = _incomplete_character(data)
     at = data.rfind(b"\\", max(len(data) - 12, 0))
     if at < 0:
         return cut
@@ -298,7 +298,7 @@ def _begins_escape(data: bytes, at: int) -> bool:
     return (at - start) % 2 == 0
 
 
-def _cut_character(data: bytes) -> int:
+def _incomplete_character(data: bytes) -> int:
     for back in range(1, min(4, len(data) + 1)):
         byte = data[-back]
         if byte >= 0xC0:
@@ -329,7 +329,7 @@ def _unescaped(raw: bytes) -> bytes:
 
 def _too_long() -> BadRequest:
     return BadRequest(
-        f"A line of the commit is too long. A content may be, and a description of {LONGEST_DESCRIPTION:,} characters."
+        f"A line of the commit is too long. A content may be, and a description of {MAX_DESCRIPTION_LENGTH:,} characters."
     )
 
 
@@ -358,7 +358,7 @@ def _decoded(data: bytes) -> bytes:
         raise Unprocessable("The content of a file is not base64.") from None
 
 
-def _large(value: dict[str, Any]) -> AddLarge:
+def _parse_large_file(value: dict[str, Any]) -> AddLarge:
     oid, size = _text(value, "oid"), value.get("size")
     if value.get("algo", "sha256") != "sha256" or not _OID.match(oid):
         raise Unprocessable("oid must be the SHA-256 of the file, in lower-case hex.")

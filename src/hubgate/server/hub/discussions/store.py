@@ -27,7 +27,7 @@ async def accepts_commits(tx: Tx, repo_id: str, ref: str) -> bool:
     """Whether the ref is that of an open or draft pull request."""
     number = pull_request_of(ref)
     found = await find(tx, repo_id, number) if number else None
-    return found is not None and found.takes_commits
+    return found is not None and found.accepts_commits
 
 
 async def open_pull_request_by(tx: Tx | Database, repo_id: str, author_id: str) -> Discussion | None:
@@ -64,7 +64,7 @@ class DiscussionFilter:
     author: str | None = None
 
 
-async def listed(
+async def page(
     tx: Tx, repo_id: str, discussion_filter: DiscussionFilter, start: int, most: int
 ) -> tuple[list[tuple[Discussion, str | None]], int]:
     """A page of discussions with their authors' names, highest number first, and the total number."""

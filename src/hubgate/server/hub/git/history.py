@@ -15,22 +15,22 @@ from time import monotonic
 import pygit2
 
 from hubgate.server.hub.git import program
-from hubgate.server.hub.git.objects import SizedCache, open_repository
+from hubgate.server.hub.git.objects import SizedCache, read_repository
 from hubgate.server.jobs.job import checkpoint
 
 # The search for the last change of a path stops after this many commits and reports the oldest commit it visited.
-DEEPEST = 2_000
+MAX_SEARCHED_COMMITS = 2_000
 # The same limit in seconds: all callers share a few threads.
-LONGEST_SEARCH = 2.0
-LONGEST_WALK = 5.0
+SEARCH_SECONDS = 2.0
+WALK_SECONDS = 5.0
 # Commits counted at most while a reader waits.
-MOST_COUNTED = 2_000
+MAX_COUNTED = 2_000
 # Bytes. Fits the longest summary and description accepted over HTTP, at four bytes per character; a pushed message may
 # be longer.
-LONGEST_MESSAGE = 272 * 1024
-LONGEST_NAME = 1_000
+MAX_MESSAGE_BYTES = 272 * 1024
+MAX_NAME_BYTES = 1_000
 # Approximate bytes of messages on one page. The page ends there, and its cursor leads to the rest.
-MOST_TEXT = 1024 * 1024
+MAX_PAGE_CHARACTERS = 1024 * 1024
 # The end of the year 9999: later times have no date. A pushed commit may claim any time.
 _MAX_TIME = 253_402_300_799
 
@@ -62,7 +62,7 @@ class Walk:
             except (KeyError, ValueError):
                 raise NotACommit(start) from None
         self._second = self._heap[0][0] if self._heap else 0
-        self._is_line = len(self._heap) <= 1 and not self._passed
+        self._is_linear = len(self._heap) <= 1 and not self._passed
 
     def __iter__(self) -> Iterator[pygit2.Commit]:
         while self._heap:
@@ -75,7 +75,7 @@ class Walk:
             for parent in commit.parent_ids:
                 checkpoint()
                 self._add(parent)
-            self._is_line = self._is_line and len(self._heap) <= 1
+            self._is_linear = self._is_linear and len(self._heap) <= 1
             yield commit
 
     @property
@@ -85,7 +85,7 @@ class Walk:
 
     @property
     def passed(self) -> list[str]:
-        is_complete = self._is_line or not self._heap or self._heap[0][0] != self._second
+        is_complete = self._is_linear or not self._heap or self._heap[0][0] != self._second
         return [] if is_complete else list(map(str, self._passed))
 
     def _add(self, sha: pygit2.Oid) -> None:
@@ -117,7 +117,7 @@ class CommitPage:
     passed: list[str]
 
 
-async def is_ancestor(folder: Path, sha: str | None, former: str | None, *, seconds: float = LONGEST_WALK) -> bool:
+async def is_ancestor(folder: Path, sha: str | None, former: str | None, *, seconds: float = WALK_SECONDS) -> bool:
     """Whether the commit `former` is in the history of `sha`."""
     if sha is None or former is None:
         return former is None
@@ -136,7 +136,7 @@ async def page(folder: Path, starts: Sequence[str], skip: int, most: int, passed
         commits = list(_up_to_text_limit(islice(walk, skip, skip + most)))
         return CommitPage(commits, walk.ahead, walk.passed)
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
 async def commits_beyond(folder: Path, starts: Sequence[str], skip: int, seconds: float) -> list[str]:
@@ -155,10 +155,10 @@ async def commits_beyond(folder: Path, starts: Sequence[str], skip: int, seconds
 
 
 async def are_commits(folder: Path, shas: Sequence[str]) -> bool:
-    return await open_repository(folder, lambda repo: all(isinstance(repo.get(sha), pygit2.Commit) for sha in shas))
+    return await read_repository(folder, lambda repo: all(isinstance(repo.get(sha), pygit2.Commit) for sha in shas))
 
 
-async def newest(folder: Path, commit: str) -> Commit:
+async def read_commit(folder: Path, commit: str) -> Commit:
     return (await page(folder, [commit], 0, 1)).commits[0]
 
 
@@ -167,20 +167,24 @@ _COUNTED: SizedCache[tuple[str, str], int] = SizedCache(most=2 * 1024 * 1024, mo
 
 
 async def count_commits(folder: Path, commit: str) -> int | None:
-    """Count the commits that lead to a commit; None if more than MOST_COUNTED. Most refs have a stored count."""
+    """Count the commits that lead to a commit; None if more than MAX_COUNTED. Most refs have a stored count."""
     key = (str(folder), commit)
     found = _COUNTED.get(key)
     if found is None:
-        found = await open_repository(
-            folder, lambda repo: sum(1 for _ in islice(Walk(repo, [commit]), MOST_COUNTED + 1))
+        found = await read_repository(
+            folder, lambda repo: sum(1 for _ in islice(Walk(repo, [commit]), MAX_COUNTED + 1))
         )
-        found = found if found <= MOST_COUNTED else -1
+        found = found if found <= MAX_COUNTED else -1
         _COUNTED.add(key, found, 8)
     return found if found >= 0 else None
 
 
 async def last_changes(
-    folder: Path, commit: str, paths: Sequence[str], deepest: int = DEEPEST, seconds: float = LONGEST_SEARCH
+    folder: Path,
+    commit: str,
+    paths: Sequence[str],
+    deepest: int = MAX_SEARCHED_COMMITS,
+    seconds: float = SEARCH_SECONDS,
 ) -> dict[str, Commit]:
     """For each path the newest commit that changed it. Paths not found in time get the oldest commit visited."""
 
@@ -188,16 +192,16 @@ async def last_changes(
         found, oldest = _changes(islice(Walk(repo, [commit]), deepest), paths, seconds)
         return {path: commit_of_object(oldest) for path in paths if oldest} | found
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
 async def recent_changes(folder: Path, commit: str, paths: Sequence[str], deepest: int) -> dict[str, Commit]:
     """For each path the newest commit that changed it, if that is among the latest `deepest` commits."""
 
     def work(repo: pygit2.Repository) -> dict[str, Commit]:
-        return _changes(islice(Walk(repo, [commit]), deepest), paths, LONGEST_SEARCH)[0]
+        return _changes(islice(Walk(repo, [commit]), deepest), paths, SEARCH_SECONDS)[0]
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
 def _changes(
@@ -245,23 +249,23 @@ def _with_folders(path: str) -> Iterator[str]:
 
 
 def _up_to_text_limit(walk: Iterable[pygit2.Commit]) -> Iterator[Commit]:
-    """Yield at least one commit, until MOST_TEXT is exceeded. The walk does not advance beyond the last commit."""
+    """Yield at least one commit, until MAX_PAGE_CHARACTERS is exceeded. The walk does not advance beyond the last commit."""
     size = 0
     for found in walk:
         commit = commit_of_object(found)
         yield commit
         size += len(commit.title) + len(commit.message) + len(commit.author)
-        if size > MOST_TEXT:
+        if size > MAX_PAGE_CHARACTERS:
             return
 
 
 def commit_of_object(commit: pygit2.Commit) -> Commit:
     """Convert a commit, truncating a message or name that is too long."""
-    message = _text(commit, commit.raw_message[:LONGEST_MESSAGE]).strip("\n")
+    message = _text(commit, commit.raw_message[:MAX_MESSAGE_BYTES]).strip("\n")
     title, _, rest = message.partition("\n")
     time = min(max(commit.commit_time, 0), _MAX_TIME)
     return Commit(
-        str(commit.id), title.strip(), rest.strip("\n"), time, _text(commit, commit.author.raw_name[:LONGEST_NAME])
+        str(commit.id), title.strip(), rest.strip("\n"), time, _text(commit, commit.author.raw_name[:MAX_NAME_BYTES])
     )
 
 

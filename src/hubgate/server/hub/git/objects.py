@@ -59,8 +59,8 @@ class SizedCache(Generic[K, V]):
 T = TypeVar("T")
 
 # Larger blobs are streamed by the git program instead of being read into memory.
-SMALL = 1024 * 1024
-LONGEST_POINTER = 1024
+MAX_BLOB_IN_MEMORY = 1024 * 1024
+MAX_POINTER_BYTES = 1024
 
 _POINTER = re.compile(
     rb"version https://git-lfs\.github\.com/spec/v1\n(?:ext-[^\n]*\n)*oid sha256:([0-9a-f]{64})\nsize ([0-9]{1,15})\n\Z"
@@ -72,7 +72,7 @@ _POINTER = re.compile(
 _CACHE_BYTES = 32 * 1024 * 1024
 
 
-def prepare() -> None:
+def configure_libgit2() -> None:
     """Configure libgit2 for the process: no configuration outside the folder affects reads or writes."""
     pygit2.option(Option.SET_CACHE_MAX_SIZE, _CACHE_BYTES)
     # Writers sync all objects of a change at once (`fsync.py`).
@@ -82,7 +82,7 @@ def prepare() -> None:
         pygit2.option(Option.SET_SEARCH_PATH, level, "")
 
 
-prepare()
+configure_libgit2()
 
 
 class EntryType(Enum):
@@ -117,7 +117,7 @@ class TreeEntry:
         return self.pointer.oid if self.pointer else self.sha
 
 
-async def open_repository(folder: Path, work: Callable[[pygit2.Repository], T]) -> T:
+async def read_repository(folder: Path, work: Callable[[pygit2.Repository], T]) -> T:
     """Run read-only `work` on the repository in a thread. The work may stop at a checkpoint."""
     return await in_read_thread(lambda: work(repository(folder)))
 
@@ -139,7 +139,7 @@ async def commit_of(folder: Path, text: str) -> str | None:
         except (KeyError, ValueError, pygit2.GitError):
             return None
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
 async def commits_of(folder: Path, shas: Iterable[str]) -> dict[str, str]:
@@ -155,12 +155,12 @@ async def commits_of(folder: Path, shas: Iterable[str]) -> dict[str, str]:
                 continue
         return found
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
 async def entry_at(folder: Path, commit: str, path: str) -> TreeEntry | None:
     """The entry at a path, which is relative, without empty, `.` or `..` parts; "" is the root."""
-    return await open_repository(folder, lambda repo: entry_in(repo, tree_of(repo, commit), path))
+    return await read_repository(folder, lambda repo: entry_in(repo, tree_of(repo, commit), path))
 
 
 FileAt = tuple[TreeEntry | None, bytes | None]
@@ -184,15 +184,15 @@ async def _file_at(folder: Path, commit: str, path: str) -> FileAt:
         entry = entry_in(repo, tree_of(repo, commit), path)
         if entry is None or entry.type is not EntryType.FILE:
             return entry, None
-        small = entry.pointer is not None or entry.size <= SMALL
+        small = entry.pointer is not None or entry.size <= MAX_BLOB_IN_MEMORY
         return entry, blob_of(repo, entry.sha).data if small else None
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
 async def small_blob(folder: Path, sha: str) -> bytes:
     """The content of a blob that the caller knows to be small."""
-    return await open_repository(folder, lambda repo: blob_of(repo, sha).data)
+    return await read_repository(folder, lambda repo: blob_of(repo, sha).data)
 
 
 def tree_of(repo: pygit2.Repository, commit: str) -> pygit2.Tree:
@@ -226,7 +226,7 @@ def describe(repo: pygit2.Repository, path: str, sha: str, mode: int) -> TreeEnt
     if mode == FileMode.COMMIT:
         return None
     _, size = repo.odb.read_header(sha)
-    pointer = read_pointer(blob_of(repo, sha).data) if size <= LONGEST_POINTER and mode != FileMode.LINK else None
+    pointer = read_pointer(blob_of(repo, sha).data) if size <= MAX_POINTER_BYTES and mode != FileMode.LINK else None
     return TreeEntry(path, EntryType.FILE, sha, pointer.size if pointer else size, mode, pointer)
 
 

@@ -41,7 +41,7 @@ class GitFailed(Exception):
 async def start(
     arguments: Sequence[str], folder: Path, more: Mapping[str, str] | None = None
 ) -> asyncio.subprocess.Process:
-    """Start git with pipes for stdin, stdout and stderr. The caller must call `end` in all cases."""
+    """Start git with pipes for stdin, stdout and stderr. The caller must call `kill` in all cases."""
     try:
         return await asyncio.create_subprocess_exec(
             "git",
@@ -80,7 +80,7 @@ async def run(
             lower_priority(process)
         out, err = await while_client_waits(process.communicate(stdin), seconds)
     finally:
-        await end(process)
+        await kill(process)
     if process.returncode:
         raise GitFailed(arguments[0], process.returncode, err.decode(errors="replace"))
     return out
@@ -107,7 +107,7 @@ async def lines(
         if status:
             raise GitFailed(arguments[0], status, stderr)
     finally:
-        await end(process)
+        await kill(process)
 
 
 def lower_priority(process: asyncio.subprocess.Process) -> None:
@@ -117,7 +117,7 @@ def lower_priority(process: asyncio.subprocess.Process) -> None:
 
 
 # Bytes of stderr that are stored: enough to find the cause.
-_MOST_STDERR = 16 * 1024
+_MAX_STDERR_BYTES = 16 * 1024
 _CHUNK = 64 * 1024
 
 
@@ -141,11 +141,11 @@ async def read_stderr(process: asyncio.subprocess.Process) -> str:
         raise ValueError("started without a pipe")
     stderr = b""
     while part := await process.stderr.read(_CHUNK):
-        stderr = (stderr + part)[:_MOST_STDERR]
+        stderr = (stderr + part)[:_MAX_STDERR_BYTES]
     return stderr.decode(errors="replace")
 
 
-async def end(process: asyncio.subprocess.Process) -> None:
+async def kill(process: asyncio.subprocess.Process) -> None:
     """Kill a program and the processes in its group, and close its pipes."""
     # The public API of a process cannot close a pipe: a pipe whose reader stopped early would stay open forever.
     transport: asyncio.SubprocessTransport = process._transport  # type: ignore[attr-defined]  # noqa: SLF001
@@ -162,13 +162,13 @@ async def end(process: asyncio.subprocess.Process) -> None:
         transport.close()
 
 
-OLDEST = (2, 39)
+MIN_VERSION = (2, 39)
 _VERSION = re.compile(r"git version (\d+)\.(\d+)[\w.-]*")
 
 
 def require_git() -> str:
     """Return the version of git; raise StartupError if git is missing or too old."""
-    oldest = ".".join(map(str, OLDEST))
+    oldest = ".".join(map(str, MIN_VERSION))
     # Ctrl-C goes to git, too, and a git ended by it would look broken. A child inherits the blocked signals.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
@@ -178,6 +178,6 @@ def require_git() -> str:
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     found = _VERSION.match(output)
-    if found is None or (int(found[1]), int(found[2])) < OLDEST:
+    if found is None or (int(found[1]), int(found[2])) < MIN_VERSION:
         raise StartupError(f"hubgate needs git {oldest} or newer; this is {output.strip()[:100]}.")
     return found[0].removeprefix("git version ")

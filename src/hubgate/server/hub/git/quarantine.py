@@ -31,7 +31,7 @@ class Quarantine:
     path: Path
 
     @property
-    def with_repo(self) -> Mapping[str, str]:
+    def env_with_repo(self) -> Mapping[str, str]:
         """Environment for a git program that writes to the quarantine and reads the repo too."""
         # Quoted: an unquoted colon would end the path (git, "GIT_ALTERNATE_OBJECT_DIRECTORIES").
         escaped = str(self.folder / "objects").replace("\\", "\\\\").replace('"', '\\"')
@@ -52,7 +52,7 @@ class Quarantine:
         """The bytes that `land` would add to the repo."""
         return await in_thread(lambda: sum(file.stat().st_size for file in (self.path / "pack").iterdir()))
 
-    async def without_known(self, shas: Sequence[str]) -> list[str]:
+    async def not_in_repo(self, shas: Sequence[str]) -> list[str]:
         """The ids of objects that the repo does not have yet."""
 
         def work() -> list[str]:

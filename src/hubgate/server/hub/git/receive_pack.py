@@ -11,14 +11,14 @@ from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.git import pktline
 from hubgate.server.hub.git.pktline import LineReader
 
-MOST_COMMANDS = 1_000
+MAX_COMMANDS = 1_000
 # Bytes before the pack.
-MOST_COMMAND_BYTES = 4 * 1024 * 1024
+MAX_COMMAND_BYTES = 4 * 1024 * 1024
 ZERO = "0" * 40
 
 _CAPABILITIES = b"report-status delete-refs quiet atomic ofs-delta side-band-64k object-format=sha1 agent=hubgate"
 _COMMAND = re.compile(rb"([0-9a-f]{40}) ([0-9a-f]{40}) ([^\0]+)\Z")
-_DATA, _REMARKS, _FATAL = 1, 2, 3
+_DATA, _PROGRESS, _FATAL = 1, 2, 3
 
 # An empty packet, sent so that proxies do not time out.
 KEEPALIVE = pktline.line(bytes([_DATA]))
@@ -34,7 +34,7 @@ class PushRequest:
     too_many: bool
 
     @property
-    def banded(self) -> bool:
+    def uses_side_band(self) -> bool:
         return "side-band-64k" in self.wants
 
 
@@ -60,8 +60,8 @@ async def read_commands(lines: LineReader) -> PushRequest:
     shallow, size = False, 0
     while (payload := await lines.next()) is not None:
         size += len(payload)
-        if size > MOST_COMMAND_BYTES:
-            raise BadRequest(f"The commands of a push have at most {MOST_COMMAND_BYTES:,} bytes.")
+        if size > MAX_COMMAND_BYTES:
+            raise BadRequest(f"The commands of a push have at most {MAX_COMMAND_BYTES:,} bytes.")
         payload = payload.removesuffix(b"\n")
         if payload.startswith(b"shallow ") and not changes:
             shallow = True
@@ -70,7 +70,7 @@ async def read_commands(lines: LineReader) -> PushRequest:
         if not changes:
             wants = _capabilities(chosen)
         changes.append(_change(payload))
-        if len(changes) > MOST_COMMANDS:
+        if len(changes) > MAX_COMMANDS:
             return PushRequest(changes, wants, shallow, too_many=True)
     return PushRequest(changes, wants, shallow, too_many=False)
 
@@ -102,17 +102,17 @@ def report(request: PushRequest, outcome: PushOutcome) -> bytes:
 
 def failure(request: PushRequest, message: str) -> bytes:
     """The report of a push that failed as a whole, for a reason unrelated to a single ref."""
-    if request.banded:
+    if request.uses_side_band:
         return b"".join(pktline.with_band(_FATAL, message.encode() + b"\n")) + pktline.FLUSH
     return report(request, PushOutcome({change.ref: message for change in request.changes}))
 
 
 def _report_lines(request: PushRequest, outcome: PushOutcome) -> Iterator[bytes]:
-    if request.banded:
+    if request.uses_side_band:
         for remark in outcome.remarks:
-            yield from pktline.with_band(_REMARKS, remark.encode(errors="replace") + b"\n")
+            yield from pktline.with_band(_PROGRESS, remark.encode(errors="replace") + b"\n")
     status = _report(request, outcome) if "report-status" in request.wants else b""
-    if request.banded:
+    if request.uses_side_band:
         yield from pktline.with_band(_DATA, status)
         yield pktline.FLUSH
     else:

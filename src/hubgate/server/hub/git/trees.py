@@ -9,7 +9,7 @@ from pathlib import Path
 import pygit2
 from pygit2.enums import FileMode
 
-from hubgate.server.hub.git.objects import EntryType, TreeEntry, blob_of, describe, entry_in, open_repository, tree_of
+from hubgate.server.hub.git.objects import EntryType, TreeEntry, blob_of, describe, entry_in, read_repository, tree_of
 from hubgate.server.jobs.job import checkpoint
 
 
@@ -39,7 +39,7 @@ async def list_entries(
         unread_entries = walk(repo, tree, prefix, recursive=recursive, after=after)
         return list(islice(_entries(repo, unread_entries), most))
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
 async def entries_at(folder: Path, commit: str, paths: list[str]) -> list[TreeEntry]:
@@ -48,17 +48,17 @@ async def entries_at(folder: Path, commit: str, paths: list[str]) -> list[TreeEn
     def work(repo: pygit2.Repository) -> list[TreeEntry]:
         return list(_existing(repo, tree_of(repo, commit), paths))
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
-async def names_at(folder: Path, commit: str, paths: list[str]) -> set[str]:
+async def existing_paths(folder: Path, commit: str, paths: list[str]) -> set[str]:
     """Those `paths` that exist, submodules included. Paths must not have empty, `.` or `..` parts."""
 
     def work(repo: pygit2.Repository) -> set[str]:
         tree = tree_of(repo, commit)
         return {path for path in paths if path in tree}
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
 async def size_of_folders(folder: Path, commit: str, paths: Iterable[str]) -> int:
@@ -72,23 +72,23 @@ async def size_of_folders(folder: Path, commit: str, paths: Iterable[str]) -> in
             size += len(tree.read_raw()) if tree is not None else 0
         return size
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
 # The whole file is read to get its beginning.
-LARGEST_STARTED = 10 * 1024 * 1024
+MAX_PREFIX_FILE_BYTES = 10 * 1024 * 1024
 
 
-async def starts_at(folder: Path, commit: str, paths: list[str], most: int) -> list[tuple[str, bytes]]:
-    """Path and first `most` bytes of those `paths` that are files stored in git, up to LARGEST_STARTED, in one task."""
+async def file_prefixes(folder: Path, commit: str, paths: list[str], most: int) -> list[tuple[str, bytes]]:
+    """Path and first `most` bytes of those `paths` that are files stored in git, up to MAX_PREFIX_FILE_BYTES, in one task."""
 
     def work(repo: pygit2.Repository) -> list[tuple[str, bytes]]:
         entries = _existing(repo, tree_of(repo, commit), paths)
         in_git = [entry for entry in entries if entry.type is EntryType.FILE and entry.pointer is None]
-        small = [entry for entry in in_git if entry.size <= LARGEST_STARTED]
+        small = [entry for entry in in_git if entry.size <= MAX_PREFIX_FILE_BYTES]
         return [(entry.path, blob_of(repo, entry.sha).data[:most]) for entry in small]
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
 async def file_names(folder: Path, commit: str) -> list[str]:
@@ -98,7 +98,7 @@ async def file_names(folder: Path, commit: str) -> list[str]:
         unread_entries = walk(repo, tree_of(repo, commit), "", recursive=True)
         return [unread.path for unread in unread_entries if not unread.is_folder and unread.mode != FileMode.COMMIT]
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
 async def files(folder: Path, commit: str) -> list[TreeEntry]:
@@ -108,7 +108,7 @@ async def files(folder: Path, commit: str) -> list[TreeEntry]:
         unread_entries = walk(repo, tree_of(repo, commit), "", recursive=True)
         return list(_entries(repo, (unread for unread in unread_entries if not unread.is_folder)))
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
 def _existing(repo: pygit2.Repository, tree: pygit2.Tree, paths: list[str]) -> Iterator[TreeEntry]:
@@ -212,7 +212,7 @@ async def folder_page(folder: Path, commit: str, path: str, skip: int, most: int
         shown = (_entry(repo, unread) for unread in unread_entries[skip : skip + most])
         return FolderPage([entry for entry in shown if entry], len(unread_entries))
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
 async def count_files(folder: Path, commit: str, most: int) -> int:
@@ -222,7 +222,7 @@ async def count_files(folder: Path, commit: str, most: int) -> int:
         unread_entries = walk(repo, tree_of(repo, commit), "", recursive=True)
         return sum(1 for _ in islice((unread for unread in unread_entries if not unread.is_folder), most))
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
 def _entry(repo: pygit2.Repository, unread: UnreadEntry) -> TreeEntry | None:

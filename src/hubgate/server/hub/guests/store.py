@@ -74,11 +74,11 @@ async def bytes_charged(tx: Tx, user_id: str) -> int:
 
 async def files_charged(tx: Tx, user_id: str, repo_id: str, oids: Collection[str]) -> dict[str, int]:
     """The bytes that the user is already charged for each of these files."""
-    rows = await tx.each(_FILE_HELD, [{"user_id": user_id, "repo_id": repo_id, "oid": oid} for oid in oids])
+    rows = await tx.each(_FILE_CHARGED, [{"user_id": user_id, "repo_id": repo_id, "oid": oid} for oid in oids])
     return {row["oid"]: int(row["bytes"]) for row in rows if row["bytes"] is not None}
 
 
-_FILE_HELD = RowStatement(
+_FILE_CHARGED = RowStatement(
     """
     SELECT CAST(:oid AS text) AS oid, (
         SELECT MAX(g.bytes) FROM guest_bytes g WHERE g.user_id = :user_id AND g.repo_id = :repo_id AND g.oid = :oid
@@ -123,10 +123,10 @@ async def charge_git(tx: Tx, user_id: str, repo_id: str, num: int, size: int, no
 
 async def drop_pending(tx: Tx, user_id: str, repo_id: str, oids: Collection[str]) -> None:
     """Delete the pending charges for files that a pull request now uses."""
-    await tx.each(_FORGET, _files(repo_id, oids), {"user_id": user_id})
+    await tx.each(_DROP_PENDING, _files(repo_id, oids), {"user_id": user_id})
 
 
-_FORGET = RowStatement(
+_DROP_PENDING = RowStatement(
     """
     DELETE FROM guest_bytes /*pg USING batch */
     WHERE user_id = :user_id AND repo_id = :repo_id AND num = 0 AND oid = :oid
@@ -147,7 +147,7 @@ async def _end_git(tx: Tx, repo_id: str, num: int) -> None:
     )
 
 
-async def rebook_replaced(tx: Tx, repo_id: str, num: int) -> None:
+async def move_replaced_charges(tx: Tx, repo_id: str, num: int) -> None:
     """Rebook charges of replaced commits of a pull request. Git storage is charged as `-num`, which no merge ends."""
     await release_files(tx, repo_id, num)
     await tx.exec(
@@ -237,11 +237,11 @@ _HIDDEN = RowStatement(
 
 async def assign_to_owner(tx: Tx, repo_id: str, oids: Collection[str]) -> None:
     """Make files the owner's, because a writer sends or uses them, and end all charges for them."""
-    await tx.each(_MAKE_OWNERS, _files(repo_id, oids))
+    await tx.each(_ASSIGN_TO_OWNER, _files(repo_id, oids))
     await tx.each(_END_FILES, _files(repo_id, oids))
 
 
-_MAKE_OWNERS = RowStatement(
+_ASSIGN_TO_OWNER = RowStatement(
     "UPDATE lfs_links SET guest = 0 /*pg FROM batch */ WHERE repo_id = :repo_id AND oid = :oid AND guest = 1", _FILE
 )
 _END_FILES = RowStatement("DELETE FROM guest_bytes /*pg USING batch */ WHERE repo_id = :repo_id AND oid = :oid", _FILE)
@@ -358,7 +358,7 @@ _MARKED = RowStatement(
 )
 
 
-async def marked(db: Database, repo_id: str, sha: str) -> tuple[bool, int | None] | None:
+async def find_mark(db: Database, repo_id: str, sha: str) -> tuple[bool, int | None] | None:
     """Whether a pull request led to a commit, and the repo's generation at that check; None if it is not marked."""
     row = await db.one(
         "SELECT is_reachable, checked FROM pull_request_commits WHERE repo_id = :repo_id AND sha = :sha",

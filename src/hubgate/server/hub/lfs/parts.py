@@ -13,7 +13,7 @@ from hubgate.server.hub.git.threads import in_long_thread, in_thread
 from hubgate.server.hub.lfs.files import LargeFiles
 
 # Each part has a URL, so a file of a terabyte has larger parts rather than more parts.
-MOST = 256
+MAX_PARTS = 256
 _CHUNK = 1024 * 1024
 _FINGERPRINT = re.compile(r"[0-9a-f]{32}\Z")
 
@@ -28,7 +28,7 @@ class PartLayout:
     @property
     def each(self) -> int:
         """The size of every part but the last."""
-        return max(self.least, -(-self.size // MOST))
+        return max(self.least, -(-self.size // MAX_PARTS))
 
     @property
     def count(self) -> int:

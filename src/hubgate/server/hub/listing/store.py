@@ -11,9 +11,9 @@ from hubgate.server.hub.repos.store import OWNERS, REPO
 from hubgate.server.storage.database import Tx
 
 # Sort orders. Other values that clients sort by, such as downloads, are not counted by the hub.
-COLUMNS = {"createdAt": "r.created_at", "lastModified": "r.updated_at"}
+SORT_COLUMNS = {"createdAt": "r.created_at", "lastModified": "r.updated_at"}
 # More owners would exceed the engines' limit on statements; no user is in so many organizations.
-MOST_OWNERS = 501
+MAX_OWNERS = 501
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class RepoFilter:
 async def page(
     tx: Tx, repo_filter: RepoFilter, visible: VisibleRepos, after: tuple[int, str] | None, most: int
 ) -> list[Repo]:
-    column = COLUMNS[repo_filter.sort]
+    column = SORT_COLUMNS[repo_filter.sort]
     values: dict[str, str | int] = {"most": most}
     conditions = [_visible_sql(visible, values)]
     if repo_filter.type:
@@ -84,7 +84,7 @@ def _visible_sql(visible: VisibleRepos, values: dict[str, str | int]) -> str:
 
 
 def _owned_by_sql(owners: Sequence[str], name: str, values: dict[str, str | int]) -> str:
-    params = {f"{name}{number}": owner for number, owner in enumerate(owners[:MOST_OWNERS])}
+    params = {f"{name}{number}": owner for number, owner in enumerate(owners[:MAX_OWNERS])}
     values.update(params)
     return f"r.owner_id IN ({', '.join(f':{each}' for each in params)})"
 

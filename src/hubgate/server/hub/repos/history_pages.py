@@ -23,17 +23,17 @@ from hubgate.server.paging import decode_cursor, encode_cursor
 LAST_PAGE = 100
 # Commits of one kind that a cursor names at most: a cursor stays below 3 KB, since some proxies reject headers over 4
 # KB. With more parallel lines of history, the cursor has the start and the number of commits to skip instead.
-MOST_IDS = 24
-MOST_SKIPPED = 100_000
+MAX_IDS = 24
+MAX_SKIPPED = 100_000
 # More commits are skipped by the git program, which can be killed at any time and retains no memory.
-SKIPPED_HERE = 2_000
+MAX_SKIPPED_IN_PROCESS = 2_000
 SKIP_SECONDS = 20.0
 # If a commit is older than its parents, later pages may show the parents again, without end in a crafted history. So
 # all pages together show at most twice as many commits as exist.
 _MAX_REPEATS = 2
 _UNLIMITED = 2**40
 
-_IDS = re.compile(rf"(?:[0-9a-f]{{40}}){{0,{MOST_IDS}}}\Z")
+_IDS = re.compile(rf"(?:[0-9a-f]{{40}}){{0,{MAX_IDS}}}\Z")
 _BAD_CURSOR = "This cursor is invalid. Start again from the first page."
 
 
@@ -67,7 +67,7 @@ def from_number(sha: str, number: int, limit: int, total: int | None) -> History
 def from_cursor(text: str) -> HistoryPosition:
     left, starts, passed, skip = decode_cursor(text, (int, str, str, int))
     position = HistoryPosition(_ids(str(starts)), _ids(str(passed)), int(skip), int(left))
-    if not position.starts or not 0 <= position.skip <= MOST_SKIPPED or not 0 < position.left <= _UNLIMITED:
+    if not position.starts or not 0 <= position.skip <= MAX_SKIPPED or not 0 < position.left <= _UNLIMITED:
         raise BadRequest(_BAD_CURSOR)
     return position
 
@@ -82,7 +82,7 @@ async def page_from(repos: Repos, repo: Repo, revision: Revision, position: Hist
     await _check_starts(repos, repo, revision, position)
     folder, starts, skip = repos.folders.of(repo.id), position.starts, position.skip
     try:
-        if skip > SKIPPED_HERE:
+        if skip > MAX_SKIPPED_IN_PROCESS:
             async with repos.walks.taken(caller_of_context.get().share, repo.id):
                 starts, skip = await history.commits_beyond(folder, starts, skip, SKIP_SECONDS), 0
         found = await history.page(folder, starts, skip, limit, position.passed)
@@ -92,9 +92,9 @@ async def page_from(repos: Repos, repo: Repo, revision: Revision, position: Hist
     if not found.ahead or left <= 0:
         return HistoryPage(found.commits, None)
     following = HistoryPosition(found.ahead, found.passed, 0, left)
-    if max(len(found.ahead), len(found.passed)) > MOST_IDS:
+    if max(len(found.ahead), len(found.passed)) > MAX_IDS:
         following = HistoryPosition(position.starts, position.passed, position.skip + len(found.commits), left)
-    return HistoryPage(found.commits, following.cursor() if following.skip <= MOST_SKIPPED else None)
+    return HistoryPage(found.commits, following.cursor() if following.skip <= MAX_SKIPPED else None)
 
 
 async def _check_starts(repos: Repos, repo: Repo, revision: Revision, position: HistoryPosition) -> None:
@@ -103,14 +103,16 @@ async def _check_starts(repos: Repos, repo: Repo, revision: Revision, position: 
         if sha == revision.sha:
             continue
         reachability = await reachability_of(repos, repo, sha)
-        if reachability is Reachability.NOWHERE or (reachability is Reachability.PULL_REQUEST and not of_pull_request):
+        if reachability is Reachability.UNREACHABLE or (
+            reachability is Reachability.PULL_REQUEST and not of_pull_request
+        ):
             raise BadRequest(_BAD_CURSOR)
 
 
-async def total(repos: Repos, repo: Repo, revision: Revision) -> int | None:
+async def total_commits(repos: Repos, repo: Repo, revision: Revision) -> int | None:
     """The number of commits that lead to a revision, stored for a ref. None if it is unknown and slow to count."""
     if revision.ref is not None:
-        stored = await store.commits_of(repos.db, repo.id, revision.ref)
+        stored = await store.commit_count(repos.db, repo.id, revision.ref)
         if stored is not None and stored[1] is not None and _is_at(stored[0], revision):
             return stored[1]
     return await history.count_commits(repos.folders.of(repo.id), revision.sha)

@@ -13,28 +13,35 @@ from hubgate.server.errors import Forbidden, NotFound, Unavailable, Unprocessabl
 from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import history, inspection, program, receive_pack
-from hubgate.server.hub.git.inspection import MOST_COMMITS, Findings
+from hubgate.server.hub.git.inspection import MAX_COMMITS, Findings
 from hubgate.server.hub.git.objects import Pointer
-from hubgate.server.hub.git.paths import DEEPEST
+from hubgate.server.hub.git.paths import MAX_FOLDER_DEPTH
 from hubgate.server.hub.git.quarantine import Quarantine, quarantine
 from hubgate.server.hub.git.receive_pack import PushOutcome, PushRequest
-from hubgate.server.hub.git.tree_limits import MOST_FILES
-from hubgate.server.hub.git.unpack import MOST_PACK_BYTES, InvalidPack, PackTooLarge, unpack
-from hubgate.server.hub.guests.charges import Charge, add_git, bytes_charged, charge_of, storage_exceeded, use_files
+from hubgate.server.hub.git.tree_limits import MAX_FILES
+from hubgate.server.hub.git.unpack import MAX_PACK_BYTES, InvalidPack, PackTooLarge, unpack
+from hubgate.server.hub.guests.charges import (
+    Charge,
+    bytes_charged,
+    charge_git_storage,
+    charge_of,
+    storage_exceeded,
+    use_files,
+)
 from hubgate.server.hub.guests.marked_commits import mark
 from hubgate.server.hub.guests.sweep import pointer_sha
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import copied_refs, push_rights, store
 from hubgate.server.hub.repos.model import REPO_GONE, Repo, is_pull_request, pull_request_of
-from hubgate.server.hub.repos.refs import Moves, RefConflict, move_refs
+from hubgate.server.hub.repos.refs import MoveResult, RefConflict, move_refs
 from hubgate.server.jobs.caller import caller_of_context
 
 # Larger files must use git lfs, unless the operator allows larger files inside a commit.
-LARGEST_FILE = 100 * 1024 * 1024
-MOST_NAMED = 5
+MAX_FILE_BYTES = 100 * 1024 * 1024
+MAX_LISTED = 5
 ONE_AT_A_TIME = "Users who may not write to this repo push to one pull request at a time."
 # A client that sends more than this after its push was rejected is disconnected.
-MOST_DRAINED = 256 * 1024 * 1024
+MAX_DRAINED_BYTES = 256 * 1024 * 1024
 
 # Reads the identity of the caller again.
 ReloadIdentity = Callable[[], Awaitable[Identity]]
@@ -55,7 +62,7 @@ async def push(
     """Run a push and return the outcome for each ref. The pack is read to its end even if the push is rejected."""
     if request.too_many:
         await _drain(pack)
-        raise Unprocessable(f"A push changes at most {receive_pack.MOST_COMMANDS:,} refs. Push them in parts.")
+        raise Unprocessable(f"A push changes at most {receive_pack.MAX_COMMANDS:,} refs. Push them in parts.")
     refused = await push_rights.refusals(repos, identity, repo, request.changes)
     changes = _pending(request, refused)
     if all(change.new_sha is None for change in changes):
@@ -72,16 +79,16 @@ async def push(
     in_use = await bytes_charged(repos, charge) if charge is not None else 0
     async with quarantine(repos.folders.root, folder) as incoming:
         try:
-            await unpack(incoming, pack, repos.guest_bytes - in_use if charge is not None else MOST_PACK_BYTES)
+            await unpack(incoming, pack, repos.guest_bytes - in_use if charge is not None else MAX_PACK_BYTES)
         except InvalidPack as problem:
             await _drain(pack)
             if charge is not None and isinstance(problem, PackTooLarge):
                 refusal = storage_exceeded(repos, in_use, "more than the rest")
                 return PushOutcome(_for_all(request, "refused, see above"), remarks=[refusal.message])
             return PushOutcome(_for_all(request, "unpacker error"), problem.reason, problem.flaws)
-        most, largest, named = repos.limits.pushed_objects, _largest_file(repos), set[str]()
+        most, largest, named = repos.limits.pushed_objects, _max_file_bytes(repos), set[str]()
         findings = await inspection.inspect(
-            incoming, most, largest, lambda found: _pointer_faults(repos, repo, found, charge, named)
+            incoming, most, largest, lambda found: _pointer_problems(repos, repo, found, charge, named)
         )
         rejection = await _rejection(repos, incoming, findings, request, changes)
         if rejection is not None:
@@ -91,7 +98,7 @@ async def push(
             return PushOutcome({**_for_all(request, "fetch first"), **refused})
         if findings.objects and to_pull_request:
             try:
-                await _prepare(repos, repo, incoming, findings, charge, named, changes)
+                await _charge_and_mark(repos, repo, incoming, findings, charge, named, changes)
             except (Forbidden, NotFound) as problem:
                 return PushOutcome(_for_all(request, "refused, see above"), remarks=[problem.message])
         if findings.objects:
@@ -100,7 +107,7 @@ async def push(
     return await _move(repos, repo, request, refused, reload_identity, charge)
 
 
-async def _prepare(
+async def _charge_and_mark(
     repos: Repos,
     repo: Repo,
     incoming: Quarantine,
@@ -111,21 +118,21 @@ async def _prepare(
 ) -> None:
     """Charge and mark a push to a pull request before its objects land: they stay even if the ref cannot move (O72)."""
     if charge is not None:
-        if len(findings.commits) > MOST_COMMITS:
-            raise Forbidden(f"Users who may not write to this repo push at most {MOST_COMMITS:,} commits at once.")
-        if await inspection.is_older_history(
+        if len(findings.commits) > MAX_COMMITS:
+            raise Forbidden(f"Users who may not write to this repo push at most {MAX_COMMITS:,} commits at once.")
+        if await inspection.has_unreachable_objects(
             incoming, [change.new_sha for change in changes if change.new_sha is not None]
         ):
             raise Forbidden("The push contains objects that are not part of the pull request.")
         if missing := await use_files(repos, repo, charge, files):
-            raise Forbidden(_never_sent_text(min(missing)))
-        await add_git(repos, repo, charge, await incoming.size())
-    if len(findings.commits) <= MOST_COMMITS:
-        await mark(repos, repo, await incoming.without_known(findings.commits))
+            raise Forbidden(_not_uploaded(min(missing)))
+        await charge_git_storage(repos, repo, charge, await incoming.size())
+    if len(findings.commits) <= MAX_COMMITS:
+        await mark(repos, repo, await incoming.not_in_repo(findings.commits))
 
 
-def _largest_file(repos: Repos) -> int:
-    return max(LARGEST_FILE, repos.regular_upload_max)
+def _max_file_bytes(repos: Repos) -> int:
+    return max(MAX_FILE_BYTES, repos.regular_upload_max)
 
 
 def _pending(request: PushRequest, refused: Mapping[str, str]) -> list[RefChange]:
@@ -158,10 +165,10 @@ async def _rejection(
         most = repos.limits.pushed_objects
         return PushOutcome(_for_all(request, f"a push has at most {most:,} objects, push it in parts"))
     tips = [change.new_sha for change in changes if change.new_sha is not None]
-    remarks = await _remarks(repos, incoming, findings, tips)
+    remarks = await _problem_messages(repos, incoming, findings, tips)
     if remarks:
         return PushOutcome(_for_all(request, "refused, see above"), remarks=remarks)
-    if not await inspection.connected(incoming, tips):
+    if not await inspection.is_connected(incoming, tips):
         reason = "shallow update not allowed" if request.shallow else "missing necessary objects"
         return PushOutcome(_for_all(request, reason))
     types = await inspection.types_of(incoming, tips)
@@ -173,46 +180,46 @@ async def _rejection(
     return PushOutcome({**_for_all(request, "refused with the others"), **no_commits}) if no_commits else None
 
 
-async def _remarks(repos: Repos, incoming: Quarantine, findings: Findings, tips: Sequence[str]) -> list[str]:
+async def _problem_messages(repos: Repos, incoming: Quarantine, findings: Findings, tips: Sequence[str]) -> list[str]:
     """The problems with the pushed files, each with its path."""
-    at_fault = [*findings.too_large, *findings.bad_pointers, *findings.too_much, *findings.bad_names]
+    at_fault = [*findings.too_large, *findings.bad_pointers, *findings.oversized_trees, *findings.bad_names]
     if not at_fault:
         return []
-    named = at_fault[:MOST_NAMED]
+    named = at_fault[:MAX_LISTED]
     paths = await inspection.paths_of(incoming, tips, set(named))
-    remarks = [f"{_printable(paths.get(sha, sha))} {_fault(repos, findings, sha)}" for sha in named]
-    return [*remarks, f"and {len(at_fault) - MOST_NAMED} more"] if len(at_fault) > MOST_NAMED else remarks
+    remarks = [f"{_printable(paths.get(sha, sha))} {_problem(repos, findings, sha)}" for sha in named]
+    return [*remarks, f"and {len(at_fault) - MAX_LISTED} more"] if len(at_fault) > MAX_LISTED else remarks
 
 
-def _fault(repos: Repos, findings: Findings, sha: str) -> str:
+def _problem(repos: Repos, findings: Findings, sha: str) -> str:
     if sha in findings.too_large:
         return (
-            f"has {findings.too_large[sha]:,} bytes. Files over {_largest_file(repos):,} bytes must use git lfs: "
+            f"has {findings.too_large[sha]:,} bytes. Files over {_max_file_bytes(repos):,} bytes must use git lfs: "
             "git lfs migrate import --include=..."
         )
-    if sha in findings.too_much:
-        return f"has more than {DEEPEST} nested folders, or more than {MOST_FILES:,} files."
+    if sha in findings.oversized_trees:
+        return f"has more than {MAX_FOLDER_DEPTH} nested folders, or more than {MAX_FILES:,} files."
     return findings.bad_pointers.get(sha) or findings.bad_names[sha]
 
 
-async def _pointer_faults(
+async def _pointer_problems(
     repos: Repos, repo: Repo, pointers: Mapping[str, Pointer], charge: Charge | None, named: set[str]
 ) -> dict[str, str]:
     """The problems of pointers, by blob. Large files named by a guest's push are collected in `named`; files named by a
     writer's push become the owner's at once.
     """
-    faults = await _never_sent(repos, repo, pointers)
+    faults = await _upload_problems(repos, repo, pointers)
     fine = {pointer.oid for sha, pointer in pointers.items() if sha not in faults}
     if charge is None:
         missing = await use_files(repos, repo, None, fine)
-        dropped = {sha: _never_sent_text(pointer.oid) for sha, pointer in pointers.items() if pointer.oid in missing}
+        dropped = {sha: _not_uploaded(pointer.oid) for sha, pointer in pointers.items() if pointer.oid in missing}
         return {**faults, **dropped}
     named |= fine
     unusual = {sha for sha, pointer in pointers.items() if sha != pointer_sha(pointer.oid, pointer.size)}
     return {**dict.fromkeys(unusual, "is not written as git lfs writes it: git lfs migrate import"), **faults}
 
 
-async def _never_sent(repos: Repos, repo: Repo, pointers: Mapping[str, Pointer]) -> dict[str, str]:
+async def _upload_problems(repos: Repos, repo: Repo, pointers: Mapping[str, Pointer]) -> dict[str, str]:
     """The problems of pointers to files that the repo was never sent: knowing a hash must not give access to a file."""
     oids = list({pointer.oid for pointer in pointers.values()})
     sizes = await repos.db.read_long(lambda tx: lfs_store.sizes_of(tx, repo.id, oids))
@@ -220,13 +227,13 @@ async def _never_sent(repos: Repos, repo: Repo, pointers: Mapping[str, Pointer])
     for sha, pointer in pointers.items():
         size = sizes.get(pointer.oid)
         if size is None:
-            faults[sha] = _never_sent_text(pointer.oid)
+            faults[sha] = _not_uploaded(pointer.oid)
         elif size != pointer.size:
             faults[sha] = f"says that {pointer.oid} has {pointer.size:,} bytes, but it has {size:,}."
     return faults
 
 
-def _never_sent_text(oid: str) -> str:
+def _not_uploaded(oid: str) -> str:
     return f"points to the large file {oid}, which was never uploaded to this repo: git lfs push --all"
 
 
@@ -249,17 +256,17 @@ async def _move(
     if present is None:
         return PushOutcome(_for_all(request, REPO_GONE))
     refused = {**await push_rights.refusals(repos, identity, present, request.changes), **refused}
-    refused = {**await _existing_after_all(repos, present, request), **refused}
+    refused = {**await _created_concurrently(repos, present, request), **refused}
     changes = _pending(request, refused)
     absent = [f"{change.ref} did not exist" for change in request.changes if _deletes_nothing(change)]
     if not changes:
-        return PushOutcome(_all_or_none(request, refused), remarks=[] if refused else absent[:MOST_NAMED])
+        return PushOutcome(_all_or_none(request, refused), remarks=[] if refused else absent[:MAX_LISTED])
     if charge is not None:
-        charge.rewinds = not await _are_fast_forwards(repos, repo, changes)
+        charge.is_non_fast_forward = not await _are_fast_forwards(repos, repo, changes)
     try:
         moves = await move_refs(repos, present, changes, together="atomic" in request.wants, charge=charge)
     except RefConflict as problem:
-        moves = Moves((), problem.stale)
+        moves = MoveResult((), problem.stale)
     except NotFound as problem:
         # The repo or the account was deleted.
         return PushOutcome(_for_all(request, problem.message))
@@ -281,7 +288,7 @@ async def _are_fast_forwards(repos: Repos, repo: Repo, changes: Sequence[RefChan
         return False
 
 
-async def _existing_after_all(repos: Repos, repo: Repo, request: PushRequest) -> dict[str, str]:
+async def _created_concurrently(repos: Repos, repo: Repo, request: PushRequest) -> dict[str, str]:
     absent = {change.ref for change in request.changes if _deletes_nothing(change)}
     if not absent:
         return {}
@@ -299,5 +306,5 @@ async def _drain(pack: AsyncIterator[bytes]) -> None:
     count = 0
     async for part in pack:
         count += len(part)
-        if count > MOST_DRAINED:
+        if count > MAX_DRAINED_BYTES:
             return

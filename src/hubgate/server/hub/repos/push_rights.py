@@ -53,7 +53,7 @@ async def _pull_request_refusal(
 ) -> str | None:
     number = pull_request_of(change.ref)
     found = await discussion_store.find(repos.db, repo.id, number) if number else None
-    if found is None or not found.takes_commits or not (writing.allowed or _may_push_to(identity, repo, found)):
+    if found is None or not found.accepts_commits or not (writing.allowed or _may_push_to(identity, repo, found)):
         return NO_PULL_REQUEST
     return "close the pull request instead" if change.new_sha is None else None
 
@@ -79,9 +79,9 @@ async def _remaining_names(repos: Repos, repo: Repo, changes: Sequence[RefChange
 def _conflict(change: RefChange, names: RefNames, most: int) -> str | None:
     if change.old_sha is not None or change.new_sha is None:
         return None
-    if names.count_own >= most:
+    if names.branch_and_tag_count >= most:
         return f"a repo has at most {most:,} refs"
-    other = names.in_the_way(change.ref)
+    other = names.conflicting_ref(change.ref)
     if other is not None:
         return f"conflicts with {other}"
     names.add(change.ref)

@@ -16,7 +16,7 @@ from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store as discussion_store
 from hubgate.server.hub.git.refnames import RefNames
-from hubgate.server.hub.guests.charges import Charge, book_to_pull_request
+from hubgate.server.hub.guests.charges import Charge, assign_to_pull_request
 from hubgate.server.hub.repos import commit_counts, store
 from hubgate.server.hub.repos.card import card_at
 from hubgate.server.hub.repos.model import MAIN, REPO_GONE, Card, Repo, is_pull_request
@@ -24,7 +24,7 @@ from hubgate.server.storage.database import Tx
 
 
 @dataclass(frozen=True)
-class Moves:
+class MoveResult:
     """The result of moving refs: `stale` are refs that were changed concurrently or conflict with another ref (git
     cannot have both refs/heads/a and refs/heads/a/b).
     """
@@ -51,7 +51,7 @@ async def move_refs(
     together: bool,
     added: int | None = None,
     charge: Charge | None = None,
-) -> Moves:
+) -> MoveResult:
     """Move refs, with one event for all that moved. `together`: all or none (RefConflict). `added`: the number of
     commits that each history grows by, if the caller knows; otherwise the commits are counted. `charge`: that of a
     guest, who moves the ref of one pull request.
@@ -60,7 +60,7 @@ async def move_refs(
     counts = await commit_counts.count_commits(repos, repo, changes) if added is None else {}
     now = repos.clock()
 
-    async def unit(tx: Tx) -> Moves:
+    async def unit(tx: Tx) -> MoveResult:
         if charge is not None:
             # Lock the user before the repo, as everywhere.
             await lock_by_id(tx, charge.user_id)
@@ -68,11 +68,11 @@ async def move_refs(
         if together and moves.stale:
             raise RefConflict(moves.stale)
         if charge is not None:
-            await book_to_pull_request(tx, repo.id, charge.num, charge, now)
+            await assign_to_pull_request(tx, repo.id, charge.num, charge, now)
         return moves
 
     failpoint.hit("refs-before-move")
-    write = repos.db.write_long if charge is not None and charge.is_long else repos.db.write
+    write = repos.db.write_long if charge is not None and charge.needs_long_transaction else repos.db.write
     moves = await write(unit)
     failpoint.hit("refs-after-move")
     return moves
@@ -89,7 +89,7 @@ async def move_refs_in(
     added: int | None = None,
     *,
     by_guest: bool = False,
-) -> Moves:
+) -> MoveResult:
     """Move refs within a larger transaction. `card` is that of the new head, if the head is among the changes; `counts`
     has the number of commits that lead to the new ids (`commit_counts`).
     """
@@ -101,7 +101,7 @@ async def move_refs_in(
     stale: list[RefChange] = []
     names = await _names(tx, repo, changes)
     for change in changes:
-        allowed = change.old_sha is not None or names.in_the_way(change.ref) is None
+        allowed = change.old_sha is not None or names.conflicting_ref(change.ref) is None
         if change.new_sha is not None and is_pull_request(change.ref):
             # The pull request may have been closed or removed since the push was checked (attack O72).
             allowed = allowed and await discussion_store.accepts_commits(tx, repo.id, change.ref)
@@ -115,14 +115,14 @@ async def move_refs_in(
     if not moved:
         # Also rolls back the sequence number.
         raise RefConflict(stale)
-    await store.refs_moved(tx, repo.id)
+    await store.increment_generation(tx, repo.id)
     head = next((change for change in moved if change.ref == MAIN), None)
     if head is not None and card is not None:
         await store.set_head(tx, repo.id, head.new_sha, card)
     after = await store.by_id(tx, repo.id) or repo
     payload = {"updatedRefs": moved}
     await outbox.record(tx, Kind.REPO_CONTENT, after.snapshot, seq, payload, repos.base_url, now, by_guest=by_guest)
-    return Moves(tuple(moved), tuple(stale))
+    return MoveResult(tuple(moved), tuple(stale))
 
 
 async def _names(tx: Tx, repo: Repo, changes: Sequence[RefChange]) -> RefNames:

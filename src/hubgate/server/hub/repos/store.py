@@ -49,7 +49,7 @@ async def owner_named(tx: Tx | Database, name: str) -> RepoOwner | None:
     return RepoOwner(*row) if row and row["name"] is not None else None
 
 
-async def owner_of_name(db: Database, name: str) -> RepoOwner | None:
+async def owner_named_even_if_deleted(db: Database, name: str) -> RepoOwner | None:
     """The owner with this current or former name. A deleted owner is returned with the passed name in lower case."""
     found = await owner_named(db, name)
     if found is not None:
@@ -219,7 +219,7 @@ async def next_seq_of_all(tx: Tx, owner_id: str) -> Sequence[Row]:
     )
 
 
-async def next_discussion(tx: Tx, repo_id: str) -> int | None:
+async def next_discussion_number(tx: Tx, repo_id: str) -> int | None:
     row = await tx.one(
         "UPDATE repos SET last_discussion = last_discussion + 1 WHERE id = :id RETURNING last_discussion",
         {"id": repo_id},
@@ -331,7 +331,7 @@ async def ref_names(tx: Tx, repo_id: str, kind: str, most: int) -> list[str]:
     return sorted(row["name"].removeprefix(prefix) for row in rows)
 
 
-async def refs_mark(tx: Tx | Database, repo_id: str) -> str | None:
+async def refs_version(tx: Tx | Database, repo_id: str) -> str | None:
     """A value that changes whenever the refs change. It includes a time, because after a restore from backup the
     generations are reused for other refs.
     """
@@ -373,7 +373,7 @@ _UPDATE_REF = """
 """
 
 
-async def commits_of(tx: Tx | Database, repo_id: str, name: str) -> tuple[str, int | None] | None:
+async def commit_count(tx: Tx | Database, repo_id: str, name: str) -> tuple[str, int | None] | None:
     """The id a ref points to, and the number of commits that lead to it, if known."""
     row = await tx.one(
         "SELECT sha, commits FROM refs WHERE repo_id = :repo_id AND name = :name", {"repo_id": repo_id, "name": name}
@@ -389,7 +389,7 @@ async def known_counts(tx: Tx, repo_id: str) -> dict[str, int]:
     return {row["sha"]: int(row["commits"]) for row in rows}
 
 
-async def uncounted(tx: Tx, after: tuple[str, str], most: int) -> list[tuple[str, str, str]]:
+async def uncounted_refs(tx: Tx, after: tuple[str, str], most: int) -> list[tuple[str, str, str]]:
     """Repo, name and id of refs whose commits were not counted, starting after (repo, name)."""
     rows = await tx.all(
         """
@@ -409,7 +409,7 @@ async def set_count(tx: Tx, repo_id: str, name: str, sha: str, commits: int) -> 
     )
 
 
-async def refs_moved(tx: Tx, repo_id: str) -> None:
+async def increment_generation(tx: Tx, repo_id: str) -> None:
     """Increment the generation, which invalidates copies of the refs."""
     await tx.exec("UPDATE repos SET generation = generation + 1 WHERE id = :id", {"id": repo_id})
 

@@ -74,7 +74,7 @@ async def _name_conflict(tx: Tx, repo: Repo, owner: RepoOwner, name: str) -> Con
     return Conflict(f"{text}: {UNLINK_FIRST}" if is_redirect else text)
 
 
-async def rename_with_owner(base_url: str, tx: Tx, owner_id: str, old: str, new: str, now: int) -> None:
+async def record_owner_rename(base_url: str, tx: Tx, owner_id: str, old: str, new: str, now: int) -> None:
     """Record the move of all repos of a renamed account, in the transaction that renames and has locked the account: no
     repo is created in it or moved to it concurrently. Few statements for all repos, since an owner may have thousands.
     """

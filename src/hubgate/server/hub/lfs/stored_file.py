@@ -12,7 +12,7 @@ from hubgate.server.accounts.account_locks import lock_by_id
 from hubgate.server.hub.commits.model import Content
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
-from hubgate.server.hub.guests.charges import Charge, charge_stored
+from hubgate.server.hub.guests.charges import Charge, move_to_large_file
 from hubgate.server.hub.lfs import store
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.repos.transactions import lock_repo
@@ -43,7 +43,7 @@ async def store_content(repos: Repos, repo: Repo, content: Content, charge: Char
         # The lock prevents the sweep from deleting the link before the charge exists.
         await lock_repo(tx, repo.id)
         await stored.link(tx, repo.id, now, by_guest=charge is not None)
-        return charge is not None and await charge_stored(tx, repo, charge, stored.oid, stored.size, now)
+        return charge is not None and await move_to_large_file(tx, repo, charge, stored.oid, stored.size, now)
 
     is_charged = await repos.db.write(unit)
     if charge is not None:
