@@ -280,14 +280,14 @@ async def _attributes_text_after(folder: Path, commit: str | None, operations: S
 
 def _too_many_rules() -> Unprocessable:
     return Unprocessable(
-        f"{ATTRIBUTES_FILE} would have more than {LARGE_FILE_BYTES:,} bytes with a line for each large file of this commit. "
-        "Replace its lines by a pattern, such as *.dat, and try again."
+        f"{ATTRIBUTES_FILE} would have more than {LARGE_FILE_BYTES:,} bytes with a line for each large file of this "
+        "commit. Replace its lines with a pattern, such as *.dat, and try again."
     )
 
 
 def attributes_too_large() -> Unprocessable:
     return Unprocessable(
-        f"{ATTRIBUTES_FILE} cannot be a large file itself: git reads from it which files are. "
+        f"{ATTRIBUTES_FILE} cannot be a large file itself: git uses it to find out which files are large. "
         f"Commit it as text of at most {LARGE_FILE_BYTES:,} bytes."
     )
 

@@ -329,7 +329,8 @@ def _unescaped(raw: bytes) -> bytes:
 
 def _too_long() -> BadRequest:
     return BadRequest(
-        f"A line of the commit is too long. A content may be, and a description of {MAX_DESCRIPTION_LENGTH:,} characters."
+        f"A line of the commit is too long. Only the content of a file and a description of up to "
+        f"{MAX_DESCRIPTION_LENGTH:,} characters may be this long."
     )
 
 

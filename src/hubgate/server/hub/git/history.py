@@ -189,17 +189,17 @@ async def last_changes(
     """For each path the newest commit that changed it. Paths not found in time get the oldest commit visited."""
 
     def work(repo: pygit2.Repository) -> dict[str, Commit]:
-        found, oldest = _changes(islice(Walk(repo, [commit]), deepest), paths, seconds)
+        found, oldest = _changes(islice(Walk(repo, [commit]), max_commits), paths, seconds)
         return {path: commit_of_object(oldest) for path in paths if oldest} | found
 
     return await read_repository(folder, work)
 
 
-async def recent_changes(folder: Path, commit: str, paths: Sequence[str], deepest: int) -> dict[str, Commit]:
-    """For each path the newest commit that changed it, if that is among the latest `deepest` commits."""
+async def recent_changes(folder: Path, commit: str, paths: Sequence[str], max_commits: int) -> dict[str, Commit]:
+    """For each path the newest commit that changed it, if that is among the latest `max_commits` commits."""
 
     def work(repo: pygit2.Repository) -> dict[str, Commit]:
-        return _changes(islice(Walk(repo, [commit]), deepest), paths, SEARCH_SECONDS)[0]
+        return _changes(islice(Walk(repo, [commit]), max_commits), paths, SEARCH_SECONDS)[0]
 
     return await read_repository(folder, work)
 

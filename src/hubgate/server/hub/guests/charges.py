@@ -117,8 +117,9 @@ async def use_files(repos: Repos, repo: Repo, charge: Charge | None, oids: Colle
 
 
 async def move_to_large_file(tx: Tx, repo: Repo, charge: Charge, oid: str, size: int, now: int) -> bool:
-    """Rebook a file inside a commit, charged by `charge_git_storage`, as a large file; return whether it is charged. If the owner
-    has the file too, nothing is charged. The transaction must have locked the user and the repo.
+    """Turn the charge for a file inside a commit, recorded by `charge_git_storage`, into a charge for a large file;
+    return whether the file is charged. If the owner has the file too, nothing is charged. The transaction must have
+    locked the user and the repo.
     """
     await store.charge_git(tx, charge.user_id, repo.id, -charge.num, -size, now)
     only_of_guests = bool((await store.links_among(tx, repo.id, [oid])).of_guests)
