@@ -61,7 +61,7 @@ async def test_text_may_be_split_anywhere(tmp_path: Path) -> None:
         pieces = [[body[:cut], body[cut:]] for cut in range(len(HEADER), len(body))]
         pieces += [[body[at : at + size] for at in range(0, len(body), size)] for size in range(1, 14)]
         for parts in pieces:
-            request = await reader(tmp_path, longest_line=64).read(_each(parts))
+            request = await reader(tmp_path, max_line_bytes=64).read(_each(parts))
             (operation,) = request.operations
             assert isinstance(operation, AddFile)
             assert operation.content.file is not None

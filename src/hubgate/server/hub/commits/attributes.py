@@ -108,8 +108,8 @@ def folders_of(path: str) -> list[str]:
 
 
 def with_lines_for(text: bytes, paths: Iterable[str]) -> bytes:
-    """The text of a .gitattributes with a line appended for each path that has none. A line before another that unsets
-    a filter may be overridden, so it is appended again.
+    """The text of a .gitattributes with a line appended for each path that has none. A line that is followed by one
+    that unsets a filter may be overridden, so it is appended again.
     """
     missing = {line_for(path).encode(): None for path in paths}
     for line in _filter_lines_backwards(text):

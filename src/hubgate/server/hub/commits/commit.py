@@ -53,11 +53,11 @@ from hubgate.server.hub.repos.refs import RefConflict, move_refs
 STALE_PARENT = "The branch was updated since you opened this page. Please refresh and try again."
 MAX_ATTEMPTS = 200
 # Larger files are stored as large files even if .gitattributes does not match them. Also the maximum size of
-# .gitattributes itself, to which lines are added in memory; some hundred thousand lines are enough.
+# .gitattributes itself, to which lines are added in memory; a few hundred thousand lines are enough.
 LARGE_FILE_BYTES = 10 * 1024 * 1024
 # Bytes charged to guests per object, in addition to its content.
 OBJECT_OVERHEAD = 256
-# Bytes that are not UTF-8 are written as they were read.
+# The error handler with which bytes that are not UTF-8 are written as they were read.
 LOSSLESS = "surrogateescape"
 
 
@@ -95,7 +95,7 @@ async def _commit_on_head(
         if is_pull_request(ref):
             await mark(repos, repo, [new])
         try:
-            await move_refs(repos, repo, [RefChange(ref, head, new)], together=True, added=1, charge=charge)
+            await move_refs(repos, repo, [RefChange(ref, head, new)], atomic=True, added=1, charge=charge)
         except RefConflict:
             continue
         return CommitResult(new)
@@ -182,8 +182,8 @@ async def _check_paths(folder: Path, commit: str | None, operations: Sequence[Op
 
 
 async def _pointers(repos: Repos, repo: Repo, operations: Sequence[Operation]) -> dict[str, tuple[str, int]]:
-    """Id and size, by path, of large files that an operation or an LFS pointer in a file's content names. The repo must
-    have been sent the file: knowing a hash must not give access to a file.
+    """Id and size, by path, of large files that an operation or an LFS pointer in a file's content references. The file
+    must have been uploaded to the repo: knowing a hash must not give access to a file.
     """
     found: dict[str, tuple[str, int]] = {}
     for item in operations:
@@ -342,15 +342,15 @@ async def start_of_text(folder: Path, commit: str, path: str) -> str | None:
 async def _blob(folder: Path, content: Content) -> str:
     if content.file is not None:
         return await write_file_as_blob(folder, content.file)
-    return await write_blob(folder, content.text)
+    return await write_blob(folder, content.data)
 
 
-async def _check_uploaded(repos: Repos, repo: Repo, oid: str, announced: int | None) -> int:
+async def _check_uploaded(repos: Repos, repo: Repo, oid: str, declared_size: int | None) -> int:
     size = await lfs_store.size_of(repos.db, repo.id, oid)
     if size is None or not await in_thread(repos.large_files.has, oid, size):
         raise _not_uploaded(oid)
-    if announced is not None and announced != size:
-        raise Unprocessable(f"The large file {oid} has {size} bytes, not {announced}.")
+    if declared_size is not None and declared_size != size:
+        raise Unprocessable(f"The large file {oid} has {size} bytes, not {declared_size}.")
     return size
 
 
@@ -370,11 +370,11 @@ def check_parent(request: CommitRequest, head: str) -> None:
         raise PreconditionFailed(STALE_PARENT)
 
 
-def _read(content: Content, most: int) -> bytes:
+def _read(content: Content, max_bytes: int) -> bytes:
     if content.file is None:
-        return content.text[:most]
+        return content.data[:max_bytes]
     with content.file.open("rb") as file:
-        return file.read(most)
+        return file.read(max_bytes)
 
 
 def writable_ref(revision: Revision) -> str:

@@ -2,8 +2,8 @@
 file.
 
 A short line is parsed directly. For a long line, `content` is written to disk as it is received, and the rest, which
-must be short, is parsed with an empty content. A long line without a content must be a header. Small files stay in
-memory up to a total size.
+must be short, is parsed with empty content. A long line without content must be a header. Small files stay in memory up
+to a total size.
 """
 
 import base64
@@ -47,16 +47,20 @@ class CommitLine(msgspec.Struct):
 
 
 class CommitRequestReader:
-    """Reads a commit request. `draft` returns the path of a new temporary file; `most` is the maximum file size."""
+    """Reads a commit request. `new_temporary` returns the path of a new temporary file. Files larger than
+    `max_file_bytes` are rejected.
+    """
 
-    def __init__(self, draft: Callable[[], Path], most: int, longest_line: int = MAX_LINE_BYTES) -> None:
-        self._draft = draft
-        self._longest_line = longest_line
-        self._most = most
-        self._drafts: list[Path] = []
+    def __init__(
+        self, new_temporary: Callable[[], Path], max_file_bytes: int, max_line_bytes: int = MAX_LINE_BYTES
+    ) -> None:
+        self._create_temporary = new_temporary
+        self._max_line_bytes = max_line_bytes
+        self._max_file_bytes = max_file_bytes
+        self._temporaries: list[Path] = []
         self._header: dict[str, Any] | None = None
         self._operations: list[Operation] = []
-        self._in_memory, self._described_size = 0, 0
+        self._in_memory, self._text_length = 0, 0
 
     async def read(self, parts: AsyncIterator[bytes]) -> CommitRequest:
         buffer: bytes = b""
@@ -66,7 +70,7 @@ class CommitRequestReader:
             while buffer:
                 if long is None:
                     buffer = await self._parse_short_lines(buffer)
-                    if len(buffer) <= self._longest_line:
+                    if len(buffer) <= self._max_line_bytes:
                         break
                     long, buffer = self._begin(buffer)
                 else:
@@ -84,25 +88,25 @@ class CommitRequestReader:
     async def _parse_short_lines(self, buffer: bytes) -> bytes:
         """Parse the complete short lines; return the rest, which begins with an incomplete or long line."""
         start = 0
-        while 0 <= (end := buffer.find(b"\n", start)) <= start + self._longest_line:
+        while 0 <= (end := buffer.find(b"\n", start)) <= start + self._max_line_bytes:
             await self._parse_line(buffer[start:end])
             start = end + 1
         return buffer[start:]
 
     def clean_up(self) -> None:
-        for draft in self._drafts:
-            draft.unlink(missing_ok=True)
+        for temporary in self._temporaries:
+            temporary.unlink(missing_ok=True)
 
     def _begin(self, buffer: bytes) -> tuple["_LongLine | _LongHeader", bytes]:
-        match = _CONTENT.search(buffer[: self._longest_line])
+        match = _CONTENT.search(buffer[: self._max_line_bytes])
         if match is None:
             return _LongHeader(), buffer
-        return _LongLine(buffer[: match.end()], self._new_draft(), self._most), buffer[match.end() :]
+        return _LongLine(buffer[: match.end()], self._new_temporary(), self._max_file_bytes), buffer[match.end() :]
 
-    def _new_draft(self) -> Path:
-        draft = self._draft()
-        self._drafts.append(draft)
-        return draft
+    def _new_temporary(self) -> Path:
+        temporary = self._create_temporary()
+        self._temporaries.append(temporary)
+        return temporary
 
     async def _parse_line(self, line: bytes, long: "_LongLine | _LongHeader | None" = None) -> None:
         if not line.strip():
@@ -137,10 +141,10 @@ class CommitRequestReader:
     def _check_limits(self, line: CommitLine) -> None:
         if len(self._operations) >= MAX_OPERATIONS:
             raise PayloadTooLarge(f"A commit changes at most {MAX_OPERATIONS:,} files.")
-        self._described_size += sum(
+        self._text_length += sum(
             len(text) for name, text in line.value.items() if name != "content" and isinstance(text, str)
         )
-        if self._described_size > MAX_TEXT_LENGTH:
+        if self._text_length > MAX_TEXT_LENGTH:
             raise PayloadTooLarge("The commit is too large. Split it into several commits.")
 
     async def _content(self, value: dict[str, Any], long: "_LongLine | None") -> Content:
@@ -148,20 +152,20 @@ class CommitRequestReader:
         if encoding not in ("base64", "utf-8"):
             raise Unprocessable("encoding must be base64 or utf-8.")
         if long is not None:
-            return await in_thread(long.content, encoding, self._new_draft)
+            return await in_thread(long.content, encoding, self._new_temporary)
         text = _text(value, "content")
         try:
             data = base64.b64decode(text, validate=True) if encoding == "base64" else text.encode()
         except (binascii.Error, ValueError):
             raise Unprocessable(f"The content of {_text(value, 'path')[:200]!r} is not {encoding}.") from None
-        if len(data) > self._most:
-            raise _too_large(self._most)
+        if len(data) > self._max_file_bytes:
+            raise _too_large(self._max_file_bytes)
         self._in_memory += len(data)
         if self._in_memory <= MAX_BYTES_IN_MEMORY:
             return Content(len(data), data)
-        draft = self._new_draft()
-        await in_thread(draft.write_bytes, data)
-        return Content(len(data), file=draft)
+        temporary = self._new_temporary()
+        await in_thread(temporary.write_bytes, data)
+        return Content(len(data), file=temporary)
 
     def _request(self) -> CommitRequest:
         header = self._header
@@ -181,12 +185,12 @@ class CommitRequestReader:
 class _LongLine:
     """A long line with a file's content. `head` ends with the quote that opens the content."""
 
-    def __init__(self, head: bytes, draft: Path, most: int) -> None:
+    def __init__(self, head: bytes, temporary: Path, max_file_bytes: int) -> None:
         self._head, self._tail, self._open = head, b"", True
-        self._draft = draft
+        self._temporary = temporary
         # Base64 is a third longer than the file.
-        self._remaining = most * 4 // 3 + 4
-        self._most = most
+        self._remaining = max_file_bytes * 4 // 3 + 4
+        self._max_file_bytes = max_file_bytes
 
     async def feed(self, data: bytes) -> tuple[bool, bytes]:
         """Whether the line is complete, and the unused rest of `data`."""
@@ -218,26 +222,26 @@ class _LongLine:
         text = _unescaped(raw)
         self._remaining -= len(text)
         if self._remaining < 0:
-            raise _too_large(self._most)
+            raise _too_large(self._max_file_bytes)
         # Also for empty text: an empty file must exist too.
-        await in_thread(_append, self._draft, text)
+        await in_thread(_append, self._temporary, text)
 
-    def content(self, encoding: str, new_draft: Callable[[], Path]) -> Content:
+    def content(self, encoding: str, new_temporary: Callable[[], Path]) -> Content:
         if encoding == "utf-8":
-            size, path = self._draft.stat().st_size, self._draft
+            size, path = self._temporary.stat().st_size, self._temporary
         else:
-            path = new_draft()
-            with self._draft.open("rb") as source, path.open("wb") as target:
+            path = new_temporary()
+            with self._temporary.open("rb") as source, path.open("wb") as target:
                 _decode(source, target)
             size = path.stat().st_size
-            self._draft.unlink()
-        if size > self._most:
-            raise _too_large(self._most)
+            self._temporary.unlink()
+        if size > self._max_file_bytes:
+            raise _too_large(self._max_file_bytes)
         return Content(size, file=path)
 
 
 class _LongHeader:
-    """A long line without a content, which must be the header."""
+    """A long line without content, which must be the header."""
 
     def __init__(self) -> None:
         self._text = bytearray()
@@ -379,7 +383,7 @@ def _text(value: dict[str, Any], name: str) -> str:
     return found
 
 
-def _too_large(most: int) -> PayloadTooLarge:
+def _too_large(max_file_bytes: int) -> PayloadTooLarge:
     return PayloadTooLarge(
-        f"A file inside a commit has at most {most:,} bytes. Upload larger ones as large files (LFS)."
+        f"A file inside a commit has at most {max_file_bytes:,} bytes. Upload larger ones as large files (LFS)."
     )

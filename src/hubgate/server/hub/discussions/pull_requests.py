@@ -2,7 +2,7 @@
 pull requests, writers can remove them.
 
 Removing a pull request deletes its ref and ends the guest's charge for git storage. `hub/guests/sweep.py` deletes large
-files that are no longer needed, with their charge. Commits that no ref leads to are no longer shown
+files that are no longer needed, with their charge. Commits that are no longer reachable from a ref are not shown
 (`hub/guests/marked_commits.py`).
 """
 
@@ -34,7 +34,7 @@ MAX_TITLE_LENGTH = 200
 
 
 NO_DISCUSSION = "Discussion or pull request not found in this repo."
-CLOSED_BY_WRITER = "A user who may write to this repo closed it, so only users who may write to it can reopen it."
+CLOSED_BY_WRITER = "A user who may write to this repo closed this pull request. Only such users can reopen it."
 # The statuses from which each status can be reached.
 _PREVIOUS = {"closed": ("draft", "open"), "open": ("draft", "closed")}
 
@@ -59,7 +59,7 @@ async def commit_as_pull_request(
 
     async def unit(tx: Tx) -> int:
         if charge is not None:
-            # Lock the user before the repo, as everywhere.
+            # The user is locked before the repo, as in all transactions.
             await lock_by_id(tx, user.id)
         num = await repo_store.next_discussion_number(tx, repo.id)
         if num is None:
@@ -95,10 +95,10 @@ async def set_status(
     async def unit(tx: Tx) -> None:
         found = await _lock_and_find(tx, repo, discussion.num)
         if found.status not in _PREVIOUS[status]:
-            raise Conflict(f"It is already {found.status}.")
+            raise Conflict(f"The discussion or pull request is already {found.status}.")
         if status == "open" and found.base is not None:
             if await repo_store.ref(tx, repo.id, found.ref) is None:
-                raise Conflict(f"It cannot be reopened: {found.ref} was deleted.")
+                raise Conflict(f"The pull request cannot be reopened: {found.ref} was deleted.")
             # The limits on guests do not apply to writers.
             if found.status == "closed" and not await guest_store.is_writer(tx, repo.id, user.id):
                 if repo.discussions_disabled:

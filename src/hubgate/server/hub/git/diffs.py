@@ -75,13 +75,13 @@ def _commit(repo: pygit2.Repository, sha: pygit2.Oid) -> pygit2.Commit:
     return found
 
 
-def _change(repo: pygit2.Repository, delta: pygit2.DiffDelta, most: int) -> FileChange:
+def _change(repo: pygit2.Repository, delta: pygit2.DiffDelta, max_lines: int) -> FileChange:
     kind = _KINDS.get(delta.status_char(), "changed")
     path = (delta.old_file if kind == "deleted" else delta.new_file).raw_path.decode(errors="replace")
     sides = [file for file in (delta.old_file, delta.new_file) if file.mode]
     if any(file.mode == FileMode.COMMIT for file in sides):
         return FileChange(path, kind, reason="A submodule.")
-    if most <= 0:
+    if max_lines <= 0:
         return FileChange(path, kind)
     if any(repo.odb.read_header(file.id)[1] > MAX_FILE_BYTES for file in sides):
         return FileChange(path, kind, reason="Too large to show.")
@@ -90,9 +90,9 @@ def _change(repo: pygit2.Repository, delta: pygit2.DiffDelta, most: int) -> File
         return FileChange(path, kind, reason="A large file, stored outside git.")
     if any(blob.is_binary for blob in blobs):
         return FileChange(path, kind, reason="Not text.")
-    lines = tuple(islice(_lines(kind, blobs), most + 1))
-    if len(lines) > most:
-        return FileChange(path, kind, lines[:most], "The rest is not shown.")
+    lines = tuple(islice(_lines(kind, blobs), max_lines + 1))
+    if len(lines) > max_lines:
+        return FileChange(path, kind, lines[:max_lines], "The rest is not shown.")
     return FileChange(path, kind, lines)
 
 

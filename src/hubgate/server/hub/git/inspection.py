@@ -17,7 +17,7 @@ from hubgate.server.hub.git.tree_limits import TreeMeasurer
 
 log = logging.getLogger("hubgate.git")
 
-# More are not reported.
+# Further invalid pointers are not reported.
 MAX_BAD_POINTERS = 1_000
 # Commits collected; larger pushes are not marked commit by commit (hub/guests/marked_commits.py).
 MAX_COMMITS = 10_000
@@ -37,7 +37,7 @@ class Findings:
     """Problems found in a push, by the id of the blob or tree."""
 
     objects: int = 0
-    too_large: dict[str, int] = field(default_factory=dict)
+    oversized_files: dict[str, int] = field(default_factory=dict)
     bad_pointers: dict[str, str] = field(default_factory=dict)
     oversized_trees: list[str] = field(default_factory=list)
     bad_names: dict[str, str] = field(default_factory=dict)
@@ -53,42 +53,49 @@ class _Object:
     size: int
 
 
-async def inspect(quarantine: Quarantine, most: int, largest_file: int, judge: CheckPointers) -> Findings:
-    """Inspect every pushed object once, reachable or not, so that none lands unseen. Pointers are checked in batches:
-    millions of them fit into a small pack, but not into memory.
+async def inspect(
+    quarantine: Quarantine, max_objects: int, max_file_bytes: int, check_pointers: CheckPointers
+) -> Findings:
+    """Inspect every pushed object once, reachable or not, so that none lands unchecked. Pointers are checked in
+    batches: millions of them fit into a small pack, but not into memory.
     """
-    findings, scales = Findings(), TreeMeasurer()
+    findings, measurer = Findings(), TreeMeasurer()
     try:
         async with asyncio.timeout(INSPECTION_SECONDS):
-            await _inspect(quarantine, most, largest_file, judge, findings, scales)
+            await _inspect(quarantine, max_objects, max_file_bytes, check_pointers, findings, measurer)
     except TimeoutError:
         raise Unavailable("The push takes too long to check. Push it in parts.", retry_after=60) from None
-    findings.bad_names |= {sha.hex(): fault for sha, fault in scales.bad_names.items()}
+    findings.bad_names |= {sha.hex(): problem for sha, problem in measurer.bad_names.items()}
     return findings
 
 
 async def _inspect(
-    quarantine: Quarantine, most: int, largest_file: int, judge: CheckPointers, findings: Findings, scales: TreeMeasurer
+    quarantine: Quarantine,
+    max_objects: int,
+    max_file_bytes: int,
+    check_pointers: CheckPointers,
+    findings: Findings,
+    measurer: TreeMeasurer,
 ) -> None:
     listed = _list_objects(quarantine)
     async with aclosing(listed):
         async for objects in listed:
             findings.objects += len(objects)
-            if findings.objects > most:
+            if findings.objects > max_objects:
                 findings.too_many = True
                 return
             for item in objects:
-                if item.type == "blob" and item.size > largest_file:
-                    findings.too_large[item.sha] = item.size
+                if item.type == "blob" and item.size > max_file_bytes:
+                    findings.oversized_files[item.sha] = item.size
                 elif item.type == "commit" and len(findings.commits) <= MAX_COMMITS:
                     findings.commits.append(item.sha)
-            pointers = await in_thread(_read, quarantine, objects, findings, scales)
+            pointers = await in_thread(_read, quarantine, objects, findings, measurer)
             if pointers and len(findings.bad_pointers) < MAX_BAD_POINTERS:
-                findings.bad_pointers |= await judge(pointers)
+                findings.bad_pointers |= await check_pointers(pointers)
 
 
 async def is_connected(quarantine: Quarantine, tips: Sequence[str]) -> bool:
-    """Whether all objects reachable from `tips` exist, down to the commits of the present refs."""
+    """Whether all objects reachable from `tips` exist, down to the commits of existing refs."""
     stdin = "".join(f"{tip}\n" for tip in tips).encode()
     # The same check that git runs after a push (connected.c).
     command = ["rev-list", "--objects", "--stdin", "--not", "--all", "--quiet"]
@@ -158,7 +165,7 @@ async def _list_objects(quarantine: Quarantine) -> AsyncGenerator[list[_Object],
     process = await program.start(
         ["cat-file", f"--batch-check={_FORMAT}", "--batch-all-objects", "--unordered"],
         quarantine.folder,
-        quarantine.alone,
+        quarantine.env_without_repo,
     )
     try:
         if process.stdout is None:
@@ -185,7 +192,7 @@ async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[list[bytes]]:
 
 
 def _read(
-    quarantine: Quarantine, objects: Sequence[_Object], findings: Findings, scales: TreeMeasurer
+    quarantine: Quarantine, objects: Sequence[_Object], findings: Findings, measurer: TreeMeasurer
 ) -> dict[str, Pointer]:
     """Read the LFS pointers among the objects and record trees that are too large."""
     odb, pointers = quarantine.opened().odb, dict[str, Pointer]()
@@ -194,6 +201,6 @@ def _read(
             pointer = read_pointer(odb.read(item.sha)[1])
             if pointer is not None:
                 pointers[item.sha] = pointer
-        elif item.type == "tree" and scales.measure(odb, bytes.fromhex(item.sha)).exceeds_limits:
+        elif item.type == "tree" and measurer.measure(odb, bytes.fromhex(item.sha)).exceeds_limits:
             findings.oversized_trees.append(item.sha)
     return pointers

@@ -25,13 +25,13 @@ _OVERHEAD = 600
 
 
 class SizedCache(Generic[K, V]):
-    """LRU cache for values that cannot change, such as a path at a commit. Only the event loop accesses it. `most`:
-    bytes in total; `most_each`: larger values are not cached.
+    """LRU cache for values that cannot change, such as a path at a commit. Only the event loop accesses it. `max_bytes`
+    limits the total size; values larger than `max_entry_bytes` are not cached.
     """
 
-    def __init__(self, most: int, most_each: int) -> None:
-        self._most = most
-        self._most_each = most_each
+    def __init__(self, max_bytes: int, max_entry_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._max_entry_bytes = max_entry_bytes
         self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self._bytes = 0
 
@@ -43,12 +43,12 @@ class SizedCache(Generic[K, V]):
         return found[0]
 
     def add(self, key: K, value: V, size: int) -> None:
-        if size > self._most_each or key in self._entries:
+        if size > self._max_entry_bytes or key in self._entries:
             return
         size += _OVERHEAD
         self._entries[key] = value, size
         self._bytes += size
-        while self._bytes > self._most:
+        while self._bytes > self._max_bytes:
             _, (_, dropped_size) = self._entries.popitem(last=False)
             self._bytes -= dropped_size
 
@@ -143,7 +143,7 @@ async def commit_of(folder: Path, text: str) -> str | None:
 
 
 async def commits_of(folder: Path, shas: Iterable[str]) -> dict[str, str]:
-    """The commits that tags point to; objects that do not lead to a commit are omitted."""
+    """The commits that tags point to; tags that do not point to a commit are omitted."""
 
     def work(repo: pygit2.Repository) -> dict[str, str]:
         found = {}
@@ -166,11 +166,13 @@ async def entry_at(folder: Path, commit: str, path: str) -> TreeEntry | None:
 FileAt = tuple[TreeEntry | None, bytes | None]
 
 # Small files of popular models are requested again and again, and so are files that do not exist.
-_FILE_CACHE: SizedCache[tuple[str, str, str], FileAt] = SizedCache(most=16 * 1024 * 1024, most_each=64 * 1024)
+_FILE_CACHE: SizedCache[tuple[str, str, str], FileAt] = SizedCache(
+    max_bytes=16 * 1024 * 1024, max_entry_bytes=64 * 1024
+)
 
 
 async def file_at(folder: Path, commit: str, path: str) -> FileAt:
-    """The entry at a path, with its git content if it is a small file: one task instead of two, and none if cached."""
+    """The entry at a path, with its content in git if it is a small file. Reads both in one task, or from a cache."""
     key = (str(folder), commit, path)
     found = _FILE_CACHE.get(key)
     if found is None:

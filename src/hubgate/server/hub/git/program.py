@@ -34,12 +34,12 @@ class GitFailed(Exception):
     """A git program failed. `stderr` is its output, which may contain local paths: for the log only."""
 
     def __init__(self, command: str, status: int, stderr: str) -> None:
-        super().__init__(f"git {command} ended with {status}: {stderr.strip()[:500]}")
+        super().__init__(f"git {command} exited with status {status}: {stderr.strip()[:500]}")
         self.stderr = stderr
 
 
 async def start(
-    arguments: Sequence[str], folder: Path, more: Mapping[str, str] | None = None
+    arguments: Sequence[str], folder: Path, env: Mapping[str, str] | None = None
 ) -> asyncio.subprocess.Process:
     """Start git with pipes for stdin, stdout and stderr. The caller must call `kill` in all cases."""
     try:
@@ -47,7 +47,7 @@ async def start(
             "git",
             *arguments,
             cwd=folder,
-            env={**_ENVIRONMENT, "GIT_DIR": str(folder), **(more or {})},
+            env={**_ENVIRONMENT, "GIT_DIR": str(folder), **(env or {})},
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -66,17 +66,17 @@ async def run(
     arguments: Sequence[str],
     folder: Path,
     stdin: bytes = b"",
-    more: Mapping[str, str] | None = None,
+    env: Mapping[str, str] | None = None,
     *,
     seconds: float,
-    gently: bool = False,
+    low_priority: bool = False,
 ) -> bytes:
     """Run git and return its output. Raises GitFailed if git fails, Unavailable after `seconds`. Git is killed when the
-    client of a read request disconnects. `gently`: run at low priority.
+    client of a read request disconnects. `low_priority`: run at low priority.
     """
-    process = await start(arguments, folder, more)
+    process = await start(arguments, folder, env)
     try:
-        if gently:
+        if low_priority:
             lower_priority(process)
         out, err = await while_client_waits(process.communicate(stdin), seconds)
     finally:
@@ -87,12 +87,12 @@ async def run(
 
 
 async def lines(
-    arguments: Sequence[str], folder: Path, stdin: bytes, seconds: float, more: Mapping[str, str] | None = None
+    arguments: Sequence[str], folder: Path, stdin: bytes, seconds: float, env: Mapping[str, str] | None = None
 ) -> AsyncGenerator[list[bytes], None]:
     """Run git at low priority and yield the complete lines of each chunk of output. Limits as in `run`; `stdin` must
     fit into the pipe's buffer.
     """
-    process, deadline = await start(arguments, folder, more), monotonic() + seconds
+    process, deadline = await start(arguments, folder, env), monotonic() + seconds
     try:
         if process.stdin is None or process.stdout is None:
             raise ValueError("started without pipes")
@@ -169,7 +169,7 @@ _VERSION = re.compile(r"git version (\d+)\.(\d+)[\w.-]*")
 def require_git() -> str:
     """Return the version of git; raise StartupError if git is missing or too old."""
     oldest = ".".join(map(str, MIN_VERSION))
-    # Ctrl-C goes to git, too, and a git ended by it would look broken. A child inherits the blocked signals.
+    # Ctrl-C also reaches git, and an interrupted git would look broken. A child inherits the blocked signals.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         output = subprocess.run(["git", "--version"], capture_output=True, text=True, timeout=10, check=True).stdout

@@ -35,10 +35,10 @@ class Quarantine:
         """Environment for a git program that writes to the quarantine and reads the repo too."""
         # Quoted: an unquoted colon would end the path (git, "GIT_ALTERNATE_OBJECT_DIRECTORIES").
         escaped = str(self.folder / "objects").replace("\\", "\\\\").replace('"', '\\"')
-        return {**self.alone, "GIT_ALTERNATE_OBJECT_DIRECTORIES": f'"{escaped}"'}
+        return {**self.env_without_repo, "GIT_ALTERNATE_OBJECT_DIRECTORIES": f'"{escaped}"'}
 
     @property
-    def alone(self) -> Mapping[str, str]:
+    def env_without_repo(self) -> Mapping[str, str]:
         """Environment for a git program that sees only the pushed objects."""
         return {"GIT_OBJECT_DIRECTORY": str(self.path)}
 

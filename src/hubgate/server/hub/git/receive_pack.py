@@ -1,5 +1,5 @@
 """The server's side of the push protocol (gitprotocol-pack, "Pushing Data To a Server"): advertisement, commands,
-report. It is implemented here because git's program would move refs on disk, and ours move in the database.
+report. It is implemented here because git's program would move refs on disk, and ours are in the database.
 """
 
 import re
@@ -26,25 +26,25 @@ KEEPALIVE = pktline.line(bytes([_DATA]))
 
 @dataclass(frozen=True)
 class PushRequest:
-    """The commands of a push. `wants` are the advertised capabilities that the client chose."""
+    """The commands of a push. `capabilities` are the advertised capabilities that the client chose."""
 
     changes: Sequence[RefChange]
-    wants: frozenset[str]
+    capabilities: frozenset[str]
     shallow: bool
     too_many: bool
 
     @property
     def uses_side_band(self) -> bool:
-        return "side-band-64k" in self.wants
+        return "side-band-64k" in self.capabilities
 
 
 @dataclass(frozen=True)
 class PushOutcome:
-    """The outcome of a push. `refused` has a reason for each ref that did not move; `remarks` are shown to the user."""
+    """The outcome of a push. `refused` has a reason for each ref that did not move. The user sees `messages`."""
 
     refused: Mapping[str, str]
     unpack: str = "ok"
-    remarks: Sequence[str] = ()
+    messages: Sequence[str] = ()
 
 
 def advertisement(refs: Iterable[tuple[str, str]]) -> bytes:
@@ -56,7 +56,7 @@ def advertisement(refs: Iterable[tuple[str, str]]) -> bytes:
 async def read_commands(lines: LineReader) -> PushRequest:
     """Read the commands before the pack. Reading stops once there are too many."""
     changes: list[RefChange] = []
-    wants: frozenset[str] = frozenset()
+    capabilities: frozenset[str] = frozenset()
     shallow, size = False, 0
     while (payload := await lines.next()) is not None:
         size += len(payload)
@@ -68,20 +68,22 @@ async def read_commands(lines: LineReader) -> PushRequest:
             continue
         payload, _, chosen = payload.partition(b"\0")
         if not changes:
-            wants = _capabilities(chosen)
+            capabilities = _capabilities(chosen)
         changes.append(_change(payload))
         if len(changes) > MAX_COMMANDS:
-            return PushRequest(changes, wants, shallow, too_many=True)
-    return PushRequest(changes, wants, shallow, too_many=False)
+            return PushRequest(changes, capabilities, shallow, too_many=True)
+    return PushRequest(changes, capabilities, shallow, too_many=False)
 
 
 def _capabilities(chosen: bytes) -> frozenset[str]:
-    wants = frozenset(chosen.decode("ascii", "replace").split())
-    if "push-options" in wants or any(want.startswith("push-cert") for want in wants):
+    capabilities = frozenset(chosen.decode("ascii", "replace").split())
+    if "push-options" in capabilities or any(capability.startswith("push-cert") for capability in capabilities):
         raise BadRequest("Push options and signed pushes are not supported.")
-    if any(want.startswith("object-format=") and want != "object-format=sha1" for want in wants):
+    if any(
+        capability.startswith("object-format=") and capability != "object-format=sha1" for capability in capabilities
+    ):
         raise BadRequest("Repos here use SHA-1 object ids.")
-    return wants
+    return capabilities
 
 
 def _change(payload: bytes) -> RefChange:
@@ -109,9 +111,9 @@ def failure(request: PushRequest, message: str) -> bytes:
 
 def _report_lines(request: PushRequest, outcome: PushOutcome) -> Iterator[bytes]:
     if request.uses_side_band:
-        for remark in outcome.remarks:
-            yield from pktline.with_band(_PROGRESS, remark.encode(errors="replace") + b"\n")
-    status = _report(request, outcome) if "report-status" in request.wants else b""
+        for message in outcome.messages:
+            yield from pktline.with_band(_PROGRESS, message.encode(errors="replace") + b"\n")
+    status = _report(request, outcome) if "report-status" in request.capabilities else b""
     if request.uses_side_band:
         yield from pktline.with_band(_DATA, status)
         yield pktline.FLUSH

@@ -49,7 +49,7 @@ class RefNames:
 
     @property
     def branch_and_tag_count(self) -> int:
-        """The number of refs without pull requests, which have a limit per user (attack O72)."""
+        """The number of refs other than those of pull requests, which have a limit per user (attack O72)."""
         return len(self._names) - self._folders[_PULL_REQUESTS]
 
     def add(self, name: str) -> None:

@@ -1,7 +1,7 @@
-"""The weight of a tree: how deep it is nested and how many files it expands to.
+"""The size of a tree: how deep it is nested and how many files it expands to.
 
-A few kilobytes of trees that each name the next ten times expand to billions of files, and ten thousand nested folders
-to a path that nothing can walk. Code that reads a landed tree is safe from both.
+A few kilobytes of trees, in which each tree contains the next one ten times, expand to billions of files, and ten
+thousand nested folders to a path that no program can walk. Code that reads a landed tree is safe from both.
 """
 
 import re
@@ -34,17 +34,17 @@ _TOO_DEEP = TreeSize(MAX_FOLDER_DEPTH + 1, 0)
 
 @dataclass(slots=True)
 class _OpenTree:
-    """A tree on the stack whose folders are still being weighed. `at` is the index of the next folder."""
+    """A tree on the stack whose folders are still being measured. `next_folder` is an index into `folders`."""
 
     sha: bytes
     files: int
     folders: list[bytes]
-    at: int = 0
+    next_folder: int = 0
 
 
 @dataclass
 class TreeMeasurer:
-    """Weighs trees, reading each tree once. `bad_names` has the problem with a name, by the id of its tree."""
+    """Measures trees, reading each tree once. `bad_names` has the problem with a name, by the id of its tree."""
 
     bad_names: dict[bytes, str] = field(default_factory=dict)
     _known: dict[bytes, TreeSize] = field(default_factory=dict)
@@ -53,12 +53,12 @@ class TreeMeasurer:
         stack = [] if sha in self._known else [self._open(odb, sha)]
         while stack:
             tree = stack[-1]
-            if tree.at == len(tree.folders):
+            if tree.next_folder == len(tree.folders):
                 self._known[tree.sha] = self._sum(tree)
                 stack.pop()
                 continue
-            child = tree.folders[tree.at]
-            tree.at += 1
+            child = tree.folders[tree.next_folder]
+            tree.next_folder += 1
             if child not in self._known:
                 if len(stack) > MAX_FOLDER_DEPTH:
                     self._known[child] = _TOO_DEEP
@@ -77,9 +77,9 @@ class TreeMeasurer:
         except KeyError:
             # `inspection.connected` checks for missing objects.
             return _OpenTree(sha, 0, [])
-        fault = _name_problem([name for _, name, _ in entries])
-        if fault is not None and len(self.bad_names) < MAX_BAD_NAMES:
-            self.bad_names[sha] = fault
+        problem = _name_problem([name for _, name, _ in entries])
+        if problem is not None and len(self.bad_names) < MAX_BAD_NAMES:
+            self.bad_names[sha] = problem
         folders = [child for mode, _, child in entries if mode in _FOLDER]
         return _OpenTree(sha, len(entries) - len(folders), folders)
 

@@ -57,7 +57,7 @@ async def answer(folder: Path, protocol: str, request: AsyncIterator[bytes]) -> 
             await feed_task
         stderr, status = await stderr_task, await process.wait()
         if status:
-            log.warning("upload-pack ended with %d: %s", status, stderr.strip()[:500])
+            log.warning("upload-pack exited with status %d: %s", status, stderr.strip()[:500])
             if not has_output:
                 raise BadRequest("git does not understand this request.")
     finally:

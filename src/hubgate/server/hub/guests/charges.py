@@ -35,8 +35,8 @@ class Charge:
     user_id: str
     # The pull request; 0 if it is not open yet.
     num: int = 0
-    in_git: int = 0
-    # Large files that only guests sent, by their ids.
+    git_bytes: int = 0
+    # The ids of large files that only guests uploaded.
     files: set[str] = field(default_factory=set)
     # The push is not a fast-forward. Replaced commits stay on disk even after the rest is merged.
     is_non_fast_forward: bool = False
@@ -54,7 +54,7 @@ def charge_of(repo: Repo, identity: Identity, num: int = 0) -> Charge | None:
 
 
 async def bytes_charged(repos: Repos, charge: Charge) -> int:
-    """The bytes charged to the user, including the part of this charge that is already booked."""
+    """The bytes charged to the user, including the part of this charge that is already recorded."""
     return await repos.db.read_long(lambda tx: store.bytes_charged(tx, charge.user_id))
 
 
@@ -65,12 +65,12 @@ async def charge_git_storage(repos: Repos, repo: Repo, charge: Charge, size: int
     async def unit(tx: Tx) -> None:
         await _check_storage_limit(tx, repos, charge.user_id, size)
         await lock_repo(tx, repo.id)
-        # Booked under the negative number until the pull request uses the bytes.
+        # Recorded under the negated number until the pull request uses the bytes.
         await store.charge_git(tx, charge.user_id, repo.id, -charge.num, size, now)
 
-    # Summing up a guest's files may take long.
+    # Summing up a guest's files may take a long time.
     await repos.db.write_long(unit)
-    charge.in_git += size
+    charge.git_bytes += size
 
 
 async def charge_uploads(repos: Repos, repo: Repo, user_id: str, sizes: Mapping[str, int]) -> None:
@@ -88,8 +88,8 @@ async def charge_uploads(repos: Repos, repo: Repo, user_id: str, sizes: Mapping[
 
 
 async def use_files(repos: Repos, repo: Repo, charge: Charge | None, oids: Collection[str]) -> set[str]:
-    """Use large files that a commit or push names, and return those that the repo does not have. A guest is charged for
-    files that only guests sent; files used by a writer become the owner's.
+    """Use large files that a commit or push references, and return those that the repo does not have. A guest is
+    charged for files that only guests uploaded; files used by a writer become the owner's.
     """
     if not oids:
         return set()
@@ -129,38 +129,38 @@ async def move_to_large_file(tx: Tx, repo: Repo, charge: Charge, oid: str, size:
 
 
 async def assign_to_pull_request(tx: Tx, repo_id: str, num: int, charge: Charge, now: int) -> None:
-    """Book a charge to a pull request whose ref has moved. The transaction must have locked the user first."""
+    """Assign a charge to a pull request whose ref has moved. The transaction must have locked the user first."""
     if charge.is_non_fast_forward:
         await store.move_replaced_charges(tx, repo_id, num)
     files = await store.files_charged(tx, charge.user_id, repo_id, charge.files)
     await store.charge(tx, charge.user_id, repo_id, num, files, now)
     await store.drop_pending(tx, charge.user_id, repo_id, files)
     await store.set_needed(tx, repo_id, charge.files, await lock_repo(tx, repo_id))
-    if charge.in_git:
-        await store.charge_git(tx, charge.user_id, repo_id, -charge.num, -charge.in_git, now)
-        await store.charge_git(tx, charge.user_id, repo_id, num, charge.in_git, now)
+    if charge.git_bytes:
+        await store.charge_git(tx, charge.user_id, repo_id, -charge.num, -charge.git_bytes, now)
+        await store.charge_git(tx, charge.user_id, repo_id, num, charge.git_bytes, now)
 
 
 async def check_pull_requests(tx: Tx | Database, repos: Repos, repo: Repo, user_id: str) -> None:
     """Raise Forbidden if a guest may not open another pull request. Called before anything is stored, and again in the
     transaction that opens it and has locked the repo.
     """
-    most = repos.guest_pull_requests
-    if most == 0:
+    limit = repos.guest_pull_requests
+    if limit == 0:
         raise Forbidden(WRITERS_ONLY)
-    if await store.open_pull_requests(tx, repo.id, user_id) >= most:
+    if await store.open_pull_requests(tx, repo.id, user_id) >= limit:
         raise Forbidden(
-            f"You have {most:,} open pull requests in this repo, the most for users who may not write to it. "
+            f"You have {limit:,} open pull requests in this repo, the maximum for users who may not write to it. "
             "Close one, or wait until one is merged."
         )
 
 
 async def check_refs(tx: Tx | Database, repos: Repos, repo: Repo, user_id: str) -> None:
     """Raise Forbidden if a guest may not have another ref of a pull request, open or closed."""
-    most = repos.guest_pull_requests
-    if await store.refs_of_pull_requests(tx, repo.id, user_id) >= most * REFS_PER_OPEN_PULL_REQUEST:
+    limit = repos.guest_pull_requests
+    if await store.refs_of_pull_requests(tx, repo.id, user_id) >= limit * REFS_PER_OPEN_PULL_REQUEST:
         raise Forbidden(
-            f"You have {most * REFS_PER_OPEN_PULL_REQUEST:,} pull requests in this repo, closed ones included. "
+            f"You have {limit * REFS_PER_OPEN_PULL_REQUEST:,} pull requests in this repo, closed ones included. "
             "Delete the refs of closed ones first."
         )
 
@@ -175,8 +175,8 @@ async def _charge_files(tx: Tx, repos: Repos, user_id: str, repo_id: str, sizes:
 
 async def _check_storage_limit(tx: Tx, repos: Repos, user_id: str, size: int) -> None:
     await lock_by_id(tx, user_id)
-    charged, most = await store.bytes_charged(tx, user_id), repos.guest_bytes
-    if size and charged + size > most:
+    charged, limit = await store.bytes_charged(tx, user_id), repos.guest_bytes
+    if size and charged + size > limit:
         raise storage_exceeded(repos, charged, f"{size:,}")
 
 

@@ -1,5 +1,5 @@
-"""Marks on commits that are only in a pull request. Such commits are shown with a notice, so that no reader takes them
-for the owner's (O72).
+"""Marks on commits that are only in a pull request. Such commits are shown with a notice, so that no reader mistakes
+them for the owner's (O72).
 
 A commit is marked before it can be read. When a marked commit is requested by id, git checks whether it is still only
 in a pull request, at most once per change of the repo's refs and with a time limit.
@@ -24,7 +24,7 @@ from hubgate.server.storage.database import Tx
 log = logging.getLogger("hubgate.git")
 
 CHECK_SECONDS = 5.0
-# Commits marked in a short transaction, and the maximum of marked commits that a fetch requests by id.
+# The maximum number of commits marked in a short transaction, and of marked commits that a fetch requests by id.
 MAX_MARKED_AT_ONCE = 100
 # A line in a request of `git fetch` (gitprotocol-pack, gitprotocol-v2).
 _WANT = re.compile(rb"want ([0-9a-fA-F]{40})")
@@ -32,7 +32,7 @@ _MAX_PARTIAL_WANT = len("want ") + 39
 
 
 class Reachability(Enum):
-    """The kind of ref that leads to a commit."""
+    """The kind of ref from which a commit is reachable."""
 
     # A branch or tag; also for commits that were never in a pull request.
     OWN = "own"
@@ -61,7 +61,7 @@ async def reachability_of(repos: Repos, repo: Repo, sha: str) -> Reachability:
         try:
             reachability = await _look_up(repos, repo, sha)
         except (Unavailable, program.GitFailed) as error:
-            log.info("whether a ref leads to a commit is unknown: %s", error)
+            log.info("the reachability of a commit is unknown: %s", error)
             return Reachability.PULL_REQUEST if is_reachable or checked is None else Reachability.UNREACHABLE
         await _store(repos, repo, sha, reachability)
         return reachability
@@ -114,7 +114,7 @@ async def _look_up(repos: Repos, repo: Repo, sha: str) -> Reachability:
 
 async def _is_reachable_from(repos: Repos, repo: Repo, sha: str, *refs: str) -> bool:
     command = ["rev-list", "--max-count=1", sha, "--not", *refs, "--"]
-    return not await program.run(command, repos.folders.of(repo.id), seconds=CHECK_SECONDS, gently=True)
+    return not await program.run(command, repos.folders.of(repo.id), seconds=CHECK_SECONDS, low_priority=True)
 
 
 async def _store(repos: Repos, repo: Repo, sha: str, reachability: Reachability) -> None:

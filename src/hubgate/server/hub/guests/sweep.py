@@ -1,4 +1,4 @@
-"""Ends charges of guests, and deletes unneeded large files that only guests sent.
+"""Ends charges of guests, and deletes unneeded large files that only guests uploaded.
 
 A charge for git storage ends when its pull request is merged, by any method: its commit is on a branch or tag.
 
@@ -50,8 +50,8 @@ class GuestSweep:
 
     async def step(self) -> bool:
         """Process some repos of a round; return whether the round has more. A failed repo waits for the next round."""
-        db, most, before = self.repos.db, self.repos.limits.swept_repos, self.repos.clock() - UNUSED_UPLOAD_AGE
-        found = await db.read_long(lambda tx: store.repos_to_sweep(tx, self._after, before, most))
+        db, limit, before = self.repos.db, self.repos.limits.swept_repos, self.repos.clock() - UNUSED_UPLOAD_AGE
+        found = await db.read_long(lambda tx: store.repos_to_sweep(tx, self._after, before, limit))
         for repo_id, generation in found:
             try:
                 await self._end_merged(repo_id, generation)
@@ -59,7 +59,7 @@ class GuestSweep:
             except (HubError, program.GitFailed) as error:
                 log.warning("the guest data of repo %s will be checked later: %s", repo_id, error)
         await db.write_long(lambda tx: store.expire_files(tx, before))
-        self._after = found[-1][0] if len(found) == most else ""
+        self._after = found[-1][0] if len(found) == limit else ""
         return self._after != ""
 
     async def _end_merged(self, repo_id: str, generation: int) -> None:

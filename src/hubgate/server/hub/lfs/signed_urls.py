@@ -38,7 +38,7 @@ class UrlGrant(msgspec.Struct, frozen=True):
         fields = msgspec.structs.astuple(self)
         return "\n".join(map(str, fields if self.guest else fields[:-1])).encode()
 
-    def address(self, repos: Repos) -> str:
+    def url(self, repos: Repos) -> str:
         query = {
             "size": self.size,
             "expires": self.expires_at,

@@ -1,4 +1,4 @@
-"""Stores a file from inside a commit as a large file, if its name (`.gitattributes`) or size requires that."""
+"""Stores a file that was sent inside a commit as a large file, if its name (`.gitattributes`) or size requires that."""
 
 import hashlib
 import io
@@ -47,7 +47,7 @@ async def store_content(repos: Repos, repo: Repo, content: Content, charge: Char
 
     is_charged = await repos.db.write(unit)
     if charge is not None:
-        charge.in_git -= stored.size
+        charge.git_bytes -= stored.size
         charge.files |= {stored.oid} if is_charged else set()
     return stored.oid
 
@@ -62,7 +62,7 @@ async def store_file(repos: Repos, content: Content) -> StoredFile:
 def _write_temporary(repos: Repos, content: Content) -> tuple[str, str, Path]:
     sha256, sha1 = hashlib.sha256(), hashlib.sha1(f"blob {content.size}\0".encode(), usedforsecurity=False)
     temporary = repos.large_files.temporary()
-    source = content.file.open("rb") if content.file else io.BytesIO(content.text)
+    source = content.file.open("rb") if content.file else io.BytesIO(content.data)
     with source, temporary.open("wb") as file:
         while part := source.read(_CHUNK):
             sha256.update(part)

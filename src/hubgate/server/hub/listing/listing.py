@@ -14,7 +14,7 @@ from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.storage.database import Tx
 
 CURSOR = (int, str)
-# Approximate characters of cards and tags on one page. The page ends there, and its cursor leads to the rest.
+# Approximate characters of cards and tags on one page. A page ends at this limit, and its cursor continues from there.
 MAX_PAGE_CHARACTERS = 2 * 1024 * 1024
 
 
@@ -35,14 +35,14 @@ async def list_repos(
     return page_of(rows, limited, lambda repo: (_sort_value(repo, repo_filter.sort), repo.id))
 
 
-async def recent_repos(repos: Repos, identity: Identity, most: int) -> list[Repo]:
+async def recent_repos(repos: Repos, identity: Identity, limit: int) -> list[Repo]:
     """The most recently changed repos of all types. Each type is queried separately, as the index is by type."""
     visible = visible_repos(identity)
 
     async def read(tx: Tx) -> list[Repo]:
-        pages = [await store.page(tx, RepoFilter(type=kind.value), visible, None, most) for kind in RepoType]
+        pages = [await store.page(tx, RepoFilter(type=kind.value), visible, None, limit) for kind in RepoType]
         found = [repo for page in pages for repo in page]
-        return sorted(found, key=lambda repo: (repo.updated_at, repo.id), reverse=True)[:most]
+        return sorted(found, key=lambda repo: (repo.updated_at, repo.id), reverse=True)[:limit]
 
     return await repos.db.read_long(read)
 

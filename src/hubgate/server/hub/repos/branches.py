@@ -16,7 +16,9 @@ MAX_ATTEMPTS = 50
 
 
 def check_ref(kind: str, name: str) -> str:
-    """The full name of a branch ("heads") or tag ("tags"). A name that begins with refs/ would not be addressable."""
+    """Return the full ref name of a branch ("heads") or tag ("tags"); raise Unprocessable if the name is invalid. A
+    short name that begins with refs/ would not be addressable.
+    """
     ref = f"refs/{kind}/{name}"
     reason = invalid_reason(ref)
     if reason is not None or name.startswith("refs/"):
@@ -72,7 +74,7 @@ async def delete_tag(repos: Repos, repo: Repo, name: str) -> None:
 
 
 async def squash(repos: Repos, repo: Repo, user: User, rev: str, message: str) -> None:
-    """Replace the history of a branch by one commit. Concurrent commits to the branch are squashed too."""
+    """Replace the history of a branch with one commit. Concurrent commits to the branch are squashed too."""
     found = await lookup.revision(repos, repo, rev)
     if found.ref is None or not found.ref.startswith("refs/heads/"):
         raise lookup.revision_not_found(rev)
@@ -83,7 +85,7 @@ async def squash(repos: Repos, repo: Repo, user: User, rev: str, message: str) -
             raise lookup.revision_not_found(rev)
         new = await in_thread(write_squashed_commit, folder, head, message, author, repos.clock())
         try:
-            await move_refs(repos, repo, [RefChange(found.ref, head, new)], together=True)
+            await move_refs(repos, repo, [RefChange(found.ref, head, new)], atomic=True)
         except RefConflict:
             continue
         return
@@ -96,7 +98,7 @@ async def _move(repos: Repos, repo: Repo, change: RefChange, conflict: str) -> N
     if change.old_sha is None:
         await _check_new_ref(repos, repo, change.ref)
     try:
-        await move_refs(repos, repo, [change], together=True)
+        await move_refs(repos, repo, [change], atomic=True)
     except RefConflict:
         raise Conflict(conflict) from None
 
@@ -107,7 +109,7 @@ async def _check_new_ref(repos: Repos, repo: Repo, ref: str) -> None:
         raise Unprocessable(f"A repo has at most {repos.limits.refs:,} refs.")
     other = names.conflicting_ref(ref)
     if other is not None:
-        raise Conflict(f"{other} exists: git cannot have both.")
+        raise Conflict(f"{ref} conflicts with {other}: git cannot have both.")
 
 
 async def list_refs(repos: Repos, repo: Repo) -> list[tuple[str, str]]:

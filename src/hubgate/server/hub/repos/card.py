@@ -1,7 +1,7 @@
 """The card of a repo: the front matter of its README, and the tags derived from it.
 
-The YAML is not trusted. The loader creates plain values only, from a limited amount of text. Invalid front matter gives
-an empty card, because a push must not fail for it.
+The YAML is not trusted. The loader creates plain values only, from a limited amount of text. Invalid front matter
+results in an empty card, because a push must not fail because of it.
 """
 
 import re

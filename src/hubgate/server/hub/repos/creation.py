@@ -133,7 +133,8 @@ async def _insert(
     tx: Tx, repos: Repos, repo: Repo, new_repo: NewRepo, large_files: Sequence[StoredFile], actor: Actor
 ) -> Repo:
     owner = await lock_owner(tx, repo.owner)
-    # The owner may have been renamed since the folder was created: no event would ever contain the new name.
+    # The owner may have been renamed since the folder was created. With the old name here, no event would ever contain
+    # the new one.
     repo = msgspec.structs.replace(repo, owner_name=owner.name)
     await store.add(tx, repo)
     if not await store.claim_name(tx, repo.id, repo.owner_id, repo.type, repo.name):
@@ -176,7 +177,7 @@ async def _write_initial_files(repos: Repos, files: Mapping[str, bytes]) -> tupl
 def _check_initial_file(path: str, content: bytes) -> None:
     pointer = read_pointer(content)
     if pointer is not None:
-        # Knowing a hash must not give access to a file, and a new repo has not been sent any.
+        # Knowing a hash must not give access to a file, and no file has been uploaded to a new repo.
         raise Unprocessable(
             f"{path[:200]!r} is a pointer to the large file {pointer.oid}. Create the repo, then upload the file."
         )

@@ -25,13 +25,13 @@ from hubgate.server.storage import data_folder
 log = logging.getLogger("hubgate.worker")
 
 INTERVAL_SECONDS = 600.0
-# Repositories and large files per step.
+# Folders of repos and large files per step.
 REPOS_PER_STEP = 200
 FILES_PER_STEP = 500
 MAX_PACKS = 20
 # Loose objects in one of the 256 folders over which they are evenly distributed.
 MAX_LOOSE_SAMPLED = 8
-# Uploads write continuously: an upload without a write for a day is abandoned.
+# Uploads write continuously: an upload without a write for this long is abandoned.
 ABANDONED_UPLOAD_AGE = DAY
 # The longest time between the creation of a folder and of its row.
 MAX_CREATION_TIME = HOUR
@@ -61,7 +61,7 @@ class LargeFileCleanup:
     _round: Iterator[Path] = field(default_factory=lambda: iter(()))
 
     async def step(self) -> bool:
-        """Check a slice of all files; return whether there are more."""
+        """Check one batch of files; return whether there are more."""
         files = await in_thread(lambda: list(islice(self._round, FILES_PER_STEP)))
         if not files:
             self._round = self.repos.large_files.all()
@@ -108,9 +108,9 @@ class Housekeeping:
         self._guests = GuestSweep(self.repos)
 
     async def step(self) -> bool:
-        """Process one slice of all folders and large files. A new round begins with leftovers of uploads."""
-        with data_folder.housekeeping(self.repos.folders.root.parent) as alone:
-            if not alone:
+        """Process one batch of folders and large files. Each round starts by deleting leftovers of uploads."""
+        with data_folder.housekeeping(self.repos.folders.root.parent) as acquired:
+            if not acquired:
                 return False
             folders = await in_thread(lambda: list(islice(self._round, REPOS_PER_STEP)))
             if not folders:
@@ -126,7 +126,7 @@ class Housekeeping:
     async def _maintain(self, folder: Path) -> None:
         if not await store.exists(self.repos.db, folder.stem):
             if await in_thread(self._is_older, folder, MAX_CREATION_TIME):
-                log.info("deleting the folder %s, which belongs to no repo", folder.name)
+                log.info("deleting the folder %s, which does not belong to a repo", folder.name)
                 await in_thread(self.repos.folders.remove, folder.stem)
         elif await in_thread(self._needs_repack, folder):
             try:
@@ -134,7 +134,7 @@ class Housekeeping:
                 await program.run(_REPACK, folder, seconds=REPACK_SECONDS)
                 await in_thread(self._delete_older, (folder / "objects/pack").glob("*tmp[-_]*"), ABANDONED_UPLOAD_AGE)
             except (program.GitFailed, Unavailable) as error:
-                log.warning("the folder %s cannot be packed: %s", folder.name, error)
+                log.warning("the folder %s cannot be repacked: %s", folder.name, error)
 
     def _needs_repack(self, folder: Path) -> bool:
         packs, loose = (folder / "objects/pack").glob("*.pack"), (folder / "objects/17").glob("*")

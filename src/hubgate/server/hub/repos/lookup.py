@@ -18,8 +18,8 @@ _SHA = re.compile(r"[0-9a-fA-F]{7,40}\Z")
 
 @dataclass(frozen=True)
 class Revision:
-    """A commit, and the ref it was requested by, if any. `in_pull_request`: requested by id, and only in a pull
-    request, which anyone may open (attack O72).
+    """A commit, and the ref it was requested by, if any. `in_pull_request` is set if the commit was requested by id and
+    is reachable only from a pull request, which anyone may open (attack O72).
     """
 
     sha: str
@@ -68,11 +68,11 @@ def revision_not_found(text: str) -> NotFound:
 
 @dataclass(frozen=True)
 class PathAtRevision:
-    """A revision as written in a URL, a path in it, and the name and commit of its ref if already resolved."""
+    """A revision as written in a URL, a path in it, and the name and id of its ref if already resolved."""
 
     rev: str
     path: str
-    found: tuple[str, str] | None
+    resolved_ref: tuple[str, str] | None
 
 
 async def parse_revision_path(repos: Repos, repo: Repo, rest: str, *, first: str = "") -> PathAtRevision:
@@ -94,12 +94,14 @@ async def parse_revision_path(repos: Repos, repo: Repo, rest: str, *, first: str
 
 
 async def revision_of(repos: Repos, repo: Repo, at: PathAtRevision) -> Revision:
-    return await (_of_ref(repos, repo, at.rev, at.found) if at.found else revision(repos, repo, at.rev))
+    if at.resolved_ref:
+        return await _of_ref(repos, repo, at.rev, at.resolved_ref)
+    return await revision(repos, repo, at.rev)
 
 
 async def is_branch_or_tag_head(repos: Repos, repo: Repo, at: Revision) -> bool:
-    """Whether the revision is the head of a branch or a tag. Anyone may open a pull request, and its commits may give
-    any file of the repo any name.
+    """Whether the revision is the head of a branch or a tag. The head of a pull request does not count: anyone may open
+    one, and its commits may contain any file of the repo under any name.
     """
     if at.ref is not None:
         return at.ref.startswith(("refs/heads/", "refs/tags/"))

@@ -1,4 +1,4 @@
-"""Repos as the rest of the hub sees them, and the rules for their names."""
+"""Repos, their owners, redirects and cards, and the rules for names of repos."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from hubgate.server.events.payload import FOLDERS, Snapshot
 MAX_NAME_LENGTH = 96
 MAIN = "refs/heads/main"
 PULL_REQUESTS = "refs/pr/"
-UNLINK_FIRST = "the name is a redirect. It is free once it is unlinked in the settings of its owner, under Redirects."
+UNLINK_FIRST = "the name is a redirect. To free the name, unlink it in the settings of its owner, under Redirects."
 REPO_GONE = "The repo was deleted by another request."
 DISCUSSIONS_DISABLED = "Discussions and pull requests are turned off in this repo."
 
@@ -154,7 +154,7 @@ class Redirect(msgspec.Struct, frozen=True):
     type: str
     # Lower case, without the namespace.
     key: str
-    # When the repo gave up the name; None for redirects older than this column.
+    # When the repo was renamed or moved; None for redirects older than this column.
     left_at: int | None
     # The current name of the user who allowed a redirect to another namespace.
     allowed_by: str | None

@@ -1,7 +1,7 @@
 """Moving refs: the only place where a repo's content changes.
 
-The objects are on disk before. One transaction then takes the repo's next event number, which locks the repo, moves
-each ref that is still where the caller saw it, and records the event.
+The objects are already on disk. One transaction takes the repo's next event number, which locks the repo, moves each
+ref that still points to the id that the caller read, and records the event.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,13 +48,13 @@ async def move_refs(
     repo: Repo,
     changes: Sequence[RefChange],
     *,
-    together: bool,
+    atomic: bool,
     added: int | None = None,
     charge: Charge | None = None,
 ) -> MoveResult:
-    """Move refs, with one event for all that moved. `together`: all or none (RefConflict). `added`: the number of
-    commits that each history grows by, if the caller knows; otherwise the commits are counted. `charge`: that of a
-    guest, who moves the ref of one pull request.
+    """Move refs, with one event for all that moved. `atomic`: all or none (RefConflict). `added`: the number of
+    commits that each history grows by, if the caller knows; otherwise the commits are counted. `charge`: the charge
+    of a guest, whose push moves the ref of one pull request.
     """
     card = await _card_after(repos, repo, changes)
     counts = await commit_counts.count_commits(repos, repo, changes) if added is None else {}
@@ -62,10 +62,10 @@ async def move_refs(
 
     async def unit(tx: Tx) -> MoveResult:
         if charge is not None:
-            # Lock the user before the repo, as everywhere.
+            # The user is locked before the repo, as in all transactions.
             await lock_by_id(tx, charge.user_id)
         moves = await move_refs_in(tx, repos, repo, changes, card, now, counts, added, by_guest=charge is not None)
-        if together and moves.stale:
+        if atomic and moves.stale:
             raise RefConflict(moves.stale)
         if charge is not None:
             await assign_to_pull_request(tx, repo.id, charge.num, charge, now)
@@ -91,7 +91,7 @@ async def move_refs_in(
     by_guest: bool = False,
 ) -> MoveResult:
     """Move refs within a larger transaction. `card` is that of the new head, if the head is among the changes; `counts`
-    has the number of commits that lead to the new ids (`commit_counts`).
+    has the number of commits reachable from the new ids (`commit_counts`).
     """
     # A guest's change does not move a repo to the top of lists (attack O72).
     seq = await store.next_seq(tx, repo.id, None if by_guest else now)
@@ -106,11 +106,11 @@ async def move_refs_in(
             # The pull request may have been closed or removed since the push was checked (attack O72).
             allowed = allowed and await discussion_store.accepts_commits(tx, repo.id, change.ref)
         commits = counts.get(change.new_sha or "")
-        won = allowed and await store.move_ref(
+        did_move = allowed and await store.move_ref(
             tx, repo.id, change.ref, change.old_sha, change.new_sha, commits=commits, added=added
         )
-        (moved if won else stale).append(change)
-        if won:
+        (moved if did_move else stale).append(change)
+        if did_move:
             (names.discard if change.new_sha is None else names.add)(change.ref)
     if not moved:
         # Also rolls back the sequence number.

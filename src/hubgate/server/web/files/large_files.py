@@ -209,7 +209,7 @@ async def _download_answer(repos: Repos, repo: Repo, item: LargeObject, hidden: 
         error = {"code": 404, "message": "File not found in this repo."}
         return ObjectAnswer(item.oid, item.size, error=error)
     grant = UrlGrant("download", repo.id, item.oid, size, repos.clock() + DOWNLOAD_VALIDITY_SECONDS * SECOND)
-    action = {"href": grant.address(repos), "expires_in": DOWNLOAD_VALIDITY_SECONDS}
+    action = {"href": grant.url(repos), "expires_in": DOWNLOAD_VALIDITY_SECONDS}
     return ObjectAnswer(item.oid, size, actions={"download": action})
 
 
@@ -239,17 +239,17 @@ async def _upload_answer(
         return ObjectAnswer(item.oid, item.size)
     until = repos.clock() + UPLOAD_VALIDITY
     # Signed as well: git-lfs sends no credentials to this address.
-    verify = {"href": UrlGrant("verify", repo.id, item.oid, item.size, until).address(repos)}
+    verify = {"href": UrlGrant("verify", repo.id, item.oid, item.size, until).url(repos)}
     if layout is not None:
-        header = {"chunk_size": str(layout.each)}
+        header = {"chunk_size": str(layout.part_size)}
         for number in range(1, layout.count + 1):
             grant = UrlGrant("part", repo.id, item.oid, item.size, until, number)
-            header[f"{number:05d}"] = grant.address(repos)
+            header[f"{number:05d}"] = grant.url(repos)
         whole = UrlGrant("complete", repo.id, item.oid, item.size, until)
-        action = {"href": whole.address(repos), "header": header}
+        action = {"href": whole.url(repos), "header": header}
     else:
         upload = UrlGrant("upload", repo.id, item.oid, item.size, until, guest=int(by_guest))
-        action = {"href": upload.address(repos)}
+        action = {"href": upload.url(repos)}
     return ObjectAnswer(item.oid, item.size, actions={"upload": action, "verify": verify})
 
 

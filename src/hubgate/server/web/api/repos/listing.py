@@ -95,7 +95,7 @@ async def _repo_filter(repos: Repos, kind: RepoType, fields: Fields) -> RepoFilt
     return RepoFilter(
         type=kind.value,
         owner_id=owner_id,
-        searched=searched,
+        search_terms=searched,
         tags=tags,
         gated=queries.flag(fields, "gated") if gated else None,
         sort=_SORTS.get(sort, "createdAt"),

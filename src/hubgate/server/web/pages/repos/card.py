@@ -105,7 +105,7 @@ async def _is_empty(frame: RepoFrame, repo: Repo) -> bool:
     if repo.head_sha is None:
         return True
     folder, most = frame.repos.folders.of(repo.id), len(_INITIAL_FILES) + 1
-    found = await trees.list_entries(folder, repo.head_sha, "", recursive=False, after="", most=most)
+    found = await trees.list_entries(folder, repo.head_sha, "", recursive=False, after="", limit=most)
     return {entry.path for entry in found or []} <= _INITIAL_FILES
 
 
