@@ -21,7 +21,7 @@ def stored(scene: Scene) -> dict[str, int | None]:
         assert found is not None
         numbers = {}
         for name, _ in await store.refs(tx, found.id):
-            row = await store.commit_count(tx, found.id, name)
+            row = await store.ref_with_commit_count(tx, found.id, name)
             numbers[name] = row[1] if row else None
         return numbers
 

@@ -28,7 +28,7 @@ log = logging.getLogger("hubgate.git")
 MAX_LINEAR_COMMITS = 1_000
 # Refs per step of the background process.
 REFS_PER_STEP = 100
-INTERVAL_SECONDS = 30.0
+EVERY_SECONDS = 30.0
 COUNT_SECONDS = 10 * 60.0
 
 Counts = Mapping[str, int]

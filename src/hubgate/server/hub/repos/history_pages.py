@@ -115,7 +115,7 @@ async def _check_starts(repos: Repos, repo: Repo, revision: Revision, position: 
 async def total_commits(repos: Repos, repo: Repo, revision: Revision) -> int | None:
     """The number of commits reachable from a revision, stored for a ref. None if it is unknown and slow to count."""
     if revision.ref is not None:
-        stored = await store.commit_count(repos.db, repo.id, revision.ref)
+        stored = await store.ref_with_commit_count(repos.db, repo.id, revision.ref)
         if stored is not None and stored[1] is not None and _is_at(stored[0], revision):
             return stored[1]
     return await history.count_commits(repos.folders.of(repo.id), revision.sha)

@@ -24,7 +24,7 @@ from hubgate.server.storage import data_folder
 
 log = logging.getLogger("hubgate.worker")
 
-INTERVAL_SECONDS = 600.0
+EVERY_SECONDS = 600.0
 # Folders of repos and large files per step.
 REPOS_PER_STEP = 200
 FILES_PER_STEP = 500

@@ -374,7 +374,7 @@ _UPDATE_REF = """
 """
 
 
-async def commit_count(tx: Tx | Database, repo_id: str, name: str) -> tuple[str, int | None] | None:
+async def ref_with_commit_count(tx: Tx | Database, repo_id: str, name: str) -> tuple[str, int | None] | None:
     """The id a ref points to, and the number of commits reachable from it, if known."""
     row = await tx.one(
         "SELECT sha, commits FROM refs WHERE repo_id = :repo_id AND name = :name", {"repo_id": repo_id, "name": name}
