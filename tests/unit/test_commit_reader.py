@@ -35,7 +35,7 @@ async def test_small_files_beyond_a_few_are_stored_on_disk(tmp_path: Path) -> No
     request = await reading_it.read(lines(200, 50_000))
     contents = [operation.content for operation in request.operations if isinstance(operation, AddFile)]
     assert len(contents) == 200
-    in_memory = sum(len(content.text) for content in contents)
+    in_memory = sum(len(content.data) for content in contents)
     assert in_memory <= MAX_BYTES_IN_MEMORY < 200 * 50_000
     drafts = [content.file for content in contents if content.file is not None]
     assert all(draft.read_bytes() == b"x" * 50_000 for draft in drafts)
