@@ -32,7 +32,7 @@ async def test_pages_together_are_the_whole_history(tmp_path: Path, seed: int) -
     while starts:
         page = await history.page(tmp_path, starts, 0, 7, passed)
         found += [commit.sha for commit in page.commits]
-        starts, passed = page.ahead, page.passed
+        starts, passed = page.pending, page.visited
     assert len(found) == len(set(found)) == len(expected)
     assert set(found) == set(expected)
     in_one_go = await history.page(tmp_path, [head], 0, 1_000)
