@@ -30,7 +30,9 @@ async def of_owner(repos: Repos, owner_id: str, page_request: PageRequest) -> Pa
 
 
 async def unlink(repos: Repos, owner: RepoOwner, repo_type: str, name: str, actor: Actor) -> None:
-    """Delete a redirect, which frees its name for a new repo. By an admin of the organization, or the user."""
+    """Delete a redirect, which frees its name for a new repo. The actor must be an admin of the organization, or the
+    user who owns the namespace.
+    """
 
     async def unit(tx: Tx) -> None:
         if owner.kind == "org":
@@ -95,7 +97,7 @@ async def update_redirects(
         else:
             await store.drop_names(tx, repo.id, owner.id)
             if owner.id == repo.owner_id:
-                # The audit entry of the move has this.
+                # The audit entry of the move covers this.
                 continue
             # The third namespace must not learn who moved the repo, or where.
             text, kind, by = "unlinked {name}: its repo was moved again", EntryType.REPO_UNLINK_REDIRECT, SYSTEM

@@ -26,7 +26,7 @@ class SettingsChanges(msgspec.Struct, frozen=True):
     discussions_disabled: bool | None = None
 
     @property
-    def of_access(self) -> bool:
+    def affects_access(self) -> bool:
         """Whether the changes affect access to the repo, which requires more than write permission."""
         return self.private is not None or self.gated is not None
 

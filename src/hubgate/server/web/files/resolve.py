@@ -42,7 +42,7 @@ def routes(repos: Repos) -> list[Route]:
         return await send(request, repo, await locate(request, repo), pointers=True)
 
     async def locate(request: HubRequest, repo: Repo) -> PathAtRevision:
-        return await lookup.parse_rest(repos, repo, request.param("rest"), first=first_of_rest(request))
+        return await lookup.parse_revision_path(repos, repo, request.param("rest"), first=first_of_rest(request))
 
     async def needs(request: HubRequest, repo: Repo) -> Target[Repo]:
         repo_resource = repo.as_resource()

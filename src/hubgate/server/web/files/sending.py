@@ -159,7 +159,7 @@ async def _from_git(slots: Slots, caller: str, folder: Path, sha: str, part: Spa
                 skip, remaining = 0, remaining - len(chunk)
                 yield chunk
         finally:
-            await program.end(process)
+            await program.kill(process)
 
 
 class OutOfRange(Exception):

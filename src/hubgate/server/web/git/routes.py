@@ -20,7 +20,7 @@ from hubgate.server.hub.discussions import store as discussions
 from hubgate.server.hub.git import pktline, receive_pack, upload_pack
 from hubgate.server.hub.git.pktline import LineReader
 from hubgate.server.hub.git.receive_pack import PushOutcome
-from hubgate.server.hub.git.unpack import MOST_PACK_BYTES
+from hubgate.server.hub.git.unpack import MAX_PACK_BYTES
 from hubgate.server.hub.guests import marked_commits
 from hubgate.server.hub.repos import copied_refs, push
 from hubgate.server.hub.repos.model import Repo, RepoType
@@ -31,7 +31,7 @@ from hubgate.server.web.repo_routes import ForType, at_repo, at_repo_needing
 UPLOAD_PACK, RECEIVE_PACK = "git-upload-pack", "git-receive-pack"
 # Size of one fetch request: a client with a hundred thousand refs sends five megabytes.
 MOST_FETCH_REQUEST = 32 * MIB
-MOST_PUSHED = MOST_PACK_BYTES + receive_pack.MOST_COMMAND_BYTES
+MOST_PUSHED = MAX_PACK_BYTES + receive_pack.MAX_COMMAND_BYTES
 # For the first bytes; a large body gets more time (http/intake.py).
 BODY_SECONDS = 120.0
 
@@ -123,7 +123,7 @@ class _Git:
 
         async def parts() -> AsyncGenerator[bytes, None]:
             folder = await copied_refs.refresh(self.repos, repo.id)
-            wants = marked_commits.without_removed(self.repos, repo, aiter(body))
+            wants = marked_commits.reject_removed_commits(self.repos, repo, aiter(body))
             answer = upload_pack.answer(folder, _protocol(request), wants)
             try:
                 async for content in answer:
@@ -151,7 +151,7 @@ class _Git:
             async with self.pushes.acquire(share_key_of(request), repo.id):
                 return await push.push(self.repos, repo, identity, commands, lines.rest(), current_identity)
 
-        return PushResponse(commands, work, lambda: body.ended, self.repos.limits.silent_seconds)
+        return PushResponse(commands, work, lambda: body.ended, self.repos.limits.keepalive_seconds)
 
 
 def _service(request: HubRequest) -> str:

@@ -63,7 +63,7 @@ def _file_routes(repos: Repos) -> list[Route]:
             path,
             recursive=queries.flag(fields, "recursive"),
             after=after,
-            most=page_request.fetch,
+            limit=page_request.fetch,
         )
         if entries is None:
             raise NotFound(f"{path} does not exist on {rev!r}", code="EntryNotFound")
@@ -160,7 +160,7 @@ def _history_routes(repos: Repos) -> list[Route]:
         # The history of a single path is not supported: any rest after the revision makes the revision unknown.
         revision = await lookup.revision(repos, repo, rest if path else rev)
         limit = min(max(_number(queries.last_value(fields, "limit"), DEFAULT_COMMITS), 1), MOST_COMMITS)
-        total = await history_pages.total(repos, repo, revision)
+        total = await history_pages.total_commits(repos, repo, revision)
         position = _position(fields, revision.sha, limit, total)
         page = await history_pages.page_from(repos, repo, revision, position, limit)
         formatted = "formatted" in queries.all_values(fields, "expand")
