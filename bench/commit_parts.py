@@ -20,10 +20,10 @@ from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.model import Person
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.events.payload import RefChange
-from hubgate.server.hub.commits.commit import attributes_at, commit
+from hubgate.server.hub.commits.commit import attributes_after, commit
 from hubgate.server.hub.commits.model import AddFile, CommitRequest, Content
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.git.objects import prepare, repository, tree_of
+from hubgate.server.hub.git.objects import configure_libgit2, repository, tree_of
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.git.writes import Author, NewCommit, Put, write_blob, write_commit
 from hubgate.server.hub.repos import creation, store
@@ -42,7 +42,7 @@ Step = Callable[[], Awaitable[object]]
 
 def measure(ground: Ground, hubs: Mapping[str, RepoHub]) -> list[Table]:
     # Other contestants in this process changed libgit2's fsync option.
-    prepare()
+    configure_libgit2()
     return [asyncio.run(_measured(ground, name, hub)) for name, hub in hubs.items()]
 
 
@@ -102,11 +102,11 @@ def _steps(setup: _Setup) -> dict[str, Step]:
         await repos.db.write(lambda tx: move_refs_in(tx, repos, repo, [change], NO_CARD, now, {}, 1))
 
     async def nothing() -> None:
-        await repos.db.write(lambda tx: store.refs_moved(tx, repo.id))
+        await repos.db.write(lambda tx: store.increment_generation(tx, repo.id))
 
     return {
         WHOLE: _once(lambda: _branch(setup), whole),
-        "  .gitattributes read": lambda: attributes_at(folder, first, [operation()]),
+        "  .gitattributes read": lambda: attributes_after(folder, first, [operation()]),
         "  blob, tree and commit": objects,
         "  the same, not synced": lambda: in_thread(_unsynced, folder, first),
         "  README.md read": lambda: card_at(folder, first, "model"),

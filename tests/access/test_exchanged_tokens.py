@@ -210,7 +210,7 @@ def test_roles_in_other_organizations_do_not_matter(one: Try, others: dict[str, 
 def test_lists_show_only_what_may_be_read(one: Try) -> None:
     """A list is limited to the organization, and empty if no scope reads."""
     sight = visible_repos(one.token)
-    assert {*sight.owners, *sight.creators} <= {BOUND}
+    assert {*sight.owners, *sight.owners_of_created} <= {BOUND}
     if sight.owners:
         assert one.scopes & REPO_SCOPES_THAT_READ
 

@@ -6,7 +6,7 @@ from tests.access.expectations import COLUMNS, FULL, HUB, OPENED_BY
 from tests.access.oracle import expected
 from tests.access.scenes import ACME, APP, CLUB, ME, SCOPE_SETS, Scene, callers, scenes
 
-from hubgate.server.access.actions import MINTED_ONLY, Action
+from hubgate.server.access.actions import SCOPES_WITHOUT_ACTION, Action
 from hubgate.server.access.decision import DecisionOutcome
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import decide
@@ -123,7 +123,7 @@ def test_every_action_is_tested_in_all_its_conditions_and_relations() -> None:
             columns = {"own", "stranger", "nobody"}
         if on == (Organization,):
             columns = everyone - {"made", "own"}
-        if action.rule.gate:
+        if action.rule.gate_scopes:
             conditions = {"public", "gated", "admitted", "private"}
         assert set(rows) == conditions, action
         for cells in rows.values():
@@ -131,9 +131,13 @@ def test_every_action_is_tested_in_all_its_conditions_and_relations() -> None:
 
 
 def test_every_scope_allows_an_action_or_only_affects_issued_claims() -> None:
-    asked = {scope for action in Action for scope in action.rule.scopes + action.rule.created + action.rule.gate}
-    assert asked | MINTED_ONLY == SCOPE_NAMES
-    assert not asked & MINTED_ONLY
+    asked = {
+        scope
+        for action in Action
+        for scope in action.rule.scopes + action.rule.creator_scopes + action.rule.gate_scopes
+    }
+    assert asked | SCOPES_WITHOUT_ACTION == SCOPE_NAMES
+    assert not asked & SCOPES_WITHOUT_ACTION
     assert set(OPENED_BY) == SCOPE_NAMES == {scope.name for scope in BUILT_IN_SCOPES}
 
 
@@ -147,7 +151,7 @@ def test_names_are_unique() -> None:
 
 
 def test_action_on_the_wrong_kind_of_resource_is_a_programming_error() -> None:
-    with pytest.raises(TypeError, match=r"repo\.see is not judged on Account"):
+    with pytest.raises(TypeError, match=r"repo\.see does not apply to Account"):
         decide(Identity.anonymous(), Action.REPO_SEE, Account(ME))
 
 

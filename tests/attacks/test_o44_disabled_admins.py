@@ -47,7 +47,7 @@ def test_o44_invitations_of_a_disabled_admin_are_withdrawn(hub: RunningHub) -> N
         assert {one["user"] for one in script.get("/api/organizations/acme/members").json()} == {"ada", "eve"}
         entries = script.get(LOG, params={"q": "type:org.revoke_invitation"}).json()
     said = {one["message"] for one in entries}
-    assert said == {"withdrew the invitation of sock", "withdrew the invitation of new@example.org"}
+    assert said == {"withdrew the invitation for sock", "withdrew the invitation for new@example.org"}
     assert {one["author"]["user"] for one in entries} == {"oper"}
 
 

@@ -33,7 +33,7 @@ from hubgate.server.audit.model import Actor
 from hubgate.server.errors import Unauthorized
 from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.consent.approval import Selection, allow
+from hubgate.server.oauth.consent.approval import Selection, store_approval
 from hubgate.server.oauth.consent.model import AccessRequest
 from hubgate.server.resources import Hub
 from hubgate.server.webhooks.management import lifecycle
@@ -140,8 +140,8 @@ def test_o67_reset_of_a_never_verified_account_ends_everything(hub: RunningHub, 
     told = mails_to(hub, eve.email)[-1]
     assert told["Subject"] == "Your password was changed"
     assert (
-        "This address was never confirmed before, so everything created until then ended: 1 session, 1 personal token, "
-        "1 app token, 1 refresh token, 1 connected app, 1 registered app, 1 webhook, 1 invitation."
+        "This address had never been confirmed, so everything created earlier was revoked: 1 session, "
+        "1 personal token, 1 app token, 1 refresh token, 1 connected app, 1 registered app, 1 webhook, 1 invitation."
     ) in " ".join(told.get_content().split())
 
 
@@ -191,7 +191,7 @@ def test_o67_reset_is_in_the_audit_logs_of_organizations(hub: RunningHub) -> Non
     there = [entry for entry in entries_of(hub, shared) if entry["data"].get("reason") == why]
     assert sorted((entry["type"], entry["message"]) for entry in there) == [
         ("org.remove_user", "left shared"),
-        ("org.revoke_invitation", "withdrew the invitation of accomplice@example.org"),
+        ("org.revoke_invitation", "withdrew the invitation for accomplice@example.org"),
     ]
     assert {(entry["author_id"], entry["ip"]) for entry in (*ended, *there)} == {(eve.id, "127.0.0.1")}
 
@@ -217,7 +217,7 @@ def test_o67_requests_in_flight_during_the_reset_are_rejected(hub: RunningHub) -
 
     async def consent(opened: Hub) -> None:
         access, ticked = AccessRequest(elsewhere.app, elsewhere.app.scopes), Selection(elsewhere.app.scopes, ())
-        await opened.db.write(lambda tx: allow(tx, access, Person(eve, (), {}), ticked, opened.clock()))
+        await opened.db.write(lambda tx: store_approval(tx, access, Person(eve, (), {}), ticked, opened.clock()))
 
     for under_way in (token, app, webhook, consent):
         with pytest.raises(Unauthorized):

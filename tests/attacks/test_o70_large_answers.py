@@ -10,7 +10,7 @@ from tests.bed.people import api, make_token, make_user
 from tests.bed.repos import committed, make_repo
 from tests.bed.running import RunningHub
 
-from hubgate.server.hub.git.history import LONGEST_MESSAGE
+from hubgate.server.hub.git.history import MAX_MESSAGE_BYTES
 
 MIB = 1024 * 1024
 COMMITS, MESSAGE = 60, 300 * 1024
@@ -48,7 +48,7 @@ def test_page_of_history_ends_when_messages_are_too_long(long_messages: RunningH
         while target:
             answer = client.get(target)
             assert len(answer.content) < 10 * MIB
-            assert max(len(commit["message"]) for commit in answer.json()) <= LONGEST_MESSAGE
+            assert max(len(commit["message"]) for commit in answer.json()) <= MAX_MESSAGE_BYTES
             seen += [commit["title"] for commit in answer.json()]
             target = answer.links["next"]["url"] if "next" in answer.links else ""
     assert seen == [f"commit {number}" for number in range(COMMITS, 0, -1)]

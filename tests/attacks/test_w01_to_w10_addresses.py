@@ -13,7 +13,7 @@ from tests.egress.dialled import dialled
 from tests.egress.farend import Server, answering, serving
 
 NO_ANSWER = "No answer from the address."
-PRIVATE = "url: This address is not allowed: it is private, and HUBGATE_EGRESS_ALLOW does not open its network."
+PRIVATE = "url: This address is not allowed: it is private, and HUBGATE_EGRESS_ALLOW does not allow its network."
 RESERVED = "url: This address is not allowed: it is reserved."
 
 BLOCKED = {

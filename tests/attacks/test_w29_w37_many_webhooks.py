@@ -19,7 +19,7 @@ from tests.bed.running import RunningHub, running
 from tests.bed.watching import make_webhook
 from tests.egress.farend import answering, read_request, serving
 
-from hubgate.server.egress.client import PER_ADDRESS, WAIT_SECONDS
+from hubgate.server.egress.client import MOST_PER_ADDRESS, WAIT_SECONDS
 from hubgate.server.ids import new_id
 from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
@@ -75,21 +75,21 @@ def test_w29_concurrent_requests_to_one_address_are_limited(sqlite_template: Pat
             (apart,) = here.watch(f"http://127.0.0.9:{other.port}/")
             here.change()
             with working(here.hub, 10):
-                until(lambda: victim.requests == PER_ADDRESS and len(here.names.asked) == len(urls))
+                until(lambda: victim.requests == MOST_PER_ADDRESS and len(here.names.asked) == len(urls))
                 # The others have waited as long as they may.
                 over = time.monotonic() + 2 * WAIT_SECONDS
                 until(lambda: time.monotonic() > over)
                 victim.answers.set()
-            assert (victim.requests, victim.most) == (PER_ADDRESS, PER_ADDRESS)
+            assert (victim.requests, victim.most) == (MOST_PER_ADDRESS, MOST_PER_ADDRESS)
             logs = [here.told(webhook) for webhook in webhooks]
             logs += [Guarded(here.hub, here.names, eve).told(webhook) for webhook in theirs]
             waiting = [log for log in logs if log["state"] == "pending"]
-            assert len(waiting) == len(urls) - PER_ADDRESS
+            assert len(waiting) == len(urls) - MOST_PER_ADDRESS
             assert all(log["attempts"] == 0 and log["tries"] == [] for log in waiting)
             assert here.told(apart)["state"] == "delivered"
             here.hub.clock.advance(seconds=4)
             assert deliver(here.hub, 10) == len(waiting)
-            assert (victim.requests, victim.most) == (80, PER_ADDRESS)
+            assert (victim.requests, victim.most) == (80, MOST_PER_ADDRESS)
 
 
 @contextlib.contextmanager

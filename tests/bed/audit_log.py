@@ -7,7 +7,7 @@ from typing import Any
 from tests.bed.clock import START
 from tests.bed.engines import SECRET_KEY
 
-from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.audit.record import record
 from hubgate.server.audit.retention import AuditRetention
 from hubgate.server.audit.seal import Sealer
@@ -24,7 +24,7 @@ ADA = Actor("ada", "c" * 24, "192.0.2.7", "tests", token={"type": "access_token"
 
 
 async def found(db: Database, org_id: str = ACME, at: int = START) -> None:
-    await db.write(lambda tx: record(tx, org_id, Kind.ORG_CREATE, "created acme", ADA, at, {"name": "acme"}))
+    await db.write(lambda tx: record(tx, org_id, EntryType.ORG_CREATE, "created acme", ADA, at, {"name": "acme"}))
 
 
 async def write_entries(db: Database, count: int, org_id: str = ACME, at: int = START) -> None:
@@ -33,7 +33,7 @@ async def write_entries(db: Database, count: int, org_id: str = ACME, at: int = 
     async def unit(tx: Tx) -> None:
         for number in range(count):
             text, data = f"added user{number}", {"user": f"user{number}", "role": "read", "note": 'é "\\\u2028'}
-            await record(tx, org_id, Kind.ORG_ADD_USER, text, ADA, at + number, data)
+            await record(tx, org_id, EntryType.ORG_ADD_USER, text, ADA, at + number, data)
 
     await db.write_long(unit)
 

@@ -34,7 +34,7 @@ async def set_up(url: str, folder: Path) -> None:
     db = await create_database(url)
     try:
         await migrate(db, url)
-        await KeyRing(db, ServerSecret(SECRET_KEY), FrozenClock()).make_ready()
+        await KeyRing(db, ServerSecret(SECRET_KEY), FrozenClock()).ensure_signing_key()
     finally:
         await db.close()
 

@@ -87,7 +87,7 @@ async def _allow(hub: Hub, user: User, app: App, name: str, scopes: list[str], o
     async def unit(tx: Tx) -> None:
         registered = app.client_id if app.is_registered else None
         consent = await consents.lock(tx, user.id, app.client_id, registered, new_id(now), now)
-        await consents.allow(tx, replace(consent, scopes=frozenset(scopes)), face, name, now)
+        await consents.update_consent(tx, replace(consent, scopes=frozenset(scopes)), face, name, now)
         await consents.set_organizations(tx, consent.id, dict.fromkeys(orgs, scopes))
 
     await hub.db.write(unit)

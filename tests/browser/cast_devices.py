@@ -7,7 +7,7 @@ from hubgate.server.clock import DAY, MINUTE
 from hubgate.server.oauth.apps.lookup import find_app
 from hubgate.server.oauth.device import store
 from hubgate.server.oauth.device.model import INTERVAL, PENDING, DeviceCode
-from hubgate.server.oauth.device.user_code import stored
+from hubgate.server.oauth.device.user_code import user_code_mac
 from hubgate.server.oauth.requested_scopes import scopes_of
 from hubgate.server.resources import Hub
 from hubgate.server.scopes import join_scopes
@@ -26,7 +26,7 @@ async def _wait(hub: Hub, user_code: str, client_id: str, ip: str) -> None:
     begun = hub.clock() - 3 * MINUTE
     code = DeviceCode(
         key=new_token(TokenKind.DEVICE, begun)[1],
-        user_code=stored(user_code, hub.secret),
+        user_code=user_code_mac(user_code, hub.secret),
         client_id=client_id,
         app_id=client_id if app.is_registered else None,
         scopes=join_scopes(scopes_of(hub.oauth, app)),

@@ -9,7 +9,7 @@ from hubgate.server.audit.model import SYSTEM, Actor
 from hubgate.server.clock import SECOND
 from hubgate.server.errors import HubError
 from hubgate.server.oauth.apps import management, privileges
-from hubgate.server.oauth.apps.model import App, Exchange
+from hubgate.server.oauth.apps.model import App, ExchangeSettings
 from hubgate.server.oauth.exchange.exchange import exchange
 from hubgate.server.resources import Hub
 
@@ -22,7 +22,9 @@ _WISHES = [None, "read-repos", "read-repos gated-repos", "openid profile email",
 
 
 async def add_exchange(hub: Hub, acme: Organization, actor: Actor, emails: list[str]) -> None:
-    limits = Exchange(networks=("203.0.113.0/24", "2001:db8::/33"), daily_quota=5000, roles=("admin", "write", "read"))
+    limits = ExchangeSettings(
+        networks=("203.0.113.0/24", "2001:db8::/33"), daily_quota=5000, roles=("admin", "write", "read")
+    )
     draft = App(
         PORTAL,
         "Acme Portal for all members (in-house)",

@@ -44,7 +44,7 @@ ERRORS: dict[str, Exception] = {
         "Nothing was shared. Contact the app's developer."
     ),
     "403": errors.Forbidden("Only admins of acme may see its audit log."),
-    "404": errors.NotFound("Nothing here, or not for you. Another account may see more."),
+    "404": errors.NotFound("Nothing here, or you don't have access. Another account may see more."),
     "405": errors.MethodNotAllowed(["POST"]),
     "413": errors.PayloadTooLarge("The body is larger than the 16,384 bytes allowed here."),
     "429": errors.TooManyRequests("Too many attempts. Try again in 12 minutes.", retry_after=715),
@@ -253,7 +253,7 @@ def build(hub: Hub) -> Edge:
         """The page that entering a code leads to, for tests that only read."""
         device, caller, code = DevicePages(pages, hub.oauth), caller_of(request), request.param("code")
         try:
-            waiting = await find_pending(hub.oauth, caller.signed_in, code, request.client_ip)
+            waiting = await find_pending(hub.oauth, caller.signed_in_person, code, request.client_ip)
         except DeviceNotFound as error:
             return device.show_error(request, error, code)
         return await device.show_confirmation(request, caller, waiting)

@@ -269,7 +269,7 @@ def test_errors_say_what_to_do(sqlite_operator: Operator) -> None:
         "invite create nonsense": "This is not an e-mail address.",
         "invite create ada@example.org": "ada@example.org already has an account.",
         "invite create eve@example.org --signup closed": (
-            "HUBGATE_SIGNUP is closed: nobody could accept it. Run: hubgate admin user create"
+            "HUBGATE_SIGNUP is closed, so nobody could accept the invitation. Run: hubgate admin user create"
         ),
         "org create ada --owner ada": "ada is already taken.",
         "org create other --owner nobody": no_user,

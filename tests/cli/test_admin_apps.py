@@ -145,7 +145,7 @@ def test_extra_scopes_are_granted_and_revoked(operator: Operator) -> None:
     unknown = operator.refused("admin", "app", "grant-scope", client_id, "fly")
     assert unknown == "This hub has no scope fly. Add it as [[extra_scopes]] to hubgate.toml first."
     built_in = operator.refused("admin", "app", "grant-scope", client_id, "read-repos")
-    assert built_in == "Every app may request read-repos. Its owner adds it to the app."
+    assert built_in == "Every app may request read-repos. The app's owner can add it."
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,10 @@ def test_extra_scopes_are_granted_and_revoked(operator: Operator) -> None:
             ("create", "x", "--owner", "ada", "--scope", "openid,profile"),
             "Name each scope by itself, without commas and spaces.",
         ),
-        (("create", "x", "--owner", "ada", "--redirect-uri", "javascript:x"), "javascript: does not lead to an app."),
+        (
+            ("create", "x", "--owner", "ada", "--redirect-uri", "javascript:x"),
+            "A redirect URI cannot use the scheme javascript.",
+        ),
         (("create", " ", "--owner", "ada"), "An app's name has 1 to 96 characters."),
         (("delete", "ghost"), "App ghost not found. List all apps with: hubgate admin app list"),
         (("refresh-secret", "ghost"), "App ghost not found."),

@@ -107,19 +107,19 @@ PUT_BACK = (
 TAMPERINGS = {
     "changed entry": (
         [f"UPDATE audit_entries SET message = 'added eve' WHERE {ENTRY} = 2 AND position = 2"],
-        "batch 2 was changed: an entry, their order, or the batch itself.",
+        "batch 2 was changed: an entry, the order of entries, or the batch itself.",
     ),
     "changed particulars": (
         [f"""UPDATE audit_entries SET data = '{{"user":"eve"}}' WHERE {ENTRY} = 3 AND position = 1"""],
-        "batch 3 was changed: an entry, their order, or the batch itself.",
+        "batch 3 was changed: an entry, the order of entries, or the batch itself.",
     ),
     "another author": (
         [f"UPDATE audit_entries SET author_id = '{'e' * 24}' WHERE {ENTRY} = 4 AND position = 3"],
-        "batch 4 was changed: an entry, their order, or the batch itself.",
+        "batch 4 was changed: an entry, the order of entries, or the batch itself.",
     ),
     "changed by a microsecond": (
         [f"UPDATE audit_entries SET created_at = created_at + 1 WHERE {ENTRY} = 2 AND position = 1"],
-        "batch 2 was changed: an entry, their order, or the batch itself.",
+        "batch 2 was changed: an entry, the order of entries, or the batch itself.",
     ),
     "missing entry": (
         [f"DELETE FROM audit_entries WHERE {ENTRY} = 3 AND position = 2"],
@@ -139,11 +139,11 @@ TAMPERINGS = {
     ),
     "entry of no batch": (
         [FORGED + "9, 1)"],
-        "an entry claims to be in batch 9, which has none.",
+        "an entry claims to be in batch 9, which has no entries.",
     ),
     "swapped rows": (
         [f"UPDATE audit_entries SET position = 3 - position WHERE {ENTRY} = 2 AND position < 3"],
-        "batch 2 was changed: an entry, their order, or the batch itself.",
+        "batch 2 was changed: an entry, the order of entries, or the batch itself.",
     ),
     "missing batch": (
         [f"DELETE FROM audit_entries WHERE {ENTRY} = 2", "DELETE FROM audit_batches WHERE org_id = 'ACME' AND seq = 2"],
@@ -174,7 +174,7 @@ TAMPERINGS = {
     ),
     "changed batch": (
         ["UPDATE audit_batches SET sealed_at = sealed_at + 1 WHERE org_id = 'ACME' AND seq = 4"],
-        "batch 4 was changed: an entry, their order, or the batch itself.",
+        "batch 4 was changed: an entry, the order of entries, or the batch itself.",
     ),
     "no log at all": (
         [f"DELETE FROM audit_{table} WHERE org_id = 'ACME'" for table in ("entries", "batches", "heads")],
@@ -196,7 +196,7 @@ def test_recomputed_chain_lacks_the_seal(log: Log) -> None:
     async def forge(hub: Hub) -> None:
         async def unit(tx: Tx) -> None:
             await tx.exec("UPDATE audit_entries SET message = 'x' WHERE batch = 2 AND org_id = :id", {"id": log.acme})
-            previous = chain.FIRST
+            previous = chain.FIRST_PREVIOUS_HASH
             for batch in await store.batches(tx, log.acme, 0, 10):
                 entries = await store.in_batches(tx, log.acme, batch.seq, batch.seq, 10)
                 again = chain.sealed_batch(log.acme, batch.seq, batch.sealed_at, previous, entries)
@@ -238,7 +238,7 @@ def test_manipulation_affects_only_its_organization(log: Log) -> None:
     log.sql("UPDATE audit_entries SET message = 'x' WHERE batch = 1", "DELETE FROM audit_heads WHERE org_id <> 'ACME'")
     found = dict(text.split(": ", 1) for _, text in log.doctor())
     assert found == {
-        "acme": "batch 1 was changed: an entry, their order, or the batch itself.",
+        "acme": "batch 1 was changed: an entry, the order of entries, or the batch itself.",
         "other": "the end of its chain is not recorded.",
     }
 
@@ -266,7 +266,10 @@ def test_doctor_passes_after_retention(log: Log) -> None:
     assert log.doctor() == [("ok", "2 organizations: 3 entries in 6 batches, unchanged; 0 entries not sealed yet")]
     # The hashes that are left are held in place by what came after.
     log.sql("UPDATE audit_batches SET hash = (SELECT hash FROM audit_heads h WHERE h.org_id = 'ACME') WHERE seq = 4")
-    assert log.doctor()[0] == ("fail", "acme: batch 5 was changed: an entry, their order, or the batch itself.")
+    assert log.doctor()[0] == (
+        "fail",
+        "acme: batch 5 was changed: an entry, the order of entries, or the batch itself.",
+    )
 
 
 def test_unsealed_entries_are_a_warning(log: Log) -> None:

@@ -66,7 +66,7 @@ async def test_files_can_be_uploaded_and_downloaded_in_an_event_loop(on_sqlite: 
     assert not (tmp_path / "c").exists()
 
 
-@pytest.mark.limits(part=300_000, in_parts_from=600_000)
+@pytest.mark.limits(part_bytes=300_000, multipart_threshold=600_000)
 def test_large_file_is_uploaded_in_parts(as_user: Make, tmp_path: Path) -> None:
     ada = as_user("ada")
     ada.create_repo("tiny")

@@ -16,7 +16,7 @@ from tests.bed.blocking import blocking
 from tests.egress.farend import Names, answering, certificate_for, read_request, serving, silent
 
 from hubgate.server.egress.client import Egress
-from hubgate.server.egress.exchange import LONGEST_ROUND_TRIP, MOST_HEAD_BYTES
+from hubgate.server.egress.connection import LONGEST_ROUND_TRIP, MOST_HEAD_BYTES
 from hubgate.server.egress.resolve import Unreachable
 
 LOOPBACK = [ip_network("127.0.0.0/8")]

@@ -188,7 +188,7 @@ def test_large_push_and_large_request_work(scene: Scene) -> None:
     assert other.head("origin/main~1") == head
 
 
-@pytest.mark.limits(silent_seconds=0.0001)
+@pytest.mark.limits(keepalive_seconds=0.0001)
 def test_long_push_is_kept_alive(scene: Scene) -> None:
     """The hub sends keep-alives while it checks the pack, and git ignores them."""
     work = scene.clone("one")

@@ -6,7 +6,7 @@ from tests.bed.repos import commit, committed
 from tests.git.conftest import Scene
 
 from hubgate.server.hub.repos import store
-from hubgate.server.hub.repos.commit_counts import Recount
+from hubgate.server.hub.repos.commit_counts import CommitCounter
 from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
 
@@ -21,7 +21,7 @@ def stored(scene: Scene) -> dict[str, int | None]:
         assert found is not None
         numbers = {}
         for name, _ in await store.refs(tx, found.id):
-            row = await store.commits_of(tx, found.id, name)
+            row = await store.ref_with_commit_count(tx, found.id, name)
             numbers[name] = row[1] if row else None
         return numbers
 
@@ -107,7 +107,7 @@ def test_count_missed_at_the_push_is_added_later(scene: Scene) -> None:
     assert stored(scene) == {"refs/heads/main": None}
 
     async def recount(hub: Hub) -> bool:
-        return await Recount(hub.repos).step()
+        return await CommitCounter(hub.repos).step()
 
     assert scene.hub.call(recount) is False
     assert stored(scene) == counted(scene) == {"refs/heads/main": 7}

@@ -9,14 +9,14 @@ from tests.bed.repos import make_repo, send_large
 from tests.git.conftest import Scene
 
 from hubgate.server.hub.git.objects import pointer_text
-from hubgate.server.hub.repos.push import LARGEST_FILE
+from hubgate.server.hub.repos.push import MAX_FILE_BYTES
 
 MAIN = "refs/heads/main"
 
 
 def test_too_large_file_is_rejected(scene: Scene) -> None:
     work = scene.clone("one")
-    work.commit("data/weights.dat", b"\0" * (LARGEST_FILE + 1))
+    work.commit("data/weights.dat", b"\0" * (MAX_FILE_BYTES + 1))
     # Deleted at the head, but still in the history.
     work.git("rm", "-q", "data/weights.dat")
     work.git("commit", "-q", "-m", "never mind")
@@ -28,7 +28,7 @@ def test_too_large_file_is_rejected(scene: Scene) -> None:
 
 
 def test_only_some_of_many_too_large_files_are_named(scene: Scene) -> None:
-    files = [blob(b"%d" % number + b"\0" * LARGEST_FILE) for number in range(7)]
+    files = [blob(b"%d" % number + b"\0" * MAX_FILE_BYTES) for number in range(7)]
     root = tree(*(("100644", f"{number}.dat", file) for number, file in enumerate(files)))
     head = commit(root)
     body = commands([(None, head.sha, "refs/heads/large")]) + pack([*files, root, head])

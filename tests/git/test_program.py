@@ -13,6 +13,6 @@ async def test_program_with_unread_output_can_be_ended(tmp_path: Path) -> None:
     await process.stdout.read(1)
     while not process.stdout._paused:  # type: ignore[attr-defined]
         await asyncio.sleep(0.01)
-    await asyncio.wait_for(program.end(process), 10)
+    await asyncio.wait_for(program.kill(process), 10)
     assert process.returncode is not None
     assert process.returncode < 0

@@ -46,7 +46,7 @@ def test_old_secret_can_be_ended_early(hub: RunningHub, root: str) -> None:
         assert [authenticates(hub, client.id, secret) for secret in (first, second, third)] == [False, True, True]
     if root == ACME:
         (entry,) = [entry for entry in entries_of(hub, acme) if entry["type"] == "oauth.delete_secret"]
-        assert (entry["author_name"], entry["message"]) == ("ada", "ended an old secret of the app Notebook")
+        assert (entry["author_name"], entry["message"]) == ("ada", "revoked an old secret of the app Notebook")
 
 
 def test_confirmation_page_says_how_many_secrets_end(hub: RunningHub) -> None:

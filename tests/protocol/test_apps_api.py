@@ -282,8 +282,8 @@ def test_number_out_of_range_is_answered_with_the_range(hub: RunningHub) -> None
     with api(hub, make_token(hub, ada)) as client:
         one = f"{ACME}/{client.post(ACME, json={'name': 'Notebook'}).json()['clientId']}"
         for name, sentence, least, most in (
-            ("tokenLifetime", "tokenLifetime is 60 to 2,592,000 seconds.", 60, 2592000),
-            ("tokenDuration", "tokenDuration is 60 to 2,592,000 seconds.", 60, 2592000),
+            ("tokenLifetime", "tokenLifetime must be 60 to 2,592,000 seconds.", 60, 2592000),
+            ("tokenDuration", "tokenDuration must be 60 to 2,592,000 seconds.", 60, 2592000),
             ("dailyQuota", "A quota is a number from 1 to 1,000,000,000, or none.", 1, 1000000000),
         ):
             for value in (least - 1, most + 1, -(10**30), 10**30):
@@ -293,7 +293,10 @@ def test_number_out_of_range_is_answered_with_the_range(hub: RunningHub) -> None
                 assert client.patch(one, json={name: value}).json()[name] == value
         for value in (-1, 604801, 10**30):
             refused = client.post(f"{one}/secret", json={"overlapSeconds": value})
-            assert (refused.status_code, refused.json()["error"]) == (422, "overlapSeconds is 0 to 604,800 seconds.")
+            assert (refused.status_code, refused.json()["error"]) == (
+                422,
+                "overlapSeconds must be 0 to 604,800 seconds.",
+            )
 
 
 def test_secrets_are_stored_hashed_and_never_logged(hub: RunningHub) -> None:

@@ -8,7 +8,7 @@ from tests.bed.people import browser_of, make_organization, make_user
 from tests.bed.running import RunningHub
 
 from hubgate.server.accounts.model import User
-from hubgate.server.audit.model import SYSTEM, Kind
+from hubgate.server.audit.model import SYSTEM, EntryType
 from hubgate.server.audit.record import record
 from hubgate.server.resources import Hub
 
@@ -17,13 +17,13 @@ pytestmark = pytest.mark.one_engine
 PAGE = "/organizations/acme/settings/audit-log"
 # After the creation in batch 1, one batch for each entry: removals are in 3, 4 and 7.
 LATER = [
-    Kind.ORG_ADD_USER,
-    Kind.ORG_REMOVE_USER,
-    Kind.ORG_REMOVE_USER,
-    Kind.ORG_ADD_USER,
-    Kind.ORG_ADD_USER,
-    Kind.ORG_REMOVE_USER,
-    Kind.ORG_ADD_USER,
+    EntryType.ORG_ADD_USER,
+    EntryType.ORG_REMOVE_USER,
+    EntryType.ORG_REMOVE_USER,
+    EntryType.ORG_ADD_USER,
+    EntryType.ORG_ADD_USER,
+    EntryType.ORG_REMOVE_USER,
+    EntryType.ORG_ADD_USER,
 ]
 REMOVALS = "type:org.remove_user"
 
@@ -34,7 +34,7 @@ def ada(hub: RunningHub) -> User:
     ada = make_user(hub, "ada")
     acme = make_organization(hub, "acme", ada)
 
-    async def add(opened: Hub, kind: Kind) -> None:
+    async def add(opened: Hub, kind: EntryType) -> None:
         await opened.db.write(lambda tx: record(tx, acme.id, kind, "did it", SYSTEM, opened.clock()))
         await seal_all(opened)
 

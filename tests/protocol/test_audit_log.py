@@ -16,7 +16,7 @@ from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import members, settings
 from hubgate.server.accounts.roles import Role
 from hubgate.server.accounts.tokens import personal
-from hubgate.server.audit.model import SYSTEM, Actor, Kind
+from hubgate.server.audit.model import SYSTEM, Actor, EntryType
 from hubgate.server.audit.record import record
 from hubgate.server.clock import SECOND
 from hubgate.server.resources import Hub
@@ -48,7 +48,7 @@ def act(hub: RunningHub, acme: Organization, *messages: str, **actor: Any) -> No
 
     async def unit(tx: Tx) -> None:
         for number, message in enumerate(messages):
-            kind = Kind.ORG_REMOVE_USER if message.startswith("removed") else Kind.ORG_ADD_USER
+            kind = EntryType.ORG_REMOVE_USER if message.startswith("removed") else EntryType.ORG_ADD_USER
             await record(tx, acme.id, kind, message, who, begin + number * SECOND, {"n": 1})
 
     hub.call(lambda opened: opened.db.write_long(unit))
@@ -125,7 +125,7 @@ def test_entry_marks_deleted_accounts(hub: RunningHub, ada: User, acme: Organiza
     async def work(opened: Hub) -> None:
         _, token = await personal.create(opened.accounts, bob, "laptop", personal.TokenRole.WRITE, "::1")
         who = Actor("bob", bob.id, token={"type": "access_token", "id": token.id})
-        await opened.db.write(lambda tx: record(tx, acme.id, Kind.ORG_ADD_USER, "added x", who, opened.clock()))
+        await opened.db.write(lambda tx: record(tx, acme.id, EntryType.ORG_ADD_USER, "added x", who, opened.clock()))
 
     hub.call(work)
     with api(hub, make_token(hub, ada)) as client:
@@ -371,7 +371,7 @@ def test_export_is_a_snapshot_while_entries_are_added(hub: RunningHub, ada: User
     async def many(tx: Tx) -> None:
         for number in range(6000):
             at = hub.clock() + number
-            await record(tx, acme.id, Kind.ORG_ADD_USER, f"added {number}", SYSTEM, at, {"filler": "x" * 900})
+            await record(tx, acme.id, EntryType.ORG_ADD_USER, f"added {number}", SYSTEM, at, {"filler": "x" * 900})
 
     hub.call(lambda opened: opened.db.write_long(many))
     hub.clock.advance(10)

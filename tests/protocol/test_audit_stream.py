@@ -17,7 +17,7 @@ from tests.bed.running import RunningHub
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.roles import Role
-from hubgate.server.audit.model import SYSTEM, Kind
+from hubgate.server.audit.model import SYSTEM, EntryType
 from hubgate.server.audit.record import record
 from hubgate.server.audit.seal import Sealer
 from hubgate.server.clock import DAY
@@ -60,7 +60,7 @@ def write(hub: RunningHub, acme: Organization, *texts: str) -> None:
     async def unit(tx: Tx) -> None:
         for text in texts:
             hub.clock.now += 1
-            await record(tx, acme.id, Kind.ORG_ADD_USER, text, SYSTEM, hub.clock())
+            await record(tx, acme.id, EntryType.ORG_ADD_USER, text, SYSTEM, hub.clock())
 
     hub.call(lambda opened: opened.db.write(unit))
 

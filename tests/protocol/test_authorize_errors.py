@@ -85,8 +85,8 @@ def test_prompt_none_is_answered_without_a_page(hub: RunningHub) -> None:
         ("openid reed-repos", "There is no scope reed-repos. Did you mean read-repos?"),
         ("openid fly", "There is no scope fly."),
         ("manage-repos", "manage-repos is not ticked in this app's settings."),
-        ("openid,profile", "Separate scopes by spaces."),
-        ("openid\tprofile", "Separate scopes by spaces."),
+        ("openid,profile", "Separate scopes with spaces."),
+        ("openid\tprofile", "Separate scopes with spaces."),
         ("evaluate", "evaluate was not granted to this app. Request it from the operator in the app's settings."),
     ],
     ids=range(6),
@@ -146,7 +146,10 @@ def test_request_with_only_ignored_scopes_is_rejected(hub: RunningHub, scope: st
     client = make_app(hub, make_user(hub, "olga"))
     sent = error_sent(client, scope=scope)
     assert sent["error"] == "invalid_scope"
-    assert sent["error_description"] == "None of these scopes exist here. Name scopes of this app, or leave out scope."
+    assert (
+        sent["error_description"]
+        == "None of these scopes exists on this hub. Request scopes of this app, or omit scope."
+    )
 
 
 def test_missing_scope_means_the_apps_registered_scopes(hub: RunningHub) -> None:

@@ -114,7 +114,7 @@ def test_document_is_checked_rule_by_rule(lenient: RunningHub) -> None:
         assert good.status_code == 200
         assert "All checks passed. People can sign in to this app." in good.text
         assert "✕" not in good.text
-        for rule in ("It has a path", "It is sent as JSON", "client_id is this address", "It holds no secret"):
+        for rule in ("It has a path", "It is sent as JSON", "client_id is this address", "It contains no secret"):
             assert rule in good.text
         bad = {"client_id": "https://x.example/<b>\u202e", "client_secret": "hush", "redirect_uris": ["javascript:x"]}
         site.answer = json_answer(described(site.url, **bad))
@@ -122,7 +122,7 @@ def test_document_is_checked_rule_by_rule(lenient: RunningHub) -> None:
         assert "3 checks failed." in page
         assert f"Set client_id to {site.url}." in page
         assert "Remove it: everyone can read this document." in page
-        assert "javascript: does not lead to an app." in page
+        assert "A redirect URI cannot use the scheme javascript." in page
         assert "<bdi>https://x.example/&lt;b&gt;</bdi>" in page, "neutralised"
         assert "hush" not in page
         assert page.index("3 checks failed.") < page.index("Failed") < page.index("Passed"), "failed checks are first"
@@ -139,7 +139,10 @@ def test_document_is_checked_rule_by_rule(lenient: RunningHub) -> None:
 
 @pytest.mark.parametrize(
     ("status", "cure"),
-    [("302 Found", "Answer 200, not 302: redirects are not followed."), ("404 No", "Answer 200, not 404.")],
+    [
+        ("302 Found", "Respond with status 200, not 302: redirects are not followed."),
+        ("404 No", "Respond with status 200, not 404."),
+    ],
 )
 def test_only_the_status_is_reported_if_it_is_not_200(lenient: RunningHub, status: str, cure: str) -> None:
     with ExitStack() as stack:
@@ -160,8 +163,8 @@ def test_only_the_status_is_reported_if_it_is_not_200(lenient: RunningHub, statu
         (b"null", ["null"]),
         (b"7", ["a number"]),
         (b"<html>", ["not JSON"]),
-        (b"{}", ["not there"]),
-        (b'{"client_id": null, "client_name": "", "redirect_uris": {"a": true}}', ["null", "an empty text", "true"]),
+        (b"{}", ["missing"]),
+        (b'{"client_id": null, "client_name": "", "redirect_uris": {"a": true}}', ["null", "an empty string", "true"]),
     ],
     ids=range(6),
 )

@@ -1,5 +1,7 @@
 """Each surface has one shape of error, on all of its routes."""
 
+from html import unescape
+
 import pytest
 from tests.bed.running import RunningHub
 
@@ -32,7 +34,7 @@ def test_pages_get_an_error_page(hub: RunningHub) -> None:
     assert response.status_code == 404
     assert response.headers["content-type"].startswith("text/html")
     assert response.headers["x-request-id"] in response.text
-    assert "Nothing here, or not for you." in response.text
+    assert "Nothing here, or you don't have access." in unescape(response.text)
 
 
 def test_files_get_plain_text(hub: RunningHub) -> None:

@@ -66,7 +66,7 @@ def test_dry_run_says_what_would_be_issued(hub: RunningHub, ada: User, client: C
         assert try_out(script, client, "bob@example.org", scope="read-repos")["scopes"] == ["read-repos"]
         for email, more, error, reason in (
             ("eve@example.org", {}, "invalid_grant", "nobody in the organization has this address"),
-            ("bob", {}, "invalid_request", "subject_token is the e-mail address of a member."),
+            ("bob", {}, "invalid_request", "subject_token must be the e-mail address of a member."),
             ("bob@example.org", {"scope": "jobs"}, "invalid_scope", None),
             ("bob@example.org", {"scope": "fly"}, "invalid_scope", None),
         ):

@@ -69,7 +69,7 @@ def test_port_on_loopback_is_not_marked(hub: RunningHub) -> None:
         ({"response_type": "token"}, "response_type", "<mark>token</mark>", "code"),
         ({"response_type": None}, "response_type", "<mark>not sent</mark>", "code"),
         ({"code_challenge": None, "code_challenge_method": None}, "PKCE", "<mark>no code_challenge</mark>", "required"),
-        ({"code_challenge_method": "plain"}, "PKCE", "<mark>code_challenge by plain</mark>", "required"),
+        ({"code_challenge_method": "plain"}, "PKCE", "<mark>code_challenge with method plain</mark>", "required"),
         (
             {"code_challenge_method": None},
             "PKCE",
@@ -77,11 +77,11 @@ def test_port_on_loopback_is_not_marked(hub: RunningHub) -> None:
             "required",
         ),
         ({"code_challenge": None}, "PKCE", "<mark>no code_challenge, but the method S256</mark>", "required"),
-        ({"code_challenge": "short"}, "PKCE", "<mark>code_challenge by S256</mark>", "required"),
+        ({"code_challenge": "short"}, "PKCE", "<mark>code_challenge with method S256</mark>", "required"),
         ({"prompt": "none login"}, "prompt", "<mark>none login</mark>", "consent login none select_account"),
         ({"response_mode": "fragment"}, "response_mode", "<mark>fragment</mark>", "query form_post"),
-        ({"max_age": "soon"}, "max_age", "<mark>soon</mark>", "as said above"),
-        ({"id_token_hint": "x"}, "id_token_hint", "<mark>sent, its value is not kept</mark>", "as said above"),
+        ({"max_age": "soon"}, "max_age", "<mark>soon</mark>", "see the error above"),
+        ({"id_token_hint": "x"}, "id_token_hint", "<mark>sent; its value is not stored</mark>", "see the error above"),
     ],
     ids=range(14),
 )
@@ -134,7 +134,7 @@ def test_differences_at_the_token_endpoint_are_marked(hub: RunningHub) -> None:
         asking = page_of(about_tokens)
         assert row(asking, "client") == (
             "<mark>client ID alone</mark>",
-            "an app without a secret, which may not ask about tokens",
+            "an app without a secret, which may not introspect tokens",
         )
         for page in (alone, wrong, kind, twice, other, without, asking):
             assert ELSEWHERE not in page
@@ -154,7 +154,7 @@ def test_refused_exchange_names_its_cause_and_not_the_secret(hub: RunningHub) ->
             return explained(owner, path_of(hub, refused.json()["error_uri"]))
 
         page = page_of(asks)
-        assert "This app does not have the privilege of token exchange." in page
+        assert "This app does not have the token exchange privilege." in page
         assert row(page, "client") == ("client ID and secret, by Basic", "an app with a secret")
         sent, registered = row(page, "grant_type")
         assert (sent, registered.split()) == (f"<mark>{GRANT}</mark>", [name for name in GRANTS if name != GRANT])
@@ -208,7 +208,7 @@ def test_reason_why_a_code_is_invalid_is_named(hub: RunningHub) -> None:
         "x": "Unknown code, or it expired more than ten minutes ago.",
         used: "This code was already redeemed, so its tokens were revoked. "
         "Redeem a code once, then redirect away from the callback.",
-        late: "This code has expired after one minute. Send the user to sign in again and redeem the code at once.",
+        late: "This code expired after one minute. Send the user to sign in again and redeem the code at once.",
     }
     hub.clock.advance(seconds=61)
     with browser_of(hub, olga) as owner:

@@ -109,7 +109,7 @@ def test_mails_to_an_address_are_limited(hub: RunningHub) -> None:
             assert join(client, f"user{number}", "ada@example.org").status_code == 200
         response = join(client, "another", "ada@example.org")
     assert response.status_code == 429
-    assert "Too many mails to this address. Try again in 60 minutes." in response.text
+    assert "Too many e-mails to this address. Try again in 60 minutes." in response.text
 
 
 @pytest.mark.parametrize("signup", ["invite", "closed"])

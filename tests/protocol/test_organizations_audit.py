@@ -141,7 +141,7 @@ def test_creating_joining_withdrawing_and_leaving_are_logged(hub: RunningHub) ->
             ("org.invite_user", "ada", "invited bob as write"),
             ("org.invite_user", "ada", "invited carol@example.com as read"),
             ("org.add_user", "bob", "joined as write"),
-            ("org.revoke_invitation", "ada", "withdrew the invitation of carol@example.com"),
+            ("org.revoke_invitation", "ada", "withdrew the invitation for carol@example.com"),
             ("org.remove_user", "bob", "left acme"),
         ]
     )

@@ -1,5 +1,7 @@
 """Creating, changing, renaming and deleting an organization in the browser."""
 
+from html import unescape
+
 import httpx
 import pytest
 from tests.bed.people import browser_of, make_organization, make_user, post, submit
@@ -185,4 +187,4 @@ def test_unknown_organization_is_not_found(hub: RunningHub) -> None:
         for address in ("/organizations/nobody/settings/profile", "/organizations/ada/settings/profile"):
             page = client.get(address)
             assert page.status_code == 404
-            assert "Nothing here, or not for you. Another account may see more." in page.text
+            assert "Nothing here, or you don't have access. Another account may see more." in unescape(page.text)

@@ -1,6 +1,7 @@
 """Public profiles and overviews: memberships and current names."""
 
 import re
+from html import unescape
 
 import httpx
 import pytest
@@ -53,7 +54,7 @@ def test_organization_profile_shows_the_number_of_members(hub: RunningHub) -> No
 def test_unknown_name_is_404(hub: RunningHub, name: str) -> None:
     page = get(hub, f"/{name}")
     assert page.status_code == 404
-    assert "Nothing here, or not for you. Another account may see more." in page.text
+    assert "Nothing here, or you don't have access. Another account may see more." in unescape(page.text)
     for path in (f"/api/users/{name}/overview", f"/api/organizations/{name}/overview"):
         answer = get(hub, path)
         assert (answer.status_code, list(answer.json())) == (404, ["error"])

@@ -4,6 +4,7 @@ shown.
 
 import html
 import re
+from html import unescape
 
 import httpx
 import pytest
@@ -13,7 +14,7 @@ from tests.bed.running import RunningHub
 
 pytestmark = pytest.mark.one_engine
 
-NOTHING = "Nothing here, or not for you. Another account may see more."
+NOTHING = "Nothing here, or you don't have access. Another account may see more."
 README = """---
 license: mit
 tags: [vision, tiny]
@@ -253,8 +254,8 @@ def test_private_repo_is_404_for_others(hub: RunningHub, tail: str) -> None:
         for client in (other, visitor):
             hidden, missing = (client.get(f"/datasets/ada/{name}{tail}") for name in ("secret", "missing"))
             assert hidden.status_code == missing.status_code == 404
-            assert NOTHING in hidden.text
-            assert NOTHING in missing.text
+            assert NOTHING in unescape(hidden.text)
+            assert NOTHING in unescape(missing.text)
             assert "<bdi>secret" not in hidden.text
         assert 'href="/login?next=%2Fdatasets%2Fada%2Fsecret' in visitor.get(f"/datasets/ada/secret{tail}").text
 

@@ -12,7 +12,7 @@ from tests.bed.repos import commit, committed, make_repo, send_large, send_lines
 from tests.bed.running import RunningHub
 
 from hubgate.server.hub.commits.attributes import line_for
-from hubgate.server.hub.commits.commit import LARGE
+from hubgate.server.hub.commits.commit import LARGE_FILE_BYTES
 from hubgate.server.hub.git.objects import pointer_text
 
 pytestmark = pytest.mark.one_engine
@@ -79,7 +79,7 @@ def test_file_too_large_to_extend_is_not_changed(on_sqlite: RunningHub) -> None:
     with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
         make_repo(ada, "tiny")
         oid = send_large(ada, "ada/tiny", CONTENT)
-        text = b"#" * (LARGE - 10)
+        text = b"#" * (LARGE_FILE_BYTES - 10)
         committed(ada, "ada/tiny", {".gitattributes": text})
         given = "file", {"path": ".gitattributes", "content": text.decode()}
         for lines in ([large("a.dat", oid)], [given, large("a.dat", oid)]):
@@ -87,7 +87,7 @@ def test_file_too_large_to_extend_is_not_changed(on_sqlite: RunningHub) -> None:
             assert (refused.status_code, "pattern" in refused.json()["error"]) == (422, True), refused.text
         for lines in (
             [large(".gitattributes", oid)],
-            [("file", {"path": ".gitattributes", "content": "#" * (LARGE + 1)})],
+            [("file", {"path": ".gitattributes", "content": "#" * (LARGE_FILE_BYTES + 1)})],
             [("file", {"path": ".gitattributes", "content": pointer_text(oid, len(CONTENT)).decode()})],
         ):
             refused = send_lines(ada, "ada/tiny", *lines)

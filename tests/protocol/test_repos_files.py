@@ -9,7 +9,7 @@ from tests.bed.people import api, make_token, make_user
 from tests.bed.repos import commit, committed, make_repo, send_body, send_large, send_lines, text_file
 from tests.bed.running import RunningHub
 
-from hubgate.server.hub.git.objects import SMALL, pointer_text
+from hubgate.server.hub.git.objects import MAX_BLOB_IN_MEMORY, pointer_text
 
 pytestmark = pytest.mark.one_engine
 
@@ -87,7 +87,7 @@ RANGES = {
 
 @pytest.mark.parametrize("kind", ["in git", "in git and streamed", "large"])
 def test_ranges_of_a_file_are_served(on_sqlite: RunningHub, kind: str) -> None:
-    content = bytes(range(256)) * (SMALL // 256 + 10) if "streamed" in kind else bytes(range(200))
+    content = bytes(range(256)) * (MAX_BLOB_IN_MEMORY // 256 + 10) if "streamed" in kind else bytes(range(200))
     hub = on_sqlite
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
         make_repo(ada, "tiny")

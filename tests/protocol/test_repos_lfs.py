@@ -144,7 +144,7 @@ def test_upload_and_download_need_permission(hub: RunningHub) -> None:
         assert [status(client, "download", "tiny") for client in (owner, other, anyone)] == [200, 403, 401]
 
 
-@pytest.mark.limits(part=40, in_parts_from=80)
+@pytest.mark.limits(part_bytes=40, multipart_threshold=80)
 def test_file_is_uploaded_in_parts(hub: RunningHub) -> None:
     with api(hub, make_token(hub, make_user(hub, "ada"))) as ada, api(hub) as anyone:
         make_repo(ada, "tiny")

@@ -93,7 +93,7 @@ def test_requests_are_limited_whether_or_not_mail_is_sent(hub: RunningHub, addre
         assert [ask(client, address).status_code for _ in range(6)] == [200] * 5 + [429]
         refused = ask(client, address)
     assert refused.headers["retry-after"] == "3600"
-    assert "Too many mails to this address. Try again in 60 minutes." in refused.text
+    assert "Too many e-mails to this address. Try again in 60 minutes." in refused.text
 
 
 def test_link_expires_after_an_hour(hub: RunningHub) -> None:

@@ -137,7 +137,10 @@ def test_error_names_the_invalid_field(ada: httpx.Client) -> None:
         ({"url": None}, "url: Set either url or pull."),
         ({"pull": True}, "url: Set either url or pull."),
         ({"url": "ftp://ci.example/"}, "url: This address is not allowed: it must begin with http:// or https://."),
-        ({"url": "https://ci.example/{x}"}, "url: This address is not allowed: it contains {, which is written %7B."),
+        (
+            {"url": "https://ci.example/{x}"},
+            "url: This address is not allowed: it contains {, which must be written %7B.",
+        ),
         ({"url": "https://ci.example/a b"}, "url: This address is not allowed: it contains a space."),
         ({"url": "https://ci.example/ü"}, "url: This address is not allowed: it contains a character outside ASCII."),
         ({"url": "https://ci.example/\t"}, "url: This address is not allowed: it contains a control character."),

@@ -18,11 +18,11 @@ from tests.bed.processes import environment
 from hubgate.server import failpoint
 from hubgate.server.audit import store
 from hubgate.server.audit.filters import Filter
-from hubgate.server.audit.model import Kind
-from hubgate.server.audit.read import START as BEGINNING
+from hubgate.server.audit.model import EntryType
+from hubgate.server.audit.read import CHAIN_START as BEGINNING
 from hubgate.server.audit.read import follow
 from hubgate.server.audit.record import record
-from hubgate.server.audit.seal import BATCH
+from hubgate.server.audit.seal import BATCH_SIZE
 from hubgate.server.clock import DAY
 from hubgate.server.storage.database import Database
 
@@ -42,29 +42,29 @@ async def unsealed(db: Database, org_id: str = ACME) -> int:
 async def test_entries_become_batches_that_verify(storage: Engine, clock: FrozenClock) -> None:
     async with opened(storage.fresh_url()) as db:
         await found(db)
-        await write_entries(db, 2 * BATCH + 3, at=START + 1)
+        await write_entries(db, 2 * BATCH_SIZE + 3, at=START + 1)
         await found(db, OTHER)
         sealer = sealer_on(db, clock)
         while await sealer.step():
             clock.advance(1)
-        assert await sizes(db) == [BATCH, BATCH, 4]
+        assert await sizes(db) == [BATCH_SIZE, BATCH_SIZE, 4]
         assert await sizes(db, OTHER) == [1]
         assert not await sealer.step()
-        assert await sizes(db) == [BATCH, BATCH, 4], "nothing new, no batch"
-        assert await sealed_messages(db) == ["created acme", *(f"added user{n}" for n in range(2 * BATCH + 3))]
+        assert await sizes(db) == [BATCH_SIZE, BATCH_SIZE, 4], "nothing new, no batch"
+        assert await sealed_messages(db) == ["created acme", *(f"added user{n}" for n in range(2 * BATCH_SIZE + 3))]
         report = await verified(db)
         assert (report.flaws, report.organizations, report.batches) == ([], 2, 4)
-        assert (report.entries, report.waiting) == (2 * BATCH + 5, 0)
+        assert (report.entries, report.waiting) == (2 * BATCH_SIZE + 5, 0)
 
 
 async def test_long_backlog_does_not_delay_others(storage: Engine, clock: FrozenClock) -> None:
     async with opened(storage.fresh_url()) as db:
         await found(db)
-        await write_entries(db, 5 * BATCH)
+        await write_entries(db, 5 * BATCH_SIZE)
         await found(db, OTHER)
         sealer = sealer_on(db, clock)
         assert await sealer.step(), "acme has more"
-        assert await sizes(db) == [BATCH]
+        assert await sizes(db) == [BATCH_SIZE]
         assert await sizes(db, OTHER) == [1], "its turn came in the first round"
         await write_entries(db, 1, OTHER)
         assert await sealer.step()
@@ -75,7 +75,7 @@ async def test_looking_for_work_does_not_scan_the_log(storage: Engine, clock: Fr
     """It happens every second."""
     async with opened(storage.fresh_url()) as db:
         await found(db)
-        await write_entries(db, 4 * BATCH)
+        await write_entries(db, 4 * BATCH_SIZE)
         while await sealer_on(db, clock).seal(ACME):
             continue
         explain = "EXPLAIN QUERY PLAN" if storage.name == "sqlite" else "EXPLAIN"
@@ -120,7 +120,9 @@ async def test_sealing_does_not_block_writers(storage: Engine, clock: FrozenCloc
         async def write(number: int) -> None:
             for turn in range(25):
                 text = f"writer {number}, turn {turn}"
-                await there.write(lambda tx, text=text: record(tx, ACME, Kind.ORG_ADD_USER, text, ADA, clock() + 5))
+                await there.write(
+                    lambda tx, text=text: record(tx, ACME, EntryType.ORG_ADD_USER, text, ADA, clock() + 5)
+                )
 
         async def seal(db: Database) -> None:
             while writing:
@@ -160,7 +162,7 @@ async def test_late_commit_is_in_the_batch_that_finds_it(storage: Engine, clock:
             await connection.close()
         else:
             # SQLite has one writer at a time, so an entry can only be late by its own clock.
-            await db.write(lambda tx: record(tx, ACME, Kind.ORG_ADD_USER, "late", ADA, START + 1))
+            await db.write(lambda tx: record(tx, ACME, EntryType.ORG_ADD_USER, "late", ADA, START + 1))
         await sealer_on(db, clock).seal(ACME)
         rest = await follow(db, ACME, Filter(), first.end, 100)
         assert [listed.entry.message for listed in rest.entries] == ["late"]

@@ -8,7 +8,7 @@ from tests.bed.engines import SECRET_KEY, Engine, opened
 
 from hubgate.server.clock import HOUR, MINUTE
 from hubgate.server.errors import Conflict, NotFound
-from hubgate.server.oauth.keys.model import LEAD, OVERLAP, KeyState, signer, state_of
+from hubgate.server.oauth.keys.model import LEAD, OVERLAP, KeyState, current_key, state_of
 from hubgate.server.oauth.keys.ring import KeyRing
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Database
@@ -31,20 +31,20 @@ async def test_rotation_follows_its_schedule(engine: Engine, clock: FrozenClock)
     async with opened(engine.fresh_url()) as db:
         await empty(db)
         ring = ring_on(db, clock)
-        await ring.make_ready()
-        await ring.make_ready()
+        await ring.ensure_signing_key()
+        await ring.ensure_signing_key()
         assert await states(ring) == [KeyState.SIGNING]
         await ring.rotate()
         assert await states(ring) == [KeyState.SIGNING, KeyState.WAITING]
-        assert len(await ring.published()) == 2, "published before it signs"
+        assert len(await ring.published_jwks()) == 2, "published before it signs"
         clock.now += LEAD
         assert await states(ring) == [KeyState.RETIRING, KeyState.SIGNING]
         clock.now += OVERLAP - MINUTE
-        assert len(await ring.published()) == 2, "published until its last token has expired"
+        assert len(await ring.published_jwks()) == 2, "published until its last token has expired"
         assert OVERLAP > HOUR
         clock.now += MINUTE
         assert await states(ring) == [KeyState.RETIRED, KeyState.SIGNING]
-        assert [jwk["kid"] for jwk in await ring.published()] == [(await ring.every())[1].kid]
+        assert [jwk["kid"] for jwk in await ring.published_jwks()] == [(await ring.every())[1].kid]
         for key in await ring.every():
             ring.check(key)
 
@@ -53,7 +53,7 @@ async def test_concurrent_first_starts_create_one_key(engine: Engine, clock: Fro
     url = engine.fresh_url()
     async with opened(url) as here, opened(url) as there:
         await empty(here)
-        await asyncio.gather(*(ring_on(db, clock).make_ready() for db in (here, there, here, there)))
+        await asyncio.gather(*(ring_on(db, clock).ensure_signing_key() for db in (here, there, here, there)))
         assert len(await ring_on(here, clock).every()) == 1
 
 
@@ -78,7 +78,7 @@ async def test_revoked_key_never_signs_again_and_another_does(engine: Engine, cl
         with pytest.raises(NotFound):
             await ring.revoke(first)
         clock.now += 100 * OVERLAP
-        signing = signer(await ring.every(), clock())
+        signing = current_key(await ring.every(), clock())
         assert signing is not None
         assert signing.kid != first
 
@@ -89,11 +89,11 @@ async def test_revoking_the_newest_key_leaves_a_successor(engine: Engine, clock:
     async with opened(engine.fresh_url()) as db:
         await empty(db)
         ring = ring_on(db, clock)
-        await ring.make_ready()
+        await ring.ensure_signing_key()
         newest = await ring.rotate()
         clock.now += wait
         await ring.revoke(newest.kid)
         for _ in range(60):
             clock.now += HOUR
-            assert signer(await ring.every(), clock()) is not None
-            assert await ring.published()
+            assert current_key(await ring.every(), clock()) is not None
+            assert await ring.published_jwks()

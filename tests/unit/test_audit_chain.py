@@ -9,9 +9,18 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from hubgate.server.audit.chain import FIRST, batch_text, canonical, check_plain, entry_text, exact, flaw, sealed_batch
+from hubgate.server.audit.chain import (
+    FIRST_PREVIOUS_HASH,
+    batch_text,
+    canonical_json,
+    check_serializable,
+    entry_text,
+    exact_time,
+    find_flaw,
+    sealed_batch,
+)
 from hubgate.server.audit.filters import MOST_TERMS, Filter, Term, parse_filter
-from hubgate.server.audit.model import Entry, Kind
+from hubgate.server.audit.model import Entry, EntryType
 from hubgate.server.errors import Unprocessable
 
 # A busy machine is not a failure. Each example is a whole chain, so half as many suffice.
@@ -25,7 +34,7 @@ PLAIN = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.from_regex(r"\A[a-zA-Z]{1,5}\Z"), inner, max_size=3),
     max_leaves=6,
 )
-OBJECT = st.none() | st.dictionaries(st.from_regex(r"\A[a-z]{1,5}\Z"), PLAIN, max_size=3).map(canonical)
+OBJECT = st.none() | st.dictionaries(st.from_regex(r"\A[a-z]{1,5}\Z"), PLAIN, max_size=3).map(canonical_json)
 
 
 @st.composite
@@ -76,7 +85,7 @@ def test_entry_is_sealed_as_documented() -> None:
         '"type":"org.add_user"}'
     )
     assert entry_text(entry) == text
-    assert batch_text("a" * 24, 1, 1_790_000_001_000_000, FIRST, [entry]) == (
+    assert batch_text("a" * 24, 1, 1_790_000_001_000_000, FIRST_PREVIOUS_HASH, [entry]) == (
         "hubgate audit batch 1\n"
         "organization aaaaaaaaaaaaaaaaaaaaaaaa\n"
         "batch 1\n"
@@ -91,13 +100,13 @@ def test_entry_is_sealed_as_documented() -> None:
 @given(entries(), st.binary(min_size=32, max_size=32), st.integers(0, 2**52))
 def test_sealed_batch_verifies(sealed: list[Entry], previous: bytes, at: int) -> None:
     batch = sealed_batch("a" * 24, 7, at, previous, sealed)
-    assert flaw(batch, previous, sealed) is None
+    assert find_flaw(batch, previous, sealed) is None
 
 
 @calmly
 @given(entries(), st.data())
 def test_every_change_is_detected(sealed: list[Entry], data: st.DataObject) -> None:
-    batch = sealed_batch("a" * 24, 7, 5, FIRST, sealed)
+    batch = sealed_batch("a" * 24, 7, 5, FIRST_PREVIOUS_HASH, sealed)
     at = data.draw(st.integers(0, len(sealed) - 1))
     column = data.draw(
         st.sampled_from(["id", "created_at", "type", "message", "author_id", "author_name", "ip", "user_agent", "data"])
@@ -105,44 +114,47 @@ def test_every_change_is_detected(sealed: list[Entry], data: st.DataObject) -> N
     new = data.draw(st.integers(0, 2**52) if column == "created_at" else OBJECT if column == "data" else TEXT)
     changed = replace(sealed[at], **{column: new})
     assume(entry_text(changed) != entry_text(sealed[at]))
-    assert flaw(batch, FIRST, [*sealed[:at], changed, *sealed[at + 1 :]]) is not None
+    assert find_flaw(batch, FIRST_PREVIOUS_HASH, [*sealed[:at], changed, *sealed[at + 1 :]]) is not None
 
 
 @calmly
 @given(entries(least=2), st.data())
 def test_missing_repeated_and_swapped_entries_are_detected(sealed: list[Entry], data: st.DataObject) -> None:
-    batch = sealed_batch("a" * 24, 7, 5, FIRST, sealed)
+    batch = sealed_batch("a" * 24, 7, 5, FIRST_PREVIOUS_HASH, sealed)
     at = data.draw(st.integers(0, len(sealed) - 2))
-    assert flaw(batch, FIRST, sealed[:at] + sealed[at + 1 :]) == f"lacks entry {at + 1} of {len(sealed)}"
-    assert "contains" in (flaw(batch, FIRST, [*sealed, sealed[at]]) or "")
+    assert (
+        find_flaw(batch, FIRST_PREVIOUS_HASH, sealed[:at] + sealed[at + 1 :])
+        == f"lacks entry {at + 1} of {len(sealed)}"
+    )
+    assert "contains" in (find_flaw(batch, FIRST_PREVIOUS_HASH, [*sealed, sealed[at]]) or "")
     swapped = sealed.copy()
     swapped[at], swapped[at + 1] = (
         replace(swapped[at + 1], position=at + 1),
         replace(swapped[at], position=at + 2),
     )
-    assert "was changed" in (flaw(batch, FIRST, swapped) or "")
+    assert "was changed" in (find_flaw(batch, FIRST_PREVIOUS_HASH, swapped) or "")
 
 
 @calmly
 @given(entries())
 def test_batch_moved_elsewhere_is_detected(sealed: list[Entry]) -> None:
-    batch = sealed_batch("a" * 24, 7, 5, FIRST, sealed)
+    batch = sealed_batch("a" * 24, 7, 5, FIRST_PREVIOUS_HASH, sealed)
     for moved in (
         replace(batch, org_id="b" * 24),
         replace(batch, seq=8),
         replace(batch, sealed_at=6),
-        replace(batch, hash=FIRST),
+        replace(batch, hash=FIRST_PREVIOUS_HASH),
     ):
-        assert flaw(moved, FIRST, sealed) is not None
-    assert flaw(batch, b"\1" * 32, sealed) is not None
+        assert find_flaw(moved, FIRST_PREVIOUS_HASH, sealed) is not None
+    assert find_flaw(batch, b"\1" * 32, sealed) is not None
 
 
 def test_values_cannot_shift_between_columns() -> None:
     """Concatenated as text, these two would be the same."""
     honest = Entry("1" * 24, "a" * 24, 5, "t", "m", None, "n", "1.1.1.1", None, '{"a":1}', None, None, None, 7, 1)
     forged = replace(honest, data='{"a":1},"ip":"1.1.1.1"', ip=None)
-    batch = sealed_batch("a" * 24, 7, 5, FIRST, [honest])
-    assert "was changed" in (flaw(batch, FIRST, [forged]) or "")
+    batch = sealed_batch("a" * 24, 7, 5, FIRST_PREVIOUS_HASH, [honest])
+    assert "was changed" in (find_flaw(batch, FIRST_PREVIOUS_HASH, [forged]) or "")
 
 
 @pytest.mark.parametrize(
@@ -151,34 +163,34 @@ def test_values_cannot_shift_between_columns() -> None:
 )
 def test_value_of_the_wrong_type_is_detected_as_a_change(column: str, value: object) -> None:
     honest = Entry("1" * 24, "a" * 24, 5, "t", "m", None, "n", None, None, None, None, None, None, 7, 1)
-    batch = sealed_batch("a" * 24, 7, 5, FIRST, [honest])
-    assert "was changed" in (flaw(batch, FIRST, [replace(honest, **{column: value})]) or "")
+    batch = sealed_batch("a" * 24, 7, 5, FIRST_PREVIOUS_HASH, [honest])
+    assert "was changed" in (find_flaw(batch, FIRST_PREVIOUS_HASH, [replace(honest, **{column: value})]) or "")
 
 
 @calmly
 @given(PLAIN)
 def test_canonical_json_round_trips_and_is_stable(value: object) -> None:
-    check_plain(value)
-    text = canonical(value)
+    check_serializable(value)
+    text = canonical_json(value)
     assert json.loads(text) == value
-    assert canonical(json.loads(text)) == text
+    assert canonical_json(json.loads(text)) == text
 
 
 @pytest.mark.parametrize("value", [1.5, 2**53, {"é": 1}, {1: 2}, {"a": [float("nan")]}, b"x", {"a": {"b": object()}}])
 def test_values_without_one_json_form_are_rejected(value: object) -> None:
     with pytest.raises(TypeError):
-        check_plain(value)
+        check_serializable(value)
 
 
 @calmly
 @given(st.integers(0, 2**52), st.integers(0, 2**52))
 def test_times_are_exact_and_ordered(one: int, other: int) -> None:
-    assert (exact(one) < exact(other)) == (one < other)
+    assert (exact_time(one) < exact_time(other)) == (one < other)
 
 
 def test_every_type_is_documented() -> None:
     documented = (Path(__file__).parents[2] / "docs/audit.md").read_text()
-    assert [kind.value for kind in Kind if f"`{kind.value}`" not in documented] == []
+    assert [kind.value for kind in EntryType if f"`{kind.value}`" not in documented] == []
 
 
 def test_filters_are_parsed() -> None:

@@ -8,7 +8,12 @@ import pytest
 
 from hubgate.server.errors import PayloadTooLarge
 from hubgate.server.hub.commits.model import AddFile
-from hubgate.server.hub.commits.request_reader import MOST_IN_MEMORY, MOST_OPERATIONS, MOST_TEXT, CommitRequestReader
+from hubgate.server.hub.commits.request_reader import (
+    MAX_BYTES_IN_MEMORY,
+    MAX_OPERATIONS,
+    MAX_TEXT_LENGTH,
+    CommitRequestReader,
+)
 
 HEADER = json.dumps({"key": "header", "value": {"summary": "x"}}) + "\n"
 
@@ -30,8 +35,8 @@ async def test_small_files_beyond_a_few_are_stored_on_disk(tmp_path: Path) -> No
     request = await reading_it.read(lines(200, 50_000))
     contents = [operation.content for operation in request.operations if isinstance(operation, AddFile)]
     assert len(contents) == 200
-    in_memory = sum(len(content.text) for content in contents)
-    assert in_memory <= MOST_IN_MEMORY < 200 * 50_000
+    in_memory = sum(len(content.data) for content in contents)
+    assert in_memory <= MAX_BYTES_IN_MEMORY < 200 * 50_000
     drafts = [content.file for content in contents if content.file is not None]
     assert all(draft.read_bytes() == b"x" * 50_000 for draft in drafts)
     assert in_memory + sum(draft.stat().st_size for draft in drafts) == 200 * 50_000
@@ -41,9 +46,9 @@ async def test_small_files_beyond_a_few_are_stored_on_disk(tmp_path: Path) -> No
 
 async def test_metadata_of_files_is_limited(tmp_path: Path) -> None:
     with pytest.raises(PayloadTooLarge, match="too large"):
-        await reader(tmp_path).read(lines(MOST_TEXT // 60_000 + 1, 1, "x" * 60_000))
+        await reader(tmp_path).read(lines(MAX_TEXT_LENGTH // 60_000 + 1, 1, "x" * 60_000))
     with pytest.raises(PayloadTooLarge, match="100,000 files"):
-        await reader(tmp_path).read(lines(MOST_OPERATIONS + 1, 1))
+        await reader(tmp_path).read(lines(MAX_OPERATIONS + 1, 1))
 
 
 async def test_text_may_be_split_anywhere(tmp_path: Path) -> None:
@@ -56,7 +61,7 @@ async def test_text_may_be_split_anywhere(tmp_path: Path) -> None:
         pieces = [[body[:cut], body[cut:]] for cut in range(len(HEADER), len(body))]
         pieces += [[body[at : at + size] for at in range(0, len(body), size)] for size in range(1, 14)]
         for parts in pieces:
-            request = await reader(tmp_path, longest_line=64).read(_each(parts))
+            request = await reader(tmp_path, max_line_bytes=64).read(_each(parts))
             (operation,) = request.operations
             assert isinstance(operation, AddFile)
             assert operation.content.file is not None

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from hubgate.server.errors import Unavailable
-from hubgate.server.jobs.caller import Caller, ClientLeft, caller_of_context, while_client_waits
+from hubgate.server.jobs.caller import ClientLeft, JobCaller, current_caller, while_client_waits
 from hubgate.server.jobs.job import checkpoint
-from hubgate.server.jobs.pool import UNPAID, FairPool
+from hubgate.server.jobs.pool import FREE_CPU_SECONDS, FairPool
 
 LONG = 60.0
 
@@ -45,13 +45,13 @@ class Gate:
 def begin(
     pool: FairPool,
     work: Callable[[], str],
-    caller: Caller,
+    caller: JobCaller,
     seconds: float = LONG,
     *,
     interruptible: bool = True,
 ) -> "asyncio.Task[str]":
     async def run() -> str:
-        caller_of_context.set(caller)
+        current_caller.set(caller)
         return await pool.run(work, seconds, interruptible=interruptible)
 
     return asyncio.create_task(run())
@@ -70,9 +70,9 @@ def endless() -> str:
 
 async def test_callers_take_turns() -> None:
     pool, gate = FairPool("test", 1, per_caller=1, per_repo=1), Gate()
-    greedy = [begin(pool, gate.work(f"greedy {number}"), Caller("greedy")) for number in range(20)]
+    greedy = [begin(pool, gate.work(f"greedy {number}"), JobCaller("greedy")) for number in range(20)]
     await until(lambda: len(gate.begun) == 1)
-    other = begin(pool, gate.work("other"), Caller("other"))
+    other = begin(pool, gate.work("other"), JobCaller("other"))
     await until(lambda: pool.metrics.queued == 20)
     gate.open()
     await asyncio.gather(*greedy, other)
@@ -82,9 +82,9 @@ async def test_callers_take_turns() -> None:
 
 async def test_one_caller_never_has_all_threads() -> None:
     pool, gate = FairPool("test", 3, per_caller=1, per_repo=3), Gate()
-    greedy = [begin(pool, gate.work("greedy"), Caller("greedy")) for _ in range(10)]
+    greedy = [begin(pool, gate.work("greedy"), JobCaller("greedy")) for _ in range(10)]
     await until(lambda: pool.metrics.queued == 9)
-    others = [begin(pool, gate.work(name), Caller(name)) for name in ("one", "two")]
+    others = [begin(pool, gate.work(name), JobCaller(name)) for name in ("one", "two")]
     await until(lambda: len(gate.begun) == 3)
     assert sorted(gate.begun) == ["greedy", "one", "two"]
     gate.open()
@@ -95,8 +95,8 @@ async def test_one_caller_never_has_all_threads() -> None:
 async def test_one_repo_never_has_all_threads() -> None:
     pool, gate = FairPool("test", 3, per_caller=3, per_repo=2), Gate()
 
-    def of(repo: str, name: str) -> Caller:
-        caller = Caller(name)
+    def of(repo: str, name: str) -> JobCaller:
+        caller = JobCaller(name)
         caller.repo = repo
         return caller
 
@@ -111,7 +111,7 @@ async def test_one_repo_never_has_all_threads() -> None:
 
 def burn() -> str:
     """Uses more processor time than is free."""
-    until = time.thread_time() + 2 * UNPAID
+    until = time.thread_time() + 2 * FREE_CPU_SECONDS
     while time.thread_time() < until:
         pass
     return "burnt"
@@ -119,18 +119,18 @@ def burn() -> str:
 
 async def test_caller_rests_after_expensive_work_and_others_do_not() -> None:
     pool = FairPool("test", 2, per_caller=2, per_repo=2, rest=1_000_000)
-    greedy = Caller("greedy")
+    greedy = JobCaller("greedy")
     assert await begin(pool, burn, greedy) == "burnt"
     waiting = begin(pool, lambda: "again", greedy)
     for _ in range(5):
-        assert await begin(pool, lambda: "other", Caller("other")) == "other"
+        assert await begin(pool, lambda: "other", JobCaller("other")) == "other"
     assert (waiting.done(), pool.metrics.queued) == (False, 1)
     waiting.cancel()
 
 
 async def test_caller_continues_after_resting() -> None:
     pool = FairPool("test", 1, per_caller=1, per_repo=1, rest=2)
-    greedy = Caller("greedy")
+    greedy = JobCaller("greedy")
     both = [begin(pool, burn, greedy), begin(pool, lambda: "again", greedy)]
     assert await asyncio.gather(*both) == ["burnt", "again"]
     cheap = FairPool("test", 1, per_caller=1, per_repo=1, rest=1_000_000)
@@ -139,8 +139,8 @@ async def test_caller_continues_after_resting() -> None:
 
 async def test_disconnected_clients_work_is_stopped_and_no_more_started() -> None:
     pool, left = FairPool("test", 1, per_caller=1, per_repo=1), asyncio.Event()
-    caller, begun = Caller("reader", may_abandon=True), []
-    caller.disconnects_when(left.wait)
+    caller, begun = JobCaller("reader", may_abandon=True), []
+    caller.detect_disconnect_with(left.wait)
 
     def never() -> str:
         begun.append("never")
@@ -157,13 +157,13 @@ async def test_disconnected_clients_work_is_stopped_and_no_more_started() -> Non
     await until(lambda: pool.metrics.running == 0)
     assert not begun
     assert pool.metrics.abandoned == 2
-    assert await begin(pool, lambda: "others are served", Caller("other")) == "others are served"
+    assert await begin(pool, lambda: "others are served", JobCaller("other")) == "others are served"
 
 
 async def test_request_that_changes_something_outlives_its_client() -> None:
     pool, gate, left = FairPool("test", 1, per_caller=1, per_repo=1), Gate(), asyncio.Event()
-    caller = Caller("writer")
-    caller.disconnects_when(left.wait)
+    caller = JobCaller("writer")
+    caller.detect_disconnect_with(left.wait)
     left.set()
     writing = begin(pool, gate.work("written"), caller, interruptible=False)
     await until(lambda: len(gate.begun) == 1)
@@ -173,10 +173,10 @@ async def test_request_that_changes_something_outlives_its_client() -> None:
 
 async def test_uninterruptible_work_is_waited_for() -> None:
     pool, gate = FairPool("test", 1, per_caller=1, per_repo=1), Gate()
-    begun = begin(pool, gate.work("begun"), Caller("one"), 0.001, interruptible=False)
+    begun = begin(pool, gate.work("begun"), JobCaller("one"), 0.001, interruptible=False)
     await until(lambda: len(gate.begun) == 1)
     with pytest.raises(Unavailable):
-        await begin(pool, gate.work("too late"), Caller("two"), 0.001, interruptible=False)
+        await begin(pool, gate.work("too late"), JobCaller("two"), 0.001, interruptible=False)
     gate.open()
     assert await begun == "begun"
     assert gate.begun == ["begun"]
@@ -186,16 +186,16 @@ async def test_uninterruptible_work_is_waited_for() -> None:
 async def test_deadline_ends_work_at_a_checkpoint() -> None:
     pool = FairPool("test", 1, per_caller=1, per_repo=1)
     with pytest.raises(Unavailable) as refusal:
-        await begin(pool, endless, Caller("one"), 0.1)
+        await begin(pool, endless, JobCaller("one"), 0.1)
     assert refusal.value.retry_after
     await until(lambda: pool.metrics.running == 0)
 
 
 async def test_cancelled_task_leaves_the_queue() -> None:
     pool, gate = FairPool("test", 1, per_caller=1, per_repo=1), Gate()
-    running = begin(pool, gate.work("running"), Caller("one"))
+    running = begin(pool, gate.work("running"), JobCaller("one"))
     await until(lambda: len(gate.begun) == 1)
-    cancelled = begin(pool, gate.work("cancelled"), Caller("two"))
+    cancelled = begin(pool, gate.work("cancelled"), JobCaller("two"))
     await until(lambda: pool.metrics.queued == 1)
     cancelled.cancel()
     await until(lambda: pool.metrics.queued == 0)
@@ -208,9 +208,9 @@ async def test_exception_of_the_work_is_raised_to_its_caller() -> None:
     pool = FairPool("test", 1, per_caller=1, per_repo=1)
     for error in (ValueError("no"), KeyError("no")):
         with pytest.raises(type(error)):
-            await begin(pool, _raising(error), Caller("one"))
+            await begin(pool, _raising(error), JobCaller("one"))
     with pytest.raises(RuntimeError):
-        await begin(pool, _raising(StopIteration()), Caller("one"))
+        await begin(pool, _raising(StopIteration()), JobCaller("one"))
     assert pool.metrics.running == 0
 
 
@@ -223,8 +223,8 @@ def _raising(error: Exception) -> Callable[[], str]:
 
 async def test_waiting_for_a_program_ends_with_its_client_or_its_deadline() -> None:
     left, ended = asyncio.Event(), []
-    caller = Caller("reader", may_abandon=True)
-    caller.disconnects_when(left.wait)
+    caller = JobCaller("reader", may_abandon=True)
+    caller.detect_disconnect_with(left.wait)
 
     async def program() -> None:
         try:
@@ -233,7 +233,7 @@ async def test_waiting_for_a_program_ends_with_its_client_or_its_deadline() -> N
             ended.append(True)
 
     async def run(seconds: float) -> None:
-        caller_of_context.set(caller)
+        current_caller.set(caller)
         await while_client_waits(program(), seconds)
 
     with pytest.raises(Unavailable):

@@ -13,7 +13,7 @@ async def test_no_caller_gets_more_than_its_share() -> None:
 
     async def work(caller: str) -> None:
         nonlocal running, most
-        async with places.taken(caller):
+        async with places.acquire(caller):
             running += 1
             most = max(most, running)
             for _ in range(5):
@@ -29,11 +29,11 @@ async def test_no_caller_gets_more_than_its_share() -> None:
 
 async def test_caller_that_waits_too_long_gets_an_error() -> None:
     places = Slots(1, 1, longest_wait=0.01)
-    async with places.taken("one"):
+    async with places.acquire("one"):
         with pytest.raises(Unavailable):
-            async with places.taken("two"):
+            async with places.acquire("two"):
                 pass
-    async with places.taken("two"):
+    async with places.acquire("two"):
         pass
 
 
@@ -41,16 +41,16 @@ async def test_slot_is_released_after_a_failure() -> None:
     places = Slots(1, 1)
     for _ in range(3):
         with pytest.raises(ValueError):
-            async with places.taken("one"):
+            async with places.acquire("one"):
                 raise ValueError
     waiting = asyncio.create_task(_hold(places))
     await asyncio.sleep(0)
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
-    async with asyncio.timeout(5), places.taken("two"):
+    async with asyncio.timeout(5), places.acquire("two"):
         pass
 
 
 async def _hold(places: Slots) -> None:
-    async with places.taken("one"):
+    async with places.acquire("one"):
         await asyncio.Event().wait()

@@ -66,5 +66,5 @@ async def test_search_is_limited(repo: Repo) -> None:
     head = first
     shas = [first] + [head := repo.commit({"a": "1", "n": str(number)}, head) for number in range(1, 6)]
     assert (await repo.last(head, "a"))["a"] == first
-    assert await repo.last(head, "a", "n", deepest=3) == {"a": shas[3], "n": head}
+    assert await repo.last(head, "a", "n", max_commits=3) == {"a": shas[3], "n": head}
     assert (await repo.last(head, "a", seconds=-1.0))["a"] == head

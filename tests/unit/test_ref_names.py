@@ -28,16 +28,16 @@ def test_valid_names_are_those_of_git(name: str) -> None:
 
 def test_name_cannot_be_the_folder_of_another() -> None:
     names = RefNames(["refs/heads/main", "refs/heads/dev/one", "refs/heads/dev/two"])
-    assert names.in_the_way("refs/heads/dev") in ("refs/heads/dev/one", "refs/heads/dev/two")
-    assert names.in_the_way("refs/heads/main/x/y") == "refs/heads/main"
-    assert names.in_the_way("refs/heads/dev/three") is None
-    assert names.in_the_way("refs/heads/mainly") is None
+    assert names.conflicting_ref("refs/heads/dev") in ("refs/heads/dev/one", "refs/heads/dev/two")
+    assert names.conflicting_ref("refs/heads/main/x/y") == "refs/heads/main"
+    assert names.conflicting_ref("refs/heads/dev/three") is None
+    assert names.conflicting_ref("refs/heads/mainly") is None
     names.discard("refs/heads/dev/one")
-    assert names.in_the_way("refs/heads/dev") == "refs/heads/dev/two"
+    assert names.conflicting_ref("refs/heads/dev") == "refs/heads/dev/two"
     names.discard("refs/heads/dev/two")
-    assert names.in_the_way("refs/heads/dev") is None
+    assert names.conflicting_ref("refs/heads/dev") is None
     names.add("refs/heads/dev")
-    assert names.in_the_way("refs/heads/dev/one") == "refs/heads/dev"
-    assert names.count_own == 2
+    assert names.conflicting_ref("refs/heads/dev/one") == "refs/heads/dev"
+    assert names.branch_and_tag_count == 2
     names.add("refs/pr/1")
-    assert names.count_own == 2, "pull requests are not the owner's"
+    assert names.branch_and_tag_count == 2, "pull requests are not the owner's"

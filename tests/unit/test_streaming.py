@@ -8,7 +8,7 @@ import pytest
 from starlette.requests import ClientDisconnect
 
 from hubgate.server.errors import StorageUnavailable
-from hubgate.server.http.streaming import Streamed
+from hubgate.server.http.streaming import StreamedResponse
 
 
 class Line:
@@ -43,7 +43,7 @@ async def parts(closed: list[bool], most: int, error: Exception | None = None) -
 
 
 async def answer(line: Line, made: AsyncGenerator[bytes, None]) -> None:
-    await Streamed(made, {"X-Name": "v"})({}, line.receive, line.send)
+    await StreamedResponse(made, {"X-Name": "v"})({}, line.receive, line.send)
 
 
 async def test_parts_are_sent_in_order() -> None:

@@ -17,11 +17,11 @@ from hubgate.server.hub.git.writes import (
     NewCommit,
     Put,
     Remove,
-    commit_of_tree,
     write_blob,
-    write_blob_of,
     write_commit,
+    write_file_as_blob,
     write_first_commit,
+    write_squashed_commit,
     write_tag,
 )
 
@@ -50,14 +50,14 @@ async def test_everything_a_commit_wrote_is_synced(tmp_path: Path) -> None:
     first = await write_first_commit(folder, {"README.md": b"# Tiny", "d/e/f.txt": b"1"}, "initial commit", ADA, START)
     assert unsynced(folder) == set()
     (tmp_path / "large").write_bytes(b"x" * 100_000)
-    blobs = [await write_blob(folder, b"2"), await write_blob_of(folder, tmp_path / "large")]
+    blobs = [await write_blob(folder, b"2"), await write_file_as_blob(folder, tmp_path / "large")]
     assert len(unsynced(folder)) >= len(blobs), "with their commit"
     assert blob_of(repository(folder), blobs[1]).data == b"x" * 100_000
     assert not list(folder.glob("objects/pack/*")), "nothing half done is left"
     changes = [Remove("README.md"), Put("d/e/f.txt", blobs[0]), Put("new/large", blobs[1])]
     second = await write_commit(folder, NewCommit(first, changes, "A change", ADA, START))
     assert unsynced(folder) == set()
-    await in_thread(commit_of_tree, folder, second, "All of it", ADA, START)
+    await in_thread(write_squashed_commit, folder, second, "All of it", ADA, START)
     assert unsynced(folder) == set()
     await write_tag(folder, "v1", second, "As published", ADA, START)
     assert unsynced(folder) == set()

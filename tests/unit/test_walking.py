@@ -32,7 +32,7 @@ async def test_pages_together_are_the_whole_history(tmp_path: Path, seed: int) -
     while starts:
         page = await history.page(tmp_path, starts, 0, 7, passed)
         found += [commit.sha for commit in page.commits]
-        starts, passed = page.ahead, page.passed
+        starts, passed = page.pending, page.visited
     assert len(found) == len(set(found)) == len(expected)
     assert set(found) == set(expected)
     in_one_go = await history.page(tmp_path, [head], 0, 1_000)
@@ -62,7 +62,7 @@ async def test_long_history_is_not_counted_during_the_request(tmp_path: Path) ->
     repo = pygit2.init_repository(str(tmp_path), bare=True)
     tree, who = repo.TreeBuilder().write(), pygit2.Signature("Ada", "ada@example.org", 1_700_000_000, 0)
     line = list[pygit2.Oid]()
-    for _ in range(history.MOST_COUNTED + 1):
+    for _ in range(history.MAX_COUNTED + 1):
         line.append(repo.create_commit(None, who, who, "a commit", tree, line[-1:]))
-    assert await history.count_commits(tmp_path, str(line[-2])) == history.MOST_COUNTED
+    assert await history.count_commits(tmp_path, str(line[-2])) == history.MAX_COUNTED
     assert await history.count_commits(tmp_path, str(line[-1])) is None

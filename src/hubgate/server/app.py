@@ -11,7 +11,7 @@ from hubgate.server.edge.table import RouteTable
 from hubgate.server.http.csrf import Csrf
 from hubgate.server.http.headers import StandardHeaders
 from hubgate.server.http.render import ErrorRenderer
-from hubgate.server.oauth.tokens.bearer import Bearers
+from hubgate.server.oauth.tokens.bearer import BearerTokens
 from hubgate.server.resources import Hub
 from hubgate.server.web import avatars, buttons, compatibility, probes, repos_without_namespace
 from hubgate.server.web.api import (
@@ -58,7 +58,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
     settings = hub.settings
     csrf = Csrf(hub.secret, settings.base_url)
     pages = Pages(settings, csrf)
-    guard = Guard(hub.db, hub.clock, {TokenKind.OAUTH: Bearers(hub.oauth).find}, settings.secure)
+    guard = Guard(hub.db, hub.clock, {TokenKind.OAUTH: BearerTokens(hub.oauth).find}, settings.secure)
     documented: list[Route] = [
         *probes.routes(hub.db, settings),
         *discovery.routes(settings.base_url),

@@ -15,7 +15,7 @@ from hubgate.server.clock import MINUTE, SECOND, Clock, iso, system_clock
 from hubgate.server.errors import HubError, StartupError
 from hubgate.server.hub.git.program import require_git
 from hubgate.server.logs import redacted
-from hubgate.server.oauth.keys.model import signer
+from hubgate.server.oauth.keys.model import current_key
 from hubgate.server.resources import Hub, open_hub
 from hubgate.server.secret import CannotOpen, secret_file
 from hubgate.server.setting_values import is_loopback
@@ -135,7 +135,7 @@ async def _clock(hub: Hub) -> Finding:
 
 async def _keys(hub: Hub) -> AsyncIterator[Finding]:
     keys = [key for key in await hub.keys.every() if key.revoked_at is None]
-    if signer(keys, hub.clock()) is None:
+    if current_key(keys, hub.clock()) is None:
         yield Finding("keys", "fail", "no key signs ID tokens. Start the hub once to create one.")
         return
     for key in keys:

@@ -51,7 +51,7 @@ class PrometheusMetrics:
             for name, meaning in _JOBS.items()
         }
         for each in POOL_METRICS:
-            each.changed = self._jobs_changed
+            each.on_change = self._jobs_changed
             self._jobs_changed(each)
 
     def request(self, route: str, method: str, status: int, seconds: float) -> None:

@@ -58,9 +58,9 @@ class Hub:
             base_url=settings.base_url,
             signup=settings.signup,
             delete_owned=partial(_delete_owned, settings.base_url),
-            rename_owned=partial(repo_transfer.rename_with_owner, settings.base_url),
-            end_app_sign_ins=account_reset.revoke_sign_ins,
-            end_created=_revoke_apps_and_webhooks,
+            rename_owned=partial(repo_transfer.record_owner_rename, settings.base_url),
+            revoke_app_sign_ins=account_reset.revoke_sign_ins,
+            revoke_created=_revoke_apps_and_webhooks,
             unlink_redirects=partial(redirects.unlink_to_others, watches.end_for_repo),
         )
 

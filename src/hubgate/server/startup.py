@@ -102,7 +102,7 @@ async def _inspect(settings: Settings) -> SchemaState:
         if state in (SchemaState.OLDER, SchemaState.CURRENT):
             keys = await db.read(key_store.every)
             if keys:
-                KeyRing(db, _secret_of(settings), system_clock).require_own_secret(keys)
+                KeyRing(db, _secret_of(settings), system_clock).require_matching_secret(keys)
         elif not settings.engine.is_local:
             _secret_of(settings)
         return state
@@ -142,7 +142,7 @@ async def _ensure_keys(db: Database, settings: Settings) -> None:
     """
     find_secret = existing_secret if await db.read(key_store.every) else existing_or_new_secret
     secret = find_secret(settings.secret_key, settings.data_dir, settings.engine.is_local)
-    await KeyRing(db, secret, system_clock).make_ready()
+    await KeyRing(db, secret, system_clock).ensure_signing_key()
 
 
 def with_actual_port(settings: Settings, port: int) -> Settings:

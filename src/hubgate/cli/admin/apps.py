@@ -12,7 +12,7 @@ from hubgate.server.clock import iso
 from hubgate.server.errors import Conflict
 from hubgate.server.oauth.apps import management, privileges
 from hubgate.server.oauth.apps.fields import DEFAULT_SCOPES
-from hubgate.server.oauth.apps.model import App, Exchange
+from hubgate.server.oauth.apps.model import App, ExchangeSettings
 from hubgate.server.resources import Hub
 
 
@@ -73,7 +73,7 @@ def _create(options: argparse.Namespace) -> int:
             scopes=tuple(options.scope or DEFAULT_SCOPES),
             confidential=not options.public,
             refresh_tokens=options.refresh_tokens,
-            exchange=Exchange(privileged=options.token_exchange),
+            exchange=ExchangeSettings(privileged=options.token_exchange),
         )
         app, secret = await management.create(hub.oauth, owner, draft, SYSTEM)
         return await _with_secret(hub, app, secret)

@@ -49,9 +49,9 @@ def _describe(owner: RepoOwner, found: Redirect) -> dict[str, Any]:
         "type": found.type,
         "name": f"{owner.name}/{found.key}",
         "target": found.repo.full_name,
-        "outside": found.is_outside,
+        "outside": found.leads_to_other_namespace,
         "createdAt": iso_or_none(found.left_at),
-        "allowedBy": found.allowed_by if found.is_outside else None,
+        "allowedBy": found.allowed_by if found.leads_to_other_namespace else None,
     }
 
 
@@ -69,7 +69,7 @@ def _unlink(options: argparse.Namespace) -> int:
 
 
 async def _owner(hub: Hub, name: str) -> RepoOwner:
-    found = await store.owner_of_name(hub.db, name)
+    found = await store.owner_named_even_if_deleted(hub.db, name)
     if found is None:
         raise NotFound(f"Namespace {name} not found.")
     return found

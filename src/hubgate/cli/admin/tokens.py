@@ -9,7 +9,7 @@ import msgspec
 from hubgate.cli.admin import common
 from hubgate.server.accounts.roles import TokenRole
 from hubgate.server.accounts.tokens import personal
-from hubgate.server.accounts.tokens.wire import described
+from hubgate.server.accounts.tokens.wire import token_info
 from hubgate.server.resources import Hub
 
 # Named in the mail to the user as the place where the token was created.
@@ -32,7 +32,7 @@ def _create(options: argparse.Namespace) -> int:
     async def work(hub: Hub) -> dict[str, Any]:
         user = await common.find_enabled_user(hub, options.user)
         text, token = await personal.create(hub.accounts, user, options.name, TokenRole(options.role), _CREATED_FROM)
-        return {"token": text, "user": user.name, **msgspec.to_builtins(described(token))}
+        return {"token": text, "user": user.name, **msgspec.to_builtins(token_info(token))}
 
     created = common.with_hub(options, work)
     return common.print_result(
@@ -43,7 +43,7 @@ def _create(options: argparse.Namespace) -> int:
 def _list(options: argparse.Namespace) -> int:
     async def work(hub: Hub) -> list[dict[str, Any]]:
         user = await common.find_user(hub, options.user)
-        return [msgspec.to_builtins(described(token)) for token in await personal.of_user(hub.accounts, user.id)]
+        return [msgspec.to_builtins(token_info(token)) for token in await personal.of_user(hub.accounts, user.id)]
 
     rows = common.with_hub(options, work)
     cells = [

@@ -12,14 +12,14 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.links.model import Purpose
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.organizations import invitations
-from hubgate.server.accounts.passwords import LONGEST, check_password
+from hubgate.server.accounts.passwords import LONGEST_PASSWORD, check_password
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.clock import iso
 from hubgate.server.errors import Unprocessable
 from hubgate.server.resources import Hub
 
 # A character of a password may take four bytes.
-_LONGEST_LINE = 4 * LONGEST + 2
+_LONGEST_LINE = 4 * LONGEST_PASSWORD + 2
 
 
 def configure(subjects: Any) -> None:
@@ -133,7 +133,7 @@ def _change(options: argparse.Namespace, change: Callable[[Accounts, User], Awai
 
 def _reset_password(options: argparse.Namespace) -> int:
     async def work(hub: Hub) -> dict[str, str]:
-        user, expires_at = await common.find_enabled_user(hub, options.name), hub.clock() + Purpose.RESET.lasts
+        user, expires_at = await common.find_enabled_user(hub, options.name), hub.clock() + Purpose.RESET.lifetime
         link = await operator_actions.send_reset(hub.accounts, user)
         return {"name": user.name, "email": user.email, "link": link, "expiresAt": iso(expires_at)}
 
@@ -153,7 +153,7 @@ def _delete(options: argparse.Namespace) -> int:
 
 def _invite(options: argparse.Namespace) -> int:
     async def work(hub: Hub) -> dict[str, str]:
-        expires_at = hub.clock() + invitations.LASTS
+        expires_at = hub.clock() + invitations.LIFETIME
         link = await invitations.invite_to_hub(hub.accounts, options.email)
         return {"email": options.email, "link": link, "expiresAt": iso(expires_at)}
 

@@ -14,8 +14,8 @@ _MEMBER, _CONTRIBUTOR, _WRITER, _ADMIN = Role.READ, Role.CONTRIBUTOR, Role.WRITE
 _MANAGE = ("manage-repos",)
 _WRITE = (*_MANAGE, "write-repos")
 _READ = (*_WRITE, "read-repos")
-_CREATED = ("contribute-repos",)
-_CREATE = (*_MANAGE, *_CREATED)
+_CREATOR = ("contribute-repos",)
+_CREATE = (*_MANAGE, *_CREATOR)
 _DISCUSS = ("write-discussions",)
 _WRITE_COLLECTIONS = ("write-collections",)
 _READ_COLLECTIONS = (*_WRITE_COLLECTIONS, "read-collections")
@@ -48,7 +48,7 @@ class Action(Enum):
         read=True,
         public=True,
         scopes=_READ,
-        created=_CREATED,
+        creator_scopes=_CREATOR,
     )
     # Files, git fetch and the diff of a pull request.
     REPO_READ_CONTENT = Rule(
@@ -59,13 +59,13 @@ class Action(Enum):
         read=True,
         public=True,
         scopes=_READ,
-        created=_CREATED,
-        gate=("gated-repos",),
+        creator_scopes=_CREATOR,
+        gate_scopes=("gated-repos",),
     )
-    REPO_WRITE = Rule("repo.write", _REPO, "change this repo", role=_WRITER, scopes=_WRITE, created=_CREATED)
+    REPO_WRITE = Rule("repo.write", _REPO, "change this repo", role=_WRITER, scopes=_WRITE, creator_scopes=_CREATOR)
     # Settings other than visibility and location.
     REPO_CONFIGURE = Rule(
-        "repo.configure", _REPO, "change these settings", role=_WRITER, scopes=_WRITE, created=_CREATED
+        "repo.configure", _REPO, "change these settings", role=_WRITER, scopes=_WRITE, creator_scopes=_CREATOR
     )
     # Visibility, gate, move (which also requires repo.create at the target) and deletion.
     REPO_MANAGE = Rule("repo.manage", _REPO, "manage this repo", role=_WRITER, scopes=_MANAGE)
@@ -104,7 +104,7 @@ class Action(Enum):
         "collection.write", _COLLECTION, "change this collection", role=_WRITER, scopes=_WRITE_COLLECTIONS
     )
 
-    # The user's identity is outside the fence of an exchanged token: the organization named that user itself.
+    # The user's identity is outside the fence of an exchanged token: the organization's app already named that user.
     ACCOUNT_IDENTIFY = Rule(
         "account.identify", _ACCOUNT, "see who you are", _ANY, role=_MEMBER, read=True, fenced=False
     )
@@ -162,5 +162,5 @@ class Action(Enum):
     JOBS_RUN = Rule("jobs.run", _NAMESPACE, "run jobs", role=_WRITER, scopes=_JOBS)
 
 
-MINTED_ONLY = frozenset({"openid"})
+SCOPES_WITHOUT_ACTION = frozenset({"openid"})
 """Scopes that no action requires: they affect which tokens are issued (the ID token), not permissions."""

@@ -51,7 +51,7 @@ class Caller(msgspec.Struct, frozen=True):
         return cls(Identity.personal(person.user.id, person.roles, role=token.role), person, token=token)
 
     @property
-    def signed_in(self) -> Person:
+    def signed_in_person(self) -> Person:
         """The signed-in person; Unauthorized for an anonymous visitor."""
         if self.person is None:
             raise Unauthorized("Sign in first.")
@@ -59,7 +59,7 @@ class Caller(msgspec.Struct, frozen=True):
 
     @property
     def user(self) -> User:
-        return self.signed_in.user
+        return self.signed_in_person.user
 
 
 ANONYMOUS = Caller(Identity.anonymous())
@@ -70,7 +70,7 @@ def caller_of(request: HubRequest) -> Caller:
     return request.caller or ANONYMOUS
 
 
-def share_of(request: HubRequest) -> str:
+def share_key_of(request: HubRequest) -> str:
     """The key for fair sharing of limited resources: the user id, or the client address. IPv6 addresses are grouped by
     network, because one customer has billions of them.
     """
@@ -90,13 +90,13 @@ def actor_of(request: HubRequest) -> Actor:
         user_id=caller.user.id,
         ip=visitor.ip,
         user_agent=visitor.user_agent,
-        token=_described(caller.token),
+        token=_token_data(caller.token),
         oauth={"clientId": caller.app.client_id} if caller.app else None,
         credentials_version=caller.user.credentials_version,
     )
 
 
-def _described(token: PersonalToken | None) -> dict[str, Any] | None:
+def _token_data(token: PersonalToken | None) -> dict[str, Any] | None:
     if token is None:
         return None
     return {

@@ -47,12 +47,12 @@ class Decision:
 
 ALLOWED = Decision(DecisionOutcome.ALLOW)
 
-# The code is sent with the anonymous 401 too: without it, an existing client on http does not report a missing repo.
-_REPO = "RepoNotFound"
+# The code is sent with the anonymous 401 too: without it, an existing client over http does not report a missing repo.
+_REPO_NOT_FOUND = "RepoNotFound"
 # Without a full stop: an existing client then recognizes its own message and prints it once.
-HIDDEN_REPO = Decision(DecisionOutcome.HIDE, "Repository not found", code=_REPO)
+HIDDEN_REPO = Decision(DecisionOutcome.HIDE, "Repository not found", code=_REPO_NOT_FOUND)
 HIDDEN_REPO_SIGN_IN = Decision(
-    DecisionOutcome.HIDE, "Repository not found. If it is private, sign in.", code=_REPO, sign_in=True
+    DecisionOutcome.HIDE, "Repository not found. If it is private, sign in.", code=_REPO_NOT_FOUND, sign_in=True
 )
 HIDDEN_COLLECTION = Decision(DecisionOutcome.HIDE, "Collection not found.")
 HIDDEN_COLLECTION_SIGN_IN = Decision(
@@ -68,7 +68,7 @@ def ask_to_sign_in(purpose: str) -> Decision:
     return Decision(DecisionOutcome.FORBID, f"Sign in to {purpose}.", sign_in=True)
 
 
-def gated(label: str, *, sign_in: bool) -> Decision:
-    """The first sentence is fixed: a client's tests match it."""
+def forbid_gated(label: str, *, sign_in: bool) -> Decision:
+    """Forbid access to the content of a gated repo. The first sentence is fixed: a client's tests match it."""
     reason = f"Access to {label} is restricted and you are not in the authorized list. Ask for it on the repo's page."
     return Decision(DecisionOutcome.FORBID, reason, code="GatedRepo", sign_in=sign_in)

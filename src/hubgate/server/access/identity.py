@@ -36,6 +36,7 @@ class Identity(msgspec.Struct, frozen=True):
     token_role: TokenRole | None = None
     scopes: frozenset[str] = frozenset()
     granted: Mapping[str, frozenset[str]] = msgspec.field(default_factory=lambda: NO_GRANTS)
+    # The organization that an exchanged token is limited to; None for other credentials.
     fence: str | None = None
     client_id: str | None = None
     operator: bool = False

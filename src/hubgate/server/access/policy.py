@@ -2,7 +2,7 @@
 
 Order of checks: public reads, hidden resources, the fence of an exchanged token, the kind of credential, the role, the
 scope. Private resources are hidden from callers without access. A token without the required scope gets an error that
-names the scopes that would help, except that reading a private resource without a read scope looks like absence.
+names the scopes that would help, except that a private resource without a read scope is answered as not found.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from hubgate.server.access.decision import (
     Decision,
     ask_to_sign_in,
     forbid,
-    gated,
+    forbid_gated,
 )
 from hubgate.server.access.identity import CredentialKind, Identity
 from hubgate.server.access.resource import Account, Collection, Namespace, Organization, Post, Repo, Resource
@@ -32,9 +32,10 @@ _SEE_COLLECTION = Action.COLLECTION_READ.rule
 
 
 def decide(identity: Identity, action: Action, resource: Resource) -> Decision:
+    """Decide whether an identity may perform an action on a resource."""
     rule = action.rule
     if not isinstance(resource, rule.on):
-        raise TypeError(f"{rule.name} is not judged on {type(resource).__name__}.")
+        raise TypeError(f"{rule.name} does not apply to {type(resource).__name__}.")
     if isinstance(resource, Repo):
         return _on_repo(identity, rule, resource, is_author=False)
     if isinstance(resource, Post):
@@ -52,22 +53,22 @@ def require(identity: Identity, action: Action, resource: Resource) -> None:
     decide(identity, action, resource).enforce()
 
 
-def refuse_missing(identity: Identity, action: Action, stand_in: Repo | Collection) -> NoReturn:
+def refuse_missing(identity: Identity, action: Action, placeholder: Repo | Collection) -> NoReturn:
     """Raise, for a missing resource, the error that a private resource in that namespace would give this caller.
 
     Otherwise a token without read-repos could discover the names of private repos by trying to write to them.
     """
-    if isinstance(stand_in, Repo):
+    if isinstance(placeholder, Repo):
         see, hidden = Action.REPO_SEE, _hidden_repo(identity)
     else:
         see, hidden = Action.COLLECTION_READ, _hidden_collection(identity)
-    if not decide(identity, see, stand_in).allowed:
-        require(identity, action, stand_in)
+    if not decide(identity, see, placeholder).allowed:
+        require(identity, action, placeholder)
     raise hidden.error()
 
 
 def _on_repo(identity: Identity, rule: Rule, repo: Repo, *, is_author: bool) -> Decision:
-    gate = repo.gated and not repo.private and bool(rule.gate)
+    gate = repo.gated and not repo.private and bool(rule.gate_scopes)
     if rule.public and not repo.private and not gate:
         return ALLOWED
     role = _role_on(identity, repo.owner)
@@ -77,12 +78,12 @@ def _on_repo(identity: Identity, rule: Rule, repo: Repo, *, is_author: bool) -> 
         role = Role.WRITE
     sufficient, see = rule.scopes, _SEE_REPO.scopes
     if identity.client_id is not None and identity.client_id == repo.creator_client:
-        sufficient, see = sufficient + rule.created, see + _SEE_REPO.created
+        sufficient, see = sufficient + rule.creator_scopes, see + _SEE_REPO.creator_scopes
     if gate:
-        return _at_gate(identity, rule, repo, role, sufficient)
+        return _on_gated_content(identity, rule, repo, role, sufficient)
     # Actions open to anyone on a public repo, or to authors on their posts there, need no grant of the organization.
-    anyone = not repo.private and (rule.role is None or (rule.author and is_author))
-    scopes = identity.scopes if anyone else _scopes_on(identity, repo.owner)
+    open_to_anyone = not repo.private and (rule.role is None or (rule.author and is_author))
+    scopes = identity.scopes if open_to_anyone else _scopes_on(identity, repo.owner)
     cannot_read = repo.private and identity.is_app and scopes.isdisjoint(see)
     if cannot_read and rule.read:
         return _hidden_repo(identity)
@@ -92,17 +93,19 @@ def _on_repo(identity: Identity, rule: Rule, repo: Repo, *, is_author: bool) -> 
     return refusal or _check_scopes(identity, rule, scopes, sufficient, missing_read)
 
 
-def _at_gate(identity: Identity, rule: Rule, repo: Repo, role: Role | None, sufficient: tuple[str, ...]) -> Decision:
+def _on_gated_content(
+    identity: Identity, rule: Rule, repo: Repo, role: Role | None, sufficient: tuple[str, ...]
+) -> Decision:
     """Decide on the content of a public gated repo: the only non-public resource that an exchanged token reaches
     outside its fence, and only if the user was granted access individually.
     """
     has_access = repo.granted and identity.kind is not CredentialKind.ANONYMOUS and not identity.lapsed
     if role is None and not has_access:
-        return gated(repo.label, sign_in=identity.kind is CredentialKind.ANONYMOUS)
-    members = sufficient if role is not None else ()
-    guests = rule.gate if has_access else ()
-    scopes = _scopes_on(identity, repo.owner).intersection(members) | identity.scopes.intersection(guests)
-    return _check_scopes(identity, rule, scopes, members + guests)
+        return forbid_gated(repo.label, sign_in=identity.kind is CredentialKind.ANONYMOUS)
+    member_scopes = sufficient if role is not None else ()
+    guest_scopes = rule.gate_scopes if has_access else ()
+    scopes = _scopes_on(identity, repo.owner).intersection(member_scopes) | identity.scopes.intersection(guest_scopes)
+    return _check_scopes(identity, rule, scopes, member_scopes + guest_scopes)
 
 
 def _on_collection(identity: Identity, rule: Rule, collection: Collection) -> Decision:
@@ -129,9 +132,9 @@ def _on_hub(identity: Identity, rule: Rule) -> Decision:
     if rule.credential is Credential.NONE:
         return ALLOWED
     if identity.kind is CredentialKind.ANONYMOUS:
-        return ask_to_sign_in(rule.does)
+        return ask_to_sign_in(rule.verb_phrase)
     if identity.kind is not CredentialKind.SESSION or not identity.operator:
-        return forbid(f"Only an operator, signed in on the hub's pages, may {rule.does}.")
+        return forbid(f"Only an operator, signed in on the hub's pages, may {rule.verb_phrase}.")
     return ALLOWED
 
 
@@ -152,29 +155,33 @@ def _refusal(
 ) -> Decision | None:
     """The error for any missing requirement except scopes; None if all are met."""
     if identity.kind is CredentialKind.ANONYMOUS:
-        return ask_to_sign_in(rule.does)
+        return ask_to_sign_in(rule.verb_phrase)
     if identity.kind is CredentialKind.EXCHANGED and role is None:
-        return forbid(f"This token works only inside its organization. It cannot be used to {rule.does} elsewhere.")
+        return forbid(
+            f"This token works only inside its organization. It cannot be used to {rule.verb_phrase} elsewhere."
+        )
     if rule.credential is Credential.SESSION and identity.kind is not CredentialKind.SESSION:
-        return forbid(f"No token can be used to {rule.does}. Sign in on the hub's pages.")
+        return forbid(f"No token can be used to {rule.verb_phrase}. Sign in on the hub's pages.")
     if rule.credential is Credential.PERSONAL and identity.is_app:
-        return forbid(f"No app can {rule.does}. Use the hub's pages or a personal token.")
+        return forbid(f"No app can {rule.verb_phrase}. Use the hub's pages or a personal token.")
     if not (rule.author and is_author):
         if rule.author and rule.role is None:
-            return forbid(f"Only its author may {rule.does}.")
+            return forbid(f"Only its author may {rule.verb_phrase}.")
         if rule.role is not None and (role is None or role < rule.role):
             return forbid(_role_message(identity, rule, owner, rule.role))
     if identity.token_role is TokenRole.READ and not rule.read:
-        return forbid(f"This token can only read. Use a token with the write role to {rule.does}.")
+        return forbid(f"This token can only read. Use a token with the write role to {rule.verb_phrase}.")
     return None
 
 
 def _role_message(identity: Identity, rule: Rule, owner: Namespace, required: Role) -> str:
     if isinstance(owner, Account):
-        return f"Only its owner may {rule.does}."
+        return f"Only its owner may {rule.verb_phrase}."
     if owner.id in identity.memberships and identity.role_in(owner.id) is None:
-        return f"This app was not granted access to the organization, so it cannot {rule.does}. Authorize it again."
-    return f"You need the {required.label} role in the organization to {rule.does}."
+        return (
+            f"This app was not granted access to the organization, so it cannot {rule.verb_phrase}. Authorize it again."
+        )
+    return f"You need the {required.label} role in the organization to {rule.verb_phrase}."
 
 
 def _check_scopes(
@@ -189,24 +196,24 @@ def _check_scopes(
     """
     if not identity.is_app or rule.credential is Credential.ANY:
         return ALLOWED
-    lacking = [_in_order(missing_read)] if missing_read else []
+    lacking = [_in_registry_order(missing_read)] if missing_read else []
     # A rule without scopes is disjoint from every token: it fails closed.
     if scopes.isdisjoint(sufficient):
-        lacking.insert(0, _in_order(sufficient))
+        lacking.insert(0, _in_registry_order(sufficient))
     if not lacking:
         return ALLOWED
-    required = _in_order(chain.from_iterable(lacking))
+    required = _in_registry_order(chain.from_iterable(lacking))
     needs = ", and ".join(" or ".join(group) for group in lacking)
     if all(not identity.scopes.isdisjoint(group) for group in lacking):
         return forbid(
-            f"This app was granted access to the organization without the scope {needs}, so it cannot {rule.does}."
-            " Authorize it again.",
+            f"This app was granted access to the organization without the scope {needs}, so it cannot"
+            f" {rule.verb_phrase}. Authorize it again.",
             required,
         )
-    return forbid(f"This token needs the scope {needs} to {rule.does}.", required)
+    return forbid(f"This token needs the scope {needs} to {rule.verb_phrase}.", required)
 
 
-def _in_order(names: Iterable[str]) -> tuple[str, ...]:
+def _in_registry_order(names: Iterable[str]) -> tuple[str, ...]:
     required = set(names)
     return tuple(scope.name for scope in BUILT_IN_SCOPES if scope.name in required)
 

@@ -21,29 +21,31 @@ class Credential(Enum):
 class Rule:
     """The rule of an action.
 
-    name        stable; used in logs and tests
-    on          the kinds of resources it applies to
-    does        completes "You need ... to ..."
-    credential  the credentials that may perform it
-    role        minimum role in the owning organization; users have every role in their own namespace; None: no role
-    author      the author of the post may perform it, regardless of role; if `role` is None, only the author
-    read        read-only: a personal read token suffices, and a private resource is hidden if the scope is missing
-    public      anyone may perform it on a resource that is neither private nor gated
-    scopes      an app's token needs one of these scopes
-    created     on repos that the calling app created, one of these scopes suffices too
-    gate        the gate of a public gated repo applies; one of these scopes suffices for users let in individually
-    fenced      an exchanged token may perform it only inside its organization
+    name            stable; used in logs and tests
+    on              the kinds of resources it applies to
+    verb_phrase     completes "You need ... to ..."
+    credential      the credentials that may perform it
+    role            minimum role in the owning organization; users have every role in their own namespace; None: no role
+                    is required
+    author          the author of the post may perform it, regardless of role; if `role` is None, only the author
+    read            read-only: a personal read token suffices, and a private resource is hidden if the scope is missing
+    public          anyone may perform it on a resource that is neither private nor gated
+    scopes          an app's token needs one of these scopes
+    creator_scopes  on repos that the calling app created, one of these scopes suffices too
+    gate_scopes     the gate of a public gated repo applies; one of these scopes suffices for users with individual
+                    access
+    fenced          an exchanged token may perform it only inside its organization
     """
 
     name: str
     on: tuple[type, ...]
-    does: str
+    verb_phrase: str
     credential: Credential = Credential.SCOPED
     role: Role | None = None
     author: bool = False
     read: bool = False
     public: bool = False
     scopes: tuple[str, ...] = ()
-    created: tuple[str, ...] = ()
-    gate: tuple[str, ...] = ()
+    creator_scopes: tuple[str, ...] = ()
+    gate_scopes: tuple[str, ...] = ()
     fenced: bool = True

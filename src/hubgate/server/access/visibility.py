@@ -13,10 +13,12 @@ _SEE = Action.REPO_SEE.rule
 
 @dataclass(frozen=True)
 class VisibleRepos:
-    """The visible private repos: all repos of `owners`, and repos of `creators` that the app `client_id` created."""
+    """The visible private repos: all repos of `owners`, and the repos of `owners_of_created` that the app
+    `client_id` created.
+    """
 
     owners: tuple[str, ...] = ()
-    creators: tuple[str, ...] = ()
+    owners_of_created: tuple[str, ...] = ()
     client_id: str | None = None
 
 
@@ -27,7 +29,9 @@ def visible_repos(identity: Identity) -> VisibleRepos:
     if not identity.is_app:
         return VisibleRepos(tuple(scopes))
     owners = tuple(owner for owner, granted in scopes.items() if not granted.isdisjoint(_SEE.scopes))
-    creators = tuple(
-        owner for owner, granted in scopes.items() if owner not in owners and not granted.isdisjoint(_SEE.created)
+    owners_of_created = tuple(
+        owner
+        for owner, granted in scopes.items()
+        if owner not in owners and not granted.isdisjoint(_SEE.creator_scopes)
     )
-    return VisibleRepos(owners, creators, identity.client_id)
+    return VisibleRepos(owners, owners_of_created, identity.client_id)

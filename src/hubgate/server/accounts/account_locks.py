@@ -1,4 +1,4 @@
-"""Row locks on accounts: changes of one account are serialized, and rejected if the account was deleted."""
+"""Row locks on accounts: changes to an account are serialized, and rejected if the account was deleted."""
 
 from hubgate.server.accounts import store
 from hubgate.server.accounts.model import User
@@ -9,23 +9,23 @@ _GONE = "This account was deleted."
 _SIGNED_OUT = "The password of this account was changed. Sign in again."
 
 
-async def lock_account_in(tx: Tx, user: User) -> str:
+async def lock_account(tx: Tx, user: User) -> str:
     """Lock an account against deletion and renames until the end of the transaction; returns its current name.
 
     Lock the user before any organization: the deletion of a user uses the same order, which avoids deadlocks.
     """
-    return (await lock_by_id(tx, user.id)).name
+    return (await lock_account_by_id(tx, user.id)).name
 
 
-async def lock_by_id(tx: Tx, user_id: str) -> User:
-    """Like `lock_account_in`, by user id; returns the user. Lock the user before any repo, too."""
+async def lock_account_by_id(tx: Tx, user_id: str) -> User:
+    """Like `lock_account`, by user id; returns the user. Lock the user before any repo, too."""
     locked = await store.lock_user(tx, user_id)
     if locked is None:
         raise NotFound(_GONE)
     return locked
 
 
-async def lock_signed_in(tx: Tx, user_id: str | None, credentials_version: int | None) -> None:
+async def lock_credentials(tx: Tx, user_id: str | None, credentials_version: int | None) -> None:
     """Reject a request authenticated before a password change, and block password changes until the transaction ends.
 
     The caller was authenticated before the transaction began: without this check, an intruder with a request in flight
@@ -39,15 +39,15 @@ async def lock_signed_in(tx: Tx, user_id: str | None, credentials_version: int |
         raise Unauthorized(_SIGNED_OUT)
 
 
-async def lock_account(tx: Tx, user_id: str, credentials_version: int | None) -> None:
-    """Like `lock_signed_in`, but the account must exist. Also serializes additions to the account."""
-    locked = await lock_by_id(tx, user_id)
+async def lock_account_and_credentials(tx: Tx, user_id: str, credentials_version: int | None) -> None:
+    """Like `lock_credentials`, but the account must exist. Also serializes additions to the account."""
+    locked = await lock_account_by_id(tx, user_id)
     if credentials_version not in (None, locked.credentials_version):
         raise Unauthorized(_SIGNED_OUT)
 
 
-async def require_signed_in(tx: Tx, user_id: str | None, credentials_version: int | None) -> None:
-    """Like `lock_signed_in`, but without a lock: for changes that a new password does not revoke, such as a change of
+async def require_current_credentials(tx: Tx, user_id: str | None, credentials_version: int | None) -> None:
+    """Like `lock_credentials`, but without a lock: for changes that a new password does not revoke, such as a change to
     an organization."""
     if user_id is None or credentials_version is None:
         return

@@ -1,13 +1,14 @@
 """Confirming and changing e-mail addresses: the new address is confirmed, the old address is notified.
 
-A link proves that its reader has the address; a session or the password proves that the account is theirs. Without that
-proof, a new account's link leads to a password reset, which ends everything created before (attack O67).
+A link proves that its reader controls the address; a session or the password proves that the account is theirs.
+Without that proof, a new account's link leads to a password reset, which revokes everything created earlier (attack
+O67).
 """
 
 from collections.abc import Awaitable, Callable
 
 from hubgate.server.accounts import store
-from hubgate.server.accounts.account_locks import lock_account_in
+from hubgate.server.accounts.account_locks import lock_account
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.emails import check_email
 from hubgate.server.accounts.field_checks import FieldChecks
@@ -33,7 +34,7 @@ from hubgate.server.storage.database import ConstraintViolated, Tx
 LockProof = Callable[[Tx], Awaitable[None]]
 
 _ADDRESS_TAKEN = "Another account already uses this address."
-_NOT_ITS_ADDRESS = "This link is for an address that the account no longer uses."
+_ADDRESS_REPLACED = "This link is for an address that the account no longer uses."
 
 
 async def resend_confirmation(accounts: Accounts, user: User) -> None:
@@ -44,7 +45,7 @@ async def resend_confirmation(accounts: Accounts, user: User) -> None:
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
-        await lock_account_in(tx, user)
+        await lock_account(tx, user)
         await mail_confirmation(accounts, tx, user, now)
 
     await accounts.db.write(unit)
@@ -61,23 +62,23 @@ async def find_link(accounts: Accounts, secret: str, purpose: Purpose) -> tuple[
 
 
 async def has_password(accounts: Accounts, user: User) -> bool:
-    """False for a user who was created by an operator and has not set a password yet."""
+    """Whether the user has a password; False for a user created by an operator who has not set a password yet."""
     return await store.password_hash(accounts.db, user.id) is not None
 
 
 async def confirm(accounts: Accounts, secret: str, session: Session | None, password: str, visitor: Visitor) -> None:
     """Confirm the address of an account; sessions and tokens stay valid. A rejected attempt leaves the link usable."""
     link, user = await find_link(accounts, secret, Purpose.VERIFY)
-    lock_proof, now = await _prove(accounts, user, session, password, visitor), accounts.clock()
+    lock_proof, now = await _require_proof(accounts, user, session, password, visitor), accounts.clock()
 
     async def unit(tx: Tx) -> None:
-        await lock_account_in(tx, user)
+        await lock_account(tx, user)
         await lock_proof(tx)
         await mailed_links.use(tx, secret, Purpose.VERIFY, now)
         if not await store.verify_email(tx, user.id, link.email, now):
-            raise NotFound(_NOT_ITS_ADDRESS)
+            raise NotFound(_ADDRESS_REPLACED)
         # Other confirmation links could still be exchanged for a reset.
-        await link_store.remove_of(tx, user.id, Purpose.VERIFY)
+        await link_store.remove_by_purpose(tx, user.id, Purpose.VERIFY)
 
     await accounts.db.write(unit)
 
@@ -91,7 +92,7 @@ async def exchange_for_reset(accounts: Accounts, secret: str) -> str:
         user = await store.lock_user(tx, link.user_id)
         await mailed_links.use(tx, secret, Purpose.VERIFY, now)
         if user is None or user.email != link.email or user.email_verified_at is not None:
-            raise NotFound(_NOT_ITS_ADDRESS)
+            raise NotFound(_ADDRESS_REPLACED)
         return await mailed_links.create(tx, Link(Purpose.RESET, user.id, user.email), now)
 
     return await accounts.db.write(unit)
@@ -99,11 +100,11 @@ async def exchange_for_reset(accounts: Accounts, secret: str) -> str:
 
 async def request_change(accounts: Accounts, user: User, new: str, password: str) -> None:
     """Request a change of address. Nothing changes until the link sent to the new address is used."""
-    checking = FieldChecks()
-    new = checking.field("email", check_email, new)
+    checks = FieldChecks()
+    new = checks.check("email", check_email, new)
     if new == user.email:
-        checking.refuse("email", "This is already your address.")
-    checking.done()
+        checks.add_error("email", "This is already your address.")
+    checks.raise_errors()
     known_hash = await require_password(accounts, user, "password", password)
     await accounts.limiter.take(ADDRESS_CHANGE_MAILS, new)
     now = accounts.clock()
@@ -111,7 +112,7 @@ async def request_change(accounts: Accounts, user: User, new: str, password: str
     async def unit(tx: Tx) -> None:
         await lock_password(tx, user, "password", known_hash)
         # An earlier link may have been sent to a mistyped address, which could take the account over.
-        await link_store.remove_of(tx, user.id, Purpose.CHANGE_EMAIL)
+        await link_store.remove_by_purpose(tx, user.id, Purpose.CHANGE_EMAIL)
         if await store.user_by_email(tx, new):
             # Notify the address, not the requester, so that nobody learns which addresses have accounts.
             await accounts.outbox.add(tx, texts.address_in_use(new, accounts.link("/login")))
@@ -124,15 +125,16 @@ async def request_change(accounts: Accounts, user: User, new: str, password: str
 
 
 async def change(accounts: Accounts, secret: str, session: Session | None, password: str, visitor: Visitor) -> None:
-    """Change the address. Requires proof of the account: a reader at a mistyped address must not get the account."""
+    """Change the address. Requires proof that the account is the visitor's: a reader at a mistyped address must not
+    get the account."""
     link, user = await find_link(accounts, secret, Purpose.CHANGE_EMAIL)
-    lock_proof, now = await _prove(accounts, user, session, password, visitor), accounts.clock()
+    lock_proof, now = await _require_proof(accounts, user, session, password, visitor), accounts.clock()
 
     async def unit(tx: Tx) -> None:
         before = await store.lock_user(tx, user.id)
         await lock_proof(tx)
         await mailed_links.use(tx, secret, Purpose.CHANGE_EMAIL, now)
-        if before is None or not await store.move_email(tx, user.id, link.email, now):
+        if before is None or not await store.change_email(tx, user.id, link.email, now):
             raise Conflict(_ADDRESS_TAKEN)
         # Links mailed to the old address must no longer work.
         await link_store.remove_all(tx, user.id)
@@ -147,14 +149,16 @@ async def change(accounts: Accounts, secret: str, session: Session | None, passw
     accounts.outbox.send_soon()
 
 
-async def _prove(accounts: Accounts, user: User, session: Session | None, password: str, visitor: Visitor) -> LockProof:
+async def _require_proof(
+    accounts: Accounts, user: User, session: Session | None, password: str, visitor: Visitor
+) -> LockProof:
     """Require proof that the visitor is the user of the account: a live session or the password; FieldErrors otherwise.
 
     The link proves only the address. If an attacker created the account with another person's address, a click by that
-    person must not confirm it (attack O67). A wrong password counts as a failed sign-in, for the
-    account and for the client address."""
+    person must not confirm it (attack O67). A wrong password counts as a failed sign-in, for the account and for
+    the client address."""
     if session is not None and session.user_id == user.id:
-        return _with_session(session)
+        return _session_proof(session)
     if not password:
         raise FieldErrors({"password": f"Type the password of {user.name}."})
     by_address = await accounts.limiter.take(FAILED_SIGN_INS_FROM_ADDRESS, network_of(visitor.ip))
@@ -163,7 +167,7 @@ async def _prove(accounts: Accounts, user: User, session: Session | None, passwo
     return lambda tx: lock_password(tx, user, "password", known_hash)
 
 
-def _with_session(session: Session) -> LockProof:
+def _session_proof(session: Session) -> LockProof:
     async def lock(tx: Tx) -> None:
         if not await session_store.lock(tx, session.user_id, session.id):
             raise FieldErrors({"password": "You were signed out. Type the password of this account."})

@@ -1,4 +1,4 @@
-"""The dependencies of all use cases on accounts."""
+"""The dependencies that all account use cases share."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -31,10 +31,10 @@ class Accounts:
     # Renames the repos of an owner from the old name to the new name, in the transaction that renames the owner.
     rename_owned: RenameOwned
     # Revokes the codes and tokens of all apps that a user signed in to, in the transaction that sets a new password.
-    end_app_sign_ins: RevokeSignIns
+    revoke_app_sign_ins: RevokeSignIns
     # The same for an account whose address was never verified; also deletes the user's consents, and the apps and
     # webhooks of the given owners. Audit logs record the actor and the reason.
-    end_created: Callable[[Tx, str, Sequence[str], Actor, str, int], Awaitable[RevokedCounts]]
+    revoke_created: Callable[[Tx, str, Sequence[str], Actor, str, int], Awaitable[RevokedCounts]]
     # Deletes redirects from names of the given owners to repos of others, in the same transaction; returns how many.
     unlink_redirects: Callable[[Tx, Sequence[str], Actor, str, int], Awaitable[int]]
 

@@ -5,7 +5,7 @@ import unicodedata
 
 from hubgate.server.errors import Unprocessable
 
-LONGEST = 254
+LONGEST_EMAIL = 254
 _SHAPE = re.compile(r"[^\s@<>()\[\],;:\"\\\x00-\x1f\x7f]{1,64}@[^\s@<>()\[\],;:\"\\\x00-\x1f\x7f]{1,190}\Z")
 
 
@@ -16,7 +16,7 @@ def check_email(text: str) -> str:
     """
     email = text.strip()
     local, _, host = email.rpartition("@")
-    well_formed = len(email) <= LONGEST and _SHAPE.match(email) is not None and email.isprintable()
+    well_formed = len(email) <= LONGEST_EMAIL and _SHAPE.match(email) is not None and email.isprintable()
     misplaced = ".." in email or local[:1] == "." or local[-1:] == "." or host[:1] in ".-" or host[-1:] in ".-"
     # Mail programs would read an encoded word (RFC 2047) as another address.
     if not well_formed or misplaced or "." not in host or "=?" in email:

@@ -8,9 +8,9 @@ from hubgate.server.errors import FieldErrors, Unprocessable
 
 def check_field(name: str, check: Callable[[str], str], value: str) -> str:
     """Validate a single field and return its checked value."""
-    checking = FieldChecks()
-    checked = checking.field(name, check, value)
-    checking.done()
+    checks = FieldChecks()
+    checked = checks.check(name, check, value)
+    checks.raise_errors()
     return checked
 
 
@@ -20,7 +20,7 @@ class FieldChecks:
     def __init__(self) -> None:
         self._errors: dict[str, str] = {}
 
-    def field(self, name: str, check: Callable[[str], str], value: str) -> str:
+    def check(self, name: str, check: Callable[[str], str], value: str) -> str:
         """The checked value, or the unchanged value if it is invalid."""
         try:
             return check(value)
@@ -28,14 +28,15 @@ class FieldChecks:
             self._errors[name] = error.message
             return value
 
-    def accepts(self, name: str) -> bool:
+    def is_valid(self, name: str) -> bool:
         """Whether no error was found in the field so far."""
         return name not in self._errors
 
-    def refuse(self, name: str, sentence: str) -> None:
-        self._errors[name] = sentence
+    def add_error(self, name: str, message: str) -> None:
+        self._errors[name] = message
 
-    def done(self) -> None:
+    def raise_errors(self) -> None:
+        """Raise FieldErrors if any field is invalid."""
         if self._errors:
             raise FieldErrors(self._errors)
 

@@ -30,7 +30,7 @@ class User(msgspec.Struct, frozen=True):
     credentials_version: int = 0
 
     @property
-    def shown_name(self) -> str:
+    def display_name(self) -> str:
         return self.fullname or self.name
 
 
@@ -46,7 +46,7 @@ class Organization(msgspec.Struct, frozen=True):
     created_at: int
 
     @property
-    def shown_name(self) -> str:
+    def display_name(self) -> str:
         return self.fullname or self.name
 
 
@@ -104,7 +104,7 @@ class Owner:
 
 @dataclass(frozen=True)
 class RevokedCounts:
-    """Counts of ended items, in the order in which they are listed. Authorization codes end too but are not counted."""
+    """Counts of revoked items, in the order of the summary. Authorization codes are revoked too, but not counted."""
 
     sessions: int = 0
     personal_tokens: int = 0
@@ -122,10 +122,12 @@ class RevokedCounts:
     def __add__(self, other: "RevokedCounts") -> "RevokedCounts":
         return RevokedCounts(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
-    def listed(self, *, other: bool = False) -> str:
-        """A text such as "2 sessions, 1 app token"; empty if nothing ended. `other`: the current session continues."""
+    def summary(self, *, other_sessions: bool = False) -> str:
+        """A text such as "2 sessions, 1 app token"; empty if nothing was revoked. With `other_sessions`, the current
+        session continues, and the text says "2 other sessions".
+        """
         counted = {
-            "other session" if other else "session": self.sessions,
+            "other session" if other_sessions else "session": self.sessions,
             "personal token": self.personal_tokens,
             "app token": self.app_tokens,
             "refresh token": self.refresh_tokens,

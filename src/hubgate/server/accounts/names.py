@@ -30,11 +30,11 @@ def check_name(name: str) -> str:
     if "--" in name or ".." in name:
         raise Unprocessable("A name cannot contain two dashes or two dots in a row.")
     if name_key(name) in RESERVED:
-        raise Unprocessable(taken(name))
+        raise Unprocessable(name_taken_message(name))
     return name
 
 
-def taken(name: str) -> str:
+def name_taken_message(name: str) -> str:
     return f"{name} is already taken."
 
 

@@ -4,7 +4,7 @@ import sys
 from dataclasses import dataclass
 
 from hubgate.server.accounts import store
-from hubgate.server.accounts.account_locks import lock_account_in
+from hubgate.server.accounts.account_locks import lock_account
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.links import store as link_store
 from hubgate.server.accounts.links.model import Purpose
@@ -32,15 +32,15 @@ async def every_organization(accounts: Accounts) -> list[tuple[Organization, int
 
 async def disable(accounts: Accounts, user: User, actor: Actor = SYSTEM) -> None:
     """Disable an account. Its tokens do not work until it is enabled again. Its sessions and mailed links are deleted
-    permanently: a thief may have requested a change of address. Its invitations are withdrawn, so that a disabled admin
-    cannot let others in (attack O44)."""
+    permanently: an intruder may have requested a change of address. Its invitations are withdrawn, so that a disabled
+    admin cannot let others in (attack O44)."""
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
         await store.set_disabled(tx, user.id, now)
-        await store.count_up_credentials(tx, user.id)
+        await store.increment_credentials_version(tx, user.id)
         # A concurrent invitation either commits before this point or fails because of the new version.
-        await org_store.begin_change_where_member(tx, user.id)
+        await org_store.lock_organizations_of(tx, user.id)
         await invitations.withdraw_all_by(tx, user, actor, f"The account of {user.name} was disabled.", now)
         await session_store.remove_all(tx, user.id)
         await link_store.remove_all(tx, user.id)
@@ -60,7 +60,7 @@ async def verify(accounts: Accounts, user: User) -> None:
     async def unit(tx: Tx) -> None:
         if not await store.verify_email(tx, user.id, user.email, now):
             raise Conflict("The address of this account was changed by another request. Reload the list and try again.")
-        await link_store.remove_of(tx, user.id, Purpose.VERIFY)
+        await link_store.remove_by_purpose(tx, user.id, Purpose.VERIFY)
 
     await accounts.db.write(unit)
 
@@ -72,7 +72,7 @@ async def send_reset(accounts: Accounts, user: User) -> str:
     now = accounts.clock()
 
     async def unit(tx: Tx) -> str:
-        await lock_account_in(tx, user)
+        await lock_account(tx, user)
         return await mail_reset(accounts, tx, user, now)
 
     link = await accounts.db.write(unit)

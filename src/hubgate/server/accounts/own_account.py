@@ -1,27 +1,27 @@
-"""Changes of a user's account: profile, name, deletion."""
+"""Changes to a user's account: profile, name, deletion."""
 
 from dataclasses import dataclass
 
 from hubgate.server.accounts import renames, store
-from hubgate.server.accounts.account_locks import lock_account_in
+from hubgate.server.accounts.account_locks import lock_account
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.field_checks import FieldChecks, check_field, check_fullname, check_website
 from hubgate.server.accounts.model import Person, User
-from hubgate.server.accounts.names import check_name, taken
+from hubgate.server.accounts.names import check_name, name_taken_message
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.passwords import lock_password, require_password
 from hubgate.server.accounts.tokens import store as token_store
-from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.audit.record import record
 from hubgate.server.errors import Conflict, FieldErrors
 from hubgate.server.storage.database import Tx
 
 
 async def set_profile(accounts: Accounts, user: User, fullname: str, website: str) -> None:
-    checking = FieldChecks()
-    fullname = checking.field("fullname", check_fullname, fullname)
-    website = checking.field("website", check_website, website)
-    checking.done()
+    checks = FieldChecks()
+    fullname = checks.check("fullname", check_fullname, fullname)
+    website = checks.check("website", check_website, website)
+    checks.raise_errors()
     await accounts.db.write(lambda tx: store.set_profile(tx, user.id, fullname, website))
 
 
@@ -30,11 +30,11 @@ async def rename(accounts: Accounts, user: User, name: str) -> None:
     name, now = check_field("username", check_name, name), accounts.clock()
 
     async def unit(tx: Tx) -> None:
-        old = await lock_account_in(tx, user)
+        old = await lock_account(tx, user)
         if name == old:
             return
-        if not await renames.exchange_names(tx, "user", user.id, old, name, now):
-            raise FieldErrors({"username": taken(name)})
+        if not await renames.replace_name(tx, "user", user.id, old, name, now):
+            raise FieldErrors({"username": name_taken_message(name)})
         await renames.count_rename(tx, accounts, user.id)
         await store.set_name(tx, user.id, name)
         await accounts.rename_owned(tx, user.id, old, name, now)
@@ -47,13 +47,13 @@ async def delete(accounts: Accounts, user: User, actor: Actor) -> None:
     user is the only admin of an organization.
     """
     now = accounts.clock()
-    await accounts.db.write_long(lambda tx: remove(tx, accounts, user, actor, now))
+    await accounts.db.write_long(lambda tx: delete_in_transaction(tx, accounts, user, actor, now))
 
 
-async def remove(tx: Tx, accounts: Accounts, user: User, actor: Actor, now: int) -> None:
+async def delete_in_transaction(tx: Tx, accounts: Accounts, user: User, actor: Actor, now: int) -> None:
     """Delete a user inside a transaction."""
-    name = await lock_account_in(tx, user)
-    memberships = await org_store.begin_change_where_member(tx, user.id)
+    name = await lock_account(tx, user)
+    memberships = await org_store.lock_organizations_of(tx, user.id)
     orphans = await org_store.only_admin_of(tx, user.id)
     if orphans:
         who = "You are" if actor.user_id == user.id else f"{name} is"
@@ -64,7 +64,7 @@ async def remove(tx: Tx, accounts: Accounts, user: User, actor: Actor, now: int)
     for org_id, role in memberships:
         data = {"user": name, "userId": user.id, "role": role.label}
         text = f"removed {name}, whose account was deleted"
-        await record(tx, org_id, Kind.ORG_REMOVE_USER, text, actor, now, data)
+        await record(tx, org_id, EntryType.ORG_REMOVE_USER, text, actor, now, data)
         await org_store.drop_invitations_by(tx, org_id, user.id)
     await accounts.delete_owned(tx, user.id, now)
     await renames.release_name(tx, name, now)
@@ -79,7 +79,7 @@ class DeletionConsequences:
     only_admin_of: list[str]
 
 
-async def consequences(accounts: Accounts, person: Person) -> DeletionConsequences:
+async def deletion_consequences(accounts: Accounts, person: Person) -> DeletionConsequences:
     user_id = person.user.id
     tokens = await token_store.count(accounts.db, user_id)
     orphans = await accounts.db.read_long(lambda tx: org_store.only_admin_of(tx, user_id))
@@ -94,6 +94,6 @@ async def delete_own(accounts: Accounts, user: User, typed: str, password: str, 
 
     async def unit(tx: Tx) -> None:
         await lock_password(tx, user, "password", known_hash)
-        await remove(tx, accounts, user, actor, now)
+        await delete_in_transaction(tx, accounts, user, actor, now)
 
     await accounts.db.write_long(unit)

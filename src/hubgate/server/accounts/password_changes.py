@@ -20,7 +20,7 @@ from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.passwords import check_password, hash_password, lock_password, require_password
 from hubgate.server.accounts.sessions import browsers
 from hubgate.server.accounts.sessions import store as session_store
-from hubgate.server.accounts.sessions.model import LASTS, Session
+from hubgate.server.accounts.sessions.model import LIFETIME, Session
 from hubgate.server.accounts.tokens import store as token_store
 from hubgate.server.audit.model import Actor
 from hubgate.server.clock import iso
@@ -45,11 +45,11 @@ async def change(
         await lock_password(tx, user, "current_password", known_hash)
         await store.set_password(tx, user.id, password_hash)
         # Someone who knew the old password may have requested a link that would take the account over.
-        await link_store.remove_of(tx, user.id, Purpose.CHANGE_EMAIL)
-        await link_store.remove_of(tx, user.id, Purpose.RESET)
+        await link_store.remove_by_purpose(tx, user.id, Purpose.CHANGE_EMAIL)
+        await link_store.remove_by_purpose(tx, user.id, Purpose.RESET)
         ended = await _end_sign_ins(accounts, tx, user, now, session.id if session else "")
         if user.email_verified_at is not None:
-            text = await _ended_sign_ins_text(tx, user, ended.listed(other=True), "other sessions")
+            text = await _ended_sign_ins_text(tx, user, ended.summary(other_sessions=True), "other sessions")
             await _notify_user(accounts, tx, user, now, visitor, text)
         return await browsers.start(tx, user.id, visitor, now), ended
 
@@ -61,7 +61,7 @@ async def change(
 async def request_reset(accounts: Accounts, email: str) -> None:
     """Request a reset link. The response is the same for every address; an unknown address gets no mail."""
     email = check_field("email", check_email, email)
-    place = await accounts.limiter.take(RESET_MAILS, email)
+    hit = await accounts.limiter.take(RESET_MAILS, email)
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
@@ -70,7 +70,7 @@ async def request_reset(accounts: Accounts, email: str) -> None:
             await mail_reset(accounts, tx, user, now)
         else:
             # A write takes most of the time, and timing must not reveal who has an account.
-            await accounts.limiter.touch(tx, place)
+            await accounts.limiter.touch(tx, hit)
 
     await accounts.db.write(unit)
     accounts.outbox.send_soon()
@@ -102,7 +102,7 @@ async def reset(accounts: Accounts, secret: str, new: str, visitor: Visitor) -> 
             text = await _end_everything(accounts, tx, user, visitor, now)
         else:
             ended = await _end_sign_ins(accounts, tx, user, now)
-            text = await _ended_sign_ins_text(tx, user, ended.listed(), "sessions")
+            text = await _ended_sign_ins_text(tx, user, ended.summary(), "sessions")
         await _notify_user(accounts, tx, user, now, visitor, text)
         return user
 
@@ -112,10 +112,10 @@ async def reset(accounts: Accounts, secret: str, new: str, visitor: Visitor) -> 
 
 
 async def _end_sign_ins(accounts: Accounts, tx: Tx, user: User, now: int, own_session: str = "") -> RevokedCounts:
-    await store.count_up_credentials(tx, user.id)
-    sessions = await session_store.count_others(tx, user.id, now - LASTS, own_session)
+    await store.increment_credentials_version(tx, user.id)
+    sessions = await session_store.count_others(tx, user.id, now - LIFETIME, own_session)
     await session_store.remove_all(tx, user.id)
-    return RevokedCounts(sessions=sessions) + await accounts.end_app_sign_ins(tx, user.id, now)
+    return RevokedCounts(sessions=sessions) + await accounts.revoke_app_sign_ins(tx, user.id, now)
 
 
 async def _end_everything(accounts: Accounts, tx: Tx, user: User, visitor: Visitor, now: int) -> str:
@@ -127,14 +127,14 @@ async def _end_everything(accounts: Accounts, tx: Tx, user: User, visitor: Visit
     members. The audit logs of organizations record what was revoked there.
     """
     actor = Actor(user.name, user.id, visitor.ip, visitor.user_agent)
-    await store.count_up_credentials(tx, user.id)
+    await store.increment_credentials_version(tx, user.id)
     # A concurrent change of an organization either commits before this point or fails because of the new version.
-    await org_store.begin_change_where_member(tx, user.id)
-    sessions = await session_store.count_others(tx, user.id, now - LASTS, "")
+    await org_store.lock_organizations_of(tx, user.id)
+    sessions = await session_store.count_others(tx, user.id, now - LIFETIME, "")
     await session_store.remove_all(tx, user.id)
     tokens = await token_store.remove_all(tx, user.id)
     withdrawn = await invitations.withdraw_all_by(tx, user, actor, NEVER_CONFIRMED, now)
-    owners = [user.id, *await org_store.with_only_member(tx, user.id)]
+    owners = [user.id, *await org_store.ids_with_only_member(tx, user.id)]
     left, remaining = await members.leave_shared(tx, user, actor, NEVER_CONFIRMED, now)
     own = RevokedCounts(
         sessions=sessions,
@@ -143,8 +143,8 @@ async def _end_everything(accounts: Accounts, tx: Tx, user: User, visitor: Visit
         memberships=len(left),
         redirects=await accounts.unlink_redirects(tx, owners, actor, NEVER_CONFIRMED, now),
     )
-    ended = own + await accounts.end_created(tx, user.id, owners, actor, NEVER_CONFIRMED, now)
-    return _ended_everything_text(ended.listed(), left, remaining)
+    ended = own + await accounts.revoke_created(tx, user.id, owners, actor, NEVER_CONFIRMED, now)
+    return _ended_everything_text(ended.summary(), left, remaining)
 
 
 async def _ended_sign_ins_text(tx: Tx, user: User, listed: str, sessions: str) -> str:
@@ -161,12 +161,12 @@ async def _ended_sign_ins_text(tx: Tx, user: User, listed: str, sessions: str) -
 def _ended_everything_text(listed: str, left: Sequence[str], remaining: Sequence[str]) -> str:
     sentences = ["This address is now confirmed."]
     if listed:
-        sentences = [f"This address was never confirmed before, so everything created until then ended: {listed}."]
+        sentences = [f"This address had never been confirmed, so everything created earlier was revoked: {listed}."]
     if left:
         sentences.append(f"You left {', '.join(left)}. If you belong there, ask for an invitation.")
     if remaining:
         names = ", ".join(remaining)
-        sentences.append(f"You are still the only admin of {names}, which others are members of: check who they are.")
+        sentences.append(f"You are still the only admin of {names}. Check who the other members are.")
     return " ".join(sentences)
 
 

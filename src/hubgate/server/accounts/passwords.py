@@ -14,8 +14,8 @@ from hubgate.server.accounts.model import User
 from hubgate.server.errors import FieldErrors, Unprocessable
 from hubgate.server.storage.database import Tx
 
-SHORTEST = 8
-LONGEST = 1024
+SHORTEST_PASSWORD = 8
+LONGEST_PASSWORD = 1024
 
 # OWASP's minimum with one lane: about 36 ms on one core of the reference machine.
 _MEMORY_KIB = 19 * 1024
@@ -26,8 +26,8 @@ _DUMMY_HASH = f"$argon2id$v=19$m={_MEMORY_KIB},t={_ITERATIONS},p={_LANES}${'A' *
 
 
 # Each comparison uses 19 MiB and a core, and counts as a failure until it finishes: with more at once, many concurrent
-# sign-ins with the right password would hit the limit, and guesses could use up the machine.
-_AT_ONCE = 4
+# sign-ins with the right password would hit the limit, and guesses could exhaust the machine.
+_CONCURRENT_HASHES = 4
 _semaphores: "WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]" = WeakKeyDictionary()
 
 
@@ -35,13 +35,13 @@ def hashing_slot() -> asyncio.Semaphore:
     """The semaphore to hold from counting an attempt until its result is known."""
     loop = asyncio.get_running_loop()
     if loop not in _semaphores:
-        _semaphores[loop] = asyncio.Semaphore(_AT_ONCE)
+        _semaphores[loop] = asyncio.Semaphore(_CONCURRENT_HASHES)
     return _semaphores[loop]
 
 
 def check_password(password: str) -> str:
-    if not SHORTEST <= len(password) <= LONGEST:
-        raise Unprocessable(f"A password has {SHORTEST} to {LONGEST:,} characters.")
+    if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
+        raise Unprocessable(f"A password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD:,} characters.")
     return password
 
 
@@ -50,8 +50,8 @@ async def hash_password(password: str) -> str:
 
 
 async def password_matches(password: str, stored: str | None) -> bool:
-    """Whether a password matches. Without a stored hash a dummy is compared, so that timing does not reveal which
-    accounts exist (O54)."""
+    """Whether a password matches. Without a stored hash a dummy hash is compared, so that timing does not reveal
+    which accounts exist (O54)."""
     matches = await asyncio.to_thread(_matches, password, stored or _DUMMY_HASH)
     return matches and stored is not None
 
@@ -69,7 +69,7 @@ def _matches(password: str, stored: str) -> bool:
     return True
 
 
-NOT_YOURS = "This is not your password."
+WRONG_PASSWORD = "Wrong password."  # noqa: S105
 
 
 async def require_password(accounts: Accounts, user: User, field: str, password: str) -> str:
@@ -79,11 +79,11 @@ async def require_password(accounts: Accounts, user: User, field: str, password:
     The password may change while it is compared: pass the hash to `lock_password`.
     """
     async with hashing_slot():
-        place = await accounts.limiter.take(FAILED_SIGN_INS_OF_ACCOUNT, user.id)
+        hit = await accounts.limiter.take(FAILED_SIGN_INS_OF_ACCOUNT, user.id)
         stored = await store.password_hash(accounts.db, user.id)
         if not await password_matches(password, stored) or stored is None:
-            raise FieldErrors({field: NOT_YOURS})
-        await accounts.limiter.refund(place)
+            raise FieldErrors({field: WRONG_PASSWORD})
+        await accounts.limiter.refund(hit)
     return stored
 
 
@@ -92,4 +92,4 @@ async def lock_password(tx: Tx, user: User, field: str, known_hash: str) -> None
     was disabled. A request in flight must not let an intruder back in after a reset or after the account was
     disabled."""
     if not await store.lock_password(tx, user.id, known_hash):
-        raise FieldErrors({field: NOT_YOURS})
+        raise FieldErrors({field: WRONG_PASSWORD})

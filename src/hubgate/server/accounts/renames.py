@@ -15,9 +15,9 @@ async def count_rename(tx: Tx, accounts: Accounts, owner_id: str) -> None:
     await accounts.limiter.require_in(tx, RENAMES_OF_ACCOUNT, owner_id)
 
 
-async def exchange_names(tx: Tx, kind: str, owner_id: str, old: str, new: str, now: int) -> bool:
-    """Claim the new name; False if it is taken. The old name stays reserved for its account, which may return to it and
-    is found by it, unless it was used for less than a day and never had repos.
+async def replace_name(tx: Tx, kind: str, owner_id: str, old: str, new: str, now: int) -> bool:
+    """Claim the new name; False if it is taken. The old name stays reserved for its account, which can claim it again
+    and can still be found under it, unless it was used for less than a day and never had repos.
     """
     if not await store.claim_name(tx, new, kind, owner_id, now):
         return False
@@ -28,5 +28,5 @@ async def exchange_names(tx: Tx, kind: str, owner_id: str, old: str, new: str, n
 
 async def release_name(tx: Tx, name: str, now: int) -> None:
     """Release a name, which stays reserved unless it was used for less than a day and never had repos."""
-    if not await store.free_name(tx, name, now - DAY):
+    if not await store.delete_unused_name(tx, name, now - DAY):
         await store.retire_name(tx, name)

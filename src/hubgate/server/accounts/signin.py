@@ -47,7 +47,7 @@ async def sign_in(
 
 
 async def _check_password(accounts: Accounts, username: str, password: str, visitor: Visitor) -> tuple[User, str]:
-    """Check the password; returns the user and the stored hash. A failure stays counted."""
+    """Check the password; returns the user and the stored hash. A failure is not refunded."""
     # The address first: a blocked address must not be able to lock accounts.
     by_address = await accounts.limiter.take(FAILED_SIGN_INS_FROM_ADDRESS, network_of(visitor.ip))
     user = await _find_user(accounts, username)
@@ -61,7 +61,7 @@ async def _check_password(accounts: Accounts, username: str, password: str, visi
     return user, stored
 
 
-async def admit(accounts: Accounts, user: User, visitor: Visitor, old: Session | None = None) -> str:
+async def sign_in_new_user(accounts: Accounts, user: User, visitor: Visitor, old: Session | None = None) -> str:
     """Sign in the user who has just created this account."""
     now = accounts.clock()
     return await accounts.db.write(lambda tx: browsers.replace(tx, old, user.id, visitor, now))

@@ -13,7 +13,7 @@ from hubgate.server.accounts.limits import JOIN_MAILS, SIGN_UPS_FROM_ADDRESS, ne
 from hubgate.server.accounts.links import mailed_links
 from hubgate.server.accounts.links.model import Link, Purpose
 from hubgate.server.accounts.model import User
-from hubgate.server.accounts.names import check_name, taken
+from hubgate.server.accounts.names import check_name, name_taken_message
 from hubgate.server.accounts.organizations import invitations
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.organizations.invitations import OpenedInvitation
@@ -38,22 +38,22 @@ class Candidate:
     fullname: str = ""
 
 
-class _EmailKnown(Exception):
+class _EmailTaken(Exception):
     """The address already has an account; raised to roll back the claim on the name."""
 
 
 async def check_candidate(accounts: Accounts, name: str, email: str, password: str) -> Candidate:
     """Validate the fields of the sign-up form. User names are public, so a taken name is reported too; whether the
     address has an account is not."""
-    checking = FieldChecks()
+    checks = FieldChecks()
     candidate = Candidate(
-        checking.field("username", check_name, name),
-        checking.field("email", check_email, email),
-        checking.field("password", check_password, password),
+        checks.check("username", check_name, name),
+        checks.check("email", check_email, email),
+        checks.check("password", check_password, password),
     )
-    if checking.accepts("username") and await store.name_was_claimed(accounts.db, name):
-        checking.refuse("username", taken(name))
-    checking.done()
+    if checks.is_valid("username") and await store.name_was_claimed(accounts.db, name):
+        checks.add_error("username", name_taken_message(name))
+    checks.raise_errors()
     return candidate
 
 
@@ -74,8 +74,8 @@ async def join(accounts: Accounts, candidate: Candidate, ip: str, invitation: In
         # The name was claimed concurrently. Nothing was mailed, so nothing counts.
         await asyncio.gather(accounts.limiter.refund(sign_up), accounts.limiter.refund(mail))
         raise
-    except _EmailKnown:
-        message = texts.already_known(candidate.email, accounts.link("/reset"))
+    except _EmailTaken:
+        message = texts.address_already_registered(candidate.email, accounts.link("/reset"))
         await accounts.db.write(lambda tx: accounts.outbox.add(tx, message))
         return None
     finally:
@@ -89,7 +89,7 @@ def require_open(accounts: Accounts, invitation: Invitation | None) -> None:
         raise Forbidden("This hub does not accept new accounts. Contact the operator.")
 
 
-async def open_to_join(accounts: Accounts, secret: str) -> OpenedInvitation:
+async def open_signup_invitation(accounts: Accounts, secret: str) -> OpenedInvitation:
     """Open an invitation that was mailed to an address. An invitation to an existing user cannot be used to join."""
     opened = await invitations.open_link(accounts, secret)
     if opened.invitation.email is None:
@@ -99,20 +99,20 @@ async def open_to_join(accounts: Accounts, secret: str) -> OpenedInvitation:
 
 async def create_by_operator(accounts: Accounts, candidate: Candidate, *, verified: bool, operator: bool) -> User:
     """Create a user regardless of the sign-up setting. Without a password, the user sets it through the reset page."""
-    checking = FieldChecks()
+    checks = FieldChecks()
     candidate = Candidate(
-        checking.field("username", check_name, candidate.name),
-        checking.field("email", check_email, candidate.email),
-        checking.field("password", check_password, candidate.password) if candidate.password else "",
-        checking.field("fullname", check_fullname, candidate.fullname),
+        checks.check("username", check_name, candidate.name),
+        checks.check("email", check_email, candidate.email),
+        checks.check("password", check_password, candidate.password) if candidate.password else "",
+        checks.check("fullname", check_fullname, candidate.fullname),
     )
-    checking.done()
+    checks.raise_errors()
     password_hash = await hash_password(candidate.password) if candidate.password else None
     try:
         return await _create(accounts, candidate, password_hash, verified=verified, operator=operator)
     except FieldErrors as error:
         raise Conflict(error.message) from None
-    except _EmailKnown:
+    except _EmailTaken:
         raise Conflict(f"{candidate.email} already has an account.") from None
     finally:
         accounts.outbox.send_soon()
@@ -126,12 +126,12 @@ def setup_path(accounts: Accounts) -> str:
 
 
 async def setup_is_open(accounts: Accounts) -> bool:
-    return not await store.reached(accounts.db, OPERATOR_EXISTS)
+    return not await store.milestone_reached(accounts.db, OPERATOR_EXISTS)
 
 
-async def require_setup(accounts: Accounts, secret: str) -> None:
-    fits = hmac.compare_digest(f"/setup/{secret}".encode(), setup_path(accounts).encode())
-    if not fits or not await setup_is_open(accounts):
+async def require_setup_link(accounts: Accounts, secret: str) -> None:
+    matches = hmac.compare_digest(f"/setup/{secret}".encode(), setup_path(accounts).encode())
+    if not matches or not await setup_is_open(accounts):
         raise NotFound(
             "This set-up link was already used. Sign in, or create another operator: "
             "hubgate admin user create NAME --email ADDRESS --operator"
@@ -143,7 +143,7 @@ async def create_first_operator(accounts: Accounts, candidate: Candidate) -> Use
     password_hash = await hash_password(candidate.password)
     try:
         return await _create(accounts, candidate, password_hash, verified=False, operator=True, first=True)
-    except _EmailKnown:
+    except _EmailTaken:
         raise FieldErrors({"email": "This address already has an account."}) from None
     finally:
         accounts.outbox.send_soon()
@@ -174,13 +174,13 @@ async def _create(
     )
 
     async def unit(tx: Tx) -> User:
-        if operator and not await store.reach(tx, OPERATOR_EXISTS, now) and first:
+        if operator and not await store.record_milestone(tx, OPERATOR_EXISTS, now) and first:
             raise NotFound("This set-up link was just used by someone else.")
         if not await store.claim_name(tx, user.name, "user", user.id, user.created_at):
-            raise FieldErrors({"username": taken(user.name)})
+            raise FieldErrors({"username": name_taken_message(user.name)})
         if not await store.add_user(tx, user, password_hash):
-            raise _EmailKnown
-        if invitation is not None and not await _use_up(tx, invitation, user, now):
+            raise _EmailTaken
+        if invitation is not None and not await _use_invitation(tx, invitation, user, now):
             raise NotFound(invitations.GONE)
         if not verified:
             await mail_confirmation(accounts, tx, user, now)
@@ -189,10 +189,10 @@ async def _create(
     return await accounts.db.write(unit)
 
 
-async def _use_up(tx: Tx, invitation: Invitation, user: User, now: int) -> bool:
+async def _use_invitation(tx: Tx, invitation: Invitation, user: User, now: int) -> bool:
     if invitation.org_id is None:
         return await org_store.use_invitation(tx, invitation.id, now)
-    return await org_store.readdress_invitation(tx, invitation.id, user.id, now)
+    return await org_store.assign_invitation(tx, invitation.id, user.id, now)
 
 
 async def mail_confirmation(accounts: Accounts, tx: Tx, user: User, now: int) -> None:

@@ -1,7 +1,7 @@
-"""Single-use forms, whose response shows a secret: submitting such a form again, by a reload, does nothing.
+"""Single-use forms, whose response shows a secret: submitting such a form again, by reloading the page, does nothing.
 
-The form carries a number with a MAC, valid for its user for a day. Its use is recorded as a rate-limit bucket, in the
-transaction of the form's action: if the same form is sent twice concurrently, one wins.
+The form contains a nonce with a MAC, valid for its user for a day. Its use is recorded as a rate-limit bucket, in the
+transaction of the form's action: if the same form is submitted twice concurrently, only one succeeds.
 """
 
 import hashlib
@@ -16,50 +16,51 @@ from hubgate.server.storage.database import Tx
 from hubgate.server.throttle import store
 
 FIELD = "once"
-LASTS = DAY
+LIFETIME = DAY
 _PURPOSE = "form once"
 
 
 class AlreadyUsed(Conflict):
-    """The form was sent before."""
+    """The form was already submitted."""
 
     def __init__(self) -> None:
         super().__init__("Already created. The secret cannot be shown again.")
 
 
 @dataclass(frozen=True, slots=True)
-class OneUse:
-    """A verified form number that has not been used."""
+class UnusedNonce:
+    """A verified nonce of a form, to be consumed in the transaction of the form's action."""
 
     bucket: bytes
-    remembered_until: int
+    recorded_until: int
 
 
-def number_for(accounts: Accounts, user: User) -> str:
-    """A new number for the form's hidden field."""
+def new_nonce(accounts: Accounts, user: User) -> str:
+    """A new nonce for the form's hidden field."""
     issued_at = f"{accounts.clock() // SECOND:x}"
     text = f"{issued_at}.{secrets.token_hex(16)}"
-    return f"{text}.{accounts.secret.mac(_PURPOSE, _bound(user, text)).hex()}"
+    return f"{text}.{accounts.secret.mac(_PURPOSE, _mac_input(user, text)).hex()}"
 
 
-def check_number(accounts: Accounts, user: User, number: str) -> OneUse:
-    text, _, mac = number.rpartition(".")
+def check_nonce(accounts: Accounts, user: User, nonce: str) -> UnusedNonce:
+    text, _, mac = nonce.rpartition(".")
     now = accounts.clock()
     try:
-        genuine = accounts.secret.mac_matches(_PURPOSE, _bound(user, text), bytes.fromhex(mac))
-        fresh = genuine and now - int(text.partition(".")[0], 16) * SECOND < LASTS
+        genuine = accounts.secret.mac_matches(_PURPOSE, _mac_input(user, text), bytes.fromhex(mac))
+        fresh = genuine and now - int(text.partition(".")[0], 16) * SECOND < LIFETIME
     except ValueError:
         fresh = False
     if not fresh:
         raise FieldErrors({FIELD: "This form has expired. Send it again."})
-    # Recorded for longer than the number is valid: after that, it is rejected as expired.
-    return OneUse(hashlib.sha256(_bound(user, text)).digest()[:16], now + LASTS)
+    # Recorded for longer than the nonce is valid: after that, it is rejected as expired.
+    return UnusedNonce(hashlib.sha256(_mac_input(user, text)).digest()[:16], now + LIFETIME)
 
 
-async def use_up(tx: Tx, use: OneUse) -> None:
-    if not await store.count_exclusive(tx, use.bucket, use.remembered_until):
+async def consume_nonce(tx: Tx, nonce: UnusedNonce) -> None:
+    """Mark a nonce as used; AlreadyUsed if the form was submitted before."""
+    if not await store.claim_bucket(tx, nonce.bucket, nonce.recorded_until):
         raise AlreadyUsed
 
 
-def _bound(user: User, text: str) -> bytes:
+def _mac_input(user: User, text: str) -> bytes:
     return f"{_PURPOSE}\0{user.id}\0{text}".encode()

@@ -13,9 +13,9 @@ PERSON = f"{USER}, {ORGANIZATION}, m.role"
 MEMBERSHIPS = "LEFT JOIN memberships m ON m.user_id = u.id LEFT JOIN organizations o ON o.id = m.org_id"
 
 
-def under_membership(consent: str = "c", granted: str = "co", member: str = "m") -> str:
-    """SQL condition: an organization was granted in a consent under the current membership. A member who left and
-    joined again must grant it again (attack O66). The parameters are table aliases.
+def current_membership_sql(consent: str = "c", granted: str = "co", member: str = "m") -> str:
+    """The SQL condition that an organization was granted in a consent during the current membership: a member who left
+    and joined again must grant it again (attack O66). The parameters are table aliases.
     """
     return (
         f"{member}.org_id = {granted}.org_id AND {member}.user_id = {consent}.user_id "
@@ -133,10 +133,10 @@ async def retire_name(tx: Tx, name: str) -> None:
     await tx.exec("UPDATE names SET current = 0 WHERE key = :key", {"key": name_key(name)})
 
 
-async def free_name(tx: Tx, name: str, taken_after: int) -> bool:
-    """Delete a name that was claimed after `taken_after` and never had repos; False if it stays reserved."""
-    sql = "DELETE FROM names WHERE key = :key AND since > :taken_after AND had_repos = 0"
-    return await tx.exec(sql, {"key": name_key(name), "taken_after": taken_after}) == 1
+async def delete_unused_name(tx: Tx, name: str, claimed_after: int) -> bool:
+    """Delete a name that was claimed after `claimed_after` and never had repos; False if it stays reserved."""
+    sql = "DELETE FROM names WHERE key = :key AND since > :claimed_after AND had_repos = 0"
+    return await tx.exec(sql, {"key": name_key(name), "claimed_after": claimed_after}) == 1
 
 
 async def names_of(tx: Tx, owner_id: str) -> list[str]:
@@ -177,8 +177,8 @@ async def set_password(tx: Tx, user_id: str, password_hash: str) -> None:
     )
 
 
-async def count_up_credentials(tx: Tx, user_id: str) -> None:
-    """Increment the version, which rejects requests that were authenticated before (`account_locks.lock_signed_in`)."""
+async def increment_credentials_version(tx: Tx, user_id: str) -> None:
+    """Increment the version, which rejects requests authenticated earlier (`account_locks.lock_credentials`)."""
     sql = "UPDATE users SET credentials_version = credentials_version + 1 WHERE id = :id"
     await tx.exec(sql, {"id": user_id})
 
@@ -199,7 +199,7 @@ async def verify_email(tx: Tx, user_id: str, email: str, now: int) -> bool:
     return changed == 1
 
 
-async def move_email(tx: Tx, user_id: str, email: str, now: int) -> bool:
+async def change_email(tx: Tx, user_id: str, email: str, now: int) -> bool:
     """Change the address of a user; False if another account has it."""
     row = await tx.one(
         """
@@ -255,10 +255,10 @@ async def count_users(tx: Tx) -> Row:
 _REACH = insert_row("INSERT INTO milestones (name, reached_at)", "ON CONFLICT DO NOTHING RETURNING name")
 
 
-async def reach(tx: Tx, milestone: str, now: int) -> bool:
+async def record_milestone(tx: Tx, milestone: str, now: int) -> bool:
     """Record a milestone; False if it was reached before."""
     return await tx.one(_REACH, {"name": milestone, "reached_at": now}) is not None
 
 
-async def reached(tx: Tx | Database, milestone: str) -> bool:
+async def milestone_reached(tx: Tx | Database, milestone: str) -> bool:
     return await tx.one("SELECT 1 FROM milestones WHERE name = :name", {"name": milestone}) is not None

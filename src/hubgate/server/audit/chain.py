@@ -13,7 +13,7 @@ text:
     {SHA-256 of the first entry, in hex}
     ...
 
-The text contains the organization, the batch number and the position of each entry, so that moved or exchanged entries
+The text contains the organization, the batch number and the position of each entry, so that moved or swapped entries
 are detected. A change of the format must change the first line too: existing batches must verify forever.
 """
 
@@ -25,7 +25,7 @@ from typing import Any
 from hubgate.server.audit.model import Batch, Entry, Head
 from hubgate.server.clock import SECOND, iso
 
-FIRST = bytes(32)
+FIRST_PREVIOUS_HASH = bytes(32)
 """The previous hash of the first batch."""
 
 SYSTEM_ID = "0" * 24
@@ -35,26 +35,26 @@ SYSTEM_ID = "0" * 24
 LARGEST_INTEGER = 2**53 - 1
 
 
-def exact(moment: int) -> str:
+def exact_time(moment: int) -> str:
     """A time with microseconds, as stored: a lower precision would leave some changes undetected."""
     return f"{iso(moment)[:19]}.{moment % SECOND:06d}Z"
 
 
-def canonical(value: Any) -> str:
-    """Canonical JSON (RFC 8785), for values that `check_plain` accepts."""
+def canonical_json(value: Any) -> str:
+    """Canonical JSON (RFC 8785), for values that `check_serializable` accepts."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def check_plain(value: Any) -> None:
-    """Raise TypeError for values that languages serialize differently: fractions, huge numbers, non-ASCII keys."""
+def check_serializable(value: Any) -> None:
+    """Raise TypeError for values that JSON libraries serialize differently: fractions, huge numbers, non-ASCII keys."""
     if isinstance(value, Mapping):
         for key, part in value.items():
             if not isinstance(key, str) or not key.isascii():
                 raise TypeError(f"{key!r} cannot be a key in the audit log")
-            check_plain(part)
+            check_serializable(part)
     elif isinstance(value, (list, tuple)):
         for part in value:
-            check_plain(part)
+            check_serializable(part)
     elif isinstance(value, int):
         if abs(value) > LARGEST_INTEGER:
             raise TypeError(f"{value} is too large for the audit log")
@@ -71,7 +71,7 @@ def entry_text(entry: Entry) -> str:
             "type": author_type(entry),
             "user": entry.author_name,
         },
-        "createdAt": exact(entry.created_at),
+        "createdAt": exact_time(entry.created_at),
         "message": entry.message,
         "type": entry.type,
     }
@@ -83,7 +83,7 @@ def entry_text(entry: Entry) -> str:
         "userAgent": entry.user_agent,
     }
     fields |= {name: value for name, value in optional.items() if value is not None}
-    return canonical(fields)
+    return canonical_json(fields)
 
 
 def author_type(entry: Entry) -> str:
@@ -95,7 +95,7 @@ def batch_text(org_id: str, seq: int, sealed_at: int, previous: bytes, entries: 
         "hubgate audit batch 1",
         f"organization {org_id}",
         f"batch {seq}",
-        f"sealed {exact(sealed_at)}",
+        f"sealed {exact_time(sealed_at)}",
         f"entries {len(entries)}",
         f"previous {previous.hex()}",
         *(hashlib.sha256(entry_text(entry).encode()).hexdigest() for entry in entries),
@@ -108,7 +108,7 @@ def sealed_batch(org_id: str, seq: int, sealed_at: int, previous: bytes, entries
     return Batch(org_id, seq, len(entries), hashlib.sha256(text.encode()).digest(), sealed_at)
 
 
-def flaw(batch: Batch, previous: bytes, entries: Sequence[Entry]) -> str | None:
+def find_flaw(batch: Batch, previous: bytes, entries: Sequence[Entry]) -> str | None:
     """What is wrong with the stored entries of a batch, given in order; None if they match the sealed hash."""
     if len(entries) > batch.entries:
         return f"contains {len(entries):,} entries, but was sealed with {batch.entries:,}"
@@ -118,7 +118,7 @@ def flaw(batch: Batch, previous: bytes, entries: Sequence[Entry]) -> str | None:
     if missing:
         return f"lacks {len(missing):,} of {batch.entries:,} entries"
     if _recompute_hash(batch, previous, entries) != batch.hash:
-        return "was changed: an entry, their order, or the batch itself"
+        return "was changed: an entry, the order of entries, or the batch itself"
     return None
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 
 @unique
-class Kind(Enum):
+class EntryType(Enum):
     """The types of entries, spelled `subject.verb` as existing readers expect."""
 
     ORG_CREATE = "org.create"
@@ -96,7 +96,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class ListedEntry:
-    """An entry as shown, with whether its author and token were deleted since."""
+    """An entry as shown, and whether its author and its token have been deleted since."""
 
     entry: Entry
     author_gone: bool
@@ -134,7 +134,7 @@ class Head:
         return self.broken is not None and self.dropped < self.broken
 
 
-def stored_object(text: str) -> dict[str, Any]:
+def parse_stored_object(text: str) -> dict[str, Any]:
     """Parse a stored JSON text. An invalid text is returned as is: the log must stay readable after tampering."""
     try:
         value = json.loads(text)

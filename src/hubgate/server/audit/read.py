@@ -12,19 +12,21 @@ MOST_EXPORTED = 100_000
 EXPORTED_AT_ONCE = 500
 MOST_COUNTED = 10_000
 
-Place = tuple[int, str]
+ListPosition = tuple[int, str]
 """Time and id of an entry: its position in a list that is sorted newest first."""
 
-NOW: Place = (2**63 - 1, "")
-START = (0, 0)
+LIST_START: ListPosition = (2**63 - 1, "")
+"""The position before the newest entry."""
+
+CHAIN_START = (0, 0)
 """The position before the first entry of the chain."""
 
 
-async def older(db: Database, org_id: str, only: Filter, before: Place, most: int) -> list[ListedEntry]:
+async def older(db: Database, org_id: str, only: Filter, before: ListPosition, most: int) -> list[ListedEntry]:
     return await db.read_long(lambda tx: store.older(tx, org_id, only, before, most))
 
 
-async def newer(db: Database, org_id: str, only: Filter, after: Place, most: int) -> list[ListedEntry]:
+async def newer(db: Database, org_id: str, only: Filter, after: ListPosition, most: int) -> list[ListedEntry]:
     """The `most` entries that directly follow `after` in time, newest first."""
     found = await db.read_long(lambda tx: store.newer(tx, org_id, only, after, most))
     return found[::-1]
@@ -37,17 +39,17 @@ async def count(db: Database, org_id: str, only: Filter) -> int:
 
 async def export(db: Database, org_id: str, only: Filter) -> AsyncGenerator[list[ListedEntry], None]:
     """Up to MOST_EXPORTED entries, newest first, in parts, so that they are never in memory together."""
-    before, left = NOW, MOST_EXPORTED
+    before, left = LIST_START, MOST_EXPORTED
     while left > 0:
         part = await older(db, org_id, only, before, min(left, EXPORTED_AT_ONCE))
         if not part:
             return
         yield part
         left -= len(part)
-        before = place_of(part[-1])
+        before = list_position(part[-1])
 
 
-def place_of(listed: ListedEntry) -> Place:
+def list_position(listed: ListedEntry) -> ListPosition:
     return listed.entry.created_at, listed.entry.id
 
 
@@ -66,13 +68,13 @@ async def follow(db: Database, org_id: str, only: Filter, after: tuple[int, int]
         found = await store.in_chain_order(tx, org_id, only, after, most)
         if len(found) < most and only.terms:
             # The remaining entries do not match: the next call can skip them.
-            return ChainPage(found, max(after, await store.chain_end(tx, org_id) or START))
-        return ChainPage(found, _sealed_place(found[-1]) if found else after)
+            return ChainPage(found, max(after, await store.chain_end(tx, org_id) or CHAIN_START))
+        return ChainPage(found, _chain_position(found[-1]) if found else after)
 
     return await db.read_long(unit)
 
 
-def _sealed_place(listed: ListedEntry) -> tuple[int, int]:
+def _chain_position(listed: ListedEntry) -> tuple[int, int]:
     return listed.entry.batch or 0, listed.entry.position or 0
 
 

@@ -4,21 +4,27 @@ from collections.abc import Mapping
 from typing import Any
 
 from hubgate.server.audit import store
-from hubgate.server.audit.chain import canonical, check_plain
-from hubgate.server.audit.model import Actor, Entry, Kind
+from hubgate.server.audit.chain import canonical_json, check_serializable
+from hubgate.server.audit.model import Actor, Entry, EntryType
 from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Tx
 
 
 async def record(
-    tx: Tx, org_id: str, kind: Kind, message: str, actor: Actor, now: int, data: Mapping[str, Any] | None = None
+    tx: Tx,
+    org_id: str,
+    entry_type: EntryType,
+    message: str,
+    actor: Actor,
+    now: int,
+    data: Mapping[str, Any] | None = None,
 ) -> None:
     """Record an entry. `message` is a sentence without its subject, such as "added ada as admin"."""
     entry = Entry(
         id=new_id(now),
         org_id=org_id,
         created_at=now,
-        type=kind.value,
+        type=entry_type.value,
         message=message,
         author_id=actor.user_id,
         author_name=actor.name,
@@ -36,5 +42,5 @@ def _json(value: Mapping[str, Any] | None) -> str | None:
     """The canonical JSON of a value, as it is sealed."""
     if value is None:
         return None
-    check_plain(value)
-    return canonical(value)
+    check_serializable(value)
+    return canonical_json(value)

@@ -1,6 +1,6 @@
 """Retention: deletes old entries a batch at a time, oldest first. Batch rows stay, so that the chain remains intact.
 
-A batch is dropped once it was sealed longer ago than the retention period, so all of its entries are older than that.
+A batch is dropped once its seal is older than the retention period: its entries are older still.
 A batch that does not verify is retained as evidence, and `hubgate doctor` reports it.
 """
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from hubgate.server.audit import chain, store
-from hubgate.server.audit.head import Heads
+from hubgate.server.audit.head import HeadAuthenticator
 from hubgate.server.audit.model import Batch, Head
-from hubgate.server.audit.seal import BATCH, OrganizationRounds, Overtaken
+from hubgate.server.audit.seal import BATCH_SIZE, OrganizationRounds, Overtaken
 from hubgate.server.clock import DAY, Clock
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Database, Tx
@@ -55,7 +55,7 @@ class AuditRetention:
 
     async def _droppable(self, tx: Tx, org_id: str) -> tuple[Head, Batch] | None:
         head = await store.head(tx, org_id)
-        if head is None or not Heads(self.secret).is_genuine(head):
+        if head is None or not HeadAuthenticator(self.secret).is_genuine(head):
             return None
         oldest = await store.batches(tx, org_id, head.dropped, 1)
         if not oldest or oldest[0].sealed_at >= self._sealed_before or not await self._verifies(tx, head, oldest[0]):
@@ -65,7 +65,7 @@ class AuditRetention:
     async def _drop_batch(self, tx: Tx, old: Head, batch: Batch) -> None:
         await store.drop_entries(tx, batch.org_id, batch.seq)
         await store.mark_dropped(tx, batch.org_id, batch.seq, self.clock())
-        if not await store.put_head(tx, Heads(self.secret).authenticated(replace(old, dropped=batch.seq)), old):
+        if not await store.put_head(tx, HeadAuthenticator(self.secret).with_mac(replace(old, dropped=batch.seq)), old):
             raise Overtaken
 
     async def _verifies(self, tx: Tx, head: Head, batch: Batch) -> bool:
@@ -73,8 +73,8 @@ class AuditRetention:
             # Dropped before the head was lost or changed, which is on record.
             return True
         before = await store.last_batch(tx, batch.org_id, batch.seq)
-        entries = await store.in_batches(tx, batch.org_id, batch.seq, batch.seq, BATCH + 1)
-        flaw = chain.flaw(batch, before.hash if before else chain.FIRST, entries)
+        entries = await store.in_batches(tx, batch.org_id, batch.seq, batch.seq, BATCH_SIZE + 1)
+        flaw = chain.find_flaw(batch, before.hash if before else chain.FIRST_PREVIOUS_HASH, entries)
         if flaw is not None:
             log.error("organization %s: audit batch %d is not deleted, because it %s", batch.org_id, batch.seq, flaw)
         return flaw is None

@@ -1,8 +1,8 @@
 """Sealing: new entries of each organization become the next batch of its chain.
 
 Use cases insert entries and never wait for sealing. A transaction may commit long after others that started later: its
-entry belongs to the batch that finds it, regardless of its time. A batch is stored in one transaction, so a crash never
-leaves it half stored; of two concurrent sealers, the second finds the batch number taken and does nothing.
+entry is sealed in the next batch after its commit, regardless of its time. A batch is stored in one transaction, so a
+crash never leaves it half stored; of two concurrent sealers, the second finds the batch number taken and does nothing.
 """
 
 import logging
@@ -12,7 +12,7 @@ from functools import cached_property, partial
 
 from hubgate.server import failpoint
 from hubgate.server.audit import chain, store
-from hubgate.server.audit.head import Heads
+from hubgate.server.audit.head import HeadAuthenticator
 from hubgate.server.audit.model import Batch, Entry, Head
 from hubgate.server.clock import Clock
 from hubgate.server.secret import ServerSecret
@@ -20,7 +20,7 @@ from hubgate.server.storage.database import Database, Tx
 
 log = logging.getLogger("hubgate.audit")
 
-BATCH = 500
+BATCH_SIZE = 500
 # Small enough that a step takes far less time than the lease of a loop.
 ORGANIZATIONS_AT_ONCE = 20
 
@@ -41,10 +41,10 @@ class NextBatch:
 
 @dataclass
 class OrganizationRounds:
-    """A round-robin over organizations that have work, a few in each step. `following` finds the next organization by
+    """A round-robin over organizations that have work, a few in each step. `find_next` finds the next organization by
     id; `work` does a part of its work and returns whether more is left."""
 
-    following: Callable[[str], Awaitable[str | None]]
+    find_next: Callable[[str], Awaitable[str | None]]
     work: Callable[[str], Awaitable[bool]]
     # The last organization of this round so far, and whether any has work left for the next round.
     _after: str = field(default="", init=False)
@@ -53,7 +53,7 @@ class OrganizationRounds:
     async def step(self) -> bool:
         """Run one step; True if the next step should follow at once. An organization with much work waits its turn."""
         for _ in range(ORGANIZATIONS_AT_ONCE):
-            org_id = await self.following(self._after)
+            org_id = await self.find_next(self._after)
             if org_id is None:
                 more, self._after, self._more = self._more, "", False
                 return more
@@ -72,14 +72,15 @@ class Sealer:
 
     @cached_property
     def _rounds(self) -> OrganizationRounds:
-        return OrganizationRounds(partial(store.next_unsealed, self.db), self._has_more)
+        return OrganizationRounds(partial(store.next_unsealed, self.db), self._seal_next)
 
     async def step(self) -> bool:
         """Seal one batch each of a few organizations; True if more may be waiting."""
         return await self._rounds.step()
 
-    async def _has_more(self, org_id: str) -> bool:
-        return await self.seal(org_id) == BATCH
+    async def _seal_next(self, org_id: str) -> bool:
+        """Seal one batch; returns whether more may be waiting."""
+        return await self.seal(org_id) == BATCH_SIZE
 
     async def seal(self, org_id: str) -> int:
         """Seal one batch; returns its number of entries."""
@@ -95,27 +96,27 @@ class Sealer:
 
     async def _draft(self, tx: Tx, org_id: str) -> NextBatch | None:
         old = await store.head(tx, org_id)
-        entries = await store.unsealed(tx, org_id, BATCH)
+        entries = await store.unsealed(tx, org_id, BATCH_SIZE)
         if not entries:
             return None
-        end = await self._end(tx, org_id, old)
+        end = await self._head_to_extend(tx, org_id, old)
         batch = chain.sealed_batch(org_id, end.seq + 1, self.clock(), end.hash, entries)
-        new = Heads(self.secret).authenticated(replace(end, seq=batch.seq, hash=batch.hash))
+        new = HeadAuthenticator(self.secret).with_mac(replace(end, seq=batch.seq, hash=batch.hash))
         return NextBatch(entries, batch, old, new)
 
-    async def _end(self, tx: Tx, org_id: str, old: Head | None) -> Head:
+    async def _head_to_extend(self, tx: Tx, org_id: str, old: Head | None) -> Head:
         """The head to continue from. If the stored head is not genuine, the new head records that in `broken`."""
-        if old is not None and Heads(self.secret).is_genuine(old):
+        if old is not None and HeadAuthenticator(self.secret).is_genuine(old):
             return old
         last = await store.last_batch(tx, org_id)
         if old is None and last is None:
-            return Head(org_id, 0, chain.FIRST)
+            return Head(org_id, 0, chain.FIRST_PREVIOUS_HASH)
         seq = max(old.seq if old else 0, last.seq if last else 0)
         log.error("the audit log of organization %s was changed outside the hub; run: hubgate doctor", org_id)
         return Head(
             org_id,
             seq,
-            last.hash if last else chain.FIRST,
+            last.hash if last else chain.FIRST_PREVIOUS_HASH,
             dropped=old.dropped if old else 0,
             broken=seq + 1,
         )

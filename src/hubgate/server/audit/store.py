@@ -162,7 +162,7 @@ async def ids_in_batches(tx: Tx, org_id: str, first: int, last: int) -> list[tup
     return [(row["batch"], row["id"]) for row in rows]
 
 
-async def stray(tx: Tx, org_id: str, dropped: int, last: int) -> int | None:
+async def stray_batch(tx: Tx, org_id: str, dropped: int, last: int) -> int | None:
     """The number of a batch that has an entry although the batch was dropped or never sealed."""
     row = await tx.one(
         """

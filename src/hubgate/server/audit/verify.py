@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from hubgate.server.audit import chain, store
-from hubgate.server.audit.head import Heads
-from hubgate.server.audit.model import Batch, Entry, Head, Kind
-from hubgate.server.audit.seal import BATCH
+from hubgate.server.audit.head import HeadAuthenticator
+from hubgate.server.audit.model import Batch, Entry, EntryType, Head
+from hubgate.server.audit.seal import BATCH_SIZE
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Database, Tx
 
 BATCHES_AT_ONCE = 200
 ENTRIES_AT_ONCE = 4000
-ENTRIES_AT_A_GLANCE = 1000
+QUICK_CHECK_ENTRIES = 1000
 MOST_FLAWS = 20
 
 
@@ -50,7 +50,7 @@ async def verify(db: Database, secret: ServerSecret) -> Report:
     report, org_id = Report(), ""
     while (found := await store.next_organization(db, org_id)) is not None:
         org_id = found
-        flaw = await _verify_organization(db, Heads(secret), org_id, report)
+        flaw = await _verify_organization(db, HeadAuthenticator(secret), org_id, report)
         if flaw is not None:
             report.flaws.append(f"{await store.organization_name(db, org_id) or org_id}: {flaw}.")
             if len(report.flaws) == MOST_FLAWS:
@@ -58,11 +58,13 @@ async def verify(db: Database, secret: ServerSecret) -> Report:
     return report
 
 
-async def _verify_organization(db: Database, heads: Heads, org_id: str, report: Report) -> str | None:
+async def _verify_organization(
+    db: Database, authenticator: HeadAuthenticator, org_id: str, report: Report
+) -> str | None:
     report.organizations += 1
-    section = _Section(0, chain.FIRST)
+    section = _Section(0, chain.FIRST_PREVIOUS_HASH)
     while section.waiting is None and section.flaw is None:
-        section = await db.read_long(partial(_next_section, heads=heads, org_id=org_id, so_far=section))
+        section = await db.read_long(partial(_next_section, authenticator=authenticator, org_id=org_id, so_far=section))
         report.batches += section.batches
         report.entries += section.entries
     count, since = section.waiting or (0, None)
@@ -73,14 +75,14 @@ async def _verify_organization(db: Database, heads: Heads, org_id: str, report: 
     return section.flaw
 
 
-async def _next_section(tx: Tx, heads: Heads, org_id: str, so_far: _Section) -> _Section:
+async def _next_section(tx: Tx, authenticator: HeadAuthenticator, org_id: str, so_far: _Section) -> _Section:
     """Verify the next section, against the current head."""
     head = await store.head(tx, org_id)
     batches = _limit_entries(await store.batches(tx, org_id, so_far.seq, BATCHES_AT_ONCE))
     if head is None:
         flaw = "the end of its chain is not recorded" if batches or so_far.seq else None
         return _Section(so_far.seq, so_far.hash, flaw, waiting=await store.waiting(tx, org_id))
-    if flaw := _flaw_of_head(heads, head):
+    if flaw := _flaw_of_head(authenticator, head):
         return _Section(so_far.seq, so_far.hash, flaw)
     if head.broken is not None and so_far.seq < head.broken:
         return await _start_after(tx, org_id, head.broken)
@@ -108,7 +110,7 @@ def _limit_entries(batches: list[Batch]) -> list[Batch]:
 
 def _claimed(batch: Batch) -> int:
     """The number of entries that a batch claims, limited because the row may have been tampered with."""
-    return min(abs(batch.entries), BATCH)
+    return min(abs(batch.entries), BATCH_SIZE)
 
 
 async def _entries_of(tx: Tx, batches: Sequence[Batch]) -> dict[int, list[Entry]]:
@@ -128,8 +130,8 @@ async def _start_after(tx: Tx, org_id: str, seq: int) -> _Section:
     return _Section(seq, b"", f"batch {seq:,} is missing") if batch is None else _Section(seq, batch.hash)
 
 
-def _flaw_of_head(heads: Heads, head: Head) -> str | None:
-    if not heads.is_genuine(head):
+def _flaw_of_head(authenticator: HeadAuthenticator, head: Head) -> str | None:
+    if not authenticator.is_genuine(head):
         return f"the end of its chain, batch {head.seq:,}, was changed or sealed with a secret that is not configured"
     if head.is_broken:
         return f"its chain was changed outside the hub before batch {head.broken:,} was sealed"
@@ -145,8 +147,8 @@ def _flaw_of_batch(head: Head, batch: Batch, seq: int, previous: bytes, entries:
         return f"batch {batch.seq:,} was dropped, but has entries again" if entries else None
     if batch.dropped_at is not None:
         return f"batch {batch.seq:,} is marked as dropped, but not by retention"
-    flaw = chain.flaw(batch, previous, entries)
-    if flaw is None and batch.seq == 1 and all(entry.type != Kind.ORG_CREATE.value for entry in entries):
+    flaw = chain.find_flaw(batch, previous, entries)
+    if flaw is None and batch.seq == 1 and all(entry.type != EntryType.ORG_CREATE.value for entry in entries):
         flaw = "has no entry about the organization's creation"
     return flaw and f"batch {batch.seq:,} {flaw}"
 
@@ -156,8 +158,8 @@ async def _flaw_of_end(tx: Tx, head: Head, seq: int, digest: bytes) -> str | Non
         return f"batch {seq + 1:,} is missing"
     if digest != head.hash:
         return f"batch {seq:,} was changed"
-    stray = await store.stray(tx, head.org_id, head.dropped, head.seq)
-    return None if stray is None else f"an entry claims to be in batch {stray:,}, which has none"
+    stray = await store.stray_batch(tx, head.org_id, head.dropped, head.seq)
+    return None if stray is None else f"an entry claims to be in batch {stray:,}, which has no entries"
 
 
 @dataclass(frozen=True)
@@ -173,9 +175,9 @@ async def quick_check(tx: Tx, secret: ServerSecret, org_id: str, shown: Iterable
     head, last = await store.head(tx, org_id), await store.last_batch(tx, org_id)
     if head is None or last is None:
         return QuickReport(None, broken=(head is None) != (last is None))
-    if _flaw_of_head(Heads(secret), head) or (last.seq, last.hash) != (head.seq, head.hash):
+    if _flaw_of_head(HeadAuthenticator(secret), head) or (last.seq, last.hash) != (head.seq, head.hash):
         return QuickReport(last.sealed_at, broken=True)
-    left = ENTRIES_AT_A_GLANCE
+    left = QUICK_CHECK_ENTRIES
     for run in _runs({head.seq, *shown}):
         # Includes the batch before the run, whose hash is part of the run's oldest batch.
         known = {batch.seq: batch for batch in await store.batches(tx, org_id, max(run[-1] - 2, 0), len(run) + 1)}
@@ -209,7 +211,7 @@ async def _is_flawed(tx: Tx, head: Head, known: Mapping[int, Batch], run: Sequen
         return True
     entries = await _entries_of(tx, batches)
     for batch in batches:
-        previous = known[batch.seq - 1].hash if batch.seq - 1 in known else chain.FIRST
+        previous = known[batch.seq - 1].hash if batch.seq - 1 in known else chain.FIRST_PREVIOUS_HASH
         if _flaw_of_batch(head, batch, batch.seq - 1, previous, entries.get(batch.seq, [])):
             return True
     return False

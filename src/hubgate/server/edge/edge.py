@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hubgate.server.edge.exchange import Exchange
 from hubgate.server.edge.routes import Route
-from hubgate.server.edge.table import Found, RouteTable
+from hubgate.server.edge.table import RouteMatch, RouteTable
 from hubgate.server.errors import BadRequest, HubError, NotFound, Unavailable
 from hubgate.server.http.csrf import FIELD, Csrf
 from hubgate.server.http.headers import StandardHeaders, preflight
@@ -30,7 +30,7 @@ from hubgate.server.http.peer import Networks, client_address
 from hubgate.server.http.render import ErrorRenderer
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import ErrorShape, Surface, surface_of
-from hubgate.server.jobs.caller import Caller, ClientLeft, caller_of_context
+from hubgate.server.jobs.caller import ClientLeft, JobCaller, current_caller
 from hubgate.server.logs import current_request_id, summary_of
 from hubgate.server.metrics import Metrics
 
@@ -47,7 +47,7 @@ _READ_ONLY = frozenset({"GET", "HEAD"})
 # The status logged and counted for a request whose client disconnected before the response; never sent.
 CLIENT_LEFT = 499
 
-NOTHING_HERE = "Nothing here, or not for you. Another account may see more."
+NOTHING_HERE = "Nothing here, or you don't have access. Another account may see more."
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,12 @@ class Edge:
         token = current_request_id.set(request.request_id)
         try:
             with _jobs_charged_to_client(request):
-                await self._answer(request, exchange)
+                await self._respond(request, exchange)
         finally:
             exchange.record(self.metrics, request.client_ip)
             current_request_id.reset(token)
 
-    async def _answer(self, request: HubRequest, exchange: Exchange) -> None:
+    async def _respond(self, request: HubRequest, exchange: Exchange) -> None:
         try:
             is_preflight = request.method == "OPTIONS"
             response = self._preflight(request, exchange) if is_preflight else await self._dispatch(request, exchange)
@@ -110,7 +110,7 @@ class Edge:
         route, request.scope["path_params"] = found.route, found.params
         exchange.body = BoundedBody(request.receive, request.scope, route.body_cap, route.body_seconds)
         request.bound_body(exchange.body)
-        exchange.body.refuse_announced()
+        exchange.body.reject_declared_length()
         if not route.streams and not exchange.body.complete and _presents_credential(request):
             # Permissions are checked once the whole body is received: a client that delays its last byte must not
             # retain permissions it has since lost (attack O44). Anonymous requests are checked before the body is read.
@@ -121,7 +121,7 @@ class Edge:
             self.csrf.check(request, request.form_fields.get(FIELD))
         return await route.endpoint(request)
 
-    def _match(self, request: HubRequest, exchange: Exchange) -> Found | None:
+    def _match(self, request: HubRequest, exchange: Exchange) -> RouteMatch | None:
         found = self.table.find(request.method, request.scope["raw_path"])
         if found is None:
             return None
@@ -161,15 +161,15 @@ class Edge:
 @contextlib.contextmanager
 def _jobs_charged_to_client(request: HubRequest) -> Iterator[None]:
     """Charge the jobs of a request to the client's address, until the guard finds the user."""
-    request.jobs_for = Caller(request.client_ip, may_abandon=request.method in _READ_ONLY)
-    token = caller_of_context.set(request.jobs_for)
+    request.job_caller = JobCaller(request.client_ip, may_abandon=request.method in _READ_ONLY)
+    token = current_caller.set(request.job_caller)
     try:
         yield
     finally:
-        request.jobs_for.close()
+        request.job_caller.close()
         if request.bounded is not None:
             request.bounded.close()
-        caller_of_context.reset(token)
+        current_caller.reset(token)
 
 
 def _presents_credential(request: HubRequest) -> bool:

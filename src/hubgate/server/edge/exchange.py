@@ -26,6 +26,8 @@ _GIVEN_ID = re.compile(rb"[A-Za-z0-9_-]{8,64}\Z")
 
 
 class Exchange:
+    """An HTTP exchange: one request and its response. Unrelated to token exchange."""
+
     def __init__(self, scope: Scope, send: Send, surface: Surface, headers: StandardHeaders) -> None:
         self.route: Route | None = None
         self.request_id = _request_id(scope)

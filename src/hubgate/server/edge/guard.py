@@ -2,7 +2,7 @@
 
 Pages accept only the session cookie, all other surfaces only a token in the Authorization header (attack O61). Files
 accept both: programs send tokens, and pages that show a file load it with the cookie. File content never runs in the
-hub's origin and other origins cannot read it: the cookie is Lax, and CORS is without credentials.
+hub's origin and other origins cannot read it: the cookie is Lax, and CORS responses do not allow credentials.
 
 A public API route does not authenticate. Elsewhere a presented token must be valid: an invalid token is rejected even
 where anonymous visitors are allowed, because its sender expects to be signed in.
@@ -17,7 +17,7 @@ from functools import cached_property
 from urllib.parse import unquote_to_bytes
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import ANONYMOUS, Caller, share_of
+from hubgate.server.access.caller import ANONYMOUS, Caller, share_key_of
 from hubgate.server.accounts.sessions import browsers
 from hubgate.server.accounts.sessions import store as session_store
 from hubgate.server.accounts.tokens import personal
@@ -44,8 +44,8 @@ FindCaller = Callable[[bytes], Awaitable[Caller | None]]
 class Guard:
     db: Database
     clock: Clock
-    # Kinds of tokens that other packages issue.
-    others: Mapping[TokenKind, FindCaller] = field(default_factory=dict)
+    # For the kinds of tokens that other packages issue.
+    find_by_kind: Mapping[TokenKind, FindCaller] = field(default_factory=dict)
     # Whether the public address is https, which determines the name of the session cookie.
     secure: bool = False
 
@@ -57,27 +57,27 @@ class Guard:
         """Set the caller of a request. `route` is None for the 404 page."""
         caller = await self._caller(request, route)
         request.caller = caller
-        request.jobs_for.share = share_of(request)
+        request.job_caller.share_key = share_key_of(request)
 
     async def _caller(self, request: HubRequest, route: Route | None) -> Caller | None:
         """None on public routes other than pages, which do not authenticate."""
         if route is None:
-            return await self.browser(request)
-        depth.enter(request.headers.get(depth.HEADER))
+            return await self.session_caller(request)
+        depth.set_depth(request.headers.get(depth.HEADER))
         query = request.scope["query_string"]
         if query and route.surface.value.cors and _has_token_parameter(query):
             # A token in the URL leaks to logs, histories and referrers (RFC 9700, section 4.3.2; attack O47).
             raise BadRequest("Send the token in the Authorization header, not in the address.")
         if route.surface is Surface.PAGE:
-            return await self.browser(request)
+            return await self.session_caller(request)
         if route.action is Action.HUB_PUBLIC:
             return None
         if route.surface is Surface.FILE and "authorization" not in request.headers:
-            return await self.browser(request) if route.method == "GET" else ANONYMOUS
+            return await self.session_caller(request) if route.method == "GET" else ANONYMOUS
         find = self._token_caller if route.any_audience else self._hub_token_caller
         return await find(request, route.surface)
 
-    async def browser(self, request: HubRequest) -> Caller:
+    async def session_caller(self, request: HubRequest) -> Caller:
         """The caller by session cookie. An expired cookie counts as anonymous."""
         cookie = read_cookie(request, SESSION, secure=self.secure)
         now = self.clock()
@@ -85,7 +85,7 @@ class Guard:
         if found is None:
             return ANONYMOUS
         person, session = found
-        if browsers.use_is_recorded(session, now):
+        if browsers.should_record_use(session, now):
             self.background_writes.start(
                 session.id, lambda tx: session_store.record_use(tx, session.id, now, request.client_ip)
             )
@@ -122,7 +122,7 @@ class Guard:
     async def _caller_of_token(self, kind: TokenKind, key: bytes) -> Caller | None:
         if kind is TokenKind.PERSONAL:
             return await self._personal(key)
-        find = self.others.get(kind)
+        find = self.find_by_kind.get(kind)
         return await find(key) if find else None
 
     async def _personal(self, key: bytes) -> Caller | None:
@@ -131,7 +131,7 @@ class Guard:
             return None
         person, token = found
         now = self.clock()
-        if personal.use_is_recorded(token, now):
+        if personal.should_record_use(token, now):
             self.background_writes.start(token.id, lambda tx: token_store.record_use(tx, token.id, now))
         return Caller.with_token(person, token)
 

@@ -31,8 +31,8 @@ def document(table: RouteTable, base_url: str) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(_template(route.path), {})[route.method.lower()] = _operation(route, shapes)
-    _refuse_repeats([operation["operationId"] for path in paths.values() for operation in path.values()])
-    _refuse_repeats([re.sub(r"{\w+}", "{}", path) for path in paths])
+    _require_unique([operation["operationId"] for path in paths.values() for operation in path.values()])
+    _require_unique([re.sub(r"{\w+}", "{}", path) for path in paths])
     return {
         "openapi": "3.1.0",
         "info": {"title": "hubgate", "version": __version__},
@@ -90,7 +90,7 @@ def _error_answer(route: Route) -> dict[str, Any]:
             content = {"application/json": {"schema": {"$ref": "#/components/schemas/OAuthError"}}}
         case _:
             content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
-    return {"description": "A refusal.", "content": content}
+    return {"description": "An error.", "content": content}
 
 
 class _Shapes:
@@ -101,16 +101,16 @@ class _Shapes:
         schemas, self.components = msgspec.json.schema_components(distinct, ref_template="#/components/schemas/{name}")
         self._schemas = {id(shape): schema for shape, schema in zip(distinct, schemas, strict=True)}
         if taken := self.components.keys() & {"Error", "OAuthError"}:
-            raise ValueError(f"{taken} documents the format of an error")
+            raise ValueError(f"{taken} is reserved for the format of errors")
 
     def schema(self, shape: Any) -> dict[str, Any]:
         return self._schemas[id(shape)]
 
 
-def _refuse_repeats(names: list[str]) -> None:
+def _require_unique(names: list[str]) -> None:
     repeated = {name for name in names if names.count(name) > 1}
     if repeated:
-        raise ValueError(f"OpenAPI cannot tell these apart: {sorted(repeated)}")
+        raise ValueError(f"OpenAPI requires these to be unique: {sorted(repeated)}")
 
 
 def _shapes_of(route: Route) -> list[Any]:

@@ -63,7 +63,7 @@ class Target(msgspec.Struct, Generic[T], frozen=True):
 class Missing(msgspec.Struct, frozen=True):
     """A resource that does not exist. Answered like a private resource in the same namespace, so names stay secret."""
 
-    stand_in: Repo | Collection
+    placeholder: Repo | Collection
 
 
 class Located(msgspec.Struct, Generic[T], frozen=True):
@@ -121,10 +121,10 @@ class Endpoint:
             return await self._handler(request, None)
         identity = caller_of(request).identity
         if self._asks_to_sign_in and identity.kind is CredentialKind.ANONYMOUS:
-            raise ask_to_sign_in(self.action.rule.does).error()
+            raise ask_to_sign_in(self.action.rule.verb_phrase).error()
         found = await self._locator.find(request)
         if isinstance(found, Missing):
-            refuse_missing(identity, self.action, found.stand_in)
+            refuse_missing(identity, self.action, found.placeholder)
         if isinstance(found, Located):
             decide(identity, self.action, found.resource).enforce()
             target = await found.target()
@@ -233,7 +233,7 @@ class Route:
     # Also accepts tokens that were requested for another server (RFC 8707).
     any_audience: bool = False
     # A fallback for addresses that match no other route, regardless of fixed segments.
-    otherwise: bool = False
+    is_fallback: bool = False
 
     def __post_init__(self) -> None:
         # mypy checks this too; a route that slipped past mypy must not be served.

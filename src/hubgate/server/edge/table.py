@@ -2,7 +2,7 @@
 
 Matching works on the raw path, segment by segment, before percent-decoding: existing clients send `refs%2Fpr%2F1` as
 one segment and file names with `%3F` in them. Among routes with the method, a fixed segment takes precedence over a
-parameter; `{name}.git` matches a segment by its suffix, `{name:path}` the rest. `otherwise` routes are tried last.
+parameter; `{name}.git` matches a segment by its suffix, `{name:path}` the rest. Fallback routes are tried last.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,7 +13,7 @@ from hubgate.server.edge.routes import PARAMETER, Route
 from hubgate.server.errors import BadRequest, MethodNotAllowed
 
 
-class Found(NamedTuple):
+class RouteMatch(NamedTuple):
     """The routes of a path. If none has the method, `match` is None and `route` raises MethodNotAllowed."""
 
     match: Route | None
@@ -21,7 +21,7 @@ class Found(NamedTuple):
     raw_params: list[str]
 
     @classmethod
-    def at(cls, method: str, by_method: Mapping[str, Route], raw_params: list[str]) -> "Found":
+    def for_method(cls, method: str, by_method: Mapping[str, Route], raw_params: list[str]) -> "RouteMatch":
         match = by_method.get(method) or (by_method.get("GET") if method == "HEAD" else None)
         return cls(match, by_method, raw_params)
 
@@ -52,12 +52,12 @@ class Found(NamedTuple):
 
 
 class _Node:
-    __slots__ = ("endings", "fixed", "rest", "routes")
+    __slots__ = ("fixed", "rest", "routes", "suffixes")
 
     def __init__(self) -> None:
         self.fixed: dict[str, _Node] = {}
         # By the suffix that follows the parameter in its segment; "" for a plain parameter.
-        self.endings: dict[str, _Node] = {}
+        self.suffixes: dict[str, _Node] = {}
         self.rest: _Node | None = None
         self.routes: dict[str, Route] = {}
 
@@ -65,9 +65,9 @@ class _Node:
 class RouteTable:
     def __init__(self, routes: Iterable[Route]) -> None:
         self.routes = tuple(routes)
-        self._root, self._otherwise = _Node(), _Node()
+        self._root, self._fallback = _Node(), _Node()
         # Routes without parameters by path and method, as the walk would find them.
-        self._fixed: dict[tuple[bytes, str], Found] = {}
+        self._fixed: dict[tuple[bytes, str], RouteMatch] = {}
         for route in self.routes:
             node = self._node_for(route)
             if route.method in node.routes:
@@ -77,19 +77,19 @@ class RouteTable:
             if "{" not in route.path:
                 methods = (route.method, "HEAD") if route.method == "GET" else (route.method,)
                 at, by_method = route.path.encode(), self._node_for(route).routes
-                self._fixed |= {(at, method): Found.at(method, by_method, []) for method in methods}
+                self._fixed |= {(at, method): RouteMatch.for_method(method, by_method, []) for method in methods}
 
-    def find(self, method: str, raw_path: bytes) -> Found | None:
+    def find(self, method: str, raw_path: bytes) -> RouteMatch | None:
         if fixed := self._fixed.get((raw_path, method)):
             return fixed
         try:
             segments = raw_path.decode("ascii").split("/")[1:]
         except UnicodeDecodeError:
             raise BadRequest("Percent-encode the address.") from None
-        return _find(self._root, method, segments) or _find(self._otherwise, method, segments)
+        return _find(self._root, method, segments) or _find(self._fallback, method, segments)
 
     def _node_for(self, route: Route) -> _Node:
-        node, path = self._otherwise if route.otherwise else self._root, route.path
+        node, path = self._fallback if route.is_fallback else self._root, route.path
         segments = path.split("/")[1:]
         for position, segment in enumerate(segments, 1):
             if "{" not in segment and "}" not in segment:
@@ -104,7 +104,7 @@ class RouteTable:
                 node.rest = node.rest or _Node()
                 node = node.rest
             else:
-                node = _child(node.endings, parameter.group(3))
+                node = _child(node.suffixes, parameter.group(3))
         return node
 
 
@@ -115,11 +115,11 @@ def _child(children: dict[str, _Node], name: str) -> _Node:
     return found
 
 
-def _find(root: _Node, method: str, segments: list[str]) -> Found | None:
+def _find(root: _Node, method: str, segments: list[str]) -> RouteMatch | None:
     """The first matching path that has the method, otherwise the first matching path."""
-    first: Found | None = None
+    first: RouteMatch | None = None
     for node, params in _walk(root, segments, 0):
-        found = Found.at(method, node.routes, params)
+        found = RouteMatch.for_method(method, node.routes, params)
         if found.match:
             return found
         first = first or found
@@ -141,9 +141,9 @@ def _walk(node: _Node, segments: list[str], at: int) -> Iterator[tuple[_Node, li
         if is_known and at == 0:
             # The name is reserved (accounts/names.py), so it is not a namespace: GET /oauth/token is 405.
             return
-    for ending, child in sorted(node.endings.items(), key=lambda item: -len(item[0])):
-        value = segment.removesuffix(ending) if ending else segment
-        if value and segment.endswith(ending):
+    for suffix, child in sorted(node.suffixes.items(), key=lambda item: -len(item[0])):
+        value = segment.removesuffix(suffix) if suffix else segment
+        if value and segment.endswith(suffix):
             for found, params in _walk(child, segments, at + 1):
                 yield found, [value, *params]
     if node.rest and node.rest.routes:

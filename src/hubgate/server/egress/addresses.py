@@ -28,8 +28,8 @@ _PRIVATE = _networks(
     """
 )
 
-# Not a host's address: this host, documentation, relays, multicast, reserved.
-_NOWHERE = _networks(
+# Addresses that are not those of a remote host: this host, documentation, relays, multicast, reserved.
+_RESERVED = _networks(
     """
     0.0.0.0/8 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4
     ::/128 64:ff9b:1::/48 100::/64 2001::/23 2001:db8::/32 3fff::/20 5f00::/16 ff00::/8
@@ -50,19 +50,19 @@ def is_allowed(address: Address, allowed: Sequence[Network]) -> bool:
 
 @lru_cache(maxsize=4096)
 def _is_allowed(address: Address, allowed: tuple[Network, ...]) -> bool:
-    reached = embedded_in(address)
+    reached = effective_address(address)
     if reached is None:
         return False
-    if _within(reached, _METADATA) or _within(reached, _NOWHERE):
+    if _within(reached, _METADATA) or _within(reached, _RESERVED):
         return False
     if _within(reached, _PRIVATE):
         return _within(reached, allowed)
     return reached.version == 4 or _within(reached, _PUBLIC_V6)
 
 
-def may_be_opened(address: Address) -> bool:
+def can_be_allowed(address: Address) -> bool:
     """Whether the address is in a private network that the operator could allow."""
-    reached = embedded_in(address)
+    reached = effective_address(address)
     return reached is not None and _within(reached, _PRIVATE) and not _within(reached, _METADATA)
 
 
@@ -71,7 +71,7 @@ def is_public(address: Address) -> bool:
     return is_allowed(address, ())
 
 
-def embedded_in(address: Address) -> Address | None:
+def effective_address(address: Address) -> Address | None:
     """The address that packets will reach: translated and tunnelled IPv6 addresses contain an IPv4 address.
 
     None for an obsolete form that is not routed.

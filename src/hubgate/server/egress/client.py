@@ -7,14 +7,14 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from hubgate.server.egress.addresses import Address, Network, embedded_in, is_allowed, is_public, may_be_opened
-from hubgate.server.egress.exchange import Answer, Connection
+from hubgate.server.egress.addresses import Address, Network, can_be_allowed, effective_address, is_allowed, is_public
+from hubgate.server.egress.connection import Connection, HttpResponse
 from hubgate.server.egress.own_addresses import OwnAddresses
 from hubgate.server.egress.pool import Key, Pool
-from hubgate.server.egress.resolve import Checked, NoFreeSlot, Resolve, SystemResolver, Unreachable
+from hubgate.server.egress.resolve import CheckedResolver, NoFreeSlot, Resolve, SystemResolver, Unreachable
 from hubgate.server.egress.target import AddressNotAllowed, Target, parse_target
 
-PER_ADDRESS = 64
+MOST_PER_ADDRESS = 64
 # A receiver that responds frees a slot within this time. If all requests hang, waiting longer is useless.
 WAIT_SECONDS = 0.5
 
@@ -34,7 +34,7 @@ class Egress:
         """Tests replace `resolve` and `tls`, the remote side of the network."""
         self._system = SystemResolver() if resolve is None else None
         self._allowed = allowed
-        self._checked = Checked(resolve or self._system or SystemResolver(), allowed, OwnAddresses(own))
+        self._checked = CheckedResolver(resolve or self._system or SystemResolver(), allowed, OwnAddresses(own))
         self._pool = Pool(proxy, tls)
         self._slots = AddressSlots()
 
@@ -42,16 +42,18 @@ class Egress:
         """Reject a URL that can never be used. Names are not resolved, because their addresses may change."""
         target = parse_target(url)
         if target.literal is not None and not is_allowed(target.literal, self._allowed):
-            private = may_be_opened(target.literal)
+            private = can_be_allowed(target.literal)
             raise AddressNotAllowed(
-                "it is private, and HUBGATE_EGRESS_ALLOW does not open its network" if private else "it is reserved"
+                "it is private, and HUBGATE_EGRESS_ALLOW does not allow its network" if private else "it is reserved"
             )
 
-    async def get(self, url: str, headers: Mapping[str, str], *, seconds: float, cap: int) -> Answer:
+    async def get(self, url: str, headers: Mapping[str, str], *, seconds: float, cap: int) -> HttpResponse:
         target = parse_target(url)
         return await self._send_by_deadline(seconds, target, _request("GET", target, headers, b""), cap)
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes, *, seconds: float, cap: int) -> Answer:
+    async def post(
+        self, url: str, headers: Mapping[str, str], body: bytes, *, seconds: float, cap: int
+    ) -> HttpResponse:
         target = parse_target(url)
         return await self._send_by_deadline(seconds, target, _request("POST", target, headers, body), cap)
 
@@ -60,7 +62,7 @@ class Egress:
         if self._system is not None:
             self._system.close()
 
-    async def _send_by_deadline(self, seconds: float, target: Target, request: bytes, cap: int) -> Answer:
+    async def _send_by_deadline(self, seconds: float, target: Target, request: bytes, cap: int) -> HttpResponse:
         """Send with one deadline for resolution, connection, headers and body (attacks W19, W20, W25)."""
         addresses: Sequence[Address] = ()
         try:
@@ -73,11 +75,11 @@ class Egress:
             failure.is_public = bool(addresses) and all(map(is_public, addresses))
             raise failure from None
 
-    async def _send(self, target: Target, addresses: Sequence[Address], request: bytes, cap: int) -> Answer:
+    async def _send(self, target: Target, addresses: Sequence[Address], request: bytes, cap: int) -> HttpResponse:
         """Send to the first address that accepts a connection and has a free slot."""
         failure: Unreachable = NoFreeSlot("too many requests to this address are in flight")
         for address in addresses:
-            async with self._slots.entered(address) as has_slot:
+            async with self._slots.acquire(address) as has_slot:
                 if not has_slot:
                     continue
                 answer = await self._send_on_idle(target, address, request, cap)
@@ -91,7 +93,7 @@ class Egress:
                 return await self._exchange(key, connection, request, cap)
         raise failure
 
-    async def _send_on_idle(self, target: Target, address: Address, request: bytes, cap: int) -> Answer | None:
+    async def _send_on_idle(self, target: Target, address: Address, request: bytes, cap: int) -> HttpResponse | None:
         """Send on an idle connection; None if there is none, or if the peer had already closed it."""
         idle = self._pool.take(target, address)
         if idle is None:
@@ -103,7 +105,7 @@ class Egress:
                 raise
             return None
 
-    async def _exchange(self, key: Key, connection: Connection, request: bytes, cap: int) -> Answer:
+    async def _exchange(self, key: Key, connection: Connection, request: bytes, cap: int) -> HttpResponse:
         try:
             answer = await connection.exchange(request, cap)
         except BaseException:
@@ -124,10 +126,10 @@ class AddressSlots:
         self._waiting: dict[Address | None, deque[asyncio.Future[None]]] = {}
 
     @asynccontextmanager
-    async def entered(self, address: Address) -> AsyncIterator[bool]:
+    async def acquire(self, address: Address) -> AsyncIterator[bool]:
         """Take a slot for the duration of the block; False if none is free in time. All spellings share one limit."""
-        reached = embedded_in(address)
-        if self._taken[reached] < PER_ADDRESS:
+        reached = effective_address(address)
+        if self._taken[reached] < MOST_PER_ADDRESS:
             self._taken[reached] += 1
         elif not await self._wait_for_slot(reached):
             yield False

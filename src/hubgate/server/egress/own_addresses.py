@@ -5,7 +5,7 @@ import ipaddress
 import socket
 from dataclasses import dataclass, field
 
-from hubgate.server.egress.addresses import Address, embedded_in
+from hubgate.server.egress.addresses import Address, effective_address
 
 _LOCALHOST = ("127.0.0.1", "::1")
 
@@ -21,24 +21,24 @@ class OwnAddresses:
 
     def is_at(self, address: Address, port: int) -> bool:
         """Whether packets to the address reach the hub, however the address is written."""
-        reached = embedded_in(address)
+        reached = effective_address(address)
         if reached is None:
             return False
         for host, own_port in self.names:
             if own_port != port:
                 continue
-            listening = {ipaddress.ip_address(text) for text in _texts(host)}
+            listening = {ipaddress.ip_address(text) for text in _literal_addresses(host)}
             if reached in listening or (
-                any(own_address.is_unspecified for own_address in listening) and _is_of_this_machine(reached)
+                any(own_address.is_unspecified for own_address in listening) and _is_local(reached)
             ):
                 return True
         return False
 
 
-NOBODY = OwnAddresses()
+NO_OWN_ADDRESSES = OwnAddresses()
 
 
-def _texts(host: str) -> tuple[str, ...]:
+def _literal_addresses(host: str) -> tuple[str, ...]:
     if host == "localhost":
         return _LOCALHOST
     try:
@@ -49,7 +49,7 @@ def _texts(host: str) -> tuple[str, ...]:
     return (host,)
 
 
-def _is_of_this_machine(address: Address) -> bool:
+def _is_local(address: Address) -> bool:
     """Whether the address belongs to this machine: binding to another machine's address fails."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from hubgate.server.egress.addresses import Address
-from hubgate.server.egress.exchange import MOST_HEAD_BYTES, Connection
+from hubgate.server.egress.connection import MOST_HEAD_BYTES, Connection
 from hubgate.server.egress.resolve import Unreachable
 from hubgate.server.egress.target import Target
 
@@ -23,7 +23,7 @@ MOST_IDLE_PER_KEY = 64
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What a reused connection must match. The certificate was checked for this name only."""
+    """The properties that a reused connection must match. The certificate was checked for this name only."""
 
     host: str
     address: Address
@@ -114,10 +114,10 @@ class Pool:
         if proxy is None:
             raise Unreachable("no proxy")
         loop = asyncio.get_running_loop()
-        transport, greeting = await loop.create_connection(_ProxyGreeting, proxy.hostname or "", proxy.port or 3128)
+        transport, response = await loop.create_connection(_ConnectResponse, proxy.hostname or "", proxy.port or 3128)
         try:
             transport.write(_connect_request(address, target.port, proxy.username, proxy.password))
-            await greeting.passed
+            await response.succeeded
             connection = Connection()
             transport.set_protocol(connection)
             upgraded = await loop.start_tls(transport, connection, tls, server_hostname=name) if tls else transport
@@ -130,25 +130,25 @@ class Pool:
         return connection
 
 
-class _ProxyGreeting(asyncio.Protocol):
+class _ConnectResponse(asyncio.Protocol):
     """Waits for the proxy's response to CONNECT. No data may follow the response before the hub sends its request."""
 
     def __init__(self) -> None:
-        self.passed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.succeeded: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._head = b""
 
     def data_received(self, data: bytes) -> None:
         self._head += data
-        if self.passed.done():
+        if self.succeeded.done():
             return
         if self._head.endswith(b"\r\n\r\n") and self._head.split(b" ", 2)[1:2] == [b"200"]:
-            self.passed.set_result(None)
+            self.succeeded.set_result(None)
         elif b"\r\n\r\n" in self._head or len(self._head) > MOST_HEAD_BYTES:
-            self.passed.set_exception(Unreachable(f"the proxy refused: {self._head[:100]!r}"))
+            self.succeeded.set_exception(Unreachable(f"the proxy refused: {self._head[:100]!r}"))
 
     def connection_lost(self, _: Exception | None) -> None:
-        if not self.passed.done():
-            self.passed.set_exception(Unreachable("the proxy closed the connection"))
+        if not self.succeeded.done():
+            self.succeeded.set_exception(Unreachable("the proxy closed the connection"))
 
 
 @functools.cache

@@ -9,15 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from hubgate.server.egress.addresses import Address, Network, is_allowed
-from hubgate.server.egress.own_addresses import NOBODY, OwnAddresses
+from hubgate.server.egress.own_addresses import NO_OWN_ADDRESSES, OwnAddresses
 from hubgate.server.egress.target import Target
 
 Resolve = Callable[[str], Awaitable[Sequence[Address]]]
 
 RESOLVE_SECONDS = 3.0
 # A hanging look-up occupies its thread until the system gives up. The owner of a slow name server can occupy only some
-# of the threads (attack W25). Names that share two labels are a site. Some sites, such as co.uk, belong to many owners,
-# and there is no list of those here: names that share three labels get only a part of their site's threads.
+# of the threads (attack W25). Names with the same last two labels form a site. Some sites, such as co.uk, belong to
+# many owners, and there is no list of those here: names with the same last three labels get only a part of their site's
+# threads.
 THREADS = 256
 THREADS_PER_SITE = 32
 THREADS_PER_OWNER = 8
@@ -76,12 +77,12 @@ def _look_up(host: str) -> Sequence[Address]:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedResolver:
     """Resolves a target and checks its addresses. If any address is blocked, all are rejected (attack W10)."""
 
     resolve: Resolve
     allowed: Sequence[Network] = ()
-    own: OwnAddresses = NOBODY
+    own: OwnAddresses = NO_OWN_ADDRESSES
 
     async def addresses(self, target: Target) -> Sequence[Address]:
         if self.own.is_named(target.host, target.port):

@@ -96,7 +96,7 @@ def _problem_with(url: str) -> str:
         return "it contains a space"
     if not odd.isprintable():
         return "it contains a control character"
-    return f"it contains {odd}, which is written %{ord(odd):02X}"
+    return f"it contains {odd}, which must be written %{ord(odd):02X}"
 
 
 def _host(netloc: str) -> tuple[str, Address | None]:

@@ -10,7 +10,7 @@ _DEEPEST = 1000
 _depth: ContextVar[int] = ContextVar("hubgate_depth", default=0)
 
 
-def enter(header: str | None) -> None:
+def set_depth(header: str | None) -> None:
     """Set the depth of the current request from its header."""
     known = header is not None and header.isascii() and header.isdigit()
     _depth.set(min(int((header or "")[:6]) + 1, _DEEPEST) if known else 0)

@@ -1,4 +1,4 @@
-"""Records events in the transaction of the change, so that both commit or neither."""
+"""Records events in the transaction of the change, so that both are committed or neither is."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -21,7 +21,7 @@ async def record(
     *,
     by_guest: bool = False,
 ) -> None:
-    """Record an event. `seq` comes from the repo's counter in the same transaction, so that there are no gaps.
+    """Record an event. `seq` is taken from the repo's counter in the same transaction, so that there are no gaps.
 
     `by_guest`: the event was caused by a user without write access to the repo.
     """

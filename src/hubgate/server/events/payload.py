@@ -7,9 +7,9 @@ import msgspec
 
 from hubgate.server.events.kinds import Kind
 
-LARGEST = 256 * 1024
-# Bytes of LARGEST reserved for the `webhook` member, which is added last.
-_WEBHOOK_PART = 128
+LARGEST_BODY = 256 * 1024
+# Bytes of LARGEST_BODY reserved for the `webhook` member, which is added last.
+_WEBHOOK_BYTES = 128
 # The most refs in a truncated payload.
 MOST_REFS_LISTED = 1_000
 FOLDERS = {"model": "", "dataset": "datasets/", "space": "spaces/"}
@@ -39,14 +39,14 @@ def body_of(kind: Kind, repo: Snapshot, extras: Mapping[str, Any], base_url: str
         raise ValueError(f"{kind.name} takes {kind.extras}")
     payload = {"event": {"action": kind.action, "scope": kind.scope}, "repo": _repo(kind, repo, base_url), **extras}
     body = msgspec.json.encode(payload)
-    return body if len(body) <= LARGEST - _WEBHOOK_PART else _shortened(payload)
+    return body if len(body) <= LARGEST_BODY - _WEBHOOK_BYTES else _shortened(payload)
 
 
 def _shortened(payload: dict[str, Any]) -> bytes:
     """The payload with as many refs as fit, and `truncated`: a change is never rejected because of its payload size."""
     refs: Sequence[RefChange] = payload.get("updatedRefs", ())
     shortened = {**payload, "updatedRefs": [], "truncated": True}
-    room = LARGEST - _WEBHOOK_PART - len(msgspec.json.encode(shortened))
+    room = LARGEST_BODY - _WEBHOOK_BYTES - len(msgspec.json.encode(shortened))
     for ref in refs[:MOST_REFS_LISTED]:
         room -= len(msgspec.json.encode(ref)) + len(",")
         if room < 0:

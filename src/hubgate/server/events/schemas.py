@@ -69,6 +69,6 @@ REPO = members(
 )
 WEBHOOK = members(
     "The webhook that sends the payload.",
-    {"id": _id("As in its settings."), "version": {"const": VERSION, "description": "Of the payload."}},
+    {"id": _id("The id in its settings."), "version": {"const": VERSION, "description": "The version of the payload."}},
 )
 TRUNCATED: Schema = {"const": True, "description": "Present if the payload was too large and refs were left out."}

@@ -26,7 +26,8 @@ class Fields:
         """Every value of a field that may repeat."""
         return [value for key, value in self.pairs if key == name]
 
-    def single(self) -> dict[str, str]:
+    def to_dict(self) -> dict[str, str]:
+        """All fields by name; a repeated field is rejected."""
         found: dict[str, str] = {}
         for name, value in self.pairs:
             if name in found:

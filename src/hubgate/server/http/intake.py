@@ -1,8 +1,8 @@
 """Checks on the headers and the body of every request, before any other code reads them.
 
-The HTTP servers below do not limit the size or duration of a body, and pass on two Authorization headers, a missing
-Host and 100 KB of headers. Two layers that each read a different copy of a repeated header can be played off against
-each other, so a repeated single-value header is rejected, and so is a body with two lengths.
+The HTTP servers do not limit the size or duration of a body, and accept two Authorization headers, a missing Host and
+100 KB of headers. An attacker could use a repeated header if two layers read different copies of it, so a repeated
+single-value header is rejected, and so is a body with two lengths.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from hubgate.server.errors import BadRequest, HeadersTooLarge, PayloadTooLarge, 
 
 MOST_HEADER_BYTES = 32 * 1024
 LONGEST_TARGET = 16 * 1024
-# A rate that a legitimate client on a bad line still reaches; the deadline grows with the bytes received at this rate.
+# Legitimate clients reach this rate even on a slow connection; the deadline grows with the bytes received at this rate.
 SLOWEST_BYTES_PER_SECOND = 16 * 1024
 
 _SINGLE_VALUE = frozenset(
@@ -55,7 +55,7 @@ def _check_framing(values: dict[bytes, bytes]) -> None:
     encoding, length = values.get(b"transfer-encoding"), values.get(b"content-length")
     if encoding is not None and (length is not None or encoding.strip().lower() != b"chunked"):
         # Request smuggling (RFC 9112, section 6.1).
-        raise BadRequest("Send the body with Content-Length or chunked, not both, and not encoded otherwise.")
+        raise BadRequest("Send the body with Content-Length or chunked, not both, and without another transfer coding.")
     if length is not None and not _LENGTH.match(length):
         raise BadRequest("Content-Length is not a number.")
 
@@ -82,7 +82,7 @@ class BoundedBody:
     def complete(self) -> bool:
         return self._completed is None or self._completed.is_set()
 
-    def refuse_announced(self) -> None:
+    def reject_declared_length(self) -> None:
         if self._length > self._cap:
             raise self._too_large()
 

@@ -28,12 +28,12 @@ LONGEST_HEADER_TEXT = 300
 _BUSY = "temporarily_unavailable"
 _OAUTH_CODES = {401: "invalid_token", 403: "access_denied", 429: _BUSY, 500: "server_error", 503: _BUSY}
 
-# Everything but printable ASCII without quote and backslash, which could end the text early in a header or a log.
+# Characters outside printable ASCII; also quote and backslash, which could end the text early in a header or a log.
 _NOT_IN_DESCRIPTION = re.compile(r"[^\x20-\x21\x23-\x5b\x5d-\x7e]")
 
 
 def oauth_text(text: str) -> str:
-    """The text as an `error_description` (RFC 6749, sections 4.1.2.1 and 5.2), which may echo input of the caller."""
+    """The text as an `error_description` (RFC 6749, sections 4.1.2.1 and 5.2), which may echo the caller's input."""
     return _NOT_IN_DESCRIPTION.sub("?", text)
 
 
@@ -112,5 +112,5 @@ def _oauth_body(error: HubError) -> dict[str, str]:
 
 
 def _one_ascii_line(text: str) -> str:
-    """The message for a header: it may echo input of the caller, so control characters and long texts are removed."""
+    """The message for a header: it may echo the caller's input, so control characters and long texts are removed."""
     return re.sub(r"[^\x20-\x7e]+", " ", text.encode("ascii", "replace").decode())[:LONGEST_HEADER_TEXT].strip()

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from hubgate.server.errors import BadRequest, Unprocessable, UnsupportedMedia
 from hubgate.server.http.forms import Fields, parse_fields
 from hubgate.server.http.intake import BoundedBody
-from hubgate.server.jobs.caller import Caller
+from hubgate.server.jobs.caller import JobCaller
 
 T = TypeVar("T")
 
@@ -27,17 +27,17 @@ class HubRequest(Request):
     # An `access.caller.Caller`, set by the guard.
     caller: Any = None
     # The caller that jobs in threads and subprocesses are charged to.
-    jobs_for: Caller
+    job_caller: JobCaller
     bounded: BoundedBody | None = None
 
     def bound_body(self, body: BoundedBody) -> None:
         """Read the body through `body` from here on; `body` also detects a client disconnect."""
         self._receive = self.bounded = body
-        self.jobs_for.disconnects_when(body.disconnected)
+        self.job_caller.detect_disconnect_with(body.disconnected)
 
     @property
-    def is_whole(self) -> bool:
-        """Whether the whole body was received, so that reading it does not wait."""
+    def has_read_body(self) -> bool:
+        """Whether the whole body was read before, so that reading it again does not wait."""
         return hasattr(self, "_body")
 
     def param(self, name: str) -> str:
@@ -51,7 +51,7 @@ class HubRequest(Request):
 
     def query(self) -> dict[str, str]:
         """The query parameters; a repeated parameter is rejected."""
-        return self.query_fields().single()
+        return self.query_fields().to_dict()
 
     def query_fields(self) -> Fields:
         return parse_fields(self.scope["query_string"])

@@ -9,7 +9,7 @@ from starlette.types import Message, Receive, Scope, Send
 LONGEST_STALL = 5 * 60.0
 
 
-class Streamed:
+class StreamedResponse:
     """A response that produces the next part only after the previous part was sent.
 
     `parts` is always closed here; Starlette would leave that to the garbage collector when the client disconnects. A

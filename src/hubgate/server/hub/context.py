@@ -1,4 +1,4 @@
-"""What every use case of repos needs: its dependencies, limits and locks."""
+"""The dependencies, limits and locks that the use cases of repos share."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -19,18 +19,18 @@ class Limits:
     """Per-request limits that are not operator settings. The values are injected so that tests can lower them."""
 
     # Bytes per part of a multipart upload, and the file size from which multipart is worth the second write.
-    part: int = 64 * 1024 * 1024
-    in_parts_from: int = 512 * 1024 * 1024
+    part_bytes: int = 64 * 1024 * 1024
+    multipart_threshold: int = 512 * 1024 * 1024
     # Objects in one push. Inspection stores an entry for every tree.
     pushed_objects: int = 2_000_000
     # For matching all paths of a request: rules written to be slow could take hours.
     matching_seconds: float = 10.0
     # For counting the commits of all refs that one request moves; the rest is counted in the background.
     counting_seconds: float = 10.0
-    # A client that reads nothing from a download or fetch for this long is disconnected or an attacker.
+    # A client that reads nothing from a download or fetch for this long has disconnected or is an attacker.
     stall_seconds: float = 5 * 60.0
     # Interval of keep-alives during a push: proxies drop a response that is silent for a minute.
-    silent_seconds: float = 5.0
+    keepalive_seconds: float = 5.0
     # Branches and tags of a repo: every clone receives the whole list.
     refs: int = 50_000
     # Repos swept for guest data in one step of housekeeping.
@@ -57,6 +57,8 @@ OnUnlinked = Callable[[Tx, str], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Repos:
+    """The dependencies of every use case of repos."""
+
     db: Database
     clock: Clock
     secret: ServerSecret
@@ -68,12 +70,12 @@ class Repos:
     regular_upload_max: int
     # Called in the transaction that unlinks a former name of the repo with this id.
     on_unlinked: OnUnlinked
-    # Limits for a user without write permission: open pull requests per repo, and bytes stored in all such repos.
+    # Limits for users without write permission: open pull requests per repo, and total bytes stored in such repos.
     guest_pull_requests: int
     guest_bytes: int
     limits: Limits = field(default_factory=Limits)
     branch_locks: BranchLocks = field(default_factory=BranchLocks)
-    # For git programs that walk a history.
+    # Limits concurrent git programs that walk a history.
     walks: Slots = field(
-        default_factory=lambda: Slots(4, 1, "Too many long histories are being read. Try again.", most_of_repo=2)
+        default_factory=lambda: Slots(4, 1, "Too many long histories are being read. Try again.", most_per_repo=2)
     )

@@ -1,7 +1,7 @@
 """The caller a job is charged to: one for each request, and one for all background work of a process.
 
 The edge sets a context variable, so code that starts a job does not pass the caller on. Client disconnects are only
-watched once a job runs longer than UNWATCHED seconds, so most requests do not pay for the watch.
+watched once a job runs longer than WATCH_AFTER_SECONDS, so most requests do not pay for the watch.
 """
 
 import asyncio
@@ -14,8 +14,8 @@ from hubgate.server.errors import Unavailable
 
 T = TypeVar("T")
 
-# Seconds. A shorter job costs only a timer.
-UNWATCHED = 0.05
+# Shorter jobs cost only a timer.
+WATCH_AFTER_SECONDS = 0.05
 
 TOO_LONG = "This takes too long. Ask for less at once, or try again later."
 
@@ -24,32 +24,32 @@ class ClientLeft(Exception):
     """The client disconnected before the response was ready."""
 
 
-class ClientWait(Protocol):
+class Abandonable(Protocol):
     """A job or slot that a caller waits for."""
 
     def abandon(self) -> None:
         """Stop because the client disconnected, and raise ClientLeft in the awaiting task."""
 
 
-class Caller:
-    """The user or client that jobs are charged to. `share` is the key for fair sharing: a user id or a client address.
+class JobCaller:
+    """The user or client that jobs are charged to. `share_key`, for fair sharing, is a user id or a client address.
 
     A caller belongs to one event loop. `may_abandon` is set for read-only requests: their jobs are dropped when the
     client disconnects. Other requests run to completion, because stopping could leave a change half done.
     """
 
-    __slots__ = ("_disconnect", "_watch_task", "has_left", "may_abandon", "repo", "share", "waiting")
+    __slots__ = ("_disconnect", "_watch_task", "has_left", "may_abandon", "repo", "share_key", "waiting")
 
-    def __init__(self, share: str, *, may_abandon: bool = False) -> None:
-        self.share = share
+    def __init__(self, share_key: str, *, may_abandon: bool = False) -> None:
+        self.share_key = share_key
         self.repo: str | None = None
         self.may_abandon = may_abandon
         self.has_left = False
-        self.waiting: set[ClientWait] = set()
+        self.waiting: set[Abandonable] = set()
         self._disconnect: Callable[[], Coroutine[Any, Any, Any]] | None = None
         self._watch_task: asyncio.Task[None] | None = None
 
-    def disconnects_when(self, disconnect: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+    def detect_disconnect_with(self, disconnect: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         """Set the coroutine that returns once the client has disconnected. `disconnect` must not consume the body."""
         self._disconnect = disconnect
 
@@ -76,31 +76,31 @@ class Caller:
 
 
 # All background work of a process counts as one caller.
-BACKGROUND = Caller("background")
+BACKGROUND = JobCaller("background")
 
-caller_of_context: ContextVar[Caller] = ContextVar("caller", default=BACKGROUND)
+current_caller: ContextVar[JobCaller] = ContextVar("caller", default=BACKGROUND)
 
 
 @contextlib.contextmanager
 def as_background() -> Iterator[None]:
     """Charge jobs to BACKGROUND: for a step other callers wait for, which must not queue behind this caller's jobs."""
-    token = caller_of_context.set(BACKGROUND)
+    token = current_caller.set(BACKGROUND)
     try:
         yield
     finally:
-        caller_of_context.reset(token)
+        current_caller.reset(token)
 
 
 def charge_repo(repo_id: str) -> None:
     """Set the repo that further jobs of this request are charged to."""
-    caller = caller_of_context.get()
+    caller = current_caller.get()
     if caller is not BACKGROUND:
         caller.repo = repo_id
 
 
-def only_reads() -> None:
+def mark_read_only() -> None:
     """Mark a POST as read-only, so that its jobs are dropped when the client disconnects."""
-    caller = caller_of_context.get()
+    caller = current_caller.get()
     if caller is not BACKGROUND:
         caller.may_abandon = True
 
@@ -116,11 +116,11 @@ class _AwaitedTask:
 
 async def while_client_waits(work: Awaitable[T], seconds: float) -> T:
     """Return the result of `work`. Cancels it after `seconds` (Unavailable) or on client disconnect (ClientLeft)."""
-    caller = caller_of_context.get()
+    caller = current_caller.get()
     task = asyncio.ensure_future(work)
     awaited = _AwaitedTask(task)
     caller.waiting.add(awaited)
-    timer = asyncio.get_running_loop().call_later(UNWATCHED, caller.watch)
+    timer = asyncio.get_running_loop().call_later(WATCH_AFTER_SECONDS, caller.watch)
     try:
         caller.check()
         async with asyncio.timeout(seconds):

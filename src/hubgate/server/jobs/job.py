@@ -64,7 +64,7 @@ class Job(Generic[T]):
 
     def _fail_stopped(self) -> None:
         if not self.future.done():
-            self.future.set_exception(too_late() if self.is_late else ClientLeft())
+            self.future.set_exception(deadline_exceeded() if self.is_late else ClientLeft())
 
     def _fail_with(self, error: BaseException) -> Callable[[], None]:
         return lambda: None if self.future.done() else self.future.set_exception(error)
@@ -84,5 +84,5 @@ def checkpoint() -> None:
         raise JobStopped
 
 
-def too_late() -> Unavailable:
+def deadline_exceeded() -> Unavailable:
     return Unavailable(TOO_LONG, retry_after=30)

@@ -18,15 +18,15 @@ from time import monotonic, thread_time
 from typing import Any, TypeVar
 
 from hubgate.server.errors import Unavailable
-from hubgate.server.jobs.caller import BACKGROUND, UNWATCHED, Caller, ClientLeft, caller_of_context
-from hubgate.server.jobs.job import Job, too_late
+from hubgate.server.jobs.caller import BACKGROUND, WATCH_AFTER_SECONDS, ClientLeft, JobCaller, current_caller
+from hubgate.server.jobs.job import Job, deadline_exceeded
 
 T = TypeVar("T")
 
 # Queued jobs of one caller: more than the connections that any client opens.
 MOST_WAITING = 1_000
 # Seconds of CPU time that cause no rest: nearly all jobs use less.
-UNPAID = 0.005
+FREE_CPU_SECONDS = 0.005
 
 
 @dataclass
@@ -39,7 +39,7 @@ class PoolMetrics:
     abandoned: int = 0
     expired: int = 0
     # Called after every change, from any thread.
-    changed: Callable[["PoolMetrics"], None] = field(default=lambda _: None, repr=False)
+    on_change: Callable[["PoolMetrics"], None] = field(default=lambda _: None, repr=False)
 
 
 # The metrics of all pools of this process.
@@ -71,12 +71,12 @@ class FairPool:
         Interruptible work stops at a checkpoint once its deadline has passed, its client has left or its task was
         cancelled. Other work can only be stopped before it starts: once started, the call waits for it.
         """
-        caller = caller_of_context.get()
+        caller = current_caller.get()
         caller.check()
-        job = Job(work, caller.share, caller.repo, seconds, interruptible=interruptible)
+        job = Job(work, caller.share_key, caller.repo, seconds, interruptible=interruptible)
         watch = _Watch(self, job, caller, seconds)
         self._add(job)
-        timer = job.loop.call_later(UNWATCHED, watch.begin)
+        timer = job.loop.call_later(WATCH_AFTER_SECONDS, watch.begin)
         caller.waiting.add(watch)
         try:
             return await job.future
@@ -92,11 +92,11 @@ class FairPool:
         with self._lock:
             queued = self._queued.setdefault(job.caller, deque())
             if len(queued) >= MOST_WAITING:
-                raise Unavailable("Too many requests of yours are waiting. Try again.", retry_after=10)
+                raise Unavailable("Too many of your requests are waiting. Try again.", retry_after=10)
             queued.append(job)
             self.metrics.queued += 1
             self._start_queued()
-        self.metrics.changed(self.metrics)
+        self.metrics.on_change(self.metrics)
 
     def _drop(self, job: Job[Any]) -> bool:
         """Remove a job from the queue; False if the job is not queued."""
@@ -108,7 +108,7 @@ class FairPool:
             if not queued:
                 del self._queued[job.caller]
             self.metrics.queued -= 1
-        self.metrics.changed(self.metrics)
+        self.metrics.on_change(self.metrics)
         return True
 
     def stop(self, job: Job[Any], error: BaseException) -> None:
@@ -120,7 +120,7 @@ class FairPool:
         else:
             self.metrics.expired += 1
         job.stop(error)
-        self.metrics.changed(self.metrics)
+        self.metrics.on_change(self.metrics)
 
     def _start_queued(self) -> None:
         while self.metrics.running < self._threads and (job := self._dequeue()) is not None:
@@ -171,37 +171,37 @@ class FairPool:
         with self._lock:
             self._wake_scheduled.discard(caller)
             self._start_queued()
-        self.metrics.changed(self.metrics)
+        self.metrics.on_change(self.metrics)
 
     def _run(self, job: Job[Any]) -> None:
         began = thread_time()
         settle = job.run()
         used = thread_time() - began
         with self._lock:
-            if used > UNPAID and self._rest and job.caller != BACKGROUND.share:
+            if used > FREE_CPU_SECONDS and self._rest and job.caller != BACKGROUND.share_key:
                 self._add_rest(job.caller, used * self._rest)
             self.metrics.running -= 1
             _decrement(self._caller_jobs, job.caller)
             if job.repo is not None:
                 _decrement(self._repo_jobs, job.repo)
             self._start_queued()
-        self.metrics.changed(self.metrics)
+        self.metrics.on_change(self.metrics)
         # The loop may have been closed since the job started.
         with contextlib.suppress(RuntimeError):
             job.loop.call_soon_threadsafe(settle)
 
 
 class _Watch:
-    """Watches the deadline and the client of a job that runs longer than UNWATCHED seconds."""
+    """Watches the deadline and the client of a job that runs longer than WATCH_AFTER_SECONDS."""
 
-    def __init__(self, pool: FairPool, job: Job[Any], caller: Caller, seconds: float) -> None:
+    def __init__(self, pool: FairPool, job: Job[Any], caller: JobCaller, seconds: float) -> None:
         self._pool, self._job, self._caller = pool, job, caller
         self._seconds = seconds
         self._deadline: Any = None
 
     def begin(self) -> None:
         self._caller.watch()
-        self._deadline = self._job.loop.call_later(self._seconds - UNWATCHED, self._expire)
+        self._deadline = self._job.loop.call_later(self._seconds - WATCH_AFTER_SECONDS, self._expire)
 
     def end(self) -> None:
         if self._deadline is not None:
@@ -211,7 +211,7 @@ class _Watch:
         self._pool.stop(self._job, ClientLeft())
 
     def _expire(self) -> None:
-        self._pool.stop(self._job, too_late())
+        self._pool.stop(self._job, deadline_exceeded())
 
 
 def _decrement(counter: Counter[str], name: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from hubgate.server.errors import Unavailable
-from hubgate.server.jobs.caller import BACKGROUND, UNWATCHED, ClientLeft, caller_of_context
+from hubgate.server.jobs.caller import BACKGROUND, WATCH_AFTER_SECONDS, ClientLeft, current_caller
 
 
 @dataclass(eq=False)
@@ -32,23 +32,23 @@ class Slots:
     """A set of slots, granted first come, first served, skipping requests whose caller or repo is at its limit."""
 
     most: int
-    most_each: int
+    most_per_caller: int
     refusal: str = "Too many clones, fetches or pushes at once. Try again."
     longest_wait: float = 30.0
     # Queued requests of one caller: each release of a slot scans the whole queue.
     most_waiting: int = 500
     # None: no limit per repo.
-    most_of_repo: int | None = None
+    most_per_repo: int | None = None
     _caller_slots: Counter[str] = field(default_factory=Counter)
     _repo_slots: Counter[str] = field(default_factory=Counter)
     _queued: deque[_Slot] = field(default_factory=deque)
 
     @contextlib.asynccontextmanager
-    async def taken(self, caller: str, repo: str = "") -> AsyncIterator[None]:
+    async def acquire(self, caller: str, repo: str = "") -> AsyncIterator[None]:
         """Wait for a slot; Unavailable on timeout, ClientLeft if the client of a read-only request disconnects."""
         slot = _Slot(caller, repo)
         if self._is_free(slot):
-            self._acquire(slot)
+            self._grant(slot)
         else:
             await self._wait(slot)
         try:
@@ -57,13 +57,13 @@ class Slots:
             self._release(slot)
 
     async def _wait(self, slot: _Slot) -> None:
-        caller = caller_of_context.get()
+        caller = current_caller.get()
         caller.check()
         if sum(queued.caller == slot.caller for queued in self._queued) >= self.most_waiting:
             raise Unavailable(self.refusal, retry_after=10)
         self._queued.append(slot)
         caller.waiting.add(slot)
-        timer = asyncio.get_running_loop().call_later(UNWATCHED, caller.watch)
+        timer = asyncio.get_running_loop().call_later(WATCH_AFTER_SECONDS, caller.watch)
         try:
             async with asyncio.timeout(self.longest_wait):
                 await slot.granted
@@ -80,12 +80,12 @@ class Slots:
             caller.waiting.discard(slot)
 
     def _is_free(self, slot: _Slot) -> bool:
-        repo_limit = self.most if self.most_of_repo is None else self.most_of_repo
+        repo_limit = self.most if self.most_per_repo is None else self.most_per_repo
         # Background work is bounded by its loops, and a process that only delivers has no other caller.
-        has_share = slot.caller == BACKGROUND.share or self._caller_slots[slot.caller] < self.most_each
+        has_share = slot.caller == BACKGROUND.share_key or self._caller_slots[slot.caller] < self.most_per_caller
         return has_share and self._caller_slots.total() < self.most and self._repo_slots[slot.repo] < repo_limit
 
-    def _acquire(self, slot: _Slot) -> None:
+    def _grant(self, slot: _Slot) -> None:
         slot.is_acquired = True
         self._caller_slots[slot.caller] += 1
         self._repo_slots[slot.repo] += 1
@@ -99,5 +99,5 @@ class Slots:
         for queued in list(self._queued):
             if not queued.granted.done() and self._is_free(queued):
                 self._queued.remove(queued)
-                self._acquire(queued)
+                self._grant(queued)
                 queued.granted.set_result(None)

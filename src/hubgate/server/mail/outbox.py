@@ -1,7 +1,7 @@
 """The outbox: mail that is committed together with the change that causes it, then sent at least once.
 
-Queued mail is encrypted, because a reset link in a stolen database would open an account. The process that adds a mail
-tries to send it at once; the background process retries failed mail and mail whose sender died.
+Queued mail is encrypted, because a reset link in a stolen database would give access to an account. The process that
+adds a mail tries to send it at once; the background process retries failed mail and mail whose sender died.
 """
 
 import asyncio
@@ -24,11 +24,11 @@ log = logging.getLogger("hubgate.mail")
 
 BATCH = 20
 # The lease of a sender: longer than a transport may take, so that only a dead sender is replaced, not a slow sender.
-TAKEN_FOR = 2 * MINUTE
-PAUSES = (30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE, 60 * MINUTE)
-WORTH_SENDING_FOR = DAY
+LEASE_DURATION = 2 * MINUTE
+RETRY_DELAYS = (30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE, 60 * MINUTE)
+LIFETIME = DAY
 # How long a process waits for a slow server on exit before leaving the mail to the background process.
-PATIENCE_SECONDS = 3.0
+SHUTDOWN_SECONDS = 3.0
 
 
 @dataclass
@@ -43,11 +43,11 @@ class Outbox:
     _is_requested: bool = False
 
     async def add(self, tx: Tx, message: Message) -> None:
-        """Add a message in the transaction of the change that causes it. Call `hurry` after the commit."""
+        """Add a message in the transaction of the change that causes it. Call `send_soon` after the commit."""
         now = self.clock()
         mail_id = new_id(now)
         sealed = self.secret.seal(msgspec.json.encode(message), _context(mail_id))
-        await store.add(tx, mail_id, sealed, due_at=now, expires_at=now + WORTH_SENDING_FOR)
+        await store.add(tx, mail_id, sealed, due_at=now, expires_at=now + LIFETIME)
 
     def send_soon(self) -> None:
         """Send due mail now, in a background task: one mail at a time, however many callers ask."""
@@ -58,7 +58,7 @@ class Outbox:
     async def finish(self) -> None:
         """Wait briefly for mail in flight before the database is closed. Other mail stays queued for a later sender."""
         if self._task is not None:
-            await asyncio.wait([self._task], timeout=PATIENCE_SECONDS)
+            await asyncio.wait([self._task], timeout=SHUTDOWN_SECONDS)
             self._task.cancel()
             await asyncio.wait([self._task])
 
@@ -97,13 +97,13 @@ class Outbox:
 
     async def _send(self, row: Row) -> None:
         mail_id, now = row["id"], self.clock()
-        leased_until = now + TAKEN_FOR
+        leased_until = now + LEASE_DURATION
         if not await self.db.write(lambda tx: store.lease(tx, mail_id, row["due_at"], leased_until)):
             return
         failure = await self._attempt(row, now)
         if failure is not None and not failure.permanent:
-            again_at = now + PAUSES[min(row["attempts"], len(PAUSES) - 1)]
-            await self.db.write(lambda tx: store.postpone(tx, mail_id, leased_until, again_at))
+            retry_at = now + RETRY_DELAYS[min(row["attempts"], len(RETRY_DELAYS) - 1)]
+            await self.db.write(lambda tx: store.postpone(tx, mail_id, leased_until, retry_at))
             log.warning("mail %s was not sent and will be retried: %s", mail_id, failure)
             return
         await self.db.write(lambda tx: store.remove(tx, mail_id))
@@ -124,7 +124,7 @@ class Outbox:
             return error
         except ValueError as error:
             # A retry would fail again and delay the mail behind it.
-            return NotSent(f"it cannot be written: {type(error).__name__}", permanent=True)
+            return NotSent(f"it cannot be encoded: {type(error).__name__}", permanent=True)
         return None
 
 

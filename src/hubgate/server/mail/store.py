@@ -20,20 +20,20 @@ async def due(tx: Tx, now: int, most: int) -> Sequence[Row]:
     )
 
 
-async def lease(tx: Tx, mail_id: str, due_at: int, taken_until: int) -> bool:
-    """Lease a mail until `taken_until`; False if another sender leased it first."""
+async def lease(tx: Tx, mail_id: str, due_at: int, leased_until: int) -> bool:
+    """Lease a mail until `leased_until`; False if another sender leased it first."""
     changed = await tx.exec(
-        "UPDATE mails SET due_at = :taken_until, attempts = attempts + 1 WHERE id = :id AND due_at = :due_at",
-        {"id": mail_id, "due_at": due_at, "taken_until": taken_until},
+        "UPDATE mails SET due_at = :leased_until, attempts = attempts + 1 WHERE id = :id AND due_at = :due_at",
+        {"id": mail_id, "due_at": due_at, "leased_until": leased_until},
     )
     return changed == 1
 
 
-async def postpone(tx: Tx, mail_id: str, taken_until: int, again_at: int) -> None:
+async def postpone(tx: Tx, mail_id: str, leased_until: int, retry_at: int) -> None:
     """Schedule the next attempt, unless the lease expired and another sender took over."""
     await tx.exec(
-        "UPDATE mails SET due_at = :again_at WHERE id = :id AND due_at = :taken_until",
-        {"id": mail_id, "taken_until": taken_until, "again_at": again_at},
+        "UPDATE mails SET due_at = :retry_at WHERE id = :id AND due_at = :leased_until",
+        {"id": mail_id, "leased_until": leased_until, "retry_at": retry_at},
     )
 
 

@@ -7,7 +7,7 @@ def confirm_address(recipient: str, link: str) -> Message:
     return Message(recipient, "Confirm your e-mail", f"Open {link} within 24 hours. Not you? Ignore this.")
 
 
-def already_known(recipient: str, reset_link: str) -> Message:
+def address_already_registered(recipient: str, reset_link: str) -> Message:
     text = f"Someone tried to join with this address, which already has an account. Forgot your password? {reset_link}"
     return Message(recipient, "You already have an account", f"{text} Not you? Ignore this.")
 
@@ -28,7 +28,7 @@ def reset_password(recipient: str, link: str) -> Message:
 
 
 def password_changed(recipient: str, time: str, ip: str, ended: str, link: str) -> Message:
-    """`ended` lists what was ended, in whole sentences."""
+    """`ended` lists the revoked sessions and tokens, in whole sentences."""
     text = f"Changed {time} from {ip}. {ended} Not you? Reset it: {link}"
     return Message(recipient, "Your password was changed", text)
 
@@ -51,11 +51,11 @@ def invited_to_hub(recipient: str, link: str) -> Message:
     return Message(recipient, "You are invited", f"Open {link} within 7 days to join. Not expected? Ignore this.")
 
 
-def operator_asked(recipient: str, what: str, app: str, asker: str, link: str) -> Message:
-    return Message(recipient, f"Request: {what} for {app}", f"{asker} requested it. Grant or refuse: {link}")
+def request_for_operator(recipient: str, what: str, app: str, requester: str, link: str) -> Message:
+    return Message(recipient, f"Request: {what} for {app}", f"{requester} requested it. Grant or refuse: {link}")
 
 
-def operator_decided(
+def operator_decision(
     recipient: str, what: str, app: str, granted: bool, link: str, *, needs_plan: bool = False
 ) -> Message:
     word, text = ("Granted", "You can use it now") if granted else ("Refused", "Ask again with another reason")
@@ -76,7 +76,7 @@ def webhook_suspended(recipient: str, host: str, waiting: int, link: str) -> Mes
 
 
 def webhook_app_revoked(recipient: str, host: str, app: str, link: str, done: str) -> Message:
-    """`done` is the verb for what the app did: created or changed the webhook."""
+    """`done` is what the app did to the webhook: "created" or "changed"."""
     reason = f"{app} {done} this webhook and no longer has access, so nothing is sent."
     text = f"{reason} Allow {app} again, or delete the webhook: {link}"
     return Message(recipient, f"Webhook suspended: {host}", text)

@@ -17,7 +17,7 @@ from hubgate.server.setting_values import is_loopback
 Transport = Callable[[str, EmailMessage, str], Awaitable[None]]
 
 # Timeouts for one response of the server, and for the whole delivery.
-ANSWER_SECONDS = 20.0
+RESPONSE_SECONDS = 20.0
 DELIVERY_SECONDS = 60.0
 
 
@@ -111,8 +111,8 @@ def _deliver(url: SplitResult, mail: EmailMessage, recipient: str) -> None:
 def _connect(url: SplitResult) -> smtplib.SMTP:
     host = url.hostname or ""
     if url.scheme == "smtps":
-        return smtplib.SMTP_SSL(host, url.port or 465, timeout=ANSWER_SECONDS, context=_context(host))
-    return smtplib.SMTP(host, url.port or 587, timeout=ANSWER_SECONDS)
+        return smtplib.SMTP_SSL(host, url.port or 465, timeout=RESPONSE_SECONDS, context=_context(host))
+    return smtplib.SMTP(host, url.port or 587, timeout=RESPONSE_SECONDS)
 
 
 def _authenticate(server: smtplib.SMTP, url: SplitResult) -> None:

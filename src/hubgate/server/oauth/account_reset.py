@@ -14,32 +14,32 @@ from hubgate.server.storage.database import Tx
 
 
 async def revoke_sign_ins(tx: Tx, user_id: str, now: int) -> RevokedCounts:
-    """Delete the user's codes and tokens of every app. Consents remain, so apps get new tokens by a new sign-in.
+    """Delete the user's codes and tokens of every app. Consents remain, so apps get new tokens at the next sign-in.
 
-    The caller's transaction has locked the user. Consents are locked first, as everywhere: a concurrent refresh either
-    committed before, and its tokens are deleted here, or finds its refresh token deleted.
+    The caller's transaction has locked the user. Consents are locked first, as in every transaction: a concurrent
+    refresh has either committed already, and its tokens are deleted here, or finds its refresh token deleted.
     """
-    await consent_store.lock_of_user(tx, user_id)
+    await consent_store.lock_user_consents(tx, user_id)
     return await _delete_tokens(tx, user_id, now)
 
 
 async def revoke_everything(
     tx: Tx, user_id: str, owners: Sequence[str], actor: Actor, reason: str, now: int
 ) -> RevokedCounts:
-    """Also delete the user's consents and the apps of `owners`, with all consents and tokens for those apps."""
+    """Delete the user's codes, tokens and consents, and the apps of `owners` with all their consents and tokens."""
     # Apps are locked before consents, in the same order as when an app is deleted.
-    owned_apps = [app for owner in owners for app in await app_store.lock_of_owner(tx, owner)]
-    connected = await consent_store.lock_of_user(tx, user_id)
-    ended = await _delete_tokens(tx, user_id, now)
-    await consent_store.remove_of_user(tx, user_id)
+    owned_apps = [app for owner in owners for app in await app_store.lock_owner_apps(tx, owner)]
+    connected = await consent_store.lock_user_consents(tx, user_id)
+    revoked = await _delete_tokens(tx, user_id, now)
+    await consent_store.delete_user_consents(tx, user_id)
     for app in owned_apps:
         await management.delete_locked(tx, app, actor, now, reason)
-    return replace(ended, connected_apps=connected, apps=len(owned_apps))
+    return replace(revoked, connected_apps=connected, apps=len(owned_apps))
 
 
 async def _delete_tokens(tx: Tx, user_id: str, now: int) -> RevokedCounts:
     """Delete and count tokens. The caller's transaction has locked the consents."""
-    tokens, families = await token_store.count_of_user(tx, user_id, now)
-    await device_store.delete_of_user(tx, user_id)
-    await token_store.revoke_of_user(tx, user_id)
+    tokens, families = await token_store.count_user_tokens(tx, user_id, now)
+    await device_store.delete_decided_by(tx, user_id)
+    await token_store.revoke_user_tokens(tx, user_id)
     return RevokedCounts(app_tokens=tokens, refresh_tokens=families)

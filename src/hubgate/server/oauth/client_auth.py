@@ -64,7 +64,9 @@ def client_credentials(request: HubRequest, parameters: Parameters) -> ClientCre
 
 
 def _not_basic() -> InvalidClient:
-    return InvalidClient("The Authorization header is not Basic credentials.", basic=True, about="client_id")
+    return InvalidClient(
+        "The Authorization header does not contain valid Basic credentials.", basic=True, about="client_id"
+    )
 
 
 async def authenticate(oauth: OAuth, given: ClientCredentials, ip: str) -> App:

@@ -28,7 +28,7 @@ class OAuth:
     cli_client_ids: tuple[str, ...]
     extra_scopes: tuple[Scope, ...]
     documents: Documents
-    # Configured aliases of the only supported subject token type (CONTRACT: aliases by setting).
+    # Configured aliases of the only supported subject token type.
     subject_token_types: tuple[str, ...] = ()
 
     @cached_property

@@ -28,7 +28,7 @@ class Parameters:
         values = self._values.get(name)
         return values[0] or None if values else None
 
-    def need(self, name: str) -> str:
+    def require(self, name: str) -> str:
         value = self.get(name)
         if value is None:
             raise invalid_request(f"{name} is missing.", name)
@@ -45,7 +45,7 @@ async def read_body(request: HubRequest) -> Parameters:
 async def read_pairs(request: HubRequest) -> list[tuple[str, str]]:
     """The name-value pairs of the body in the order sent: a form, or a flat JSON object."""
     if request.content_type == "application/json":
-        return list(_flat(_members(await request.body())))
+        return list(_flatten(_members(await request.body())))
     if request.content_type != FORM_TYPE:
         raise invalid_request(f"Send this as {FORM_TYPE} or application/json.")
     fields: Fields = await request.read_form()
@@ -64,7 +64,7 @@ def _members(body: bytes) -> Iterable[tuple[str, Any]]:
     return found
 
 
-def _flat(members: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, str]]:
+def _flatten(members: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, str]]:
     for name, value in members:
         for item in value if isinstance(value, list) else [value]:
             # Null counts as absent, like an empty value.
@@ -76,5 +76,5 @@ def _text(value: Any) -> str:
         raise invalid_request("Every member of the body must be a string or a number.")
     text = str(value)
     if _INVALID_CHARACTER.search(text):
-        raise invalid_request("A value contains a NUL or half a character.")
+        raise invalid_request("A value contains a NUL or a lone surrogate.")
     return text

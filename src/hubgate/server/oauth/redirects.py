@@ -6,9 +6,9 @@ from urllib.parse import SplitResult, unquote_plus, urlsplit
 
 from hubgate.server.errors import Unprocessable
 
-LONGEST = 2000
+LONGEST_REDIRECT_URI = 2000
 EXACT, ORIGIN = "exact", "origin"
-MATCHES = (EXACT, ORIGIN)
+MATCH_MODES = (EXACT, ORIGIN)
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 # Schemes that a browser executes, displays or passes to something other than an app.
@@ -31,31 +31,31 @@ _RESPONSE_PARAMETERS = frozenset({"code", "state", "iss", "error", "error_descri
 
 def check_redirect_uri(uri: str) -> str:
     """Return the URI if an app may register it, or raise Unprocessable (attack O5)."""
-    if len(uri) > LONGEST:
-        raise Unprocessable(f"A redirect URI has at most {LONGEST:,} characters.")
+    if len(uri) > LONGEST_REDIRECT_URI:
+        raise Unprocessable(f"A redirect URI has at most {LONGEST_REDIRECT_URI:,} characters.")
     parts = split_address(uri)
     if parts is not None and (found := _HOST_AND_PORT.match(uri)):
         scheme = "http" if found.group(1).lower() in LOOPBACK else "https"
         raise Unprocessable(f"{uri[:80]} has no scheme. Write {scheme}://{uri[:80]}.")
     if parts is None or not parts.scheme:
-        raise Unprocessable(f"{uri[:80]} is no address such as https://app.example/callback.")
+        raise Unprocessable(f"{uri[:80]} is not an address such as https://app.example/callback.")
     if "#" in uri:
         raise Unprocessable(f"{uri[:80]} has a fragment, which never reaches the app.")
     if parts.scheme in _FORBIDDEN_SCHEMES or not _SCHEME.match(parts.scheme):
-        raise Unprocessable(f"{parts.scheme}: does not lead to an app.")
+        raise Unprocessable(f"A redirect URI cannot use the scheme {parts.scheme}.")
     if parts.scheme == "http" and host_of(parts) not in LOOPBACK:
         raise Unprocessable(f"{uri[:80]} is plain http. Use https; http is for localhost, 127.0.0.1 and [::1].")
     if parts.scheme in ("http", "https"):
         if not parts.netloc or "@" in parts.netloc or host_of(parts) is None:
-            raise Unprocessable(f"{uri[:80]} has no plain host.")
+            raise Unprocessable(f"{uri[:80]} has no valid host.")
     elif parts.netloc and "@" in parts.netloc:
-        raise Unprocessable(f"{uri[:80]} holds a user name.")
+        raise Unprocessable(f"{uri[:80]} contains a user name.")
     return uri
 
 
 def matches(registered: Iterable[str], given: str, match: str = EXACT) -> bool:
     """Whether the app registered this URI. Any loopback port matches: a native app takes a free port (RFC 8252)."""
-    return any(_is_same(uri, given) or (match == ORIGIN and _has_origin(uri, given)) for uri in registered)
+    return any(_is_same(uri, given) or (match == ORIGIN and _has_same_origin(uri, given)) for uri in registered)
 
 
 def _is_same(registered: str, given: str) -> bool:
@@ -72,14 +72,14 @@ def _is_port(text: str | None) -> bool:
     return text is None or (text == str(int(text)) and 0 < int(text) < 65536)
 
 
-def _has_origin(registered: str, given: str) -> bool:
+def _has_same_origin(registered: str, given: str) -> bool:
     ours, theirs = _ORIGIN.match(registered), _ORIGIN.match(given)
     if ours is None or theirs is None or ours.group() != theirs.group():
         return False
-    return split_address(given) is not None and "#" not in given and not answer_in(given)
+    return split_address(given) is not None and "#" not in given and not reserved_parameter_in(given)
 
 
-def answer_in(uri: str) -> str:
+def reserved_parameter_in(uri: str) -> str:
     """The first query parameter whose name is reserved for the response, such as `code`; empty if there is none.
 
     With origin matching the requester chooses the query, and could pass the app another code before the real one.

@@ -21,19 +21,21 @@ def requested_scopes(oauth: OAuth, app: App, given: str | None) -> tuple[str, ..
     allowed = scopes_of(oauth, app)
     if given is None:
         return allowed if app.default_scopes is None else app.default_scopes
-    asked = tuple(name for name in parse_scopes(given) if name not in IGNORED_SCOPES)
-    if not asked:
+    requested = tuple(name for name in parse_scopes(given) if name not in IGNORED_SCOPES)
+    if not requested:
         # Only ignored scopes were sent. Treating that as an absent parameter would grant all the app's scopes.
-        raise invalid_scope("None of these scopes exist here. Name scopes of this app, or leave out scope.", "scope")
-    for name in asked:
+        raise invalid_scope(
+            "None of these scopes exists on this hub. Request scopes of this app, or omit scope.", "scope"
+        )
+    for name in requested:
         if name not in allowed:
             raise invalid_scope(_explain(oauth, name, allowed))
-    return asked
+    return requested
 
 
 def _explain(oauth: OAuth, scope: str, allowed: tuple[str, ...]) -> str:
     if {",", ";", "\t", "\n"} & set(scope):
-        return "Separate scopes by spaces."
+        return "Separate scopes with spaces."
     if scope in SCOPE_NAMES:
         return f"{scope} is not ticked in this app's settings."
     if scope in {extra.name for extra in oauth.extra_scopes}:

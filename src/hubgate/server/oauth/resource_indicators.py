@@ -12,9 +12,9 @@ from hubgate.server.oauth.errors import invalid_target
 from hubgate.server.oauth.redirects import host_of, is_web, lacks_scheme, split_address
 
 PARAMETER = "resource"
-LONGEST = 2000
-MOST = 10
-WIDER = "resource names a server that was not authorized. Name some of those that were, or leave it out."
+LONGEST_RESOURCE = 2000
+MOST_RESOURCES = 10
+NOT_AUTHORIZED = "resource names a server that was not authorized. Name some of those that were, or leave it out."
 _BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 
 # None if the request has no `resource`; an empty tuple for this hub.
@@ -26,8 +26,8 @@ def requested_resources(values: Sequence[str], base_url: str) -> Requested:
     if not values:
         return None
     named = tuple(dict.fromkeys(values))
-    if len(named) > MOST:
-        raise invalid_target(f"resource names more than {MOST} servers.")
+    if len(named) > MOST_RESOURCES:
+        raise invalid_target(f"resource names more than {MOST_RESOURCES} servers.")
     for uri in named:
         _check(uri)
     others = tuple(uri for uri in named if uri not in (base_url, f"{base_url}/"))
@@ -37,17 +37,17 @@ def requested_resources(values: Sequence[str], base_url: str) -> Requested:
 
 
 def _check(uri: str) -> None:
-    if len(uri) > LONGEST:
-        raise invalid_target(f"resource has more than {LONGEST:,} characters.")
+    if len(uri) > LONGEST_RESOURCE:
+        raise invalid_target(f"resource has more than {LONGEST_RESOURCE:,} characters.")
     parts = split_address(uri)
     if parts is None or not parts.scheme or lacks_scheme(uri) or _BAD_ESCAPE.search(uri):
-        raise invalid_target("resource is an absolute URI such as https://mcp.example/mcp.")
+        raise invalid_target("resource must be an absolute URI such as https://mcp.example/mcp.")
     if "#" in uri:
         raise invalid_target("resource has a fragment. Leave it out.")
     if parts.scheme in ("http", "https") and host_of(parts) is None:
-        raise invalid_target("resource has no plain host.")
+        raise invalid_target("resource has no valid host.")
     if not parts.netloc and not parts.path:
-        raise invalid_target("resource names nothing after its scheme.")
+        raise invalid_target("resource has only a scheme.")
 
 
 def narrowed(authorized: str, requested: Requested) -> str | None:
@@ -59,7 +59,7 @@ def narrowed(authorized: str, requested: Requested) -> str | None:
 
 
 def shown_servers(resources: Sequence[str], base_url: str) -> tuple[str, ...]:
-    """The servers as the consent page names them: the host, or the full URI if not web or on the hub's own host."""
+    """The servers as the consent page names them: the host, but the full URI if it is not http(s) or on this hub."""
     return tuple(dict.fromkeys(_display_name(uri, urlsplit(base_url).netloc.lower()) for uri in resources))
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import asyncpg
 
 from hubgate.server.errors import OutcomeUnknown, StorageUnavailable
-from hubgate.server.jobs.caller import caller_of_context
+from hubgate.server.jobs.caller import current_caller
 from hubgate.server.jobs.slots import Slots
 from hubgate.server.storage.batching import Batcher
 from hubgate.server.storage.database import TOO_MANY_READS, Batch, Row, Unit
@@ -59,7 +59,7 @@ class PostgresDatabase:
         return await self._retry_if_lost(lambda connection: read_in_snapshot(connection, unit))
 
     async def read_long(self, unit: Unit[T]) -> T:
-        async with self._long_reads.taken(caller_of_context.get().share):
+        async with self._long_reads.acquire(current_caller.get().share_key):
             return await self.read(unit)
 
     async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:

@@ -16,7 +16,7 @@ class Limit:
     name: str
     most: int
     seconds: int
-    message: str = "Too many attempts. Try again in {minutes}."
+    message: str = "Too many attempts. Try again in {duration}."
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Limiter:
         await self.db.write(lambda tx: store.refund(tx, hit.bucket, hit.resets_at))
 
     async def touch(self, tx: Tx, hit: Hit) -> None:
-        """Write without changing anything, so that a form with nothing to save does not answer faster."""
+        """Write without changing anything, so that a form with nothing to save does not respond faster."""
         await store.touch(tx, hit.bucket)
 
 
@@ -89,7 +89,7 @@ def _bucket(limit: Limit, subject: str) -> bytes:
 
 def _refusal(limit: Limit, remaining: int) -> TooManyRequests:
     seconds = max(1, -(-remaining // SECOND))
-    return TooManyRequests(limit.message.format(minutes=_in_words(seconds)), retry_after=seconds)
+    return TooManyRequests(limit.message.format(duration=_in_words(seconds)), retry_after=seconds)
 
 
 def _in_words(seconds: int) -> str:

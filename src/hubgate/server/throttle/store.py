@@ -1,4 +1,4 @@
-"""Statements on rate-limit buckets."""
+"""SQL statements on rate-limit buckets."""
 
 from hubgate.server.storage.database import Batch, Database, Tx
 from hubgate.server.storage.sqltext import Params, insert_row
@@ -50,7 +50,7 @@ async def count(tx: Tx, bucket: bytes, most: int, now: int, resets_at: int) -> b
     return await tx.one(_COUNT, values) is not None
 
 
-async def count_exclusive(tx: Tx, bucket: bytes, resets_at: int) -> bool:
+async def claim_bucket(tx: Tx, bucket: bytes, resets_at: int) -> bool:
     """Claim a bucket for a one-time action, in the transaction of that action; False if already claimed."""
     return await tx.one(_CLAIM, {"bucket": bucket, "hits": 1, "resets_at": resets_at}) is not None
 

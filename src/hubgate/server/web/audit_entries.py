@@ -10,11 +10,11 @@ from msgspec import UNSET, UnsetType
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization
 from hubgate.server.audit import read
-from hubgate.server.audit.chain import SYSTEM_ID, author_type, exact
+from hubgate.server.audit.chain import SYSTEM_ID, author_type, exact_time
 from hubgate.server.audit.filters import Filter
-from hubgate.server.audit.model import ListedEntry, stored_object
+from hubgate.server.audit.model import ListedEntry, parse_stored_object
 from hubgate.server.clock import iso
-from hubgate.server.http.streaming import Streamed
+from hubgate.server.http.streaming import StreamedResponse
 from hubgate.server.web.avatars import avatar_url
 
 
@@ -67,25 +67,25 @@ def describe(listed: ListedEntry) -> dict[str, Any]:
         author["deleted"] = True
     fields: dict[str, Any] = {
         "_id": entry.id,
-        "createdAt": exact(entry.created_at),
+        "createdAt": exact_time(entry.created_at),
         "type": entry.type,
         "message": entry.message,
         "author": author,
     }
     if entry.data is not None:
-        fields["data"] = stored_object(entry.data)
+        fields["data"] = parse_stored_object(entry.data)
     if entry.ip is not None:
         fields["ip"] = entry.ip
     if entry.user_agent is not None:
         fields["userAgent"] = entry.user_agent
     if entry.token is not None:
-        fields["token"] = {**stored_object(entry.token), "deleted": listed.token_gone}
+        fields["token"] = {**parse_stored_object(entry.token), "deleted": listed.token_gone}
     if entry.oauth is not None:
-        fields["oauth"] = stored_object(entry.oauth)
+        fields["oauth"] = parse_stored_object(entry.oauth)
     return fields
 
 
-def export(accounts: Accounts, organization: Organization, entry_filter: Filter) -> Streamed:
+def export(accounts: Accounts, organization: Organization, entry_filter: Filter) -> StreamedResponse:
     """Respond with the entries that match the filter, as a JSON download."""
     today = iso(accounts.clock())[:10]
     headers = {
@@ -93,7 +93,7 @@ def export(accounts: Accounts, organization: Organization, entry_filter: Filter)
         # Account names cannot contain quotes (accounts/names.py).
         "content-disposition": f'attachment; filename="{organization.name}-audit-log-{today}.json"',
     }
-    return Streamed(_json_array(accounts, organization, entry_filter), headers)
+    return StreamedResponse(_json_array(accounts, organization, entry_filter), headers)
 
 
 async def _json_array(

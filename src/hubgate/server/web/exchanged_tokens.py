@@ -8,7 +8,7 @@ import msgspec
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.clock import iso
 from hubgate.server.errors import FieldErrors, Unprocessable
-from hubgate.server.oauth.exchange.model import Subject
+from hubgate.server.oauth.exchange.model import TokenFilter
 from hubgate.server.oauth.exchange.store import ActiveToken
 from hubgate.server.scopes import parse_scopes
 from hubgate.server.web.account_paths import user_named
@@ -41,11 +41,11 @@ def describe(token: ActiveToken) -> ExchangedToken:
     )
 
 
-async def parse_filters(accounts: Accounts, fields: Mapping[str, str]) -> Subject:
+async def parse_filters(accounts: Accounts, fields: Mapping[str, str]) -> TokenFilter:
     """Parse the optional filters `user`, `since` and `until`."""
     since, until = _time_span(fields)
     user = await user_named(accounts, fields["user"]) if "user" in fields else None
-    return Subject(user_id=user.id if user else None, since=since, until=until)
+    return TokenFilter(user_id=user.id if user else None, since=since, until=until)
 
 
 def _time_span(fields: Mapping[str, str]) -> tuple[int | None, int | None]:

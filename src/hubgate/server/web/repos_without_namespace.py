@@ -23,7 +23,7 @@ REQUESTS = (
 
 
 def info_route(kind: RepoType) -> Route:
-    return _route(kind, "GET", f"/api/{kind.plural}/{{repo}}", Surface.API, otherwise=False)
+    return _route(kind, "GET", f"/api/{kind.plural}/{{repo}}", Surface.API, is_fallback=False)
 
 
 def routes() -> list[Route]:
@@ -32,20 +32,20 @@ def routes() -> list[Route]:
     """
     return [
         *(
-            _route(kind, method, f"/api/{kind.plural}/{{repo}}/{verb}/{{rest:path}}", Surface.API, otherwise=True)
+            _route(kind, method, f"/api/{kind.plural}/{{repo}}/{verb}/{{rest:path}}", Surface.API, is_fallback=True)
             for kind in RepoType
             for method, verb in REQUESTS
         ),
         # For datasets and spaces these paths are parsed as repos of the namespaces `datasets` and `spaces`, which no
         # account has.
         *(
-            _route(RepoType.MODEL, "GET", f"/{{repo}}/{verb}/{{rest:path}}", Surface.FILE, otherwise=True)
+            _route(RepoType.MODEL, "GET", f"/{{repo}}/{verb}/{{rest:path}}", Surface.FILE, is_fallback=True)
             for verb in ("resolve", "raw")
         ),
     ]
 
 
-def _route(kind: RepoType, method: str, path: str, surface: Surface, *, otherwise: bool) -> Route:
+def _route(kind: RepoType, method: str, path: str, surface: Surface, *, is_fallback: bool) -> Route:
     return Route(
         method,
         path,
@@ -53,7 +53,7 @@ def _route(kind: RepoType, method: str, path: str, surface: Surface, *, otherwis
         surface,
         f"A {kind.value} without a namespace: not supported",
         answers={401: ("Repo not found, for an anonymous caller.", None), 404: ("Repo not found.", None)},
-        otherwise=otherwise,
+        is_fallback=is_fallback,
     )
 
 

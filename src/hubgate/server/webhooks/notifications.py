@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from urllib.parse import urlsplit
 
-from hubgate.server.audit.model import SYSTEM, Kind
+from hubgate.server.audit.model import SYSTEM, EntryType
 from hubgate.server.clock import iso
 from hubgate.server.mail import texts
 from hubgate.server.mail.message import Message
@@ -38,7 +38,7 @@ async def warn_half_way(tx: Tx, webhooks: Webhooks, webhook_id: str, failing_sin
 async def notify_suspended(tx: Tx, webhooks: Webhooks, webhook_id: str, waiting: int) -> None:
     webhook = await store.lock(tx, webhook_id)
     if webhook is not None:
-        await audit.record_change(tx, webhook, Kind.WEBHOOK_SUSPEND, "suspended", SYSTEM, webhooks.clock())
+        await audit.record_change(tx, webhook, EntryType.WEBHOOK_SUSPEND, "suspended", SYSTEM, webhooks.clock())
     for owner in await store.owner_addresses(tx, webhook_id):
         mail = texts.webhook_suspended(owner.email, _host(owner), waiting, _link(webhooks, owner, webhook_id))
         await webhooks.outbox.add(tx, mail)
@@ -47,7 +47,7 @@ async def notify_suspended(tx: Tx, webhooks: Webhooks, webhook_id: str, waiting:
 async def notify_grant_ended(tx: Tx, webhooks: Webhooks, webhook: Webhook) -> None:
     """Notify the owner that the webhook was suspended because its app lost access."""
     data = {"reason": "the app that created it lost its access"}
-    await audit.record_change(tx, webhook, Kind.WEBHOOK_SUSPEND, "suspended", SYSTEM, webhooks.clock(), data)
+    await audit.record_change(tx, webhook, EntryType.WEBHOOK_SUSPEND, "suspended", SYSTEM, webhooks.clock(), data)
     await _mail_about_app(tx, webhooks, webhook, partial(texts.webhook_app_revoked, done=webhook.app_verb))
 
 

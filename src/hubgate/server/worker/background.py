@@ -61,7 +61,7 @@ async def run(
         Sweep(hub.db, hub.clock).loop(),
         Loop("mail", every_seconds=5, step=hub.outbox.send_due),
         Loop("housekeeping", housekeeping.EVERY_SECONDS, housekeeping.Housekeeping(hub.repos).step),
-        Loop("commit counts", commit_counts.EVERY_SECONDS, commit_counts.Recount(hub.repos).step),
+        Loop("commit counts", commit_counts.EVERY_SECONDS, commit_counts.CommitCounter(hub.repos).step),
         Loop("fan-out", IDLE_SECONDS, FanOut(webhooks, deliverer.wake.set).step, lease_seconds=FAN_OUT_LEASE_SECONDS),
         Loop("webhooks of apps", grants.EVERY_SECONDS, grants.GrantChecks(webhooks).step),
         Loop("delivery retention", EVERY_SECONDS, Retention(webhooks, settings.delivery_retention_days).step),

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from hubgate.server.accounts.links import store as link_store
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.sessions import store as session_store
-from hubgate.server.accounts.sessions.model import LASTS as SESSION_LIFETIME
+from hubgate.server.accounts.sessions.model import LIFETIME as SESSION_LIFETIME
 from hubgate.server.clock import Clock
 from hubgate.server.oauth.apps import store as app_store
 from hubgate.server.oauth.cimd import store as document_store
-from hubgate.server.oauth.cimd.documents import STANDS_IN_FOR
-from hubgate.server.oauth.device.model import REMEMBERED
+from hubgate.server.oauth.cimd.documents import STALE_IF_ERROR
+from hubgate.server.oauth.device.model import RETENTION
 from hubgate.server.oauth.explain import store as error_store
 from hubgate.server.oauth.explain.model import RETAINED_FOR as ERRORS_RETAINED_FOR
 from hubgate.server.oauth.tokens import store as token_store
-from hubgate.server.oauth.tokens.model import CODE_REMEMBERED
+from hubgate.server.oauth.tokens.model import CODE_RETENTION
 from hubgate.server.storage.database import Database
 from hubgate.server.throttle import store as throttle_store
 from hubgate.server.worker.loops import Loop
@@ -45,11 +45,11 @@ class Sweep:
         """Delete expired rows of apps. Codes are retained for a while after they expire, to detect a replay."""
         write = self.db.write_long
         return [
-            await write(lambda tx: token_store.drop_expired(tx, "codes", now - CODE_REMEMBERED, BATCH)),
-            await write(lambda tx: token_store.drop_expired(tx, "device_codes", now - REMEMBERED, BATCH)),
+            await write(lambda tx: token_store.drop_expired(tx, "codes", now - CODE_RETENTION, BATCH)),
+            await write(lambda tx: token_store.drop_expired(tx, "device_codes", now - RETENTION, BATCH)),
             await write(lambda tx: token_store.drop_expired(tx, "app_tokens", now, BATCH)),
             await write(lambda tx: token_store.drop_expired(tx, "refresh_tokens", now, BATCH)),
             await write(lambda tx: app_store.drop_expired_secrets(tx, now, BATCH)),
-            await write(lambda tx: document_store.drop_expired(tx, now - STANDS_IN_FOR, BATCH)),
+            await write(lambda tx: document_store.drop_expired(tx, now - STALE_IF_ERROR, BATCH)),
             await write(lambda tx: error_store.drop_expired(tx, now - ERRORS_RETAINED_FOR, BATCH)),
         ]

@@ -13,21 +13,21 @@ _GONE = "This link was already used or has expired. Request a new one."
 
 async def create(tx: Tx, link: Link, now: int) -> str:
     """Create a link and return its secret, for the URL in the mail."""
-    text = secrets.token_urlsafe(32)
-    await store.add(tx, fingerprint(text), link, now + link.purpose.lasts)
-    return text
+    secret = secrets.token_urlsafe(32)
+    await store.add(tx, fingerprint(secret), link, now + link.purpose.lifetime)
+    return secret
 
 
-async def find(db: Database, text: str, purpose: Purpose, now: int) -> Link:
+async def find(db: Database, secret: str, purpose: Purpose, now: int) -> Link:
     """Find a link without using it up: opening a link only shows a page, because mail scanners open links too."""
-    link = await store.find(db, fingerprint(text), now)
+    link = await store.find(db, fingerprint(secret), now)
     if link is None or link.purpose is not purpose:
         raise NotFound(_GONE)
     return link
 
 
-async def use(tx: Tx, text: str, purpose: Purpose, now: int) -> Link:
-    link = await store.use(tx, fingerprint(text), now)
+async def use(tx: Tx, secret: str, purpose: Purpose, now: int) -> Link:
+    link = await store.use(tx, fingerprint(secret), now)
     if link is None or link.purpose is not purpose:
         raise NotFound(_GONE)
     return link

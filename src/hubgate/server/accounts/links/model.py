@@ -12,7 +12,7 @@ class Purpose(Enum):
     RESET = "reset"
 
     @property
-    def lasts(self) -> int:
+    def lifetime(self) -> int:
         return HOUR if self is Purpose.RESET else DAY
 
 

@@ -31,7 +31,7 @@ async def use(tx: Tx, key: bytes, now: int) -> Link | None:
     return _link(await tx.one(sql, {"key": key, "now": now}))
 
 
-async def remove_of(tx: Tx, user_id: str, purpose: Purpose) -> None:
+async def remove_by_purpose(tx: Tx, user_id: str, purpose: Purpose) -> None:
     sql = "DELETE FROM links WHERE user_id = :user_id AND purpose = :purpose"
     await tx.exec(sql, {"user_id": user_id, "purpose": purpose.value})
 

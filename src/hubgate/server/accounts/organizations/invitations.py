@@ -4,18 +4,18 @@ import secrets
 from dataclasses import dataclass
 
 from hubgate.server.accounts import store as account_store
-from hubgate.server.accounts.account_locks import lock_account_in, require_signed_in
+from hubgate.server.accounts.account_locks import lock_account, require_current_credentials
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.emails import check_email
 from hubgate.server.accounts.field_checks import check_field
 from hubgate.server.accounts.limits import INVITATION_MAILS, INVITATIONS_BY_SENDER
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import store
-from hubgate.server.accounts.organizations.locks import begin_as_admin
-from hubgate.server.accounts.organizations.members import begin_joining, join, record_added
+from hubgate.server.accounts.organizations.locks import lock_organization_as_admin
+from hubgate.server.accounts.organizations.members import join, lock_for_joining, record_added
 from hubgate.server.accounts.organizations.model import Invitation
 from hubgate.server.accounts.roles import Role
-from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.audit.record import record
 from hubgate.server.clock import DAY
 from hubgate.server.errors import Conflict, FieldErrors, Forbidden, NotFound
@@ -25,7 +25,7 @@ from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.secret import fingerprint
 from hubgate.server.storage.database import Tx
 
-LASTS = 7 * DAY
+LIFETIME = 7 * DAY
 MOST_OPEN = 500
 CURSOR = (str,)
 GONE = "This invitation was already used or withdrawn, or has expired. Ask for a new one."
@@ -48,19 +48,19 @@ async def invite(accounts: Accounts, organization: Organization, invitee: str, r
     invitee_name = user.name if user else recipient
     secret = secrets.token_urlsafe(32)
     user_id = user.id if user else None
-    invitation = Invitation(new_id(now), organization.id, email, user_id, role, actor.user_id, now, now + LASTS)
+    invitation = Invitation(new_id(now), organization.id, email, user_id, role, actor.user_id, now, now + LIFETIME)
 
     async def unit(tx: Tx) -> None:
         if user is not None:
-            await lock_account_in(tx, user)
-        await begin_as_admin(tx, organization, actor)
-        if member := await _member(tx, organization, user, recipient):
+            await lock_account(tx, user)
+        await lock_organization_as_admin(tx, organization, actor)
+        if member := await _member_name(tx, organization, user, recipient):
             raise FieldErrors({"invitee": f"{member} is already a member."})
         # In the transaction, so that an invitation that fails for another reason does not count.
         if actor.user_id is not None:
             await accounts.limiter.require_in(tx, INVITATIONS_BY_SENDER, actor.user_id)
         await accounts.limiter.require_in(tx, INVITATION_MAILS, recipient)
-        await store.drop_same_invitations(tx, organization.id, email, user_id)
+        await store.drop_invitations_of_invitee(tx, organization.id, email, user_id)
         if await store.count_invitations(tx, organization.id, now) >= MOST_OPEN:
             raise FieldErrors({"invitee": f"{MOST_OPEN} invitations are open. Withdraw some first."})
         await store.add_invitation(tx, fingerprint(secret), invitation)
@@ -68,7 +68,7 @@ async def invite(accounts: Accounts, organization: Organization, invitee: str, r
         await accounts.outbox.add(tx, texts.invited_to_organization(recipient, organization.name, actor.name, link))
         data = {"invitee": invitee_name, "role": role.label}
         text = f"invited {invitee_name} as {role.label}"
-        await record(tx, organization.id, Kind.ORG_INVITE_USER, text, actor, now, data)
+        await record(tx, organization.id, EntryType.ORG_INVITE_USER, text, actor, now, data)
 
     await accounts.db.write(unit)
     accounts.outbox.send_soon()
@@ -78,15 +78,17 @@ async def invite_to_hub(accounts: Accounts, email: str) -> str:
     """Mail an invitation to the hub and return its link; Conflict if sign-up is closed."""
     email = check_field("email", check_email, email)
     if accounts.signup == "closed":
-        raise Conflict("HUBGATE_SIGNUP is closed: nobody could accept it. Run: hubgate admin user create")
+        raise Conflict(
+            "HUBGATE_SIGNUP is closed, so nobody could accept the invitation. Run: hubgate admin user create"
+        )
     now, secret = accounts.clock(), secrets.token_urlsafe(32)
-    invitation = Invitation(new_id(now), None, email, None, Role.READ, None, now, now + LASTS)
+    invitation = Invitation(new_id(now), None, email, None, Role.READ, None, now, now + LIFETIME)
     link = accounts.link(f"/invitations/{secret}")
 
     async def unit(tx: Tx) -> None:
         if await account_store.user_by_email(tx, email):
             raise Conflict(f"{email} already has an account.")
-        await store.drop_same_invitations(tx, None, email, None)
+        await store.drop_invitations_of_invitee(tx, None, email, None)
         await store.add_invitation(tx, fingerprint(secret), invitation)
         await accounts.outbox.add(tx, texts.invited_to_hub(email, link))
 
@@ -122,8 +124,9 @@ async def of_user(accounts: Accounts, user: User) -> list[tuple[Invitation, str]
     return await accounts.db.read_long(lambda tx: store.invitations_of_user(tx, user.id, email, now))
 
 
-def require_addressed(invitation: Invitation, user: User) -> None:
-    """Forbidden if the invitation is for another user. An invitation mailed to an address is valid for any reader."""
+def require_invitee(invitation: Invitation, user: User) -> None:
+    """Forbidden if the invitation is for another user. An invitation mailed to an address can be accepted by any
+    user who has the link."""
     if invitation.user_id not in (None, user.id):
         raise Forbidden("This invitation is for another account. Sign in with that one.")
 
@@ -131,15 +134,15 @@ def require_addressed(invitation: Invitation, user: User) -> None:
 async def accept(accounts: Accounts, user: User, invitation: Invitation, actor: Actor) -> None:
     """Accept an invitation. The caller has checked that the user has the link or is the invitee."""
     now = accounts.clock()
-    require_addressed(invitation, user)
+    require_invitee(invitation, user)
 
     async def unit(tx: Tx) -> None:
         organization = await account_store.organization(tx, invitation.org_id) if invitation.org_id else None
         if organization is None:
             raise NotFound(GONE)
-        organization = await begin_joining(tx, organization, user)
+        organization = await lock_for_joining(tx, organization, user)
         # An intruder whom a password reset has shut out must not join with the account (attack O67).
-        await require_signed_in(tx, actor.user_id, actor.credentials_version)
+        await require_current_credentials(tx, actor.user_id, actor.credentials_version)
         if not await store.use_invitation(tx, invitation.id, now):
             raise NotFound(GONE)
         if not await join(tx, organization, user, invitation.role, now):
@@ -149,7 +152,7 @@ async def accept(accounts: Accounts, user: User, invitation: Invitation, actor: 
     await accounts.db.write(unit)
 
 
-async def own(accounts: Accounts, user: User, invitation_id: str) -> Invitation:
+async def find_own(accounts: Accounts, user: User, invitation_id: str) -> Invitation:
     """An invitation from the user's list; NotFound for any other invitation."""
     invitation = await store.invitation_by_id(accounts.db, invitation_id, accounts.clock())
     if invitation is None:
@@ -170,7 +173,7 @@ async def revoke(accounts: Accounts, organization: Organization, invitation_id: 
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
-        await begin_as_admin(tx, organization, actor)
+        await lock_organization_as_admin(tx, organization, actor)
         invitation = await store.invitation_by_id(tx, invitation_id, now)
         if invitation is None or invitation.org_id != organization.id:
             raise NotFound(GONE)
@@ -178,8 +181,8 @@ async def revoke(accounts: Accounts, organization: Organization, invitation_id: 
             raise NotFound(GONE)
         invited = await account_store.user(tx, invitation.user_id) if invitation.user_id else None
         invitee = invited.name if invited else invitation.email
-        text = f"withdrew the invitation of {invitee}"
-        await record(tx, organization.id, Kind.ORG_REVOKE_INVITATION, text, actor, now, {"invitee": invitee})
+        text = f"withdrew the invitation for {invitee}"
+        await record(tx, organization.id, EntryType.ORG_REVOKE_INVITATION, text, actor, now, {"invitee": invitee})
 
     await accounts.db.write(unit)
 
@@ -190,8 +193,8 @@ async def withdraw_all_by(tx: Tx, user: User, actor: Actor, reason: str, now: in
     for org_id, invitee in withdrawn:
         if org_id is not None:
             data = {"invitee": invitee, "reason": reason}
-            text = f"withdrew the invitation of {invitee}"
-            await record(tx, org_id, Kind.ORG_REVOKE_INVITATION, text, actor, now, data)
+            text = f"withdrew the invitation for {invitee}"
+            await record(tx, org_id, EntryType.ORG_REVOKE_INVITATION, text, actor, now, data)
     return len(withdrawn)
 
 
@@ -208,8 +211,8 @@ async def _find(accounts: Accounts, invitee: str) -> tuple[User | None, str]:
     return user, user.email
 
 
-async def _member(tx: Tx, organization: Organization, user: User | None, email: str) -> str | None:
+async def _member_name(tx: Tx, organization: Organization, user: User | None, email: str) -> str | None:
     """The invitee's name, if already a member. Admins see verified addresses of members, so this reveals nothing."""
     if user is not None:
         return user.name if await store.role_of(tx, organization.id, user.id) else None
-    return await store.member_at(tx, organization.id, email)
+    return await store.member_name_by_email(tx, organization.id, email)

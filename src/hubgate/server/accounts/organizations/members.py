@@ -1,13 +1,13 @@
 """Members of an organization and their roles. The last admin cannot be removed, even by concurrent requests."""
 
-from hubgate.server.accounts.account_locks import lock_account_in
+from hubgate.server.accounts.account_locks import lock_account
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import store
-from hubgate.server.accounts.organizations.locks import begin, begin_as_admin
+from hubgate.server.accounts.organizations.locks import lock_organization, lock_organization_as_admin
 from hubgate.server.accounts.organizations.model import Member
 from hubgate.server.accounts.roles import Role
-from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.audit.record import record
 from hubgate.server.errors import Conflict, NotFound, Unprocessable
 from hubgate.server.paging import Page, PageRequest, page_of
@@ -15,13 +15,13 @@ from hubgate.server.storage.database import Tx
 
 LAST_ADMIN = "The last admin cannot leave. Make someone else an admin first."
 
-# A limit, because every request reads all memberships of its user, and so does every view of the profile.
+# Limited, because every request and every view of a profile reads all memberships of a user.
 MOST_PER_USER = 500
 
 CURSOR = (str,)
 
 
-async def listed(
+async def list_members(
     accounts: Accounts, organization: Organization, page: PageRequest, search: str = "", email: str = ""
 ) -> Page[Member]:
     """Members by name. `search` is part of a name or full name, `email` a whole verified address."""
@@ -34,11 +34,11 @@ async def listed(
 
 
 async def add(accounts: Accounts, organization: Organization, user: User, role: Role, actor: Actor) -> None:
-    """Add a member, by the operator; admins invite instead."""
+    """Add a member on behalf of the operator; admins send invitations instead."""
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
-        await begin_joining(tx, organization, user)
+        await lock_for_joining(tx, organization, user)
         if not await join(tx, organization, user, role, now):
             raise Conflict(f"{user.name} is already a member.")
         await record_added(tx, organization, user, role, actor, now)
@@ -46,39 +46,39 @@ async def add(accounts: Accounts, organization: Organization, user: User, role: 
     await accounts.db.write(unit)
 
 
-async def begin_joining(tx: Tx, organization: Organization, user: User) -> Organization:
+async def lock_for_joining(tx: Tx, organization: Organization, user: User) -> Organization:
     """Lock the user, then the organization."""
-    await lock_account_in(tx, user)
-    return await begin(tx, organization)
+    await lock_account(tx, user)
+    return await lock_organization(tx, organization)
 
 
 async def join(tx: Tx, organization: Organization, user: User, role: Role, now: int) -> bool:
     """Add a member and delete the user's open invitations to the organization; False if already a member."""
     if not await store.add_member(tx, organization.id, user.id, role, now):
         return False
-    if await is_in_too_many(tx, user):
+    if await exceeds_membership_limit(tx, user):
         raise Unprocessable(f"{user.name} is in {MOST_PER_USER} organizations, which is the maximum. Leave one first.")
     await _drop_invitations_of(tx, organization, user)
     return True
 
 
-async def is_in_too_many(tx: Tx, user: User) -> bool:
-    """Whether the user has too many memberships. The transaction must lock the user, so that the limit holds."""
+async def exceeds_membership_limit(tx: Tx, user: User) -> bool:
+    """Whether the user has too many memberships. The transaction must have locked the user, so that the limit holds."""
     return await store.count_memberships(tx, user.id) > MOST_PER_USER
 
 
 async def record_added(tx: Tx, organization: Organization, user: User, role: Role, actor: Actor, now: int) -> None:
     data = {"user": user.name, "userId": user.id, "role": role.label}
     text = f"joined as {role.label}" if actor.user_id == user.id else f"added {user.name} as {role.label}"
-    await record(tx, organization.id, Kind.ORG_ADD_USER, text, actor, now, data)
+    await record(tx, organization.id, EntryType.ORG_ADD_USER, text, actor, now, data)
 
 
 async def change_role(accounts: Accounts, organization: Organization, user: User, role: Role, actor: Actor) -> None:
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
-        await begin_as_admin(tx, organization, actor)
-        old = await _require_replaceable(tx, organization, user, role)
+        await lock_organization_as_admin(tx, organization, actor)
+        old = await _require_changeable_role(tx, organization, user, role)
         if old is role:
             return
         await store.set_role(tx, organization.id, user.id, role)
@@ -86,18 +86,19 @@ async def change_role(accounts: Accounts, organization: Organization, user: User
             await store.drop_invitations_by(tx, organization.id, user.id)
         data = {"user": user.name, "userId": user.id, "from": old.label, "to": role.label}
         text = f"changed the role of {user.name} from {old.label} to {role.label}"
-        await record(tx, organization.id, Kind.ORG_CHANGE_ROLE, text, actor, now, data)
+        await record(tx, organization.id, EntryType.ORG_CHANGE_ROLE, text, actor, now, data)
 
     await accounts.db.write(unit)
 
 
 async def remove(accounts: Accounts, organization: Organization, user: User, actor: Actor) -> None:
-    """Remove a member, or leave. The user's live tokens lose the organization at the next request (attack O44)."""
+    """Remove a member, or leave. The user's live tokens lose access to the organization at the next request
+    (attack O44)."""
     now, leaves = accounts.clock(), actor.user_id == user.id
 
     async def unit(tx: Tx) -> None:
-        await (begin(tx, organization) if leaves else begin_as_admin(tx, organization, actor))
-        role = await _require_replaceable(tx, organization, user, None)
+        await (lock_organization(tx, organization) if leaves else lock_organization_as_admin(tx, organization, actor))
+        role = await _require_changeable_role(tx, organization, user, None)
         await _remove(tx, organization, user, role, actor, now)
 
     await accounts.db.write(unit)
@@ -127,11 +128,12 @@ async def _remove(
     await _drop_invitations_of(tx, organization, user)
     data = {"user": user.name, "userId": user.id, "role": role.label, **more}
     text = f"left {organization.name}" if actor.user_id == user.id else f"removed {user.name}"
-    await record(tx, organization.id, Kind.ORG_REMOVE_USER, text, actor, now, data)
+    await record(tx, organization.id, EntryType.ORG_REMOVE_USER, text, actor, now, data)
 
 
-async def _require_replaceable(tx: Tx, organization: Organization, user: User, new: Role | None) -> Role:
-    """The member's current role; Conflict if replacing it by `new` would leave the organization without an admin."""
+async def _require_changeable_role(tx: Tx, organization: Organization, user: User, new: Role | None) -> Role:
+    """The member's current role; Conflict if replacing it with `new` would leave the organization without an admin. If
+    `new` is None, the member is removed."""
     role = await store.role_of(tx, organization.id, user.id)
     if role is None:
         raise NotFound(f"{user.name} is not a member of {organization.name}.")
@@ -143,4 +145,4 @@ async def _require_replaceable(tx: Tx, organization: Organization, user: User, n
 
 async def _drop_invitations_of(tx: Tx, organization: Organization, user: User) -> None:
     email = user.email if user.email_verified_at is not None else None
-    await store.drop_same_invitations(tx, organization.id, email, user.id)
+    await store.drop_invitations_of_invitee(tx, organization.id, email, user.id)

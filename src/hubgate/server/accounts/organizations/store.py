@@ -70,7 +70,7 @@ async def count_by_plan(tx: Tx) -> dict[str, int]:
     return {row["plan"]: row["n"] for row in rows}
 
 
-async def begin_change(tx: Tx, org_id: str) -> Organization | None:
+async def lock(tx: Tx, org_id: str) -> Organization | None:
     """Lock an organization and its members until the end of the transaction; later reads see the latest state.
 
     None if the organization was deleted.
@@ -80,11 +80,11 @@ async def begin_change(tx: Tx, org_id: str) -> Organization | None:
     return await organization(tx, org_id) if await tx.exec(sql, {"id": org_id}) else None
 
 
-async def begin_change_where_member(tx: Tx, user_id: str) -> list[tuple[str, Role]]:
+async def lock_organizations_of(tx: Tx, user_id: str) -> list[tuple[str, Role]]:
     """Lock every organization of a user, in the order of ids; returns their ids with the user's current role."""
     org_ids = "SELECT org_id FROM memberships WHERE user_id = :user_id ORDER BY org_id"
     for row in await tx.all(org_ids, {"user_id": user_id}):
-        await begin_change(tx, row["org_id"])
+        await lock(tx, row["org_id"])
     rows = await tx.all("SELECT org_id, role FROM memberships WHERE user_id = :user_id", {"user_id": user_id})
     return [(row["org_id"], Role(row["role"])) for row in rows]
 
@@ -163,7 +163,7 @@ async def count_members(tx: Tx | Database, org_id: str) -> int:
     return int(row["n"]) if row else 0
 
 
-async def member_at(tx: Tx, org_id: str, email: str) -> str | None:
+async def member_name_by_email(tx: Tx, org_id: str, email: str) -> str | None:
     """The name of the member with this verified address. Two lookups by key, however many members there are."""
     row = await tx.one(
         """
@@ -215,12 +215,13 @@ async def invitation_by_id(tx: Tx | Database, invitation_id: str, now: int) -> I
 
 
 async def use_invitation(tx: Tx, invitation_id: str, now: int) -> bool:
-    """Delete an open invitation; False if none. If it is accepted, declined and revoked concurrently, one wins."""
+    """Delete an open invitation; False if it is not open. If it is accepted, declined and revoked concurrently,
+    one wins."""
     sql = "DELETE FROM invitations WHERE id = :id AND expires_at > :now"
     return await tx.exec(sql, {"id": invitation_id, "now": now}) == 1
 
 
-async def readdress_invitation(tx: Tx, invitation_id: str, user_id: str, now: int) -> bool:
+async def assign_invitation(tx: Tx, invitation_id: str, user_id: str, now: int) -> bool:
     """Assign an invitation by address to the user who joined with it. Of several concurrent calls, one wins."""
     sql = """
         UPDATE invitations SET user_id = :user_id, email = NULL
@@ -229,7 +230,7 @@ async def readdress_invitation(tx: Tx, invitation_id: str, user_id: str, now: in
     return await tx.exec(sql, {"id": invitation_id, "user_id": user_id, "now": now}) == 1
 
 
-async def drop_same_invitations(tx: Tx, org_id: str | None, email: str | None, user_id: str | None) -> None:
+async def drop_invitations_of_invitee(tx: Tx, org_id: str | None, email: str | None, user_id: str | None) -> None:
     """Delete the invitations of a person to an organization, or to the hub."""
     await tx.exec(
         """
@@ -316,7 +317,7 @@ def _invitation(row: Row) -> Invitation:
     )
 
 
-async def with_only_member(tx: Tx, user_id: str) -> list[str]:
+async def ids_with_only_member(tx: Tx, user_id: str) -> list[str]:
     """The ids of organizations whose only member is this user."""
     rows = await tx.all(
         """

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Person, Visitor
 from hubgate.server.accounts.sessions import store
-from hubgate.server.accounts.sessions.model import LASTS, MOST_PER_USER, NOTED_EVERY, Session
+from hubgate.server.accounts.sessions.model import LIFETIME, MOST_PER_USER, USE_RECORDED_EVERY, Session
 from hubgate.server.ids import AFTER_ALL, new_id
 from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.secret import fingerprint
@@ -20,7 +20,7 @@ async def start(tx: Tx, user_id: str, visitor: Visitor, now: int) -> str:
     cookie = secrets.token_urlsafe(32)
     session = Session(new_id(now), user_id, now, now, visitor.ip, visitor.user_agent)
     await store.add(tx, fingerprint(cookie), session)
-    await store.drop_beyond(tx, user_id, MOST_PER_USER)
+    await store.remove_least_recent(tx, user_id, MOST_PER_USER)
     return cookie
 
 
@@ -32,25 +32,25 @@ async def replace(tx: Tx, old: Session | None, user_id: str, visitor: Visitor, n
 
 
 async def find(db: Database, cookie: str, now: int) -> tuple[Person, Session] | None:
-    return await store.find(db, fingerprint(cookie), now - LASTS)
+    return await store.find(db, fingerprint(cookie), now - LIFETIME)
 
 
-def use_is_recorded(session: Session, now: int) -> bool:
-    return now - session.last_used_at >= NOTED_EVERY
+def should_record_use(session: Session, now: int) -> bool:
+    return now - session.last_used_at >= USE_RECORDED_EVERY
 
 
 async def of_user(accounts: Accounts, user_id: str) -> Sequence[Session]:
     """All sessions of a user, most recently used first."""
-    alive_since = accounts.clock() - LASTS
-    return await accounts.db.read_long(lambda tx: store.of_user(tx, user_id, alive_since))
+    used_after = accounts.clock() - LIFETIME
+    return await accounts.db.read_long(lambda tx: store.of_user(tx, user_id, used_after))
 
 
 async def page_of_user(accounts: Accounts, user_id: str, page: PageRequest) -> Page[Session]:
     """A page of a user's sessions, newest first."""
-    alive_since, before = accounts.clock() - LASTS, page.last_shown(AFTER_ALL)
+    used_after, before = accounts.clock() - LIFETIME, page.last_shown(AFTER_ALL)
 
     async def unit(tx: Tx) -> Sequence[Session]:
-        return await store.page_of_user(tx, user_id, alive_since, before, page.fetch)
+        return await store.page_of_user(tx, user_id, used_after, before, page.fetch)
 
     return page_of(await accounts.db.read_long(unit), page, lambda session: (session.id,))
 
@@ -60,6 +60,6 @@ async def end(accounts: Accounts, user_id: str, session_id: str) -> bool:
     return await accounts.db.write(lambda tx: store.remove(tx, user_id, session_id))
 
 
-async def end_others(accounts: Accounts, user_id: str, kept_id: str) -> int:
-    """End all sessions except `kept_id`, the current session; returns how many."""
-    return await accounts.db.write(lambda tx: store.remove_others(tx, user_id, kept_id))
+async def end_others(accounts: Accounts, user_id: str, current_id: str) -> int:
+    """End all sessions except the current session; returns how many."""
+    return await accounts.db.write(lambda tx: store.remove_others(tx, user_id, current_id))

@@ -4,11 +4,11 @@ import msgspec
 
 from hubgate.server.clock import DAY, MINUTE
 
-LASTS = 30 * DAY
-# A limit, because the user's page reads all of them.
+LIFETIME = 30 * DAY
+# Limited, because the user's page reads all sessions.
 MOST_PER_USER = 500
 # Last use is updated at most this often, so that a page view does not cost a write.
-NOTED_EVERY = 5 * MINUTE
+USE_RECORDED_EVERY = 5 * MINUTE
 
 
 class Session(msgspec.Struct, frozen=True):

@@ -13,12 +13,12 @@ _WIDTH = 6
 
 _BY_KEY = f"""
     SELECT {PERSON}, {COLUMNS} FROM sessions s JOIN users u ON u.id = s.user_id {MEMBERSHIPS}
-    WHERE s.key = :key AND s.last_used_at > :alive_since AND u.disabled_at IS NULL
+    WHERE s.key = :key AND s.last_used_at > :used_after AND u.disabled_at IS NULL
 """
 
 
-async def find(db: Database, key: bytes, alive_since: int) -> tuple[Person, Session] | None:
-    rows = await db.few(_BY_KEY, {"key": key, "alive_since": alive_since})
+async def find(db: Database, key: bytes, used_after: int) -> tuple[Person, Session] | None:
+    rows = await db.few(_BY_KEY, {"key": key, "used_after": used_after})
     if not rows:
         return None
     return person_of(rows), Session(*tuple(rows[0])[-_WIDTH:])
@@ -31,26 +31,26 @@ async def add(tx: Tx, key: bytes, session: Session) -> None:
     await tx.exec(_ADD, as_params(session) | {"key": key})
 
 
-async def of_user(tx: Tx, user_id: str, alive_since: int) -> Sequence[Session]:
+async def of_user(tx: Tx, user_id: str, used_after: int) -> Sequence[Session]:
     rows = await tx.all(
         f"""
-        SELECT {COLUMNS} FROM sessions s WHERE s.user_id = :user_id AND s.last_used_at > :alive_since
+        SELECT {COLUMNS} FROM sessions s WHERE s.user_id = :user_id AND s.last_used_at > :used_after
         ORDER BY s.last_used_at DESC, s.id DESC
         """,
-        {"user_id": user_id, "alive_since": alive_since},
+        {"user_id": user_id, "used_after": used_after},
     )
     return [Session(*row) for row in rows]
 
 
-async def page_of_user(tx: Tx, user_id: str, alive_since: int, before: str, most: int) -> Sequence[Session]:
+async def page_of_user(tx: Tx, user_id: str, used_after: int, before: str, most: int) -> Sequence[Session]:
     """Sessions by age, which is stable while a user pages; `before` is the id of the last session shown."""
     rows = await tx.all(
         f"""
         SELECT {COLUMNS} FROM sessions s
-        WHERE s.user_id = :user_id AND s.last_used_at > :alive_since AND s.id < :before
+        WHERE s.user_id = :user_id AND s.last_used_at > :used_after AND s.id < :before
         ORDER BY s.id DESC LIMIT :most
         """,
-        {"user_id": user_id, "alive_since": alive_since, "before": before, "most": most},
+        {"user_id": user_id, "used_after": used_after, "before": before, "most": most},
     )
     return [Session(*row) for row in rows]
 
@@ -66,16 +66,16 @@ async def remove(tx: Tx, user_id: str, session_id: str) -> bool:
     return await tx.exec(sql, {"id": session_id, "user_id": user_id}) == 1
 
 
-async def remove_others(tx: Tx, user_id: str, kept_id: str) -> int:
-    sql = "DELETE FROM sessions WHERE user_id = :user_id AND id <> :kept_id"
-    return await tx.exec(sql, {"user_id": user_id, "kept_id": kept_id})
+async def remove_others(tx: Tx, user_id: str, current_id: str) -> int:
+    sql = "DELETE FROM sessions WHERE user_id = :user_id AND id <> :current_id"
+    return await tx.exec(sql, {"user_id": user_id, "current_id": current_id})
 
 
-async def count_others(tx: Tx, user_id: str, alive_since: int, own_id: str) -> int:
-    sql = (
-        "SELECT count(*) AS n FROM sessions WHERE user_id = :user_id AND last_used_at > :alive_since AND id <> :own_id"
-    )
-    row = await tx.one(sql, {"user_id": user_id, "alive_since": alive_since, "own_id": own_id})
+async def count_others(tx: Tx, user_id: str, used_after: int, current_id: str) -> int:
+    sql = """
+        SELECT count(*) AS n FROM sessions WHERE user_id = :user_id AND last_used_at > :used_after AND id <> :current_id
+    """
+    row = await tx.one(sql, {"user_id": user_id, "used_after": used_after, "current_id": current_id})
     return int(row["n"]) if row else 0
 
 
@@ -89,8 +89,8 @@ async def remove_all(tx: Tx, user_id: str) -> None:
     await tx.exec("DELETE FROM sessions WHERE user_id = :user_id", {"user_id": user_id})
 
 
-async def drop_beyond(tx: Tx, user_id: str, most: int) -> None:
-    """Delete all sessions of a user except the `most` that were used last."""
+async def remove_least_recent(tx: Tx, user_id: str, most: int) -> None:
+    """Delete all sessions of a user except the `most` most recently used."""
     await tx.exec(
         """
         DELETE FROM sessions WHERE key IN (
@@ -102,11 +102,11 @@ async def drop_beyond(tx: Tx, user_id: str, most: int) -> None:
     )
 
 
-async def drop_expired(tx: Tx, alive_since: int, most: int) -> int:
+async def drop_expired(tx: Tx, used_after: int, most: int) -> int:
     return await tx.exec(
         """
         DELETE FROM sessions WHERE key IN
-            (SELECT key FROM sessions WHERE last_used_at <= :alive_since ORDER BY last_used_at LIMIT :most)
+            (SELECT key FROM sessions WHERE last_used_at <= :used_after ORDER BY last_used_at LIMIT :most)
         """,
-        {"alive_since": alive_since, "most": most},
+        {"used_after": used_after, "most": most},
     )

@@ -9,7 +9,7 @@ from hubgate.server.accounts.roles import TOKEN_ROLES, TokenRole
 from hubgate.server.clock import MINUTE
 from hubgate.server.errors import Unprocessable
 
-NOTED_EVERY = 5 * MINUTE
+USE_RECORDED_EVERY = 5 * MINUTE
 LONGEST_NAME = 96
 MOST_PER_USER = 500
 

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Sequence
 
 from hubgate.server.accounts import store as account_store
-from hubgate.server.accounts.account_locks import lock_account, lock_signed_in
+from hubgate.server.accounts.account_locks import lock_account_and_credentials, lock_credentials
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.field_checks import check_field
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.roles import TokenRole
-from hubgate.server.accounts.single_use_forms import OneUse, use_up
+from hubgate.server.accounts.single_use_forms import UnusedNonce, consume_nonce
 from hubgate.server.accounts.tokens import store
-from hubgate.server.accounts.tokens.model import MOST_PER_USER, NOTED_EVERY, PersonalToken, check_token_name
+from hubgate.server.accounts.tokens.model import MOST_PER_USER, USE_RECORDED_EVERY, PersonalToken, check_token_name
 from hubgate.server.accounts.tokens.text import TokenKind, last_four, new_token, read_token
 from hubgate.server.clock import iso
 from hubgate.server.errors import FieldErrors, NotFound
@@ -20,26 +20,26 @@ from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.storage.database import Database, Tx
 
 CURSOR = (str,)
-_ABSENT = "Token not found."
+_NOT_FOUND = "Token not found."
 _LIST = "/settings/tokens"
 
 
 async def create(
-    accounts: Accounts, user: User, name: str, role: TokenRole, ip: str, use: OneUse | None = None
+    accounts: Accounts, user: User, name: str, role: TokenRole, ip: str, nonce: UnusedNonce | None = None
 ) -> tuple[str, PersonalToken]:
     """Create a token; returns its text, which is not stored, and its metadata. The user is notified by mail.
 
-    With `use`, submitting the same form again raises AlreadyUsed.
+    With `nonce`, submitting the same form again raises AlreadyUsed.
     """
     now, name = accounts.clock(), check_field("name", check_token_name, name)
     text, key = new_token(TokenKind.PERSONAL, now)
     token = PersonalToken(new_id(now), user.id, name, role, last_four(text), now, None)
 
     async def unit(tx: Tx) -> None:
-        if use is not None:
-            await use_up(tx, use)
+        if nonce is not None:
+            await consume_nonce(tx, nonce)
         # The lock serializes concurrent requests, so that the limit holds.
-        await lock_account(tx, user.id, user.credentials_version)
+        await lock_account_and_credentials(tx, user.id, user.credentials_version)
         if await store.count(tx, user.id) >= MOST_PER_USER:
             raise FieldErrors({"name": f"A user has at most {MOST_PER_USER} tokens. Revoke one first."})
         await store.add(tx, key, token)
@@ -66,7 +66,7 @@ async def _list(accounts: Accounts, user_id: str, before: str, most: int) -> Seq
 
 
 async def get(accounts: Accounts, user_id: str, token_id: str) -> PersonalToken:
-    return await _required(accounts.db, user_id, token_id)
+    return await _require(accounts.db, user_id, token_id)
 
 
 async def rename(accounts: Accounts, user_id: str, token_id: str, name: str) -> PersonalToken:
@@ -74,24 +74,24 @@ async def rename(accounts: Accounts, user_id: str, token_id: str, name: str) -> 
 
     async def unit(tx: Tx) -> PersonalToken:
         await store.rename(tx, user_id, token_id, name)
-        return await _required(tx, user_id, token_id)
+        return await _require(tx, user_id, token_id)
 
     return await accounts.db.write(unit)
 
 
 async def refresh(
-    accounts: Accounts, user: User, token_id: str, ip: str, use: OneUse | None = None
+    accounts: Accounts, user: User, token_id: str, ip: str, nonce: UnusedNonce | None = None
 ) -> tuple[str, PersonalToken]:
-    """Create a new text for a token. The old text stops working at once."""
+    """Replace the text of a token. The old text stops working at once."""
     now = accounts.clock()
     text, key = new_token(TokenKind.PERSONAL, now)
 
     async def unit(tx: Tx) -> PersonalToken:
-        if use is not None:
-            await use_up(tx, use)
-        await lock_signed_in(tx, user.id, user.credentials_version)
+        if nonce is not None:
+            await consume_nonce(tx, nonce)
+        await lock_credentials(tx, user.id, user.credentials_version)
         await store.replace_key(tx, user.id, token_id, key, last_four(text), now)
-        token = await _required(tx, user.id, token_id)
+        token = await _require(tx, user.id, token_id)
         await _notify_user(accounts, tx, user, token, ip)
         return token
 
@@ -102,15 +102,15 @@ async def refresh(
 
 async def revoke(accounts: Accounts, user_id: str, token_id: str) -> None:
     if not await accounts.db.write(lambda tx: store.remove(tx, user_id, token_id)):
-        raise NotFound(_ABSENT)
+        raise NotFound(_NOT_FOUND)
 
 
 async def revoke_leaked(accounts: Accounts, leaked: Iterable[str]) -> None:
     """Revoke leaked tokens. Anyone may report them; other texts are ignored, and the response does not reveal which
     tokens were valid."""
     keys = [found[1] for text in leaked if (found := read_token(text)) and found[0] is TokenKind.PERSONAL]
-    # Anyone may send well-formed fake tokens, which must not occupy the writer.
-    known = await accounts.db.read_long(lambda tx: store.known(tx, keys)) if keys else []
+    # Anyone may send well-formed fake tokens, which must not occupy the database writer.
+    known = await accounts.db.read_long(lambda tx: store.existing_keys(tx, keys)) if keys else []
 
     async def unit(tx: Tx) -> None:
         for key in known:
@@ -125,14 +125,14 @@ async def revoke_leaked(accounts: Accounts, leaked: Iterable[str]) -> None:
         accounts.outbox.send_soon()
 
 
-def use_is_recorded(token: PersonalToken, now: int) -> bool:
-    return token.last_used_at is None or now - token.last_used_at >= NOTED_EVERY
+def should_record_use(token: PersonalToken, now: int) -> bool:
+    return token.last_used_at is None or now - token.last_used_at >= USE_RECORDED_EVERY
 
 
-async def _required(tx: Tx | Database, user_id: str, token_id: str) -> PersonalToken:
+async def _require(tx: Tx | Database, user_id: str, token_id: str) -> PersonalToken:
     token = await store.by_id(tx, user_id, token_id)
     if token is None:
-        raise NotFound(_ABSENT)
+        raise NotFound(_NOT_FOUND)
     return token
 
 

@@ -87,7 +87,7 @@ _BATCH = 100
 _KNOWN = f"SELECT key FROM access_tokens WHERE key IN ({', '.join(f':k{n}' for n in range(_BATCH))})"
 
 
-async def known(tx: Tx, keys: Sequence[bytes]) -> list[bytes]:
+async def existing_keys(tx: Tx, keys: Sequence[bytes]) -> list[bytes]:
     """The keys that belong to existing tokens."""
     found: list[bytes] = []
     for start in range(0, len(keys), _BATCH):

@@ -16,7 +16,7 @@ from hubgate.server.clock import HOUR
 
 _DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _VALUE_OF = {digit: value for value, digit in enumerate(_DIGITS)}
-_BUCKET, _RANDOM, _CHECKSUM = 5, 30, 6
+_HOUR_DIGITS, _RANDOM_DIGITS, _CHECKSUM_DIGITS = 5, 30, 6
 
 
 class TokenKind(Enum):
@@ -30,36 +30,36 @@ class TokenKind(Enum):
 
 
 _KIND_OF = {kind.value: kind for kind in TokenKind}
-_SHAPE = re.compile(rf"hf_({'|'.join(_KIND_OF)})([0-9A-Za-z]{{{_BUCKET + _RANDOM + _CHECKSUM}}})\Z")
+_SHAPE = re.compile(rf"hf_({'|'.join(_KIND_OF)})([0-9A-Za-z]{{{_HOUR_DIGITS + _RANDOM_DIGITS + _CHECKSUM_DIGITS}}})\Z")
 
 
 def new_token(kind: TokenKind, now: int) -> tuple[str, bytes]:
     """Create a token; returns its text, to be shown once, and the primary key of its row."""
     hour = now // HOUR
-    body = _base62(hour, _BUCKET) + _base62(secrets.randbelow(62**_RANDOM), _RANDOM)
+    body = _base62(hour, _HOUR_DIGITS) + _base62(secrets.randbelow(62**_RANDOM_DIGITS), _RANDOM_DIGITS)
     start = f"hf_{kind.value}{body}"
     text = start + _checksum(start)
     return text, _key(hour, text)
 
 
-def derived_token(kind: TokenKind, before: str, mac: bytes) -> tuple[str, bytes]:
-    """Derive a token from a secret MAC of the token `before`, with the same hour."""
-    match = _SHAPE.match(before)
+def derived_token(kind: TokenKind, previous: str, mac: bytes) -> tuple[str, bytes]:
+    """Derive a token from a secret MAC of the token `previous`, with the same hour."""
+    match = _SHAPE.match(previous)
     if match is None:
         raise ValueError("not a token")
-    bucket = match.group(2)[:_BUCKET]
-    start = f"hf_{kind.value}{bucket}{_base62(int.from_bytes(mac), _RANDOM)}"
+    hour_digits = match.group(2)[:_HOUR_DIGITS]
+    start = f"hf_{kind.value}{hour_digits}{_base62(int.from_bytes(mac), _RANDOM_DIGITS)}"
     text = start + _checksum(start)
-    return text, _key(_number(bucket), text)
+    return text, _key(_from_base62(hour_digits), text)
 
 
 def read_token(text: str) -> tuple[TokenKind, bytes] | None:
     """The kind and primary key of a well-formed token; None if the format or the checksum is wrong."""
     match = _SHAPE.match(text)
-    if match is None or _number(text[-_CHECKSUM:]) != zlib.crc32(text[:-_CHECKSUM].encode()):
+    if match is None or _from_base62(text[-_CHECKSUM_DIGITS:]) != zlib.crc32(text[:-_CHECKSUM_DIGITS].encode()):
         return None
     kind, body = match.groups()
-    return _KIND_OF[kind], _key(_number(body[:_BUCKET]), text)
+    return _KIND_OF[kind], _key(_from_base62(body[:_HOUR_DIGITS]), text)
 
 
 def _key(hour: int, text: str) -> bytes:
@@ -72,7 +72,7 @@ def last_four(token: str) -> str:
 
 
 def _checksum(text: str) -> str:
-    return _base62(zlib.crc32(text.encode()), _CHECKSUM)
+    return _base62(zlib.crc32(text.encode()), _CHECKSUM_DIGITS)
 
 
 def _base62(number: int, length: int) -> str:
@@ -83,7 +83,7 @@ def _base62(number: int, length: int) -> str:
     return digits
 
 
-def _number(text: str) -> int:
+def _from_base62(text: str) -> int:
     value = 0
     for character in text:
         value = value * 62 + _VALUE_OF[character]

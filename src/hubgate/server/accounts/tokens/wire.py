@@ -17,7 +17,7 @@ class TokenInfo(msgspec.Struct, rename="camel"):
     last_used_at: str | None
 
 
-def described(token: PersonalToken) -> TokenInfo:
+def token_info(token: PersonalToken) -> TokenInfo:
     return TokenInfo(
         id=token.id,
         name=token.name,

@@ -12,8 +12,8 @@ from hubgate.server.hub.commits.patterns import IgnoreRules, Pattern, check_time
 
 ATTRIBUTES_FILE = ".gitattributes"
 # Bytes that are evaluated: rules may be written to be slow. The rest of the file is stored but ignored here.
-MOST_EVALUATED = 256 * 1024
-MOST_RULES = 2_000
+MAX_EVALUATED_BYTES = 256 * 1024
+MAX_RULES = 2_000
 
 _NAME = ATTRIBUTES_FILE.encode()
 _LARGE_ATTRIBUTES = b"filter=lfs diff=lfs merge=lfs -text"
@@ -52,7 +52,7 @@ class Attributes:
                 # Git reads .gitattributes before the LFS filter could replace a pointer.
                 return False
             for rule in reversed(_rules(text)):
-                if rule.pattern.accepts(path_here if rule.pattern.of_paths else name):
+                if rule.pattern.accepts(path_here if rule.pattern.is_path_pattern else name):
                     return rule.large
         return False
 
@@ -63,11 +63,11 @@ def _rules(text: str) -> tuple[_Rule, ...]:
 
 
 def _lines(text: str) -> list[bytes]:
-    data = text[: MOST_EVALUATED + 1].encode(errors="surrogateescape")
-    if len(data) > MOST_EVALUATED:
+    data = text[: MAX_EVALUATED_BYTES + 1].encode(errors="surrogateescape")
+    if len(data) > MAX_EVALUATED_BYTES:
         # A truncated line may mean the opposite of the whole line.
-        data = data[: max(data.rfind(b"\n", 0, MOST_EVALUATED + 1), 0)]
-    return data.split(b"\n", MOST_RULES)[:MOST_RULES]
+        data = data[: max(data.rfind(b"\n", 0, MAX_EVALUATED_BYTES + 1), 0)]
+    return data.split(b"\n", MAX_RULES)[:MAX_RULES]
 
 
 def _parse(lines: Iterable[bytes]) -> Iterable[_Rule]:
@@ -108,8 +108,8 @@ def folders_of(path: str) -> list[str]:
 
 
 def with_lines_for(text: bytes, paths: Iterable[str]) -> bytes:
-    """The text of a .gitattributes with a line appended for each path that has none. A line before another that unsets
-    a filter may be overridden, so it is appended again.
+    """The text of a .gitattributes with a line appended for each path that has none. A line that is followed by one
+    that unsets a filter may be overridden, so it is appended again.
     """
     missing = {line_for(path).encode(): None for path in paths}
     for line in _filter_lines_backwards(text):

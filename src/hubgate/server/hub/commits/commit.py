@@ -13,15 +13,22 @@ from hubgate.server.errors import NotFound, PreconditionFailed, Unavailable, Unp
 from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.commits.attributes import (
     ATTRIBUTES_FILE,
-    MOST_EVALUATED,
+    MAX_EVALUATED_BYTES,
     Attributes,
     folders_of,
     with_lines_for,
 )
-from hubgate.server.hub.commits.model import AddFile, AddLarge, CommitRequest, Committed, Content, Delete, Operation
+from hubgate.server.hub.commits.model import AddFile, AddLarge, CommitRequest, CommitResult, Content, Delete, Operation
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects, trees
-from hubgate.server.hub.git.paths import LONGEST_MODULES, MODULES, check_modules, check_path, may_be_pushed, refusal_of
+from hubgate.server.hub.git.paths import (
+    GITMODULES_FILE,
+    MAX_GITMODULES_BYTES,
+    check_gitmodules,
+    check_path,
+    may_be_pushed,
+    path_error,
+)
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.git.writes import (
     Author,
@@ -30,28 +37,28 @@ from hubgate.server.hub.git.writes import (
     Put,
     Remove,
     write_blob,
-    write_blob_of,
     write_commit,
+    write_file_as_blob,
 )
-from hubgate.server.hub.guests.charges import Charge, add_git, charge_of, use_files
+from hubgate.server.hub.guests.charges import Charge, charge_git_storage, charge_of, use_files
 from hubgate.server.hub.guests.marked_commits import mark
 from hubgate.server.hub.lfs import store as lfs_store
-from hubgate.server.hub.lfs import storing
+from hubgate.server.hub.lfs import stored_file
 from hubgate.server.hub.repos import store
-from hubgate.server.hub.repos.lookup import Revision, no_revision
+from hubgate.server.hub.repos.lookup import Revision, revision_not_found
 from hubgate.server.hub.repos.model import Repo, is_pull_request, pull_request_of
 from hubgate.server.hub.repos.refs import RefConflict, move_refs
 
 # The exact text that existing clients look for.
 STALE_PARENT = "The branch was updated since you opened this page. Please refresh and try again."
-MOST_TRIES = 200
+MAX_ATTEMPTS = 200
 # Larger files are stored as large files even if .gitattributes does not match them. Also the maximum size of
-# .gitattributes itself, to which lines are added in memory; some hundred thousand lines are enough.
-LARGE = 10 * 1024 * 1024
+# .gitattributes itself, to which lines are added in memory; a few hundred thousand lines are enough.
+LARGE_FILE_BYTES = 10 * 1024 * 1024
 # Bytes charged to guests per object, in addition to its content.
-OBJECT_SIZE = 256
-# Bytes that are not UTF-8 are written as they were read.
-KEEP_BYTES = "surrogateescape"
+OBJECT_OVERHEAD = 256
+# The error handler with which bytes that are not UTF-8 are written as they were read.
+LOSSLESS = "surrogateescape"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +69,7 @@ class PreparedCommit:
     undeclared: Sequence[str]
 
 
-async def commit(repos: Repos, repo: Repo, caller: Caller, ref: str, request: CommitRequest) -> Committed:
+async def commit(repos: Repos, repo: Repo, caller: Caller, ref: str, request: CommitRequest) -> CommitResult:
     """Commit to the branch or pull request `ref`, which must exist."""
     head = await _head(repos, repo, ref)
     check_parent(request, head)
@@ -80,18 +87,18 @@ async def _commit_on_head(
     request: CommitRequest,
     prepared: PreparedCommit,
     charge: Charge | None,
-) -> Committed:
-    for _ in range(MOST_TRIES):
+) -> CommitResult:
+    for _ in range(MAX_ATTEMPTS):
         head = await _head(repos, repo, ref)
         check_parent(request, head)
         new = await write_prepared(repos, repo, user, head, request, prepared)
         if is_pull_request(ref):
             await mark(repos, repo, [new])
         try:
-            await move_refs(repos, repo, [RefChange(ref, head, new)], together=True, added=1, charge=charge)
+            await move_refs(repos, repo, [RefChange(ref, head, new)], atomic=True, added=1, charge=charge)
         except RefConflict:
             continue
-        return Committed(new)
+        return CommitResult(new)
     raise Unavailable("The branch changes faster than this commit can be applied. Try again.")
 
 
@@ -115,21 +122,21 @@ async def prepare_commit(
     """
     folder, operations = repos.folders.of(repo.id), request.operations
     await _check_paths(folder, parent, operations)
-    attributes = await attributes_at(folder, parent, operations)
+    attributes = await attributes_after(folder, parent, operations)
     added_paths = [operation.path for operation in operations if not isinstance(operation, Delete)]
     large = await in_thread(attributes.large_among, added_paths, repos.limits.matching_seconds)
     pointers = await _pointers(repos, repo, operations)
     stored_as_large = {item.path for item in operations if _is_stored_as_large(item, pointers, large)}
     if ATTRIBUTES_FILE in stored_as_large:
         raise attributes_too_large()
-    await _check_modules(operations, stored_as_large)
+    await _check_gitmodules(operations, stored_as_large)
     undeclared = [path for path in added_paths if path in stored_as_large and path not in large]
     if missing := await use_files(repos, repo, charge, {oid for oid, _ in pointers.values()}):
         raise _not_uploaded(min(missing))
     if charge is not None:
         rules = await _attributes_with_lines(folder, parent, operations, undeclared)
         size = await _size_in_git(folder, parent, request) + len(rules or b"")
-        await add_git(repos, repo, charge, size)
+        await charge_git_storage(repos, repo, charge, size)
     # Old paths are removed before anything is added: two files may swap their names.
     removals, changes = list[Change](), list[Change]()
     for operation in operations:
@@ -148,12 +155,12 @@ async def _size_in_git(folder: Path, parent: str, request: CommitRequest) -> int
     """
     operations = request.operations
     contents = sum(item.content.size for item in operations if isinstance(item, AddFile))
-    entries = sum(OBJECT_SIZE + len(item.path) for item in operations)
+    entries = sum(OBJECT_OVERHEAD + len(item.path) for item in operations)
     # A folder with both removals and additions is written twice.
     shrunk = {inside for path in _removed_paths(operations) for inside in folders_of(path)}
     grown = {"", *(inside for item in operations for inside in folders_of(item.path))}
-    rewritten = await trees.size_of_folders(folder, parent, [*shrunk, *grown]) + OBJECT_SIZE * len(shrunk | grown)
-    return contents + entries + rewritten + OBJECT_SIZE + len(request.message)
+    rewritten = await trees.size_of_folders(folder, parent, [*shrunk, *grown]) + OBJECT_OVERHEAD * len(shrunk | grown)
+    return contents + entries + rewritten + OBJECT_OVERHEAD + len(request.message)
 
 
 async def _check_paths(folder: Path, commit: str | None, operations: Sequence[Operation]) -> None:
@@ -161,11 +168,13 @@ async def _check_paths(folder: Path, commit: str | None, operations: Sequence[Op
     for operation in operations:
         if not isinstance(operation, Delete):
             check_path(operation.path)
-    refused = [(path, refusal) for path in _removed_paths(operations) if (refusal := refusal_of(path))]
+    refused = [(path, refusal) for path in _removed_paths(operations) if (refusal := path_error(path))]
     if not refused:
         return
     existing = (
-        await trees.names_at(folder, commit, [path for path, _ in refused if may_be_pushed(path)]) if commit else ()
+        await trees.existing_paths(folder, commit, [path for path, _ in refused if may_be_pushed(path)])
+        if commit
+        else ()
     )
     for path, refusal in refused:
         if path not in existing:
@@ -173,17 +182,17 @@ async def _check_paths(folder: Path, commit: str | None, operations: Sequence[Op
 
 
 async def _pointers(repos: Repos, repo: Repo, operations: Sequence[Operation]) -> dict[str, tuple[str, int]]:
-    """Id and size, by path, of large files that an operation or an LFS pointer in a file's content names. The repo must
-    have been sent the file: knowing a hash must not give access to a file.
+    """Id and size, by path, of large files that an operation or an LFS pointer in a file's content references. The file
+    must have been uploaded to the repo: knowing a hash must not give access to a file.
     """
     found: dict[str, tuple[str, int]] = {}
     for item in operations:
         if isinstance(item, AddLarge):
-            found[item.path] = item.oid, await _check_sent(repos, repo, item.oid, item.size)
-        elif isinstance(item, AddFile) and item.content.size <= objects.LONGEST_POINTER:
+            found[item.path] = item.oid, await _check_uploaded(repos, repo, item.oid, item.size)
+        elif isinstance(item, AddFile) and item.content.size <= objects.MAX_POINTER_BYTES:
             pointer = objects.read_pointer(await in_thread(_read, item.content, item.content.size))
             if pointer is not None:
-                found[item.path] = pointer.oid, await _check_sent(repos, repo, pointer.oid, pointer.size)
+                found[item.path] = pointer.oid, await _check_uploaded(repos, repo, pointer.oid, pointer.size)
     return found
 
 
@@ -193,10 +202,10 @@ def _is_stored_as_large(item: Operation, pointers: Collection[str], large: Colle
     return item.path in pointers or (isinstance(item, AddFile) and is_large(item.content.size, by_name=by_name))
 
 
-async def _check_modules(operations: Sequence[Operation], stored_as_large: Collection[str]) -> None:
+async def _check_gitmodules(operations: Sequence[Operation], stored_as_large: Collection[str]) -> None:
     for item in operations:
-        if isinstance(item, AddFile) and item.path.lower() == MODULES and item.path not in stored_as_large:
-            check_modules(await in_thread(_read, item.content, LONGEST_MODULES + 1))
+        if isinstance(item, AddFile) and item.path.lower() == GITMODULES_FILE and item.path not in stored_as_large:
+            check_gitmodules(await in_thread(_read, item.content, MAX_GITMODULES_BYTES + 1))
 
 
 async def _blob_for(
@@ -214,13 +223,13 @@ async def _blob_for(
         return await write_blob(folder, objects.pointer_text(*pointers[path]))
     if path in pointers or path not in stored_as_large:
         return await _blob(folder, operation.content)
-    oid = await storing.store_content(repos, repo, operation.content, charge)
+    oid = await stored_file.store_content(repos, repo, operation.content, charge)
     return await write_blob(folder, objects.pointer_text(oid, operation.content.size))
 
 
 def is_large(size: int, *, by_name: bool) -> bool:
     """Whether a file is stored as a large file, by its name or size, independent of the upload method."""
-    return size > LARGE or (size > 0 and by_name)
+    return size > LARGE_FILE_BYTES or (size > 0 and by_name)
 
 
 async def _with_attributes(
@@ -245,18 +254,18 @@ async def _attributes_with_lines(
     """The whole .gitattributes with a line for each of these paths; None if it has them already."""
     if not undeclared:
         return None
-    before = await _attributes_after(folder, parent, operations)
+    before = await _attributes_text_after(folder, parent, operations)
     text = await in_thread(with_lines_for, before, undeclared)
-    if len(text) > LARGE:
+    if len(text) > LARGE_FILE_BYTES:
         raise _too_many_rules()
     return text if text != before else None
 
 
-async def _attributes_after(folder: Path, commit: str | None, operations: Sequence[Operation]) -> bytes:
+async def _attributes_text_after(folder: Path, commit: str | None, operations: Sequence[Operation]) -> bytes:
     """The whole .gitattributes at the root after the operations."""
     for operation in operations:
         if isinstance(operation, AddFile) and operation.path == ATTRIBUTES_FILE:
-            return await in_thread(_read, operation.content, LARGE)
+            return await in_thread(_read, operation.content, LARGE_FILE_BYTES)
     if commit is None or ATTRIBUTES_FILE in _removed_paths(operations):
         return b""
     entry = await objects.entry_at(folder, commit, ATTRIBUTES_FILE)
@@ -264,26 +273,26 @@ async def _attributes_after(folder: Path, commit: str | None, operations: Sequen
         return b""
     if entry.pointer is not None:
         raise attributes_too_large()
-    if entry.size > LARGE:
+    if entry.size > LARGE_FILE_BYTES:
         raise _too_many_rules()
     return await objects.small_blob(folder, entry.sha)
 
 
 def _too_many_rules() -> Unprocessable:
     return Unprocessable(
-        f"{ATTRIBUTES_FILE} would have more than {LARGE:,} bytes with a line for each large file of this commit. "
-        "Replace its lines by a pattern, such as *.dat, and try again."
+        f"{ATTRIBUTES_FILE} would have more than {LARGE_FILE_BYTES:,} bytes with a line for each large file of this "
+        "commit. Replace its lines with a pattern, such as *.dat, and try again."
     )
 
 
 def attributes_too_large() -> Unprocessable:
     return Unprocessable(
-        f"{ATTRIBUTES_FILE} cannot be a large file itself: git reads from it which files are. "
-        f"Commit it as text of at most {LARGE:,} bytes."
+        f"{ATTRIBUTES_FILE} cannot be a large file itself: git uses it to find out which files are large. "
+        f"Commit it as text of at most {LARGE_FILE_BYTES:,} bytes."
     )
 
 
-async def attributes_at(folder: Path, commit: str | None, operations: Sequence[Operation]) -> Attributes:
+async def attributes_after(folder: Path, commit: str | None, operations: Sequence[Operation]) -> Attributes:
     """The attributes after the operations."""
     added_paths = [operation.path for operation in operations if not isinstance(operation, Delete)]
     existing = await attributes_of(folder, commit, {inside for path in added_paths for inside in folders_of(path)})
@@ -298,7 +307,7 @@ async def attributes_at(folder: Path, commit: str | None, operations: Sequence[O
     for operation in operations:
         inside, _, name = operation.path.rpartition("/")
         if name == ATTRIBUTES_FILE and isinstance(operation, AddFile):
-            texts[inside] = (await in_thread(_read, operation.content, MOST_EVALUATED + 1)).decode(errors=KEEP_BYTES)
+            texts[inside] = (await in_thread(_read, operation.content, MAX_EVALUATED_BYTES + 1)).decode(errors=LOSSLESS)
         elif name == ATTRIBUTES_FILE and isinstance(operation, AddLarge):
             texts.pop(inside, None)
     return Attributes(_outermost_first(texts.items()))
@@ -316,8 +325,8 @@ async def attributes_of(folder: Path, commit: str | None, folders: Collection[st
     if commit is None:
         return Attributes([])
     folder_by_path = {f"{inside}/{ATTRIBUTES_FILE}" if inside else ATTRIBUTES_FILE: inside for inside in {"", *folders}}
-    found = await trees.starts_at(folder, commit, list(folder_by_path), MOST_EVALUATED + 1)
-    return Attributes(_outermost_first((folder_by_path[path], text.decode(errors=KEEP_BYTES)) for path, text in found))
+    found = await trees.file_prefixes(folder, commit, list(folder_by_path), MAX_EVALUATED_BYTES + 1)
+    return Attributes(_outermost_first((folder_by_path[path], text.decode(errors=LOSSLESS)) for path, text in found))
 
 
 def _outermost_first(texts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -326,22 +335,22 @@ def _outermost_first(texts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 async def start_of_text(folder: Path, commit: str, path: str) -> str | None:
     """The beginning of a file, as much as is evaluated for patterns."""
-    found = await trees.starts_at(folder, commit, [path], MOST_EVALUATED + 1)
-    return found[0][1].decode(errors=KEEP_BYTES) if found else None
+    found = await trees.file_prefixes(folder, commit, [path], MAX_EVALUATED_BYTES + 1)
+    return found[0][1].decode(errors=LOSSLESS) if found else None
 
 
 async def _blob(folder: Path, content: Content) -> str:
     if content.file is not None:
-        return await write_blob_of(folder, content.file)
-    return await write_blob(folder, content.text)
+        return await write_file_as_blob(folder, content.file)
+    return await write_blob(folder, content.data)
 
 
-async def _check_sent(repos: Repos, repo: Repo, oid: str, announced: int | None) -> int:
+async def _check_uploaded(repos: Repos, repo: Repo, oid: str, declared_size: int | None) -> int:
     size = await lfs_store.size_of(repos.db, repo.id, oid)
     if size is None or not await in_thread(repos.large_files.has, oid, size):
         raise _not_uploaded(oid)
-    if announced is not None and announced != size:
-        raise Unprocessable(f"The large file {oid} has {size} bytes, not {announced}.")
+    if declared_size is not None and declared_size != size:
+        raise Unprocessable(f"The large file {oid} has {size} bytes, not {declared_size}.")
     return size
 
 
@@ -352,7 +361,7 @@ def _not_uploaded(oid: str) -> Unprocessable:
 async def _head(repos: Repos, repo: Repo, ref: str) -> str:
     sha = await store.ref(repos.db, repo.id, ref)
     if sha is None:
-        raise no_revision(ref)
+        raise revision_not_found(ref)
     return sha
 
 
@@ -361,11 +370,11 @@ def check_parent(request: CommitRequest, head: str) -> None:
         raise PreconditionFailed(STALE_PARENT)
 
 
-def _read(content: Content, most: int) -> bytes:
+def _read(content: Content, max_bytes: int) -> bytes:
     if content.file is None:
-        return content.text[:most]
+        return content.data[:max_bytes]
     with content.file.open("rb") as file:
-        return file.read(most)
+        return file.read(max_bytes)
 
 
 def writable_ref(revision: Revision) -> str:

@@ -1,4 +1,4 @@
-"""The request of a commit over HTTP."""
+"""The parsed request for a commit over HTTP, and its result."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,10 +7,10 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The content of a file inside the request: `text` in memory if it is small, else `file` on disk."""
+    """The content of a file inside the request: `data` in memory if it is small, else `file` on disk."""
 
     size: int
-    text: bytes = b""
+    data: bytes = b""
     file: Path | None = None
 
 
@@ -56,7 +56,7 @@ class CommitRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
+class CommitResult:
     sha: str
     # The number of the pull request that was created.
     pull_request: int | None = None

@@ -15,7 +15,7 @@ from time import monotonic
 
 from hubgate.server.errors import Unprocessable
 
-LONGEST_PATTERN = 8 * 1024
+MAX_PATTERN_BYTES = 8 * 1024
 
 _SLASH, _ESCAPE = ord("/"), ord("\\")
 _ALL_BYTES = frozenset(range(256))
@@ -67,23 +67,23 @@ class _Malformed(Exception):
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern. `text` is without the marks for negation and for folders only. A pattern without a slash matches names
-    in any folder; a pattern with a slash matches whole paths.
+    """A pattern. `text` does not include the leading `!` of a negation or the trailing `/` that matches folders only. A
+    pattern without a slash matches names in any folder; a pattern with a slash matches whole paths.
     """
 
     text: bytes
 
     def matches(self, path: bytes) -> bool:
-        return self.accepts(path if self.of_paths else path[path.rfind(b"/") + 1 :])
+        return self.accepts(path if self.is_path_pattern else path[path.rfind(b"/") + 1 :])
 
     @cached_property
-    def of_paths(self) -> bool:
+    def is_path_pattern(self) -> bool:
         return b"/" in self.text
 
     @cached_property
     def accepts(self) -> Callable[[bytes], bool]:
-        """The function that matches a path, or a name if not `of_paths`. Cached, as each file is matched with each
-        rule.
+        """The function that matches a path if `is_path_pattern`, else a name. Cached, because each file is matched with
+        each rule.
         """
         whole, rest = self.text.removeprefix(b"/"), self.text[1:]
         if not _is_special(whole):
@@ -103,9 +103,9 @@ class Pattern:
     @cached_property
     def _automaton(self) -> "_Automaton | None":
         try:
-            if len(self.text) > LONGEST_PATTERN:
+            if len(self.text) > MAX_PATTERN_BYTES:
                 return None
-            return _Automaton(self.text.removeprefix(b"/"), of_paths=self.of_paths)
+            return _Automaton(self.text.removeprefix(b"/"), is_path_pattern=self.is_path_pattern)
         except _Malformed:
             return None
 
@@ -121,9 +121,11 @@ def _is_special(text: bytes) -> bool:
 
 
 class _Automaton:
-    """An automaton. Bit n is set if step n may match the next byte; the bit after the last step accepts."""
+    """A nondeterministic automaton, whose states are the bits of a number. Bit n is set if step n may match the next
+    byte; the bit after the last step accepts.
+    """
 
-    def __init__(self, text: bytes, *, of_paths: bool) -> None:
+    def __init__(self, text: bytes, *, is_path_pattern: bool) -> None:
         self._moving = dict.fromkeys(range(256), 0)
         self._staying = dict.fromkeys(range(256), 0)
         # Stars, which may match nothing; and forks before `**/`, which may be skipped as a whole.
@@ -133,9 +135,9 @@ class _Automaton:
         self._pattern_start = next((at for at, byte in enumerate(text) if byte in _SPECIAL_BYTES), 0)
         at = 0
         while at < len(text):
-            at = self._add(text, at, of_paths)
+            at = self._add(text, at, is_path_pattern)
 
-    def _add(self, text: bytes, at: int, of_paths: bool) -> int:
+    def _add(self, text: bytes, at: int, is_path_pattern: bool) -> int:
         """Add a step and return the position of the next."""
         byte = text[at]
         if byte == ord("*"):
@@ -143,18 +145,18 @@ class _Automaton:
             while end < len(text) and text[end] == ord("*"):
                 end += 1
             alone = (at == self._pattern_start or text[at - 1] == _SLASH) and (end == len(text) or text[end] == _SLASH)
-            across = not of_paths or (end - at > 1 and alone)
-            if across and of_paths and end < len(text):
+            across = not is_path_pattern or (end - at > 1 and alone)
+            if across and is_path_pattern and end < len(text):
                 self._forks |= 1 << self._count
                 self._count += 1
             self._star(_ALL_BYTES if across else _NAME_BYTES)
             return end
         if byte == ord("?"):
-            self._one(_NAME_BYTES if of_paths else _ALL_BYTES)
+            self._one(_NAME_BYTES if is_path_pattern else _ALL_BYTES)
             return at + 1
         if byte == ord("["):
             inside, end = _bracket(text, at)
-            self._one(inside - {_SLASH} if of_paths else inside)
+            self._one(inside - {_SLASH} if is_path_pattern else inside)
             return end
         if byte == _ESCAPE:
             at += 1
@@ -241,7 +243,7 @@ class IgnoreRules:
     def of(cls, lines: Sequence[bytes]) -> "IgnoreRules":
         return cls([rule for line in lines for rule in _ignore_rule(line)])
 
-    def among(self, paths: Sequence[str], seconds: float) -> set[str]:
+    def ignored_among(self, paths: Sequence[str], seconds: float) -> set[str]:
         """The ignored paths. Run in a thread."""
         with time_limit(seconds):
             return {path for path in paths if self.match_file(path)}

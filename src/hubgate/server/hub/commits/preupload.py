@@ -1,4 +1,6 @@
-"""The upload method of each file of a planned commit, inside it or before it as a large file, and files to skip."""
+"""How a client uploads each file of a planned commit: inside the commit, or beforehand as a large file, or not at all
+because it is ignored.
+"""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -39,10 +41,10 @@ async def upload_modes(
     *,
     ignore: str | None,
     attributes: str | None,
-    inside_commits: bool,
+    inline_only: bool,
     show_hashes: bool,
 ) -> list[Answer]:
-    """Answer for each file. `inside_commits`: the client sends files only inside commits, up to the size limit.
+    """The upload mode of each file. `inline_only`: the client sends files only inside commits, up to the size limit.
     `show_hashes`: include hashes of large files, which only readers may see.
     """
     folder = repos.folders.of(repo.id)
@@ -52,21 +54,21 @@ async def upload_modes(
         rules = Attributes([("", attributes)])
     else:
         rules = await attributes_of(folder, commit, {inside for path in paths for inside in folders_of(path)})
-    ignored = ignore_rules(ignore if ignore is not None else await start_of_text(folder, commit, ".gitignore") or "")
+    ignored_by = ignore_rules(ignore if ignore is not None else await start_of_text(folder, commit, ".gitignore") or "")
     # Off the event loop: the rules may be sent by the client.
     seconds = repos.limits.matching_seconds
     named_large = await in_thread(rules.large_among, paths, seconds)
-    is_ignored = await in_thread(ignored.among, paths, seconds)
+    ignored_paths = await in_thread(ignored_by.ignored_among, paths, seconds)
     results = []
     for file in files:
         by_name = file.path in named_large
         too_large = file.size > repos.regular_upload_max
-        large = too_large if inside_commits else is_large(file.size, by_name=by_name)
+        large = too_large if inline_only else is_large(file.size, by_name=by_name)
         entry = known.get(file.path)
         is_secret = entry is not None and entry.pointer is not None and not show_hashes
         oid = None if is_secret else await _known_id(repos, repo, entry, large=large)
         mode: Literal["regular", "lfs"] = "lfs" if large else "regular"
-        results.append(Answer(file.path, mode, file.path in is_ignored, oid or UNSET))
+        results.append(Answer(file.path, mode, file.path in ignored_paths, oid or UNSET))
     return results
 
 

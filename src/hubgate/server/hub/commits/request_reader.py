@@ -2,8 +2,8 @@
 file.
 
 A short line is parsed directly. For a long line, `content` is written to disk as it is received, and the rest, which
-must be short, is parsed with an empty content. A long line without a content must be a header. Small files stay in
-memory up to a total size.
+must be short, is parsed with empty content. A long line without content must be a header. Small files stay in memory up
+to a total size.
 """
 
 import base64
@@ -19,16 +19,16 @@ from hubgate.server.errors import BadRequest, PayloadTooLarge, Unprocessable
 from hubgate.server.hub.commits.model import AddFile, AddLarge, CommitRequest, Content, Delete, Operation
 from hubgate.server.hub.git.threads import in_thread
 
-LONGEST_LINE = 64 * 1024
-MOST_OPERATIONS = 100_000
-LONGEST_SUMMARY = 1000
-LONGEST_DESCRIPTION = 64 * 1024
+MAX_LINE_BYTES = 64 * 1024
+MAX_OPERATIONS = 100_000
+MAX_SUMMARY_LENGTH = 1000
+MAX_DESCRIPTION_LENGTH = 64 * 1024
 # In bytes: JSON escapes a character as up to twelve.
-LONGEST_HEADER = 12 * (LONGEST_SUMMARY + LONGEST_DESCRIPTION) + 4096
+MAX_HEADER_BYTES = 12 * (MAX_SUMMARY_LENGTH + MAX_DESCRIPTION_LENGTH) + 4096
 # Total bytes of small files in memory; later files are written to disk.
-MOST_IN_MEMORY = 4 * 1024 * 1024
+MAX_BYTES_IN_MEMORY = 4 * 1024 * 1024
 # Total characters of all values other than contents, mostly paths.
-MOST_TEXT = 64 * 1024 * 1024
+MAX_TEXT_LENGTH = 64 * 1024 * 1024
 
 _CONTENT = re.compile(rb'[{,]\s*"content"\s*:\s*"')
 # A quote, or the backslash of an escape.
@@ -47,16 +47,20 @@ class CommitLine(msgspec.Struct):
 
 
 class CommitRequestReader:
-    """Reads a commit request. `draft` returns the path of a new temporary file; `most` is the maximum file size."""
+    """Reads a commit request. `new_temporary` returns the path of a new temporary file. Files larger than
+    `max_file_bytes` are rejected.
+    """
 
-    def __init__(self, draft: Callable[[], Path], most: int, longest_line: int = LONGEST_LINE) -> None:
-        self._draft = draft
-        self._longest_line = longest_line
-        self._most = most
-        self._drafts: list[Path] = []
+    def __init__(
+        self, new_temporary: Callable[[], Path], max_file_bytes: int, max_line_bytes: int = MAX_LINE_BYTES
+    ) -> None:
+        self._create_temporary = new_temporary
+        self._max_line_bytes = max_line_bytes
+        self._max_file_bytes = max_file_bytes
+        self._temporaries: list[Path] = []
         self._header: dict[str, Any] | None = None
         self._operations: list[Operation] = []
-        self._in_memory, self._described_size = 0, 0
+        self._in_memory, self._text_length = 0, 0
 
     async def read(self, parts: AsyncIterator[bytes]) -> CommitRequest:
         buffer: bytes = b""
@@ -66,7 +70,7 @@ class CommitRequestReader:
             while buffer:
                 if long is None:
                     buffer = await self._parse_short_lines(buffer)
-                    if len(buffer) <= self._longest_line:
+                    if len(buffer) <= self._max_line_bytes:
                         break
                     long, buffer = self._begin(buffer)
                 else:
@@ -84,25 +88,25 @@ class CommitRequestReader:
     async def _parse_short_lines(self, buffer: bytes) -> bytes:
         """Parse the complete short lines; return the rest, which begins with an incomplete or long line."""
         start = 0
-        while 0 <= (end := buffer.find(b"\n", start)) <= start + self._longest_line:
+        while 0 <= (end := buffer.find(b"\n", start)) <= start + self._max_line_bytes:
             await self._parse_line(buffer[start:end])
             start = end + 1
         return buffer[start:]
 
     def clean_up(self) -> None:
-        for draft in self._drafts:
-            draft.unlink(missing_ok=True)
+        for temporary in self._temporaries:
+            temporary.unlink(missing_ok=True)
 
     def _begin(self, buffer: bytes) -> tuple["_LongLine | _LongHeader", bytes]:
-        match = _CONTENT.search(buffer[: self._longest_line])
+        match = _CONTENT.search(buffer[: self._max_line_bytes])
         if match is None:
             return _LongHeader(), buffer
-        return _LongLine(buffer[: match.end()], self._new_draft(), self._most), buffer[match.end() :]
+        return _LongLine(buffer[: match.end()], self._new_temporary(), self._max_file_bytes), buffer[match.end() :]
 
-    def _new_draft(self) -> Path:
-        draft = self._draft()
-        self._drafts.append(draft)
-        return draft
+    def _new_temporary(self) -> Path:
+        temporary = self._create_temporary()
+        self._temporaries.append(temporary)
+        return temporary
 
     async def _parse_line(self, line: bytes, long: "_LongLine | _LongHeader | None" = None) -> None:
         if not line.strip():
@@ -124,7 +128,7 @@ class CommitRequestReader:
                 content = await self._content(read.value, long)
                 self._operations.append(AddFile(_text(read.value, "path"), content, _old_path(read.value)))
             case "lfsFile":
-                self._operations.append(_large(read.value))
+                self._operations.append(_parse_large_file(read.value))
             case "deletedFolder":
                 path = _text(read.value, "path").rstrip("/")
                 self._operations.append(Delete(path, file=False, folder=True))
@@ -135,12 +139,12 @@ class CommitRequestReader:
                 raise Unprocessable(f"Unknown key in a line of the commit: {read.key[:60]!r}.")
 
     def _check_limits(self, line: CommitLine) -> None:
-        if len(self._operations) >= MOST_OPERATIONS:
-            raise PayloadTooLarge(f"A commit changes at most {MOST_OPERATIONS:,} files.")
-        self._described_size += sum(
+        if len(self._operations) >= MAX_OPERATIONS:
+            raise PayloadTooLarge(f"A commit changes at most {MAX_OPERATIONS:,} files.")
+        self._text_length += sum(
             len(text) for name, text in line.value.items() if name != "content" and isinstance(text, str)
         )
-        if self._described_size > MOST_TEXT:
+        if self._text_length > MAX_TEXT_LENGTH:
             raise PayloadTooLarge("The commit is too large. Split it into several commits.")
 
     async def _content(self, value: dict[str, Any], long: "_LongLine | None") -> Content:
@@ -148,20 +152,20 @@ class CommitRequestReader:
         if encoding not in ("base64", "utf-8"):
             raise Unprocessable("encoding must be base64 or utf-8.")
         if long is not None:
-            return await in_thread(long.content, encoding, self._new_draft)
+            return await in_thread(long.content, encoding, self._new_temporary)
         text = _text(value, "content")
         try:
             data = base64.b64decode(text, validate=True) if encoding == "base64" else text.encode()
         except (binascii.Error, ValueError):
             raise Unprocessable(f"The content of {_text(value, 'path')[:200]!r} is not {encoding}.") from None
-        if len(data) > self._most:
-            raise _too_large(self._most)
+        if len(data) > self._max_file_bytes:
+            raise _too_large(self._max_file_bytes)
         self._in_memory += len(data)
-        if self._in_memory <= MOST_IN_MEMORY:
+        if self._in_memory <= MAX_BYTES_IN_MEMORY:
             return Content(len(data), data)
-        draft = self._new_draft()
-        await in_thread(draft.write_bytes, data)
-        return Content(len(data), file=draft)
+        temporary = self._new_temporary()
+        await in_thread(temporary.write_bytes, data)
+        return Content(len(data), file=temporary)
 
     def _request(self) -> CommitRequest:
         header = self._header
@@ -169,10 +173,10 @@ class CommitRequestReader:
             raise BadRequest("The commit has no header.")
         summary, description = _text(header, "summary").strip(), header.get("description") or ""
         parent = header.get("parentCommit")
-        if not summary or len(summary) > LONGEST_SUMMARY or "\0" in summary:
-            raise Unprocessable(f"The summary must have 1 to {LONGEST_SUMMARY:,} characters.")
-        if not isinstance(description, str) or len(description) > LONGEST_DESCRIPTION or "\0" in description:
-            raise Unprocessable(f"A description has at most {LONGEST_DESCRIPTION:,} characters.")
+        if not summary or len(summary) > MAX_SUMMARY_LENGTH or "\0" in summary:
+            raise Unprocessable(f"The summary must have 1 to {MAX_SUMMARY_LENGTH:,} characters.")
+        if not isinstance(description, str) or len(description) > MAX_DESCRIPTION_LENGTH or "\0" in description:
+            raise Unprocessable(f"A description has at most {MAX_DESCRIPTION_LENGTH:,} characters.")
         if parent is not None and not (isinstance(parent, str) and re.fullmatch(r"[0-9a-fA-F]{7,40}", parent)):
             raise Unprocessable("parentCommit must be the id of a commit.")
         return CommitRequest(summary, description, parent, self._operations)
@@ -181,12 +185,12 @@ class CommitRequestReader:
 class _LongLine:
     """A long line with a file's content. `head` ends with the quote that opens the content."""
 
-    def __init__(self, head: bytes, draft: Path, most: int) -> None:
+    def __init__(self, head: bytes, temporary: Path, max_file_bytes: int) -> None:
         self._head, self._tail, self._open = head, b"", True
-        self._draft = draft
+        self._temporary = temporary
         # Base64 is a third longer than the file.
-        self._remaining = most * 4 // 3 + 4
-        self._most = most
+        self._remaining = max_file_bytes * 4 // 3 + 4
+        self._max_file_bytes = max_file_bytes
 
     async def feed(self, data: bytes) -> tuple[bool, bytes]:
         """Whether the line is complete, and the unused rest of `data`."""
@@ -194,14 +198,14 @@ class _LongLine:
             end = _closing_quote(data)
             if end is None:
                 # An escape may be split between parts: its first bytes wait for the next part.
-                pending = _unfinished(data)
+                pending = _incomplete_tail(data)
                 await self._write(data[: len(data) - pending])
                 return False, data[len(data) - pending :]
             await self._write(data[:end])
             self._open, data = False, data[end:]
         rest, newline, after = data.partition(b"\n")
         self._tail += rest
-        if len(self._tail) > LONGEST_LINE:
+        if len(self._tail) > MAX_LINE_BYTES:
             raise _too_long()
         return bool(newline), after
 
@@ -218,26 +222,26 @@ class _LongLine:
         text = _unescaped(raw)
         self._remaining -= len(text)
         if self._remaining < 0:
-            raise _too_large(self._most)
+            raise _too_large(self._max_file_bytes)
         # Also for empty text: an empty file must exist too.
-        await in_thread(_append, self._draft, text)
+        await in_thread(_append, self._temporary, text)
 
-    def content(self, encoding: str, new_draft: Callable[[], Path]) -> Content:
+    def content(self, encoding: str, new_temporary: Callable[[], Path]) -> Content:
         if encoding == "utf-8":
-            size, path = self._draft.stat().st_size, self._draft
+            size, path = self._temporary.stat().st_size, self._temporary
         else:
-            path = new_draft()
-            with self._draft.open("rb") as source, path.open("wb") as target:
+            path = new_temporary()
+            with self._temporary.open("rb") as source, path.open("wb") as target:
                 _decode(source, target)
             size = path.stat().st_size
-            self._draft.unlink()
-        if size > self._most:
-            raise _too_large(self._most)
+            self._temporary.unlink()
+        if size > self._max_file_bytes:
+            raise _too_large(self._max_file_bytes)
         return Content(size, file=path)
 
 
 class _LongHeader:
-    """A long line without a content, which must be the header."""
+    """A long line without content, which must be the header."""
 
     def __init__(self) -> None:
         self._text = bytearray()
@@ -246,7 +250,7 @@ class _LongHeader:
         """Whether the line is complete, and the unused rest of `data`."""
         rest, newline, after = data.partition(b"\n")
         self._text += rest
-        if len(self._text) > LONGEST_HEADER:
+        if len(self._text) > MAX_HEADER_BYTES:
             raise _too_long()
         return bool(newline), after
 
@@ -260,7 +264,7 @@ class _LongHeader:
     def check(self, read: CommitLine) -> None:
         """Reject a long line unless it is a header whose description is valid and only long because of escapes."""
         description = read.value.get("description")
-        if read.key != "header" or not isinstance(description, str) or len(description) > LONGEST_DESCRIPTION:
+        if read.key != "header" or not isinstance(description, str) or len(description) > MAX_DESCRIPTION_LENGTH:
             raise _too_long()
 
 
@@ -278,9 +282,9 @@ def _closing_quote(data: bytes) -> int | None:
     return None
 
 
-def _unfinished(data: bytes) -> int:
+def _incomplete_tail(data: bytes) -> int:
     """The number of bytes at the end that may be an incomplete escape or multi-byte character."""
-    cut = _cut_character(data)
+    cut = _incomplete_character(data)
     at = data.rfind(b"\\", max(len(data) - 12, 0))
     if at < 0:
         return cut
@@ -298,7 +302,7 @@ def _begins_escape(data: bytes, at: int) -> bool:
     return (at - start) % 2 == 0
 
 
-def _cut_character(data: bytes) -> int:
+def _incomplete_character(data: bytes) -> int:
     for back in range(1, min(4, len(data) + 1)):
         byte = data[-back]
         if byte >= 0xC0:
@@ -329,7 +333,8 @@ def _unescaped(raw: bytes) -> bytes:
 
 def _too_long() -> BadRequest:
     return BadRequest(
-        f"A line of the commit is too long. A content may be, and a description of {LONGEST_DESCRIPTION:,} characters."
+        f"A line of the commit is too long. Only the content of a file and a description of up to "
+        f"{MAX_DESCRIPTION_LENGTH:,} characters may be this long."
     )
 
 
@@ -358,7 +363,7 @@ def _decoded(data: bytes) -> bytes:
         raise Unprocessable("The content of a file is not base64.") from None
 
 
-def _large(value: dict[str, Any]) -> AddLarge:
+def _parse_large_file(value: dict[str, Any]) -> AddLarge:
     oid, size = _text(value, "oid"), value.get("size")
     if value.get("algo", "sha256") != "sha256" or not _OID.match(oid):
         raise Unprocessable("oid must be the SHA-256 of the file, in lower-case hex.")
@@ -378,7 +383,7 @@ def _text(value: dict[str, Any], name: str) -> str:
     return found
 
 
-def _too_large(most: int) -> PayloadTooLarge:
+def _too_large(max_file_bytes: int) -> PayloadTooLarge:
     return PayloadTooLarge(
-        f"A file inside a commit has at most {most:,} bytes. Upload larger ones as large files (LFS)."
+        f"A file inside a commit has at most {max_file_bytes:,} bytes. Upload larger ones as large files (LFS)."
     )

@@ -26,5 +26,5 @@ class Discussion(msgspec.Struct, frozen=True):
         return f"{PULL_REQUESTS}{self.num}"
 
     @property
-    def takes_commits(self) -> bool:
+    def accepts_commits(self) -> bool:
         return self.base is not None and self.status in ("draft", "open")

@@ -2,50 +2,50 @@
 pull requests, writers can remove them.
 
 Removing a pull request deletes its ref and ends the guest's charge for git storage. `hub/guests/sweep.py` deletes large
-files that are no longer needed, with their charge. Commits that no ref leads to are no longer shown
+files that are no longer needed, with their charge. Commits that are no longer reachable from a ref are not shown
 (`hub/guests/marked_commits.py`).
 """
 
 from typing import Literal
 
 from hubgate.server.access.caller import Caller
-from hubgate.server.accounts.account_locks import lock_by_id
+from hubgate.server.accounts.account_locks import lock_account_by_id
 from hubgate.server.accounts.model import User
 from hubgate.server.errors import Conflict, Forbidden, NotFound
 from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.commits.commit import check_parent, prepare_commit, write_prepared
-from hubgate.server.hub.commits.model import CommitRequest, Committed
+from hubgate.server.hub.commits.model import CommitRequest, CommitResult
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store
 from hubgate.server.hub.discussions.model import Discussion
 from hubgate.server.hub.guests import store as guest_store
-from hubgate.server.hub.guests.charges import book_to_pull_request, charge_of, check_pull_requests, check_refs
+from hubgate.server.hub.guests.charges import assign_to_pull_request, charge_of, check_pull_requests, check_refs
 from hubgate.server.hub.guests.marked_commits import mark
 from hubgate.server.hub.repos import commit_counts
 from hubgate.server.hub.repos import store as repo_store
-from hubgate.server.hub.repos.lookup import no_revision
+from hubgate.server.hub.repos.lookup import revision_not_found
 from hubgate.server.hub.repos.model import DISCUSSIONS_DISABLED, REPO_GONE, Repo
 from hubgate.server.hub.repos.refs import move_refs_in
 from hubgate.server.hub.repos.transactions import lock_repo
 from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Tx
 
-LONGEST_TITLE = 200
+MAX_TITLE_LENGTH = 200
 
 
 NO_DISCUSSION = "Discussion or pull request not found in this repo."
-CLOSED_BY_WRITER = "A user who may write to this repo closed it, so only users who may write to it can reopen it."
+CLOSED_BY_WRITER = "A user who may write to this repo closed this pull request. Only such users can reopen it."
 # The statuses from which each status can be reached.
 _PREVIOUS = {"closed": ("draft", "open"), "open": ("draft", "closed")}
 
 
 async def commit_as_pull_request(
     repos: Repos, repo: Repo, caller: Caller, base: str, request: CommitRequest
-) -> Committed:
+) -> CommitResult:
     """Commit on top of the branch `base` as a new pull request. One transaction creates number, row, ref and event."""
     head = await repo_store.ref(repos.db, repo.id, base)
     if head is None or not base.startswith("refs/heads/"):
-        raise no_revision(base)
+        raise revision_not_found(base)
     check_parent(request, head)
     user, charge = caller.user, charge_of(repo, caller.identity)
     if charge is not None:
@@ -59,9 +59,9 @@ async def commit_as_pull_request(
 
     async def unit(tx: Tx) -> int:
         if charge is not None:
-            # Lock the user before the repo, as everywhere.
-            await lock_by_id(tx, user.id)
-        num = await repo_store.next_discussion(tx, repo.id)
+            # The user is locked before the repo, as in all transactions.
+            await lock_account_by_id(tx, user.id)
+        num = await repo_store.next_discussion_number(tx, repo.id)
         if num is None:
             raise NotFound(REPO_GONE, code="RepoNotFound")
         if charge is not None:
@@ -71,7 +71,7 @@ async def commit_as_pull_request(
             id=new_id(now),
             repo_id=repo.id,
             num=num,
-            title=request.summary[:LONGEST_TITLE],
+            title=request.summary[:MAX_TITLE_LENGTH],
             description=request.description,
             status="open",
             base=base,
@@ -82,23 +82,23 @@ async def commit_as_pull_request(
         opened = [RefChange(discussion.ref, None, sha)]
         await move_refs_in(tx, repos, repo, opened, None, now, counts, by_guest=charge is not None)
         if charge is not None:
-            await book_to_pull_request(tx, repo.id, num, charge, now)
+            await assign_to_pull_request(tx, repo.id, num, charge, now)
         return num
 
-    write = repos.db.write_long if charge is not None and charge.is_long else repos.db.write
-    return Committed(sha, await write(unit))
+    write = repos.db.write_long if charge is not None and charge.needs_long_transaction else repos.db.write
+    return CommitResult(sha, await write(unit))
 
 
 async def set_status(
     repos: Repos, repo: Repo, discussion: Discussion, user: User, status: Literal["open", "closed"]
 ) -> None:
     async def unit(tx: Tx) -> None:
-        found = await _locked(tx, repo, discussion.num)
+        found = await _lock_and_find(tx, repo, discussion.num)
         if found.status not in _PREVIOUS[status]:
-            raise Conflict(f"It is already {found.status}.")
+            raise Conflict(f"The discussion or pull request is already {found.status}.")
         if status == "open" and found.base is not None:
             if await repo_store.ref(tx, repo.id, found.ref) is None:
-                raise Conflict(f"It cannot be reopened: {found.ref} was deleted.")
+                raise Conflict(f"The pull request cannot be reopened: {found.ref} was deleted.")
             # The limits on guests do not apply to writers.
             if found.status == "closed" and not await guest_store.is_writer(tx, repo.id, user.id):
                 if repo.discussions_disabled:
@@ -115,7 +115,7 @@ async def remove(repos: Repos, repo: Repo, discussion: Discussion) -> None:
     now = repos.clock()
 
     async def unit(tx: Tx) -> None:
-        found = await _locked(tx, repo, discussion.num)
+        found = await _lock_and_find(tx, repo, discussion.num)
         await _drop_ref(tx, repos, repo, found, now, by_guest=False)
         for num in (found.num, -found.num):
             await guest_store.end_charges(tx, repo.id, num)
@@ -132,8 +132,8 @@ async def delete_ref(repos: Repos, repo: Repo, discussion: Discussion, user: Use
     now = repos.clock()
 
     async def unit(tx: Tx) -> None:
-        found = await _locked(tx, repo, discussion.num)
-        if found.takes_commits:
+        found = await _lock_and_find(tx, repo, discussion.num)
+        if found.accepts_commits:
             raise Conflict("Close the pull request first.")
         by_guest = not await guest_store.is_writer(tx, repo.id, user.id)
         if not await _drop_ref(tx, repos, repo, found, now, by_guest=by_guest):
@@ -143,7 +143,7 @@ async def delete_ref(repos: Repos, repo: Repo, discussion: Discussion, user: Use
     await repos.db.write_long(unit)
 
 
-async def _locked(tx: Tx, repo: Repo, num: int) -> Discussion:
+async def _lock_and_find(tx: Tx, repo: Repo, num: int) -> Discussion:
     """Lock the repo until the transaction ends and return the current discussion."""
     await lock_repo(tx, repo.id)
     found = await store.find(tx, repo.id, num)

@@ -1,4 +1,4 @@
-"""Statements on discussions and pull requests."""
+"""SQL statements for discussions and pull requests."""
 
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ async def accepts_commits(tx: Tx, repo_id: str, ref: str) -> bool:
     """Whether the ref is that of an open or draft pull request."""
     number = pull_request_of(ref)
     found = await find(tx, repo_id, number) if number else None
-    return found is not None and found.takes_commits
+    return found is not None and found.accepts_commits
 
 
 async def open_pull_request_by(tx: Tx | Database, repo_id: str, author_id: str) -> Discussion | None:
@@ -64,8 +64,8 @@ class DiscussionFilter:
     author: str | None = None
 
 
-async def listed(
-    tx: Tx, repo_id: str, discussion_filter: DiscussionFilter, start: int, most: int
+async def page(
+    tx: Tx, repo_id: str, discussion_filter: DiscussionFilter, start: int, limit: int
 ) -> tuple[list[tuple[Discussion, str | None]], int]:
     """A page of discussions with their authors' names, highest number first, and the total number."""
     params: dict[str, str | int] = {"repo_id": repo_id}
@@ -84,9 +84,9 @@ async def listed(
         f"""
         SELECT {", ".join(f"d.{column}" for column in _COLUMNS.split(", "))}, u.name AS author
         FROM discussions d LEFT JOIN users u ON u.id = d.author_id
-        WHERE {where} ORDER BY d.num DESC LIMIT :most OFFSET :start
+        WHERE {where} ORDER BY d.num DESC LIMIT :limit OFFSET :start
         """,
-        {**params, "start": start, "most": most},
+        {**params, "start": start, "limit": limit},
     )
     found = [(Discussion(*tuple(row)[:-1]), row["author"]) for row in rows]
     return found, int(total["n"]) if total else 0

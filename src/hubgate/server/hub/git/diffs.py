@@ -10,13 +10,13 @@ from pygit2.enums import FileMode
 
 from hubgate.server.errors import NotFound
 from hubgate.server.hub.git.history import Commit, commit_of_object
-from hubgate.server.hub.git.objects import LONGEST_POINTER, blob_of, open_repository, read_pointer
+from hubgate.server.hub.git.objects import MAX_POINTER_BYTES, blob_of, read_pointer, read_repository
 from hubgate.server.jobs.job import checkpoint
 
-MOST_FILES = 100
-MOST_LINES = 1_000
-LARGEST = 64 * 1024
-LONGEST_LINE = 500
+MAX_FILES = 100
+MAX_LINES = 1_000
+MAX_FILE_BYTES = 64 * 1024
+MAX_LINE_LENGTH = 500
 
 _KINDS = {"A": "added", "D": "deleted"}
 
@@ -57,15 +57,15 @@ async def commit_diff(folder: Path, sha: str, *, content: bool) -> CommitDiff:
         parents = commit.parent_ids
         before = _commit(repo, parents[0]).tree if parents else None
         diff = before.diff_to_tree(commit.tree) if before else commit.tree.diff_to_tree(swap=True)
-        remaining, files = MOST_LINES, []
-        for delta in islice(diff.deltas, MOST_FILES):
+        remaining, files = MAX_LINES, []
+        for delta in islice(diff.deltas, MAX_FILES):
             checkpoint()
             change = _change(repo, delta, remaining if content else 0)
             remaining -= len(change.lines)
             files.append(change)
         return CommitDiff(commit_of_object(commit), tuple(map(str, parents)), tuple(files), len(diff))
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
 def _commit(repo: pygit2.Repository, sha: pygit2.Oid) -> pygit2.Commit:
@@ -75,24 +75,24 @@ def _commit(repo: pygit2.Repository, sha: pygit2.Oid) -> pygit2.Commit:
     return found
 
 
-def _change(repo: pygit2.Repository, delta: pygit2.DiffDelta, most: int) -> FileChange:
+def _change(repo: pygit2.Repository, delta: pygit2.DiffDelta, max_lines: int) -> FileChange:
     kind = _KINDS.get(delta.status_char(), "changed")
     path = (delta.old_file if kind == "deleted" else delta.new_file).raw_path.decode(errors="replace")
     sides = [file for file in (delta.old_file, delta.new_file) if file.mode]
     if any(file.mode == FileMode.COMMIT for file in sides):
         return FileChange(path, kind, reason="A submodule.")
-    if most <= 0:
+    if max_lines <= 0:
         return FileChange(path, kind)
-    if any(repo.odb.read_header(file.id)[1] > LARGEST for file in sides):
+    if any(repo.odb.read_header(file.id)[1] > MAX_FILE_BYTES for file in sides):
         return FileChange(path, kind, reason="Too large to show.")
     blobs = [blob_of(repo, str(file.id)) for file in sides]
-    if any(blob.size <= LONGEST_POINTER and read_pointer(blob.data) for blob in blobs):
+    if any(blob.size <= MAX_POINTER_BYTES and read_pointer(blob.data) for blob in blobs):
         return FileChange(path, kind, reason="A large file, stored outside git.")
     if any(blob.is_binary for blob in blobs):
         return FileChange(path, kind, reason="Not text.")
-    lines = tuple(islice(_lines(kind, blobs), most + 1))
-    if len(lines) > most:
-        return FileChange(path, kind, lines[:most], "The rest is not shown.")
+    lines = tuple(islice(_lines(kind, blobs), max_lines + 1))
+    if len(lines) > max_lines:
+        return FileChange(path, kind, lines[:max_lines], "The rest is not shown.")
     return FileChange(path, kind, lines)
 
 
@@ -109,4 +109,4 @@ def _lines(kind: str, blobs: list[pygit2.Blob]) -> Iterator[DiffLine]:
 
 def _line(origin: str, raw: bytes) -> DiffLine:
     text = raw.decode(errors="replace").rstrip("\r\n")
-    return DiffLine(origin, text if len(text) <= LONGEST_LINE else text[:LONGEST_LINE] + "…")
+    return DiffLine(origin, text if len(text) <= MAX_LINE_LENGTH else text[:MAX_LINE_LENGTH] + "…")

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-# These threads only wait. Objects are written in other threads, which wait for these.
+# These threads only wait for the disk. The threads that write objects wait for them, so the pools are separate.
 _THREADS = ThreadPoolExecutor(8, thread_name_prefix="sync")
 
 

@@ -15,23 +15,23 @@ from time import monotonic
 import pygit2
 
 from hubgate.server.hub.git import program
-from hubgate.server.hub.git.objects import SizedCache, open_repository
+from hubgate.server.hub.git.objects import SizedCache, read_repository
 from hubgate.server.jobs.job import checkpoint
 
 # The search for the last change of a path stops after this many commits and reports the oldest commit it visited.
-DEEPEST = 2_000
+MAX_SEARCHED_COMMITS = 2_000
 # The same limit in seconds: all callers share a few threads.
-LONGEST_SEARCH = 2.0
-LONGEST_WALK = 5.0
-# Commits counted at most while a reader waits.
-MOST_COUNTED = 2_000
+SEARCH_SECONDS = 2.0
+WALK_SECONDS = 5.0
+# The maximum number of commits counted while a client waits.
+MAX_COUNTED = 2_000
 # Bytes. Fits the longest summary and description accepted over HTTP, at four bytes per character; a pushed message may
 # be longer.
-LONGEST_MESSAGE = 272 * 1024
-LONGEST_NAME = 1_000
-# Approximate bytes of messages on one page. The page ends there, and its cursor leads to the rest.
-MOST_TEXT = 1024 * 1024
-# The end of the year 9999: later times have no date. A pushed commit may claim any time.
+MAX_MESSAGE_BYTES = 272 * 1024
+MAX_NAME_BYTES = 1_000
+# Approximate characters of messages on one page. A page ends at this limit, and its cursor continues from there.
+MAX_PAGE_CHARACTERS = 1024 * 1024
+# The end of the year 9999, the last that a date can represent. A pushed commit may claim any time.
 _MAX_TIME = 253_402_300_799
 
 
@@ -45,48 +45,48 @@ class Walk:
     libgit2's walk retains every commit it has parsed, and sorts only after reading all of them. This walk stores the
     ids of visited commits and the commits it will visit next.
 
-    `ahead` and `passed` are enough to continue in another walk. If no commit is older than its parents, a visited
-    commit can only be met again among commits of the same second; those are in `passed`. In a linear history `passed`
+    `pending` and `visited` are enough to continue in another walk. If no commit is older than its parents, a visited
+    commit can only be met again among commits of the same second; those are in `visited`. In a linear history `visited`
     is empty.
     """
 
-    def __init__(self, repo: pygit2.Repository, starts: Iterable[str], passed: Iterable[str] = ()) -> None:
+    def __init__(self, repo: pygit2.Repository, starts: Iterable[str], visited: Iterable[str] = ()) -> None:
         self._repo = repo
         self._order = count()
         self._heap: list[tuple[int, int, pygit2.Commit]] = []
-        self._passed = [pygit2.Oid(hex=sha) for sha in passed]
-        self._known: set[pygit2.Oid] = set(self._passed)
+        self._visited = [pygit2.Oid(hex=sha) for sha in visited]
+        self._known: set[pygit2.Oid] = set(self._visited)
         for start in starts:
             try:
                 self._add(pygit2.Oid(hex=start))
             except (KeyError, ValueError):
                 raise NotACommit(start) from None
         self._second = self._heap[0][0] if self._heap else 0
-        self._is_line = len(self._heap) <= 1 and not self._passed
+        self._is_linear = len(self._heap) <= 1 and not self._visited
 
     def __iter__(self) -> Iterator[pygit2.Commit]:
         while self._heap:
             checkpoint()
             second, _, commit = heapq.heappop(self._heap)
             if second != self._second:
-                self._second, self._passed = second, []
-            self._passed.append(commit.id)
-            # Before the yield, so that `ahead` has the parents if the caller stops here.
+                self._second, self._visited = second, []
+            self._visited.append(commit.id)
+            # Before the yield, so that `pending` has the parents if the caller stops here.
             for parent in commit.parent_ids:
                 checkpoint()
                 self._add(parent)
-            self._is_line = self._is_line and len(self._heap) <= 1
+            self._is_linear = self._is_linear and len(self._heap) <= 1
             yield commit
 
     @property
-    def ahead(self) -> list[str]:
+    def pending(self) -> list[str]:
         """The next commits, in order."""
         return [str(commit.id) for _, _, commit in sorted(self._heap)]
 
     @property
-    def passed(self) -> list[str]:
-        is_complete = self._is_line or not self._heap or self._heap[0][0] != self._second
-        return [] if is_complete else list(map(str, self._passed))
+    def visited(self) -> list[str]:
+        is_complete = self._is_linear or not self._heap or self._heap[0][0] != self._second
+        return [] if is_complete else list(map(str, self._visited))
 
     def _add(self, sha: pygit2.Oid) -> None:
         if sha in self._known:
@@ -112,92 +112,96 @@ class Commit:
 class CommitPage:
     commits: list[Commit]
     # Commits the walk would visit next, in order; empty at the end of the history.
-    ahead: list[str]
+    pending: list[str]
     # Commits the walk must not visit again.
-    passed: list[str]
+    visited: list[str]
 
 
-async def is_ancestor(folder: Path, sha: str | None, former: str | None, *, seconds: float = LONGEST_WALK) -> bool:
-    """Whether the commit `former` is in the history of `sha`."""
-    if sha is None or former is None:
-        return former is None
-    command = ["rev-list", "--max-count=1", former, "--not", sha, "--"]
-    return not await program.run(command, folder, seconds=seconds, gently=True)
+async def is_ancestor(folder: Path, sha: str | None, ancestor: str | None, *, seconds: float = WALK_SECONDS) -> bool:
+    """Whether the commit `ancestor` is in the history of `sha`."""
+    if sha is None or ancestor is None:
+        return ancestor is None
+    command = ["rev-list", "--max-count=1", ancestor, "--not", sha, "--"]
+    return not await program.run(command, folder, seconds=seconds, low_priority=True)
 
 
-async def page(folder: Path, starts: Sequence[str], skip: int, most: int, passed: Sequence[str] = ()) -> CommitPage:
+async def page(folder: Path, starts: Sequence[str], skip: int, limit: int, visited: Sequence[str] = ()) -> CommitPage:
     """A page of commits, newest first, from `starts` on. The cost grows with the commits skipped and shown, not with
-    the length of the history. The page has fewer than `most` commits where messages are long. Raises NotACommit if an
+    the length of the history. The page has fewer than `limit` commits where messages are long. Raises NotACommit if an
     id in `starts` is not a commit.
     """
 
     def work(repo: pygit2.Repository) -> CommitPage:
-        walk = Walk(repo, starts, passed)
-        commits = list(_up_to_text_limit(islice(walk, skip, skip + most)))
-        return CommitPage(commits, walk.ahead, walk.passed)
+        walk = Walk(repo, starts, visited)
+        commits = list(_up_to_text_limit(islice(walk, skip, skip + limit)))
+        return CommitPage(commits, walk.pending, walk.visited)
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
 async def commits_beyond(folder: Path, starts: Sequence[str], skip: int, seconds: float) -> list[str]:
-    """The commits that follow the first `skip` commits, found by the git program: it uses another processor, retains no
+    """The commits that follow the first `skip` commits, found by the git program: it runs on another CPU, retains no
     memory and can be killed when the client disconnects.
     """
     if not await are_commits(folder, starts):
         raise NotACommit(starts[0])
     command = ["rev-list", "--boundary", f"--max-count={skip}", "--stdin"]
     stdin = "".join(f"{start}\n" for start in starts).encode()
-    ahead: list[str] = []
+    pending: list[str] = []
     async with contextlib.aclosing(program.lines(command, folder, stdin, seconds)) as printed:
         async for lines in printed:
-            ahead += [line[1:].decode() for line in lines if line.startswith(b"-")]
-    return ahead
+            pending += [line[1:].decode() for line in lines if line.startswith(b"-")]
+    return pending
 
 
 async def are_commits(folder: Path, shas: Sequence[str]) -> bool:
-    return await open_repository(folder, lambda repo: all(isinstance(repo.get(sha), pygit2.Commit) for sha in shas))
+    return await read_repository(folder, lambda repo: all(isinstance(repo.get(sha), pygit2.Commit) for sha in shas))
 
 
-async def newest(folder: Path, commit: str) -> Commit:
+async def read_commit(folder: Path, commit: str) -> Commit:
     return (await page(folder, [commit], 0, 1)).commits[0]
 
 
 # The ancestors of a commit never change, and each page of a history needs their number. -1 means too many to count.
-_COUNTED: SizedCache[tuple[str, str], int] = SizedCache(most=2 * 1024 * 1024, most_each=8)
+_COUNTED: SizedCache[tuple[str, str], int] = SizedCache(max_bytes=2 * 1024 * 1024, max_entry_bytes=8)
 
 
 async def count_commits(folder: Path, commit: str) -> int | None:
-    """Count the commits that lead to a commit; None if more than MOST_COUNTED. Most refs have a stored count."""
+    """Count the commits reachable from a commit; None if more than MAX_COUNTED. Most refs have a stored count."""
     key = (str(folder), commit)
     found = _COUNTED.get(key)
     if found is None:
-        found = await open_repository(
-            folder, lambda repo: sum(1 for _ in islice(Walk(repo, [commit]), MOST_COUNTED + 1))
+        found = await read_repository(
+            folder, lambda repo: sum(1 for _ in islice(Walk(repo, [commit]), MAX_COUNTED + 1))
         )
-        found = found if found <= MOST_COUNTED else -1
+        found = found if found <= MAX_COUNTED else -1
         _COUNTED.add(key, found, 8)
     return found if found >= 0 else None
 
 
 async def last_changes(
-    folder: Path, commit: str, paths: Sequence[str], deepest: int = DEEPEST, seconds: float = LONGEST_SEARCH
+    folder: Path,
+    commit: str,
+    paths: Sequence[str],
+    max_commits: int = MAX_SEARCHED_COMMITS,
+    seconds: float = SEARCH_SECONDS,
 ) -> dict[str, Commit]:
     """For each path the newest commit that changed it. Paths not found in time get the oldest commit visited."""
 
     def work(repo: pygit2.Repository) -> dict[str, Commit]:
-        found, oldest = _changes(islice(Walk(repo, [commit]), deepest), paths, seconds)
+        found, oldest = _changes(islice(Walk(repo, [commit]), max_commits), paths, seconds)
         return {path: commit_of_object(oldest) for path in paths if oldest} | found
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
-async def recent_changes(folder: Path, commit: str, paths: Sequence[str], deepest: int) -> dict[str, Commit]:
-    """For each path the newest commit that changed it, if that is among the latest `deepest` commits."""
+async def recent_changes(folder: Path, commit: str, paths: Sequence[str], max_commits: int) -> dict[str, Commit]:
+    """For each path the newest commit that changed it, if that is among the latest `max_commits` commits."""
 
     def work(repo: pygit2.Repository) -> dict[str, Commit]:
-        return _changes(islice(Walk(repo, [commit]), deepest), paths, LONGEST_SEARCH)[0]
+        return _changes(islice(Walk(repo, [commit]), max_commits), paths, SEARCH_SECONDS)[0]
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
 def _changes(
@@ -245,23 +249,23 @@ def _with_folders(path: str) -> Iterator[str]:
 
 
 def _up_to_text_limit(walk: Iterable[pygit2.Commit]) -> Iterator[Commit]:
-    """Yield at least one commit, until MOST_TEXT is exceeded. The walk does not advance beyond the last commit."""
+    """Yield at least one commit, until MAX_PAGE_CHARACTERS is exceeded. The walk stops at the last commit yielded."""
     size = 0
     for found in walk:
         commit = commit_of_object(found)
         yield commit
         size += len(commit.title) + len(commit.message) + len(commit.author)
-        if size > MOST_TEXT:
+        if size > MAX_PAGE_CHARACTERS:
             return
 
 
 def commit_of_object(commit: pygit2.Commit) -> Commit:
     """Convert a commit, truncating a message or name that is too long."""
-    message = _text(commit, commit.raw_message[:LONGEST_MESSAGE]).strip("\n")
+    message = _text(commit, commit.raw_message[:MAX_MESSAGE_BYTES]).strip("\n")
     title, _, rest = message.partition("\n")
     time = min(max(commit.commit_time, 0), _MAX_TIME)
     return Commit(
-        str(commit.id), title.strip(), rest.strip("\n"), time, _text(commit, commit.author.raw_name[:LONGEST_NAME])
+        str(commit.id), title.strip(), rest.strip("\n"), time, _text(commit, commit.author.raw_name[:MAX_NAME_BYTES])
     )
 
 

@@ -10,21 +10,21 @@ from dataclasses import dataclass, field
 
 from hubgate.server.errors import Unavailable
 from hubgate.server.hub.git import program
-from hubgate.server.hub.git.objects import LONGEST_POINTER, Pointer, pointer_text, read_pointer
+from hubgate.server.hub.git.objects import MAX_POINTER_BYTES, Pointer, pointer_text, read_pointer
 from hubgate.server.hub.git.quarantine import Quarantine
 from hubgate.server.hub.git.threads import in_thread
-from hubgate.server.hub.git.tree_limits import TreeWeigher
+from hubgate.server.hub.git.tree_limits import TreeMeasurer
 
 log = logging.getLogger("hubgate.git")
 
-# More are not reported.
-MOST_BAD_POINTERS = 1_000
+# Further invalid pointers are not reported.
+MAX_BAD_POINTERS = 1_000
 # Commits collected; larger pushes are not marked commit by commit (hub/guests/marked_commits.py).
-MOST_COMMITS = 10_000
-LONGEST_WORK = 15 * 60
-LONGEST_SEARCH = 60
+MAX_COMMITS = 10_000
+INSPECTION_SECONDS = 15 * 60
+PATH_SEARCH_SECONDS = 60
 _CHUNK = 64 * 1024
-_SHORTEST_POINTER = len(pointer_text("0" * 64, 0))
+_MIN_POINTER_BYTES = len(pointer_text("0" * 64, 0))
 _FORMAT = "%(objectname) %(objecttype) %(objectsize)"
 
 
@@ -37,12 +37,12 @@ class Findings:
     """Problems found in a push, by the id of the blob or tree."""
 
     objects: int = 0
-    too_large: dict[str, int] = field(default_factory=dict)
+    oversized_files: dict[str, int] = field(default_factory=dict)
     bad_pointers: dict[str, str] = field(default_factory=dict)
-    too_much: list[str] = field(default_factory=list)
+    oversized_trees: list[str] = field(default_factory=list)
     bad_names: dict[str, str] = field(default_factory=dict)
     too_many: bool = False
-    # The first pushed commits, at most one more than MOST_COMMITS.
+    # The first pushed commits, at most one more than MAX_COMMITS.
     commits: list[str] = field(default_factory=list)
 
 
@@ -53,54 +53,61 @@ class _Object:
     size: int
 
 
-async def inspect(quarantine: Quarantine, most: int, largest_file: int, judge: CheckPointers) -> Findings:
-    """Inspect every pushed object once, reachable or not, so that none lands unseen. Pointers are checked in batches:
-    millions of them fit into a small pack, but not into memory.
+async def inspect(
+    quarantine: Quarantine, max_objects: int, max_file_bytes: int, check_pointers: CheckPointers
+) -> Findings:
+    """Inspect every pushed object once, reachable or not, so that none lands unchecked. Pointers are checked in
+    batches: millions of them fit into a small pack, but not into memory.
     """
-    findings, scales = Findings(), TreeWeigher()
+    findings, measurer = Findings(), TreeMeasurer()
     try:
-        async with asyncio.timeout(LONGEST_WORK):
-            await _inspect(quarantine, most, largest_file, judge, findings, scales)
+        async with asyncio.timeout(INSPECTION_SECONDS):
+            await _inspect(quarantine, max_objects, max_file_bytes, check_pointers, findings, measurer)
     except TimeoutError:
         raise Unavailable("The push takes too long to check. Push it in parts.", retry_after=60) from None
-    findings.bad_names |= {sha.hex(): fault for sha, fault in scales.bad_names.items()}
+    findings.bad_names |= {sha.hex(): problem for sha, problem in measurer.bad_names.items()}
     return findings
 
 
 async def _inspect(
-    quarantine: Quarantine, most: int, largest_file: int, judge: CheckPointers, findings: Findings, scales: TreeWeigher
+    quarantine: Quarantine,
+    max_objects: int,
+    max_file_bytes: int,
+    check_pointers: CheckPointers,
+    findings: Findings,
+    measurer: TreeMeasurer,
 ) -> None:
     listed = _list_objects(quarantine)
     async with aclosing(listed):
         async for objects in listed:
             findings.objects += len(objects)
-            if findings.objects > most:
+            if findings.objects > max_objects:
                 findings.too_many = True
                 return
             for item in objects:
-                if item.type == "blob" and item.size > largest_file:
-                    findings.too_large[item.sha] = item.size
-                elif item.type == "commit" and len(findings.commits) <= MOST_COMMITS:
+                if item.type == "blob" and item.size > max_file_bytes:
+                    findings.oversized_files[item.sha] = item.size
+                elif item.type == "commit" and len(findings.commits) <= MAX_COMMITS:
                     findings.commits.append(item.sha)
-            pointers = await in_thread(_read, quarantine, objects, findings, scales)
-            if pointers and len(findings.bad_pointers) < MOST_BAD_POINTERS:
-                findings.bad_pointers |= await judge(pointers)
+            pointers = await in_thread(_read, quarantine, objects, findings, measurer)
+            if pointers and len(findings.bad_pointers) < MAX_BAD_POINTERS:
+                findings.bad_pointers |= await check_pointers(pointers)
 
 
-async def connected(quarantine: Quarantine, tips: Sequence[str]) -> bool:
-    """Whether all objects reachable from `tips` exist, down to the commits of the present refs."""
+async def is_connected(quarantine: Quarantine, tips: Sequence[str]) -> bool:
+    """Whether all objects reachable from `tips` exist, down to the commits of existing refs."""
     stdin = "".join(f"{tip}\n" for tip in tips).encode()
     # The same check that git runs after a push (connected.c).
     command = ["rev-list", "--objects", "--stdin", "--not", "--all", "--quiet"]
     try:
-        await program.run(command, quarantine.folder, stdin, quarantine.with_repo, seconds=LONGEST_WORK)
+        await program.run(command, quarantine.folder, stdin, quarantine.env_with_repo, seconds=INSPECTION_SECONDS)
     except (program.GitFailed, Unavailable) as error:
         log.warning("a push is not connected: %s", error)
         return False
     return True
 
 
-async def is_older_history(quarantine: Quarantine, tips: Sequence[str]) -> bool:
+async def has_unreachable_objects(quarantine: Quarantine, tips: Sequence[str]) -> bool:
     """Whether the push has new objects that are not reachable from `tips`, which must be connected. Objects are
     counted, not collected: there may be millions.
     """
@@ -108,13 +115,13 @@ async def is_older_history(quarantine: Quarantine, tips: Sequence[str]) -> bool:
     listed = _list_objects(quarantine)
     async with aclosing(listed):
         async for objects in listed:
-            received += len(await quarantine.without_known([item.sha for item in objects]))
+            received += len(await quarantine.not_in_repo([item.sha for item in objects]))
     stdin = "".join(f"{tip}\n" for tip in tips).encode()
     command = ["rev-list", "--objects", "--no-object-names", "--stdin", "--not", "--all"]
-    walked = program.lines(command, quarantine.folder, stdin, LONGEST_WORK, quarantine.with_repo)
+    walked = program.lines(command, quarantine.folder, stdin, INSPECTION_SECONDS, quarantine.env_with_repo)
     async with aclosing(walked):
         async for lines in walked:
-            reached += len(await quarantine.without_known([line.decode() for line in lines]))
+            reached += len(await quarantine.not_in_repo([line.decode() for line in lines]))
     return reached < received
 
 
@@ -131,7 +138,7 @@ async def types_of(quarantine: Quarantine, shas: Sequence[str]) -> dict[str, str
 async def paths_of(quarantine: Quarantine, tips: Sequence[str], shas: set[str]) -> dict[str, str]:
     """A path of each of `shas` in the history of `tips`, for messages; those not found in time are omitted."""
     process = await program.start(
-        ["rev-list", "--objects", "--stdin", "--not", "--all"], quarantine.folder, quarantine.with_repo
+        ["rev-list", "--objects", "--stdin", "--not", "--all"], quarantine.folder, quarantine.env_with_repo
     )
     found: dict[str, str] = {}
     try:
@@ -139,7 +146,7 @@ async def paths_of(quarantine: Quarantine, tips: Sequence[str], shas: set[str]) 
             raise ValueError("started without pipes")
         process.stdin.write("".join(f"{tip}\n" for tip in tips).encode())
         process.stdin.close()
-        async with asyncio.timeout(LONGEST_SEARCH):
+        async with asyncio.timeout(PATH_SEARCH_SECONDS):
             async for lines in _lines(process.stdout):
                 for line in lines:
                     sha, _, path = line.decode(errors="replace").partition(" ")
@@ -150,7 +157,7 @@ async def paths_of(quarantine: Quarantine, tips: Sequence[str], shas: set[str]) 
     except TimeoutError:
         log.warning("the paths of rejected files were not found in time")
     finally:
-        await program.end(process)
+        await program.kill(process)
     return found
 
 
@@ -158,7 +165,7 @@ async def _list_objects(quarantine: Quarantine) -> AsyncGenerator[list[_Object],
     process = await program.start(
         ["cat-file", f"--batch-check={_FORMAT}", "--batch-all-objects", "--unordered"],
         quarantine.folder,
-        quarantine.alone,
+        quarantine.env_without_repo,
     )
     try:
         if process.stdout is None:
@@ -170,7 +177,7 @@ async def _list_objects(quarantine: Quarantine) -> AsyncGenerator[list[_Object],
         if status:
             raise program.GitFailed("cat-file", status, stderr)
     finally:
-        await program.end(process)
+        await program.kill(process)
 
 
 async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[list[bytes]]:
@@ -185,15 +192,15 @@ async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[list[bytes]]:
 
 
 def _read(
-    quarantine: Quarantine, objects: Sequence[_Object], findings: Findings, scales: TreeWeigher
+    quarantine: Quarantine, objects: Sequence[_Object], findings: Findings, measurer: TreeMeasurer
 ) -> dict[str, Pointer]:
     """Read the LFS pointers among the objects and record trees that are too large."""
     odb, pointers = quarantine.opened().odb, dict[str, Pointer]()
     for item in objects:
-        if item.type == "blob" and _SHORTEST_POINTER <= item.size <= LONGEST_POINTER:
+        if item.type == "blob" and _MIN_POINTER_BYTES <= item.size <= MAX_POINTER_BYTES:
             pointer = read_pointer(odb.read(item.sha)[1])
             if pointer is not None:
                 pointers[item.sha] = pointer
-        elif item.type == "tree" and scales.weigh(odb, bytes.fromhex(item.sha)).is_too_much:
-            findings.too_much.append(item.sha)
+        elif item.type == "tree" and measurer.measure(odb, bytes.fromhex(item.sha)).exceeds_limits:
+            findings.oversized_trees.append(item.sha)
     return pointers

@@ -25,13 +25,13 @@ _OVERHEAD = 600
 
 
 class SizedCache(Generic[K, V]):
-    """LRU cache for values that cannot change, such as a path at a commit. Only the event loop accesses it. `most`:
-    bytes in total; `most_each`: larger values are not cached.
+    """LRU cache for values that cannot change, such as a path at a commit. Only the event loop accesses it. `max_bytes`
+    limits the total size; values larger than `max_entry_bytes` are not cached.
     """
 
-    def __init__(self, most: int, most_each: int) -> None:
-        self._most = most
-        self._most_each = most_each
+    def __init__(self, max_bytes: int, max_entry_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._max_entry_bytes = max_entry_bytes
         self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self._bytes = 0
 
@@ -43,12 +43,12 @@ class SizedCache(Generic[K, V]):
         return found[0]
 
     def add(self, key: K, value: V, size: int) -> None:
-        if size > self._most_each or key in self._entries:
+        if size > self._max_entry_bytes or key in self._entries:
             return
         size += _OVERHEAD
         self._entries[key] = value, size
         self._bytes += size
-        while self._bytes > self._most:
+        while self._bytes > self._max_bytes:
             _, (_, dropped_size) = self._entries.popitem(last=False)
             self._bytes -= dropped_size
 
@@ -59,8 +59,8 @@ class SizedCache(Generic[K, V]):
 T = TypeVar("T")
 
 # Larger blobs are streamed by the git program instead of being read into memory.
-SMALL = 1024 * 1024
-LONGEST_POINTER = 1024
+MAX_BLOB_IN_MEMORY = 1024 * 1024
+MAX_POINTER_BYTES = 1024
 
 _POINTER = re.compile(
     rb"version https://git-lfs\.github\.com/spec/v1\n(?:ext-[^\n]*\n)*oid sha256:([0-9a-f]{64})\nsize ([0-9]{1,15})\n\Z"
@@ -72,7 +72,7 @@ _POINTER = re.compile(
 _CACHE_BYTES = 32 * 1024 * 1024
 
 
-def prepare() -> None:
+def configure_libgit2() -> None:
     """Configure libgit2 for the process: no configuration outside the folder affects reads or writes."""
     pygit2.option(Option.SET_CACHE_MAX_SIZE, _CACHE_BYTES)
     # Writers sync all objects of a change at once (`fsync.py`).
@@ -82,7 +82,7 @@ def prepare() -> None:
         pygit2.option(Option.SET_SEARCH_PATH, level, "")
 
 
-prepare()
+configure_libgit2()
 
 
 class EntryType(Enum):
@@ -117,7 +117,7 @@ class TreeEntry:
         return self.pointer.oid if self.pointer else self.sha
 
 
-async def open_repository(folder: Path, work: Callable[[pygit2.Repository], T]) -> T:
+async def read_repository(folder: Path, work: Callable[[pygit2.Repository], T]) -> T:
     """Run read-only `work` on the repository in a thread. The work may stop at a checkpoint."""
     return await in_read_thread(lambda: work(repository(folder)))
 
@@ -139,11 +139,11 @@ async def commit_of(folder: Path, text: str) -> str | None:
         except (KeyError, ValueError, pygit2.GitError):
             return None
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
 async def commits_of(folder: Path, shas: Iterable[str]) -> dict[str, str]:
-    """The commits that tags point to; objects that do not lead to a commit are omitted."""
+    """The commits that tags point to; tags that do not point to a commit are omitted."""
 
     def work(repo: pygit2.Repository) -> dict[str, str]:
         found = {}
@@ -155,22 +155,24 @@ async def commits_of(folder: Path, shas: Iterable[str]) -> dict[str, str]:
                 continue
         return found
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
 async def entry_at(folder: Path, commit: str, path: str) -> TreeEntry | None:
     """The entry at a path, which is relative, without empty, `.` or `..` parts; "" is the root."""
-    return await open_repository(folder, lambda repo: entry_in(repo, tree_of(repo, commit), path))
+    return await read_repository(folder, lambda repo: entry_in(repo, tree_of(repo, commit), path))
 
 
 FileAt = tuple[TreeEntry | None, bytes | None]
 
 # Small files of popular models are requested again and again, and so are files that do not exist.
-_FILE_CACHE: SizedCache[tuple[str, str, str], FileAt] = SizedCache(most=16 * 1024 * 1024, most_each=64 * 1024)
+_FILE_CACHE: SizedCache[tuple[str, str, str], FileAt] = SizedCache(
+    max_bytes=16 * 1024 * 1024, max_entry_bytes=64 * 1024
+)
 
 
 async def file_at(folder: Path, commit: str, path: str) -> FileAt:
-    """The entry at a path, with its git content if it is a small file: one task instead of two, and none if cached."""
+    """The entry at a path, with its content in git if it is a small file. Reads both in one task, or from a cache."""
     key = (str(folder), commit, path)
     found = _FILE_CACHE.get(key)
     if found is None:
@@ -184,15 +186,15 @@ async def _file_at(folder: Path, commit: str, path: str) -> FileAt:
         entry = entry_in(repo, tree_of(repo, commit), path)
         if entry is None or entry.type is not EntryType.FILE:
             return entry, None
-        small = entry.pointer is not None or entry.size <= SMALL
+        small = entry.pointer is not None or entry.size <= MAX_BLOB_IN_MEMORY
         return entry, blob_of(repo, entry.sha).data if small else None
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
 async def small_blob(folder: Path, sha: str) -> bytes:
     """The content of a blob that the caller knows to be small."""
-    return await open_repository(folder, lambda repo: blob_of(repo, sha).data)
+    return await read_repository(folder, lambda repo: blob_of(repo, sha).data)
 
 
 def tree_of(repo: pygit2.Repository, commit: str) -> pygit2.Tree:
@@ -226,7 +228,7 @@ def describe(repo: pygit2.Repository, path: str, sha: str, mode: int) -> TreeEnt
     if mode == FileMode.COMMIT:
         return None
     _, size = repo.odb.read_header(sha)
-    pointer = read_pointer(blob_of(repo, sha).data) if size <= LONGEST_POINTER and mode != FileMode.LINK else None
+    pointer = read_pointer(blob_of(repo, sha).data) if size <= MAX_POINTER_BYTES and mode != FileMode.LINK else None
     return TreeEntry(path, EntryType.FILE, sha, pointer.size if pointer else size, mode, pointer)
 
 

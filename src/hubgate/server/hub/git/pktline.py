@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Iterator
 
 from hubgate.server.errors import BadRequest
 
-LONGEST_LINE = 65520
-LONGEST_PAYLOAD = LONGEST_LINE - 4
+MAX_LINE_BYTES = 65520
+MAX_PAYLOAD_BYTES = MAX_LINE_BYTES - 4
 FLUSH = b"0000"
 
 _LENGTH = re.compile(rb"[0-9a-fA-F]{4}\Z")
@@ -20,8 +20,8 @@ def line(payload: bytes) -> bytes:
 
 def with_band(band: int, payload: bytes) -> Iterator[bytes]:
     """Split `payload` into lines on a channel of side-band-64k."""
-    for start in range(0, len(payload), LONGEST_PAYLOAD - 1):
-        yield line(bytes([band]) + payload[start : start + LONGEST_PAYLOAD - 1])
+    for start in range(0, len(payload), MAX_PAYLOAD_BYTES - 1):
+        yield line(bytes([band]) + payload[start : start + MAX_PAYLOAD_BYTES - 1])
 
 
 class LineReader:
@@ -39,8 +39,8 @@ class LineReader:
         length = int(head, 16)
         if length == 0:
             return None
-        if length < 4 or length > LONGEST_LINE:
-            raise BadRequest(f"A packet line has 4 to {LONGEST_LINE} bytes, not {length}.")
+        if length < 4 or length > MAX_LINE_BYTES:
+            raise BadRequest(f"A packet line has 4 to {MAX_LINE_BYTES} bytes, not {length}.")
         return await self._read_exactly(length - 4)
 
     async def is_empty(self) -> bool:

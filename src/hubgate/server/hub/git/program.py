@@ -34,20 +34,20 @@ class GitFailed(Exception):
     """A git program failed. `stderr` is its output, which may contain local paths: for the log only."""
 
     def __init__(self, command: str, status: int, stderr: str) -> None:
-        super().__init__(f"git {command} ended with {status}: {stderr.strip()[:500]}")
+        super().__init__(f"git {command} exited with status {status}: {stderr.strip()[:500]}")
         self.stderr = stderr
 
 
 async def start(
-    arguments: Sequence[str], folder: Path, more: Mapping[str, str] | None = None
+    arguments: Sequence[str], folder: Path, env: Mapping[str, str] | None = None
 ) -> asyncio.subprocess.Process:
-    """Start git with pipes for stdin, stdout and stderr. The caller must call `end` in all cases."""
+    """Start git with pipes for stdin, stdout and stderr. The caller must call `kill` in all cases."""
     try:
         return await asyncio.create_subprocess_exec(
             "git",
             *arguments,
             cwd=folder,
-            env={**_ENVIRONMENT, "GIT_DIR": str(folder), **(more or {})},
+            env={**_ENVIRONMENT, "GIT_DIR": str(folder), **(env or {})},
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -66,33 +66,33 @@ async def run(
     arguments: Sequence[str],
     folder: Path,
     stdin: bytes = b"",
-    more: Mapping[str, str] | None = None,
+    env: Mapping[str, str] | None = None,
     *,
     seconds: float,
-    gently: bool = False,
+    low_priority: bool = False,
 ) -> bytes:
     """Run git and return its output. Raises GitFailed if git fails, Unavailable after `seconds`. Git is killed when the
-    client of a read request disconnects. `gently`: run at low priority.
+    client of a read request disconnects. `low_priority`: run at low priority.
     """
-    process = await start(arguments, folder, more)
+    process = await start(arguments, folder, env)
     try:
-        if gently:
+        if low_priority:
             lower_priority(process)
         out, err = await while_client_waits(process.communicate(stdin), seconds)
     finally:
-        await end(process)
+        await kill(process)
     if process.returncode:
         raise GitFailed(arguments[0], process.returncode, err.decode(errors="replace"))
     return out
 
 
 async def lines(
-    arguments: Sequence[str], folder: Path, stdin: bytes, seconds: float, more: Mapping[str, str] | None = None
+    arguments: Sequence[str], folder: Path, stdin: bytes, seconds: float, env: Mapping[str, str] | None = None
 ) -> AsyncGenerator[list[bytes], None]:
     """Run git at low priority and yield the complete lines of each chunk of output. Limits as in `run`; `stdin` must
     fit into the pipe's buffer.
     """
-    process, deadline = await start(arguments, folder, more), monotonic() + seconds
+    process, deadline = await start(arguments, folder, env), monotonic() + seconds
     try:
         if process.stdin is None or process.stdout is None:
             raise ValueError("started without pipes")
@@ -107,7 +107,7 @@ async def lines(
         if status:
             raise GitFailed(arguments[0], status, stderr)
     finally:
-        await end(process)
+        await kill(process)
 
 
 def lower_priority(process: asyncio.subprocess.Process) -> None:
@@ -117,7 +117,7 @@ def lower_priority(process: asyncio.subprocess.Process) -> None:
 
 
 # Bytes of stderr that are stored: enough to find the cause.
-_MOST_STDERR = 16 * 1024
+_MAX_STDERR_BYTES = 16 * 1024
 _CHUNK = 64 * 1024
 
 
@@ -141,11 +141,11 @@ async def read_stderr(process: asyncio.subprocess.Process) -> str:
         raise ValueError("started without a pipe")
     stderr = b""
     while part := await process.stderr.read(_CHUNK):
-        stderr = (stderr + part)[:_MOST_STDERR]
+        stderr = (stderr + part)[:_MAX_STDERR_BYTES]
     return stderr.decode(errors="replace")
 
 
-async def end(process: asyncio.subprocess.Process) -> None:
+async def kill(process: asyncio.subprocess.Process) -> None:
     """Kill a program and the processes in its group, and close its pipes."""
     # The public API of a process cannot close a pipe: a pipe whose reader stopped early would stay open forever.
     transport: asyncio.SubprocessTransport = process._transport  # type: ignore[attr-defined]  # noqa: SLF001
@@ -162,14 +162,14 @@ async def end(process: asyncio.subprocess.Process) -> None:
         transport.close()
 
 
-OLDEST = (2, 39)
+MIN_VERSION = (2, 39)
 _VERSION = re.compile(r"git version (\d+)\.(\d+)[\w.-]*")
 
 
 def require_git() -> str:
     """Return the version of git; raise StartupError if git is missing or too old."""
-    oldest = ".".join(map(str, OLDEST))
-    # Ctrl-C goes to git, too, and a git ended by it would look broken. A child inherits the blocked signals.
+    oldest = ".".join(map(str, MIN_VERSION))
+    # Ctrl-C also reaches git, and an interrupted git would look broken. A child inherits the blocked signals.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         output = subprocess.run(["git", "--version"], capture_output=True, text=True, timeout=10, check=True).stdout
@@ -178,6 +178,6 @@ def require_git() -> str:
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     found = _VERSION.match(output)
-    if found is None or (int(found[1]), int(found[2])) < OLDEST:
+    if found is None or (int(found[1]), int(found[2])) < MIN_VERSION:
         raise StartupError(f"hubgate needs git {oldest} or newer; this is {output.strip()[:100]}.")
     return found[0].removeprefix("git version ")

@@ -31,14 +31,14 @@ class Quarantine:
     path: Path
 
     @property
-    def with_repo(self) -> Mapping[str, str]:
+    def env_with_repo(self) -> Mapping[str, str]:
         """Environment for a git program that writes to the quarantine and reads the repo too."""
         # Quoted: an unquoted colon would end the path (git, "GIT_ALTERNATE_OBJECT_DIRECTORIES").
         escaped = str(self.folder / "objects").replace("\\", "\\\\").replace('"', '\\"')
-        return {**self.alone, "GIT_ALTERNATE_OBJECT_DIRECTORIES": f'"{escaped}"'}
+        return {**self.env_without_repo, "GIT_ALTERNATE_OBJECT_DIRECTORIES": f'"{escaped}"'}
 
     @property
-    def alone(self) -> Mapping[str, str]:
+    def env_without_repo(self) -> Mapping[str, str]:
         """Environment for a git program that sees only the pushed objects."""
         return {"GIT_OBJECT_DIRECTORY": str(self.path)}
 
@@ -52,7 +52,7 @@ class Quarantine:
         """The bytes that `land` would add to the repo."""
         return await in_thread(lambda: sum(file.stat().st_size for file in (self.path / "pack").iterdir()))
 
-    async def without_known(self, shas: Sequence[str]) -> list[str]:
+    async def not_in_repo(self, shas: Sequence[str]) -> list[str]:
         """The ids of objects that the repo does not have yet."""
 
         def work() -> list[str]:

@@ -1,5 +1,5 @@
 """The server's side of the push protocol (gitprotocol-pack, "Pushing Data To a Server"): advertisement, commands,
-report. It is implemented here because git's program would move refs on disk, and ours move in the database.
+report. It is implemented here because git's program would move refs on disk, and ours are in the database.
 """
 
 import re
@@ -11,14 +11,14 @@ from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.git import pktline
 from hubgate.server.hub.git.pktline import LineReader
 
-MOST_COMMANDS = 1_000
+MAX_COMMANDS = 1_000
 # Bytes before the pack.
-MOST_COMMAND_BYTES = 4 * 1024 * 1024
+MAX_COMMAND_BYTES = 4 * 1024 * 1024
 ZERO = "0" * 40
 
 _CAPABILITIES = b"report-status delete-refs quiet atomic ofs-delta side-band-64k object-format=sha1 agent=hubgate"
 _COMMAND = re.compile(rb"([0-9a-f]{40}) ([0-9a-f]{40}) ([^\0]+)\Z")
-_DATA, _REMARKS, _FATAL = 1, 2, 3
+_DATA, _PROGRESS, _FATAL = 1, 2, 3
 
 # An empty packet, sent so that proxies do not time out.
 KEEPALIVE = pktline.line(bytes([_DATA]))
@@ -26,25 +26,25 @@ KEEPALIVE = pktline.line(bytes([_DATA]))
 
 @dataclass(frozen=True)
 class PushRequest:
-    """The commands of a push. `wants` are the advertised capabilities that the client chose."""
+    """The commands of a push. `capabilities` are the advertised capabilities that the client chose."""
 
     changes: Sequence[RefChange]
-    wants: frozenset[str]
+    capabilities: frozenset[str]
     shallow: bool
     too_many: bool
 
     @property
-    def banded(self) -> bool:
-        return "side-band-64k" in self.wants
+    def uses_side_band(self) -> bool:
+        return "side-band-64k" in self.capabilities
 
 
 @dataclass(frozen=True)
 class PushOutcome:
-    """The outcome of a push. `refused` has a reason for each ref that did not move; `remarks` are shown to the user."""
+    """The outcome of a push. `refused` has a reason for each ref that did not move. The user sees `messages`."""
 
     refused: Mapping[str, str]
     unpack: str = "ok"
-    remarks: Sequence[str] = ()
+    messages: Sequence[str] = ()
 
 
 def advertisement(refs: Iterable[tuple[str, str]]) -> bytes:
@@ -56,32 +56,34 @@ def advertisement(refs: Iterable[tuple[str, str]]) -> bytes:
 async def read_commands(lines: LineReader) -> PushRequest:
     """Read the commands before the pack. Reading stops once there are too many."""
     changes: list[RefChange] = []
-    wants: frozenset[str] = frozenset()
+    capabilities: frozenset[str] = frozenset()
     shallow, size = False, 0
     while (payload := await lines.next()) is not None:
         size += len(payload)
-        if size > MOST_COMMAND_BYTES:
-            raise BadRequest(f"The commands of a push have at most {MOST_COMMAND_BYTES:,} bytes.")
+        if size > MAX_COMMAND_BYTES:
+            raise BadRequest(f"The commands of a push have at most {MAX_COMMAND_BYTES:,} bytes.")
         payload = payload.removesuffix(b"\n")
         if payload.startswith(b"shallow ") and not changes:
             shallow = True
             continue
         payload, _, chosen = payload.partition(b"\0")
         if not changes:
-            wants = _capabilities(chosen)
+            capabilities = _capabilities(chosen)
         changes.append(_change(payload))
-        if len(changes) > MOST_COMMANDS:
-            return PushRequest(changes, wants, shallow, too_many=True)
-    return PushRequest(changes, wants, shallow, too_many=False)
+        if len(changes) > MAX_COMMANDS:
+            return PushRequest(changes, capabilities, shallow, too_many=True)
+    return PushRequest(changes, capabilities, shallow, too_many=False)
 
 
 def _capabilities(chosen: bytes) -> frozenset[str]:
-    wants = frozenset(chosen.decode("ascii", "replace").split())
-    if "push-options" in wants or any(want.startswith("push-cert") for want in wants):
+    capabilities = frozenset(chosen.decode("ascii", "replace").split())
+    if "push-options" in capabilities or any(capability.startswith("push-cert") for capability in capabilities):
         raise BadRequest("Push options and signed pushes are not supported.")
-    if any(want.startswith("object-format=") and want != "object-format=sha1" for want in wants):
+    if any(
+        capability.startswith("object-format=") and capability != "object-format=sha1" for capability in capabilities
+    ):
         raise BadRequest("Repos here use SHA-1 object ids.")
-    return wants
+    return capabilities
 
 
 def _change(payload: bytes) -> RefChange:
@@ -102,17 +104,17 @@ def report(request: PushRequest, outcome: PushOutcome) -> bytes:
 
 def failure(request: PushRequest, message: str) -> bytes:
     """The report of a push that failed as a whole, for a reason unrelated to a single ref."""
-    if request.banded:
+    if request.uses_side_band:
         return b"".join(pktline.with_band(_FATAL, message.encode() + b"\n")) + pktline.FLUSH
     return report(request, PushOutcome({change.ref: message for change in request.changes}))
 
 
 def _report_lines(request: PushRequest, outcome: PushOutcome) -> Iterator[bytes]:
-    if request.banded:
-        for remark in outcome.remarks:
-            yield from pktline.with_band(_REMARKS, remark.encode(errors="replace") + b"\n")
-    status = _report(request, outcome) if "report-status" in request.wants else b""
-    if request.banded:
+    if request.uses_side_band:
+        for message in outcome.messages:
+            yield from pktline.with_band(_PROGRESS, message.encode(errors="replace") + b"\n")
+    status = _report(request, outcome) if "report-status" in request.capabilities else b""
+    if request.uses_side_band:
         yield from pktline.with_band(_DATA, status)
         yield pktline.FLUSH
     else:

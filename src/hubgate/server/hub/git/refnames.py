@@ -4,8 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-LONGEST_REF = 400
-LONGEST_PART = 200
+MAX_REF_BYTES = 400
+MAX_PART_BYTES = 200
 
 # No control characters, no space, none of ~^:?*[\ and no @{.
 _REFUSED = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//")
@@ -29,7 +29,7 @@ def invalid_reason(name: str) -> str | None:
         return "this is not a valid ref name"
     if _SURROGATE.search(name):
         return "the name is not UTF-8"
-    if len(name.encode()) > LONGEST_REF or any(len(part.encode()) > LONGEST_PART for part in parts):
+    if len(name.encode()) > MAX_REF_BYTES or any(len(part.encode()) > MAX_PART_BYTES for part in parts):
         return "the name is too long"
     short = name.split("/", 2)[-1]
     if short in ("HEAD", "@") or _LOOKS_LIKE_A_COMMIT.match(short):
@@ -48,8 +48,8 @@ class RefNames:
             self.add(name)
 
     @property
-    def count_own(self) -> int:
-        """The number of refs without pull requests, which have a limit per user (attack O72)."""
+    def branch_and_tag_count(self) -> int:
+        """The number of refs other than those of pull requests, which have a limit per user (attack O72)."""
         return len(self._names) - self._folders[_PULL_REQUESTS]
 
     def add(self, name: str) -> None:
@@ -62,7 +62,7 @@ class RefNames:
             self._names.discard(name)
             self._folders.subtract(_folders_of(name))
 
-    def in_the_way(self, name: str) -> str | None:
+    def conflicting_ref(self, name: str) -> str | None:
         """An existing ref that conflicts with `name`."""
         if self._folders[name] > 0:
             return next(other for other in self._names if other.startswith(f"{name}/"))

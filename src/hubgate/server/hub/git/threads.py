@@ -14,10 +14,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 # Seconds a caller waits per second of processor time: its expensive reads use at most a third of the process's time.
-REST = 2.0
+REST_PER_CPU_SECOND = 2.0
 
 # Reads by libgit2: lookups, listings, walks, diffs. More threads would only wait for the same disk.
-READS = FairPool("git", 8, per_caller=3, per_repo=5, rest=REST)
+READS = FairPool("git", 8, per_caller=3, per_repo=5, rest=REST_PER_CPU_SECOND)
 READ_SECONDS = 20.0
 
 # Short steps of a larger task: writing a blob, syncing a file, reading a part of a download.
@@ -29,7 +29,7 @@ LONG = FairPool("long", 4, per_caller=2, per_repo=2)
 LONG_SECONDS = 30 * 60.0
 
 # Checking YAML and rendering Markdown for any caller. This work uses the processor, never the disk.
-TEXTS = FairPool("text", 2, per_caller=1, per_repo=1, rest=REST)
+TEXTS = FairPool("text", 2, per_caller=1, per_repo=1, rest=REST_PER_CPU_SECOND)
 TEXT_SECONDS = 20.0
 
 # Parsing the card of a new commit: a commit does not wait behind readers.

@@ -1,7 +1,7 @@
-"""The weight of a tree: how deep it is nested and how many files it expands to.
+"""The size of a tree: how deep it is nested and how many files it expands to.
 
-A few kilobytes of trees that each name the next ten times expand to billions of files, and ten thousand nested folders
-to a path that nothing can walk. Code that reads a landed tree is safe from both.
+A few kilobytes of trees, in which each tree contains the next one ten times, expand to billions of files, and ten
+thousand nested folders to a path that no program can walk. Code that reads a landed tree is safe from both.
 """
 
 import re
@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 import pygit2
 
-from hubgate.server.hub.git.paths import CONTROLS, DEEPEST, LONGEST_PART
+from hubgate.server.hub.git.paths import CONTROLS, MAX_FOLDER_DEPTH, MAX_NAME_BYTES
 
-MOST_FILES = 1_000_000
+MAX_FILES = 1_000_000
 # Trees with invalid names that are reported; a single invalid name rejects the push.
-MOST_BAD_NAMES = 1_000
+MAX_BAD_NAMES = 1_000
 
 _ENTRY = re.compile(rb"([0-7]{1,6}) ([^\0]+)\0(.{20})", re.DOTALL)
 _FOLDER = (b"40000", b"040000")
@@ -25,42 +25,42 @@ class TreeSize:
     files: int
 
     @property
-    def is_too_much(self) -> bool:
-        return self.height > DEEPEST or self.files > MOST_FILES
+    def exceeds_limits(self) -> bool:
+        return self.height > MAX_FOLDER_DEPTH or self.files > MAX_FILES
 
 
-_TOO_DEEP = TreeSize(DEEPEST + 1, 0)
+_TOO_DEEP = TreeSize(MAX_FOLDER_DEPTH + 1, 0)
 
 
 @dataclass(slots=True)
 class _OpenTree:
-    """A tree on the stack whose folders are still being weighed. `at` is the index of the next folder."""
+    """A tree on the stack whose folders are still being measured. `next_folder` is an index into `folders`."""
 
     sha: bytes
     files: int
     folders: list[bytes]
-    at: int = 0
+    next_folder: int = 0
 
 
 @dataclass
-class TreeWeigher:
-    """Weighs trees, reading each tree once. `bad_names` has the problem with a name, by the id of its tree."""
+class TreeMeasurer:
+    """Measures trees, reading each tree once. `bad_names` has the problem with a name, by the id of its tree."""
 
     bad_names: dict[bytes, str] = field(default_factory=dict)
     _known: dict[bytes, TreeSize] = field(default_factory=dict)
 
-    def weigh(self, odb: pygit2.Odb, sha: bytes) -> TreeSize:
+    def measure(self, odb: pygit2.Odb, sha: bytes) -> TreeSize:
         stack = [] if sha in self._known else [self._open(odb, sha)]
         while stack:
             tree = stack[-1]
-            if tree.at == len(tree.folders):
+            if tree.next_folder == len(tree.folders):
                 self._known[tree.sha] = self._sum(tree)
                 stack.pop()
                 continue
-            child = tree.folders[tree.at]
-            tree.at += 1
+            child = tree.folders[tree.next_folder]
+            tree.next_folder += 1
             if child not in self._known:
-                if len(stack) > DEEPEST:
+                if len(stack) > MAX_FOLDER_DEPTH:
                     self._known[child] = _TOO_DEEP
                 else:
                     stack.append(self._open(odb, child))
@@ -69,7 +69,7 @@ class TreeWeigher:
     def _sum(self, tree: _OpenTree) -> TreeSize:
         folders = [self._known[child] for child in tree.folders]
         files = tree.files + sum(folder.files for folder in folders)
-        return TreeSize(1 + max((folder.height for folder in folders), default=0), min(files, MOST_FILES + 1))
+        return TreeSize(1 + max((folder.height for folder in folders), default=0), min(files, MAX_FILES + 1))
 
     def _open(self, odb: pygit2.Odb, sha: bytes) -> _OpenTree:
         try:
@@ -77,14 +77,14 @@ class TreeWeigher:
         except KeyError:
             # `inspection.connected` checks for missing objects.
             return _OpenTree(sha, 0, [])
-        fault = _name_fault([name for _, name, _ in entries])
-        if fault is not None and len(self.bad_names) < MOST_BAD_NAMES:
-            self.bad_names[sha] = fault
+        problem = _name_problem([name for _, name, _ in entries])
+        if problem is not None and len(self.bad_names) < MAX_BAD_NAMES:
+            self.bad_names[sha] = problem
         folders = [child for mode, _, child in entries if mode in _FOLDER]
         return _OpenTree(sha, len(entries) - len(folders), folders)
 
 
-def _name_fault(names: list[bytes]) -> str | None:
+def _name_problem(names: list[bytes]) -> str | None:
     """The first problem with the names of a tree. Names appear in JSON, headers and pages: each must be UTF-8 without
     control characters, and short enough for a file system.
     """
@@ -95,6 +95,6 @@ def _name_fault(names: list[bytes]) -> str | None:
     if CONTROLS.search(joined):
         name = next(part for part in joined.split("/") if CONTROLS.search(part))
         return f"contains a file name with control characters, such as line breaks: {name[:200]!r}. Rename the file."
-    if names and max(map(len, names)) > LONGEST_PART:
-        return f"contains a file name of more than {LONGEST_PART} bytes. Rename the file."
+    if names and max(map(len, names)) > MAX_NAME_BYTES:
+        return f"contains a file name of more than {MAX_NAME_BYTES} bytes. Rename the file."
     return None

@@ -9,7 +9,7 @@ from pathlib import Path
 import pygit2
 from pygit2.enums import FileMode
 
-from hubgate.server.hub.git.objects import EntryType, TreeEntry, blob_of, describe, entry_in, open_repository, tree_of
+from hubgate.server.hub.git.objects import EntryType, TreeEntry, blob_of, describe, entry_in, read_repository, tree_of
 from hubgate.server.jobs.job import checkpoint
 
 
@@ -27,9 +27,11 @@ class UnreadEntry:
 
 
 async def list_entries(
-    folder: Path, commit: str, path: str, *, recursive: bool, after: str, most: int
+    folder: Path, commit: str, path: str, *, recursive: bool, after: str, limit: int
 ) -> list[TreeEntry] | None:
-    """At most `most` entries of the folder `path` that follow the mark `after`; None if the folder does not exist."""
+    """Up to `limit` entries of the folder `path` that follow the position `after` (`position_of`); None if the folder
+    does not exist.
+    """
 
     def work(repo: pygit2.Repository) -> list[TreeEntry] | None:
         tree = folder_at(repo, commit, path)
@@ -37,9 +39,9 @@ async def list_entries(
             return None
         prefix = f"{path}/" if path else ""
         unread_entries = walk(repo, tree, prefix, recursive=recursive, after=after)
-        return list(islice(_entries(repo, unread_entries), most))
+        return list(islice(_entries(repo, unread_entries), limit))
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
 async def entries_at(folder: Path, commit: str, paths: list[str]) -> list[TreeEntry]:
@@ -48,17 +50,17 @@ async def entries_at(folder: Path, commit: str, paths: list[str]) -> list[TreeEn
     def work(repo: pygit2.Repository) -> list[TreeEntry]:
         return list(_existing(repo, tree_of(repo, commit), paths))
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
-async def names_at(folder: Path, commit: str, paths: list[str]) -> set[str]:
+async def existing_paths(folder: Path, commit: str, paths: list[str]) -> set[str]:
     """Those `paths` that exist, submodules included. Paths must not have empty, `.` or `..` parts."""
 
     def work(repo: pygit2.Repository) -> set[str]:
         tree = tree_of(repo, commit)
         return {path for path in paths if path in tree}
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
 async def size_of_folders(folder: Path, commit: str, paths: Iterable[str]) -> int:
@@ -72,23 +74,25 @@ async def size_of_folders(folder: Path, commit: str, paths: Iterable[str]) -> in
             size += len(tree.read_raw()) if tree is not None else 0
         return size
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
-# The whole file is read to get its beginning.
-LARGEST_STARTED = 10 * 1024 * 1024
+# Larger files are skipped, because the whole file is read to get its beginning.
+MAX_PREFIX_FILE_BYTES = 10 * 1024 * 1024
 
 
-async def starts_at(folder: Path, commit: str, paths: list[str], most: int) -> list[tuple[str, bytes]]:
-    """Path and first `most` bytes of those `paths` that are files stored in git, up to LARGEST_STARTED, in one task."""
+async def file_prefixes(folder: Path, commit: str, paths: list[str], max_bytes: int) -> list[tuple[str, bytes]]:
+    """The path and the first `max_bytes` bytes of those `paths` that are files stored in git, up to
+    MAX_PREFIX_FILE_BYTES, read in one task.
+    """
 
     def work(repo: pygit2.Repository) -> list[tuple[str, bytes]]:
         entries = _existing(repo, tree_of(repo, commit), paths)
         in_git = [entry for entry in entries if entry.type is EntryType.FILE and entry.pointer is None]
-        small = [entry for entry in in_git if entry.size <= LARGEST_STARTED]
-        return [(entry.path, blob_of(repo, entry.sha).data[:most]) for entry in small]
+        small = [entry for entry in in_git if entry.size <= MAX_PREFIX_FILE_BYTES]
+        return [(entry.path, blob_of(repo, entry.sha).data[:max_bytes]) for entry in small]
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
 async def file_names(folder: Path, commit: str) -> list[str]:
@@ -98,7 +102,7 @@ async def file_names(folder: Path, commit: str) -> list[str]:
         unread_entries = walk(repo, tree_of(repo, commit), "", recursive=True)
         return [unread.path for unread in unread_entries if not unread.is_folder and unread.mode != FileMode.COMMIT]
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
 async def files(folder: Path, commit: str) -> list[TreeEntry]:
@@ -108,7 +112,7 @@ async def files(folder: Path, commit: str) -> list[TreeEntry]:
         unread_entries = walk(repo, tree_of(repo, commit), "", recursive=True)
         return list(_entries(repo, (unread for unread in unread_entries if not unread.is_folder)))
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
 def _existing(repo: pygit2.Repository, tree: pygit2.Tree, paths: list[str]) -> Iterator[TreeEntry]:
@@ -132,7 +136,7 @@ def folder_at(repo: pygit2.Repository, commit: str, path: str) -> pygit2.Tree | 
 def walk(
     repo: pygit2.Repository, tree: pygit2.Tree, prefix: str, *, recursive: bool, after: str = ""
 ) -> Iterator[UnreadEntry]:
-    """Yield the entries of a tree, a folder right before its content. `after` is the mark of the last entry shown,
+    """Yield the entries of a tree, a folder right before its content. `after` is the position of the last entry shown,
     which may no longer exist: the next entry in git's order is found by binary search.
     """
     name, slash, _ = (after.removeprefix(prefix) if after.startswith(prefix) else "").partition("/")
@@ -154,7 +158,7 @@ def walk(
 
 
 def position_of(entry: TreeEntry) -> str:
-    """The mark from which a list continues after this entry: the path, with a trailing slash for a folder."""
+    """The position from which a list continues after this entry: the path, with a trailing slash for a folder."""
     return f"{entry.path}/" if entry.type is EntryType.DIRECTORY else entry.path
 
 
@@ -196,7 +200,7 @@ class FolderPage:
     total: int
 
 
-async def folder_page(folder: Path, commit: str, path: str, skip: int, most: int) -> FolderPage | None:
+async def folder_page(folder: Path, commit: str, path: str, skip: int, limit: int) -> FolderPage | None:
     """A page of a folder as the web shows it, folders first; None if it does not exist. Only its entries are read."""
 
     def work(repo: pygit2.Repository) -> FolderPage | None:
@@ -209,20 +213,20 @@ async def folder_page(folder: Path, commit: str, path: str, skip: int, most: int
             unread for unread in walk(repo, tree, prefix, recursive=False) if unread.mode != FileMode.COMMIT
         ]
         unread_entries.sort(key=lambda unread: not unread.is_folder)
-        shown = (_entry(repo, unread) for unread in unread_entries[skip : skip + most])
+        shown = (_entry(repo, unread) for unread in unread_entries[skip : skip + limit])
         return FolderPage([entry for entry in shown if entry], len(unread_entries))
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
-async def count_files(folder: Path, commit: str, most: int) -> int:
-    """Count the files of a commit, up to `most`."""
+async def count_files(folder: Path, commit: str, limit: int) -> int:
+    """Count the files of a commit, up to `limit`."""
 
     def work(repo: pygit2.Repository) -> int:
         unread_entries = walk(repo, tree_of(repo, commit), "", recursive=True)
-        return sum(1 for _ in islice((unread for unread in unread_entries if not unread.is_folder), most))
+        return sum(1 for _ in islice((unread for unread in unread_entries if not unread.is_folder), limit))
 
-    return await open_repository(folder, work)
+    return await read_repository(folder, work)
 
 
 def _entry(repo: pygit2.Repository, unread: UnreadEntry) -> TreeEntry | None:

@@ -1,6 +1,6 @@
 """Unpacking a pushed pack: the git program reads it from the network, checks every object and writes to a quarantine.
 
-The sender is not trusted. Sizes in a pack are claims, so memory is limited per claim, and the pack in total.
+The sender is not trusted. A pack can state any sizes, so each allocation is limited, and the size of the whole pack.
 """
 
 import asyncio
@@ -13,15 +13,16 @@ from hubgate.server.hub.git.quarantine import Quarantine
 
 log = logging.getLogger("hubgate.git")
 
-MOST_PACK_BYTES = 8 * 1024**3
+MAX_PACK_BYTES = 8 * 1024**3
 # Bytes of the pack of a push that has no new objects.
 _EMPTY_PACK = 32
 # Seconds of work after the whole pack was received.
-LONGEST_WORK = 15 * 60
-# Bytes allocated per claim of a pack: its number of objects, the size of an object, of a delta and its result.
-LARGEST_CLAIM = 512 * 1024 * 1024
+CHECK_SECONDS = 15 * 60
+# Bytes that git may allocate at once for a size that the pack states: of an object, of a delta and its result, or of
+# the list of objects.
+MAX_ALLOCATION = 512 * 1024 * 1024
 # Larger files are streamed instead of being read into memory.
-_STREAMED_FROM = 16 * 1024 * 1024
+_STREAMING_THRESHOLD = 16 * 1024 * 1024
 
 # Harmless flaws of old histories. All other findings of fsck reject the push, warnings included.
 _TOLERATED = ("badTimezone", "missingSpaceBeforeDate", "zeroPaddedFilemode")
@@ -50,32 +51,32 @@ class PackTooLarge(InvalidPack):
     """The pack exceeds its limit. The sender is notified before all of the pack is read."""
 
 
-async def unpack(quarantine: Quarantine, pack: AsyncIterator[bytes], most: int = MOST_PACK_BYTES) -> None:
+async def unpack(quarantine: Quarantine, pack: AsyncIterator[bytes], max_bytes: int = MAX_PACK_BYTES) -> None:
     """Unpack into the quarantine; return once every object is valid. An exception from `pack` kills the program."""
     # For git, 0 means no limit.
-    most = min(max(most, _EMPTY_PACK), MOST_PACK_BYTES)
+    max_bytes = min(max(max_bytes, _EMPTY_PACK), MAX_PACK_BYTES)
     process = await program.start(
         [
-            *("-c", f"core.bigFileThreshold={_STREAMED_FROM}"),
-            *("index-pack", "--stdin", "--fix-thin", "--threads=1", _STRICT, f"--max-input-size={most}"),
+            *("-c", f"core.bigFileThreshold={_STREAMING_THRESHOLD}"),
+            *("index-pack", "--stdin", "--fix-thin", "--threads=1", _STRICT, f"--max-input-size={max_bytes}"),
         ],
         quarantine.folder,
-        {**quarantine.with_repo, "GIT_ALLOC_LIMIT": str(LARGEST_CLAIM)},
+        {**quarantine.env_with_repo, "GIT_ALLOC_LIMIT": str(MAX_ALLOCATION)},
     )
     stderr_task = asyncio.create_task(program.read_stderr(process))
     try:
         await program.feed(process, pack)
-        async with asyncio.timeout(LONGEST_WORK):
+        async with asyncio.timeout(CHECK_SECONDS):
             stderr, status = await stderr_task, await process.wait()
     except TimeoutError:
         raise InvalidPack("the pack takes too long to check", []) from None
     finally:
         stderr_task.cancel()
-        await program.end(process)
+        await program.kill(process)
     if status:
-        log.warning("a pushed pack was refused: %s", stderr.strip()[:500])
+        log.warning("a pushed pack was rejected: %s", stderr.strip()[:500])
         if _TOO_MANY_BYTES.search(stderr):
-            raise PackTooLarge(f"a push has at most {MOST_PACK_BYTES // 1024**3} GiB", [])
+            raise PackTooLarge(f"a push has at most {MAX_PACK_BYTES // 1024**3} GiB", [])
         raise InvalidPack(*_explain(stderr))
 
 

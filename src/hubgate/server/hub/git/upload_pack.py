@@ -14,9 +14,9 @@ from hubgate.server.jobs.caller import while_client_waits
 log = logging.getLogger("hubgate.git")
 
 # A working program sends a keep-alive every five seconds; a program silent for this long hangs.
-LONGEST_SILENCE = 5 * 60
+SILENCE_SECONDS = 5 * 60
 # The largest repos take hours on a slow connection.
-LONGEST_ANSWER = 24 * 3600
+RESPONSE_SECONDS = 24 * 3600
 _CHUNK = 64 * 1024
 # Bounds memory for any size of repo: large files are streamed without delta compression, and packs are mapped in small
 # windows.
@@ -32,9 +32,9 @@ async def advertisement(folder: Path, protocol: str) -> bytes:
     """The first response of a fetch: the capabilities in protocol version 2, every ref in older versions."""
     process = await _start(["upload-pack", "--strict", "--stateless-rpc", "--advertise-refs"], folder, protocol)
     try:
-        out, err = await while_client_waits(process.communicate(), LONGEST_SILENCE)
+        out, err = await while_client_waits(process.communicate(), SILENCE_SECONDS)
     finally:
-        await program.end(process)
+        await program.kill(process)
     if process.returncode:
         raise program.GitFailed("upload-pack", process.returncode, err.decode(errors="replace"))
     return out
@@ -47,7 +47,7 @@ async def answer(folder: Path, protocol: str, request: AsyncIterator[bytes]) -> 
     stderr_task = asyncio.create_task(program.read_stderr(process))
     has_output = False
     try:
-        deadline = monotonic() + LONGEST_ANSWER
+        deadline = monotonic() + RESPONSE_SECONDS
         while part := await _read(process):
             if monotonic() > deadline:
                 raise Unavailable("The fetch takes too long. Fetch less at once, such as with --depth.")
@@ -57,11 +57,11 @@ async def answer(folder: Path, protocol: str, request: AsyncIterator[bytes]) -> 
             await feed_task
         stderr, status = await stderr_task, await process.wait()
         if status:
-            log.warning("upload-pack ended with %d: %s", status, stderr.strip()[:500])
+            log.warning("upload-pack exited with status %d: %s", status, stderr.strip()[:500])
             if not has_output:
                 raise BadRequest("git does not understand this request.")
     finally:
-        await program.end(process)
+        await program.kill(process)
         for task in (feed_task, stderr_task):
             task.cancel()
         await asyncio.gather(feed_task, stderr_task, return_exceptions=True)
@@ -71,7 +71,7 @@ async def _read(process: asyncio.subprocess.Process) -> bytes:
     if process.stdout is None:
         raise ValueError("started without a pipe")
     try:
-        async with asyncio.timeout(LONGEST_SILENCE):
+        async with asyncio.timeout(SILENCE_SECONDS):
             return await process.stdout.read(_CHUNK)
     except TimeoutError:
         raise Unavailable("git does not respond. Try again.") from None

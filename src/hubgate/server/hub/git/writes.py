@@ -75,12 +75,12 @@ async def write_blob(folder: Path, content: bytes) -> str:
     return await in_thread(lambda: str(repository(folder).create_blob(content)))
 
 
-async def write_blob_of(folder: Path, file: Path) -> str:
+async def write_file_as_blob(folder: Path, file: Path) -> str:
     """Write a file on disk as a blob, regardless of its size."""
-    return await in_thread(_blob_of, folder, file)
+    return await in_thread(_write_file_as_blob, folder, file)
 
 
-def _blob_of(folder: Path, file: Path) -> str:
+def _write_file_as_blob(folder: Path, file: Path) -> str:
     with file.open("rb") as source:
         return _write_loose(folder, source, file.stat().st_size)
 
@@ -263,7 +263,7 @@ async def write_first_commit(folder: Path, files: FilesByPath, message: str, aut
     return await in_thread(work)
 
 
-def commit_of_tree(folder: Path, commit: str, message: str, author: Author, now: int) -> str:
+def write_squashed_commit(folder: Path, commit: str, message: str, author: Author, now: int) -> str:
     """Write a parentless commit with the tree of another commit."""
     repo = repository(folder)
     signature = pygit2.Signature(author.name, author.email, now // SECOND, 0)

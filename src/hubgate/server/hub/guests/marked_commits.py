@@ -1,5 +1,5 @@
-"""Marks on commits that are only in a pull request. Such commits are shown with a notice, so that no reader takes them
-for the owner's (O72).
+"""Marks on commits that are only in a pull request. Such commits are shown with a notice, so that no reader mistakes
+them for the owner's (O72).
 
 A commit is marked before it can be read. When a marked commit is requested by id, git checks whether it is still only
 in a pull request, at most once per change of the repo's refs and with a time limit.
@@ -18,27 +18,27 @@ from hubgate.server.hub.repos import copied_refs
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import PULL_REQUESTS, Repo
 from hubgate.server.hub.repos.transactions import lock_repo
-from hubgate.server.jobs.caller import caller_of_context
+from hubgate.server.jobs.caller import current_caller
 from hubgate.server.storage.database import Tx
 
 log = logging.getLogger("hubgate.git")
 
-SECONDS = 5.0
-# Commits marked in a short transaction, and the maximum of marked commits that a fetch requests by id.
-FEW = 100
+CHECK_SECONDS = 5.0
+# The maximum number of commits marked in a short transaction, and of marked commits that a fetch requests by id.
+MAX_MARKED_AT_ONCE = 100
 # A line in a request of `git fetch` (gitprotocol-pack, gitprotocol-v2).
 _WANT = re.compile(rb"want ([0-9a-fA-F]{40})")
-_LONGEST_WANT = len("want ") + 39
+_MAX_PARTIAL_WANT = len("want ") + 39
 
 
 class Reachability(Enum):
-    """The kind of ref that leads to a commit."""
+    """The kind of ref from which a commit is reachable."""
 
     # A branch or tag; also for commits that were never in a pull request.
     OWN = "own"
     PULL_REQUEST = "pull request"
     # No ref: the commit was in a pull request that was removed or rejected.
-    NOWHERE = "nowhere"
+    UNREACHABLE = "unreachable"
 
 
 async def mark(repos: Repos, repo: Repo, shas: Collection[str]) -> None:
@@ -49,11 +49,11 @@ async def mark(repos: Repos, repo: Repo, shas: Collection[str]) -> None:
         await lock_repo(tx, repo.id)
         await store.mark(tx, repo.id, sorted(shas))
 
-    await (repos.db.write if len(shas) <= FEW else repos.db.write_long)(unit)
+    await (repos.db.write if len(shas) <= MAX_MARKED_AT_ONCE else repos.db.write_long)(unit)
 
 
 async def reachability_of(repos: Repos, repo: Repo, sha: str) -> Reachability:
-    found = await store.marked(repos.db, repo.id, sha)
+    found = await store.find_mark(repos.db, repo.id, sha)
     if found is None:
         return Reachability.OWN
     is_reachable, checked = found
@@ -61,14 +61,14 @@ async def reachability_of(repos: Repos, repo: Repo, sha: str) -> Reachability:
         try:
             reachability = await _look_up(repos, repo, sha)
         except (Unavailable, program.GitFailed) as error:
-            log.info("whether a ref leads to a commit is unknown: %s", error)
-            return Reachability.PULL_REQUEST if is_reachable or checked is None else Reachability.NOWHERE
+            log.info("the reachability of a commit is unknown: %s", error)
+            return Reachability.PULL_REQUEST if is_reachable or checked is None else Reachability.UNREACHABLE
         await _store(repos, repo, sha, reachability)
         return reachability
-    return Reachability.PULL_REQUEST if is_reachable else Reachability.NOWHERE
+    return Reachability.PULL_REQUEST if is_reachable else Reachability.UNREACHABLE
 
 
-async def without_removed(repos: Repos, repo: Repo, request: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def reject_removed_commits(repos: Repos, repo: Repo, request: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Pass on the request of a fetch; raise NotFound if it wants a commit of a removed pull request. Git itself serves
     any object by its id.
     """
@@ -79,9 +79,9 @@ async def without_removed(repos: Repos, repo: Repo, request: AsyncIterator[bytes
         shas = {sha.decode().lower() for sha in _WANT.findall(text)} - seen
         seen |= shas
         for sha in await _marked_and_not_refs(repos, repo, shas):
-            if await reachability_of(repos, repo, sha) is Reachability.NOWHERE:
+            if await reachability_of(repos, repo, sha) is Reachability.UNREACHABLE:
                 raise NotFound(f"not our ref {sha}", code="RevisionNotFound")
-        tail = text[-_LONGEST_WANT:]
+        tail = text[-_MAX_PARTIAL_WANT:]
         yield part
 
 
@@ -95,26 +95,26 @@ async def _marked_and_not_refs(repos: Repos, repo: Repo, shas: Collection[str]) 
         return sorted(found - {sha for _, sha in await repo_store.refs(tx, repo.id)}) if found else []
 
     found = await repos.db.read_long(read)
-    if len(found) > FEW:
-        raise BadRequest(f"Fetch at most {FEW} commits of pull requests by their ids at once.")
+    if len(found) > MAX_MARKED_AT_ONCE:
+        raise BadRequest(f"Fetch at most {MAX_MARKED_AT_ONCE} commits of pull requests by their ids at once.")
     return found
 
 
 async def _look_up(repos: Repos, repo: Repo, sha: str) -> Reachability:
-    async with repos.walks.taken(caller_of_context.get().share, repo.id):
+    async with repos.walks.acquire(current_caller.get().share_key, repo.id):
         await copied_refs.refresh(repos, repo.id)
         if await _is_reachable_from(repos, repo, sha, "--branches", "--tags"):
             return Reachability.OWN
         return (
             Reachability.PULL_REQUEST
             if await _is_reachable_from(repos, repo, sha, f"--glob={PULL_REQUESTS}*")
-            else Reachability.NOWHERE
+            else Reachability.UNREACHABLE
         )
 
 
 async def _is_reachable_from(repos: Repos, repo: Repo, sha: str, *refs: str) -> bool:
     command = ["rev-list", "--max-count=1", sha, "--not", *refs, "--"]
-    return not await program.run(command, repos.folders.of(repo.id), seconds=SECONDS, gently=True)
+    return not await program.run(command, repos.folders.of(repo.id), seconds=CHECK_SECONDS, low_priority=True)
 
 
 async def _store(repos: Repos, repo: Repo, sha: str, reachability: Reachability) -> None:

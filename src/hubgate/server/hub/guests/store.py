@@ -1,4 +1,4 @@
-"""Statements on guests: write permission, charges, and commits that are only in pull requests."""
+"""SQL statements for guests: write permission, charges, and commits that are only in pull requests."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -61,8 +61,8 @@ async def bytes_charged(tx: Tx, user_id: str) -> int:
     """The bytes charged to a user in all repos without write permission. A large file counts once per repo."""
     row = await tx.one(
         f"""
-        SELECT CAST(COALESCE(SUM(x.held), 0) AS bigint) AS n FROM (
-            SELECT CASE WHEN g.oid = '' THEN SUM(g.bytes) ELSE MAX(g.bytes) END AS held
+        SELECT CAST(COALESCE(SUM(x.charged), 0) AS bigint) AS n FROM (
+            SELECT CASE WHEN g.oid = '' THEN SUM(g.bytes) ELSE MAX(g.bytes) END AS charged
             FROM guest_bytes g JOIN repos r ON r.id = g.repo_id
             WHERE g.user_id = :user_id AND NOT {_MAY_WRITE} GROUP BY g.repo_id, g.oid
         ) x
@@ -74,11 +74,11 @@ async def bytes_charged(tx: Tx, user_id: str) -> int:
 
 async def files_charged(tx: Tx, user_id: str, repo_id: str, oids: Collection[str]) -> dict[str, int]:
     """The bytes that the user is already charged for each of these files."""
-    rows = await tx.each(_FILE_HELD, [{"user_id": user_id, "repo_id": repo_id, "oid": oid} for oid in oids])
+    rows = await tx.each(_FILE_CHARGED, [{"user_id": user_id, "repo_id": repo_id, "oid": oid} for oid in oids])
     return {row["oid"]: int(row["bytes"]) for row in rows if row["bytes"] is not None}
 
 
-_FILE_HELD = RowStatement(
+_FILE_CHARGED = RowStatement(
     """
     SELECT CAST(:oid AS text) AS oid, (
         SELECT MAX(g.bytes) FROM guest_bytes g WHERE g.user_id = :user_id AND g.repo_id = :repo_id AND g.oid = :oid
@@ -123,10 +123,10 @@ async def charge_git(tx: Tx, user_id: str, repo_id: str, num: int, size: int, no
 
 async def drop_pending(tx: Tx, user_id: str, repo_id: str, oids: Collection[str]) -> None:
     """Delete the pending charges for files that a pull request now uses."""
-    await tx.each(_FORGET, _files(repo_id, oids), {"user_id": user_id})
+    await tx.each(_DROP_PENDING, _files(repo_id, oids), {"user_id": user_id})
 
 
-_FORGET = RowStatement(
+_DROP_PENDING = RowStatement(
     """
     DELETE FROM guest_bytes /*pg USING batch */
     WHERE user_id = :user_id AND repo_id = :repo_id AND num = 0 AND oid = :oid
@@ -147,8 +147,10 @@ async def _end_git(tx: Tx, repo_id: str, num: int) -> None:
     )
 
 
-async def rebook_replaced(tx: Tx, repo_id: str, num: int) -> None:
-    """Rebook charges of replaced commits of a pull request. Git storage is charged as `-num`, which no merge ends."""
+async def move_replaced_charges(tx: Tx, repo_id: str, num: int) -> None:
+    """Detach the charges of replaced commits from a pull request. Git storage is charged under `-num`, which no merge
+    ends.
+    """
     await release_files(tx, repo_id, num)
     await tx.exec(
         """
@@ -164,7 +166,7 @@ async def rebook_replaced(tx: Tx, repo_id: str, num: int) -> None:
 
 async def release_files(tx: Tx, repo_id: str, num: int) -> None:
     """Detach the charges for large files that a pull request may no longer need. The files stay charged until the sweep
-    has checked them: another pull request may contain the same commits without having sent the files.
+    has checked them: another pull request may contain the same commits without having uploaded the files.
     """
     await tx.exec(
         """
@@ -183,8 +185,8 @@ async def release_files(tx: Tx, repo_id: str, num: int) -> None:
 
 
 async def expire_files(tx: Tx, before: int) -> None:
-    """Delete charges for large files that were announced and never sent, or were deleted. Charges for git storage do
-    not expire, since git objects are never deleted.
+    """Delete charges for large files that were announced but never uploaded, or were deleted. Charges for git storage
+    do not expire, since git objects are never deleted.
     """
     await tx.exec(
         """
@@ -196,12 +198,12 @@ async def expire_files(tx: Tx, before: int) -> None:
     )
 
 
-# Large files that only guests sent.
+# Large files that only guests uploaded.
 
 
 @dataclass(frozen=True)
 class Links:
-    """The files linked to a repo: the sizes of those that only guests sent, and the ids of the owner's."""
+    """The files linked to a repo: the sizes of those that only guests uploaded, and the ids of the owner's."""
 
     of_guests: Mapping[str, int]
     of_owner: Collection[str]
@@ -219,7 +221,9 @@ _LINK = RowStatement(
 
 
 async def hidden_from(tx: Tx, repo_id: str, user_id: str | None, oids: Collection[str]) -> set[str]:
-    """Files that no pull request uses yet and this user did not send. `checked` is set by the first pull request."""
+    """Those files that no pull request uses yet and this user did not upload. The first pull request that uses a file
+    sets `checked`.
+    """
     rows = await tx.each(_HIDDEN, _files(repo_id, oids), {"user_id": user_id or ""})
     return {row["oid"] for row in rows}
 
@@ -236,12 +240,12 @@ _HIDDEN = RowStatement(
 
 
 async def assign_to_owner(tx: Tx, repo_id: str, oids: Collection[str]) -> None:
-    """Make files the owner's, because a writer sends or uses them, and end all charges for them."""
-    await tx.each(_MAKE_OWNERS, _files(repo_id, oids))
+    """Assign files to the owner, because a writer uploads or uses them, and end all charges for them."""
+    await tx.each(_ASSIGN_TO_OWNER, _files(repo_id, oids))
     await tx.each(_END_FILES, _files(repo_id, oids))
 
 
-_MAKE_OWNERS = RowStatement(
+_ASSIGN_TO_OWNER = RowStatement(
     "UPDATE lfs_links SET guest = 0 /*pg FROM batch */ WHERE repo_id = :repo_id AND oid = :oid AND guest = 1", _FILE
 )
 _END_FILES = RowStatement("DELETE FROM guest_bytes /*pg USING batch */ WHERE repo_id = :repo_id AND oid = :oid", _FILE)
@@ -257,7 +261,7 @@ _DUE = """
 """
 
 
-async def repos_to_sweep(tx: Tx, after: str, before: int, most: int) -> list[tuple[str, int]]:
+async def repos_to_sweep(tx: Tx, after: str, before: int, limit: int) -> list[tuple[str, int]]:
     """Repos, with generation, in which something may have changed since the last check."""
     rows = await tx.all(
         f"""
@@ -266,9 +270,9 @@ async def repos_to_sweep(tx: Tx, after: str, before: int, most: int) -> list[tup
         UNION
         SELECT r.id, r.generation FROM lfs_links l JOIN repos r ON r.id = l.repo_id
         WHERE l.repo_id > :after AND {_DUE} AND (l.checked IS NULL OR l.checked <> r.generation)
-        ORDER BY 1 LIMIT :most
+        ORDER BY 1 LIMIT :limit
         """,
-        {"after": after, "before": before, "most": most},
+        {"after": after, "before": before, "limit": limit},
     )
     return [(row["id"], int(row["generation"])) for row in rows]
 
@@ -293,15 +297,15 @@ async def set_checked(tx: Tx, repo_id: str, generation: int) -> None:
     )
 
 
-async def files_due(tx: Tx, repo_id: str, before: int, most: int) -> dict[str, int]:
+async def files_due(tx: Tx, repo_id: str, before: int, limit: int) -> dict[str, int]:
     """The large files that the sweep must check, with sizes."""
     rows = await tx.all(
         f"""
         SELECT l.oid, l.size FROM lfs_links l JOIN repos r ON r.id = l.repo_id
         WHERE l.repo_id = :repo_id AND {_DUE} AND (l.checked IS NULL OR l.checked <> r.generation)
-        ORDER BY l.oid LIMIT :most
+        ORDER BY l.oid LIMIT :limit
         """,
-        {"repo_id": repo_id, "before": before, "most": most},
+        {"repo_id": repo_id, "before": before, "limit": limit},
     )
     return {row["oid"]: int(row["size"]) for row in rows}
 
@@ -333,7 +337,7 @@ _NEEDED = RowStatement(
 
 
 async def mark(tx: Tx, repo_id: str, shas: Sequence[str]) -> None:
-    """Mark commits as added by a pull request. Whether a ref leads to them is checked when they are shown."""
+    """Mark commits as added by a pull request. Whether they are reachable is checked when they are shown."""
     await tx.each(_MARK, [{"repo_id": repo_id, "sha": sha} for sha in shas])
 
 
@@ -358,8 +362,10 @@ _MARKED = RowStatement(
 )
 
 
-async def marked(db: Database, repo_id: str, sha: str) -> tuple[bool, int | None] | None:
-    """Whether a pull request led to a commit, and the repo's generation at that check; None if it is not marked."""
+async def find_mark(db: Database, repo_id: str, sha: str) -> tuple[bool, int | None] | None:
+    """Whether a commit was reachable from a pull request, and the repo's generation at that check; None if the commit
+    is not marked.
+    """
     row = await db.one(
         "SELECT is_reachable, checked FROM pull_request_commits WHERE repo_id = :repo_id AND sha = :sha",
         {"repo_id": repo_id, "sha": sha},

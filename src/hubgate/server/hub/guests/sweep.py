@@ -1,4 +1,4 @@
-"""Ends charges of guests, and deletes unneeded large files that only guests sent.
+"""Ends charges of guests, and deletes unneeded large files that only guests uploaded.
 
 A charge for git storage ends when its pull request is merged, by any method: its commit is on a branch or tag.
 
@@ -27,12 +27,12 @@ from hubgate.server.storage.database import Tx
 log = logging.getLogger("hubgate.worker")
 
 # How long an upload may wait for a pull request that uses it.
-WAITING_LASTS = 2 * DAY
+UNUSED_UPLOAD_AGE = 2 * DAY
 # Files of a repo that are checked per step.
-MOST_FILES = 10_000
-LONGEST_WALK = 10 * 60.0
+FILES_PER_STEP = 10_000
+WALK_SECONDS = 10 * 60.0
 
-_OWN = ("--branches", "--tags")
+_BRANCHES_AND_TAGS = ("--branches", "--tags")
 _PULL_REQUESTS = f"--glob={PULL_REQUESTS}*"
 
 
@@ -50,8 +50,8 @@ class GuestSweep:
 
     async def step(self) -> bool:
         """Process some repos of a round; return whether the round has more. A failed repo waits for the next round."""
-        db, most, before = self.repos.db, self.repos.limits.swept_repos, self.repos.clock() - WAITING_LASTS
-        found = await db.read_long(lambda tx: store.repos_to_sweep(tx, self._after, before, most))
+        db, limit, before = self.repos.db, self.repos.limits.swept_repos, self.repos.clock() - UNUSED_UPLOAD_AGE
+        found = await db.read_long(lambda tx: store.repos_to_sweep(tx, self._after, before, limit))
         for repo_id, generation in found:
             try:
                 await self._end_merged(repo_id, generation)
@@ -59,12 +59,12 @@ class GuestSweep:
             except (HubError, program.GitFailed) as error:
                 log.warning("the guest data of repo %s will be checked later: %s", repo_id, error)
         await db.write_long(lambda tx: store.expire_files(tx, before))
-        self._after = found[-1][0] if len(found) == most else ""
+        self._after = found[-1][0] if len(found) == limit else ""
         return self._after != ""
 
     async def _end_merged(self, repo_id: str, generation: int) -> None:
         tips = await self.repos.db.read_long(lambda tx: store.charged_refs(tx, repo_id))
-        of_guests = (_PULL_REQUESTS, "--not", *_OWN)
+        of_guests = (_PULL_REQUESTS, "--not", *_BRANCHES_AND_TAGS)
         unmerged = await self._listed_among(repo_id, set(tips.values()), *of_guests) if tips else set()
         merged = [num for num, sha in tips.items() if sha not in unmerged]
 
@@ -78,11 +78,13 @@ class GuestSweep:
         await self.repos.db.write_long(unit)
 
     async def _check_files(self, repo_id: str, generation: int, before: int) -> None:
-        files = await self.repos.db.read_long(lambda tx: store.files_due(tx, repo_id, before, MOST_FILES))
+        files = await self.repos.db.read_long(lambda tx: store.files_due(tx, repo_id, before, FILES_PER_STEP))
         if not files:
             return
         by_pointer = {pointer_sha(oid, size): oid for oid, size in files.items()}
-        own = await self._listed_among(repo_id, by_pointer.keys(), "--objects", "--no-object-names", *_OWN)
+        own = await self._listed_among(
+            repo_id, by_pointer.keys(), "--objects", "--no-object-names", *_BRANCHES_AND_TAGS
+        )
         others = by_pointer.keys() - own
         needed = (
             await self._listed_among(repo_id, others, "--objects", "--no-object-names", _PULL_REQUESTS)
@@ -104,7 +106,7 @@ class GuestSweep:
         """Those of `shas` that `git rev-list` prints."""
         folder = await copied_refs.refresh(self.repos, repo_id)
         found_shas, lines_to_find = set[str](), {sha.encode() for sha in shas}
-        lines = program.lines(["rev-list", *arguments], folder, b"", LONGEST_WALK)
+        lines = program.lines(["rev-list", *arguments], folder, b"", WALK_SECONDS)
         async with aclosing(lines):
             async for part in lines:
                 found_shas.update(sha.decode() for sha in lines_to_find.intersection(part))

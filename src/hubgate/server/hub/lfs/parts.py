@@ -13,29 +13,29 @@ from hubgate.server.hub.git.threads import in_long_thread, in_thread
 from hubgate.server.hub.lfs.files import LargeFiles
 
 # Each part has a URL, so a file of a terabyte has larger parts rather than more parts.
-MOST = 256
+MAX_PARTS = 256
 _CHUNK = 1024 * 1024
 _FINGERPRINT = re.compile(r"[0-9a-f]{32}\Z")
 
 
 @dataclass(frozen=True)
 class PartLayout:
-    """The division of a file of `size` bytes into parts of at least `least` bytes."""
+    """The division of a file of `size` bytes into parts of at least `min_part_size` bytes."""
 
     size: int
-    least: int
+    min_part_size: int
 
     @property
-    def each(self) -> int:
+    def part_size(self) -> int:
         """The size of every part but the last."""
-        return max(self.least, -(-self.size // MOST))
+        return max(self.min_part_size, -(-self.size // MAX_PARTS))
 
     @property
     def count(self) -> int:
-        return -(-self.size // self.each)
+        return -(-self.size // self.part_size)
 
     def length_of(self, number: int) -> int:
-        return min(self.each, self.size - (number - 1) * self.each)
+        return min(self.part_size, self.size - (number - 1) * self.part_size)
 
 
 def is_fingerprint(text: str) -> bool:
@@ -56,7 +56,7 @@ async def receive_part(files: LargeFiles, upload: str, number: int, length: int,
                 digest.update(part)
                 await in_thread(file.write, part)
         if count != length:
-            raise Unprocessable(f"Part {number} has {length} bytes.")
+            raise Unprocessable(f"Part {number} must have {length} bytes.")
         fingerprint = digest.hexdigest()[:32]
         await in_thread(temporary.replace, folder / f"{number:05d}-{fingerprint}")
     finally:
@@ -66,7 +66,7 @@ async def receive_part(files: LargeFiles, upload: str, number: int, length: int,
 
 async def complete(files: LargeFiles, upload: str, oid: str, layout: PartLayout, fingerprints: Sequence[str]) -> None:
     if len(fingerprints) != layout.count:
-        raise Unprocessable(f"This file has {layout.count} parts.")
+        raise Unprocessable(f"This file must have {layout.count} parts.")
     await in_long_thread(_join, files, upload, oid, layout.size, fingerprints)
 
 

@@ -1,4 +1,4 @@
-"""Statements on the links between repos and large files."""
+"""SQL statements for the links between repos and large files."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,7 +15,7 @@ _LINK = insert_row(
 async def link(
     tx: Tx, repo_id: str, oid: str, size: int, blob_sha: str | None, now: int, *, by_guest: bool = False
 ) -> None:
-    """Link a file to a repo. A file that a writer sent belongs to the owner, even if guests send it too."""
+    """Link a file to a repo. A file that a writer uploaded belongs to the owner, even if guests upload it too."""
     file: Params = {"repo_id": repo_id, "oid": oid, "size": size, "blob_sha": blob_sha}
     await tx.exec(_LINK, {**file, "created_at": now, "guest": int(by_guest)})
     if not by_guest:
@@ -23,7 +23,7 @@ async def link(
 
 
 async def size_of(tx: Tx | Database, repo_id: str, oid: str) -> int | None:
-    """The size of a file; None if the repo was never sent it."""
+    """The size of a file; None if it was never uploaded to the repo."""
     row = await tx.one(
         "SELECT size FROM lfs_links WHERE repo_id = :repo_id AND oid = :oid", {"repo_id": repo_id, "oid": oid}
     )
@@ -31,7 +31,7 @@ async def size_of(tx: Tx | Database, repo_id: str, oid: str) -> int | None:
 
 
 async def sizes_of(tx: Tx, repo_id: str, oids: Sequence[str]) -> dict[str, int]:
-    """The sizes of those files that the repo was sent."""
+    """The sizes of those files that were uploaded to the repo."""
     found: dict[str, int] = {}
     for params in _in_batches(oids):
         rows = await tx.all(_SIZES, {"repo_id": repo_id, **params})
@@ -70,7 +70,7 @@ async def blob_sha_of(tx: Tx | Database, repo_id: str, oid: str) -> str | None:
 
 
 async def used_storage(tx: Tx | Database, repo_id: str) -> int:
-    """The bytes of a repo's large files, without files that only guests sent, which are charged to the guests."""
+    """The bytes of a repo's large files, without files that only guests uploaded, which are charged to the guests."""
     row = await tx.one(
         "SELECT COALESCE(SUM(size), 0) AS n FROM lfs_links WHERE repo_id = :id AND guest = 0", {"id": repo_id}
     )

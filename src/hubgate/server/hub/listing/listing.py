@@ -14,8 +14,8 @@ from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.storage.database import Tx
 
 CURSOR = (int, str)
-# Approximate characters of cards and tags on one page. The page ends there, and its cursor leads to the rest.
-MOST_TEXT = 2 * 1024 * 1024
+# Approximate characters of cards and tags on one page. A page ends at this limit, and its cursor continues from there.
+MAX_PAGE_CHARACTERS = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -35,20 +35,20 @@ async def list_repos(
     return page_of(rows, limited, lambda repo: (_sort_value(repo, repo_filter.sort), repo.id))
 
 
-async def recent(repos: Repos, identity: Identity, most: int) -> list[Repo]:
+async def recent_repos(repos: Repos, identity: Identity, limit: int) -> list[Repo]:
     """The most recently changed repos of all types. Each type is queried separately, as the index is by type."""
     visible = visible_repos(identity)
 
     async def read(tx: Tx) -> list[Repo]:
-        pages = [await store.page(tx, RepoFilter(type=kind.value), visible, None, most) for kind in RepoType]
+        pages = [await store.page(tx, RepoFilter(type=kind.value), visible, None, limit) for kind in RepoType]
         found = [repo for page in pages for repo in page]
-        return sorted(found, key=lambda repo: (repo.updated_at, repo.id), reverse=True)[:most]
+        return sorted(found, key=lambda repo: (repo.updated_at, repo.id), reverse=True)[:limit]
 
     return await repos.db.read_long(read)
 
 
 @dataclass(frozen=True)
-class Storage:
+class StorageUsage:
     """The bytes of large files: by repo id, and in total for the repos that the caller may see."""
 
     by_repo: Mapping[str, int]
@@ -61,10 +61,10 @@ class Storage:
         return round(100 * self.of(repo) / self.total, 2) if self.total else 0.0
 
 
-async def storage(repos: Repos, identity: Identity, owner_id: str, shown: Sequence[Repo]) -> Storage:
-    async def read(tx: Tx) -> Storage:
+async def storage_usage(repos: Repos, identity: Identity, owner_id: str, shown: Sequence[Repo]) -> StorageUsage:
+    async def read(tx: Tx) -> StorageUsage:
         sizes = await lfs_store.used_storage_of(tx, [repo.id for repo in shown])
-        return Storage(sizes, await store.used_storage(tx, owner_id, visible_repos(identity)))
+        return StorageUsage(sizes, await store.used_storage(tx, owner_id, visible_repos(identity)))
 
     return await repos.db.read_long(read)
 
@@ -80,7 +80,7 @@ def _page_size(rows: Sequence[Repo], limit: int) -> int:
     size = 0
     for shown, repo in enumerate(rows[:limit], 1):
         size += len(repo.card) + len(repo.tags)
-        if size > MOST_TEXT:
+        if size > MAX_PAGE_CHARACTERS:
             return shown
     return limit
 

@@ -1,4 +1,4 @@
-"""Statements of lists of repos."""
+"""SQL statements for lists of repos."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.repos.store import OWNERS, REPO
 from hubgate.server.storage.database import Tx
 
-# Sort orders. Other values that clients sort by, such as downloads, are not counted by the hub.
-COLUMNS = {"createdAt": "r.created_at", "lastModified": "r.updated_at"}
-# More owners would exceed the engines' limit on statements; no user is in so many organizations.
-MOST_OWNERS = 501
+# The columns to sort by. The hub does not count other values that clients sort by, such as downloads.
+SORT_COLUMNS = {"createdAt": "r.created_at", "lastModified": "r.updated_at"}
+# More owners would exceed the engines' limit on parameters per statement; no user is in so many organizations.
+MAX_OWNERS = 501
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class RepoFilter:
     # Repos of any of these owners.
     owners: Sequence[str] = ()
     # Texts that namespace/name must all contain.
-    searched: Sequence[str] = ()
+    search_terms: Sequence[str] = ()
     tags: Sequence[str] = ()
     gated: bool | None = None
     sort: str = "lastModified"
@@ -33,10 +33,10 @@ class RepoFilter:
 
 
 async def page(
-    tx: Tx, repo_filter: RepoFilter, visible: VisibleRepos, after: tuple[int, str] | None, most: int
+    tx: Tx, repo_filter: RepoFilter, visible: VisibleRepos, after: tuple[int, str] | None, limit: int
 ) -> list[Repo]:
-    column = COLUMNS[repo_filter.sort]
-    values: dict[str, str | int] = {"most": most}
+    column = SORT_COLUMNS[repo_filter.sort]
+    values: dict[str, str | int] = {"limit": limit}
     conditions = [_visible_sql(visible, values)]
     if repo_filter.type:
         conditions.append("r.type = :type")
@@ -45,9 +45,9 @@ async def page(
         conditions.append("r.owner_id = :owner_id")
         values["owner_id"] = repo_filter.owner_id
     if repo_filter.owners:
-        # Names other than those of the visibility condition, which would otherwise be overwritten.
+        # A prefix of its own, so that the parameters of the visibility condition are not overwritten.
         conditions.append(_owned_by_sql(repo_filter.owners, "chosen", values))
-    for number, text in enumerate(repo_filter.searched):
+    for number, text in enumerate(repo_filter.search_terms):
         conditions.append(f"lower(COALESCE(u.name, o.name) || '/' || r.name) LIKE :pattern{number} ESCAPE '\\'")
         values[f"pattern{number}"] = _like_pattern(text.lower())
     for number, tag in enumerate(repo_filter.tags):
@@ -64,7 +64,7 @@ async def page(
     rows = await tx.all(
         f"""
         SELECT {REPO} FROM repos r {OWNERS} WHERE {" AND ".join(conditions)}
-        ORDER BY {column} {order}, r.id {order} LIMIT :most
+        ORDER BY {column} {order}, r.id {order} LIMIT :limit
         """,
         values,
     )
@@ -75,16 +75,16 @@ def _visible_sql(visible: VisibleRepos, values: dict[str, str | int]) -> str:
     conditions = ["r.private = 0"]
     if visible.owners:
         conditions.append(_owned_by_sql(visible.owners, "owner", values))
-    if visible.creators and visible.client_id is not None:
+    if visible.owners_of_created and visible.client_id is not None:
         values["created_through"] = visible.client_id
         conditions.append(
-            f"({_owned_by_sql(visible.creators, 'creator', values)} AND r.creator_client = :created_through)"
+            f"({_owned_by_sql(visible.owners_of_created, 'creator', values)} AND r.creator_client = :created_through)"
         )
     return f"({' OR '.join(conditions)})"
 
 
 def _owned_by_sql(owners: Sequence[str], name: str, values: dict[str, str | int]) -> str:
-    params = {f"{name}{number}": owner for number, owner in enumerate(owners[:MOST_OWNERS])}
+    params = {f"{name}{number}": owner for number, owner in enumerate(owners[:MAX_OWNERS])}
     values.update(params)
     return f"r.owner_id IN ({', '.join(f':{each}' for each in params)})"
 

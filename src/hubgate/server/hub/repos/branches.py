@@ -7,16 +7,18 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects
 from hubgate.server.hub.git.refnames import RefNames, invalid_reason
 from hubgate.server.hub.git.threads import in_thread
-from hubgate.server.hub.git.writes import Author, NewCommit, commit_of_tree, write_commit, write_tag
+from hubgate.server.hub.git.writes import Author, NewCommit, write_commit, write_squashed_commit, write_tag
 from hubgate.server.hub.repos import lookup, store
 from hubgate.server.hub.repos.model import MAIN, Repo
 from hubgate.server.hub.repos.refs import RefConflict, move_refs
 
-MOST_TRIES = 50
+MAX_ATTEMPTS = 50
 
 
 def check_ref(kind: str, name: str) -> str:
-    """The full name of a branch ("heads") or tag ("tags"). A name that begins with refs/ would not be addressable."""
+    """Return the full ref name of a branch ("heads") or tag ("tags"); raise Unprocessable if the name is invalid. A
+    short name that begins with refs/ would not be addressable.
+    """
     ref = f"refs/{kind}/{name}"
     reason = invalid_reason(ref)
     if reason is not None or name.startswith("refs/"):
@@ -67,23 +69,23 @@ async def delete_tag(repos: Repos, repo: Repo, name: str) -> None:
     if before is None:
         if await store.ref(repos.db, repo.id, f"refs/heads/{name}") is not None:
             raise BadRequest(f"{name} is a branch, not a tag.")
-        raise lookup.no_revision(ref)
+        raise lookup.revision_not_found(ref)
     await _move(repos, repo, RefChange(ref, before, None), f"{ref} was changed by another request.")
 
 
 async def squash(repos: Repos, repo: Repo, user: User, rev: str, message: str) -> None:
-    """Replace the history of a branch by one commit. Concurrent commits to the branch are squashed too."""
+    """Replace the history of a branch with one commit. Concurrent commits to the branch are squashed too."""
     found = await lookup.revision(repos, repo, rev)
     if found.ref is None or not found.ref.startswith("refs/heads/"):
-        raise lookup.no_revision(rev)
+        raise lookup.revision_not_found(rev)
     folder, author = repos.folders.of(repo.id), Author.of_user(user.name, repos.base_url)
-    for _ in range(MOST_TRIES):
+    for _ in range(MAX_ATTEMPTS):
         head = await store.ref(repos.db, repo.id, found.ref)
         if head is None:
-            raise lookup.no_revision(rev)
-        new = await in_thread(commit_of_tree, folder, head, message, author, repos.clock())
+            raise lookup.revision_not_found(rev)
+        new = await in_thread(write_squashed_commit, folder, head, message, author, repos.clock())
         try:
-            await move_refs(repos, repo, [RefChange(found.ref, head, new)], together=True)
+            await move_refs(repos, repo, [RefChange(found.ref, head, new)], atomic=True)
         except RefConflict:
             continue
         return
@@ -94,20 +96,20 @@ async def _move(repos: Repos, repo: Repo, change: RefChange, conflict: str) -> N
     if change.old_sha == change.new_sha:
         return
     if change.old_sha is None:
-        await _check_room(repos, repo, change.ref)
+        await _check_new_ref(repos, repo, change.ref)
     try:
-        await move_refs(repos, repo, [change], together=True)
+        await move_refs(repos, repo, [change], atomic=True)
     except RefConflict:
         raise Conflict(conflict) from None
 
 
-async def _check_room(repos: Repos, repo: Repo, ref: str) -> None:
+async def _check_new_ref(repos: Repos, repo: Repo, ref: str) -> None:
     names = RefNames(name for name, _ in await repos.db.read_long(lambda tx: store.refs(tx, repo.id)))
-    if names.count_own >= repos.limits.refs:
+    if names.branch_and_tag_count >= repos.limits.refs:
         raise Unprocessable(f"A repo has at most {repos.limits.refs:,} refs.")
-    other = names.in_the_way(ref)
+    other = names.conflicting_ref(ref)
     if other is not None:
-        raise Conflict(f"{other} exists: git cannot have both.")
+        raise Conflict(f"{ref} conflicts with {other}: git cannot have both.")
 
 
 async def list_refs(repos: Repos, repo: Repo) -> list[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """The card of a repo: the front matter of its README, and the tags derived from it.
 
-The YAML is not trusted. The loader creates plain values only, from a limited amount of text. Invalid front matter gives
-an empty card, because a push must not fail for it.
+The YAML is not trusted. The loader creates plain values only, from a limited amount of text. Invalid front matter
+results in an empty card, because a push must not fail because of it.
 """
 
 import re
@@ -18,20 +18,20 @@ from hubgate.server.hub.repos.model import NO_CARD, Card, RepoType
 from hubgate.server.jobs.job import checkpoint
 
 README = "README.md"
-LONGEST_FRONT_MATTER = 64 * 1024
-MOST_NODES = 5_000
-DEEPEST = 50
+MAX_FRONT_MATTER_LENGTH = 64 * 1024
+MAX_NODES = 5_000
+MAX_DEPTH = 50
 # Parts of a number in base 60, such as 1:59:59.
-MOST_PARTS = 20
-MOST_TAGS = 200
-LONGEST_TAG = 100
+MAX_NUMBER_PARTS = 20
+MAX_TAGS = 200
+MAX_TAG_LENGTH = 100
 
 # Empty lines may precede the front matter, as in existing clients.
 _FRONT_MATTER = re.compile(r"\A\s*---[ \t]*\r?\n(.*?)^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
-_PREFIXED = {"license": "license", "datasets": "dataset", "base_model": "base_model"}
-_PLAIN = ("tags", "language", "library_name", "pipeline_tag")
+_PREFIXED_FIELDS = {"license": "license", "datasets": "dataset", "base_model": "base_model"}
+_PLAIN_FIELDS = ("tags", "language", "library_name", "pipeline_tag")
 # Existing clients search models by the bare value and datasets by field and value.
-_OF_DATASETS = (
+_DATASET_FIELDS = (
     "language",
     "task_categories",
     "task_ids",
@@ -64,7 +64,7 @@ def card_of(readme: str, repo_type: str) -> Card:
     if front_matter is None:
         return NO_CARD
     data = parse_front_matter(front_matter)
-    return Card(data, list(dict.fromkeys(_tags(data, repo_type)))[:MOST_TAGS])
+    return Card(data, list(dict.fromkeys(_tags(data, repo_type)))[:MAX_TAGS])
 
 
 def split_readme(readme: str) -> tuple[str | None, str]:
@@ -74,8 +74,8 @@ def split_readme(readme: str) -> tuple[str | None, str]:
 
 
 def parse_front_matter(front_matter: str) -> dict[str, Any]:
-    if len(front_matter) > LONGEST_FRONT_MATTER:
-        raise BadFrontMatter(f"The front matter has more than {LONGEST_FRONT_MATTER:,} characters.")
+    if len(front_matter) > MAX_FRONT_MATTER_LENGTH:
+        raise BadFrontMatter(f"The front matter has more than {MAX_FRONT_MATTER_LENGTH:,} characters.")
     try:
         data = _Loader(front_matter).get_single_data()
     # The library's constructors raise various exceptions on odd values: `!!int ""`, `!!bool x`, `!!timestamp x`.
@@ -88,11 +88,11 @@ def parse_front_matter(front_matter: str) -> dict[str, Any]:
         return {}
     if not isinstance(data, dict):
         raise BadFrontMatter("The front matter does not map names to values.")
-    plain: dict[str, Any] = _plain(data)
+    plain: dict[str, Any] = _to_json_value(data)
     return plain
 
 
-_TOO_DEEP = f"it is nested more than {DEEPEST} deep"
+_TOO_DEEP = f"it is nested more than {MAX_DEPTH} deep"
 
 
 class _Loader(yaml.SafeLoader):
@@ -105,7 +105,7 @@ class _Loader(yaml.SafeLoader):
 
     def fetch_flow_collection_start(self, TokenClass: Any) -> None:  # noqa: N803 -- the library's name
         # The scanner visits all open collections at every token, long before `compose_node` counts a node.
-        if self.flow_level >= DEEPEST:
+        if self.flow_level >= MAX_DEPTH:
             raise ValueError(_TOO_DEEP)
         super().fetch_flow_collection_start(TokenClass)
 
@@ -118,18 +118,18 @@ class _Loader(yaml.SafeLoader):
         raise ValueError("it uses a directive (%)")
 
     def construct_yaml_int(self, node: Any) -> int:
-        if str(node.value).count(":") > MOST_PARTS:
+        if str(node.value).count(":") > MAX_NUMBER_PARTS:
             raise ValueError("it has a number with too many parts")
         return int(super().construct_yaml_int(node))
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         self._nodes += 1
-        if self._nodes > MOST_NODES:
-            raise ValueError(f"it has more than {MOST_NODES:,} values")
+        if self._nodes > MAX_NODES:
+            raise ValueError(f"it has more than {MAX_NODES:,} values")
         if self.check_event(yaml.AliasEvent):
             raise ValueError("it uses an alias (*name)")
         self._depth += 1
-        if self._depth > DEEPEST:
+        if self._depth > MAX_DEPTH:
             raise ValueError(_TOO_DEEP)
         node = super().compose_node(parent, index)
         self._depth -= 1
@@ -139,12 +139,12 @@ class _Loader(yaml.SafeLoader):
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     """Convert a value to one that JSON can represent."""
     if isinstance(value, dict):
-        return {_cleaned(_limited_text(name)): _plain(inner) for name, inner in value.items()}
+        return {_cleaned(_limited_text(name)): _to_json_value(inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple, set)):
-        return [_plain(inner) for inner in value]
+        return [_to_json_value(inner) for inner in value]
     if isinstance(value, (datetime, date)):
         return value.isoformat()
     if isinstance(value, bytes):
@@ -166,19 +166,19 @@ def _limited_text(value: Any) -> str:
     try:
         return str(value)
     except ValueError:
-        return hex(value)[:LONGEST_TAG]
+        return hex(value)[:MAX_TAG_LENGTH]
 
 
 def _tags(data: Mapping[str, Any], repo_type: str) -> Iterable[str]:
-    of_dataset = _OF_DATASETS if repo_type == RepoType.DATASET.value else ()
-    for field in _PLAIN:
+    of_dataset = _DATASET_FIELDS if repo_type == RepoType.DATASET.value else ()
+    for field in _PLAIN_FIELDS:
         if field not in of_dataset:
             yield from _tag_values(data.get(field))
-    for field, prefix in {**_PREFIXED, **{field: field for field in of_dataset}}.items():
+    for field, prefix in {**_PREFIXED_FIELDS, **{field: field for field in of_dataset}}.items():
         yield from (f"{prefix}:{word}" for word in _tag_values(data.get(field)))
 
 
 def _tag_values(value: Any) -> Iterable[str]:
     for word in value if isinstance(value, list) else [value]:
-        if isinstance(word, str) and 0 < len(word) <= LONGEST_TAG:
+        if isinstance(word, str) and 0 < len(word) <= MAX_TAG_LENGTH:
             yield word

@@ -1,4 +1,4 @@
-"""The number of commits that lead to each ref, counted when the ref moves and stored with it.
+"""The number of commits reachable from each ref, counted when the ref moves and stored with it.
 
 The number depends on the commit alone. Counting starts from a ref with a stored number, if possible. A count that takes
 too long stays unknown (NULL) until the background process has finished it.
@@ -19,23 +19,23 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects, program
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.model import MAIN, Repo
-from hubgate.server.jobs.caller import caller_of_context
+from hubgate.server.jobs.caller import current_caller
 from hubgate.server.jobs.job import checkpoint
 
 log = logging.getLogger("hubgate.git")
 
 # Commits of a linear history that are followed in process rather than by the git program.
-MOST_FOLLOWED = 1_000
+MAX_LINEAR_COMMITS = 1_000
 # Refs per step of the background process.
-SLICE = 100
+REFS_PER_STEP = 100
 EVERY_SECONDS = 30.0
-LONGEST_RECOUNT = 10 * 60.0
+COUNT_SECONDS = 10 * 60.0
 
 Counts = Mapping[str, int]
 
 
 async def count_commits(repos: Repos, repo: Repo, changes: Sequence[RefChange]) -> dict[str, int]:
-    """The number of commits by new id, for those counted within `limits.counting_seconds`."""
+    """The number of commits reachable from each new id, for those counted within `limits.counting_seconds`."""
     new = {change.new_sha: change.old_sha for change in changes if change.new_sha is not None}
     if not new:
         return {}
@@ -51,45 +51,45 @@ async def _count(
     folder, deadline = repos.folders.of(repo_id), monotonic() + seconds
     found = {sha: known[sha] for sha in bases if sha in known}
     try:
-        found |= await _follow_all(folder, [sha for sha in bases if sha not in found], known)
+        found |= await _count_linear_histories(folder, [sha for sha in bases if sha not in found], known)
         for sha, candidates in bases.items():
             if sha not in found and monotonic() < deadline:
                 base = next(iter(candidates), None)
                 found[sha] = await _count_by_program(repos, repo_id, sha, base, known, deadline - monotonic())
     except (Unavailable, NotFound, program.GitFailed, KeyError, pygit2.GitError) as error:
-        log.info("the commits of a ref are counted later: %s", error)
+        log.info("the commits of a ref will be counted later: %s", error)
     return found
 
 
-async def _follow_all(folder: Path, shas: Iterable[str], known: Counts) -> dict[str, int]:
-    """The counts of commits with a linear history down to a known count or a first commit. A tag that does not point to
-    a commit counts 0.
+async def _count_linear_histories(folder: Path, shas: Iterable[str], known: Counts) -> dict[str, int]:
+    """Count the commits of histories that are linear down to a known count or the root commit. A tag that does not
+    point to a commit counts as 0.
     """
 
     def work(repo: pygit2.Repository) -> dict[str, int]:
         found: dict[str, int] = {}
         all_known = ChainMap(found, dict(known))
         for sha in shas:
-            number = _follow(repo, sha, all_known)
+            number = _count_linear(repo, sha, all_known)
             if number is not None:
                 found[sha] = number
         return found
 
-    return await objects.open_repository(folder, work)
+    return await objects.read_repository(folder, work)
 
 
-def _follow(repo: pygit2.Repository, sha: str, known: Counts) -> int | None:
+def _count_linear(repo: pygit2.Repository, sha: str, known: Counts) -> int | None:
     try:
         commit = repo[sha].peel(pygit2.Commit)
     except (KeyError, ValueError, pygit2.GitError):
         return 0
-    for passed in range(MOST_FOLLOWED):
+    for visited in range(MAX_LINEAR_COMMITS):
         checkpoint()
         if (number := known.get(str(commit.id))) is not None:
-            return passed + number
+            return visited + number
         parents = commit.parent_ids
         if len(parents) != 1:
-            return passed + 1 if not parents else None
+            return visited + 1 if not parents else None
         parent = repo[parents[0]]
         if not isinstance(parent, pygit2.Commit):
             return None
@@ -102,8 +102,8 @@ async def _count_by_program(
 ) -> int:
     arguments = ["--left-right", f"{base}...{sha}"] if base else [sha]
     command = ["rev-list", "--count", *arguments, "--"]
-    async with repos.walks.taken(caller_of_context.get().share, repo_id):
-        output = await program.run(command, repos.folders.of(repo_id), seconds=seconds, gently=True)
+    async with repos.walks.acquire(current_caller.get().share_key, repo_id):
+        output = await program.run(command, repos.folders.of(repo_id), seconds=seconds, low_priority=True)
     if base is None:
         return int(output)
     behind, ahead = map(int, output.split())
@@ -111,24 +111,24 @@ async def _count_by_program(
 
 
 @dataclass
-class Recount:
+class CommitCounter:
     """Counts the commits of refs that have no stored number yet."""
 
     repos: Repos
     _after: tuple[str, str] = ("", "")
 
     async def step(self) -> bool:
-        """Count one slice of refs; return whether there may be more. A failed count is retried in the next round."""
-        rows = await self.repos.db.read_long(lambda tx: store.uncounted(tx, self._after, SLICE))
+        """Count one batch of refs; return whether there may be more. A failed count is retried in the next round."""
+        rows = await self.repos.db.read_long(lambda tx: store.uncounted_refs(tx, self._after, REFS_PER_STEP))
         for repo_id, name, sha in rows:
-            await self._recount(repo_id, name, sha)
-        self._after = rows[-1][:2] if len(rows) == SLICE else ("", "")
-        return len(rows) == SLICE
+            await self._count_ref(repo_id, name, sha)
+        self._after = rows[-1][:2] if len(rows) == REFS_PER_STEP else ("", "")
+        return len(rows) == REFS_PER_STEP
 
-    async def _recount(self, repo_id: str, name: str, sha: str) -> None:
+    async def _count_ref(self, repo_id: str, name: str, sha: str) -> None:
         known = await self.repos.db.read_long(lambda tx: store.known_counts(tx, repo_id))
         head = await store.ref(self.repos.db, repo_id, MAIN)
         base = {sha: [head] if head in known else []}
-        number = (await _count(self.repos, repo_id, base, known, LONGEST_RECOUNT)).get(sha)
+        number = (await _count(self.repos, repo_id, base, known, COUNT_SECONDS)).get(sha)
         if number is not None:
             await self.repos.db.write(lambda tx: store.set_count(tx, repo_id, name, sha, number))

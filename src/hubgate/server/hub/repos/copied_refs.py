@@ -1,7 +1,7 @@
 """The copy of the refs on disk, for the git program only.
 
-The copy is a single file, packed-refs, replaced atomically. A second file has the mark of the refs that were copied: a
-caller that finds the mark outdated writes a new copy. The rows are read again under the lock, so that a slow process
+The copy is a single file, packed-refs, replaced atomically. A second file stores the version of the copied refs: a
+caller that finds an outdated version writes a new copy. The rows are read again under the lock, so that a slow process
 never overwrites a newer copy.
 """
 
@@ -18,7 +18,7 @@ from hubgate.server.hub.repos import store
 from hubgate.server.jobs.caller import as_background
 from hubgate.server.storage.database import Tx
 
-_MARK = "hubgate-generation"
+_VERSION_FILE = "hubgate-generation"
 _HEADER = "# pack-refs with: sorted \n"
 _RETRY_SECONDS = 0.01
 
@@ -26,7 +26,7 @@ _RETRY_SECONDS = 0.01
 async def refresh(repos: Repos, repo_id: str) -> Path:
     """Update the copy if it is outdated and return the folder. The refs are those at the time of the call, or newer."""
     folder = repos.folders.of(repo_id)
-    while await in_thread(_mark_on_disk, folder) != await store.refs_mark(repos.db, repo_id):
+    while await in_thread(_version_on_disk, folder) != await store.refs_version(repos.db, repo_id):
         lock = await in_thread(_lock, folder)
         if lock is None:
             # Do not wait in a thread: waiting callers would occupy the threads that the lock's owner needs.
@@ -35,8 +35,8 @@ async def refresh(repos: Repos, repo_id: str) -> Path:
         try:
             # Not limited per caller, since every fetch from this repo waits for the lock.
             with as_background():
-                mark, pairs = await repos.db.read_long(lambda tx: _refs(tx, repo_id))
-            await in_thread(_write, folder, mark, pairs)
+                version, pairs = await repos.db.read_long(lambda tx: _refs(tx, repo_id))
+            await in_thread(_write, folder, version, pairs)
         finally:
             os.close(lock)
         break
@@ -44,16 +44,16 @@ async def refresh(repos: Repos, repo_id: str) -> Path:
 
 
 async def _refs(tx: Tx, repo_id: str) -> tuple[str, Sequence[tuple[str, str]]]:
-    """Mark and refs. The mark is read first: refs newer than their mark are merely copied again."""
-    mark = await store.refs_mark(tx, repo_id)
-    if mark is None:
+    """The version and the refs. The version is read first: refs newer than their version are merely copied again."""
+    version = await store.refs_version(tx, repo_id)
+    if version is None:
         raise NotFound("Repository not found", code="RepoNotFound")
-    return mark, await store.refs(tx, repo_id)
+    return version, await store.refs(tx, repo_id)
 
 
-def _mark_on_disk(folder: Path) -> str:
+def _version_on_disk(folder: Path) -> str:
     try:
-        return (folder / _MARK).read_text()
+        return (folder / _VERSION_FILE).read_text()
     except FileNotFoundError:
         return ""
 
@@ -72,10 +72,10 @@ def _lock(folder: Path) -> int | None:
     return descriptor
 
 
-def _write(folder: Path, mark: str, pairs: Sequence[tuple[str, str]]) -> None:
+def _write(folder: Path, version: str, pairs: Sequence[tuple[str, str]]) -> None:
     lines = "".join(f"{sha} {name}\n" for name, sha in pairs)
     _replace(folder / "packed-refs", _HEADER + lines)
-    _replace(folder / _MARK, mark)
+    _replace(folder / _VERSION_FILE, version)
 
 
 def _replace(file: Path, text: str) -> None:

@@ -6,20 +6,19 @@ import msgspec
 
 from hubgate.server import failpoint
 from hubgate.server.accounts.model import User
-from hubgate.server.audit.model import Actor
-from hubgate.server.audit.model import Kind as Entry
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.errors import Conflict, Unprocessable
 from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
 from hubgate.server.hub.commits.attributes import ATTRIBUTES_FILE, Attributes, with_lines_for
-from hubgate.server.hub.commits.commit import KEEP_BYTES, attributes_too_large, is_large
+from hubgate.server.hub.commits.commit import LOSSLESS, attributes_too_large, is_large
 from hubgate.server.hub.commits.model import Content
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.objects import pointer_text, read_pointer
-from hubgate.server.hub.git.paths import MODULES, check_modules
+from hubgate.server.hub.git.paths import GITMODULES_FILE, check_gitmodules
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.git.writes import Author, FilesByPath, write_first_commit
-from hubgate.server.hub.lfs.storing import StoredFile, store_file
+from hubgate.server.hub.lfs.stored_file import StoredFile, store_file
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.card import card_at
 from hubgate.server.hub.repos.model import MAIN, UNLINK_FIRST, Repo, RepoOwner, RepoType, check_repo_name
@@ -28,12 +27,12 @@ from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Tx
 
 # Extensions of files that are usually large; they are stored as large files regardless of their size.
-_LARGE = """
+_LARGE_EXTENSIONS = """
     7z arrow bin bz2 ckpt ftz gz h5 joblib lfs.* mlmodel model msgpack npy npz onnx ot parquet pb pickle pkl pt pth rar
     safetensors tar tar.* tflite tgz wasm xz zip zst
 """.split()  # noqa: SIM905 -- a paragraph reads better than forty lines
 
-_PATTERNS = [*(f"*.{ending}" for ending in _LARGE), "saved_model/**/*", "*tfevents*"]
+_PATTERNS = [*(f"*.{ending}" for ending in _LARGE_EXTENSIONS), "saved_model/**/*", "*tfevents*"]
 
 GIT_ATTRIBUTES = "".join(f"{pattern} filter=lfs diff=lfs merge=lfs -text\n" for pattern in _PATTERNS)
 FIRST_COMMIT = "initial commit"
@@ -133,7 +132,8 @@ async def _insert(
     tx: Tx, repos: Repos, repo: Repo, new_repo: NewRepo, large_files: Sequence[StoredFile], actor: Actor
 ) -> Repo:
     owner = await lock_owner(tx, repo.owner)
-    # The owner may have been renamed since the folder was created: no event would ever contain the new name.
+    # The owner may have been renamed since the folder was created. With the old name here, no event would ever contain
+    # the new one.
     repo = msgspec.structs.replace(repo, owner_name=owner.name)
     await store.add(tx, repo)
     if not await store.claim_name(tx, repo.id, repo.owner_id, repo.type, repo.name):
@@ -144,7 +144,7 @@ async def _insert(
     await outbox.record(tx, Kind.REPO_CREATE, repo.snapshot, 1, {}, repos.base_url, repo.created_at)
     visibility = "private" if repo.private else "public"
     text = f"created the {visibility} {repo.label}"
-    await record_audit(tx, repo.owner, Entry.REPO_CREATE, repo, text, actor, repo.created_at, visibility=visibility)
+    await record_audit(tx, repo.owner, EntryType.REPO_CREATE, repo, text, actor, repo.created_at, visibility=visibility)
     return repo
 
 
@@ -152,7 +152,7 @@ async def _write_initial_files(repos: Repos, files: Mapping[str, bytes]) -> tupl
     """Store the large files among the initial files. Return the content for git, and the large files to link to the
     repo once it exists.
     """
-    rules = files.get(ATTRIBUTES_FILE, b"").decode(errors=KEEP_BYTES)
+    rules = files.get(ATTRIBUTES_FILE, b"").decode(errors=LOSSLESS)
     seconds = repos.limits.matching_seconds
     named_large = await in_thread(Attributes([("", rules)]).large_among, list(files), seconds)
     in_git, large_files, undeclared = dict[str, bytes](), list[StoredFile](), list[str]()
@@ -176,9 +176,9 @@ async def _write_initial_files(repos: Repos, files: Mapping[str, bytes]) -> tupl
 def _check_initial_file(path: str, content: bytes) -> None:
     pointer = read_pointer(content)
     if pointer is not None:
-        # Knowing a hash must not give access to a file, and a new repo has not been sent any.
+        # Knowing a hash must not give access to a file, and no file has been uploaded to a new repo.
         raise Unprocessable(
             f"{path[:200]!r} is a pointer to the large file {pointer.oid}. Create the repo, then upload the file."
         )
-    if path.lower() == MODULES:
-        check_modules(content)
+    if path.lower() == GITMODULES_FILE:
+        check_gitmodules(content)

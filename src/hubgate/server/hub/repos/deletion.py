@@ -1,8 +1,7 @@
 """Deleting a repo, and the repos of a deleted account."""
 
 from hubgate.server import failpoint
-from hubgate.server.audit.model import Actor
-from hubgate.server.audit.model import Kind as Entry
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.errors import NotFound
 from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
@@ -23,7 +22,7 @@ async def delete(repos: Repos, repo: Repo, actor: Actor) -> None:
     async def unit(tx: Tx) -> None:
         if not await _delete_rows(tx, repos.base_url, repo, now):
             raise NotFound(REPO_GONE, code="RepoNotFound")
-        await record_audit(tx, repo.owner, Entry.REPO_DELETE, repo, f"deleted the {repo.label}", actor, now)
+        await record_audit(tx, repo.owner, EntryType.REPO_DELETE, repo, f"deleted the {repo.label}", actor, now)
 
     await repos.db.write_long(unit)
     failpoint.hit("repo-after-delete")

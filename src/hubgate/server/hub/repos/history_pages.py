@@ -1,7 +1,8 @@
-"""Pages of a repo's history. A cursor names the next commits, so the cost of a page does not depend on earlier pages.
+"""Pages of a repo's history. A cursor contains the ids of the next commits, so the cost of a page does not depend on
+earlier pages.
 
-A cursor is not trusted. A cursor may name any commits of the repo, which anyone who can see the repo can also read by
-id. A forged cursor must not make a page more expensive, or show commits of a pull request as commits of a branch (O72).
+A cursor is not trusted. It may contain any commits of the repo, which anyone who can see the repo can also read by id.
+A forged cursor must not make a page more expensive, or show commits of a pull request as commits of a branch (O72).
 """
 
 import re
@@ -16,38 +17,40 @@ from hubgate.server.hub.guests.marked_commits import Reachability, reachability_
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.lookup import Revision
 from hubgate.server.hub.repos.model import Repo, is_pull_request
-from hubgate.server.jobs.caller import caller_of_context
+from hubgate.server.jobs.caller import current_caller
 from hubgate.server.paging import decode_cursor, encode_cursor
 
 # The last page that can be requested by number. The cost of such a page includes all pages before it.
 LAST_PAGE = 100
-# Commits of one kind that a cursor names at most: a cursor stays below 3 KB, since some proxies reject headers over 4
-# KB. With more parallel lines of history, the cursor has the start and the number of commits to skip instead.
-MOST_IDS = 24
-MOST_SKIPPED = 100_000
-# More commits are skipped by the git program, which can be killed at any time and retains no memory.
-SKIPPED_HERE = 2_000
+# Ids in each of the two lists of a cursor: a cursor stays below 3 KB, since some proxies reject headers over 4 KB. With
+# more parallel lines of history, the cursor has the start and the number of commits to skip instead.
+MAX_IDS = 24
+MAX_SKIPPED = 100_000
+# Beyond this number, commits are skipped by the git program, which can be killed at any time and retains no memory.
+MAX_SKIPPED_IN_PROCESS = 2_000
 SKIP_SECONDS = 20.0
-# If a commit is older than its parents, later pages may show the parents again, without end in a crafted history. So
-# all pages together show at most twice as many commits as exist.
+# If a commit is older than its parents, later pages may show the parents again, endlessly in a crafted history. So all
+# pages together show at most twice as many commits as exist.
 _MAX_REPEATS = 2
 _UNLIMITED = 2**40
 
-_IDS = re.compile(rf"(?:[0-9a-f]{{40}}){{0,{MOST_IDS}}}\Z")
+_IDS = re.compile(rf"(?:[0-9a-f]{{40}}){{0,{MAX_IDS}}}\Z")
 _BAD_CURSOR = "This cursor is invalid. Start again from the first page."
 
 
 @dataclass(frozen=True)
 class HistoryPosition:
-    """The start of a page: `skip` commits after `starts`, without `passed`. At most `left` commits are shown."""
+    """The start of a page: `skip` commits after `starts`, excluding `visited`. This page and all later pages show at
+    most `remaining` commits.
+    """
 
     starts: Sequence[str]
-    passed: Sequence[str]
+    visited: Sequence[str]
     skip: int
-    left: int
+    remaining: int
 
     def cursor(self) -> str:
-        return encode_cursor((self.left, "".join(self.starts), "".join(self.passed), self.skip))
+        return encode_cursor((self.remaining, "".join(self.starts), "".join(self.visited), self.skip))
 
 
 @dataclass(frozen=True)
@@ -60,14 +63,14 @@ def from_number(sha: str, number: int, limit: int, total: int | None) -> History
     """The start of a page by its number, from 0."""
     if number > LAST_PAGE:
         raise BadRequest(f"A page number is at most {LAST_PAGE}. Follow the cursor in the Link header for more.")
-    left = _UNLIMITED if total is None else _MAX_REPEATS * total
-    return HistoryPosition([sha], [], number * limit, left)
+    remaining = _UNLIMITED if total is None else _MAX_REPEATS * total
+    return HistoryPosition([sha], [], number * limit, remaining)
 
 
 def from_cursor(text: str) -> HistoryPosition:
-    left, starts, passed, skip = decode_cursor(text, (int, str, str, int))
-    position = HistoryPosition(_ids(str(starts)), _ids(str(passed)), int(skip), int(left))
-    if not position.starts or not 0 <= position.skip <= MOST_SKIPPED or not 0 < position.left <= _UNLIMITED:
+    remaining, starts, visited, skip = decode_cursor(text, (int, str, str, int))
+    position = HistoryPosition(_ids(str(starts)), _ids(str(visited)), int(skip), int(remaining))
+    if not position.starts or not 0 <= position.skip <= MAX_SKIPPED or not 0 < position.remaining <= _UNLIMITED:
         raise BadRequest(_BAD_CURSOR)
     return position
 
@@ -82,19 +85,19 @@ async def page_from(repos: Repos, repo: Repo, revision: Revision, position: Hist
     await _check_starts(repos, repo, revision, position)
     folder, starts, skip = repos.folders.of(repo.id), position.starts, position.skip
     try:
-        if skip > SKIPPED_HERE:
-            async with repos.walks.taken(caller_of_context.get().share, repo.id):
+        if skip > MAX_SKIPPED_IN_PROCESS:
+            async with repos.walks.acquire(current_caller.get().share_key, repo.id):
                 starts, skip = await history.commits_beyond(folder, starts, skip, SKIP_SECONDS), 0
-        found = await history.page(folder, starts, skip, limit, position.passed)
+        found = await history.page(folder, starts, skip, limit, position.visited)
     except NotACommit:
         raise BadRequest(_BAD_CURSOR) from None
-    left = position.left - len(found.commits)
-    if not found.ahead or left <= 0:
+    remaining = position.remaining - len(found.commits)
+    if not found.pending or remaining <= 0:
         return HistoryPage(found.commits, None)
-    following = HistoryPosition(found.ahead, found.passed, 0, left)
-    if max(len(found.ahead), len(found.passed)) > MOST_IDS:
-        following = HistoryPosition(position.starts, position.passed, position.skip + len(found.commits), left)
-    return HistoryPage(found.commits, following.cursor() if following.skip <= MOST_SKIPPED else None)
+    following = HistoryPosition(found.pending, found.visited, 0, remaining)
+    if max(len(found.pending), len(found.visited)) > MAX_IDS:
+        following = HistoryPosition(position.starts, position.visited, position.skip + len(found.commits), remaining)
+    return HistoryPage(found.commits, following.cursor() if following.skip <= MAX_SKIPPED else None)
 
 
 async def _check_starts(repos: Repos, repo: Repo, revision: Revision, position: HistoryPosition) -> None:
@@ -103,14 +106,16 @@ async def _check_starts(repos: Repos, repo: Repo, revision: Revision, position: 
         if sha == revision.sha:
             continue
         reachability = await reachability_of(repos, repo, sha)
-        if reachability is Reachability.NOWHERE or (reachability is Reachability.PULL_REQUEST and not of_pull_request):
+        if reachability is Reachability.UNREACHABLE or (
+            reachability is Reachability.PULL_REQUEST and not of_pull_request
+        ):
             raise BadRequest(_BAD_CURSOR)
 
 
-async def total(repos: Repos, repo: Repo, revision: Revision) -> int | None:
-    """The number of commits that lead to a revision, stored for a ref. None if it is unknown and slow to count."""
+async def total_commits(repos: Repos, repo: Repo, revision: Revision) -> int | None:
+    """The number of commits reachable from a revision, stored for a ref. None if it is unknown and slow to count."""
     if revision.ref is not None:
-        stored = await store.commits_of(repos.db, repo.id, revision.ref)
+        stored = await store.ref_with_commit_count(repos.db, repo.id, revision.ref)
         if stored is not None and stored[1] is not None and _is_at(stored[0], revision):
             return stored[1]
     return await history.count_commits(repos.folders.of(repo.id), revision.sha)

@@ -25,19 +25,19 @@ from hubgate.server.storage import data_folder
 log = logging.getLogger("hubgate.worker")
 
 EVERY_SECONDS = 600.0
-# Repositories and large files per step.
-SLICE = 200
-FILE_SLICE = 500
-MOST_PACKS = 20
+# Folders of repos and large files per step.
+REPOS_PER_STEP = 200
+FILES_PER_STEP = 500
+MAX_PACKS = 20
 # Loose objects in one of the 256 folders over which they are evenly distributed.
-MOST_LOOSE_SAMPLED = 8
-# Uploads write continuously: an upload without a write for a day is abandoned.
-UPLOADS_LAST = DAY
+MAX_LOOSE_SAMPLED = 8
+# Uploads write continuously: an upload without a write for this long is abandoned.
+ABANDONED_UPLOAD_AGE = DAY
 # The longest time between the creation of a folder and of its row.
-CREATION_LASTS = HOUR
+MAX_CREATION_TIME = HOUR
 # The longest time between receiving a large file and linking it.
-LINKING_LASTS = DAY
-LONGEST_REPACK = 2 * 3600.0
+MAX_LINKING_TIME = DAY
+REPACK_SECONDS = 2 * 3600.0
 
 _REPACK = (
     # The index of the new pack must be durable before the old packs are deleted.
@@ -49,7 +49,7 @@ _REPACK = (
 
 
 @dataclass
-class LargeFileCollection:
+class LargeFileCleanup:
     """Deletes large files that no repo links to, a day after they were received.
 
     A client may upload the same file concurrently. So a file is first set aside and then checked: a file that was
@@ -61,11 +61,11 @@ class LargeFileCollection:
     _round: Iterator[Path] = field(default_factory=lambda: iter(()))
 
     async def step(self) -> bool:
-        """Check a slice of all files; return whether there are more."""
-        files = await in_thread(lambda: list(islice(self._round, FILE_SLICE)))
+        """Check one batch of files; return whether there are more."""
+        files = await in_thread(lambda: list(islice(self._round, FILES_PER_STEP)))
         if not files:
             self._round = self.repos.large_files.all()
-            files = await in_thread(lambda: list(islice(self._round, FILE_SLICE)))
+            files = await in_thread(lambda: list(islice(self._round, FILES_PER_STEP)))
         old = await in_thread(lambda: [file for file in files if self._is_old(file)])
         linked = await self._linked(old)
         folder = self.repos.large_files.set_aside
@@ -73,7 +73,7 @@ class LargeFileCollection:
         candidates = await in_thread(lambda: list(folder.glob("*")))
         linked = await self._linked(candidates)
         await in_thread(self._delete_or_restore, candidates, linked)
-        return len(files) == FILE_SLICE
+        return len(files) == FILES_PER_STEP
 
     async def _linked(self, files: Sequence[Path]) -> set[str]:
         if not files:
@@ -90,7 +90,7 @@ class LargeFileCollection:
 
     def _is_old(self, file: Path) -> bool:
         try:
-            return self.repos.clock() - int(file.stat().st_mtime * SECOND) >= LINKING_LASTS
+            return self.repos.clock() - int(file.stat().st_mtime * SECOND) >= MAX_LINKING_TIME
         except FileNotFoundError:
             return False
 
@@ -98,53 +98,53 @@ class LargeFileCollection:
 @dataclass
 class Housekeeping:
     repos: Repos
-    most_packs: int = MOST_PACKS
-    _large_files: LargeFileCollection = field(init=False)
+    most_packs: int = MAX_PACKS
+    _large_files: LargeFileCleanup = field(init=False)
     _guests: GuestSweep = field(init=False)
     _round: Iterator[Path] = field(default_factory=lambda: iter(()))
 
     def __post_init__(self) -> None:
-        self._large_files = LargeFileCollection(self.repos)
+        self._large_files = LargeFileCleanup(self.repos)
         self._guests = GuestSweep(self.repos)
 
     async def step(self) -> bool:
-        """Process one slice of all folders and large files. A new round begins with leftovers of uploads."""
-        with data_folder.housekeeping_lock(self.repos.folders.root.parent) as alone:
-            if not alone:
+        """Process one batch of folders and large files. Each round starts by deleting leftovers of uploads."""
+        with data_folder.housekeeping_lock(self.repos.folders.root.parent) as acquired:
+            if not acquired:
                 return False
-            folders = await in_thread(lambda: list(islice(self._round, SLICE)))
+            folders = await in_thread(lambda: list(islice(self._round, REPOS_PER_STEP)))
             if not folders:
                 await in_thread(self._delete_leftovers)
                 self._round = self.repos.folders.all()
-                folders = await in_thread(lambda: list(islice(self._round, SLICE)))
+                folders = await in_thread(lambda: list(islice(self._round, REPOS_PER_STEP)))
             for folder in folders:
                 await self._maintain(folder)
             more_guests = await self._guests.step()
             more_files = await self._large_files.step()
-            return more_guests or more_files or len(folders) == SLICE
+            return more_guests or more_files or len(folders) == REPOS_PER_STEP
 
     async def _maintain(self, folder: Path) -> None:
         if not await store.exists(self.repos.db, folder.stem):
-            if await in_thread(self._is_older, folder, CREATION_LASTS):
-                log.info("deleting the folder %s, which belongs to no repo", folder.name)
+            if await in_thread(self._is_older, folder, MAX_CREATION_TIME):
+                log.info("deleting the folder %s, which does not belong to a repo", folder.name)
                 await in_thread(self.repos.folders.remove, folder.stem)
         elif await in_thread(self._needs_repack, folder):
             try:
                 await copied_refs.refresh(self.repos, folder.stem)
-                await program.run(_REPACK, folder, seconds=LONGEST_REPACK)
-                await in_thread(self._delete_older, (folder / "objects/pack").glob("*tmp[-_]*"), UPLOADS_LAST)
+                await program.run(_REPACK, folder, seconds=REPACK_SECONDS)
+                await in_thread(self._delete_older, (folder / "objects/pack").glob("*tmp[-_]*"), ABANDONED_UPLOAD_AGE)
             except (program.GitFailed, Unavailable) as error:
-                log.warning("the folder %s cannot be packed: %s", folder.name, error)
+                log.warning("the folder %s cannot be repacked: %s", folder.name, error)
 
     def _needs_repack(self, folder: Path) -> bool:
         packs, loose = (folder / "objects/pack").glob("*.pack"), (folder / "objects/17").glob("*")
-        return sum(1 for _ in packs) > self.most_packs or sum(1 for _ in loose) > MOST_LOOSE_SAMPLED
+        return sum(1 for _ in packs) > self.most_packs or sum(1 for _ in loose) > MAX_LOOSE_SAMPLED
 
     def _delete_leftovers(self) -> None:
         folders, large = self.repos.folders.root, self.repos.large_files.root
-        self._delete_older((folders / quarantine.FOLDER).glob("*"), UPLOADS_LAST)
+        self._delete_older((folders / quarantine.FOLDER).glob("*"), ABANDONED_UPLOAD_AGE)
         for name in ("incoming", "parts"):
-            self._delete_older((large / name).glob("*"), UPLOADS_LAST)
+            self._delete_older((large / name).glob("*"), ABANDONED_UPLOAD_AGE)
         for deleted_folder in folders.glob("??/*.gone"):
             _remove(deleted_folder)
 

@@ -18,8 +18,8 @@ _SHA = re.compile(r"[0-9a-fA-F]{7,40}\Z")
 
 @dataclass(frozen=True)
 class Revision:
-    """A commit, and the ref it was requested by, if any. `in_pull_request`: requested by id, and only in a pull
-    request, which anyone may open (attack O72).
+    """A commit, and the ref it was requested by, if any. `in_pull_request` is set if the commit was requested by id and
+    is reachable only from a pull request, which anyone may open (attack O72).
     """
 
     sha: str
@@ -43,39 +43,39 @@ async def revision(repos: Repos, repo: Repo, text: str) -> Revision:
     """Resolve a branch, a tag, a pull request's ref, `HEAD`, or at least seven digits of a commit id."""
     if text == "HEAD":
         text = MAIN
-    found = await store.first_ref(repos.db, repo.id, _names(text))
+    found = await store.first_ref(repos.db, repo.id, _candidate_refs(text))
     if found is not None:
         return await _of_ref(repos, repo, text, found)
     if _SHA.match(text):
         commit = await objects.commit_of(repos.folders.of(repo.id), text.lower())
-        reachability = await marked_commits.reachability_of(repos, repo, commit) if commit else Reachability.NOWHERE
-        if commit is not None and reachability is not Reachability.NOWHERE:
+        reachability = await marked_commits.reachability_of(repos, repo, commit) if commit else Reachability.UNREACHABLE
+        if commit is not None and reachability is not Reachability.UNREACHABLE:
             return Revision(commit, None, reachability is Reachability.PULL_REQUEST)
-    raise no_revision(text)
+    raise revision_not_found(text)
 
 
 async def _of_ref(repos: Repos, repo: Repo, text: str, found: tuple[str, str]) -> Revision:
     ref, sha = found
     commit = sha if not ref.startswith("refs/tags/") else await objects.commit_of(repos.folders.of(repo.id), sha)
     if commit is None:
-        raise no_revision(text)
+        raise revision_not_found(text)
     return Revision(commit, ref)
 
 
-def no_revision(text: str) -> NotFound:
+def revision_not_found(text: str) -> NotFound:
     return NotFound(f"Invalid rev id: {text[:200]}", code="RevisionNotFound")
 
 
 @dataclass(frozen=True)
 class PathAtRevision:
-    """A revision as written in a URL, a path in it, and the name and commit of its ref if already resolved."""
+    """A revision as written in a URL, a path in it, and the name and id of its ref if already resolved."""
 
     rev: str
     path: str
-    found: tuple[str, str] | None
+    resolved_ref: tuple[str, str] | None
 
 
-async def parse_rest(repos: Repos, repo: Repo, rest: str, *, first: str = "") -> PathAtRevision:
+async def parse_revision_path(repos: Repos, repo: Repo, rest: str, *, first: str = "") -> PathAtRevision:
     """Split the rest of a URL into revision and path where neither was percent-encoded.
 
     The revision is a special prefix, else the longest existing ref, else the first segment. But a first segment with
@@ -86,20 +86,22 @@ async def parse_rest(repos: Repos, repo: Repo, rest: str, *, first: str = "") ->
     parts = rest.split("/")
     if len(parts) >= 3 and parts[0] == "refs" and parts[1] in ("pr", "convert", "heads", "tags"):
         return PathAtRevision("/".join(parts[:3]), "/".join(parts[3:]), None)
-    lengths = range(min(len(parts), _MOST_SEGMENTS), 0 if parts[0] != "HEAD" else 1, -1)
-    by_name = {name: length for length in lengths for name in _names("/".join(parts[:length]))}
+    lengths = range(min(len(parts), _MAX_SEGMENTS), 0 if parts[0] != "HEAD" else 1, -1)
+    by_name = {name: length for length in lengths for name in _candidate_refs("/".join(parts[:length]))}
     found = await store.first_ref(repos.db, repo.id, list(by_name))
     length = by_name[found[0]] if found else 1
     return PathAtRevision("/".join(parts[:length]), "/".join(parts[length:]), found)
 
 
 async def revision_of(repos: Repos, repo: Repo, at: PathAtRevision) -> Revision:
-    return await (_of_ref(repos, repo, at.rev, at.found) if at.found else revision(repos, repo, at.rev))
+    if at.resolved_ref:
+        return await _of_ref(repos, repo, at.rev, at.resolved_ref)
+    return await revision(repos, repo, at.rev)
 
 
 async def is_branch_or_tag_head(repos: Repos, repo: Repo, at: Revision) -> bool:
-    """Whether the revision is the head of a branch or a tag. Anyone may open a pull request, and its commits may give
-    any file of the repo any name.
+    """Whether the revision is the head of a branch or a tag. The head of a pull request does not count: anyone may open
+    one, and its commits may contain any file of the repo under any name.
     """
     if at.ref is not None:
         return at.ref.startswith(("refs/heads/", "refs/tags/"))
@@ -107,16 +109,16 @@ async def is_branch_or_tag_head(repos: Repos, repo: Repo, at: Revision) -> bool:
 
 
 async def split_revision(repos: Repos, repo: Repo, rest: str, *, first: str = "") -> tuple[str, str]:
-    """Split the rest of a URL into revision and path (see `parse_rest`)."""
-    at = await parse_rest(repos, repo, rest, first=first)
+    """Split the rest of a URL into revision and path (see `parse_revision_path`)."""
+    at = await parse_revision_path(repos, repo, rest, first=first)
     return at.rev, at.path
 
 
 # A branch name with more segments must be percent-encoded.
-_MOST_SEGMENTS = 5
+_MAX_SEGMENTS = 5
 
 
-def _names(text: str) -> list[str]:
+def _candidate_refs(text: str) -> list[str]:
     if text.startswith("refs/"):
         return [text] if not is_pull_request(text) or pull_request_of(text) else []
     return [f"refs/heads/{text}", f"refs/tags/{text}"]

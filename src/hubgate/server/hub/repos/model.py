@@ -1,4 +1,4 @@
-"""Repos as the rest of the hub sees them, and the rules for their names."""
+"""Repos, their owners, redirects and cards, and the rules for names of repos."""
 
 import re
 from collections.abc import Sequence
@@ -11,10 +11,10 @@ from hubgate.server.access import resource
 from hubgate.server.errors import Unprocessable
 from hubgate.server.events.payload import FOLDERS, Snapshot
 
-LONGEST_NAME = 96
+MAX_NAME_LENGTH = 96
 MAIN = "refs/heads/main"
 PULL_REQUESTS = "refs/pr/"
-UNLINK_FIRST = "the name is a redirect. It is free once it is unlinked in the settings of its owner, under Redirects."
+UNLINK_FIRST = "the name is a redirect. To free the name, unlink it in the settings of its owner, under Redirects."
 REPO_GONE = "The repo was deleted by another request."
 DISCUSSIONS_DISABLED = "Discussions and pull requests are turned off in this repo."
 
@@ -61,7 +61,7 @@ class RepoOwner(msgspec.Struct, frozen=True):
         return resource.Organization(self.id) if self.kind == "org" else resource.Account(self.id)
 
 
-class KindOfModel(msgspec.Struct, frozen=True):
+class CardSummary(msgspec.Struct, frozen=True):
     """The fields of a card that lists show. The values are not validated: a card's author can write anything."""
 
     pipeline_tag: Any = None
@@ -119,8 +119,8 @@ class Repo(msgspec.Struct, frozen=True):
         return tags
 
     @property
-    def kind_of_model(self) -> KindOfModel:
-        return msgspec.json.decode(self.card, type=KindOfModel)
+    def card_summary(self) -> CardSummary:
+        return msgspec.json.decode(self.card, type=CardSummary)
 
     @property
     def snapshot(self) -> Snapshot:
@@ -154,14 +154,14 @@ class Redirect(msgspec.Struct, frozen=True):
     type: str
     # Lower case, without the namespace.
     key: str
-    # When the repo gave up the name; None for redirects older than this column.
+    # When the repo was renamed or moved; None for redirects older than this column.
     left_at: int | None
     # The current name of the user who allowed a redirect to another namespace.
     allowed_by: str | None
     repo: Repo
 
     @property
-    def is_outside(self) -> bool:
+    def leads_to_other_namespace(self) -> bool:
         """Whether the repo is in another namespace."""
         return self.owner_id != self.repo.owner_id
 
@@ -188,7 +188,8 @@ def check_repo_name(name: str) -> str:
     """Return the name if it is valid; raise Unprocessable with the broken rule otherwise."""
     if not _NAME.match(name):
         raise Unprocessable(
-            f"A repo's name has 1 to {LONGEST_NAME} ASCII letters, digits, dashes, underscores or dots: {name[:120]!r}."
+            f"A repo's name has 1 to {MAX_NAME_LENGTH} ASCII letters, digits, dashes, underscores or dots: "
+            f"{name[:120]!r}."
         )
     if name[0] in "-." or name[-1] in "-.":
         raise Unprocessable("A repo's name cannot start or end with a dash or a dot.")

@@ -13,28 +13,35 @@ from hubgate.server.errors import Forbidden, NotFound, Unavailable, Unprocessabl
 from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import history, inspection, program, receive_pack
-from hubgate.server.hub.git.inspection import MOST_COMMITS, Findings
+from hubgate.server.hub.git.inspection import MAX_COMMITS, Findings
 from hubgate.server.hub.git.objects import Pointer
-from hubgate.server.hub.git.paths import DEEPEST
+from hubgate.server.hub.git.paths import MAX_FOLDER_DEPTH
 from hubgate.server.hub.git.quarantine import Quarantine, quarantine
 from hubgate.server.hub.git.receive_pack import PushOutcome, PushRequest
-from hubgate.server.hub.git.tree_limits import MOST_FILES
-from hubgate.server.hub.git.unpack import MOST_PACK_BYTES, InvalidPack, PackTooLarge, unpack
-from hubgate.server.hub.guests.charges import Charge, add_git, bytes_charged, charge_of, storage_exceeded, use_files
+from hubgate.server.hub.git.tree_limits import MAX_FILES
+from hubgate.server.hub.git.unpack import MAX_PACK_BYTES, InvalidPack, PackTooLarge, unpack
+from hubgate.server.hub.guests.charges import (
+    Charge,
+    bytes_charged,
+    charge_git_storage,
+    charge_of,
+    storage_exceeded,
+    use_files,
+)
 from hubgate.server.hub.guests.marked_commits import mark
 from hubgate.server.hub.guests.sweep import pointer_sha
 from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import copied_refs, push_rights, store
 from hubgate.server.hub.repos.model import REPO_GONE, Repo, is_pull_request, pull_request_of
-from hubgate.server.hub.repos.refs import Moves, RefConflict, move_refs
-from hubgate.server.jobs.caller import caller_of_context
+from hubgate.server.hub.repos.refs import MoveResult, RefConflict, move_refs
+from hubgate.server.jobs.caller import current_caller
 
 # Larger files must use git lfs, unless the operator allows larger files inside a commit.
-LARGEST_FILE = 100 * 1024 * 1024
-MOST_NAMED = 5
-ONE_AT_A_TIME = "Users who may not write to this repo push to one pull request at a time."
+MAX_FILE_BYTES = 100 * 1024 * 1024
+MAX_LISTED = 5
+ONE_AT_A_TIME = "Users who may not write to this repo can push to only one pull request at a time."
 # A client that sends more than this after its push was rejected is disconnected.
-MOST_DRAINED = 256 * 1024 * 1024
+MAX_DRAINED_BYTES = 256 * 1024 * 1024
 
 # Reads the identity of the caller again.
 ReloadIdentity = Callable[[], Awaitable[Identity]]
@@ -55,7 +62,7 @@ async def push(
     """Run a push and return the outcome for each ref. The pack is read to its end even if the push is rejected."""
     if request.too_many:
         await _drain(pack)
-        raise Unprocessable(f"A push changes at most {receive_pack.MOST_COMMANDS:,} refs. Push them in parts.")
+        raise Unprocessable(f"A push changes at most {receive_pack.MAX_COMMANDS:,} refs. Push them in parts.")
     refused = await push_rights.refusals(repos, identity, repo, request.changes)
     changes = _pending(request, refused)
     if all(change.new_sha is None for change in changes):
@@ -68,39 +75,39 @@ async def push(
     if charge is not None and len(changes) > 1:
         # A charge ends with the merge of its pull request, so everything charged must be in that pull request.
         await _drain(pack)
-        return PushOutcome(_for_all(request, "refused, see above"), remarks=[ONE_AT_A_TIME])
+        return PushOutcome(_for_all(request, "refused, see above"), messages=[ONE_AT_A_TIME])
     in_use = await bytes_charged(repos, charge) if charge is not None else 0
     async with quarantine(repos.folders.root, folder) as incoming:
         try:
-            await unpack(incoming, pack, repos.guest_bytes - in_use if charge is not None else MOST_PACK_BYTES)
+            await unpack(incoming, pack, repos.guest_bytes - in_use if charge is not None else MAX_PACK_BYTES)
         except InvalidPack as problem:
             await _drain(pack)
             if charge is not None and isinstance(problem, PackTooLarge):
-                refusal = storage_exceeded(repos, in_use, "more than the rest")
-                return PushOutcome(_for_all(request, "refused, see above"), remarks=[refusal.message])
+                refusal = storage_exceeded(repos, in_use, "more than the remaining bytes")
+                return PushOutcome(_for_all(request, "refused, see above"), messages=[refusal.message])
             return PushOutcome(_for_all(request, "unpacker error"), problem.reason, problem.flaws)
-        most, largest, named = repos.limits.pushed_objects, _largest_file(repos), set[str]()
+        max_objects, max_file_bytes, named = repos.limits.pushed_objects, _max_file_bytes(repos), set[str]()
         findings = await inspection.inspect(
-            incoming, most, largest, lambda found: _pointer_faults(repos, repo, found, charge, named)
+            incoming, max_objects, max_file_bytes, lambda found: _pointer_problems(repos, repo, found, charge, named)
         )
         rejection = await _rejection(repos, incoming, findings, request, changes)
         if rejection is not None:
             return rejection
         if charge is not None and await store.ref(repos.db, repo.id, changes[0].ref) != changes[0].old_sha:
-            # Checked before the objects land, or the guest would be charged for nothing.
+            # Checked before the objects land: otherwise the guest would be charged for a push that fails.
             return PushOutcome({**_for_all(request, "fetch first"), **refused})
         if findings.objects and to_pull_request:
             try:
-                await _prepare(repos, repo, incoming, findings, charge, named, changes)
+                await _charge_and_mark(repos, repo, incoming, findings, charge, named, changes)
             except (Forbidden, NotFound) as problem:
-                return PushOutcome(_for_all(request, "refused, see above"), remarks=[problem.message])
+                return PushOutcome(_for_all(request, "refused, see above"), messages=[problem.message])
         if findings.objects:
             await incoming.land()
     failpoint.hit("push-objects-landed")
     return await _move(repos, repo, request, refused, reload_identity, charge)
 
 
-async def _prepare(
+async def _charge_and_mark(
     repos: Repos,
     repo: Repo,
     incoming: Quarantine,
@@ -111,26 +118,26 @@ async def _prepare(
 ) -> None:
     """Charge and mark a push to a pull request before its objects land: they stay even if the ref cannot move (O72)."""
     if charge is not None:
-        if len(findings.commits) > MOST_COMMITS:
-            raise Forbidden(f"Users who may not write to this repo push at most {MOST_COMMITS:,} commits at once.")
-        if await inspection.is_older_history(
+        if len(findings.commits) > MAX_COMMITS:
+            raise Forbidden(f"Users who may not write to this repo can push at most {MAX_COMMITS:,} commits at once.")
+        if await inspection.has_unreachable_objects(
             incoming, [change.new_sha for change in changes if change.new_sha is not None]
         ):
             raise Forbidden("The push contains objects that are not part of the pull request.")
         if missing := await use_files(repos, repo, charge, files):
-            raise Forbidden(_never_sent_text(min(missing)))
-        await add_git(repos, repo, charge, await incoming.size())
-    if len(findings.commits) <= MOST_COMMITS:
-        await mark(repos, repo, await incoming.without_known(findings.commits))
+            raise Forbidden(_not_uploaded(min(missing)))
+        await charge_git_storage(repos, repo, charge, await incoming.size())
+    if len(findings.commits) <= MAX_COMMITS:
+        await mark(repos, repo, await incoming.not_in_repo(findings.commits))
 
 
-def _largest_file(repos: Repos) -> int:
-    return max(LARGEST_FILE, repos.regular_upload_max)
+def _max_file_bytes(repos: Repos) -> int:
+    return max(MAX_FILE_BYTES, repos.regular_upload_max)
 
 
 def _pending(request: PushRequest, refused: Mapping[str, str]) -> list[RefChange]:
     """The changes that are not rejected, deletions first: a deleted ref may conflict with a new one."""
-    if refused and "atomic" in request.wants:
+    if refused and "atomic" in request.capabilities:
         return []
     changes = [change for change in request.changes if change.ref not in refused and not _deletes_nothing(change)]
     return sorted(changes, key=lambda change: change.new_sha is not None)
@@ -142,7 +149,9 @@ def _deletes_nothing(change: RefChange) -> bool:
 
 def _all_or_none(request: PushRequest, refused: Mapping[str, str]) -> dict[str, str]:
     return (
-        {**_for_all(request, "atomic push failed"), **refused} if "atomic" in request.wants and refused else {**refused}
+        {**_for_all(request, "atomic push failed"), **refused}
+        if "atomic" in request.capabilities and refused
+        else {**refused}
     )
 
 
@@ -155,78 +164,87 @@ async def _rejection(
 ) -> PushOutcome | None:
     """The outcome if the objects are rejected, else None. Files are checked first: later checks walk the trees."""
     if findings.too_many:
-        most = repos.limits.pushed_objects
-        return PushOutcome(_for_all(request, f"a push has at most {most:,} objects, push it in parts"))
+        max_objects = repos.limits.pushed_objects
+        return PushOutcome(_for_all(request, f"a push has at most {max_objects:,} objects, push it in parts"))
     tips = [change.new_sha for change in changes if change.new_sha is not None]
-    remarks = await _remarks(repos, incoming, findings, tips)
-    if remarks:
-        return PushOutcome(_for_all(request, "refused, see above"), remarks=remarks)
-    if not await inspection.connected(incoming, tips):
+    messages = await _problem_messages(repos, incoming, findings, tips)
+    if messages:
+        return PushOutcome(_for_all(request, "refused, see above"), messages=messages)
+    if not await inspection.is_connected(incoming, tips):
         reason = "shallow update not allowed" if request.shallow else "missing necessary objects"
         return PushOutcome(_for_all(request, reason))
     types = await inspection.types_of(incoming, tips)
-    no_commits = {
-        change.ref: "a branch points to a commit"
+    not_commits = {
+        change.ref: "a branch must point to a commit"
         for change in changes
         if change.new_sha and not change.ref.startswith("refs/tags/") and types.get(change.new_sha) != "commit"
     }
-    return PushOutcome({**_for_all(request, "refused with the others"), **no_commits}) if no_commits else None
+    return (
+        PushOutcome({**_for_all(request, "refused because another ref was refused"), **not_commits})
+        if not_commits
+        else None
+    )
 
 
-async def _remarks(repos: Repos, incoming: Quarantine, findings: Findings, tips: Sequence[str]) -> list[str]:
+async def _problem_messages(repos: Repos, incoming: Quarantine, findings: Findings, tips: Sequence[str]) -> list[str]:
     """The problems with the pushed files, each with its path."""
-    at_fault = [*findings.too_large, *findings.bad_pointers, *findings.too_much, *findings.bad_names]
-    if not at_fault:
+    rejected = [*findings.oversized_files, *findings.bad_pointers, *findings.oversized_trees, *findings.bad_names]
+    if not rejected:
         return []
-    named = at_fault[:MOST_NAMED]
+    named = rejected[:MAX_LISTED]
     paths = await inspection.paths_of(incoming, tips, set(named))
-    remarks = [f"{_printable(paths.get(sha, sha))} {_fault(repos, findings, sha)}" for sha in named]
-    return [*remarks, f"and {len(at_fault) - MOST_NAMED} more"] if len(at_fault) > MOST_NAMED else remarks
+    messages = [f"{_printable(paths.get(sha, sha))} {_problem(repos, findings, sha)}" for sha in named]
+    return [*messages, f"and {len(rejected) - MAX_LISTED} more"] if len(rejected) > MAX_LISTED else messages
 
 
-def _fault(repos: Repos, findings: Findings, sha: str) -> str:
-    if sha in findings.too_large:
+def _problem(repos: Repos, findings: Findings, sha: str) -> str:
+    if sha in findings.oversized_files:
         return (
-            f"has {findings.too_large[sha]:,} bytes. Files over {_largest_file(repos):,} bytes must use git lfs: "
-            "git lfs migrate import --include=..."
+            f"has {findings.oversized_files[sha]:,} bytes. Files over {_max_file_bytes(repos):,} bytes must use git "
+            "lfs: git lfs migrate import --include=..."
         )
-    if sha in findings.too_much:
-        return f"has more than {DEEPEST} nested folders, or more than {MOST_FILES:,} files."
+    if sha in findings.oversized_trees:
+        return f"has more than {MAX_FOLDER_DEPTH} nested folders, or more than {MAX_FILES:,} files."
     return findings.bad_pointers.get(sha) or findings.bad_names[sha]
 
 
-async def _pointer_faults(
+async def _pointer_problems(
     repos: Repos, repo: Repo, pointers: Mapping[str, Pointer], charge: Charge | None, named: set[str]
 ) -> dict[str, str]:
-    """The problems of pointers, by blob. Large files named by a guest's push are collected in `named`; files named by a
-    writer's push become the owner's at once.
+    """The problems with pointers, by blob. The large files that a guest's push references are collected in `named`;
+    those that a writer's push references become the owner's at once.
     """
-    faults = await _never_sent(repos, repo, pointers)
-    fine = {pointer.oid for sha, pointer in pointers.items() if sha not in faults}
+    problems = await _upload_problems(repos, repo, pointers)
+    valid = {pointer.oid for sha, pointer in pointers.items() if sha not in problems}
     if charge is None:
-        missing = await use_files(repos, repo, None, fine)
-        dropped = {sha: _never_sent_text(pointer.oid) for sha, pointer in pointers.items() if pointer.oid in missing}
-        return {**faults, **dropped}
-    named |= fine
-    unusual = {sha for sha, pointer in pointers.items() if sha != pointer_sha(pointer.oid, pointer.size)}
-    return {**dict.fromkeys(unusual, "is not written as git lfs writes it: git lfs migrate import"), **faults}
+        missing = await use_files(repos, repo, None, valid)
+        dropped = {sha: _not_uploaded(pointer.oid) for sha, pointer in pointers.items() if pointer.oid in missing}
+        return {**problems, **dropped}
+    named |= valid
+    non_canonical = {sha for sha, pointer in pointers.items() if sha != pointer_sha(pointer.oid, pointer.size)}
+    return {
+        **dict.fromkeys(non_canonical, "is not in the form that git lfs writes: git lfs migrate import"),
+        **problems,
+    }
 
 
-async def _never_sent(repos: Repos, repo: Repo, pointers: Mapping[str, Pointer]) -> dict[str, str]:
-    """The problems of pointers to files that the repo was never sent: knowing a hash must not give access to a file."""
+async def _upload_problems(repos: Repos, repo: Repo, pointers: Mapping[str, Pointer]) -> dict[str, str]:
+    """The problems with pointers to files that were never uploaded to the repo: knowing a hash must not give access to
+    a file.
+    """
     oids = list({pointer.oid for pointer in pointers.values()})
     sizes = await repos.db.read_long(lambda tx: lfs_store.sizes_of(tx, repo.id, oids))
-    faults: dict[str, str] = {}
+    problems: dict[str, str] = {}
     for sha, pointer in pointers.items():
         size = sizes.get(pointer.oid)
         if size is None:
-            faults[sha] = _never_sent_text(pointer.oid)
+            problems[sha] = _not_uploaded(pointer.oid)
         elif size != pointer.size:
-            faults[sha] = f"says that {pointer.oid} has {pointer.size:,} bytes, but it has {size:,}."
-    return faults
+            problems[sha] = f"says that {pointer.oid} has {pointer.size:,} bytes, but it has {size:,}."
+    return problems
 
 
-def _never_sent_text(oid: str) -> str:
+def _not_uploaded(oid: str) -> str:
     return f"points to the large file {oid}, which was never uploaded to this repo: git lfs push --all"
 
 
@@ -242,46 +260,46 @@ async def _move(
     reload_identity: ReloadIdentity,
     charge: Charge | None = None,
 ) -> PushOutcome:
-    """Check permissions again and move the refs. Since the first check a role may be lost, a token revoked, a pull
-    request closed or the repo deleted.
+    """Check permissions again and move the refs. Since the first check, the caller may have lost a role, or a token may
+    have been revoked, a pull request closed or the repo deleted.
     """
     identity, present = await reload_identity(), await store.by_id(repos.db, repo.id)
     if present is None:
         return PushOutcome(_for_all(request, REPO_GONE))
     refused = {**await push_rights.refusals(repos, identity, present, request.changes), **refused}
-    refused = {**await _existing_after_all(repos, present, request), **refused}
+    refused = {**await _created_concurrently(repos, present, request), **refused}
     changes = _pending(request, refused)
     absent = [f"{change.ref} did not exist" for change in request.changes if _deletes_nothing(change)]
     if not changes:
-        return PushOutcome(_all_or_none(request, refused), remarks=[] if refused else absent[:MOST_NAMED])
+        return PushOutcome(_all_or_none(request, refused), messages=[] if refused else absent[:MAX_LISTED])
     if charge is not None:
-        charge.rewinds = not await _are_fast_forwards(repos, repo, changes)
+        charge.is_non_fast_forward = not await _are_fast_forwards(repos, repo, changes)
     try:
-        moves = await move_refs(repos, present, changes, together="atomic" in request.wants, charge=charge)
+        moves = await move_refs(repos, present, changes, atomic="atomic" in request.capabilities, charge=charge)
     except RefConflict as problem:
-        moves = Moves((), problem.stale)
+        moves = MoveResult((), problem.stale)
     except NotFound as problem:
         # The repo or the account was deleted.
         return PushOutcome(_for_all(request, problem.message))
     failpoint.hit("push-before-report")
     refused |= {change.ref: "fetch first" for change in moves.stale}
-    with_link = moves.moved and "quiet" not in request.wants
-    remarks = [f"{repos.base_url}{_page(present, moves.moved)}"] if with_link else []
-    return PushOutcome(_all_or_none(request, refused), remarks=remarks)
+    with_link = moves.moved and "quiet" not in request.capabilities
+    messages = [f"{repos.base_url}{_page(present, moves.moved)}"] if with_link else []
+    return PushOutcome(_all_or_none(request, refused), messages=messages)
 
 
 async def _are_fast_forwards(repos: Repos, repo: Repo, changes: Sequence[RefChange]) -> bool:
     """Whether each change is a fast-forward."""
     folder = repos.folders.of(repo.id)
     try:
-        async with repos.walks.taken(caller_of_context.get().share, repo.id):
+        async with repos.walks.acquire(current_caller.get().share_key, repo.id):
             return all([await history.is_ancestor(folder, change.new_sha, change.old_sha) for change in changes])
     except (Unavailable, program.GitFailed):
         # Unknown within the time limit: the bytes stay charged.
         return False
 
 
-async def _existing_after_all(repos: Repos, repo: Repo, request: PushRequest) -> dict[str, str]:
+async def _created_concurrently(repos: Repos, repo: Repo, request: PushRequest) -> dict[str, str]:
     absent = {change.ref for change in request.changes if _deletes_nothing(change)}
     if not absent:
         return {}
@@ -299,5 +317,5 @@ async def _drain(pack: AsyncIterator[bytes]) -> None:
     count = 0
     async for part in pack:
         count += len(part)
-        if count > MOST_DRAINED:
+        if count > MAX_DRAINED_BYTES:
             return

@@ -21,14 +21,14 @@ NO_PULL_REQUEST = "no such pull request"
 
 async def refusals(repos: Repos, identity: Identity, repo: Repo, changes: Sequence[RefChange]) -> dict[str, str]:
     """The reason for each ref change that is rejected for this caller."""
-    writing = decide(identity, Action.REPO_WRITE, repo.as_resource())
+    write_decision = decide(identity, Action.REPO_WRITE, repo.as_resource())
     named = Counter(change.ref for change in changes)
     names = await _remaining_names(repos, repo, changes)
     refused: dict[str, str] = {}
     for change in changes:
         reason = (
             ("named more than once" if named[change.ref] > 1 else invalid_reason(change.ref))
-            or await _forbidden(repos, identity, repo, change, writing)
+            or await _forbidden(repos, identity, repo, change, write_decision)
             or _conflict(change, names, repos.limits.refs)
         )
         if reason is not None:
@@ -36,11 +36,13 @@ async def refusals(repos: Repos, identity: Identity, repo: Repo, changes: Sequen
     return refused
 
 
-async def _forbidden(repos: Repos, identity: Identity, repo: Repo, change: RefChange, writing: Decision) -> str | None:
+async def _forbidden(
+    repos: Repos, identity: Identity, repo: Repo, change: RefChange, write_decision: Decision
+) -> str | None:
     if is_pull_request(change.ref):
-        return await _pull_request_refusal(repos, identity, repo, change, writing)
-    if not writing.allowed:
-        return writing.reason
+        return await _pull_request_refusal(repos, identity, repo, change, write_decision)
+    if not write_decision.allowed:
+        return write_decision.reason
     if not change.ref.startswith(("refs/heads/", "refs/tags/")):
         return "only branches, tags and pull requests can be pushed"
     if change.ref == MAIN and change.new_sha is None:
@@ -49,11 +51,15 @@ async def _forbidden(repos: Repos, identity: Identity, repo: Repo, change: RefCh
 
 
 async def _pull_request_refusal(
-    repos: Repos, identity: Identity, repo: Repo, change: RefChange, writing: Decision
+    repos: Repos, identity: Identity, repo: Repo, change: RefChange, write_decision: Decision
 ) -> str | None:
     number = pull_request_of(change.ref)
     found = await discussion_store.find(repos.db, repo.id, number) if number else None
-    if found is None or not found.takes_commits or not (writing.allowed or _may_push_to(identity, repo, found)):
+    if (
+        found is None
+        or not found.accepts_commits
+        or not (write_decision.allowed or _may_push_to(identity, repo, found))
+    ):
         return NO_PULL_REQUEST
     return "close the pull request instead" if change.new_sha is None else None
 
@@ -76,12 +82,12 @@ async def _remaining_names(repos: Repos, repo: Repo, changes: Sequence[RefChange
     return names
 
 
-def _conflict(change: RefChange, names: RefNames, most: int) -> str | None:
+def _conflict(change: RefChange, names: RefNames, max_refs: int) -> str | None:
     if change.old_sha is not None or change.new_sha is None:
         return None
-    if names.count_own >= most:
-        return f"a repo has at most {most:,} refs"
-    other = names.in_the_way(change.ref)
+    if names.branch_and_tag_count >= max_refs:
+        return f"a repo has at most {max_refs:,} refs"
+    other = names.conflicting_ref(change.ref)
     if other is not None:
         return f"conflicts with {other}"
     names.add(change.ref)

@@ -6,9 +6,9 @@ they agreed to.
 from collections.abc import Mapping, Sequence
 
 from hubgate.server.accounts.organizations import store as organizations
-from hubgate.server.accounts.organizations.locks import begin_by_id_as_admin
+from hubgate.server.accounts.organizations.locks import lock_organization_by_id_as_admin
 from hubgate.server.accounts.roles import Role
-from hubgate.server.audit.model import SYSTEM, Actor, Kind
+from hubgate.server.audit.model import SYSTEM, Actor, EntryType
 from hubgate.server.audit.record import record
 from hubgate.server.errors import Forbidden, NotFound
 from hubgate.server.hub.context import OnUnlinked, Repos
@@ -30,11 +30,13 @@ async def of_owner(repos: Repos, owner_id: str, page_request: PageRequest) -> Pa
 
 
 async def unlink(repos: Repos, owner: RepoOwner, repo_type: str, name: str, actor: Actor) -> None:
-    """Delete a redirect, which frees its name for a new repo. By an admin of the organization, or the user."""
+    """Delete a redirect, which frees its name for a new repo. The actor must be an admin of the organization, or the
+    user who owns the namespace.
+    """
 
     async def unit(tx: Tx) -> None:
         if owner.kind == "org":
-            await begin_by_id_as_admin(tx, owner.id, actor)
+            await lock_organization_by_id_as_admin(tx, owner.id, actor)
         await _unlink(tx, repos, owner, repo_type, name, actor)
 
     await repos.db.write(unit)
@@ -53,7 +55,14 @@ async def _unlink(tx: Tx, repos: Repos, owner: RepoOwner, repo_type: str, name: 
     await repos.on_unlinked(tx, repo_id)
     if owner.kind == "org":
         await _record(
-            tx, owner, Kind.REPO_UNLINK_REDIRECT, f"unlinked {owner.name}/{name.lower()}", name, repo_type, actor, now
+            tx,
+            owner,
+            EntryType.REPO_UNLINK_REDIRECT,
+            f"unlinked {owner.name}/{name.lower()}",
+            name,
+            repo_type,
+            actor,
+            now,
         )
 
 
@@ -66,7 +75,7 @@ async def unlink_to_others(
         await on_unlinked(tx, repo_id)
         if owner.kind == "org":
             text = f"unlinked {owner.name}/{key}"
-            await _record(tx, owner, Kind.REPO_UNLINK_REDIRECT, text, key, repo_type, actor, now, reason=reason)
+            await _record(tx, owner, EntryType.REPO_UNLINK_REDIRECT, text, key, repo_type, actor, now, reason=reason)
     return len(unlinked)
 
 
@@ -84,14 +93,14 @@ async def update_redirects(
     for owner, keys in (await _names_elsewhere(tx, repo, to)).items():
         if leave and await _may_decide_for(tx, owner, actor):
             await store.allow_redirects(tx, repo.id, owner.id, actor.user_id)
-            text, kind, by = f"allowed {{name}} to redirect to {to.name}/{name}", Kind.REPO_ALLOW_REDIRECT, actor
+            text, kind, by = f"allowed {{name}} to redirect to {to.name}/{name}", EntryType.REPO_ALLOW_REDIRECT, actor
         else:
             await store.drop_names(tx, repo.id, owner.id)
             if owner.id == repo.owner_id:
-                # The audit entry of the move has this.
+                # The audit entry of the move covers this.
                 continue
             # The third namespace must not learn who moved the repo, or where.
-            text, kind, by = "unlinked {name}: its repo was moved again", Kind.REPO_UNLINK_REDIRECT, SYSTEM
+            text, kind, by = "unlinked {name}: its repo was moved again", EntryType.REPO_UNLINK_REDIRECT, SYSTEM
         if owner.kind == "org" and owner.name:
             for key in keys:
                 text_of_name = text.format(name=f"{owner.name}/{key}")
@@ -114,7 +123,7 @@ async def _may_decide_for(tx: Tx, owner: RepoOwner, actor: Actor) -> bool:
 
 
 async def _record(
-    tx: Tx, owner: RepoOwner, kind: Kind, text: str, name: str, repo_type: str, actor: Actor, now: int, **more: str
+    tx: Tx, owner: RepoOwner, kind: EntryType, text: str, name: str, repo_type: str, actor: Actor, now: int, **more: str
 ) -> None:
     data = {"redirect": f"{owner.name}/{name.lower()}", "type": repo_type, **more}
     await record(tx, owner.id, kind, text, actor, now, data)

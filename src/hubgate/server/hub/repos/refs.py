@@ -1,14 +1,14 @@
 """Moving refs: the only place where a repo's content changes.
 
-The objects are on disk before. One transaction then takes the repo's next event number, which locks the repo, moves
-each ref that is still where the caller saw it, and records the event.
+The objects are already on disk. One transaction takes the repo's next event number, which locks the repo, moves each
+ref that still points to the id that the caller read, and records the event.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hubgate.server import failpoint
-from hubgate.server.accounts.account_locks import lock_by_id
+from hubgate.server.accounts.account_locks import lock_account_by_id
 from hubgate.server.errors import HubError, NotFound
 from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
@@ -16,7 +16,7 @@ from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store as discussion_store
 from hubgate.server.hub.git.refnames import RefNames
-from hubgate.server.hub.guests.charges import Charge, book_to_pull_request
+from hubgate.server.hub.guests.charges import Charge, assign_to_pull_request
 from hubgate.server.hub.repos import commit_counts, store
 from hubgate.server.hub.repos.card import card_at
 from hubgate.server.hub.repos.model import MAIN, REPO_GONE, Card, Repo, is_pull_request
@@ -24,7 +24,7 @@ from hubgate.server.storage.database import Tx
 
 
 @dataclass(frozen=True)
-class Moves:
+class MoveResult:
     """The result of moving refs: `stale` are refs that were changed concurrently or conflict with another ref (git
     cannot have both refs/heads/a and refs/heads/a/b).
     """
@@ -48,31 +48,31 @@ async def move_refs(
     repo: Repo,
     changes: Sequence[RefChange],
     *,
-    together: bool,
+    atomic: bool,
     added: int | None = None,
     charge: Charge | None = None,
-) -> Moves:
-    """Move refs, with one event for all that moved. `together`: all or none (RefConflict). `added`: the number of
-    commits that each history grows by, if the caller knows; otherwise the commits are counted. `charge`: that of a
-    guest, who moves the ref of one pull request.
+) -> MoveResult:
+    """Move refs, with one event for all that moved. `atomic`: all or none (RefConflict). `added`: the number of
+    commits that each history grows by, if the caller knows; otherwise the commits are counted. `charge`: the charge
+    of a guest, whose push moves the ref of one pull request.
     """
     card = await _card_after(repos, repo, changes)
     counts = await commit_counts.count_commits(repos, repo, changes) if added is None else {}
     now = repos.clock()
 
-    async def unit(tx: Tx) -> Moves:
+    async def unit(tx: Tx) -> MoveResult:
         if charge is not None:
-            # Lock the user before the repo, as everywhere.
-            await lock_by_id(tx, charge.user_id)
+            # The user is locked before the repo, as in all transactions.
+            await lock_account_by_id(tx, charge.user_id)
         moves = await move_refs_in(tx, repos, repo, changes, card, now, counts, added, by_guest=charge is not None)
-        if together and moves.stale:
+        if atomic and moves.stale:
             raise RefConflict(moves.stale)
         if charge is not None:
-            await book_to_pull_request(tx, repo.id, charge.num, charge, now)
+            await assign_to_pull_request(tx, repo.id, charge.num, charge, now)
         return moves
 
     failpoint.hit("refs-before-move")
-    write = repos.db.write_long if charge is not None and charge.is_long else repos.db.write
+    write = repos.db.write_long if charge is not None and charge.needs_long_transaction else repos.db.write
     moves = await write(unit)
     failpoint.hit("refs-after-move")
     return moves
@@ -89,9 +89,9 @@ async def move_refs_in(
     added: int | None = None,
     *,
     by_guest: bool = False,
-) -> Moves:
+) -> MoveResult:
     """Move refs within a larger transaction. `card` is that of the new head, if the head is among the changes; `counts`
-    has the number of commits that lead to the new ids (`commit_counts`).
+    has the number of commits reachable from the new ids (`commit_counts`).
     """
     # A guest's change does not move a repo to the top of lists (attack O72).
     seq = await store.next_seq(tx, repo.id, None if by_guest else now)
@@ -101,28 +101,28 @@ async def move_refs_in(
     stale: list[RefChange] = []
     names = await _names(tx, repo, changes)
     for change in changes:
-        allowed = change.old_sha is not None or names.in_the_way(change.ref) is None
+        allowed = change.old_sha is not None or names.conflicting_ref(change.ref) is None
         if change.new_sha is not None and is_pull_request(change.ref):
             # The pull request may have been closed or removed since the push was checked (attack O72).
             allowed = allowed and await discussion_store.accepts_commits(tx, repo.id, change.ref)
         commits = counts.get(change.new_sha or "")
-        won = allowed and await store.move_ref(
+        did_move = allowed and await store.move_ref(
             tx, repo.id, change.ref, change.old_sha, change.new_sha, commits=commits, added=added
         )
-        (moved if won else stale).append(change)
-        if won:
+        (moved if did_move else stale).append(change)
+        if did_move:
             (names.discard if change.new_sha is None else names.add)(change.ref)
     if not moved:
         # Also rolls back the sequence number.
         raise RefConflict(stale)
-    await store.refs_moved(tx, repo.id)
+    await store.increment_generation(tx, repo.id)
     head = next((change for change in moved if change.ref == MAIN), None)
     if head is not None and card is not None:
         await store.set_head(tx, repo.id, head.new_sha, card)
     after = await store.by_id(tx, repo.id) or repo
     payload = {"updatedRefs": moved}
     await outbox.record(tx, Kind.REPO_CONTENT, after.snapshot, seq, payload, repos.base_url, now, by_guest=by_guest)
-    return Moves(tuple(moved), tuple(stale))
+    return MoveResult(tuple(moved), tuple(stale))
 
 
 async def _names(tx: Tx, repo: Repo, changes: Sequence[RefChange]) -> RefNames:

@@ -4,8 +4,7 @@ from typing import Any
 
 import msgspec
 
-from hubgate.server.audit.model import Actor
-from hubgate.server.audit.model import Kind as Entry
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.errors import NotFound, Unprocessable
 from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
@@ -27,7 +26,7 @@ class SettingsChanges(msgspec.Struct, frozen=True):
     discussions_disabled: bool | None = None
 
     @property
-    def of_access(self) -> bool:
+    def affects_access(self) -> bool:
         """Whether the changes affect access to the repo, which requires more than write permission."""
         return self.private is not None or self.gated is not None
 
@@ -54,7 +53,7 @@ async def configure(repos: Repos, repo: Repo, changes: SettingsChanges, actor: A
         changed_settings = _describe_changes(before, after)
         text = f"changed the settings of the {after.label}: {', '.join(changed_settings.values())}"
         await record_audit(
-            tx, after.owner, Entry.REPO_UPDATE_SETTINGS, after, text, actor, now, changed=changed_settings
+            tx, after.owner, EntryType.REPO_UPDATE_SETTINGS, after, text, actor, now, changed=changed_settings
         )
         return after
 

@@ -1,4 +1,4 @@
-"""Statements on repos, their names and their refs."""
+"""SQL statements for repos, their names and their refs."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -49,7 +49,7 @@ async def owner_named(tx: Tx | Database, name: str) -> RepoOwner | None:
     return RepoOwner(*row) if row and row["name"] is not None else None
 
 
-async def owner_of_name(db: Database, name: str) -> RepoOwner | None:
+async def owner_named_even_if_deleted(db: Database, name: str) -> RepoOwner | None:
     """The owner with this current or former name. A deleted owner is returned with the passed name in lower case."""
     found = await owner_named(db, name)
     if found is not None:
@@ -99,16 +99,16 @@ async def retire_names(tx: Tx, repo_id: str, now: int) -> None:
 REDIRECT = f"n.owner_id, n.type, n.key, n.left_at, a.name, {REPO}"
 
 
-async def redirects_of(tx: Tx, owner_id: str, after_key: str, after_type: str, most: int) -> list[Redirect]:
+async def redirects_of(tx: Tx, owner_id: str, after_key: str, after_type: str, limit: int) -> list[Redirect]:
     rows = await tx.all(
         f"""
         SELECT {REDIRECT} FROM repo_names n JOIN repos r ON r.id = n.repo_id {OWNERS}
         LEFT JOIN users a ON a.id = n.allowed_by
         WHERE n.owner_id = :owner_id AND n.current = 0
             AND (n.key > :after_key OR (n.key = :after_key AND n.type > :after_type))
-        ORDER BY n.key, n.type LIMIT :most
+        ORDER BY n.key, n.type LIMIT :limit
         """,
-        {"owner_id": owner_id, "after_key": after_key, "after_type": after_type, "most": most},
+        {"owner_id": owner_id, "after_key": after_key, "after_type": after_type, "limit": limit},
     )
     return [_redirect(*row) for row in rows]
 
@@ -219,7 +219,7 @@ async def next_seq_of_all(tx: Tx, owner_id: str) -> Sequence[Row]:
     )
 
 
-async def next_discussion(tx: Tx, repo_id: str) -> int | None:
+async def next_discussion_number(tx: Tx, repo_id: str) -> int | None:
     row = await tx.one(
         "UPDATE repos SET last_discussion = last_discussion + 1 WHERE id = :id RETURNING last_discussion",
         {"id": repo_id},
@@ -321,17 +321,17 @@ async def refs(tx: Tx, repo_id: str) -> list[tuple[str, str]]:
     return sorted(((row["name"], row["sha"]) for row in rows), key=lambda pair: pair[0].encode())
 
 
-async def ref_names(tx: Tx, repo_id: str, kind: str, most: int) -> list[str]:
-    """The short names of at most `most` branches ("heads") or tags ("tags")."""
+async def ref_names(tx: Tx, repo_id: str, kind: str, limit: int) -> list[str]:
+    """The short names of at most `limit` branches ("heads") or tags ("tags")."""
     prefix = f"refs/{kind}/"
     rows = await tx.all(
-        "SELECT name FROM refs WHERE repo_id = :repo_id AND name LIKE :pattern ORDER BY name LIMIT :most",
-        {"repo_id": repo_id, "pattern": f"{prefix}%", "most": most},
+        "SELECT name FROM refs WHERE repo_id = :repo_id AND name LIKE :pattern ORDER BY name LIMIT :limit",
+        {"repo_id": repo_id, "pattern": f"{prefix}%", "limit": limit},
     )
     return sorted(row["name"].removeprefix(prefix) for row in rows)
 
 
-async def refs_mark(tx: Tx | Database, repo_id: str) -> str | None:
+async def refs_version(tx: Tx | Database, repo_id: str) -> str | None:
     """A value that changes whenever the refs change. It includes a time, because after a restore from backup the
     generations are reused for other refs.
     """
@@ -350,7 +350,8 @@ async def move_ref(
     added: int | None = None,
 ) -> bool:
     """Move a ref from `old` to `new` and return True, or return False if it was not at `old`. None means that the ref
-    does not exist. `commits` is the number of commits that lead to `new`, if known; `added` is the increase over `old`.
+    does not exist. `commits` is the number of commits reachable from `new`, if known; `added` is the increase over
+    `old`.
     """
     key_params = {"repo_id": repo_id, "name": name}
     if old is None:
@@ -373,8 +374,8 @@ _UPDATE_REF = """
 """
 
 
-async def commits_of(tx: Tx | Database, repo_id: str, name: str) -> tuple[str, int | None] | None:
-    """The id a ref points to, and the number of commits that lead to it, if known."""
+async def ref_with_commit_count(tx: Tx | Database, repo_id: str, name: str) -> tuple[str, int | None] | None:
+    """The id a ref points to, and the number of commits reachable from it, if known."""
     row = await tx.one(
         "SELECT sha, commits FROM refs WHERE repo_id = :repo_id AND name = :name", {"repo_id": repo_id, "name": name}
     )
@@ -382,21 +383,21 @@ async def commits_of(tx: Tx | Database, repo_id: str, name: str) -> tuple[str, i
 
 
 async def known_counts(tx: Tx, repo_id: str) -> dict[str, int]:
-    """The known numbers of commits that lead to the ids of refs."""
+    """The known numbers of commits reachable from refs, by the id that the ref points to."""
     rows = await tx.all(
         "SELECT sha, commits FROM refs WHERE repo_id = :repo_id AND commits IS NOT NULL", {"repo_id": repo_id}
     )
     return {row["sha"]: int(row["commits"]) for row in rows}
 
 
-async def uncounted(tx: Tx, after: tuple[str, str], most: int) -> list[tuple[str, str, str]]:
+async def uncounted_refs(tx: Tx, after: tuple[str, str], limit: int) -> list[tuple[str, str, str]]:
     """Repo, name and id of refs whose commits were not counted, starting after (repo, name)."""
     rows = await tx.all(
         """
         SELECT repo_id, name, sha FROM refs WHERE commits IS NULL AND (repo_id, name) > (:repo_id, :name)
-        ORDER BY repo_id, name LIMIT :most
+        ORDER BY repo_id, name LIMIT :limit
         """,
-        {"repo_id": after[0], "name": after[1], "most": most},
+        {"repo_id": after[0], "name": after[1], "limit": limit},
     )
     return [(row["repo_id"], row["name"], row["sha"]) for row in rows]
 
@@ -409,7 +410,7 @@ async def set_count(tx: Tx, repo_id: str, name: str, sha: str, commits: int) -> 
     )
 
 
-async def refs_moved(tx: Tx, repo_id: str) -> None:
+async def increment_generation(tx: Tx, repo_id: str) -> None:
     """Increment the generation, which invalidates copies of the refs."""
     await tx.exec("UPDATE repos SET generation = generation + 1 WHERE id = :id", {"id": repo_id})
 

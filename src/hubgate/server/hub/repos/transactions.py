@@ -6,7 +6,7 @@ transaction began. A member who was removed since then cannot move or delete any
 
 from typing import Any
 
-from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.audit.record import record
 from hubgate.server.errors import NotFound
 from hubgate.server.hub.repos import store
@@ -33,11 +33,11 @@ async def lock_repo(tx: Tx, repo_id: str) -> int:
 
 
 async def record_audit(
-    tx: Tx, owner: RepoOwner, kind: Kind, repo: Repo, does: str, actor: Actor, now: int, **more: Any
+    tx: Tx, owner: RepoOwner, kind: EntryType, repo: Repo, action: str, actor: Actor, now: int, **details: Any
 ) -> None:
-    """Add an entry to the owner's audit log, if it is an organization; users have no audit log. `does` describes what
-    the actor did; the entry has the repo's name at that time.
+    """Add an entry to the owner's audit log, if the owner is an organization; users have no audit log. `action`
+    describes what the actor did; the entry has the repo's name at that time.
     """
     if owner.kind == "org":
-        data = {"repo": repo.full_name, "repoId": repo.id, "type": repo.type, **more}
-        await record(tx, owner.id, kind, does, actor, now, data)
+        data = {"repo": repo.full_name, "repoId": repo.id, "type": repo.type, **details}
+        await record(tx, owner.id, kind, action, actor, now, data)

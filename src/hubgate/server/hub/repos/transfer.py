@@ -6,9 +6,8 @@ from typing import Any
 
 import msgspec
 
-from hubgate.server.accounts.account_locks import require_signed_in
-from hubgate.server.audit.model import Actor
-from hubgate.server.audit.model import Kind as Entry
+from hubgate.server.accounts.account_locks import require_current_credentials
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.clock import DAY, SECOND
 from hubgate.server.errors import Conflict, NotFound
 from hubgate.server.events import outbox
@@ -23,15 +22,15 @@ from hubgate.server.storage.database import Tx
 from hubgate.server.throttle.rate_limiter import Limit
 
 MOVES_OF_REPO = Limit(
-    "move repo", 20, DAY // SECOND, "A repo can be renamed or moved 20 times a day. Try again in {minutes}."
+    "move repo", 20, DAY // SECOND, "A repo can be renamed or moved 20 times a day. Try again in {duration}."
 )
 
 
 async def move(
     repos: Repos, repo: Repo, new_owner: RepoOwner, name: str, actor: Actor, *, leave_redirect: bool = False
 ) -> Repo:
-    """Move a repo. The event has the repo as it was in `repo`, and the new name in `movedTo`. `leave_redirect` applies
-    to moves to another owner, by an actor who may allow the redirect.
+    """Move a repo. The event describes the repo before the move, with the new name in `movedTo`. `leave_redirect`
+    applies to moves to another owner, by an actor who may allow the redirect.
     """
     check_repo_name(name)
     now = repos.clock()
@@ -39,7 +38,7 @@ async def move(
     async def unit(tx: Tx) -> Repo:
         owner = await lock_owner(tx, new_owner)
         # An intruder whose session was revoked during the wait must not leave a redirect behind (attack O67).
-        await require_signed_in(tx, actor.user_id, actor.credentials_version)
+        await require_current_credentials(tx, actor.user_id, actor.credentials_version)
         seq = await store.next_seq(tx, repo.id, now)
         before = await store.by_id(tx, repo.id)
         if seq is None or before is None or before.owner_id != repo.owner_id:
@@ -47,8 +46,8 @@ async def move(
             raise NotFound(REPO_GONE, code="RepoNotFound")
         if (before.owner_id, before.name) == (owner.id, name):
             raise Conflict(f"A {repo.type} repository called {before.full_name} already exists")
-        stays = before.owner_id == owner.id
-        if not stays:
+        same_owner = before.owner_id == owner.id
+        if not same_owner:
             await update_redirects(tx, before, owner, name, leave=leave_redirect, actor=actor, now=now)
         await store.retire_names(tx, repo.id, now)
         if not await store.claim_name(tx, repo.id, owner.id, repo.type, name):
@@ -61,8 +60,8 @@ async def move(
         await outbox.record(tx, Kind.REPO_MOVE, before.snapshot, seq, moved_to, repos.base_url, now)
         text, to = f"moved the {before.label} to {owner.name}/{name}", f"{owner.name}/{name}"
         for namespace in dict.fromkeys((before.owner, owner)):
-            redirects = {} if stays else {"redirect": leave_redirect}
-            await record_audit(tx, namespace, Entry.REPO_MOVE, before, text, actor, now, to=to, **redirects)
+            redirects = {} if same_owner else {"redirect": leave_redirect}
+            await record_audit(tx, namespace, EntryType.REPO_MOVE, before, text, actor, now, to=to, **redirects)
         return await store.by_id(tx, repo.id) or before
 
     return await repos.db.write(unit)
@@ -74,7 +73,7 @@ async def _name_conflict(tx: Tx, repo: Repo, owner: RepoOwner, name: str) -> Con
     return Conflict(f"{text}: {UNLINK_FIRST}" if is_redirect else text)
 
 
-async def rename_with_owner(base_url: str, tx: Tx, owner_id: str, old: str, new: str, now: int) -> None:
+async def record_owner_rename(base_url: str, tx: Tx, owner_id: str, old: str, new: str, now: int) -> None:
     """Record the move of all repos of a renamed account, in the transaction that renames and has locked the account: no
     repo is created in it or moved to it concurrently. Few statements for all repos, since an owner may have thousands.
     """

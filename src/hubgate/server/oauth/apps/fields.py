@@ -8,8 +8,8 @@ from dataclasses import replace
 from hubgate.server.accounts.field_checks import FieldChecks
 from hubgate.server.accounts.roles import Role
 from hubgate.server.errors import Unprocessable
-from hubgate.server.oauth.apps.model import LONGEST_LIFETIME, App, Exchange
-from hubgate.server.oauth.redirects import MATCHES, check_redirect_uri
+from hubgate.server.oauth.apps.model import LONGEST_LIFETIME, App, ExchangeSettings
+from hubgate.server.oauth.redirects import MATCH_MODES, check_redirect_uri
 from hubgate.server.scopes import SCOPE_NAMES, join_scopes, parse_scopes, unknown_scope_message
 
 LONGEST_NAME = 96
@@ -20,7 +20,7 @@ MOST_NETWORKS = 100
 LARGEST_QUOTA = 1_000_000_000
 DEFAULT_SCOPES = ("openid", "profile")
 
-_LIFETIME = f"is {SHORTEST_LIFETIME} to {LONGEST_LIFETIME:,} seconds."
+_LIFETIME = f"must be {SHORTEST_LIFETIME} to {LONGEST_LIFETIME:,} seconds."
 # Only unreserved characters: the id is used in URLs and before the colon of a Basic header. `new` and `check` are paths
 # of pages.
 _CLIENT_ID = re.compile(r"(?!(?:new|check)\Z)[A-Za-z0-9][A-Za-z0-9._~-]{0,199}\Z")
@@ -35,23 +35,23 @@ def check_client_id(given: str) -> str:
 
 def checked(app: App) -> App:
     """Validate and normalize an app; FieldErrors names every invalid field."""
-    checking = FieldChecks()
-    name = checking.field("name", _name, app.name)
-    homepage = checking.field("homepage", _homepage, app.homepage.strip())
+    checks = FieldChecks()
+    name = checks.check("name", _name, app.name)
+    homepage = checks.check("homepage", _homepage, app.homepage.strip())
     uris = tuple(dict.fromkeys(app.redirect_uris))
     if len(uris) > MOST_REDIRECT_URIS:
-        checking.refuse("redirectUris", f"An app has at most {MOST_REDIRECT_URIS} redirect URIs.")
+        checks.add_error("redirectUris", f"An app has at most {MOST_REDIRECT_URIS} redirect URIs.")
     for uri in uris:
-        checking.field("redirectUris", check_redirect_uri, uri)
-    _check_scopes(checking, "scopes", app.scopes, app)
+        checks.check("redirectUris", check_redirect_uri, uri)
+    _check_scopes(checks, "scopes", app.scopes, app)
     if missing := _first_unknown(app.required_scopes, {*app.scopes, *app.extra_scopes}):
-        checking.refuse("requiredScopes", f"{missing[:60]} is required but not among the app's scopes.")
+        checks.add_error("requiredScopes", f"{missing[:60]} is required but not among the app's scopes.")
     if not SHORTEST_LIFETIME <= app.token_lifetime <= LONGEST_LIFETIME:
-        checking.refuse("tokenLifetime", f"tokenLifetime {_LIFETIME}")
-    if app.redirect_match not in MATCHES:
-        checking.refuse("redirectMatch", f"Redirects match by {' or '.join(MATCHES)}.")
-    exchange = _exchange(checking, app)
-    checking.done()
+        checks.add_error("tokenLifetime", f"tokenLifetime {_LIFETIME}")
+    if app.redirect_match not in MATCH_MODES:
+        checks.add_error("redirectMatch", f"redirectMatch must be {' or '.join(MATCH_MODES)}.")
+    exchange = _exchange(checks, app)
+    checks.raise_errors()
     return replace(
         app,
         name=name,
@@ -63,19 +63,19 @@ def checked(app: App) -> App:
     )
 
 
-def _exchange(checking: FieldChecks, app: App) -> Exchange:
+def _exchange(checks: FieldChecks, app: App) -> ExchangeSettings:
     limits = app.exchange
     if not SHORTEST_LIFETIME <= limits.duration <= LONGEST_LIFETIME:
-        checking.refuse("tokenDuration", f"tokenDuration {_LIFETIME}")
-    _check_scopes(checking, "allowedScopes", limits.scopes or (), app)
+        checks.add_error("tokenDuration", f"tokenDuration {_LIFETIME}")
+    _check_scopes(checks, "allowedScopes", limits.scopes or (), app)
     if unknown := _first_unknown(limits.roles or (), [role.label for role in Role]):
-        checking.refuse("allowedRoles", f"{unknown[:60]} is not a role.")
+        checks.add_error("allowedRoles", f"{unknown[:60]} is not a role.")
     networks = limits.networks or ()
     if len(networks) > MOST_NETWORKS:
-        checking.refuse("allowedNetworks", f"At most {MOST_NETWORKS} networks.")
-    networks = tuple(checking.field("allowedNetworks", _network, network) for network in networks[:MOST_NETWORKS])
+        checks.add_error("allowedNetworks", f"At most {MOST_NETWORKS} networks.")
+    networks = tuple(checks.check("allowedNetworks", _network, network) for network in networks[:MOST_NETWORKS])
     if limits.daily_quota is not None and not 1 <= limits.daily_quota <= LARGEST_QUOTA:
-        checking.refuse("dailyQuota", f"A quota is a number from 1 to {LARGEST_QUOTA:,}, or none.")
+        checks.add_error("dailyQuota", f"A quota is a number from 1 to {LARGEST_QUOTA:,}, or none.")
     # An empty list means no limit.
     return replace(
         limits,
@@ -85,16 +85,16 @@ def _exchange(checking: FieldChecks, app: App) -> Exchange:
     )
 
 
-def _check_scopes(checking: FieldChecks, field: str, names: Collection[str], app: App) -> None:
+def _check_scopes(checks: FieldChecks, field: str, names: Collection[str], app: App) -> None:
     known = [*SCOPE_NAMES, *app.extra_scopes]
     unknown = next((name for name in names if name not in known), None)
     if unknown is None:
         return
     if not unknown or {",", " "} & set(unknown):
-        checking.refuse(field, "Name each scope by itself, without commas and spaces.")
+        checks.add_error(field, "Name each scope by itself, without commas and spaces.")
         return
     message = unknown_scope_message(unknown, known)
-    checking.refuse(field, message if message.endswith("?") else f"{message} Ask the operator for extra ones.")
+    checks.add_error(field, message if message.endswith("?") else f"{message} Ask the operator for extra ones.")
 
 
 def _ordered(scopes: Collection[str]) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ def _name(given: str) -> str:
 def _homepage(given: str) -> str:
     is_web = given.startswith(("http://", "https://")) and given.isascii() and given.isprintable()
     if given and (not is_web or " " in given or len(given) > LONGEST_HOMEPAGE):
-        raise Unprocessable("A home page is an address such as https://app.example.")
+        raise Unprocessable("A home page must be an address such as https://app.example.")
     return given
 
 
@@ -128,4 +128,4 @@ def _network(given: str) -> str:
     try:
         return str(ipaddress.ip_network(given.strip()))
     except ValueError:
-        raise Unprocessable(f"{given[:60]} is no network such as 203.0.113.0/24.") from None
+        raise Unprocessable(f"{given[:60]} is not a network such as 203.0.113.0/24.") from None

@@ -14,7 +14,7 @@ async def find_app(oauth: OAuth, client_id: str, *, caller: str) -> App | None:
     """Find an app. `caller` is the IP address that a document fetch is counted for."""
     if len(client_id) > LONGEST_CLIENT_ID or "\0" in client_id:
         return None
-    if oauth.documents.is_address(client_id):
+    if oauth.documents.is_document_url(client_id):
         return await oauth.documents.app(client_id, caller=caller)
     if app := await store.find(oauth.db, client_id):
         return app

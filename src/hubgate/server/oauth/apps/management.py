@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hubgate.server.accounts import store as account_store
-from hubgate.server.accounts.account_locks import lock_signed_in
+from hubgate.server.accounts.account_locks import lock_credentials
 from hubgate.server.accounts.model import Owner
-from hubgate.server.accounts.organizations.locks import begin_by_id_as_admin
-from hubgate.server.accounts.single_use_forms import OneUse, use_up
-from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.accounts.organizations.locks import lock_organization_by_id_as_admin
+from hubgate.server.accounts.single_use_forms import UnusedNonce, consume_nonce
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.audit.record import record
 from hubgate.server.clock import SECOND
 from hubgate.server.errors import Conflict, FieldErrors, NotFound
@@ -39,11 +39,11 @@ _NOT_FOUND = "App not found."
 
 
 async def create(
-    oauth: OAuth, owner: Owner, draft: App, actor: Actor, use: OneUse | None = None
+    oauth: OAuth, owner: Owner, draft: App, actor: Actor, nonce: UnusedNonce | None = None
 ) -> tuple[App, str | None]:
     """Register an app; returns it with its secret if it is confidential. The secret itself is not stored.
 
-    With `use`, sending the same form twice raises AlreadyUsed.
+    With `nonce`, sending the same form twice raises AlreadyUsed.
     """
     now = oauth.clock()
     client_id = check_client_id(draft.client_id) if draft.client_id else str(uuid.uuid4())
@@ -52,15 +52,15 @@ async def create(
 
     async def unit(tx: Tx) -> None:
         await _require_owner(tx, owner.org_id, actor)
-        if use is not None:
-            await use_up(tx, use)
-        if await store.count_of_owner(tx, owner.user_id, owner.org_id) >= MOST_APPS:
+        if nonce is not None:
+            await consume_nonce(tx, nonce)
+        if await store.count_owner_apps(tx, owner.user_id, owner.org_id) >= MOST_APPS:
             raise FieldErrors({"name": f"At most {MOST_APPS} apps. Delete one first."})
         if not await store.add(tx, app):
             raise Conflict(f"The client ID {app.client_id} is taken.")
         if secret is not None:
             await store.add_secret(tx, app.client_id, fingerprint(secret), secret[-4:], now)
-        await _record_audit(tx, app, Kind.APP_CREATE, f"created the app {app.name}", actor, now)
+        await _record_audit(tx, app, EntryType.APP_CREATE, f"created the app {app.name}", actor, now)
 
     await oauth.db.write(unit)
     return app, secret
@@ -83,7 +83,7 @@ async def of_owner(oauth: OAuth, owner: Owner) -> Sequence[App]:
 
 
 async def get(oauth: OAuth, owner: Owner, client_id: str) -> App:
-    """NotFound also for an app of another owner."""
+    """The owner's app; NotFound also for an app of another owner."""
     app = await store.find(oauth.db, client_id)
     if app is None or (app.owner_id, app.org_id) != (owner.user_id, owner.org_id):
         raise NotFound(_NOT_FOUND)
@@ -101,13 +101,13 @@ async def update(oauth: OAuth, app: App, change: Callable[[App], App], actor: Ac
             return before
         if after.exchange.paused != before.exchange.paused:
             # On pause and on resume: a concurrent exchange may have read the app before the pause committed.
-            after = replace(after, exchange=after.exchange.begun(now))
+            after = replace(after, exchange=after.exchange.restarted(now))
             await token_store.revoke_exchanged(tx, app.client_id)
         await store.update(tx, after)
         what = f"changed the app {before.name}: {', '.join(changes)}"
         short = len(json.dumps(changes)) <= LONGEST_AUDITED
         data = {"changes": changes} if short else {"changed": list(changes)}
-        await _record_audit(tx, after, Kind.APP_UPDATE, what, actor, now, data)
+        await _record_audit(tx, after, EntryType.APP_UPDATE, what, actor, now, data)
         return after
 
     return await oauth.db.write(unit)
@@ -118,33 +118,33 @@ async def refresh_secret(
     app: App,
     overlap: int,
     actor: Actor,
-    use: OneUse | None = None,
-    along: Callable[[Tx], Awaitable[object]] | None = None,
+    nonce: UnusedNonce | None = None,
+    in_same_tx: Callable[[Tx], Awaitable[object]] | None = None,
 ) -> str:
     """Create a new secret; old secrets expire in `overlap` seconds. A public app becomes confidential.
 
-    `along` runs in the same transaction.
+    `in_same_tx` runs in the same transaction.
     """
     if not 0 <= overlap <= LONGEST_OVERLAP:
-        raise FieldErrors({"overlapSeconds": f"overlapSeconds is 0 to {LONGEST_OVERLAP:,} seconds."})
+        raise FieldErrors({"overlapSeconds": f"overlapSeconds must be 0 to {LONGEST_OVERLAP:,} seconds."})
     now, secret = oauth.clock(), _new_secret()
 
     async def unit(tx: Tx) -> None:
         before = await lock_app(tx, app, actor)
-        if use is not None:
-            await use_up(tx, use)
-        await store.end_secrets(tx, app.client_id, now + overlap * SECOND)
+        if nonce is not None:
+            await consume_nonce(tx, nonce)
+        await store.expire_secrets(tx, app.client_id, now + overlap * SECOND)
         if len(await store.secrets_of(tx, app.client_id, now)) >= MOST_SECRETS:
-            text = f"{MOST_SECRETS} secrets are still good. Refresh without an overlap."
+            text = f"{MOST_SECRETS} secrets are still valid. Refresh without an overlap."
             raise FieldErrors({"overlapSeconds": text})
         await store.update(tx, replace(before, confidential=True))
         await store.add_secret(tx, app.client_id, fingerprint(secret), secret[-4:], now)
         what = f"created a new secret for the app {before.name}"
-        await _record_audit(tx, before, Kind.APP_REFRESH_SECRET, what, actor, now, {"overlapSeconds": overlap})
-        if along is not None:
-            await along(tx)
+        await _record_audit(tx, before, EntryType.APP_REFRESH_SECRET, what, actor, now, {"overlapSeconds": overlap})
+        if in_same_tx is not None:
+            await in_same_tx(tx)
 
-    await (oauth.db.write if along is None else oauth.db.write_long)(unit)
+    await (oauth.db.write if in_same_tx is None else oauth.db.write_long)(unit)
     return secret
 
 
@@ -160,10 +160,10 @@ async def revoke_old_secret(oauth: OAuth, app: App, last_four: str, actor: Actor
 
     async def unit(tx: Tx) -> None:
         before = await lock_app(tx, app, actor)
-        if not await store.end_old_secret(tx, app.client_id, last_four, now):
+        if not await store.expire_old_secret(tx, app.client_id, last_four, now):
             raise NotFound("Old secret not found, or it has expired.")
-        what = f"ended an old secret of the app {before.name}"
-        await _record_audit(tx, before, Kind.APP_DELETE_SECRET, what, actor, now, {"last4": last_four})
+        what = f"revoked an old secret of the app {before.name}"
+        await _record_audit(tx, before, EntryType.APP_DELETE_SECRET, what, actor, now, {"last4": last_four})
 
     await oauth.db.write(unit)
 
@@ -179,7 +179,7 @@ async def delete_secret(oauth: OAuth, app: App, actor: Actor) -> App:
             await store.update(tx, public)
             await store.remove_secrets(tx, app.client_id)
             what = f"deleted the secret of the app {before.name}"
-            await _record_audit(tx, before, Kind.APP_DELETE_SECRET, what, actor, now)
+            await _record_audit(tx, before, EntryType.APP_DELETE_SECRET, what, actor, now)
         return public
 
     return await oauth.db.write(unit)
@@ -197,25 +197,25 @@ async def delete(oauth: OAuth, app: App, actor: Actor) -> None:
 
 async def delete_locked(tx: Tx, app: App, actor: Actor, now: int, reason: str = "") -> None:
     """Delete an app that the caller's transaction has locked. `reason` is for deletions not chosen by an owner."""
-    await consent_store.remove_of_client(tx, app.client_id)
-    await token_store.revoke_of_client(tx, app.client_id)
+    await consent_store.delete_app_consents(tx, app.client_id)
+    await token_store.revoke_app_tokens(tx, app.client_id)
     await store.remove(tx, app.client_id)
     data = {"reason": reason} if reason else None
-    await _record_audit(tx, app, Kind.APP_DELETE, f"deleted the app {app.name}", actor, now, data)
+    await _record_audit(tx, app, EntryType.APP_DELETE, f"deleted the app {app.name}", actor, now, data)
 
 
 @dataclass(frozen=True)
-class UserCounts:
+class AppUsers:
     """Users who have approved an app: their number, and the newest."""
 
     total: int
     latest: Sequence[Row]
 
 
-async def count_users(oauth: OAuth, app: App) -> UserCounts:
-    async def unit(tx: Tx) -> UserCounts:
-        total = await consent_store.count_of_app(tx, app.client_id)
-        return UserCounts(total, await consent_store.users_of_app(tx, app.client_id, MOST_USERS_SHOWN))
+async def get_users(oauth: OAuth, app: App) -> AppUsers:
+    async def unit(tx: Tx) -> AppUsers:
+        total = await consent_store.count_app_users(tx, app.client_id)
+        return AppUsers(total, await consent_store.users_of_app(tx, app.client_id, MOST_USERS_SHOWN))
 
     return await oauth.db.read_long(unit)
 
@@ -231,13 +231,13 @@ async def lock_app(tx: Tx, app: App, actor: Actor) -> App:
 
 async def _require_owner(tx: Tx, org_id: str | None, actor: Actor) -> None:
     if org_id is not None:
-        await begin_by_id_as_admin(tx, org_id, actor)
+        await lock_organization_by_id_as_admin(tx, org_id, actor)
     else:
-        await lock_signed_in(tx, actor.user_id, actor.credentials_version)
+        await lock_credentials(tx, actor.user_id, actor.credentials_version)
 
 
 async def _record_audit(
-    tx: Tx, app: App, kind: Kind, text: str, actor: Actor, now: int, data: dict[str, Any] | None = None
+    tx: Tx, app: App, kind: EntryType, text: str, actor: Actor, now: int, data: dict[str, Any] | None = None
 ) -> None:
     if app.org_id is not None:
         about = {"clientId": app.client_id, "name": app.name, **(data or {})}

@@ -12,7 +12,7 @@ LONGEST_OVERLAP = 7 * 24 * 60 * 60
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class ExchangeSettings:
     """Token exchange settings of an organization's app. None means no limit."""
 
     privileged: bool = False
@@ -25,8 +25,8 @@ class Exchange:
     # Tokens exchanged before this are invalid; set when the privilege or the pause changes.
     since: int = 0
 
-    def begun(self, now: int) -> "Exchange":
-        """Set `since` to now, and always later than before, even if the clocks of machines differ."""
+    def restarted(self, now: int) -> "ExchangeSettings":
+        """A copy with `since` set to now, or later if needed to exceed the old value: clocks of machines may differ."""
         return replace(self, since=max(now, self.since + 1))
 
 
@@ -54,7 +54,7 @@ class App:
     owner_id: str | None = None
     org_id: str | None = None
     created_at: int = 0
-    exchange: Exchange = field(default_factory=Exchange)
+    exchange: ExchangeSettings = field(default_factory=ExchangeSettings)
     # The host of the metadata document; empty for other apps.
     document_host: str = ""
     # A CLI that the operator configured for the device flow.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hubgate.server.accounts.organizations import store as org_store
-from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.audit.record import record
 from hubgate.server.errors import Conflict, NotFound, Unprocessable
 from hubgate.server.oauth.apps import store
@@ -15,7 +15,7 @@ from hubgate.server.oauth.tokens import store as token_store
 from hubgate.server.scopes import SCOPE_NAMES
 from hubgate.server.storage.database import Tx
 
-PAGE = 500
+PAGE_SIZE = 500
 _NOT_FOUND = "App not found."
 
 
@@ -32,9 +32,9 @@ async def every(oauth: OAuth) -> Sequence[App]:
     async def unit(tx: Tx) -> list[App]:
         found: list[App] = []
         while True:
-            apps = await store.every(tx, found[-1].client_id if found else "", PAGE)
+            apps = await store.every(tx, found[-1].client_id if found else "", PAGE_SIZE)
             found += apps
-            if len(apps) < PAGE:
+            if len(apps) < PAGE_SIZE:
                 return found
 
     return await oauth.db.read_long(unit)
@@ -53,16 +53,16 @@ async def set_exchange_in(tx: Tx, client_id: str, privileged: bool, actor: Actor
     if before.exchange.privileged is privileged:
         return before
     # Also on grant: a concurrent exchange may have read the privilege before its revocation committed.
-    after = replace(before, exchange=replace(before.exchange.begun(now), privileged=privileged))
+    after = replace(before, exchange=replace(before.exchange.restarted(now), privileged=privileged))
     await store.update(tx, after)
     if privileged:
         await _record_audit(
-            tx, after, Kind.APP_GRANT_EXCHANGE, f"granted token exchange to the app {after.name}", actor, now
+            tx, after, EntryType.APP_GRANT_EXCHANGE, f"granted token exchange to the app {after.name}", actor, now
         )
     else:
         await token_store.revoke_exchanged(tx, client_id)
         what = f"revoked token exchange from the app {after.name}"
-        await _record_audit(tx, after, Kind.APP_REVOKE_EXCHANGE, what, actor, now)
+        await _record_audit(tx, after, EntryType.APP_REVOKE_EXCHANGE, what, actor, now)
     return after
 
 
@@ -79,7 +79,7 @@ async def grant_scope_in(tx: Tx, client_id: str, scope: str, actor: Actor, now: 
     after = replace(before, extra_scopes=(*before.extra_scopes, scope))
     await store.update(tx, after)
     what = f"granted the scope {scope} to the app {after.name}"
-    await _record_audit(tx, after, Kind.APP_GRANT_SCOPE, what, actor, now, scope)
+    await _record_audit(tx, after, EntryType.APP_GRANT_SCOPE, what, actor, now, scope)
     return after
 
 
@@ -102,7 +102,7 @@ async def revoke_scope(oauth: OAuth, client_id: str, scope: str, actor: Actor) -
         await consent_store.remove_scope(tx, client_id, scope)
         await token_store.remove_scope(tx, client_id, scope)
         what = f"revoked the scope {scope} from the app {after.name}"
-        await _record_audit(tx, after, Kind.APP_REVOKE_SCOPE, what, actor, now, scope)
+        await _record_audit(tx, after, EntryType.APP_REVOKE_SCOPE, what, actor, now, scope)
         return after
 
     return await oauth.db.write(unit)
@@ -111,7 +111,7 @@ async def revoke_scope(oauth: OAuth, client_id: str, scope: str, actor: Actor) -
 def check_extra_scope(oauth: OAuth, scope: str) -> None:
     """Raise Unprocessable unless the operator has defined the scope."""
     if scope in SCOPE_NAMES:
-        raise Unprocessable(f"Every app may request {scope}. Its owner adds it to the app.")
+        raise Unprocessable(f"Every app may request {scope}. The app's owner can add it.")
     if scope not in [extra.name for extra in oauth.extra_scopes]:
         raise Unprocessable(f"This hub has no scope {scope[:60]}. Add it as [[extra_scopes]] to hubgate.toml first.")
 
@@ -130,14 +130,14 @@ async def _lock(tx: Tx, client_id: str) -> App:
     found = await store.find(tx, client_id)
     if found is not None and found.org_id is not None:
         # The organization before the app, the lock order of changes by its admins.
-        await org_store.begin_change(tx, found.org_id)
+        await org_store.lock(tx, found.org_id)
     latest = await store.lock(tx, client_id)
     if latest is None:
         raise NotFound(_NOT_FOUND)
     return latest
 
 
-async def _record_audit(tx: Tx, app: App, kind: Kind, text: str, actor: Actor, now: int, scope: str = "") -> None:
+async def _record_audit(tx: Tx, app: App, kind: EntryType, text: str, actor: Actor, now: int, scope: str = "") -> None:
     if app.org_id is not None:
         data = {"clientId": app.client_id, "name": app.name, **({"scope": scope} if scope else {})}
         await record(tx, app.org_id, kind, text, actor, now, data)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from hubgate.server.oauth.apps.model import App, Exchange
+from hubgate.server.oauth.apps.model import App, ExchangeSettings
 from hubgate.server.scopes import join_scopes, parse_scopes
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Params, insert_row
@@ -14,7 +14,7 @@ _COLUMNS = """client_id, name, owner_id, org_id, homepage, redirect_uris, scopes
     token_duration, allowed_scopes, allowed_roles, allowed_networks, daily_quota, paused,
     exchange_since"""
 # For statements elsewhere that join apps as `a`; `app_of` reads columns by name.
-APP = ", ".join(f"a.{column.strip()}" for column in _COLUMNS.split(","))
+APP_COLUMNS = ", ".join(f"a.{column.strip()}" for column in _COLUMNS.split(","))
 
 _ADD = insert_row(f"INSERT INTO apps ({_COLUMNS})", "ON CONFLICT DO NOTHING RETURNING client_id")
 _ADD_SECRET = insert_row("INSERT INTO app_secrets (key, client_id, last_four, created_at)")
@@ -29,7 +29,7 @@ async def find_with_secret(db: Database, client_id: str, key: bytes, now: int) -
     """The app if the secret is valid. The lookup by hash leaks no timing."""
     row = await db.one(
         f"""
-        SELECT {APP} FROM app_secrets s JOIN apps a ON a.client_id = s.client_id
+        SELECT {APP_COLUMNS} FROM app_secrets s JOIN apps a ON a.client_id = s.client_id
         WHERE s.key = :key AND s.client_id = :client_id AND (s.expires_at IS NULL OR s.expires_at > :now)
         """,
         {"client_id": client_id, "key": key, "now": now},
@@ -55,7 +55,7 @@ async def lock(tx: Tx, client_id: str) -> App | None:
     return app_of(row) if row else None
 
 
-async def lock_of_owner(tx: Tx, owner_id: str) -> list[App]:
+async def lock_owner_apps(tx: Tx, owner_id: str) -> list[App]:
     """Lock the apps of a user or an organization, ordered by client id, until the transaction ends."""
     sql = "SELECT client_id FROM apps WHERE owner_id = :owner_id OR org_id = :owner_id ORDER BY client_id"
     rows = await tx.all(sql, {"owner_id": owner_id})
@@ -63,7 +63,7 @@ async def lock_of_owner(tx: Tx, owner_id: str) -> list[App]:
     return [app for app in locked if app is not None]
 
 
-async def count_of_owner(tx: Tx, owner_id: str | None, org_id: str | None) -> int:
+async def count_owner_apps(tx: Tx, owner_id: str | None, org_id: str | None) -> int:
     sql = "SELECT count(*) AS apps FROM apps WHERE owner_id = :owner_id OR org_id = :org_id"
     row = await tx.one(sql, {"owner_id": owner_id, "org_id": org_id})
     return row["apps"] if row else 0
@@ -102,7 +102,7 @@ async def add_secret(tx: Tx, client_id: str, key: bytes, last_four: str, now: in
     await tx.exec(_ADD_SECRET, values)
 
 
-async def end_secrets(tx: Tx, client_id: str, expires_at: int) -> None:
+async def expire_secrets(tx: Tx, client_id: str, expires_at: int) -> None:
     """Make every valid secret expire at `expires_at` at the latest."""
     await tx.exec(
         """
@@ -113,16 +113,16 @@ async def end_secrets(tx: Tx, client_id: str, expires_at: int) -> None:
     )
 
 
-async def end_old_secret(tx: Tx, client_id: str, last_four: str, now: int) -> bool:
+async def expire_old_secret(tx: Tx, client_id: str, last_four: str, now: int) -> bool:
     """Expire a replaced secret now; False if no such secret is still valid."""
-    ended = await tx.exec(
+    expired = await tx.exec(
         """
         UPDATE app_secrets SET expires_at = :now
         WHERE client_id = :client_id AND last_four = :last_four AND expires_at > :now
         """,
         {"client_id": client_id, "last_four": last_four, "now": now},
     )
-    return ended > 0
+    return expired > 0
 
 
 async def remove_secrets(tx: Tx, client_id: str) -> None:
@@ -167,7 +167,7 @@ def app_of(row: Row) -> App:
         owner_id=row["owner_id"],
         org_id=row["org_id"],
         created_at=row["created_at"],
-        exchange=Exchange(
+        exchange=ExchangeSettings(
             privileged=bool(row["token_exchange"]),
             duration=row["token_duration"],
             scopes=_decode_list(row["allowed_scopes"]),

@@ -6,7 +6,7 @@ from typing import Any
 from hubgate.server.oauth.apps.model import App
 
 # Fields set by the owner; the attribute names are those of the API in snake case.
-OWNERS = (
+OWNER_FIELDS = (
     "name",
     "homepage",
     "redirect_uris",
@@ -18,7 +18,7 @@ OWNERS = (
     "redirect_match",
 )
 # Fields set by admins of the organization, with their attribute names in `Exchange`.
-ADMINS = {
+ADMIN_FIELDS = {
     "token_duration": "duration",
     "allowed_scopes": "scopes",
     "allowed_roles": "roles",
@@ -28,20 +28,20 @@ ADMINS = {
 }
 
 
-def owners_fields(app: App) -> dict[str, Any]:
-    return {name: _plain(getattr(app, name)) for name in OWNERS}
+def owner_fields(app: App) -> dict[str, Any]:
+    return {name: _plain(getattr(app, name)) for name in OWNER_FIELDS}
 
 
-def admins_fields(app: App) -> dict[str, Any]:
+def admin_fields(app: App) -> dict[str, Any]:
     """Token exchange fields; a list without a limit is empty."""
-    values = {name: _plain(getattr(app.exchange, attribute)) for name, attribute in ADMINS.items()}
+    values = {name: _plain(getattr(app.exchange, attribute)) for name, attribute in ADMIN_FIELDS.items()}
     return {name: [] if value is None and name.startswith("allowed_") else value for name, value in values.items()}
 
 
 def changes_between(before: App, after: App) -> dict[str, Any]:
     """The new values of changed fields, by their JSON names."""
-    old = {**owners_fields(before), **admins_fields(before)}
-    new = {**owners_fields(after), **admins_fields(after)}
+    old = {**owner_fields(before), **admin_fields(before)}
+    new = {**owner_fields(after), **admin_fields(after)}
     return {_camel(name): value for name, value in new.items() if value != old[name]}
 
 

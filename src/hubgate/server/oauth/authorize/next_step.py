@@ -56,6 +56,7 @@ class Visit:
 
     @property
     def is_chosen(self) -> bool:
+        """Whether the user chose to continue with the current session for this request."""
         return self.mark is not None and self.session is not None and self.mark.is_same_session(self.session)
 
 
@@ -89,7 +90,7 @@ def _is_approved(request: AuthorizationRequest, visit: Visit, person: Person) ->
     if visit.consent is None or visit.approved is None or "consent" in request.prompt:
         return False
     requested = {org for org in request.organizations if org in person.roles}
-    elsewhere = bool(request.resources)
+    for_other_servers = bool(request.resources)
     return visit.approved >= set(request.scopes) and visit.consent.covers(
-        request.scopes, requested, request.app.face, elsewhere
+        request.scopes, requested, request.app.face, for_other_servers
     )

@@ -1,7 +1,7 @@
 """The checks on an authorization request, in order.
 
-First the checks that fail on the hub's own page (`ShownError`), then those that return an error to the app
-(`RedirectedError`).
+First the checks whose errors are shown on the hub's own page (`ShownError`), then those whose errors are returned to
+the app (`RedirectedError`).
 """
 
 from collections.abc import Awaitable, Callable
@@ -116,7 +116,7 @@ async def check_client(draft: Draft) -> None:
 
 
 async def check_redirect(draft: Draft) -> None:
-    """Prevents codes from being sent to strangers (O1-O6)."""
+    """Check the redirect URI, so that no code is sent to a stranger (attacks O1 to O6)."""
     app, given = draft.app, draft.one("redirect_uri")
     draft.redirect_uri_sent = given is not None
     if given is None and len(app.redirect_uris) == 1 and app.redirect_match == "exact":
@@ -159,7 +159,7 @@ async def check_response_type(draft: Draft) -> None:
         raise draft.send_back("unsupported_response_type", "Send response_type=code.")
     mode = draft.one("response_mode")
     if mode is not None and mode not in RESPONSE_MODES:
-        message = f"response_mode is one of {', '.join(RESPONSE_MODES)}."
+        message = f"response_mode must be one of {', '.join(RESPONSE_MODES)}."
         raise draft.send_back("invalid_request", message, "response_mode")
     if mode == FORM_POST and not is_web(draft.to.redirect_uri):
         message = "A browser can post only to http and https: leave out response_mode."
@@ -167,19 +167,21 @@ async def check_response_type(draft: Draft) -> None:
 
 
 async def check_pkce(draft: Draft) -> None:
-    """PKCE: required for public apps, S256 only (O7, O8)."""
+    """Check PKCE, which is required for public apps; S256 only (attacks O7, O8)."""
     challenge, method = draft.one("code_challenge"), draft.one("code_challenge_method")
     if challenge is None:
         if method is not None:
             message = "code_challenge_method was sent without code_challenge."
             raise draft.send_back("invalid_request", message, "code_challenge_method")
         if draft.app.needs_pkce:
-            raise draft.send_back("invalid_request", "This app must use PKCE: send code_challenge, S256.")
+            raise draft.send_back(
+                "invalid_request", "This app must use PKCE: send code_challenge and code_challenge_method=S256."
+            )
         return
     if method != METHOD:
         raise draft.send_back("invalid_request", "Send code_challenge_method=S256: plain is not supported.")
     if not is_challenge(challenge):
-        raise draft.send_back("invalid_request", "code_challenge is not a base64url SHA-256.", "code_challenge")
+        raise draft.send_back("invalid_request", "code_challenge is not a base64url SHA-256 digest.", "code_challenge")
     draft.challenge = challenge
 
 
@@ -191,7 +193,7 @@ async def check_scopes(draft: Draft) -> None:
 
 
 async def check_organizations(draft: Draft) -> None:
-    """Existence and membership are not checked here: an error would reveal both to strangers (O36)."""
+    """Parse `orgIds`. Existence and membership are not checked: an error would reveal both (attack O36)."""
     named = [part.strip() for value in draft.values.get("orgIds", []) for part in value.split(",")]
     draft.organizations = tuple(dict.fromkeys(filter(is_id, named)))[:MOST_ORGANIZATIONS]
 
@@ -208,16 +210,17 @@ async def check_resources(draft: Draft) -> None:
 
 
 async def check_prompt(draft: Draft) -> None:
+    """Check `prompt`, `max_age` and `nonce`."""
     words = frozenset((draft.one("prompt") or "").split())
     if words - PROMPTS:
-        raise draft.send_back("invalid_request", f"prompt is one of {', '.join(sorted(PROMPTS))}.", "prompt")
+        raise draft.send_back("invalid_request", f"prompt must be one of {', '.join(sorted(PROMPTS))}.", "prompt")
     if "none" in words and len(words) > 1:
         raise draft.send_back("invalid_request", "prompt=none cannot be combined with other values.", "prompt")
     draft.prompt = words
     age = draft.one("max_age")
     if age is not None:
         if not (age.isascii() and age.isdigit() and len(age) <= 10):
-            raise draft.send_back("invalid_request", "max_age is a number of seconds.", "max_age")
+            raise draft.send_back("invalid_request", "max_age must be a number of seconds.", "max_age")
         draft.max_age = int(age)
     draft.nonce = draft.one("nonce")
     if draft.nonce is not None and len(draft.nonce) > LONGEST_NONCE:

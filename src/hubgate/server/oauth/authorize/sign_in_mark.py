@@ -1,8 +1,9 @@
-"""The sign-in mark in the URL to the sign-in page and back: the session that was not accepted, or the one to continue.
+"""The sign-in mark: a URL parameter that tracks whether the user has signed in for an authorization request.
 
-A MAC binds the mark to its request: a forged mark would bypass prompt=login and max_age. But anyone can obtain a mark,
-signed out or with another account, and use it in another browser, so a mark only proves when the request was made.
-Every sign-in starts a new session: only a session that began after the mark was created is a sign-in for the request.
+It names the session that the user had before the sign-in page, and whether the user chose to continue with it. A MAC
+binds the mark to its request: a forged mark would bypass prompt=login and max_age. But anyone can obtain a mark, signed
+out or with another account, and use it in another browser, so a mark only proves when the request was sent. Every
+sign-in starts a new session: only a session that began after the mark was created is a sign-in for the request.
 """
 
 import base64
@@ -18,7 +19,7 @@ from hubgate.server.secret import ServerSecret
 
 PARAMETER = "_mark"
 # A mark in a URL from the browser history expires after this.
-LASTS = HOUR
+LIFETIME = HOUR
 _PURPOSE = "sign-in mark"
 _NEW_SESSION, _SAME_SESSION = "left", "kept"
 
@@ -27,18 +28,21 @@ Pairs = Iterable[tuple[str, str]]
 
 @dataclass(frozen=True)
 class SignInMark:
-    """`session_id` is empty if nobody was signed in. `same_session` is set if the user chose to continue with it."""
+    """The session before the sign-in page; `session_id` is empty if nobody was signed in.
+
+    `same_session` is set if the user chose to continue with that session.
+    """
 
     session_id: str
     created_at: int
     same_session: bool = False
 
     def is_new_session(self, session: Session) -> bool:
-        """Whether that is a new session, begun after the mark was created."""
+        """Whether the session is new: it began after the mark was created."""
         return not self.same_session and session.id != self.session_id and session.created_at >= self.created_at
 
     def is_same_session(self, session: Session) -> bool:
-        """Whether the user chose to continue with that session."""
+        """Whether the user chose to continue with the session."""
         return self.same_session and session.id == self.session_id
 
 
@@ -60,7 +64,7 @@ def read(text: str, request: Pairs, secret: ServerSecret, now: int) -> SignInMar
         return None
     kind, created_at, session_id = content.split(".")
     mark = SignInMark(session_id, int(created_at), kind == _SAME_SESSION)
-    return mark if now - mark.created_at <= LASTS else None
+    return mark if now - mark.created_at <= LIFETIME else None
 
 
 def _message(content: str, request: Pairs) -> bytes:

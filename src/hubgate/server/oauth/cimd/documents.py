@@ -11,30 +11,30 @@ from urllib.parse import urlsplit
 from hubgate.server.accounts.limits import network_of
 from hubgate.server.clock import HOUR, MINUTE, SECOND, Clock
 from hubgate.server.egress.client import Egress
-from hubgate.server.egress.exchange import Answer
+from hubgate.server.egress.connection import HttpResponse
 from hubgate.server.egress.resolve import Unreachable
 from hubgate.server.egress.target import AddressNotAllowed, parse_target
 from hubgate.server.errors import BadRequest, TooManyRequests
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.cimd import store
-from hubgate.server.oauth.cimd.rules import Finding, check_address, check_answer, check_document, in_development
+from hubgate.server.oauth.cimd.rules import Finding, check_address, check_document, check_response, development_hint
 from hubgate.server.oauth.redirects import host_of
 from hubgate.server.storage.database import Database
 from hubgate.server.throttle.rate_limiter import Limit, Limiter
 
 FETCH_SECONDS = 5.0
 # The lease of a process that fetches; if the process dies, others wait no longer than this.
-CLAIMED_FOR = 7 * SECOND
+LEASE = 7 * SECOND
 WAIT_SECONDS = 0.1
-WAITS = 100
-FETCHES_OF_HOST = Limit("cimd host", 10, 60, "Too many fetches from this host. Wait {minutes}.")
-FETCHES_FOR_CALLER = Limit("cimd caller", 30, 60, "Too many apps at once. Wait {minutes}.")
+MOST_WAITS = 100
+FETCHES_OF_HOST = Limit("cimd host", 10, 60, "Too many fetches from this host. Wait {duration}.")
+FETCHES_FOR_CALLER = Limit("cimd caller", 30, 60, "Too many apps at once. Wait {duration}.")
 
 # Bounds of the cache lifetime that headers set, and the default.
-KEPT_AT_LEAST, KEPT_AT_MOST, KEPT_OTHERWISE = 5 * MINUTE, 24 * HOUR, HOUR
+SHORTEST_CACHE, LONGEST_CACHE, DEFAULT_CACHE = 5 * MINUTE, 24 * HOUR, HOUR
 # How long an expired copy is still used when a fetch fails: the app survives an outage of its host, and a stranger who
 # exhausts the host's fetch limit.
-STANDS_IN_FOR = 24 * HOUR
+STALE_IF_ERROR = 24 * HOUR
 
 
 class InvalidDocument(BadRequest):
@@ -59,7 +59,7 @@ class Documents:
     http_loopback: bool
     _fetching: dict[str, asyncio.Task[App]] = field(default_factory=dict)
 
-    def is_address(self, client_id: str) -> bool:
+    def is_document_url(self, client_id: str) -> bool:
         return client_id.startswith("https://") or (self.http_loopback and client_id.startswith("http://"))
 
     async def app(self, url: str, *, caller: str) -> App:
@@ -73,7 +73,7 @@ class Documents:
         try:
             return await self._shared_fetch(url, caller)
         except (DocumentUnavailable, TooManyRequests):
-            if cached is not None and now < expires_at + STANDS_IN_FOR:
+            if cached is not None and now < expires_at + STALE_IF_ERROR:
                 return cached
             raise
 
@@ -100,20 +100,20 @@ class Documents:
             return findings
         await self.limiter.take(FETCHES_FOR_CALLER, network_of(caller))
         try:
-            answer = await self._get(url)
+            response = await self._get(url)
         except (Unreachable, AddressNotAllowed) as error:
-            cure = f"Make it reachable from this hub.{in_development(host_of(urlsplit(url)))}"
-            return [*findings, Finding("The hub can fetch it", str(error), cure)]
-        findings += check_answer(answer)
+            fix = f"Make it reachable from this hub.{development_hint(host_of(urlsplit(url)))}"
+            return [*findings, Finding("The hub can fetch it", str(error), fix)]
+        findings += check_response(response)
         if all(finding.holds for finding in findings):
-            findings += check_document(url, answer.body)[0]
+            findings += check_document(url, response.body)[0]
         return findings
 
     async def _fetch_or_wait(self, url: str, caller: str) -> App:
         """Fetch in this process, or wait for another process that is fetching already."""
-        for _ in range(WAITS):
+        for _ in range(MOST_WAITS):
             now = self.clock()
-            if await self.db.write(partial(store.claim, client_id=url, now=now, until=now + CLAIMED_FOR)):
+            if await self.db.write(partial(store.claim, client_id=url, now=now, until=now + LEASE)):
                 return await self._fetch_with_lease(url, caller)
             await asyncio.sleep(WAIT_SECONDS)
             if app := await self._cached_app(url, now):
@@ -135,25 +135,25 @@ class Documents:
     async def _fetch_and_save(self, url: str, caller: str) -> App:
         await self.limiter.take(FETCHES_FOR_CALLER, network_of(caller))
         try:
-            answer = await self._get(url)
+            response = await self._get(url)
         except (Unreachable, AddressNotAllowed) as error:
             raise DocumentUnavailable(url, f"The app's document could not be fetched: {error}") from error
-        if answer.status >= 500:
+        if response.status >= 500:
             raise DocumentUnavailable(
-                url, f"The app's document could not be fetched: its host answered {answer.status}."
+                url, f"The app's document could not be fetched: its host answered {response.status}."
             )
-        _require(url, check_answer(answer))
-        findings, app = check_document(url, answer.body)
+        _require(url, check_response(response))
+        findings, app = check_document(url, response.body)
         _require(url, findings)
         if app is None:
             raise InvalidDocument(url, "The app's document is not valid.")
         now = self.clock()
-        document = answer.body.decode()
-        expires_at = now + cache_seconds(answer)
+        document = response.body.decode()
+        expires_at = now + cache_lifetime(response)
         await self.db.write(lambda tx: store.save(tx, url, document, now, expires_at))
         return app
 
-    async def _get(self, url: str) -> Answer:
+    async def _get(self, url: str) -> HttpResponse:
         # Counted by host name only: another port or spelling is the same host (attack O63).
         await self.limiter.take(FETCHES_OF_HOST, parse_target(url).host)
         return await self.egress.get(url, _HEADERS, seconds=FETCH_SECONDS, cap=self.most_bytes)
@@ -162,24 +162,24 @@ class Documents:
 _HEADERS: Mapping[str, str] = {"Accept": "application/json", "User-Agent": "hubgate"}
 
 
-def cache_seconds(answer: Answer) -> int:
+def cache_lifetime(response: HttpResponse) -> int:
     """The cache lifetime, from Cache-Control or Expires, within bounds.
 
     Even no-store is cached for the minimum: one sign-in needs the document several times.
     """
-    control = ", ".join(value.lower() for name, value in answer.headers if name == "cache-control")
+    control = ", ".join(value.lower() for name, value in response.headers if name == "cache-control")
     if "no-store" in control or "no-cache" in control:
-        return KEPT_AT_LEAST
+        return SHORTEST_CACHE
     age = re.search(r"\bmax-age\s*=\s*\"?([0-9]{1,9})", control)
-    lifetime = int(age.group(1)) * SECOND if age else _until_expires(answer)
-    return min(max(lifetime, KEPT_AT_LEAST), KEPT_AT_MOST)
+    lifetime = int(age.group(1)) * SECOND if age else _lifetime_from_expires(response)
+    return min(max(lifetime, SHORTEST_CACHE), LONGEST_CACHE)
 
 
-def _until_expires(answer: Answer) -> int:
+def _lifetime_from_expires(response: HttpResponse) -> int:
     """RFC 9111, section 5.3: Expires minus the response's own Date; an invalid date means expired."""
-    expires, date = answer.header("expires"), answer.header("date")
+    expires, date = response.header("expires"), response.header("date")
     if expires is None:
-        return KEPT_OTHERWISE
+        return DEFAULT_CACHE
     try:
         until, since = parsedate_to_datetime(expires), parsedate_to_datetime(date or "")
         return int((until - since).total_seconds()) * SECOND
@@ -190,4 +190,4 @@ def _until_expires(answer: Answer) -> int:
 def _require(url: str, findings: list[Finding]) -> None:
     for finding in findings:
         if not finding.holds:
-            raise InvalidDocument(url, f"The app's document breaks a rule. {finding.rule}: {finding.cure}")
+            raise InvalidDocument(url, f"The app's document breaks the rule '{finding.rule}'. {finding.fix}")

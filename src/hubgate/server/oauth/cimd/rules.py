@@ -1,7 +1,7 @@
 """The rules for a client metadata document, each with its fix. Pure.
 
-From the seed's table and the IETF draft (OAuth Client ID Metadata Document). Unknown members and other grant types are
-ignored: a document may be written for several servers.
+They follow the IETF draft (OAuth Client ID Metadata Document). Unknown members and other grant types are ignored: a
+document may be written for several servers.
 """
 
 import json
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from hubgate.server.egress.exchange import Answer
+from hubgate.server.egress.connection import HttpResponse
 from hubgate.server.errors import Unprocessable
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.redirects import LOOPBACK, check_redirect_uri, host_of
@@ -21,8 +21,8 @@ LONGEST_NAME = 200
 LONGEST_FOUND = 200
 MOST_REDIRECT_URIS = 50
 DEFAULT_SCOPES = ("openid", "profile")
-_ANSWERS_200, _NOT_THERE = "It answers 200", "not there"
-_KINDS = {list: "a list", str: "a text", bool: "true or false", type(None): "null"}
+_RESPONDS_WITH_200, _MISSING = "It responds with status 200", "missing"
+_KINDS = {list: "a list", str: "a string", bool: "true or false", type(None): "null"}
 # The networks an operator allows so that the hub can fetch documents from localhost in development.
 _LOOPBACK_NETWORKS = {"127.0.0.1": "127.0.0.0/8", "localhost": "127.0.0.0/8,::1/128", "[::1]": "::1/128"}
 _DEVELOPMENT = (
@@ -34,15 +34,15 @@ _NOT_TEXT = re.compile("[\0\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one rule. `found` is the actual value; `cure` is empty if the rule holds."""
+    """The result of one rule. `found` is the actual value; `fix` is empty if the rule holds."""
 
     rule: str
     found: str
-    cure: str = ""
+    fix: str = ""
 
     @property
     def holds(self) -> bool:
-        return not self.cure
+        return not self.fix
 
 
 def check_address(url: str, *, http_loopback: bool) -> list[Finding]:
@@ -58,53 +58,59 @@ def _url_findings(url: str, http_loopback: bool) -> Iterator[Finding]:
         return
     allowed = parts.scheme == "https" or (http_loopback and parts.scheme == "http" and host in LOOPBACK)
     rule = "It begins with https://, or with http:// on this computer" if http_loopback else "It begins with https://"
-    yield _rule(rule, parts.scheme or _NOT_THERE, allowed, f"Serve the document over https.{in_development(host)}")
-    yield _rule("It has a plain host, without a user name", parts.netloc, host is not None, "Write host and port only.")
+    yield _finding(rule, parts.scheme or _MISSING, allowed, f"Serve the document over https.{development_hint(host)}")
+    yield _finding(
+        "It has a plain host, without a user name", parts.netloc, host is not None, "Write host and port only."
+    )
     plain = parts.netloc == parts.netloc.lower() and not parts.netloc.partition(":")[0].endswith(".")
-    yield _rule(
-        "Its host is in lower case, without a dot at its end",
+    yield _finding(
+        "Its host is in lower case, without a trailing dot",
         parts.netloc,
         plain,
         "Write the host as browsers show it.",
     )
-    yield _rule("It has a path", parts.path, parts.path not in ("", "/"), "Put the document at a path of its own.")
+    yield _finding("It has a path", parts.path, parts.path not in ("", "/"), "Put the document at a path of its own.")
     dots = any(unquote(segment) in (".", "..") for segment in parts.path.split("/"))
-    yield _rule("Its path has no . or .. in it", parts.path, not dots, "Write the path without dot segments.")
-    yield _rule("It has no fragment", parts.fragment, "#" not in url, "Remove what follows the #.")
+    yield _finding("Its path has no . or .. in it", parts.path, not dots, "Write the path without dot segments.")
+    yield _finding("It has no fragment", parts.fragment, "#" not in url, "Remove the # and everything after it.")
     clean = re.fullmatch(r"[!#-;=?-\[\]_a-z~]+", url) is not None
-    yield _rule("It is plain ASCII", url, clean, "Percent-encode what is not.")
+    yield _finding("It is plain ASCII", url, clean, "Percent-encode all other characters.")
 
 
-def in_development(host: str | None) -> str:
+def development_hint(host: str | None) -> str:
     """A hint about development settings if the host is a loopback host; otherwise empty."""
     return _DEVELOPMENT.format(networks=_LOOPBACK_NETWORKS[host]) if host in LOOPBACK else ""
 
 
-def check_answer(answer: Answer) -> list[Finding]:
+def check_response(response: HttpResponse) -> list[Finding]:
     """Check the HTTP response. With a status other than 200, nothing else is checked."""
-    status = str(answer.status)
-    if answer.status != 200:
-        cure = f"Answer 200, not {status}" + (": redirects are not followed." if 300 <= answer.status < 400 else ".")
-        return [Finding(_ANSWERS_200, status, cure)]
-    kind = (answer.header("content-type") or "").partition(";")[0].strip().lower()
+    status = str(response.status)
+    if response.status != 200:
+        fix = f"Respond with status 200, not {status}" + (
+            ": redirects are not followed." if 300 <= response.status < 400 else "."
+        )
+        return [Finding(_RESPONDS_WITH_200, status, fix)]
+    kind = (response.header("content-type") or "").partition(";")[0].strip().lower()
     is_json = kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
     return [
-        Finding(_ANSWERS_200, status),
-        _rule("It is sent as JSON", kind or "no Content-Type", is_json, "Send Content-Type: application/json."),
-        _rule("It is small enough", f"{len(answer.body):,} bytes", not answer.truncated, "Make the document smaller."),
+        Finding(_RESPONDS_WITH_200, status),
+        _finding("It is sent as JSON", kind or "no Content-Type", is_json, "Send Content-Type: application/json."),
+        _finding(
+            "It is small enough", f"{len(response.body):,} bytes", not response.truncated, "Make the document smaller."
+        ),
     ]
 
 
 def check_document(url: str, body: bytes) -> tuple[list[Finding], App | None]:
     """Check the body; the app is None unless every rule holds."""
-    rule, cure = "It is one JSON object", "Write one JSON object."
+    rule, fix = "It is one JSON object", "Write one JSON object."
     try:
         # Only UTF-8 (RFC 8259, section 8.1), no duplicate members: all parsers must read the same document.
         document = json.loads(body.decode(), object_pairs_hook=_unique_members, parse_constant=_reject_constant)
     except (ValueError, RecursionError):
-        return [Finding(rule, "not JSON in UTF-8, or a member twice", cure)], None
+        return [Finding(rule, "not JSON in UTF-8, or a duplicate member", fix)], None
     if not isinstance(document, dict):
-        return [Finding(rule, _KINDS.get(type(document), "a number"), cure)], None
+        return [Finding(rule, _KINDS.get(type(document), "a number"), fix)], None
     findings = [Finding(rule, "object"), *_member_findings(url, document)]
     if not all(finding.holds for finding in findings):
         return findings, None
@@ -114,23 +120,23 @@ def check_document(url: str, body: bytes) -> tuple[list[Finding], App | None]:
 def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise ValueError("a member stands twice")
+        raise ValueError("duplicate member")
     return members
 
 
 def _reject_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _member_findings(url: str, document: dict[str, Any]) -> Iterator[Finding]:
     given = document.get("client_id")
-    yield _rule("client_id is this address", _found(document, "client_id"), given == url, f"Set client_id to {url}.")
+    yield _finding("client_id is this address", _found(document, "client_id"), given == url, f"Set client_id to {url}.")
     name = document.get("client_name")
     named = isinstance(name, str) and 0 < len(name.strip()) <= LONGEST_NAME and not _NOT_TEXT.search(name)
-    cure = f"Give it a client_name of up to {LONGEST_NAME} characters."
-    yield _rule("client_name is there", _found(document, "client_name"), named, cure)
+    fix = f"Add a client_name of up to {LONGEST_NAME} characters."
+    yield _finding("client_name is present", _found(document, "client_name"), named, fix)
     method = document.get("token_endpoint_auth_method")
-    yield _rule(
+    yield _finding(
         "token_endpoint_auth_method is none",
         _found(document, "token_endpoint_auth_method"),
         method == "none",
@@ -138,12 +144,12 @@ def _member_findings(url: str, document: dict[str, Any]) -> Iterator[Finding]:
     )
     secrets = [member for member in ("client_secret", "client_secret_expires_at") if member in document]
     listed = ", ".join(secrets) or "none"
-    yield _rule("It holds no secret", listed, not secrets, "Remove it: everyone can read this document.")
+    yield _finding("It contains no secret", listed, not secrets, "Remove it: everyone can read this document.")
     yield from _redirect_uri_findings(document)
     for member in ("logo_uri", "client_uri"):
         address = document.get(member, "")
-        valid = isinstance(address, str) and (not address or urlsplit_is_web(address))
-        yield _rule(
+        valid = isinstance(address, str) and (not address or _is_web_address(address))
+        yield _finding(
             f"{member} is a web address, if there is one",
             _found(document, member),
             valid,
@@ -157,13 +163,13 @@ def _redirect_uri_findings(document: dict[str, Any]) -> Iterator[Finding]:
     if not isinstance(given, list) or not 0 < len(given) <= MOST_REDIRECT_URIS:
         yield Finding(rule, _found(document, "redirect_uris"), f"List 1 to {MOST_REDIRECT_URIS} redirect_uris.")
         return
-    invalid = [Finding(rule, _as_written(uri), cure) for uri in given if (cure := _redirect_uri_fix(uri))]
+    invalid = [Finding(rule, _as_written(uri), fix) for uri in given if (fix := _redirect_uri_fix(uri))]
     yield from invalid or [Finding(rule, ", ".join(given))]
 
 
 def _redirect_uri_fix(uri: object) -> str:
     if not isinstance(uri, str):
-        return "Write each as text."
+        return "Write each as a string."
     try:
         check_redirect_uri(uri)
     except Unprocessable as error:
@@ -172,16 +178,16 @@ def _redirect_uri_fix(uri: object) -> str:
 
 
 def _found(document: dict[str, Any], member: str) -> str:
-    return _as_written(document[member]) if member in document else _NOT_THERE
+    return _as_written(document[member]) if member in document else _MISSING
 
 
 def _as_written(value: object) -> str:
     """The value as JSON; a string without quotes."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text[:LONGEST_FOUND] or "an empty text"
+    return text[:LONGEST_FOUND] or "an empty string"
 
 
-def urlsplit_is_web(address: str) -> bool:
+def _is_web_address(address: str) -> bool:
     try:
         return address.isascii() and urlsplit(address).scheme in ("http", "https")
     except ValueError:
@@ -202,5 +208,5 @@ def _app(url: str, document: dict[str, Any]) -> App:
     )
 
 
-def _rule(rule: str, found: str, holds: bool, cure: str) -> Finding:
-    return Finding(rule, found, "" if holds else cure)
+def _finding(rule: str, found: str, holds: bool, fix: str) -> Finding:
+    return Finding(rule, found, "" if holds else fix)

@@ -1,24 +1,24 @@
 """Stores the user's decision on a consent page, and issues codes.
 
 An approval also remembers what the page showed: the servers, and a native app's redirect URI. A later request skips the
-page only if the user has approved the same before. Tokens are limited by the consent itself.
+page only if the user has approved the same details before. Tokens are limited by the consent itself.
 """
 
 import secrets
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from hubgate.server.accounts.account_locks import lock_signed_in
+from hubgate.server.accounts.account_locks import lock_credentials
 from hubgate.server.accounts.model import Person
 from hubgate.server.accounts.tokens.text import TokenKind, new_token
 from hubgate.server.ids import new_id
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.authorize.request import AuthorizationRequest
 from hubgate.server.oauth.consent import store
-from hubgate.server.oauth.consent.model import IDENTITY, AccessRequest, Consent, consent_details
+from hubgate.server.oauth.consent.model import IDENTITY_SCOPES, AccessRequest, Consent, consent_details
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.tokens import store as token_store
-from hubgate.server.oauth.tokens.model import CODE_LASTS, Code
+from hubgate.server.oauth.tokens.model import CODE_LIFETIME, Code
 from hubgate.server.scopes import join_scopes, parse_scopes
 from hubgate.server.storage.database import ConstraintViolated, Database, Row, Tx
 
@@ -34,9 +34,9 @@ class Selection:
     organizations: Collection[str]
 
 
-def fixed_scopes(asked: Collection[str], app: App | None) -> frozenset[str]:
+def fixed_scopes(requested: Collection[str], app: App | None) -> frozenset[str]:
     """The requested scopes that cannot be unticked."""
-    return frozenset(asked) & (IDENTITY | set(app.required_scopes if app else ()))
+    return frozenset(requested) & (IDENTITY_SCOPES | set(app.required_scopes if app else ()))
 
 
 def approved_scopes(access: AccessRequest, ticked: Selection) -> frozenset[str]:
@@ -49,15 +49,16 @@ def granted_organizations(person: Person, ticked: Selection) -> frozenset[str]:
     return frozenset(ticked.organizations) & person.roles.keys()
 
 
-async def allow(
+async def store_approval(
     tx: Tx, access: AccessRequest, person: Person, ticked: Selection, now: int
 ) -> tuple[str, tuple[str, ...]]:
     """Store an approval; returns the consent's id and the scopes approved now, in the order requested.
 
-    The consent becomes the union of earlier and new scopes, without those shown and unticked; so does each ticked
-    organization. Concurrent approvals do not undo each other. ConstraintViolated if the app or user was deleted.
+    The consent becomes the union of earlier and new scopes, without those shown and unticked; the same applies to
+    each ticked organization. Concurrent approvals do not undo each other. Raises ConstraintViolated if the app or user
+    was deleted.
     """
-    await lock_signed_in(tx, person.user.id, person.user.credentials_version)
+    await lock_credentials(tx, person.user.id, person.user.credentials_version)
     app, approved, requested = access.app, approved_scopes(access, ticked), set(access.scopes)
     app_id = app.client_id if app.is_registered else None
     before = await store.lock(tx, person.user.id, app.client_id, app_id, new_id(now), now)
@@ -65,17 +66,19 @@ async def allow(
         # Access to other servers changes nothing on this hub (attack O64).
         scopes, resources = approved | (before.other_scopes - requested), before.other_resources.union(access.resources)
         after = replace(before, other_scopes=scopes, other_resources=resources)
-        await store.allow(tx, after, app.face, app.name, now)
+        await store.update_consent(tx, after, app.face, app.name, now)
     else:
-        await store.allow(tx, replace(before, scopes=approved | (before.scopes - requested)), app.face, app.name, now)
+        await store.update_consent(
+            tx, replace(before, scopes=approved | (before.scopes - requested)), app.face, app.name, now
+        )
         granted = await store.organizations(tx, before.id)
         # A new organization gets only scopes that the page showed: older, wider tokens gain nothing in it (attack O65).
         ticked_now = {
-            org_id: (approved | (granted.get(org_id, frozenset()) - requested)) - IDENTITY
+            org_id: (approved | (granted.get(org_id, frozenset()) - requested)) - IDENTITY_SCOPES
             for org_id in granted_organizations(person, ticked)
         }
         await store.set_organizations(tx, before.id, ticked_now)
-    await _remember(tx, before.id, access, approved, now)
+    await _save_approval(tx, before.id, access, approved, now)
     return before.id, tuple(name for name in access.scopes if name in approved)
 
 
@@ -86,7 +89,7 @@ async def approve(
     now = oauth.clock()
 
     async def unit(tx: Tx) -> str:
-        consent_id, approved = await allow(tx, request.access, person, ticked, now)
+        consent_id, approved = await store_approval(tx, request.access, person, ticked, now)
         return await _add_code(tx, request, person.user.id, consent_id, approved, auth_time, now)
 
     try:
@@ -102,7 +105,7 @@ async def issue_code(
     now = oauth.clock()
 
     async def unit(tx: Tx) -> str | None:
-        await lock_signed_in(tx, consent.user_id, credentials_version)
+        await lock_credentials(tx, consent.user_id, credentials_version)
         if not await store.record_use(tx, consent.id, now):
             return None
         return await _add_code(tx, request, consent.user_id, consent.id, request.scopes, auth_time, now)
@@ -131,7 +134,7 @@ async def _add_code(
         challenge=request.challenge,
         nonce=request.nonce,
         auth_time=auth_time,
-        expires_at=now + CODE_LASTS,
+        expires_at=now + CODE_LIFETIME,
         redeemed_at=None,
         family=secrets.token_hex(12),
         resources=" ".join(request.resources),
@@ -140,15 +143,15 @@ async def _add_code(
     return text
 
 
-async def is_approved(db: Database, consent_id: str, access: AccessRequest) -> frozenset[str] | None:
-    """The scopes approved on a consent page that showed the same; None if there was none."""
+async def find_approved_scopes(db: Database, consent_id: str, access: AccessRequest) -> frozenset[str] | None:
+    """The scopes approved on a consent page with the same details; None if there was no such page."""
     shown = consent_details(access)
     row = await store.find_approval(db, consent_id, shown) if shown else None
     return frozenset(parse_scopes(row["scopes"])) if row else None
 
 
-async def _remember(tx: Tx, consent_id: str, access: AccessRequest, approved: frozenset[str], now: int) -> None:
-    """Store an approval.
+async def _save_approval(tx: Tx, consent_id: str, access: AccessRequest, approved: frozenset[str], now: int) -> None:
+    """Save which scopes were approved on a page with these details.
 
     Scopes that were shown but not ticked are removed from the other approvals too: from those for this hub, or from
     those for other servers, depending on the request.
@@ -163,16 +166,23 @@ async def _remember(tx: Tx, consent_id: str, access: AccessRequest, approved: fr
             await store.drop_oldest_approvals(tx, consent_id, MOST_APPROVALS)
 
 
-def _remaining(row: Row, unticked: Collection[str], elsewhere: bool) -> set[str]:
+def _remaining(row: Row, unticked: Collection[str], for_other_servers: bool) -> set[str]:
     scopes = set(parse_scopes(row["scopes"]))
-    return scopes.difference(unticked) if bool(row["resources"]) is elsewhere else scopes
+    return scopes.difference(unticked) if bool(row["resources"]) is for_other_servers else scopes
 
 
-async def follow_change(tx: Tx, consent_id: str, scopes: Collection[str], taken_elsewhere: Collection[str]) -> None:
-    """Update approvals after a change under Connected apps: `scopes` on this hub, less `taken_elsewhere` on others."""
+async def update_approvals(
+    tx: Tx, consent_id: str, scopes: Collection[str], revoked_for_others: Collection[str]
+) -> None:
+    """Update approvals after a change under Connected apps.
+
+    Approvals for this hub get `scopes`; approvals for other servers lose `revoked_for_others`.
+    """
     rows = await store.approvals_of(tx, consent_id)
     chosen = {
-        row["shown"]: join_scopes(_remaining(row, taken_elsewhere, elsewhere=True) if row["resources"] else scopes)
+        row["shown"]: join_scopes(
+            _remaining(row, revoked_for_others, for_other_servers=True) if row["resources"] else scopes
+        )
         for row in rows
     }
     await store.set_approval_scopes(tx, consent_id, chosen)

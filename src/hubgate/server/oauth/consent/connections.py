@@ -3,13 +3,13 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hubgate.server.accounts.account_locks import lock_signed_in
+from hubgate.server.accounts.account_locks import lock_credentials
 from hubgate.server.accounts.model import Person
 from hubgate.server.errors import FieldErrors, NotFound
 from hubgate.server.ids import AFTER_ALL
 from hubgate.server.oauth.consent import store
-from hubgate.server.oauth.consent.approval import follow_change
-from hubgate.server.oauth.consent.model import IDENTITY, AppConnection
+from hubgate.server.oauth.consent.approval import update_approvals
+from hubgate.server.oauth.consent.model import IDENTITY_SCOPES, AppConnection
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.scopes import SCOPE_NAMES
@@ -23,15 +23,15 @@ async def of_user(oauth: OAuth, user_id: str) -> Sequence[AppConnection]:
     return await oauth.db.read_long(lambda tx: store.of_user(tx, user_id))
 
 
-async def page_of_user(oauth: OAuth, user_id: str, asked: PageRequest) -> Page[AppConnection]:
-    """Newest first."""
-    before = asked.last_shown(AFTER_ALL)
-    found = await oauth.db.read_long(lambda tx: store.page_of_user(tx, user_id, before, asked.fetch))
-    return page_of(found, asked, lambda connected: (connected.consent.id,))
+async def page_of_user(oauth: OAuth, user_id: str, page_request: PageRequest) -> Page[AppConnection]:
+    """A page of the user's connected apps, newest first."""
+    before = page_request.last_shown(AFTER_ALL)
+    found = await oauth.db.read_long(lambda tx: store.page_of_user(tx, user_id, before, page_request.fetch))
+    return page_of(found, page_request, lambda connected: (connected.consent.id,))
 
 
 async def get(oauth: OAuth, user_id: str, client_id: str) -> AppConnection:
-    found = await oauth.db.read(lambda tx: store.connected(tx, user_id, client_id))
+    found = await oauth.db.read(lambda tx: store.find_connection(tx, user_id, client_id))
     if found is None:
         raise NotFound(_NOT_FOUND)
     return found
@@ -62,7 +62,7 @@ class Changes:
 
     def organizations_after(self, connected: AppConnection) -> dict[str, frozenset[str]]:
         """A scope revoked from the app is revoked in every organization."""
-        before, allowed = connected.consent.organizations, self.scopes_after(connected) - IDENTITY
+        before, allowed = connected.consent.organizations, self.scopes_after(connected) - IDENTITY_SCOPES
         org_ids = {*(before if self.organizations is None else self.organizations), *self.in_organizations}
         return {
             org_id: allowed.intersection(self.in_organizations.get(org_id, before.get(org_id, allowed)))
@@ -76,18 +76,18 @@ async def change(oauth: OAuth, person: Person, client_id: str, changes: Changes)
 
     async def unit(tx: Tx) -> AppConnection:
         # A change may add access, so the user must still be signed in (attack O68).
-        await lock_signed_in(tx, user_id, person.user.credentials_version)
+        await lock_credentials(tx, user_id, person.user.credentials_version)
         # Locked before it is read, so that concurrent changes to other values are not lost.
-        locked = await store.touch_of(tx, user_id, client_id, now)
-        before = await store.connected(tx, user_id, client_id) if locked else None
+        locked = await store.lock_for_change(tx, user_id, client_id, now)
+        before = await store.find_connection(tx, user_id, client_id) if locked else None
         if before is None:
             raise NotFound(_NOT_FOUND)
         _check(before, person, changes)
         scopes, other_scopes = changes.scopes_after(before), changes.other_scopes_after(before)
         await store.set_scopes(tx, before.consent.id, scopes, other_scopes)
         await store.set_organizations(tx, before.consent.id, changes.organizations_after(before))
-        await follow_change(tx, before.consent.id, scopes, before.consent.other_scopes - other_scopes)
-        after = await store.connected(tx, user_id, client_id)
+        await update_approvals(tx, before.consent.id, scopes, before.consent.other_scopes - other_scopes)
+        after = await store.find_connection(tx, user_id, client_id)
         if after is None:
             raise NotFound(_NOT_FOUND)
         return after
@@ -97,20 +97,20 @@ async def change(oauth: OAuth, person: Person, client_id: str, changes: Changes)
 
 def _check(connected: AppConnection, person: Person, changes: Changes) -> None:
     errors = {}
-    allowed = connected.may_hold | (SCOPE_NAMES if connected.is_document else set())
+    allowed = connected.allowable_scopes | (SCOPE_NAMES if connected.has_document else set())
     if unknown := next((name for name in changes.scopes or () if name not in allowed), None):
         errors["scopes"] = f"{unknown[:60]} is not among the scopes of this app."
     if unknown := next(
         (name for name in changes.other_scopes or () if name not in connected.consent.other_scopes), None
     ):
-        errors["resourceScopes"] = f"{unknown[:60]} is not allowed for other servers. The app has to ask for it."
+        errors["resourceScopes"] = f"{unknown[:60]} is not allowed for other servers. The app has to request it."
     if any(org_id not in person.roles for org_id in (*(changes.organizations or ()), *changes.in_organizations)):
         errors["organizations"] = "You can grant access only to organizations you are a member of."
     everywhere = changes.scopes_after(connected)
     chosen = (name for scopes in changes.in_organizations.values() for name in scopes)
     if unknown := next((name for name in chosen if name not in everywhere), None):
         errors.setdefault(
-            "organizations", f"{unknown[:60]} is not allowed to this app, so no organization can allow it."
+            "organizations", f"The app does not have {unknown[:60]}, so it cannot have it in an organization."
         )
     if errors:
         raise FieldErrors(errors)

@@ -13,7 +13,7 @@ from hubgate.server.oauth.redirects import is_loopback, is_web, shown_host
 _DIGEST_LENGTH = 16
 
 # Scopes that identify the user. They cannot be unticked, and do not apply to organizations.
-IDENTITY = frozenset({"openid", "profile", "email"})
+IDENTITY_SCOPES = frozenset({"openid", "profile", "email"})
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class AccessRequest:
     scopes: tuple[str, ...]
     # Ids of organizations the app requests.
     organizations: tuple[str, ...] = ()
-    # The redirect URI; empty for the device flow.
-    target: str = ""
+    # Empty for the device flow.
+    redirect_uri: str = ""
     # The servers a token is requested for (RFC 8707); empty for this hub.
     resources: tuple[str, ...] = ()
 
@@ -48,19 +48,21 @@ class Consent:
     updated_at: int
     last_used_at: int | None
 
-    def covers(self, scopes: Collection[str], organizations: Collection[str], face: str, elsewhere: bool) -> bool:
-        """Whether everything was approved before and the app looks the same; `elsewhere` means other servers."""
-        in_organizations = set(scopes) - IDENTITY
+    def covers(
+        self, scopes: Collection[str], organizations: Collection[str], face: str, for_other_servers: bool
+    ) -> bool:
+        """Whether everything was approved before and the app looks the same, on this hub or for other servers."""
+        in_organizations = set(scopes) - IDENTITY_SCOPES
         return (
             self.face == face
-            and (self.other_scopes if elsewhere else self.scopes) >= set(scopes)
+            and (self.other_scopes if for_other_servers else self.scopes) >= set(scopes)
             and all(org in self.organizations and self.organizations[org] >= in_organizations for org in organizations)
         )
 
     def was_renamed(self, face: str) -> bool:
         return self.face[:_DIGEST_LENGTH] != face[:_DIGEST_LENGTH]
 
-    def was_moved(self, face: str) -> bool:
+    def has_new_targets(self, face: str) -> bool:
         """Whether the app's redirect targets have changed."""
         return self.face[_DIGEST_LENGTH:] != face[_DIGEST_LENGTH:]
 
@@ -79,18 +81,18 @@ class AppConnection:
         return self.consent.client_id
 
     @property
-    def is_document(self) -> bool:
+    def has_document(self) -> bool:
         return self.client_id.startswith(("https://", "http://"))
 
     @property
     def hosts(self) -> tuple[str, ...]:
         """The host of the metadata document, or the redirect hosts; empty for an app that only uses device codes."""
-        if self.is_document:
+        if self.has_document:
             return (urlsplit(self.client_id).netloc.lower(),)
         return tuple(dict.fromkeys(map(shown_host, self.redirect_uris)))
 
     @property
-    def may_hold(self) -> frozenset[str]:
+    def allowable_scopes(self) -> frozenset[str]:
         """The scopes a user can allow: those consented to, and those in the app's registration."""
         return self.consent.scopes | self.app_scopes
 
@@ -112,8 +114,11 @@ class ConsentDetails:
 
 
 def consent_details(access: AccessRequest) -> ConsentDetails | None:
-    """None if the user must be asked every time: only the user can tell which program gets the code (O75)."""
-    app, target = access.app, access.target
+    """The details that a later request must match to skip the page; None if the user must be asked every time (O75).
+
+    In those cases only the user knows which program gets the code.
+    """
+    app, target = access.app, access.redirect_uri
     resources = " ".join(sorted(access.resources))
     if target and not is_web(target):
         # Any app on the device can claim the scheme (RFC 8252, section 8.6).

@@ -1,4 +1,4 @@
-"""A MAC in the consent form over what the page showed: a decision is valid only for exactly that.
+"""A MAC in the consent form over the content of the page: a decision is valid only for that content.
 
 An app's owner may change its name, redirect URIs, scopes and required scopes while the page is open (O37).
 """
@@ -30,4 +30,4 @@ def is_as_shown(given: str, access: AccessRequest, user_id: str, secret: ServerS
 def _message(access: AccessRequest, user_id: str) -> bytes:
     app, scopes = access.app, sorted(access.scopes)
     fixed = sorted(fixed_scopes(access.scopes, app))
-    return json.dumps([user_id, app.client_id, app.face, access.target, access.resources, scopes, fixed]).encode()
+    return json.dumps([user_id, app.client_id, app.face, access.redirect_uri, access.resources, scopes, fixed]).encode()

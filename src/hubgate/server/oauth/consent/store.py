@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from hubgate.server.accounts.store import under_membership
+from hubgate.server.accounts.store import current_membership_sql
 from hubgate.server.oauth.consent.model import AppConnection, Consent, ConsentDetails
 from hubgate.server.scopes import join_scopes, parse_scopes
 from hubgate.server.storage.database import Database, Row, Tx
@@ -15,7 +15,7 @@ _COLUMNS = """c.id, c.user_id, c.client_id, c.scopes, c.other_scopes, c.other_re
 _REGISTERED = """a.redirect_uris, a.scopes AS app_scopes, a.extra_scopes AS app_extra_scopes,
     a.required_scopes AS app_required_scopes"""
 _FROM = f"""consents c LEFT JOIN consent_organizations co ON co.consent_id = c.id AND EXISTS (
-    SELECT 1 FROM memberships m WHERE {under_membership()}
+    SELECT 1 FROM memberships m WHERE {current_membership_sql()}
 )"""
 
 
@@ -27,7 +27,7 @@ async def find(db: Database, user_id: str, client_id: str) -> Consent | None:
     return next(iter(_consents(rows)), None)
 
 
-async def connected(tx: Tx, user_id: str, client_id: str) -> AppConnection | None:
+async def find_connection(tx: Tx, user_id: str, client_id: str) -> AppConnection | None:
     found = await _all(tx, "WHERE c.user_id = :user_id AND c.client_id = :client_id", user_id, client_id=client_id)
     return next(iter(found), None)
 
@@ -100,7 +100,7 @@ async def lock(tx: Tx, user_id: str, client_id: str, app_id: str | None, new_id:
     )
 
 
-async def lock_behind(tx: Tx, table: str, key: bytes) -> frozenset[str] | None:
+async def lock_by_token(tx: Tx, table: str, key: bytes) -> frozenset[str] | None:
     """Lock the consent of a code or refresh token and return its scopes; None if either was deleted.
 
     Returns `other_scopes` if the token is for other servers. `table` is never user input.
@@ -119,17 +119,17 @@ async def lock_behind(tx: Tx, table: str, key: bytes) -> frozenset[str] | None:
     return frozenset(parse_scopes(row["scopes"])) if row else None
 
 
-async def lock_of_user(tx: Tx, user_id: str) -> int:
-    """Lock all consents of a user, like `lock_behind`; returns their number."""
+async def lock_user_consents(tx: Tx, user_id: str) -> int:
+    """Lock all consents of a user, like `lock_by_token`; returns their number."""
     sql = "UPDATE consents SET updated_at = updated_at WHERE user_id = :user_id"
     return await tx.exec(sql, {"user_id": user_id})
 
 
-async def remove_of_user(tx: Tx, user_id: str) -> None:
+async def delete_user_consents(tx: Tx, user_id: str) -> None:
     await tx.exec("DELETE FROM consents WHERE user_id = :user_id", {"user_id": user_id})
 
 
-async def allow(tx: Tx, after: LockedConsent, face: str, app_name: str, now: int) -> None:
+async def update_consent(tx: Tx, after: LockedConsent, face: str, app_name: str, now: int) -> None:
     """Update the approved scopes and the app's appearance."""
     await tx.exec(
         """
@@ -172,7 +172,7 @@ async def set_organizations(tx: Tx, consent_id: str, granted: Mapping[str, Itera
     await tx.exec_many(sql, rows)
 
 
-async def touch_of(tx: Tx, user_id: str, client_id: str, now: int) -> bool:
+async def lock_for_change(tx: Tx, user_id: str, client_id: str, now: int) -> bool:
     """Lock the consent for a change, until the transaction ends; False if there is none."""
     sql = "UPDATE consents SET updated_at = :now WHERE user_id = :user_id AND client_id = :client_id"
     return await tx.exec(sql, {"user_id": user_id, "client_id": client_id, "now": now}) == 1
@@ -190,7 +190,7 @@ async def remove(tx: Tx, user_id: str, client_id: str) -> bool:
     return await tx.exec(sql, {"user_id": user_id, "client_id": client_id}) == 1
 
 
-async def count_of_app(tx: Tx, client_id: str) -> int:
+async def count_app_users(tx: Tx, client_id: str) -> int:
     row = await tx.one("SELECT count(*) AS users FROM consents WHERE client_id = :client_id", {"client_id": client_id})
     return row["users"] if row else 0
 
@@ -206,7 +206,7 @@ async def remove_scope(tx: Tx, client_id: str, scope: str) -> None:
     await tx.exec(sql, values)
 
 
-async def remove_of_client(tx: Tx, client_id: str) -> None:
+async def delete_app_consents(tx: Tx, client_id: str) -> None:
     await tx.exec("DELETE FROM consents WHERE client_id = :client_id", {"client_id": client_id})
 
 

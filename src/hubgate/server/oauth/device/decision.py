@@ -1,4 +1,4 @@
-"""In the browser: finds the device by the user code, and approves or denies it."""
+"""The user's decision in the browser: find the device by its user code, and approve or deny it."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,12 @@ from hubgate.server.accounts.model import Person
 from hubgate.server.errors import NotFound, TooManyRequests
 from hubgate.server.oauth.apps.lookup import find_app
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.consent.approval import Selection, allow
+from hubgate.server.oauth.consent.approval import Selection, store_approval
 from hubgate.server.oauth.consent.model import AccessRequest
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.device import store
 from hubgate.server.oauth.device.model import APPROVED, DENIED, DeviceCode
-from hubgate.server.oauth.device.user_code import may_be_stored_as, read_user_code
+from hubgate.server.oauth.device.user_code import possible_macs, read_user_code
 from hubgate.server.oauth.requested_scopes import scopes_of
 from hubgate.server.scopes import parse_scopes
 from hubgate.server.storage.database import ConstraintViolated, Tx
@@ -45,7 +45,11 @@ class PendingDevice:
 
 
 async def find_pending(oauth: OAuth, person: Person, typed: str, ip: str) -> PendingDevice:
-    """Find a pending device. DeviceNotFound for a wrong code, TooManyRequests after too many; AlreadyDecided."""
+    """Find a pending device.
+
+    Raises DeviceNotFound for a wrong code, TooManyRequests after too many of them, and AlreadyDecided if this user has
+    decided about the device before.
+    """
     user_code = read_user_code(typed)
     if user_code is None:
         # Not counted as a guess: no user code has this form.
@@ -60,8 +64,8 @@ async def find_pending(oauth: OAuth, person: Person, typed: str, ip: str) -> Pen
     found = await _find_pending(oauth, user_code, ip) or await _error(oauth, person, user_code)
     if type(found) is DeviceNotFound:
         raise found
-    for place in (by_user, by_address):
-        await oauth.limiter.refund(place)
+    for taken in (by_user, by_address):
+        await oauth.limiter.refund(taken)
     if isinstance(found, DeviceNotFound):
         raise found
     return found
@@ -69,7 +73,7 @@ async def find_pending(oauth: OAuth, person: Person, typed: str, ip: str) -> Pen
 
 async def _find_pending(oauth: OAuth, user_code: str, ip: str) -> PendingDevice | None:
     now = oauth.clock()
-    for mac in may_be_stored_as(user_code, oauth.secret):
+    for mac in possible_macs(user_code, oauth.secret):
         if code := await store.pending(oauth.db, mac, now):
             app = await find_app(oauth, code.client_id, caller=ip)
             if app is None:
@@ -80,7 +84,7 @@ async def _find_pending(oauth: OAuth, user_code: str, ip: str) -> PendingDevice 
 
 
 async def _error(oauth: OAuth, person: Person, user_code: str) -> DeviceNotFound:
-    for mac in may_be_stored_as(user_code, oauth.secret):
+    for mac in possible_macs(user_code, oauth.secret):
         if state := await store.decided_by(oauth.db, mac, person.user.id):
             return AlreadyDecided(denied=state == DENIED)
     return DeviceNotFound()
@@ -92,27 +96,27 @@ def _remaining_scopes(oauth: OAuth, app: App, code: DeviceCode) -> tuple[str, ..
     return tuple(name for name in parse_scopes(code.scopes) if name in allowed)
 
 
-async def approve(oauth: OAuth, waiting: PendingDevice, person: Person, ticked: Selection, auth_time: int) -> None:
+async def approve(oauth: OAuth, device: PendingDevice, person: Person, ticked: Selection, auth_time: int) -> None:
     """Approve the device. DeviceNotFound, with nothing approved, if it was decided or expired since."""
     now = oauth.clock()
 
     async def unit(tx: Tx) -> None:
-        consent_id, approved = await allow(tx, waiting.access, person, ticked, now)
+        consent_id, approved = await store_approval(tx, device.access, person, ticked, now)
         scopes = " ".join(approved)
-        if not await store.decide(tx, waiting.code.key, APPROVED, person.user.id, consent_id, scopes, auth_time, now):
+        if not await store.decide(tx, device.code.key, APPROVED, person.user.id, consent_id, scopes, auth_time, now):
             raise DeviceNotFound
 
     try:
         await oauth.db.write(unit)
     except (ConstraintViolated, DeviceNotFound):
-        raise await _error(oauth, person, waiting.user_code) from None
+        raise await _error(oauth, person, device.user_code) from None
 
 
-async def deny(oauth: OAuth, waiting: PendingDevice, person: Person, auth_time: int) -> None:
-    code, now = waiting.code, oauth.clock()
+async def deny(oauth: OAuth, device: PendingDevice, person: Person, auth_time: int) -> None:
+    code, now = device.code, oauth.clock()
 
     async def unit(tx: Tx) -> bool:
         return await store.decide(tx, code.key, DENIED, person.user.id, None, code.scopes, auth_time, now)
 
     if not await oauth.db.write(unit):
-        raise await _error(oauth, person, waiting.user_code)
+        raise await _error(oauth, person, device.user_code)

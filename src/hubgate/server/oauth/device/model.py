@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 from hubgate.server.clock import HOUR, SECOND
 
-LASTS_SECONDS = 900
-LASTS = LASTS_SECONDS * SECOND
+LIFETIME_SECONDS = 900
+LIFETIME = LIFETIME_SECONDS * SECOND
 # Retention after expiry, to answer a late poll with the outcome.
-REMEMBERED = HOUR
+RETENTION = HOUR
 INTERVAL = 5
 # Added permanently to the interval of a device that polls too often (RFC 8628, section 3.5).
-SLOWER_BY = 5
+SLOW_DOWN_SECONDS = 5
 # A device measures the interval from our response, the hub from its request.
 TOLERANCE = SECOND // 2
 

@@ -91,7 +91,7 @@ async def consume(tx: Tx, key: bytes) -> bool:
     return await tx.one(sql, {"key": key}) is not None
 
 
-async def delete_of_user(tx: Tx, user_id: str) -> None:
+async def delete_decided_by(tx: Tx, user_id: str) -> None:
     """Delete codes that this user has decided, whose tokens may not have been fetched yet."""
     await tx.exec("DELETE FROM device_codes WHERE user_id = :user_id", {"user_id": user_id})
 

@@ -7,7 +7,7 @@ from hubgate.server.secret import ServerSecret
 # No vowels, and no Y: 20 letters, 25 billion codes (RFC 8628, section 6.1).
 _LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 _LENGTH = 8
-_MOST_TYPED = 40
+_LONGEST_INPUT = 40
 _PURPOSE = "user code"
 
 
@@ -18,17 +18,20 @@ def new_user_code() -> str:
 
 def read_user_code(typed: str) -> str | None:
     """Normalize typed input, ignoring case, dashes and spaces; None if it cannot be a user code."""
-    letters = "".join(filter(str.isalnum, typed[:_MOST_TYPED].upper()))
+    letters = "".join(filter(str.isalnum, typed[:_LONGEST_INPUT].upper()))
     if len(letters) != _LENGTH or not set(letters) <= set(_LETTERS):
         return None
     return f"{letters[:4]}-{letters[4:]}"
 
 
-def stored(user_code: str, secret: ServerSecret) -> bytes:
-    """A MAC, not a plain hash: with a stolen database all 25 billion codes could be tried in a minute (attack O62)."""
+def user_code_mac(user_code: str, secret: ServerSecret) -> bytes:
+    """The MAC that is stored for a user code.
+
+    Not a plain hash: with a stolen database, all 25 billion codes could be tried in a minute (attack O62).
+    """
     return secret.mac(_PURPOSE, user_code.encode())
 
 
-def may_be_stored_as(user_code: str, secret: ServerSecret) -> list[bytes]:
+def possible_macs(user_code: str, secret: ServerSecret) -> list[bytes]:
     """The MACs of a user code under each configured secret."""
     return secret.macs(_PURPOSE, user_code.encode())

@@ -1,12 +1,12 @@
-"""Token exchange: creates the token and its audit log entry in one transaction; and the dry run."""
+"""Token exchange: creates the token and its audit log entry in one transaction, or performs a dry run."""
 
 import secrets
 from dataclasses import dataclass
 from typing import Any
 
-from hubgate.server.accounts.emails import LONGEST, check_email
+from hubgate.server.accounts.emails import LONGEST_EMAIL, check_email
 from hubgate.server.accounts.model import User, Visitor
-from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.audit.record import record
 from hubgate.server.errors import HubError, TooManyRequests, Unprocessable
 from hubgate.server.logs import redacted
@@ -89,7 +89,7 @@ async def record_refusal(oauth: OAuth, app: App, subject: str, error: HubError, 
 def check_subject(email: str) -> str:
     """Return `email` if it has an @, or raise invalid_request (attack O46)."""
     if "@" not in email:
-        raise invalid_request("subject_token is the e-mail address of a member.", "subject_token")
+        raise invalid_request("subject_token must be the e-mail address of a member.", "subject_token")
     return email
 
 
@@ -124,7 +124,7 @@ def quota_exceeded(quota: Limit, seconds_left: int) -> Refused:
 
 async def _issue_token(tx: Tx, app: App, given: Granted, visitor: Visitor, now: int) -> Exchanged:
     user, scopes = given.member.user, " ".join(given.scopes)
-    wanted = TokenDetails(
+    details = TokenDetails(
         client_id=app.client_id,
         user_id=user.id,
         consent_id=None,
@@ -134,17 +134,17 @@ async def _issue_token(tx: Tx, app: App, given: Granted, visitor: Visitor, now: 
         supersedes=None,
         lifetime=app.exchange.duration,
     )
-    access_token = await issuance.add_access_token(tx, wanted, now, since=given.member.since)
+    access_token = await issuance.add_access_token(tx, details, now, since=given.member.since)
     data = {
         "result": "granted",
         "user": user.name,
         "userId": user.id,
         "scope": scopes,
-        "tokenId": wanted.family,
-        "expiresIn": wanted.lifetime,
+        "tokenId": details.family,
+        "expiresIn": details.lifetime,
     }
     await _record_audit(tx, app, (f"got a token for {user.name}", data), visitor, now)
-    return Exchanged(user, access_token, scopes, wanted.lifetime)
+    return Exchanged(user, access_token, scopes, details.lifetime)
 
 
 def _refusal_entry(email: str, refused: Refused) -> tuple[str, dict[str, Any]]:
@@ -160,7 +160,7 @@ def _audited_subject(email: str) -> str:
     """The subject for the audit log; empty without an @: it may be a token sent by mistake, not for admins to read."""
     if "@" not in email:
         return ""
-    return redacted("".join(character if character.isprintable() else "?" for character in email[:LONGEST]))
+    return redacted("".join(character if character.isprintable() else "?" for character in email[:LONGEST_EMAIL]))
 
 
 async def _record_audit(tx: Tx, app: App, entry: tuple[str, dict[str, Any]], visitor: Visitor, now: int) -> None:
@@ -173,4 +173,4 @@ async def _record_audit(tx: Tx, app: App, entry: tuple[str, dict[str, Any]], vis
         oauth={"clientId": app.client_id, "name": app.name},
     )
     message, data = entry
-    await record(tx, app.org_id, Kind.OAUTH_TOKEN, message, actor, now, data)
+    await record(tx, app.org_id, EntryType.OAUTH_TOKEN, message, actor, now, data)

@@ -8,7 +8,7 @@ from hubgate.server.errors import HubError
 from hubgate.server.oauth.apps.model import App
 
 # The plan of an organization that may exchange tokens.
-PLAN = "enterprise"
+REQUIRED_PLAN = "enterprise"
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Subject:
+class TokenFilter:
     """A filter for an app's exchanged tokens; the default selects all. Both times are inclusive."""
 
     token_id: str | None = None

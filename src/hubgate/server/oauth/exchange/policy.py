@@ -4,7 +4,7 @@ import ipaddress
 
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import InvalidClient, OAuthError, invalid_grant, invalid_scope
-from hubgate.server.oauth.exchange.model import PLAN, Facts, Granted, Member, Refused
+from hubgate.server.oauth.exchange.model import REQUIRED_PLAN, Facts, Granted, Member, Refused
 from hubgate.server.oauth.requested_scopes import requested_scopes
 
 # One text for every problem with a member: the app must not learn the reason (attack O42).
@@ -30,8 +30,10 @@ def _app_problem(facts: Facts) -> str:
     if app.org_id is None:
         return "Only an organization's app may exchange tokens."
     if not limits.privileged:
-        return "This app does not have the privilege of token exchange. Its organization asks the operator for it."
-    if facts.plan != PLAN:
+        return (
+            "This app does not have the token exchange privilege. Request it from the operator in the app's settings."
+        )
+    if facts.plan != REQUIRED_PLAN:
         return "Token exchange needs the Enterprise plan."
     if not app.confidential:
         return "Token exchange needs an app with a secret."
@@ -58,15 +60,15 @@ def _is_within(ip: str, networks: tuple[str, ...]) -> bool:
 
 def _scopes(oauth: OAuth, facts: Facts) -> tuple[str, ...]:
     """The requested scopes, if the organization allows all of them; by default the app's scopes that it allows."""
-    asked, allowed = requested_scopes(oauth, facts.app, facts.scope), facts.app.exchange.scopes
+    requested, allowed = requested_scopes(oauth, facts.app, facts.scope), facts.app.exchange.scopes
     if allowed is None:
-        return asked
+        return requested
     if facts.scope is None:
-        return tuple(name for name in asked if name in allowed)
-    for name in asked:
+        return tuple(name for name in requested if name in allowed)
+    for name in requested:
         if name not in allowed:
             raise invalid_scope(f"The organization does not allow {name} in token exchange.", "scope")
-    return asked
+    return requested
 
 
 def _member_problem(facts: Facts, member: Member) -> str:

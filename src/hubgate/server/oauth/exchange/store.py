@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.roles import Role
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.apps.store import APP, app_of
-from hubgate.server.oauth.exchange.model import Member, Subject
-from hubgate.server.oauth.tokens.store import STILL_UNDER
+from hubgate.server.oauth.apps.store import APP_COLUMNS, app_of
+from hubgate.server.oauth.exchange.model import Member, TokenFilter
+from hubgate.server.oauth.tokens.store import EXCHANGE_STILL_VALID
 from hubgate.server.storage.database import Tx
 
 # With a prefix, because apps have columns of the same names.
 _USER = ", ".join(f"u.{field} AS user_{field}" for field in User.__struct_fields__)
 _SELECT_FACTS = f"""
-    SELECT {APP}, o.plan, o.plan_since, m.role, m.joined_at, {_USER}
+    SELECT {APP_COLUMNS}, o.plan, o.plan_since, m.role, m.joined_at, {_USER}
     FROM apps a LEFT JOIN organizations o ON o.id = a.org_id
     LEFT JOIN users u ON u.email = :email LEFT JOIN memberships m ON m.user_id = u.id AND m.org_id = a.org_id
     WHERE a.client_id = :client_id
@@ -34,7 +34,7 @@ async def app_plan_and_member(tx: Tx, client_id: str, email: str) -> tuple[App, 
 
 
 @dataclass(frozen=True, slots=True)
-class TokenHolder:
+class MemberTokens:
     """A member for whom an app has live tokens."""
 
     user_id: str
@@ -59,7 +59,7 @@ class ActiveToken:
     expires_at: int
 
 
-_IS_LIVE = f"t.expires_at > :now AND t.org_id IS NOT NULL AND {STILL_UNDER}"
+_IS_LIVE = f"t.expires_at > :now AND t.org_id IS NOT NULL AND {EXCHANGE_STILL_VALID}"
 _SELECT_LIVE = f"""
     SELECT t.family, t.client_id, a.name, o.name, t.user_id, u.name, t.scopes, t.created_at, t.expires_at
     FROM app_tokens t JOIN users u ON u.id = t.user_id JOIN apps a ON a.client_id = t.client_id
@@ -69,9 +69,11 @@ _SELECT_LIVE = f"""
 _NEWEST_FIRST = "ORDER BY t.created_at DESC, t.family DESC LIMIT :most"
 
 
-async def of_app(tx: Tx, app: App, which: Subject, before: tuple[int, str], now: int, most: int) -> list[ActiveToken]:
+async def of_app(
+    tx: Tx, app: App, token_filter: TokenFilter, before: tuple[int, str], now: int, most: int
+) -> list[ActiveToken]:
     """Newest first."""
-    condition, values = _condition(app, which, now)
+    condition, values = _condition(app, token_filter, now)
     rows = await tx.all(
         f"{_SELECT_LIVE} AND {condition} {_NEWEST_FIRST}",
         {**values, "before": before[0], "before_id": before[1], "most": most},
@@ -88,9 +90,9 @@ async def of_member(tx: Tx, user_id: str, before: tuple[int, str], now: int, mos
     return [ActiveToken(*row) for row in rows]
 
 
-async def by_member(tx: Tx, app: App, after: str, now: int, most: int) -> list[TokenHolder]:
+async def by_member(tx: Tx, app: App, after: str, now: int, most: int) -> list[MemberTokens]:
     """By name, ignoring case."""
-    condition, values = _condition(app, Subject(), now)
+    condition, values = _condition(app, TokenFilter(), now)
     rows = await tx.all(
         f"""
         SELECT t.user_id, u.name, count(*), max(t.created_at), max(t.expires_at)
@@ -100,30 +102,30 @@ async def by_member(tx: Tx, app: App, after: str, now: int, most: int) -> list[T
         """,
         {**values, "after": after, "most": most},
     )
-    return [TokenHolder(*row) for row in rows]
+    return [MemberTokens(*row) for row in rows]
 
 
-async def count(tx: Tx, app: App, which: Subject, now: int) -> int:
-    condition, values = _condition(app, which, now)
+async def count(tx: Tx, app: App, token_filter: TokenFilter, now: int) -> int:
+    condition, values = _condition(app, token_filter, now)
     row = await tx.one(f"SELECT count(*) AS n FROM app_tokens t WHERE {_IS_LIVE} AND {condition}", values)
     return int(row["n"]) if row else 0
 
 
-async def revoke(tx: Tx, app: App, which: Subject, now: int) -> int:
+async def revoke(tx: Tx, app: App, token_filter: TokenFilter, now: int) -> int:
     """Delete live tokens and return how many."""
-    condition, values = _condition(app, which, now)
+    condition, values = _condition(app, token_filter, now)
     return await tx.exec(f"DELETE FROM app_tokens AS t WHERE {_IS_LIVE} AND {condition}", values)
 
 
-def _condition(app: App, which: Subject, now: int) -> tuple[str, dict[str, str | int]]:
+def _condition(app: App, token_filter: TokenFilter, now: int) -> tuple[str, dict[str, str | int]]:
     """The SQL condition of a filter, with the parameters for it and for `_IS_LIVE`."""
     values: dict[str, str | int] = {"org_id": app.org_id or "", "client_id": app.client_id, "now": now}
     conditions = ["t.org_id = :org_id", "t.client_id = :client_id"]
     for name, condition, value in (
-        ("token_id", "t.family = :token_id", which.token_id),
-        ("user_id", "t.user_id = :user_id", which.user_id),
-        ("since", "t.created_at >= :since", which.since),
-        ("until", "t.created_at <= :until", which.until),
+        ("token_id", "t.family = :token_id", token_filter.token_id),
+        ("user_id", "t.user_id = :user_id", token_filter.user_id),
+        ("since", "t.created_at >= :since", token_filter.since),
+        ("until", "t.created_at <= :until", token_filter.until),
     ):
         if value is not None:
             conditions.append(condition)

@@ -7,11 +7,11 @@ from hubgate.server.errors import Unprocessable
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.authorize.request import RESPONSE_MODES
 from hubgate.server.oauth.authorize.rules import PROMPTS
-from hubgate.server.oauth.explain.differences import Text, describe, difference, nearest
+from hubgate.server.oauth.explain.differences import Text, as_text, difference, nearest
 from hubgate.server.oauth.explain.model import Refusal
 from hubgate.server.oauth.grants.registry import grants_of
 from hubgate.server.oauth.pkce import METHOD
-from hubgate.server.oauth.redirects import ORIGIN, answer_in, check_redirect_uri, is_loopback, matches
+from hubgate.server.oauth.redirects import ORIGIN, check_redirect_uri, is_loopback, matches, reserved_parameter_in
 from hubgate.server.oauth.requested_scopes import IGNORED_SCOPES
 from hubgate.server.scopes import parse_scopes
 
@@ -38,7 +38,7 @@ class Line:
     registered: Sequence[Text]
     covers: tuple[str, ...] = ()
     setting: str = ""
-    cure: str = ""
+    fix: str = ""
 
     @property
     def differs(self) -> bool:
@@ -64,30 +64,32 @@ def _redirect_uri(refusal: Refusal, app: App) -> Line | None:
         return None
     given, registered = refusal.sent.values.get("redirect_uri"), app.redirect_uris
     label = "redirect_uri" + (", any path under" if app.redirect_match == ORIGIN else "")
-    plain = [describe(uri) for uri in registered]
+    plain = [as_text(uri) for uri in registered]
 
-    def line(sent: Text, meant: Sequence[Text], cure: str = "") -> Line:
-        return Line(label, [sent], meant, ("redirect_uri",), "redirectUris", cure)
+    def line(sent: Text, meant: Sequence[Text], fix: str = "") -> Line:
+        return Line(label, [sent], meant, ("redirect_uri",), "redirectUris", fix)
 
     if refusal.sent.about == "redirect_uri":
-        meant = describe("the one in the authorization request" if redeems else "once")
-        return Line(label, [describe(given or "not sent", marked=True)], [meant], ("redirect_uri",))
+        meant = as_text("the one in the authorization request" if redeems else "once")
+        return Line(label, [as_text(given or "not sent", marked=True)], [meant], ("redirect_uri",))
     if not registered:
-        cure = _cure(given, registered) if given else "Add a redirect URI, then send it."
-        return line(describe(given or "not sent"), [describe("none", marked=True)], cure)
+        fix = _fix(given, registered) if given else "Add a redirect URI, then send it."
+        return line(as_text(given or "not sent"), [as_text("none", marked=True)], fix)
     if given is None:
         ambiguous = not redeems and (len(registered) > 1 or app.redirect_match == ORIGIN)
-        return line(describe("not sent", marked=ambiguous), plain, "Send the one to return to." if ambiguous else "")
+        return line(as_text("not sent", marked=ambiguous), plain, "Send the one to return to." if ambiguous else "")
     if matches(registered, given, app.redirect_match):
-        return line(describe(given), plain)
-    if app.redirect_match == ORIGIN and (name := answer_in(given)):
-        return line(describe(given, marked=True), plain, f"Leave {name} out of its query: only our answer has it.")
+        return line(as_text(given), plain)
+    if app.redirect_match == ORIGIN and (name := reserved_parameter_in(given)):
+        return line(
+            as_text(given, marked=True), plain, f"Remove {name} from its query: it is reserved for the response."
+        )
     meant_uri = nearest(registered, given)
     sent, meant = difference(given, meant_uri, any_path=app.redirect_match == ORIGIN)
-    return line(sent, [meant, *(describe(uri) for uri in registered if uri != meant_uri)], _cure(given, registered))
+    return line(sent, [meant, *(as_text(uri) for uri in registered if uri != meant_uri)], _fix(given, registered))
 
 
-def _cure(given: str, registered: Sequence[str]) -> str:
+def _fix(given: str, registered: Sequence[str]) -> str:
     send = "send the registered one" if len(registered) == 1 else "send a registered one"
     hint = f" {_LOOPBACK_HINT}" if any(map(is_loopback, (given, *registered))) else ""
     try:
@@ -104,8 +106,8 @@ def _scope(refusal: Refusal, app: App) -> Line | None:
     allowed = tuple(dict.fromkeys([*app.scopes, *app.extra_scopes]))
     mark_all = refusal.sent.about == "scope"
     known = {*allowed, *IGNORED_SCOPES}
-    sent = [describe(name, marked=mark_all or name not in known) for name in parse_scopes(given)]
-    return Line("scope", sent, [describe(name) for name in allowed], ("scope",), "" if mark_all else "scopes")
+    sent = [as_text(name, marked=mark_all or name not in known) for name in parse_scopes(given)]
+    return Line("scope", sent, [as_text(name) for name in allowed], ("scope",), "" if mark_all else "scopes")
 
 
 def _proof(refusal: Refusal, app: App) -> Line:
@@ -117,9 +119,9 @@ def _proof(refusal: Refusal, app: App) -> Line:
     if with_secret and app.confidential and refusal.sent.about == "client_secret":
         registered = "another secret"
     if refusal.endpoint == _INTROSPECT and not app.confidential:
-        wrong, registered = True, "an app without a secret, which may not ask about tokens"
-    sent = describe(_PROOFS.get(proof, proof), marked=wrong)
-    return Line("client authentication", [sent], [describe(registered)], ("client_id", "client_secret"))
+        wrong, registered = True, "an app without a secret, which may not introspect tokens"
+    sent = as_text(_PROOFS.get(proof, proof), marked=wrong)
+    return Line("client authentication", [sent], [as_text(registered)], ("client_id", "client_secret"))
 
 
 def _challenge(refusal: Refusal, app: App) -> Line:
@@ -127,11 +129,11 @@ def _challenge(refusal: Refusal, app: App) -> Line:
     covers = ("code_challenge", "code_challenge_method")
     wrong = (method != METHOD if sent else app.needs_pkce) or refusal.sent.about in covers
     if sent:
-        text = f"code_challenge by {method}" if method else "code_challenge, no method sent (that means plain)"
+        text = f"code_challenge with method {method}" if method else "code_challenge, no method sent (that means plain)"
     else:
         text = f"no code_challenge, but the method {method}" if method else "no code_challenge"
     registered = f"{'required' if app.needs_pkce else 'optional'}, {METHOD} only"
-    return Line("PKCE", [describe(text, marked=wrong)], [describe(registered)], covers)
+    return Line("PKCE", [as_text(text, marked=wrong)], [as_text(registered)], covers)
 
 
 def _verifier(refusal: Refusal, app: App) -> Line | None:
@@ -141,19 +143,19 @@ def _verifier(refusal: Refusal, app: App) -> Line | None:
     text = "code_verifier" if sent else "no code_verifier"
     registered = "required" if app.needs_pkce else "if the code was requested with a code_challenge"
     wrong = about or (app.needs_pkce and not sent)
-    return Line("PKCE", [describe(text, marked=wrong)], [describe(registered)], ("code_verifier",))
+    return Line("PKCE", [as_text(text, marked=wrong)], [as_text(registered)], ("code_verifier",))
 
 
 def _one_of(name: str, refusal: Refusal, known: tuple[str, ...]) -> Line:
     given = refusal.sent.values.get(name)
     wrong = given not in known or refusal.sent.about == name
-    return Line(name, [describe(given or "not sent", marked=wrong)], [describe(value) for value in known], (name,))
+    return Line(name, [as_text(given or "not sent", marked=wrong)], [as_text(value) for value in known], (name,))
 
 
 def _other(refusal: Refusal, name: str) -> Line:
     """The line for the parameter in `about`, if no other line covers that parameter."""
     was_sent = name in refusal.sent.names or name in refusal.sent.values
-    text = refusal.sent.values.get(name) or ("sent, its value is not kept" if was_sent else "not sent")
+    text = refusal.sent.values.get(name) or ("sent; its value is not stored" if was_sent else "not sent")
     return Line(
-        name, [describe(text, marked=True)], [describe(value) for value in _CHOICES.get(name, ("as said above",))]
+        name, [as_text(text, marked=True)], [as_text(value) for value in _CHOICES.get(name, ("see the error above",))]
     )

@@ -14,7 +14,7 @@ _ADDRESS = re.compile(r"([^:/?#]*:/?/?|)(?:(?<=//)(\[[^/?#\]]*\]|[^/?#:]*)(:[0-9
 _SCHEME, _HOST, _PORT = 0, 1, 2
 
 
-def describe(text: str, *, marked: bool = False) -> Text:
+def as_text(text: str, *, marked: bool = False) -> Text:
     return ((text, marked),)
 
 
@@ -28,7 +28,7 @@ def difference(given: str, meant: str, *, any_path: bool) -> tuple[Text, Text]:
     ours, theirs = _parts(given), _parts(meant)
     free = {_PORT} if _is_loopback(ours) and _is_loopback(theirs) else set()
     compared = [
-        (describe(one), describe(other)) if at in free or (any_path and at > _PORT) else _mark_difference(one, other)
+        (as_text(one), as_text(other)) if at in free or (any_path and at > _PORT) else _mark_difference(one, other)
         for at, (one, other) in enumerate(zip(ours, theirs, strict=True))
     ]
     return _join(one for one, _ in compared), _join(other for _, other in compared)
@@ -45,8 +45,13 @@ def _is_loopback(parts: list[str]) -> bool:
 
 def _similarity(one: list[str], other: list[str]) -> tuple[bool, bool, bool, int]:
     same_host = one[_HOST] == other[_HOST]
-    both_here = _is_loopback(one) and _is_loopback(other)
-    return same_host, both_here, one[_SCHEME] == other[_SCHEME], _common_prefix("".join(one[3:]), "".join(other[3:]))
+    both_loopback = _is_loopback(one) and _is_loopback(other)
+    return (
+        same_host,
+        both_loopback,
+        one[_SCHEME] == other[_SCHEME],
+        _common_prefix("".join(one[3:]), "".join(other[3:])),
+    )
 
 
 def _mark_difference(one: str, other: str) -> tuple[Text, Text]:

@@ -9,7 +9,7 @@ from hubgate.server.clock import DAY
 from hubgate.server.logs import redacted
 
 RETAINED_FOR = 7 * DAY
-MOST_OF_APP = 50
+MOST_PER_APP = 50
 LONGEST_VALUE = 500
 
 # Parameters whose values are stored: useful to the owner, and not secret.
@@ -78,7 +78,7 @@ def _safe_value(value: str) -> str:
     return redacted(value[:LONGEST_VALUE])
 
 
-def client_of(pairs: Iterable[tuple[str, str]]) -> str:
+def client_id_of(pairs: Iterable[tuple[str, str]]) -> str:
     """The client_id in the parameters; the first if there are several."""
     found: Mapping[str, str] = dict(reversed(list(pairs)))
     return found.get("client_id", "")

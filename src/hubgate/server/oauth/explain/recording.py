@@ -1,4 +1,4 @@
-"""Stores rejected requests of handlers for the app's owner."""
+"""Records the requests that a handler rejects, for the app's owner to read."""
 
 import base64
 import contextlib
@@ -11,7 +11,7 @@ from hubgate.server.errors import HubError, TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import AuthorizationPending, InvalidClient, OAuthError
-from hubgate.server.oauth.explain.model import client_of, sent_parameters
+from hubgate.server.oauth.explain.model import client_id_of, sent_parameters
 from hubgate.server.oauth.parameters import read_pairs
 
 Pairs = list[tuple[str, str]]
@@ -31,22 +31,22 @@ def record_refusals(oauth: OAuth, handler: PublicHandler) -> PublicHandler:
     return handle
 
 
-async def record_parameters(
+async def record_authorization_error(
     oauth: OAuth, request: HubRequest, pairs: Pairs, error: str, description: str, about: str = ""
 ) -> None:
     """Store an error of the authorization page, where the browser sends the app's request."""
     sent = sent_parameters(pairs, about=about)
-    path, client_id = request.url.path, client_of(pairs)
+    path, client_id = request.url.path, client_id_of(pairs)
     request.is_explained = await oauth.refusals.record(request.request_id, client_id, path, error, description, sent)
 
 
 async def _store_error(oauth: OAuth, request: HubRequest, error: HubError) -> bool:
     pairs: Pairs = []
-    if request.is_whole:
+    if request.has_read_body:
         # An unreadable body is stored as empty.
         with contextlib.suppress(HubError):
             pairs = await read_pairs(request)
-    client_id = _client_id_in_header(request.headers.get("authorization", "")) or client_of(pairs)
+    client_id = _client_id_in_header(request.headers.get("authorization", "")) or client_id_of(pairs)
     code = error.code or "invalid_request"
     about = error.about if isinstance(error, OAuthError | InvalidClient) else ""
     sent = sent_parameters(pairs, _proof(request, pairs), about)

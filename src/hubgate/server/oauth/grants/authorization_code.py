@@ -16,7 +16,7 @@ from hubgate.server.storage.database import Tx
 _VERIFIER = "code_verifier"
 
 _UNKNOWN = "Unknown code, or it expired more than ten minutes ago."
-_EXPIRED = "This code has expired after one minute. Send the user to sign in again and redeem the code at once."
+_EXPIRED = "This code expired after one minute. Send the user to sign in again and redeem the code at once."
 _USED = (
     "This code was already redeemed, so its tokens were revoked. "
     "Redeem a code once, then redirect away from the callback."
@@ -39,7 +39,7 @@ class CodeGrant(UserGrant):
     async def find(self, tx: Tx, now: int) -> Authorization | OAuthError:
         found = await store.code_with_user(tx, self.key)
         if found is None:
-            return self.without_consent()
+            return self.missing_consent_error()
         code, user = found
         if error := self._validate(code, now):
             # A request that a stranger could have sent must not revoke anything (attack O13).
@@ -48,10 +48,10 @@ class CodeGrant(UserGrant):
             user, code.consent_id, code.scopes, code.resources, code.auth_time, code.family, nonce=code.nonce
         )
 
-    def without_consent(self) -> OAuthError:
+    def missing_consent_error(self) -> OAuthError:
         return invalid_grant(_UNKNOWN)
 
-    async def use(self, tx: Tx, found: Authorization, now: int) -> OAuthError | None:
+    async def consume(self, tx: Tx, found: Authorization, now: int) -> OAuthError | None:
         if await store.redeem(tx, self.key, now):
             return None
         # A replay with a valid proof: either this sender or the first one stole the code (O12).
@@ -75,7 +75,7 @@ class CodeGrant(UserGrant):
         if verifier is None:
             return invalid_grant("code_verifier is missing.", _VERIFIER)
         if not is_verifier(verifier):
-            return invalid_grant("code_verifier has 43 to 128 unreserved characters.", _VERIFIER)
+            return invalid_grant("code_verifier must have 43 to 128 unreserved characters.", _VERIFIER)
         if not verifier_matches(verifier, code.challenge):
             return invalid_grant("code_verifier does not match code_challenge.", _VERIFIER)
         return None
@@ -98,7 +98,7 @@ GRANT = Grant(
     type="authorization_code",
     parameters={
         "code": "from the redirect to the app",
-        "redirect_uri": "as in the authorization request; left out only where it was left out there",
+        "redirect_uri": "as in the authorization request; may be omitted only if it was omitted there",
         "code_verifier": "if the code was requested with a code_challenge",
         "resource": RESOURCE_TEXT,
     },

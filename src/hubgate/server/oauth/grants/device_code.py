@@ -7,7 +7,7 @@ from typing import Any
 from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.tokens.text import TokenKind
 from hubgate.server.oauth.device import store
-from hubgate.server.oauth.device.model import APPROVED, CONSUMED, DENIED, SLOWER_BY, DeviceCode
+from hubgate.server.oauth.device.model import APPROVED, CONSUMED, DENIED, SLOW_DOWN_SECONDS, DeviceCode
 from hubgate.server.oauth.errors import AuthorizationPending, OAuthError, invalid_grant
 from hubgate.server.oauth.grants.pipeline import RESOURCE_TEXT, Authorization, Grant, GrantRequest, UserGrant, issue
 from hubgate.server.storage.database import Tx
@@ -41,11 +41,11 @@ class DeviceGrant(UserGrant):
         family = secrets.token_hex(12)
         return Authorization(user, code.consent_id, code.scopes, code.resources, code.auth_time, family)
 
-    def without_consent(self) -> OAuthError:
+    def missing_consent_error(self) -> OAuthError:
         # Approved after the consent was looked up: the next poll finds it.
         return _pending()
 
-    async def use(self, tx: Tx, _found: Authorization, _now: int) -> OAuthError | None:
+    async def consume(self, tx: Tx, _found: Authorization, _now: int) -> OAuthError | None:
         return None if await store.consume(tx, self.key) else invalid_grant(_UNKNOWN)
 
 
@@ -57,7 +57,7 @@ async def _record_poll(tx: Tx, code: DeviceCode, now: int) -> OAuthError:
     if not code.is_too_soon(now):
         await store.record_poll(tx, code.key, code.interval, now)
         return _pending()
-    interval = code.interval + SLOWER_BY
+    interval = code.interval + SLOW_DOWN_SECONDS
     await store.record_poll(tx, code.key, interval, now)
     return AuthorizationPending("slow_down", f"Poll every {interval} seconds from now on.")
 

@@ -1,8 +1,8 @@
 """The steps that grants share. A grant fills in its own steps and cannot leave out a shared one.
 
 `issue` serves every grant under a user's consent (code, refresh token, device code). It locks the consent, lets the
-grant find the authorization behind the presented code or token, checks servers, user and scopes, uses up what is valid
-once, and creates the tokens.
+grant find the authorization behind the presented code or token, checks servers, user and scopes, consumes a
+single-use code, and creates the tokens.
 """
 
 from abc import ABC, abstractmethod
@@ -18,13 +18,13 @@ from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.errors import OAuthError, invalid_grant, invalid_request, invalid_scope, invalid_target
 from hubgate.server.oauth.parameters import Parameters
+from hubgate.server.oauth.resource_indicators import NOT_AUTHORIZED, narrowed, requested_resources
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
-from hubgate.server.oauth.resource_indicators import WIDER, narrowed, requested_resources
 from hubgate.server.oauth.tokens import issuance
 from hubgate.server.oauth.tokens.issuance import SignedIn, TokenDetails, scopes_left
 from hubgate.server.storage.database import Tx
 
-RESOURCE_TEXT = "for which servers, some of those that were authorized (RFC 8707); without it, all of them"
+RESOURCE_TEXT = "the servers the token is for, among those authorized (RFC 8707); without it, all of them"
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class GrantRequest:
 
     def key_of(self, parameter: str, kind: TokenKind, unknown: str) -> bytes:
         """The stored key of a code or token in the request; invalid_grant with the text `unknown` for other values."""
-        read = read_token(self.parameters.need(parameter))
+        read = read_token(self.parameters.require(parameter))
         if read is None or read[0] is not kind:
             raise invalid_grant(unknown)
         return read[1]
@@ -78,13 +78,13 @@ class Authorization:
     auth_time: int
     family: str
     nonce: str | None = None
-    # The refresh token that the new access token replaces once it is used.
+    # The refresh token whose grace period starts when the new access token is first used.
     supersedes: bytes | None = None
 
 
 @dataclass(frozen=True)
 class UserGrant(ABC):
-    """A token request under a user's consent. Errors are returned, not raised, so that their changes are committed."""
+    """A token request under a user's consent. Errors are returned, not raised, so that the transaction commits."""
 
     app: App
     key: bytes
@@ -97,12 +97,12 @@ class UserGrant(ABC):
     async def find(self, tx: Tx, now: int) -> Authorization | OAuthError: ...
 
     @abstractmethod
-    def without_consent(self) -> OAuthError:
-        """The error if the authorization was found, but there was no consent to lock before."""
+    def missing_consent_error(self) -> OAuthError:
+        """The error if no consent could be locked before the authorization was found."""
 
     @abstractmethod
-    async def use(self, tx: Tx, found: Authorization, now: int) -> OAuthError | None:
-        """Use up the code or token if it is valid once; of concurrent requests only one gets None."""
+    async def consume(self, tx: Tx, found: Authorization, now: int) -> OAuthError | None:
+        """Consume a single-use code; of concurrent requests only one gets None."""
 
     async def add_refresh_token(self, tx: Tx, found: Authorization, scopes: str, now: int) -> str | None:
         """Create the first refresh token, if the app gets them. It is valid for all authorized servers."""
@@ -126,17 +126,17 @@ async def issue(request: GrantRequest, grant: UserGrant) -> dict[str, Any]:
     requested = requested_resources(request.parameters.all(RESOURCE), oauth.base_url)
 
     async def unit(tx: Tx) -> _Issued | OAuthError:
-        # The consent is locked first, as everywhere.
-        consented = await consent_store.lock_behind(tx, grant.table, grant.key)
+        # The consent is locked first, as in every transaction.
+        consented = await consent_store.lock_by_token(tx, grant.table, grant.key)
         found = await grant.find(tx, now)
         if isinstance(found, OAuthError):
             return found
         if consented is None:
-            return grant.without_consent()
+            return grant.missing_consent_error()
         resources = narrowed(found.resources, requested)
         if resources is None:
-            return invalid_target(WIDER)
-        if error := await grant.use(tx, found, now):
+            return invalid_target(NOT_AUTHORIZED)
+        if error := await grant.consume(tx, found, now):
             return error
         if found.user.disabled_at is not None:
             return invalid_grant("The user's account is disabled.")
@@ -165,7 +165,7 @@ async def issue(request: GrantRequest, grant: UserGrant) -> dict[str, Any]:
     if isinstance(outcome, OAuthError):
         raise outcome
     found = outcome.authorization
-    return await issuance.answer(
+    return await issuance.token_response(
         oauth,
         found.user,
         app.client_id,

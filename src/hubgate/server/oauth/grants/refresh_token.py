@@ -13,7 +13,7 @@ from hubgate.server.oauth.grants.pipeline import RESOURCE_TEXT, Authorization, G
 from hubgate.server.oauth.requested_scopes import IGNORED_SCOPES
 from hubgate.server.oauth.tokens import store
 from hubgate.server.oauth.tokens.issuance import successor_of
-from hubgate.server.oauth.tokens.model import REFRESH_LASTS
+from hubgate.server.oauth.tokens.model import REFRESH_LIFETIME
 from hubgate.server.scopes import parse_scopes
 from hubgate.server.storage.database import Tx
 
@@ -26,7 +26,7 @@ async def answer(request: GrantRequest) -> dict[str, Any]:
     if not app.refresh_tokens:
         raise unauthorized_client("Refresh tokens are off in this app's settings.")
     names = [name for name in parse_scopes(parameters.get("scope") or "") if name not in IGNORED_SCOPES]
-    successor = successor_of(parameters.need("refresh_token"), request.oauth.secret)
+    successor = successor_of(parameters.require("refresh_token"), request.oauth.secret)
     return await issue(request, RefreshGrant(app, key, " ".join(names), *successor))
 
 
@@ -41,7 +41,7 @@ class RefreshGrant(UserGrant):
         if found is None or found[0].client_id != self.app.client_id:
             return invalid_grant(_UNKNOWN)
         token, user = found
-        if token.ended_at is not None and token.ended_at <= now:
+        if token.grace_ends_at is not None and token.grace_ends_at <= now:
             await store.revoke_family(tx, token.family)
             return invalid_grant(_UNKNOWN)
         if token.expires_at <= now:
@@ -52,15 +52,15 @@ class RefreshGrant(UserGrant):
             user, token.consent_id, token.scopes, token.resources, token.auth_time, token.family, supersedes=token.key
         )
 
-    def without_consent(self) -> OAuthError:
+    def missing_consent_error(self) -> OAuthError:
         return invalid_grant(_UNKNOWN)
 
-    async def use(self, _tx: Tx, _found: Authorization, _now: int) -> OAuthError | None:
-        """Nothing to use up: concurrent refreshes get the same successor."""
+    async def consume(self, _tx: Tx, _found: Authorization, _now: int) -> OAuthError | None:
+        """Does nothing: concurrent refreshes get the same successor."""
         return None
 
     async def add_refresh_token(self, tx: Tx, _found: Authorization, _scopes: str, now: int) -> str:
-        await store.rotate_refresh_token(tx, self.key, self.successor_key, now, now + REFRESH_LASTS)
+        await store.rotate_refresh_token(tx, self.key, self.successor_key, now, now + REFRESH_LIFETIME)
         return self.successor
 
 

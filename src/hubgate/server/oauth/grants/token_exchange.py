@@ -26,7 +26,7 @@ async def answer(request: GrantRequest) -> dict[str, Any]:
         await record_refusal(oauth, app, parameters.get("subject_token") or "", error, request.visitor)
         raise
     exchanged = await exchange(oauth, app, email, parameters.get("scope"), request.visitor)
-    body = await issuance.answer(
+    body = await issuance.token_response(
         oauth, exchanged.user, app.client_id, exchanged.access_token, exchanged.scopes, exchanged.lifetime
     )
     return {**body, "issued_token_type": ACCESS_TOKEN}
@@ -38,12 +38,12 @@ def _subject_email(request: GrantRequest) -> str:
     if request.presented is None or not request.presented.basic:
         # The secret allows acting for every member, so it must not end up in logged bodies.
         raise InvalidClient(_BASIC_ONLY, basic=True, about="client_id")
-    kind = parameters.need("subject_token_type")
+    kind = parameters.require("subject_token_type")
     if kind not in (USER_EMAIL, *request.oauth.subject_token_types):
-        raise invalid_request(f"subject_token_type is {USER_EMAIL}.", "subject_token_type")
-    email = check_subject(parameters.need("subject_token"))
+        raise invalid_request(f"subject_token_type must be {USER_EMAIL}.", "subject_token_type")
+    email = check_subject(parameters.require("subject_token"))
     if parameters.get("requested_token_type") not in (None, ACCESS_TOKEN):
-        raise invalid_request(f"requested_token_type is {ACCESS_TOKEN}.", "requested_token_type")
+        raise invalid_request(f"requested_token_type must be {ACCESS_TOKEN}.", "requested_token_type")
     if parameters.get("actor_token") is not None:
         raise invalid_request("actor_token is not supported: the app itself is the actor.", "actor_token")
     if requested_resources(parameters.all(RESOURCE), request.oauth.base_url):

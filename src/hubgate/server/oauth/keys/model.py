@@ -34,21 +34,21 @@ class SigningKey:
     published_until: int | None
     revoked_at: int | None
 
-    def published(self, now: int) -> bool:
+    def is_published(self, now: int) -> bool:
         return self.revoked_at is None and (self.published_until is None or now < self.published_until)
 
 
-def signer(keys: Iterable[SigningKey], now: int) -> SigningKey | None:
+def current_key(keys: Iterable[SigningKey], now: int) -> SigningKey | None:
     """The key that signs now: the newest published key whose `signs_from` has passed."""
-    ready = [key for key in keys if key.published(now) and key.signs_from <= now]
+    ready = [key for key in keys if key.is_published(now) and key.signs_from <= now]
     return max(ready, key=lambda key: key.seq, default=None)
 
 
 def state_of(key: SigningKey, keys: Iterable[SigningKey], now: int) -> KeyState:
     if key.revoked_at is not None:
         return KeyState.REVOKED
-    if not key.published(now):
+    if not key.is_published(now):
         return KeyState.RETIRED
     if key.signs_from > now:
         return KeyState.WAITING
-    return KeyState.SIGNING if signer(keys, now) == key else KeyState.RETIRING
+    return KeyState.SIGNING if current_key(keys, now) == key else KeyState.RETIRING

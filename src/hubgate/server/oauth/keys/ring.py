@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from hubgate.server.clock import Clock
 from hubgate.server.errors import Conflict, NotFound, StartupError
 from hubgate.server.oauth.keys import store
-from hubgate.server.oauth.keys.model import ALGORITHM, LEAD, OVERLAP, SigningKey, signer
+from hubgate.server.oauth.keys.model import ALGORITHM, LEAD, OVERLAP, SigningKey, current_key
 from hubgate.server.secret import CannotOpen, ServerSecret
 from hubgate.server.storage.database import Database, Tx
 
@@ -27,19 +27,19 @@ class KeyRing:
     secret: ServerSecret
     clock: Clock
 
-    async def make_ready(self) -> None:
-        """At startup: create a signing key if there is none, and check the secret. Concurrent starts add one key."""
+    async def ensure_signing_key(self) -> None:
+        """Create a signing key if there is none, and check the secret. Concurrent startups add only one key."""
         now = self.clock()
         keys = await self.every()
-        if signer(keys, now) is None:
-            # The number is from the same read: if another process took it first, this key is not added.
+        if current_key(keys, now) is None:
+            # `seq` is from the same read: if another process took it first, this key is not added.
             fresh = self._generate(_next_seq(keys), now, signs_from=now)
             await self.db.write(lambda tx: store.add(tx, fresh))
-        self.require_own_secret(await self.every())
+        self.require_matching_secret(await self.every())
 
-    def require_own_secret(self, keys: list[SigningKey]) -> None:
+    def require_matching_secret(self, keys: list[SigningKey]) -> None:
         """Check that our secret opens the signing key. A key sealed with another secret would break the next start."""
-        signing = signer(keys, self.clock())
+        signing = current_key(keys, self.clock())
         try:
             if signing is not None:
                 self.private_key(signing)
@@ -50,9 +50,9 @@ class KeyRing:
 
     async def rotate(self) -> SigningKey:
         keys = await self.every()
-        self.require_own_secret(keys)
+        self.require_matching_secret(keys)
         now = self.clock()
-        fresh = self._generate(_next_seq(keys), now, signs_from=now + LEAD if signer(keys, now) else now)
+        fresh = self._generate(_next_seq(keys), now, signs_from=now + LEAD if current_key(keys, now) else now)
 
         async def unit(tx: Tx) -> bool:
             if not await store.add(tx, fresh):
@@ -61,27 +61,27 @@ class KeyRing:
             return True
 
         if not await self.db.write(unit):
-            raise Conflict("Another rotation finished just now. Look with: hubgate admin keys list")
+            raise Conflict("Another rotation finished just now. List the keys with: hubgate admin keys list")
         return fresh
 
     async def revoke(self, kid: str) -> None:
         """Remove a leaked key from the published set at once, and ensure that another key signs."""
         now = self.clock()
         keys = await self.every()
-        self.require_own_secret(keys)
+        self.require_matching_secret(keys)
         fresh = self._generate(_next_seq(keys), now, signs_from=now)
 
         async def unit(tx: Tx) -> bool:
             if not await store.revoke(tx, kid, now):
                 return False
             left = await store.every(tx)
-            lasting = [key for key in left if key.published(now) and key.published_until is None]
-            signs_now = signer(left, now) is not None
+            lasting = [key for key in left if key.is_published(now) and key.published_until is None]
+            signs_now = current_key(left, now) is not None
             if not lasting:
                 # All remaining keys are retiring. Add a successor now, or later no key would sign.
                 successor = replace(fresh, signs_from=now + LEAD if signs_now else now)
                 if not await store.add(tx, successor):
-                    raise Conflict("The keys were changed just now. Look with: hubgate admin keys list")
+                    raise Conflict("The keys were changed just now. List the keys with: hubgate admin keys list")
             elif not signs_now:
                 await store.sign_at_once(tx, lasting[-1].kid, now)
             return True
@@ -109,10 +109,10 @@ class KeyRing:
     async def every(self) -> list[SigningKey]:
         return await self.db.read(store.every)
 
-    async def published(self) -> list[dict[str, Any]]:
+    async def published_jwks(self) -> list[dict[str, Any]]:
         now = self.clock()
         keys = await self.db.read(store.every)
-        return [json.loads(key.public_jwk) for key in keys if key.published(now)]
+        return [json.loads(key.public_jwk) for key in keys if key.is_published(now)]
 
     def private_key(self, key: SigningKey) -> rsa.RSAPrivateKey:
         der = self.secret.open(key.sealed_private, _seal_context(key.kid))

@@ -9,13 +9,13 @@ from hubgate.server.mail import texts
 from hubgate.server.oauth.apps import privileges
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.requests import store
-from hubgate.server.oauth.requests.model import EXCHANGE, SHOWN, OperatorRequest
+from hubgate.server.oauth.requests.model import EXCHANGE, MOST_SHOWN, OperatorRequest
 from hubgate.server.storage.database import Tx
 
 
 @dataclass(frozen=True)
 class Requests:
-    waiting: list[OperatorRequest]
+    pending: list[OperatorRequest]
     decided: list[OperatorRequest]
 
 
@@ -23,7 +23,7 @@ async def every(oauth: OAuth) -> Requests:
     """Pending requests, oldest first, and decided requests, newest first."""
 
     async def unit(tx: Tx) -> Requests:
-        return Requests(await store.pending(tx, SHOWN), await store.decided(tx, SHOWN))
+        return Requests(await store.pending(tx, MOST_SHOWN), await store.decided(tx, MOST_SHOWN))
 
     return await oauth.db.read_long(unit)
 
@@ -55,8 +55,8 @@ async def decide(oauth: OAuth, request: OperatorRequest, granted: bool, actor: A
         requester = await account_store.user(tx, row["asked_by"])
         if requester is not None and requester.email_verified_at is not None:
             link = f"{oauth.base_url}{request.app_path}"
-            mail = texts.operator_decided(
-                requester.email, request.what, request.app_name, granted, link, needs_plan=request.needs_plan
+            mail = texts.operator_decision(
+                requester.email, request.description, request.app_name, granted, link, needs_plan=request.needs_plan
             )
             await oauth.outbox.add(tx, mail)
 

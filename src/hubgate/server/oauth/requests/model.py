@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from hubgate.server.oauth.exchange.model import PLAN
+from hubgate.server.oauth.exchange.model import REQUIRED_PLAN
 
 EXCHANGE = "token-exchange"
 LONGEST_REASON = 1000
-MOST_WAITING_OF_APP = 10
-SHOWN = 50
+MOST_PENDING_PER_APP = 10
+MOST_SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +26,18 @@ class OperatorRequest:
     owner: str
     of_organization: int
     # Empty if the account was deleted.
-    asker: str
+    requester: str
     # The organization's plan; empty for a user's app.
     plan: str
 
     @property
     def needs_plan(self) -> bool:
         """Whether a grant has no effect until the organization has the plan that token exchange needs."""
-        return self.wanted == EXCHANGE and self.plan != PLAN
+        return self.wanted == EXCHANGE and self.plan != REQUIRED_PLAN
 
     @property
-    def what(self) -> str:
-        return described(self.wanted)
+    def description(self) -> str:
+        return describe(self.wanted)
 
     @property
     def app_path(self) -> str:
@@ -46,5 +46,5 @@ class OperatorRequest:
         return f"{root}/settings/applications/{self.client_id}"
 
 
-def described(wanted: str) -> str:
+def describe(wanted: str) -> str:
     return "token exchange" if wanted == EXCHANGE else f"the scope {wanted}"

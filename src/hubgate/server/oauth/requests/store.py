@@ -6,9 +6,9 @@ from hubgate.server.storage.sqltext import insert_row
 
 COLUMNS = """r.id, r.client_id, r.wanted, r.reason, r.created_at, r.granted, r.decided_at, a.name AS app_name,
     COALESCE(ow.name, og.name, '') AS owner, CASE WHEN a.org_id IS NULL THEN 0 ELSE 1 END AS of_organization,
-    COALESCE(asker.name, '') AS asker, COALESCE(og.plan, '') AS plan"""
+    COALESCE(requester.name, '') AS requester, COALESCE(og.plan, '') AS plan"""
 _FROM = """operator_requests r JOIN apps a ON a.client_id = r.client_id LEFT JOIN users ow ON ow.id = a.owner_id
-    LEFT JOIN organizations og ON og.id = a.org_id LEFT JOIN users asker ON asker.id = r.asked_by"""
+    LEFT JOIN organizations og ON og.id = a.org_id LEFT JOIN users requester ON requester.id = r.asked_by"""
 
 _ADD = insert_row(
     "INSERT INTO operator_requests (id, client_id, wanted, reason, asked_by, created_at)",
@@ -33,14 +33,14 @@ async def add(tx: Tx, request_id: str, client_id: str, wanted: str, reason: str,
 
 
 async def count_all_pending(tx: Tx) -> int:
-    row = await tx.one("SELECT count(*) AS waiting FROM operator_requests WHERE granted IS NULL")
-    return row["waiting"] if row else 0
+    row = await tx.one("SELECT count(*) AS pending FROM operator_requests WHERE granted IS NULL")
+    return row["pending"] if row else 0
 
 
 async def count_pending(tx: Tx, client_id: str) -> int:
-    sql = "SELECT count(*) AS waiting FROM operator_requests WHERE client_id = :client_id AND granted IS NULL"
+    sql = "SELECT count(*) AS pending FROM operator_requests WHERE client_id = :client_id AND granted IS NULL"
     row = await tx.one(sql, {"client_id": client_id})
-    return row["waiting"] if row else 0
+    return row["pending"] if row else 0
 
 
 async def of_app(tx: Tx, client_id: str, most: int) -> list[OperatorRequest]:

@@ -15,10 +15,10 @@ from hubgate.server.oauth.requests import store
 from hubgate.server.oauth.requests.model import (
     EXCHANGE,
     LONGEST_REASON,
-    MOST_WAITING_OF_APP,
-    SHOWN,
+    MOST_PENDING_PER_APP,
+    MOST_SHOWN,
     OperatorRequest,
-    described,
+    describe,
 )
 from hubgate.server.scopes import SCOPE_NAMES
 from hubgate.server.setting_values import is_scope_name
@@ -26,33 +26,33 @@ from hubgate.server.storage.database import Tx
 from hubgate.server.throttle.rate_limiter import Limit
 
 # Every operator has to read each request.
-REQUESTS_OF_USER = Limit("operator request", 10, 60 * 60, "Too many requests. Wait {minutes}.")
-LIST = "/operator/requests"
+REQUESTS_OF_USER = Limit("operator request", 10, 60 * 60, "Too many requests. Wait {duration}.")
+LIST_PATH = "/operator/requests"
 
 
 async def submit(oauth: OAuth, app: App, wanted: str, reason: str, user: User) -> None:
     """Submit a request. `wanted` is EXCHANGE or a scope name, which the operator need not have defined yet."""
-    checking = FieldChecks()
-    reason = checking.field("reason", _reason, reason)
+    checks = FieldChecks()
+    reason = checks.check("reason", _reason, reason)
     if problem := _problem(app, wanted):
-        checking.refuse("wanted", problem)
-    checking.done()
+        checks.add_error("wanted", problem)
+    checks.raise_errors()
     await oauth.limiter.take(REQUESTS_OF_USER, user.id)
-    now, link = oauth.clock(), f"{oauth.base_url}{LIST}"
+    now, link = oauth.clock(), f"{oauth.base_url}{LIST_PATH}"
     operators = await oauth.db.read_long(account_store.operators)
 
     async def unit(tx: Tx) -> None:
-        if await store.count_pending(tx, app.client_id) >= MOST_WAITING_OF_APP:
+        if await store.count_pending(tx, app.client_id) >= MOST_PENDING_PER_APP:
             raise FieldErrors({"reason": "Wait until the operator has decided on your earlier requests."})
         if not await store.add(tx, new_id(now), app.client_id, wanted, reason, user.id, now):
             raise FieldErrors(
-                {"wanted": f"You have already requested {described(wanted)}. The operator has not decided yet."}
+                {"wanted": f"You have already requested {describe(wanted)}. The operator has not decided yet."}
             )
         for operator in operators:
             # Requests beyond the mail limit are still in the list.
             if not await oauth.limiter.count_in(tx, OPERATOR_REQUEST_MAILS, operator.email):
                 continue
-            mail = texts.operator_asked(operator.email, described(wanted), app.name, user.name, link)
+            mail = texts.request_for_operator(operator.email, describe(wanted), app.name, user.name, link)
             await oauth.outbox.add(tx, mail)
 
     await oauth.db.write(unit)
@@ -60,18 +60,18 @@ async def submit(oauth: OAuth, app: App, wanted: str, reason: str, user: User) -
 
 
 async def of_app(oauth: OAuth, app: App) -> Sequence[OperatorRequest]:
-    return await oauth.db.read_long(lambda tx: store.of_app(tx, app.client_id, SHOWN))
+    return await oauth.db.read_long(lambda tx: store.of_app(tx, app.client_id, MOST_SHOWN))
 
 
 def _problem(app: App, wanted: str) -> str:
     if wanted == EXCHANGE:
         if app.org_id is None:
             return "Only an organization's app may exchange tokens."
-        return f"{app.name} has token exchange." if app.exchange.privileged else ""
+        return f"{app.name} already has token exchange." if app.exchange.privileged else ""
     if wanted in SCOPE_NAMES:
         return f"Every app may request {wanted}. Tick it in the app's settings."
     if wanted in app.extra_scopes:
-        return f"{app.name} has the scope {wanted}."
+        return f"{app.name} already has the scope {wanted}."
     return "" if is_scope_name(wanted) else "Name a scope, such as read-metrics."
 
 

@@ -15,12 +15,12 @@ from hubgate.server.scopes import parse_scopes
 from hubgate.server.storage.background_writes import BackgroundWrites
 from hubgate.server.storage.database import Tx
 
-USE_RECORDED_EVERY = 5 * MINUTE
+USE_RECORDING_INTERVAL = 5 * MINUTE
 _TOKEN_COLUMNS = 12
 
 
 @dataclass(frozen=True)
-class Bearers:
+class BearerTokens:
     oauth: OAuth
 
     @cached_property
@@ -37,31 +37,31 @@ class Bearers:
         client_id, consent_id, org_id, scopes, supersedes, _, expires_at, named, allowed, _, _, used_at = columns
         resources = tuple(named.split())
         if org_id is not None:
-            held = frozenset(parse_scopes(scopes))
+            token_scopes = frozenset(parse_scopes(scopes))
             identity = Identity.exchanged(
-                person.user.id, person.roles, client_id=client_id, scopes=held, organization=org_id
+                person.user.id, person.roles, client_id=client_id, scopes=token_scopes, organization=org_id
             )
         else:
             # The token's scopes, without those revoked from the consent since.
-            held = frozenset(parse_scopes(scopes)) & frozenset(parse_scopes(allowed))
+            token_scopes = frozenset(parse_scopes(scopes)) & frozenset(parse_scopes(allowed))
             # Organizations exist only on this hub, so a token for other servers has no access to them.
             visible = [row for row in map(tuple, rows) if row[-3] is not None and not resources]
             granted = {row[-3]: frozenset(parse_scopes(row[-2])) for row in visible}
             identity = Identity.consented(
-                person.user.id, person.roles, client_id=client_id, scopes=held, organizations=granted
+                person.user.id, person.roles, client_id=client_id, scopes=token_scopes, organizations=granted
             )
-        if supersedes is not None or (consent_id and (used_at is None or now - used_at >= USE_RECORDED_EVERY)):
+        if supersedes is not None or (consent_id and (used_at is None or now - used_at >= USE_RECORDING_INTERVAL)):
             self._record_use(key, consent_id, supersedes, now)
         names = shown_servers(resources, self.oauth.base_url)
         return Caller(identity, person, app=AppCredential(client_id, expires_at, resources, names))
 
     def _record_use(self, key: bytes, consent_id: str | None, supersedes: bytes | None, now: int) -> None:
         async def unit(tx: Tx) -> None:
-            # The consent is locked first, as everywhere: another lock order could deadlock.
+            # The consent is locked first, as in every transaction: another lock order could deadlock.
             if consent_id is not None:
                 await consent_store.record_use(tx, consent_id, now)
             if supersedes is not None:
                 await store.supersede(tx, supersedes, now)
-                await store.clear_successor(tx, key)
+                await store.clear_supersedes(tx, key)
 
         self.background_writes.start(key, unit)

@@ -15,26 +15,27 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from hubgate.server.accounts.model import User
 from hubgate.server.clock import SECOND
 from hubgate.server.errors import Unavailable
-from hubgate.server.oauth.keys.model import ALGORITHM, signer
+from hubgate.server.oauth.keys.model import ALGORITHM, current_key
 from hubgate.server.oauth.keys.ring import KeyRing
 
-LASTS_SECONDS = 60 * 60
-# Claims of every ID token (the last two only after a user signed in); claims each scope adds, here and in userinfo.
-ALWAYS = ("iss", "sub", "aud", "iat", "exp", "at_hash", "auth_time", "nonce")
-OF_SCOPE: Mapping[str, tuple[str, ...]] = {
+LIFETIME_SECONDS = 60 * 60
+# The claims of every ID token; the last two only if the user signed in.
+BASE_CLAIMS = ("iss", "sub", "aud", "iat", "exp", "at_hash", "auth_time", "nonce")
+# The claims that each scope adds, to ID tokens and to userinfo.
+CLAIMS_BY_SCOPE: Mapping[str, tuple[str, ...]] = {
     "profile": ("name", "preferred_username", "profile", "picture", "website"),
     "email": ("email", "email_verified"),
 }
 # Bytes of JSON. Some apps store ID token and claims in one 4,096-byte cookie, where each byte takes about three.
-MOST_ABOUT = 640
+MOST_USER_CLAIM_BYTES = 640
 
 
-def about(user: User, scopes: Collection[str], base_url: str) -> dict[str, Any]:
-    """The claims about a user that the scopes allow, as listed in OF_SCOPE."""
+def user_claims(user: User, scopes: Collection[str], base_url: str) -> dict[str, Any]:
+    """The claims about a user that the scopes allow, as listed in CLAIMS_BY_SCOPE."""
     claims: dict[str, Any] = {}
     if "profile" in scopes:
         claims |= {
-            "name": user.shown_name,
+            "name": user.display_name,
             "preferred_username": user.name,
             "profile": f"{base_url}/{user.name}",
             "picture": f"{base_url}/avatars/{user.id}.svg",
@@ -55,31 +56,31 @@ def claims(
         "sub": user.id,
         "aud": client_id,
         "iat": now // SECOND,
-        "exp": now // SECOND + LASTS_SECONDS,
+        "exp": now // SECOND + LIFETIME_SECONDS,
         "at_hash": _half_hash(access_token),
         **_short_claims(user, scopes, base_url),
     }
 
 
 def _short_claims(user: User, scopes: Collection[str], base_url: str) -> dict[str, Any]:
-    """Shorten long claims; userinfo has them in full (OpenID Connect Core, section 5.4). A client requires `name`."""
-    user_claims = about(user, scopes, base_url)
-    if len(json.dumps(user_claims)) > MOST_ABOUT:
-        user_claims.pop("website", None)
-    if "name" in user_claims and len(json.dumps(user_claims)) > MOST_ABOUT:
-        user_claims["name"] = user.name
-    return user_claims
+    """If the claims are too long, drop `website` and shorten `name`; userinfo has them in full (section 5.4)."""
+    shortened = user_claims(user, scopes, base_url)
+    if len(json.dumps(shortened)) > MOST_USER_CLAIM_BYTES:
+        shortened.pop("website", None)
+    if "name" in shortened and len(json.dumps(shortened)) > MOST_USER_CLAIM_BYTES:
+        shortened["name"] = user.name
+    return shortened
 
 
 @dataclass(frozen=True)
 class Signer:
-    """Signs and verifies ID tokens. Opened private keys are cached, as they never change; the current one is not."""
+    """Signs and verifies ID tokens. Opened private keys never change and are cached; the choice of key is not."""
 
     ring: KeyRing
     _opened: dict[str, rsa.RSAPrivateKey] = field(default_factory=dict)
 
     async def sign(self, claims: Mapping[str, Any]) -> str:
-        key = signer(await self.ring.every(), self.ring.clock())
+        key = current_key(await self.ring.every(), self.ring.clock())
         if key is None:
             raise Unavailable("No key signs ID tokens right now. Try again shortly.")
         private = self._opened.get(key.kid)

@@ -9,7 +9,7 @@ from hubgate.server.accounts.tokens.text import TokenKind, derived_token, new_to
 from hubgate.server.clock import SECOND
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.tokens import idtoken, store
-from hubgate.server.oauth.tokens.model import REFRESH_LASTS, AppToken, RefreshToken
+from hubgate.server.oauth.tokens.model import REFRESH_LIFETIME, AppToken, RefreshToken
 from hubgate.server.scopes import parse_scopes
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Tx
@@ -38,7 +38,7 @@ class TokenDetails:
     resources: str = ""
 
 
-async def add_access_token(tx: Tx, wanted: TokenDetails, now: int, since: int = 0) -> str:
+async def add_access_token(tx: Tx, details: TokenDetails, now: int, since: int = 0) -> str:
     """Create an access token and return its text.
 
     `since` is when the conditions of an exchange began; created_at is never earlier, even if machines' clocks differ.
@@ -46,16 +46,16 @@ async def add_access_token(tx: Tx, wanted: TokenDetails, now: int, since: int = 
     text, key = new_token(TokenKind.OAUTH, now)
     token = AppToken(
         key=key,
-        client_id=wanted.client_id,
-        user_id=wanted.user_id,
-        consent_id=wanted.consent_id,
-        org_id=wanted.org_id,
-        scopes=wanted.scopes,
-        family=wanted.family,
-        supersedes=wanted.supersedes,
+        client_id=details.client_id,
+        user_id=details.user_id,
+        consent_id=details.consent_id,
+        org_id=details.org_id,
+        scopes=details.scopes,
+        family=details.family,
+        supersedes=details.supersedes,
         created_at=max(now, since),
-        expires_at=now + wanted.lifetime * SECOND,
-        resources=wanted.resources,
+        expires_at=now + details.lifetime * SECOND,
+        resources=details.resources,
     )
     await store.add_token(tx, token)
     return text
@@ -92,7 +92,7 @@ async def add_first_refresh_token(
         family=family,
         predecessor=None,
         superseded_at=None,
-        expires_at=now + REFRESH_LASTS,
+        expires_at=now + REFRESH_LIFETIME,
         resources=resources,
     )
     await store.add_refresh_token(tx, token)
@@ -107,7 +107,7 @@ class SignedIn:
     nonce: str | None
 
 
-async def answer(
+async def token_response(
     oauth: OAuth,
     user: User,
     client_id: str,

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from hubgate.server.clock import DAY, SECOND
 
-CODE_LASTS = 60 * SECOND
+CODE_LIFETIME = 60 * SECOND
 # Retention after expiry, to detect replays. An attacker replays quickly; a later replay is from a browser history or a
 # log, gains nothing, and must not sign the user out.
-CODE_REMEMBERED = 600 * SECOND
-REFRESH_LASTS = 90 * DAY
+CODE_RETENTION = 600 * SECOND
+REFRESH_LIFETIME = 90 * DAY
 REFRESH_GRACE = 60 * SECOND
 
 
@@ -62,6 +62,6 @@ class RefreshToken:
     resources: str
 
     @property
-    def ended_at(self) -> int | None:
+    def grace_ends_at(self) -> int | None:
         """The end of the grace period; None while the successor is unused. Later use means a stolen copy."""
         return None if self.superseded_at is None else self.superseded_at + REFRESH_GRACE

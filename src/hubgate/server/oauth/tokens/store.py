@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Any
 
 from hubgate.server.accounts.model import User
-from hubgate.server.accounts.store import MEMBERSHIPS, PERSON, USER, under_membership
+from hubgate.server.accounts.store import MEMBERSHIPS, PERSON, USER, current_membership_sql
 from hubgate.server.oauth.tokens.model import AppToken, Code, RefreshToken
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import as_params, insert_row
@@ -40,7 +40,7 @@ _ACCESS_COLUMNS = "t.client_id, t.consent_id, t.org_id, t.scopes, t.supersedes, 
 
 # An exchanged token is valid while membership, plan and the app's privilege last without interruption. Ending any of
 # these deletes the tokens too; this check also covers a concurrent exchange.
-STILL_UNDER = """
+EXCHANGE_STILL_VALID = """
     (t.org_id IS NULL OR EXISTS (
         SELECT 1 FROM memberships xm JOIN organizations xo ON xo.id = xm.org_id JOIN apps xa ON xa.org_id = xo.id
         WHERE xm.org_id = t.org_id AND xm.user_id = t.user_id AND xm.joined_at <= t.created_at
@@ -57,8 +57,8 @@ FIND_TOKEN = f"""
     FROM app_tokens t
     JOIN users u ON u.id = t.user_id {MEMBERSHIPS}
     LEFT JOIN consents c ON c.id = t.consent_id
-    LEFT JOIN consent_organizations co ON co.consent_id = t.consent_id AND {under_membership()}
-    WHERE t.key = :key AND t.expires_at > :now AND u.disabled_at IS NULL AND {STILL_UNDER}
+    LEFT JOIN consent_organizations co ON co.consent_id = t.consent_id AND {current_membership_sql()}
+    WHERE t.key = :key AND t.expires_at > :now AND u.disabled_at IS NULL AND {EXCHANGE_STILL_VALID}
 """
 
 
@@ -144,7 +144,7 @@ async def supersede(tx: Tx, key: bytes, now: int) -> None:
     )
 
 
-async def clear_successor(tx: Tx, key: bytes) -> None:
+async def clear_supersedes(tx: Tx, key: bytes) -> None:
     await tx.exec("UPDATE app_tokens SET supersedes = NULL WHERE key = :key", {"key": key})
 
 
@@ -158,17 +158,17 @@ async def revoke_token(tx: Tx, key: bytes) -> None:
     await tx.exec("DELETE FROM app_tokens WHERE key = :key", {"key": key})
 
 
-async def revoke_of_client(tx: Tx, client_id: str) -> None:
+async def revoke_app_tokens(tx: Tx, client_id: str) -> None:
     """Delete the app's access tokens. Tokens under a consent are deleted with the consent."""
     await tx.exec("DELETE FROM app_tokens WHERE client_id = :client_id", {"client_id": client_id})
 
 
-async def count_of_user(tx: Tx, user_id: str, now: int) -> tuple[int, int]:
+async def count_user_tokens(tx: Tx, user_id: str, now: int) -> tuple[int, int]:
     """The numbers of valid access tokens and of unexpired refresh token families."""
     row = await tx.one(
         f"""
-        SELECT (SELECT count(*) FROM app_tokens t WHERE t.user_id = :user_id AND t.expires_at > :now AND {STILL_UNDER})
-            AS tokens,
+        SELECT (SELECT count(*) FROM app_tokens t
+                WHERE t.user_id = :user_id AND t.expires_at > :now AND {EXCHANGE_STILL_VALID}) AS tokens,
             (SELECT count(DISTINCT r.family) FROM refresh_tokens r WHERE r.user_id = :user_id AND r.expires_at > :now)
             AS families
         """,
@@ -177,7 +177,7 @@ async def count_of_user(tx: Tx, user_id: str, now: int) -> tuple[int, int]:
     return (row["tokens"], row["families"]) if row else (0, 0)
 
 
-async def revoke_of_user(tx: Tx, user_id: str) -> None:
+async def revoke_user_tokens(tx: Tx, user_id: str) -> None:
     """Delete the user's codes and tokens of every app. The caller's transaction has locked the consents."""
     for table in (CODES, REFRESH_TOKENS, "app_tokens"):
         await tx.exec(f"DELETE FROM {table} WHERE user_id = :user_id", {"user_id": user_id})

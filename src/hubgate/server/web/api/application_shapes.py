@@ -18,7 +18,7 @@ from hubgate.server.oauth.apps.fields import (
     SHORTEST_LIFETIME,
 )
 from hubgate.server.oauth.apps.model import DEFAULT_LIFETIME, LONGEST_LIFETIME, LONGEST_OVERLAP, App
-from hubgate.server.oauth.apps.wire import ADMINS, OWNERS, admins_fields, owners_fields
+from hubgate.server.oauth.apps.wire import ADMIN_FIELDS, OWNER_FIELDS, admin_fields, owner_fields
 
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
 Homepage = Annotated[str, Meta(max_length=LONGEST_HOMEPAGE)]
@@ -129,7 +129,7 @@ class NewSecret(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 def describe(app: App, organization: Organization | None) -> RegisteredApp:
     fields: dict[str, Any] = {
-        **owners_fields(app),
+        **owner_fields(app),
         "client_id": app.client_id,
         "confidential": app.confidential,
         "require_pkce": app.needs_pkce,
@@ -138,13 +138,13 @@ def describe(app: App, organization: Organization | None) -> RegisteredApp:
     }
     if organization is None:
         return RegisteredApp(**fields)
-    return RegisteredOrganizationApp(**fields, **admins_fields(app), token_exchange=app.exchange.privileged)
+    return RegisteredOrganizationApp(**fields, **admin_fields(app), token_exchange=app.exchange.privileged)
 
 
 def apply_changes(app: App, given: NewApp | AppChanges) -> App:
     """Return the app with the request applied. Validation happens on save."""
-    limits = {attribute: getattr(given, name, UNSET) for name, attribute in ADMINS.items()}
-    own = {name: getattr(given, name) for name in OWNERS}
+    limits = {attribute: getattr(given, name, UNSET) for name, attribute in ADMIN_FIELDS.items()}
+    own = {name: getattr(given, name) for name in OWNER_FIELDS}
     return replace(app, **_without_unset(own), exchange=replace(app.exchange, **_without_unset(limits)))
 
 

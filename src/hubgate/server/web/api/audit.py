@@ -10,7 +10,7 @@ from hubgate.server.access.actions import Action
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization
 from hubgate.server.audit import read
-from hubgate.server.audit.chain import exact
+from hubgate.server.audit.chain import exact_time
 from hubgate.server.audit.filters import parse_filter
 from hubgate.server.audit.model import Batch
 from hubgate.server.edge.routes import Handler, Query, Route
@@ -54,7 +54,7 @@ def routes(accounts: Accounts) -> list[Route]:
     async def follow(request: HubRequest, organization: Organization) -> ASGIApp:
         query = request.query()
         page_request, entry_filter = parse_page(query, (int, int)), parse_filter(query.get("q", ""))
-        after = (int(page_request.after[0]), int(page_request.after[1])) if page_request.after else read.START
+        after = (int(page_request.after[0]), int(page_request.after[1])) if page_request.after else read.CHAIN_START
         found = await read.follow(accounts.db, organization.id, entry_filter, after, page_request.limit)
         return _respond(request, [describe(listed) for listed in found.entries], found.end)
 
@@ -109,9 +109,9 @@ def _describe_batch(batch: Batch, ids: list[str]) -> AuditBatch:
     return AuditBatch(
         organization=batch.org_id,
         seq=batch.seq,
-        sealed_at=exact(batch.sealed_at),
+        sealed_at=exact_time(batch.sealed_at),
         entries=batch.entries,
         hash=batch.hash.hex(),
         ids=ids,
-        dropped_at=UNSET if batch.dropped_at is None else exact(batch.dropped_at),
+        dropped_at=UNSET if batch.dropped_at is None else exact_time(batch.dropped_at),
     )

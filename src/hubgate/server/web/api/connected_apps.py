@@ -67,7 +67,7 @@ def routes(oauth: OAuth, webhooks: Webhooks) -> list[Route]:
         given = await request.read_json(ConnectedAppChanges)
         changed = await connections.change(
             oauth,
-            caller.signed_in,
+            caller.signed_in_person,
             request.param("client_id"),
             connections.Changes(
                 None if given.scopes is UNSET else given.scopes,

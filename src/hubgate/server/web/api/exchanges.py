@@ -11,7 +11,7 @@ from starlette.responses import Response
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.accounts.emails import LONGEST
+from hubgate.server.accounts.emails import LONGEST_EMAIL
 from hubgate.server.edge.routes import KIB, Handler, Query, Route, own
 from hubgate.server.errors import BadRequest
 from hubgate.server.http.render import JsonResponse
@@ -22,7 +22,7 @@ from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.exchange import issued_tokens
 from hubgate.server.oauth.exchange.exchange import dry_run
-from hubgate.server.oauth.exchange.model import Granted, Subject
+from hubgate.server.oauth.exchange.model import Granted, TokenFilter
 from hubgate.server.paging import parse_page
 from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.listing import PAGING, page_response
@@ -48,7 +48,7 @@ _INVALID = {422: ("A field is unknown or invalid; error says which.", None)}
 
 class DryRunRequest(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     # The member's e-mail address.
-    subject_token: Annotated[str, Meta(min_length=1, max_length=LONGEST)]
+    subject_token: Annotated[str, Meta(min_length=1, max_length=LONGEST_EMAIL)]
     # Default: all scopes that the app may have.
     scope: str | None = None
     # The address the app would call from. If it is missing, the allowed networks are not checked.
@@ -109,7 +109,7 @@ class _Exchanges:
         return JsonResponse(RevokedTokens(await issued_tokens.revoke(self._oauth, app, token_filter, context.actor)))
 
     async def revoke_one(self, request: HubRequest, context: OwnerContext) -> Response:
-        app, token_filter = await self._app(request, context), Subject(token_id=request.param("id"))
+        app, token_filter = await self._app(request, context), TokenFilter(token_id=request.param("id"))
         await issued_tokens.revoke(self._oauth, app, token_filter, context.actor)
         return Response(status_code=204)
 

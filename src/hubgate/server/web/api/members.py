@@ -57,7 +57,9 @@ def routes(accounts: Accounts) -> list[Route]:
         email = query.get("email", "")
         for_admin = decide(identity, Action.ORG_READ_SETTINGS, resource.Organization(organization.id))
         page_request = parse_page(query, members.CURSOR)
-        page = await members.listed(accounts, organization, page_request, query.get("search", ""), email_key(email))
+        page = await members.list_members(
+            accounts, organization, page_request, query.get("search", ""), email_key(email)
+        )
         return listing.page_response(
             request, accounts.base_url, page, lambda member: _describe(member, for_admin=for_admin.allowed)
         )
@@ -133,7 +135,7 @@ def _search_checks(request: HubRequest, organization: Organization) -> tuple[tup
 
 def _describe(member: Member, *, for_admin: bool) -> OrganizationMember:
     user = member.user
-    shown = OrganizationMember(user.id, user.name, user.shown_name, avatar_url(user.id))
+    shown = OrganizationMember(user.id, user.name, user.display_name, avatar_url(user.id))
     if for_admin:
         shown.role = member.role.label
         if user.email_verified_at is not None:

@@ -90,7 +90,7 @@ def routes(accounts: Accounts, repos: Repos, guard: Guard) -> list[Route]:
             OrganizationOverview(
                 id=organization.id,
                 name=organization.name,
-                fullname=organization.shown_name,
+                fullname=organization.display_name,
                 avatar_url=avatar_url(organization.id),
                 created_at=iso(organization.created_at),
                 plan=organization.plan,
@@ -130,10 +130,10 @@ async def _overview(accounts: Accounts, user: User, counts: RepoCounts) -> UserO
     return UserOverview(
         id=user.id,
         user=user.name,
-        fullname=user.shown_name,
+        fullname=user.display_name,
         avatar_url=avatar_url(user.id),
         created_at=iso(user.created_at),
-        orgs=[OrganizationInOverview(o.id, o.name, o.shown_name, avatar_url(o.id)) for o in organizations],
+        orgs=[OrganizationInOverview(o.id, o.name, o.display_name, avatar_url(o.id)) for o in organizations],
         num_models=counts.models,
         num_datasets=counts.datasets,
         num_spaces=counts.spaces,

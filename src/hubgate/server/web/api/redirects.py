@@ -56,9 +56,9 @@ def describe(namespace: str, identity: Identity, found: Redirect) -> RedirectInf
         type=found.type,
         name=f"{namespace}/{found.key}",
         target=found.repo.full_name if may_see else None,
-        outside=found.is_outside,
+        outside=found.leads_to_other_namespace,
         created_at=iso_or_none(found.left_at),
-        allowed_by=found.allowed_by if found.is_outside else None,
+        allowed_by=found.allowed_by if found.leads_to_other_namespace else None,
     )
 
 

@@ -14,7 +14,7 @@ from hubgate.server.access.caller import Caller
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.tokens import personal
 from hubgate.server.accounts.tokens.model import LONGEST_NAME
-from hubgate.server.accounts.tokens.wire import TokenInfo, described
+from hubgate.server.accounts.tokens.wire import TokenInfo, token_info
 from hubgate.server.edge.routes import KIB, Route, own
 from hubgate.server.errors import Forbidden
 from hubgate.server.http.render import JsonResponse
@@ -37,15 +37,15 @@ class TokenChanges(msgspec.Struct, forbid_unknown_fields=True):
 def routes(accounts: Accounts) -> list[Route]:
     async def list_all(request: HubRequest, caller: Caller) -> Response:
         found = await personal.page_of_user(accounts, caller.user.id, parse_page(request.query(), personal.CURSOR))
-        return page_response(request, accounts.base_url, found, described)
+        return page_response(request, accounts.base_url, found, token_info)
 
     async def get_one(request: HubRequest, caller: Caller) -> Response:
-        return JsonResponse(described(await personal.get(accounts, caller.user.id, request.param("id"))))
+        return JsonResponse(token_info(await personal.get(accounts, caller.user.id, request.param("id"))))
 
     async def change(request: HubRequest, caller: Caller) -> Response:
         user = caller.user
         changes = await request.read_json(TokenChanges)
-        return JsonResponse(described(await personal.rename(accounts, user.id, request.param("id"), changes.name)))
+        return JsonResponse(token_info(await personal.rename(accounts, user.id, request.param("id"), changes.name)))
 
     async def revoke(request: HubRequest, caller: Caller) -> Response:
         await personal.revoke(accounts, caller.user.id, request.param("id"))

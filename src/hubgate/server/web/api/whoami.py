@@ -95,7 +95,7 @@ def describe(caller: Caller) -> WhoAmI:
         auth=_auth(caller),
     )
     if decide(identity, Action.ACCOUNT_READ_PROFILE, account).allowed:
-        shown.fullname, shown.avatar_url, shown.is_pro = user.shown_name, avatar_url(user.id), False
+        shown.fullname, shown.avatar_url, shown.is_pro = user.display_name, avatar_url(user.id), False
     if decide(identity, Action.ACCOUNT_READ_EMAIL, account).allowed:
         shown.email, shown.email_verified = user.email, user.email_verified_at is not None
     if decide(identity, Action.ACCOUNT_READ_BILLING, account).allowed:
@@ -106,7 +106,7 @@ def describe(caller: Caller) -> WhoAmI:
 def _covered_memberships(caller: Caller) -> list[Membership]:
     """Return the memberships a token covers: those granted to an app, or the organization of an exchanged token."""
     role_in = caller.identity.role_in
-    return [m for m in caller.signed_in.memberships if role_in(m.organization.id) is not None]
+    return [m for m in caller.signed_in_person.memberships if role_in(m.organization.id) is not None]
 
 
 def _org(membership: Membership, identity: Identity) -> Org:
@@ -115,7 +115,7 @@ def _org(membership: Membership, identity: Identity) -> Org:
         type="org",
         id=organization.id,
         name=organization.name,
-        fullname=organization.shown_name,
+        fullname=organization.display_name,
         email=None,
         avatar_url=avatar_url(organization.id),
         role_in_org=membership.role.label,

@@ -23,8 +23,8 @@ from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.guests import store as guest_store
 from hubgate.server.hub.guests.charges import charge_of, charge_uploads, use_files
 from hubgate.server.hub.lfs import parts, store
-from hubgate.server.hub.lfs.links import DOWNLOAD_SECONDS, UPLOAD_LASTS, LinkGrant
 from hubgate.server.hub.lfs.parts import PartLayout
+from hubgate.server.hub.lfs.signed_urls import DOWNLOAD_VALIDITY_SECONDS, UPLOAD_VALIDITY, UrlGrant
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.storage.database import Tx
@@ -83,7 +83,7 @@ def routes(repos: Repos) -> list[Route]:
             room = MOST_PARTS if "multipart" in body.transfers and not by_guest else 0
             results = []
             for item in body.objects:
-                layout = _layout(repos, item.size) if item.size >= repos.limits.in_parts_from else None
+                layout = _layout(repos, item.size) if item.size >= repos.limits.multipart_threshold else None
                 layout = layout if layout and layout.count <= room else None
                 results.append(await _upload_answer(repos, repo, item, layout, by_guest=by_guest))
                 room -= layout.count if layout else 0
@@ -210,13 +210,13 @@ async def _download_answer(repos: Repos, repo: Repo, item: LargeObject, hidden: 
     if size is None or not await in_thread(repos.large_files.has, item.oid, size):
         error = {"code": 404, "message": "File not found in this repo."}
         return ObjectAnswer(item.oid, item.size, error=error)
-    grant = LinkGrant("download", repo.id, item.oid, size, repos.clock() + DOWNLOAD_SECONDS * SECOND)
-    action = {"href": grant.address(repos), "expires_in": DOWNLOAD_SECONDS}
+    grant = UrlGrant("download", repo.id, item.oid, size, repos.clock() + DOWNLOAD_VALIDITY_SECONDS * SECOND)
+    action = {"href": grant.url(repos), "expires_in": DOWNLOAD_VALIDITY_SECONDS}
     return ObjectAnswer(item.oid, size, actions={"download": action})
 
 
 def _layout(repos: Repos, size: int) -> PartLayout:
-    return PartLayout(size, repos.limits.part)
+    return PartLayout(size, repos.limits.part_bytes)
 
 
 async def _charge_guest(repos: Repos, repo: Repo, identity: Identity, objects: Sequence[LargeObject]) -> bool:
@@ -239,29 +239,29 @@ async def _upload_answer(
 ) -> ObjectAnswer:
     if await _is_stored(repos, repo.id, item.oid, item.size):
         return ObjectAnswer(item.oid, item.size)
-    until = repos.clock() + UPLOAD_LASTS
+    until = repos.clock() + UPLOAD_VALIDITY
     # Signed as well: git-lfs sends no credentials to this address.
-    verify = {"href": LinkGrant("verify", repo.id, item.oid, item.size, until).address(repos)}
+    verify = {"href": UrlGrant("verify", repo.id, item.oid, item.size, until).url(repos)}
     if layout is not None:
-        header = {"chunk_size": str(layout.each)}
+        header = {"chunk_size": str(layout.part_size)}
         for number in range(1, layout.count + 1):
-            grant = LinkGrant("part", repo.id, item.oid, item.size, until, number)
-            header[f"{number:05d}"] = grant.address(repos)
-        whole = LinkGrant("complete", repo.id, item.oid, item.size, until)
-        action = {"href": whole.address(repos), "header": header}
+            grant = UrlGrant("part", repo.id, item.oid, item.size, until, number)
+            header[f"{number:05d}"] = grant.url(repos)
+        whole = UrlGrant("complete", repo.id, item.oid, item.size, until)
+        action = {"href": whole.url(repos), "header": header}
     else:
-        upload = LinkGrant("upload", repo.id, item.oid, item.size, until, guest=int(by_guest))
-        action = {"href": upload.address(repos)}
+        upload = UrlGrant("upload", repo.id, item.oid, item.size, until, guest=int(by_guest))
+        action = {"href": upload.url(repos)}
     return ObjectAnswer(item.oid, item.size, actions={"upload": action, "verify": verify})
 
 
-def _verified_grant(repos: Repos, request: HubRequest, verb: str) -> LinkGrant:
+def _verified_grant(repos: Repos, request: HubRequest, verb: str) -> UrlGrant:
     query = request.query()
     numbers = [*(query.get(name, "") for name in ("size", "expires", "part")), query.get("guest", "0")]
     if not all(number.isascii() and number.isdigit() and len(number) < 19 for number in numbers):
         raise Forbidden("This URL is incomplete.")
     size, expires, part, guest = map(int, numbers)
-    grant = LinkGrant(verb, request.param("repo_id"), request.param("oid"), size, expires, part, guest)
+    grant = UrlGrant(verb, request.param("repo_id"), request.param("oid"), size, expires, part, guest)
     grant.check(repos.secret, query.get("signature", ""), repos.clock())
     return grant
 
@@ -270,7 +270,7 @@ async def _is_stored(repos: Repos, repo_id: str, oid: str, size: int) -> bool:
     return await store.size_of(repos.db, repo_id, oid) == size and await in_thread(repos.large_files.has, oid, size)
 
 
-async def _link(repos: Repos, grant: LinkGrant) -> None:
+async def _link(repos: Repos, grant: UrlGrant) -> None:
     now = repos.clock()
 
     async def unit(tx: Tx) -> None:

@@ -37,7 +37,7 @@ READABLE_BEFORE_GATE = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt")
 
 
 def routes(repos: Repos) -> list[Route]:
-    slots = Slots(64, 16, "Too many downloads at once. Try again.", most_of_repo=32)
+    slots = Slots(64, 16, "Too many downloads at once. Try again.", most_per_repo=32)
     sender = FileSender(repos.limits.stall_seconds)
 
     async def resolve(request: HubRequest, repo: Repo) -> ASGIApp:
@@ -48,7 +48,7 @@ def routes(repos: Repos) -> list[Route]:
         return await send(request, repo, await locate(request, repo), pointers=True)
 
     async def locate(request: HubRequest, repo: Repo) -> PathAtRevision:
-        return await lookup.parse_rest(repos, repo, request.param("rest"), first=first_rest_segment(request))
+        return await lookup.parse_revision_path(repos, repo, request.param("rest"), first=first_rest_segment(request))
 
     async def find_target(request: HubRequest, repo: Repo) -> Target[Repo]:
         repo_resource = repo.as_resource()

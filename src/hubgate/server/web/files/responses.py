@@ -13,10 +13,10 @@ from pathlib import Path
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hubgate.server.access.caller import share_of
+from hubgate.server.access.caller import share_key_of
 from hubgate.server.errors import Unavailable
 from hubgate.server.http.request import HubRequest
-from hubgate.server.http.streaming import Streamed
+from hubgate.server.http.streaming import StreamedResponse
 from hubgate.server.hub.git import program
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.jobs.slots import Slots
@@ -68,8 +68,8 @@ class FileSender:
         def answer(part: Span, status: int, headers: dict[str, str]) -> ASGIApp:
             if content is not None:
                 return Response(content[part.start : part.end], status, headers)
-            parts = _from_git(slots, share_of(request), folder, sha, part)
-            return Streamed(parts, headers, status, self.longest_stall)
+            parts = _from_git(slots, share_key_of(request), folder, sha, part)
+            return StreamedResponse(parts, headers, status, self.longest_stall)
 
         return _range_or_whole(request, size, headers, answer)
 
@@ -79,7 +79,7 @@ class FileSender:
         def answer(part: Span, status: int, headers: dict[str, str]) -> ASGIApp:
             if part.length == size and _PATHSEND in request.scope.get("extensions", {}):
                 return _PathSendResponse(path, headers, status)
-            return Streamed(_from_disk(path, part), headers, status, self.longest_stall)
+            return StreamedResponse(_from_disk(path, part), headers, status, self.longest_stall)
 
         return _range_or_whole(request, size, headers, answer)
 
@@ -146,7 +146,7 @@ async def _read_chunk(out: asyncio.StreamReader) -> bytes:
 
 
 async def _from_git(slots: Slots, caller: str, folder: Path, sha: str, part: Span) -> AsyncGenerator[bytes, None]:
-    async with slots.taken(caller, folder.stem):
+    async with slots.acquire(caller, folder.stem):
         process = await program.start(["cat-file", "blob", sha], folder)
         try:
             out = process.stdout or asyncio.StreamReader()
@@ -159,7 +159,7 @@ async def _from_git(slots: Slots, caller: str, folder: Path, sha: str, part: Spa
                 skip, remaining = 0, remaining - len(chunk)
                 yield chunk
         finally:
-            await program.end(process)
+            await program.kill(process)
 
 
 class OutOfRange(Exception):

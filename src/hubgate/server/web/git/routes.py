@@ -7,7 +7,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from hubgate.server.access.actions import Action
-from hubgate.server.access.caller import caller_of, share_of
+from hubgate.server.access.caller import caller_of, share_key_of
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.resource import Post
 from hubgate.server.edge.guard import Guard
@@ -20,7 +20,7 @@ from hubgate.server.hub.discussions import store as discussions
 from hubgate.server.hub.git import pktline, receive_pack, upload_pack
 from hubgate.server.hub.git.pktline import LineReader
 from hubgate.server.hub.git.receive_pack import PushOutcome
-from hubgate.server.hub.git.unpack import MOST_PACK_BYTES
+from hubgate.server.hub.git.unpack import MAX_PACK_BYTES
 from hubgate.server.hub.guests import marked_commits
 from hubgate.server.hub.repos import copied_refs, push
 from hubgate.server.hub.repos.model import Repo, RepoType
@@ -31,7 +31,7 @@ from hubgate.server.web.repo_routes import EndpointForType, repo_endpoint, repo_
 UPLOAD_PACK, RECEIVE_PACK = "git-upload-pack", "git-receive-pack"
 # Size of one fetch request: a client with a hundred thousand refs sends five megabytes.
 LARGEST_FETCH_REQUEST = 32 * MIB
-LARGEST_PUSH = MOST_PACK_BYTES + receive_pack.MOST_COMMAND_BYTES
+LARGEST_PUSH = MAX_PACK_BYTES + receive_pack.MAX_COMMAND_BYTES
 # For the first bytes; a large body gets more time (http/intake.py).
 BODY_SECONDS = 120.0
 
@@ -41,7 +41,7 @@ _SMART_ONLY = "This hub speaks git's smart protocol only. Use git 1.6.6 or newer
 
 
 def routes(repos: Repos, guard: Guard) -> list[Route]:
-    git = _Git(repos, guard, fetches=Slots(64, 16, most_of_repo=32), pushes=Slots(32, 16, most_of_repo=24))
+    git = _Git(repos, guard, fetches=Slots(64, 16, most_per_repo=32), pushes=Slots(32, 16, most_per_repo=24))
     return [route for kind in RepoType for ending in ("", ".git") for route in git.routes(kind, ending)]
 
 
@@ -109,7 +109,7 @@ class _Git:
     async def _refs(self, request: HubRequest, repo: Repo) -> ASGIApp:
         service = _service(request)
         if service == UPLOAD_PACK:
-            async with self.fetches.taken(share_of(request), repo.id):
+            async with self.fetches.acquire(share_key_of(request), repo.id):
                 folder = await copied_refs.refresh(self.repos, repo.id)
                 advertised = await upload_pack.advertisement(folder, _protocol(request))
             # Protocol version 2 has no service announcement.
@@ -125,7 +125,7 @@ class _Git:
 
         async def parts() -> AsyncGenerator[bytes, None]:
             folder = await copied_refs.refresh(self.repos, repo.id)
-            wants = marked_commits.without_removed(self.repos, repo, aiter(body))
+            wants = marked_commits.reject_removed_commits(self.repos, repo, aiter(body))
             answer = upload_pack.answer(folder, _protocol(request), wants)
             try:
                 async for content in answer:
@@ -133,7 +133,7 @@ class _Git:
             finally:
                 await answer.aclose()
 
-        slot, stall = self.fetches.taken(share_of(request), repo.id), self.repos.limits.stall_seconds
+        slot, stall = self.fetches.acquire(share_key_of(request), repo.id), self.repos.limits.stall_seconds
         return FetchResponse(slot, parts, f"application/x-{UPLOAD_PACK}-result", stall)
 
     async def _push(self, request: HubRequest, repo: Repo) -> ASGIApp:
@@ -150,10 +150,10 @@ class _Git:
             return (await self.guard.reload_caller(request)).identity
 
         async def work() -> PushOutcome:
-            async with self.pushes.taken(share_of(request), repo.id):
+            async with self.pushes.acquire(share_key_of(request), repo.id):
                 return await push.push(self.repos, repo, identity, commands, lines.rest(), current_identity)
 
-        return PushResponse(commands, work, lambda: body.ended, self.repos.limits.silent_seconds)
+        return PushResponse(commands, work, lambda: body.ended, self.repos.limits.keepalive_seconds)
 
 
 def _service(request: HubRequest) -> str:

@@ -159,7 +159,7 @@ class PushResponse:
         answering = False
         try:
             while not (await asyncio.wait({working}, timeout=self._silent))[0]:
-                if self._request.banded and self._body_complete():
+                if self._request.uses_side_band and self._body_complete():
                     if not answering:
                         await send(start_message(_RESULT))
                         answering = True

@@ -16,8 +16,8 @@ from hubgate.server.oauth.client_auth import authenticate, client_credentials
 from hubgate.server.oauth.consent.model import AccessRequest
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.device import store
-from hubgate.server.oauth.device.model import INTERVAL, LASTS, LASTS_SECONDS, PENDING, DeviceCode
-from hubgate.server.oauth.device.user_code import new_user_code, stored
+from hubgate.server.oauth.device.model import INTERVAL, LIFETIME, LIFETIME_SECONDS, PENDING, DeviceCode
+from hubgate.server.oauth.device.user_code import new_user_code, user_code_mac
 from hubgate.server.oauth.errors import InvalidClient, invalid_request, unauthorized_client
 from hubgate.server.oauth.explain.recording import record_refusals
 from hubgate.server.oauth.parameters import read_body
@@ -91,7 +91,7 @@ async def _start(oauth: OAuth, access: AccessRequest, visitor: Visitor, *, basic
         user_code = new_user_code()
         code = DeviceCode(
             key=key,
-            user_code=stored(user_code, oauth.secret),
+            user_code=user_code_mac(user_code, oauth.secret),
             client_id=app.client_id,
             app_id=app.client_id if app.is_registered else None,
             scopes=" ".join(access.scopes),
@@ -104,7 +104,7 @@ async def _start(oauth: OAuth, access: AccessRequest, visitor: Visitor, *, basic
             ip=visitor.ip,
             user_agent=visitor.user_agent,
             created_at=now,
-            expires_at=now + LASTS,
+            expires_at=now + LIFETIME,
             resources=" ".join(access.resources),
         )
         try:
@@ -119,7 +119,7 @@ async def _start(oauth: OAuth, access: AccessRequest, visitor: Visitor, *, basic
                 "user_code": user_code,
                 "verification_uri": page,
                 "verification_uri_complete": f"{page}?user_code={user_code}",
-                "expires_in": LASTS_SECONDS,
+                "expires_in": LIFETIME_SECONDS,
                 "interval": INTERVAL,
             }
     raise RuntimeError("no user code was free")

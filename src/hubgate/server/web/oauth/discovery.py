@@ -14,7 +14,11 @@ from hubgate.server.oauth.tokens import idtoken
 from hubgate.server.scopes import BUILT_IN_SCOPES
 from hubgate.server.web.oauth import userinfo
 
-_CLAIMS = (*idtoken.ALWAYS, *userinfo.ALWAYS, *(claim for claims in userinfo.OF_SCOPE.values() for claim in claims))
+_CLAIMS = (
+    *idtoken.BASE_CLAIMS,
+    *userinfo.ALWAYS,
+    *(claim for claims in userinfo.OF_SCOPE.values() for claim in claims),
+)
 _HEADERS = {"cache-control": "public, max-age=300"}
 
 

@@ -25,7 +25,7 @@ class JwkSet(msgspec.Struct):
 
 def routes(ring: KeyRing) -> list[Route]:
     async def jwks(_: HubRequest) -> JsonResponse:
-        keys = await ring.published()
+        keys = await ring.published_jwks()
         return JsonResponse({"keys": keys}, headers={"cache-control": f"public, max-age={CACHE_SECONDS}"})
 
     return [

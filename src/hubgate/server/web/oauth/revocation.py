@@ -59,14 +59,14 @@ _INACTIVE: dict[str, Any] = {"active": False}
 def routes(oauth: OAuth) -> list[Route]:
     async def revoke(request: HubRequest) -> Response:
         app, parameters = await _client(oauth, request)
-        await _revoke(oauth, app, parameters.need("token"))
+        await _revoke(oauth, app, parameters.require("token"))
         return Response(status_code=200, headers=NO_STORE)
 
     async def introspect(request: HubRequest) -> JsonResponse:
         app, parameters = await _client(oauth, request)
         if not app.confidential:
             raise InvalidClient("Only an app with a secret can introspect tokens.", basic=False)
-        return JsonResponse(await _introspect(oauth, app, parameters.need("token")), headers=NO_STORE)
+        return JsonResponse(await _introspect(oauth, app, parameters.require("token")), headers=NO_STORE)
 
     return [
         _route(
@@ -119,7 +119,7 @@ async def _revoke(oauth: OAuth, app: App, text: str) -> None:
         found: AppToken | RefreshToken | None = None
         if kind is TokenKind.OAUTH:
             found = await store.token(tx, key)
-        elif kind is TokenKind.REFRESH and await consent_store.lock_behind(tx, store.REFRESH_TOKENS, key) is not None:
+        elif kind is TokenKind.REFRESH and await consent_store.lock_by_token(tx, store.REFRESH_TOKENS, key) is not None:
             found = await store.refresh_token(tx, key)
         if found is None:
             return True
@@ -172,7 +172,7 @@ async def _introspect_refresh_token(oauth: OAuth, app: App, key: bytes) -> dict[
     if found is None:
         return _INACTIVE
     token, user = found
-    ends_at = min(token.expires_at, token.ended_at or token.expires_at)
+    ends_at = min(token.expires_at, token.grace_ends_at or token.expires_at)
     issued_to = await _issued_to(oauth, app, token.client_id)
     if ends_at <= oauth.clock() or issued_to is None or not issued_to.refresh_tokens or user.disabled_at is not None:
         return _INACTIVE

@@ -71,7 +71,7 @@ def routes(oauth: OAuth) -> list[Route]:
 async def token_response(oauth: OAuth, request: HubRequest) -> dict[str, Any]:
     parameters = await read_body(request)
     visitor = visitor_of(request)
-    kind = parameters.need("grant_type")
+    kind = parameters.require("grant_type")
     grant = GRANTS.get(kind)
     if grant is None:
         raise OAuthError("unsupported_grant_type", f"grant_type must be one of {', '.join(GRANTS)}.")

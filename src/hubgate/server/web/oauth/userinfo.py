@@ -21,11 +21,11 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.tokens import idtoken
-from hubgate.server.oauth.tokens.idtoken import about
+from hubgate.server.oauth.tokens.idtoken import user_claims
 
 # Claims included for every token, and claims added by each scope.
 ALWAYS = ("sub", "isPro", "orgs", "organizations")
-OF_SCOPE: Mapping[str, tuple[str, ...]] = {**idtoken.OF_SCOPE, "read-billing": ("canPay", "billingMode")}
+OF_SCOPE: Mapping[str, tuple[str, ...]] = {**idtoken.CLAIMS_BY_SCOPE, "read-billing": ("canPay", "billingMode")}
 # Fields of every organization, and fields added for organizations the user selected (canPay needs read-billing).
 OF_ORGANIZATION = ("sub", "name", "preferred_username", "picture")
 OF_SELECTED_ORGANIZATION = ("roleInOrg", "plan", "canPay", "securityRestrictions", "resourceGroups")
@@ -98,9 +98,9 @@ async def _app_user(request: HubRequest) -> Target[Caller]:
 def claims(caller: Caller, base_url: str) -> Userinfo:
     user, identity = caller.user, caller.identity
     if caller.app is None or not caller.app.is_for_this_hub:
-        return Userinfo(user.id, False, [], [], **about(user, identity.scopes, base_url))
+        return Userinfo(user.id, False, [], [], **user_claims(user, identity.scopes, base_url))
     organizations = [_organization(membership, identity, base_url) for membership in _visible_memberships(caller)]
-    info = Userinfo(user.id, False, organizations, organizations, **about(user, identity.scopes, base_url))
+    info = Userinfo(user.id, False, organizations, organizations, **user_claims(user, identity.scopes, base_url))
     if decide(identity, Action.ACCOUNT_READ_BILLING, Account(user.id)).allowed:
         info.can_pay, info.billing_mode = bool(user.can_pay), "postpaid"
     return info
@@ -111,14 +111,14 @@ def _visible_memberships(caller: Caller) -> list[Membership]:
     the membership in its organization.
     """
     fence = caller.identity.fence
-    return [m for m in caller.signed_in.memberships if fence is None or m.organization.id == fence]
+    return [m for m in caller.signed_in_person.memberships if fence is None or m.organization.id == fence]
 
 
 def _organization(membership: Membership, identity: Identity, base_url: str) -> UserinfoOrganization:
     organization = membership.organization
     info = UserinfoOrganization(
         sub=organization.id,
-        name=organization.shown_name,
+        name=organization.display_name,
         preferred_username=organization.name,
         picture=f"{base_url}/avatars/{organization.id}.svg",
     )

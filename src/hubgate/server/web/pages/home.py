@@ -25,7 +25,7 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos, webhooks: Webhooks) -
     async def home(request: HubRequest) -> Response:
         identity, person = caller_of(request).identity, caller_of(request).person
         if person is None:
-            return pages.page(request, "home.html", recent=await listing.recent(repos, identity, RECENT_REPOS))
+            return pages.page(request, "home.html", recent=await listing.recent_repos(repos, identity, RECENT_REPOS))
         owners = [person.user.id, *(found.organization.id for found in person.memberships)]
         own = await listing.list_repos(repos, identity, RepoFilter(owners=owners), PageRequest(RECENT_REPOS))
         invited, more_invited = first_rows(await invitations.of_user(accounts, person.user))

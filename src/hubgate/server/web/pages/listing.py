@@ -28,12 +28,8 @@ class ListQuery:
         parameter: str = "cursor",
         other_parameters: Mapping[str, str] = NO_PARAMETERS,
     ) -> None:
-        self._cursor, self._path, self._parameter, self._other_parameters = (
-            query.get(parameter),
-            path,
-            parameter,
-            other_parameters,
-        )
+        self._cursor, self._path, self._parameter = query.get(parameter), path, parameter
+        self._other_parameters = other_parameters
         self.search = query.get("search", "").strip()
 
     def page(self, shape: tuple[type, ...], rows: int = ROWS) -> PageRequest:

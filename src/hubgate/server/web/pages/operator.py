@@ -142,7 +142,7 @@ def _request_routes(pages: Pages, oauth: OAuth) -> list[Route]:
                     request, "operator/requests.html", error, f"request-{app_request.id}", **await values()
                 )
             word = "Granted" if granted else "Refused"
-            return pages.redirect(_REQUESTS, f"{word}: {app_request.what} for {app_request.app_name}.")
+            return pages.redirect(_REQUESTS, f"{word}: {app_request.description} for {app_request.app_name}.")
 
         return decide
 

@@ -160,7 +160,7 @@ def _seen(visible: VisibleRepos, values: dict[str, str | int]) -> str:
         return f"IN ({', '.join(f':{each}' for each in named) or 'NULL'})"
 
     values["seeing_client"] = visible.client_id or ""
-    seen, created = among(visible.owners, "seen"), among(visible.creators, "created")
+    seen, created = among(visible.owners, "seen"), among(visible.owners_of_created, "created")
 
     def sees(private: str, owner: str) -> str:
         return f"({private} = 0 OR {owner} {seen} OR ({owner} {created} AND r.creator_client = :seeing_client))"

@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import quote
 
 from hubgate.server.clock import SECOND
-from hubgate.server.egress.exchange import Answer
+from hubgate.server.egress.connection import HttpResponse
 from hubgate.server.webhooks.model import DELIVERED, FAILED, JITTER, LONGEST_WAIT, RETRYING
 
 NO_ANSWER = "No answer from the address."
@@ -23,7 +23,7 @@ class Try:
 
     at: int
     duration_ms: int
-    answer: Answer | None
+    answer: HttpResponse | None
     # What was sent along and must not be read in what came back.
     secret: str = ""
 
@@ -79,7 +79,7 @@ def delay(backoff: Sequence[int], attempts_before: int, chance: float) -> int | 
     return int(backoff[attempts_before] * (1 - JITTER + 2 * JITTER * chance))
 
 
-def _asked_wait(answer: Answer | None, now: int) -> int:
+def _asked_wait(answer: HttpResponse | None, now: int) -> int:
     """Retry-After, seconds or a date (RFC 9110 10.2.3), up to a day (attack W35)."""
     said = (answer.header("retry-after") or "").strip() if answer else ""
     if re.fullmatch(r"\d{1,20}", said, re.ASCII):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hubgate.server import failpoint
 from hubgate.server.clock import SECOND
-from hubgate.server.egress.exchange import Answer
+from hubgate.server.egress.connection import HttpResponse
 from hubgate.server.egress.resolve import NoFreeSlot, Unreachable
 from hubgate.server.errors import Unprocessable
 from hubgate.server.webhooks.context import Webhooks
@@ -72,7 +72,7 @@ class Sender:
 
     async def _tried(self, out: Outgoing, at: int) -> Try:
         began, deadline = time.monotonic(), self.webhooks.pace.deadline_seconds
-        answer: Answer | None = None
+        answer: HttpResponse | None = None
         is_public = True
         try:
             answer = await self.webhooks.egress.post(out.url, out.headers, out.body, seconds=deadline, cap=MOST_READ)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from hubgate.server.accounts.model import Owner
-from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.errors import Conflict
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.context import Webhooks
@@ -31,7 +31,7 @@ async def switch(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor
             await queue.skip_all(tx, webhook_id, DISABLED, now)
         state = ENABLED if on else DISABLED
         if before.state != state:
-            kind, verb = (Kind.WEBHOOK_ENABLE, "enabled") if on else (Kind.WEBHOOK_DISABLE, "disabled")
+            kind, verb = (EntryType.WEBHOOK_ENABLE, "enabled") if on else (EntryType.WEBHOOK_DISABLE, "disabled")
             await audit.record_change(tx, before, kind, verb, actor, now)
         return StoredWebhook(replace(before, state=state), await watches.of_webhook(tx, webhook_id))
 
@@ -52,7 +52,7 @@ async def resume(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor
         await _require_grant(tx, before)
         await store.enable(tx, webhook_id)
         queued = await queue.requeue_missed(tx, webhook_id, before.suspended_at, now)
-        await audit.record_change(tx, before, Kind.WEBHOOK_ENABLE, "enabled", actor, now, {"queued": queued})
+        await audit.record_change(tx, before, EntryType.WEBHOOK_ENABLE, "enabled", actor, now, {"queued": queued})
         return queued
 
     return await webhooks.db.write_long(unit)

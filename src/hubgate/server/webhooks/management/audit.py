@@ -6,10 +6,10 @@ log outlives both.
 
 from typing import Any
 
-from hubgate.server.accounts.account_locks import lock_account, lock_signed_in
+from hubgate.server.accounts.account_locks import lock_account_and_credentials, lock_credentials
 from hubgate.server.accounts.model import Owner
-from hubgate.server.accounts.organizations.locks import begin_by_id_as_admin
-from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.accounts.organizations.locks import lock_organization_by_id_as_admin
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.audit.record import record
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.model import Webhook
@@ -18,9 +18,9 @@ from hubgate.server.webhooks.model import Webhook
 async def begin_change(tx: Tx, org_id: str | None, actor: Actor) -> None:
     """Start a change: lock the account and reject a caller who was demoted or signed out since `access` checked."""
     if org_id is not None:
-        await begin_by_id_as_admin(tx, org_id, actor)
+        await lock_organization_by_id_as_admin(tx, org_id, actor)
     else:
-        await lock_signed_in(tx, actor.user_id, actor.credentials_version)
+        await lock_credentials(tx, actor.user_id, actor.credentials_version)
 
 
 async def begin_creation(tx: Tx, owner: Owner, actor: Actor) -> None:
@@ -28,13 +28,13 @@ async def begin_creation(tx: Tx, owner: Owner, actor: Actor) -> None:
     that concurrent requests cannot exceed the limit.
     """
     if owner.user_id is not None:
-        await lock_account(tx, owner.user_id, actor.credentials_version)
+        await lock_account_and_credentials(tx, owner.user_id, actor.credentials_version)
     else:
         await begin_change(tx, owner.org_id, actor)
 
 
 async def record_change(
-    tx: Tx, webhook: Webhook, kind: Kind, verb: str, actor: Actor, now: int, data: dict[str, Any] | None = None
+    tx: Tx, webhook: Webhook, kind: EntryType, verb: str, actor: Actor, now: int, data: dict[str, Any] | None = None
 ) -> None:
     """Record a change. `verb` is followed by the name of the webhook in the text of the entry."""
     if webhook.org_id is None:
@@ -53,7 +53,7 @@ async def record_update(tx: Tx, before: Webhook, after: Webhook, changed: list[s
     if before.host and before.host != after.host:
         details["from"] = before.host
     text = f"changed the webhook {_label(before)}: {', '.join(changed)}"
-    await record(tx, before.org_id, Kind.WEBHOOK_UPDATE, text, actor, now, details)
+    await record(tx, before.org_id, EntryType.WEBHOOK_UPDATE, text, actor, now, details)
 
 
 async def record_takeover(
@@ -63,7 +63,7 @@ async def record_takeover(
     if webhook.org_id is not None and webhook.client_id is not None:
         details = {"webhook": webhook.id, "app": webhook.client_id}
         text = f"{verb} the webhook {_label(webhook)} {preposition} the app {app}"
-        await record(tx, webhook.org_id, Kind.WEBHOOK_UPDATE, text, actor, now, details)
+        await record(tx, webhook.org_id, EntryType.WEBHOOK_UPDATE, text, actor, now, details)
 
 
 def _label(webhook: Webhook) -> str:

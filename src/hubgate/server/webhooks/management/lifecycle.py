@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hubgate.server.accounts.model import Owner
-from hubgate.server.accounts.single_use_forms import OneUse, use_up
-from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.accounts.single_use_forms import UnusedNonce, consume_nonce
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.clock import HOUR, SECOND
 from hubgate.server.errors import NotFound, Unprocessable
 from hubgate.server.ids import is_id, new_id
@@ -67,10 +67,10 @@ async def create(
     owner: Owner,
     settings: WebhookRequest,
     actor: Actor,
-    use: OneUse | None = None,
+    nonce: UnusedNonce | None = None,
     grant: Grant | None = None,
 ) -> StoredWebhook:
-    """Create a webhook. `use` makes a form that shows the secret single-use. `grant` is set if the caller is an app."""
+    """Create a webhook. `nonce` is set for a form that shows the secret, `grant` if the caller is an app."""
     now = webhooks.clock()
     webhook_id = new_id(now)
     if (settings.url is None) is not settings.pull:
@@ -99,12 +99,12 @@ async def create(
 
     async def unit(tx: Tx) -> StoredWebhook:
         await audit.begin_creation(tx, owner, actor)
-        if use is not None:
-            await use_up(tx, use)
+        if nonce is not None:
+            await consume_nonce(tx, nonce)
         if await store.count_of_owner(tx, owner.user_id, owner.org_id) >= webhooks.max_per_owner:
             raise Unprocessable(f"At most {webhooks.max_per_owner} webhooks. Delete one first.")
         await store.add(tx, webhook)
-        await audit.record_change(tx, webhook, Kind.WEBHOOK_CREATE, "created", actor, now)
+        await audit.record_change(tx, webhook, EntryType.WEBHOOK_CREATE, "created", actor, now)
         granted = webhook if grant is None else await _set_grant(tx, webhook, grant, now)
         return await _with_watches(tx, granted, watched, webhooks.clock())
 
@@ -121,11 +121,11 @@ async def update(
     webhook_id: str,
     settings: WebhookRequest,
     actor: Actor,
-    use: OneUse | None = None,
+    nonce: UnusedNonce | None = None,
     version: int | None = None,
     grant: Grant | None = None,
 ) -> StoredWebhook:
-    """Change a webhook. An empty `watched` changes nothing, because existing clients send it. `use` is as in `create`.
+    """Change a webhook. An empty `watched` changes nothing, because existing clients send it. `nonce` as in `create`.
     Raises ConcurrentChange if `version` is given and is not the current version.
 
     With `grant`, the app takes the webhook over and its permissions apply: otherwise the app could redirect events that
@@ -142,8 +142,8 @@ async def update(
 
     async def unit(tx: Tx) -> StoredWebhook:
         await audit.begin_change(tx, owner.org_id, actor)
-        if use is not None:
-            await use_up(tx, use)
+        if nonce is not None:
+            await consume_nonce(tx, nonce)
         before = await lock_webhook(tx, owner, webhook_id)
         if version is not None and version != before.version:
             raise ConcurrentChange
@@ -193,9 +193,9 @@ async def update(
         await audit.record_update(tx, before, after, changed, actor, now)
         if after.secret and _secrets(after) != _secrets(before):
             details = {"overlapSeconds": overlap} if after.old_secret else {}
-            await audit.record_change(tx, after, Kind.WEBHOOK_SET_SECRET, "set the secret of", actor, now, details)
+            await audit.record_change(tx, after, EntryType.WEBHOOK_SET_SECRET, "set the secret of", actor, now, details)
         elif before.secret and not after.secret:
-            await audit.record_change(tx, after, Kind.WEBHOOK_DELETE_SECRET, "removed the secret of", actor, now)
+            await audit.record_change(tx, after, EntryType.WEBHOOK_DELETE_SECRET, "removed the secret of", actor, now)
         return stored
 
     return await webhooks.db.write(unit)

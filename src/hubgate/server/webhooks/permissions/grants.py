@@ -24,7 +24,7 @@ from hubgate.server.webhooks.permissions.store import AppWebhook
 EVERY_SECONDS = 60.0
 _BATCH = 100
 _SEE = Action.REPO_SEE.rule
-_PRIVATE_READ_SCOPES = frozenset(_SEE.scopes + _SEE.created)
+_PRIVATE_READ_SCOPES = frozenset(_SEE.scopes + _SEE.creator_scopes)
 
 
 def grant_of(webhooks: Webhooks, identity: Identity) -> Grant | None:

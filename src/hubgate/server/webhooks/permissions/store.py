@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from hubgate.server.access.actions import Action
 from hubgate.server.accounts.roles import Role
-from hubgate.server.accounts.store import under_membership
+from hubgate.server.accounts.store import current_membership_sql
 from hubgate.server.scopes import parse_scopes
 from hubgate.server.storage.database import Row, Tx
 from hubgate.server.storage.sqltext import RowStatement, Value
@@ -20,7 +20,7 @@ from hubgate.server.webhooks.management.store import COLUMNS, webhook_of
 from hubgate.server.webhooks.model import ENABLED, Grant, Webhook
 
 _WEBHOOK_SCOPES = Action.ACCOUNT_WRITE_WEBHOOKS.rule.scopes
-_READ_SCOPES, _CREATED_SCOPES = Action.REPO_SEE.rule.scopes, Action.REPO_SEE.rule.created
+_READ_SCOPES, _CREATED_SCOPES = Action.REPO_SEE.rule.scopes, Action.REPO_SEE.rule.creator_scopes
 
 
 def _scoped(names: tuple[str, ...], *columns: str) -> str:
@@ -38,7 +38,7 @@ def _sees(repo: str, *columns: str) -> str:
 _CREATED_BY_APP = "SELECT 1 FROM repos gr WHERE gr.id = {repo} AND gr.creator_client = w.client_id"
 # The organizations of a consent `gc` whose membership has not ended since the consent.
 _GRANTED_ORG = f"""
-    SELECT 1 FROM consent_organizations go JOIN memberships gm ON {under_membership("gc", "go", "gm")}
+    SELECT 1 FROM consent_organizations go JOIN memberships gm ON {current_membership_sql("gc", "go", "gm")}
     WHERE go.consent_id = gc.id AND go.org_id =
 """
 
@@ -74,8 +74,8 @@ EXCHANGED_UNDER = f"""
 
 
 def _exchanged(private: str, owner: str, repo: str) -> str:
-    """The condition that an exchanged token would still be valid (`oauth/tokens/store.STILL_UNDER`) and that the app
-    could get another: a token soon expires, a webhook does not.
+    """The condition that an exchanged token would still be valid (`oauth/tokens/store.EXCHANGE_STILL_VALID`) and that
+    the app could get another: a token soon expires, a webhook does not.
     """
     return f"""
         EXISTS (
@@ -206,7 +206,7 @@ _CONSENTED = RowStatement(
     f"""
     SELECT c.user_id, c.client_id, c.scopes, co.org_id, co.scopes AS org_scopes FROM consents c
     LEFT JOIN consent_organizations co ON co.consent_id = c.id AND EXISTS (
-        SELECT 1 FROM memberships m WHERE {under_membership()}
+        SELECT 1 FROM memberships m WHERE {current_membership_sql()}
     )
     WHERE c.user_id = :user_id AND c.client_id = :client_id
     """,

@@ -7,7 +7,7 @@ owner and from the queue at once, and a background job deletes the remaining row
 from dataclasses import dataclass
 
 from hubgate.server.accounts.model import Owner
-from hubgate.server.audit.model import Actor, Kind
+from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.clock import DAY
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.context import Webhooks
@@ -28,7 +28,7 @@ async def delete(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor
         await audit.begin_change(tx, owner.org_id, actor)
         deleted = await lock_webhook(tx, owner, webhook_id)
         await _remove(tx, webhook_id, now)
-        await audit.record_change(tx, deleted, Kind.WEBHOOK_DELETE, "deleted", actor, now)
+        await audit.record_change(tx, deleted, EntryType.WEBHOOK_DELETE, "deleted", actor, now)
 
     await webhooks.db.write_long(unit)
 
@@ -48,7 +48,7 @@ async def delete_with_audit_entries(tx: Tx, owner_id: str, actor: Actor, reason:
         deleted = await lock(tx, webhook_id)
         await _remove(tx, webhook_id, now)
         if deleted is not None:
-            await audit.record_change(tx, deleted, Kind.WEBHOOK_DELETE, "deleted", actor, now, {"reason": reason})
+            await audit.record_change(tx, deleted, EntryType.WEBHOOK_DELETE, "deleted", actor, now, {"reason": reason})
     return len(ids)
 
 

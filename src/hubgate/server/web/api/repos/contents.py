@@ -21,7 +21,7 @@ from hubgate.server.hub.git.objects import EntryType, TreeEntry
 from hubgate.server.hub.repos import history_pages, lookup, store
 from hubgate.server.hub.repos.history_pages import HistoryPosition
 from hubgate.server.hub.repos.model import Repo
-from hubgate.server.jobs.caller import only_reads
+from hubgate.server.jobs.caller import mark_read_only
 from hubgate.server.paging import Page, PageRequest, encode_cursor, next_link, parse_page
 from hubgate.server.storage.database import Tx
 from hubgate.server.web.api.listing import PAGING, page_response
@@ -63,7 +63,7 @@ def _file_routes(repos: Repos) -> list[Route]:
             path,
             recursive=queries.flag(fields, "recursive"),
             after=after,
-            most=page_request.fetch,
+            limit=page_request.fetch,
         )
         if entries is None:
             raise NotFound(f"{path} does not exist on {rev!r}", code="EntryNotFound")
@@ -77,7 +77,7 @@ def _file_routes(repos: Repos) -> list[Route]:
     async def paths_info(request: HubRequest, repo: Repo) -> JsonResponse:
         revision = await lookup.revision(repos, repo, request.param("rev"))
         body = await _read_paths(request)
-        only_reads()
+        mark_read_only()
         paths = [body.paths] if isinstance(body.paths, str) else body.paths
         if len(paths) > MOST_PATHS:
             raise BadRequest(_TOO_MANY)
@@ -165,7 +165,7 @@ def _history_routes(repos: Repos) -> list[Route]:
         # The history of a single path is not supported: a path after the revision is read as part of the revision.
         revision = await lookup.revision(repos, repo, rest if path else rev)
         limit = min(max(_number(queries.last_value(fields, "limit"), DEFAULT_COMMITS), 1), MOST_COMMITS)
-        total = await history_pages.total(repos, repo, revision)
+        total = await history_pages.total_commits(repos, repo, revision)
         position = _position(fields, revision.sha, limit, total)
         page = await history_pages.page_from(repos, repo, revision, position, limit)
         formatted = "formatted" in queries.all_values(fields, "expand")

@@ -55,7 +55,7 @@ async def ref_at(repos: Repos, to: Destination) -> str:
     if to.as_pull_request:
         return await _branch(repos, to)
     if is_pull_request(to.rev) and to.pull_request is None:
-        raise lookup.no_revision(to.rev)
+        raise lookup.revision_not_found(to.rev)
     return writable_ref(await lookup.revision(repos, to.repo, to.rev))
 
 
@@ -75,11 +75,11 @@ async def _branch(repos: Repos, to: Destination) -> str:
         raise Forbidden(DISCUSSIONS_DISABLED)
     found = await lookup.revision(repos, to.repo, to.rev)
     if found.ref is None or not found.ref.startswith("refs/heads/"):
-        raise lookup.no_revision(to.rev)
+        raise lookup.revision_not_found(to.rev)
     return found.ref
 
 
 async def _open_pull_request(repos: Repos, repo: Repo, rev: str) -> Discussion | None:
     number = pull_request_of(rev)
     found = await discussions.find(repos.db, repo.id, number) if number else None
-    return found if found is not None and found.takes_commits else None
+    return found if found is not None and found.accepts_commits else None

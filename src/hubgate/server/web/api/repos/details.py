@@ -98,7 +98,7 @@ def info_routes(repos: Repos) -> list[Route]:
 def settings_routes(repos: Repos) -> list[Route]:
     async def find_target(request: HubRequest, repo: Repo) -> Target[tuple[Repo, SettingsChanges]]:
         changes = _changes(repo, await request.read_json(RepoSettings))
-        managing = ((Check(Action.REPO_MANAGE, repo.as_resource()),),) if changes.of_access else ()
+        managing = ((Check(Action.REPO_MANAGE, repo.as_resource()),),) if changes.affects_access else ()
         return Target((repo, changes), repo.as_resource(), also=managing)
 
     async def change(request: HubRequest, given: tuple[Repo, SettingsChanges]) -> JsonResponse:

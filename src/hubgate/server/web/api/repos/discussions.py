@@ -66,7 +66,7 @@ def routes(repos: Repos) -> list[Route]:
         )
         page = queries.last_value(fields, "p", "0")
         start = min(int(page), LAST_PAGE) * ROWS if page.isascii() and page.isdigit() and len(page) < 9 else 0
-        found, total = await repos.db.read_long(lambda tx: store.listed(tx, repo.id, discussion_filter, start, ROWS))
+        found, total = await repos.db.read_long(lambda tx: store.page(tx, repo.id, discussion_filter, start, ROWS))
         shown = [_describe(repo, discussion, author) for discussion, author in found]
         return JsonResponse({"discussions": shown, "count": total, "start": start})
 

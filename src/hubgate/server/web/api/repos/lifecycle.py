@@ -185,7 +185,7 @@ def _namespace_and_name(caller: Caller, organization: str | None, name: str) -> 
 
 async def read_signed_in(request: HubRequest, shape: type[T]) -> T:
     """Read the body of a signed-in caller: a missing token is reported before any other error."""
-    _ = caller_of(request).signed_in
+    _ = caller_of(request).signed_in_person
     return await request.read_json(shape)
 
 

@@ -12,7 +12,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.listing import listing
-from hubgate.server.hub.listing.store import COLUMNS, RepoFilter
+from hubgate.server.hub.listing.store import SORT_COLUMNS, RepoFilter
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.model import RepoType
 from hubgate.server.paging import parse_page
@@ -37,7 +37,7 @@ _QUERY = (
     Query("search", "A part of namespace/name; may be repeated, all must match."),
     Query("filter", "A tag; may be repeated, all must match."),
     Query("pipeline_tag", "The task of a model, from its card."),
-    Query("sort", "createdAt or lastModified.", {"type": "string", "enum": [*COLUMNS, *_UNCOUNTED]}),
+    Query("sort", "createdAt or lastModified.", {"type": "string", "enum": [*SORT_COLUMNS, *_UNCOUNTED]}),
     Query("direction", "1 sorts in ascending order."),
     Query("full", "Also the card's data.", {"type": "boolean"}),
     Query("gated", "Only gated repos, or only open repos.", {"type": "boolean"}),
@@ -77,7 +77,7 @@ def routes(repos: Repos) -> list[Route]:
 async def _repo_filter(repos: Repos, kind: RepoType, fields: Fields) -> RepoFilter:
     sort = queries.last_value(fields, "sort", "lastModified")
     if sort not in _SORTS and sort not in _UNCOUNTED:
-        raise BadRequest(f"sort must be one of {', '.join(COLUMNS)}.")
+        raise BadRequest(f"sort must be one of {', '.join(SORT_COLUMNS)}.")
     tags = [tag for value in queries.all_values(fields, "filter") for tag in value.split(",") if tag]
     # The task is one of the tags derived from a model's card.
     tags += [task for task in queries.all_values(fields, "pipeline_tag") if task]
@@ -95,7 +95,7 @@ async def _repo_filter(repos: Repos, kind: RepoType, fields: Fields) -> RepoFilt
     return RepoFilter(
         type=kind.value,
         owner_id=owner_id,
-        searched=searched,
+        search_terms=searched,
         tags=tags,
         gated=queries.flag(fields, "gated") if gated else None,
         sort=_SORTS.get(sort, "createdAt"),

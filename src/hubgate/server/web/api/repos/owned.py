@@ -19,7 +19,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.listing import listing
-from hubgate.server.hub.listing.listing import Storage
+from hubgate.server.hub.listing.listing import StorageUsage
 from hubgate.server.hub.listing.store import RepoFilter
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.paging import parse_page
@@ -58,7 +58,7 @@ def routes(repos: Repos, accounts: Accounts) -> list[Route]:
         page_request = parse_page(request.query(), listing.CURSOR)
         identity = caller_of(request).identity
         page = await listing.list_repos(repos, identity, RepoFilter(owner_id=owner_id), page_request)
-        storage = await listing.storage(repos, identity, owner_id, page.items)
+        storage = await listing.storage_usage(repos, identity, owner_id, page.items)
         return page_response(request, repos.base_url, page, lambda repo: _describe(repo, storage))
 
     action = Action.REPO_LIST_OWNED
@@ -83,7 +83,7 @@ def _route(path: str, endpoint: Endpoint, summary: str, more: _Answers) -> Route
     )
 
 
-def _describe(repo: Repo, storage: Storage) -> OwnedRepo:
+def _describe(repo: Repo, storage: StorageUsage) -> OwnedRepo:
     visibility = "private" if repo.private else "public"
     return OwnedRepo(
         repo.full_name, repo.type, iso(repo.updated_at), visibility, storage.of(repo), storage.percent_of(repo)

@@ -82,7 +82,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
             body.files,
             ignore=body.git_ignore,
             attributes=body.git_attributes,
-            inside_commits=insists_on_xet(client) and not uploads_before_commit(client),
+            inline_only=insists_on_xet(client) and not uploads_before_commit(client),
             show_hashes=decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.as_resource()).allowed,
         )
         response = JsonResponse(PreuploadAnswer(results))

@@ -10,7 +10,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.git.threads import in_text_thread
 from hubgate.server.hub.repos.card import BadFrontMatter, parse_front_matter, split_readme
-from hubgate.server.jobs.caller import only_reads
+from hubgate.server.jobs.caller import mark_read_only
 
 # License identifiers in the model cards of existing hubs.
 LICENSES = frozenset(
@@ -63,7 +63,7 @@ def routes() -> list[Route]:
 async def _validate(request: HubRequest) -> JsonResponse:
     body = await request.read_json(ValidationRequest)
     # The endpoint is public, and parsing YAML is slow.
-    only_reads()
+    mark_read_only()
     result = await in_text_thread(_check_readme, body.content)
     return JsonResponse(result, 400 if result.errors else 200)
 

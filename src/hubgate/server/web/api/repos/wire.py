@@ -37,7 +37,7 @@ def describe(repo: Repo, *, card: bool = True) -> dict[str, Any]:
     }
     if repo.kind is RepoType.MODEL:
         fields["modelId"] = repo.full_name
-        model_fields = msgspec.structs.asdict(repo.kind_of_model)
+        model_fields = msgspec.structs.asdict(repo.card_summary)
         fields |= {field: value for field, value in model_fields.items() if isinstance(value, str)}
     if repo.kind is RepoType.SPACE:
         fields["sdk"] = repo.sdk

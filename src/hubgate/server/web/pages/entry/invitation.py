@@ -27,7 +27,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             return _show_to_visitor(request, secret, opened)
         if opened.organization is None:
             return pages.redirect("/", "You already have an account.")
-        invitations.require_addressed(opened.invitation, person.user)
+        invitations.require_invitee(opened.invitation, person.user)
         return pages.page(request, _PAGE, opened=opened)
 
     def _show_to_visitor(request: HubRequest, secret: str, opened: OpenedInvitation) -> Response:
@@ -45,7 +45,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
 
     async def decide(request: HubRequest, caller: Caller) -> Response:
         opened = await invitations.open_link(accounts, request.param("secret"))
-        invitations.require_addressed(opened.invitation, caller.user)
+        invitations.require_invitee(opened.invitation, caller.user)
         decision = request.form_fields.get("decision")
         if decision not in ("accept", "decline"):
             raise Unprocessable("Accept or decline.")

@@ -8,7 +8,7 @@ from hubgate.server.access.caller import caller_of, visitor_of
 from hubgate.server.accounts import signup
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.organizations.invitations import OpenedInvitation
-from hubgate.server.accounts.signin import admit
+from hubgate.server.accounts.signin import sign_in_new_user
 from hubgate.server.edge.routes import Route, public
 from hubgate.server.errors import FieldErrors, TooManyRequests
 from hubgate.server.http.forms import Fields
@@ -54,7 +54,7 @@ def _join_routes(pages: Pages, accounts: Accounts) -> list[Route]:
         form = JoinForm.of(request.form_fields)
         if caller_of(request).person is not None:
             return pages.redirect(form.next_page)
-        opened = await signup.open_to_join(accounts, form.invitation) if form.invitation else None
+        opened = await signup.open_signup_invitation(accounts, form.invitation) if form.invitation else None
         invitation = opened.invitation if opened else None
         signup.require_open(accounts, invitation)
         try:
@@ -66,7 +66,7 @@ def _join_routes(pages: Pages, accounts: Accounts) -> list[Route]:
         if user is None or user.email_verified_at is None:
             return _check_your_mail(request, candidate.email, form.next_page)
         response = pages.redirect(form.next_page, f"Welcome, {user.name}.")
-        cookies.set_session(response, pages.settings, await admit(accounts, user, visitor_of(request)))
+        cookies.set_session(response, pages.settings, await sign_in_new_user(accounts, user, visitor_of(request)))
         return response
 
     def _check_your_mail(request: HubRequest, email: str, next_page: str) -> Response:
@@ -86,12 +86,12 @@ def _setup_routes(pages: Pages, accounts: Accounts) -> list[Route]:
 
     async def show(request: HubRequest) -> Response:
         secret = request.param("secret")
-        await signup.require_setup(accounts, secret)
+        await signup.require_setup_link(accounts, secret)
         return pages.page(request, _TEMPLATE, action=f"/setup/{secret}", form=JoinForm(), opened=None)
 
     async def create(request: HubRequest) -> Response:
         secret, form = request.param("secret"), JoinForm.of(request.form_fields)
-        await signup.require_setup(accounts, secret)
+        await signup.require_setup_link(accounts, secret)
         try:
             password = request.form_fields.get("password")
             candidate = await signup.check_candidate(accounts, form.username, form.email, password)
@@ -100,7 +100,7 @@ def _setup_routes(pages: Pages, accounts: Accounts) -> list[Route]:
             return pages.show_errors(
                 request, _TEMPLATE, error, "username", action=f"/setup/{secret}", form=form, opened=None
             )
-        cookie = await admit(accounts, operator, visitor_of(request), caller_of(request).session)
+        cookie = await sign_in_new_user(accounts, operator, visitor_of(request), caller_of(request).session)
         response = pages.redirect("/", "This hub is set up, and you are its operator.")
         cookies.set_session(response, pages.settings, cookie)
         return response

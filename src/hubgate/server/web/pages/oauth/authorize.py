@@ -26,10 +26,10 @@ from hubgate.server.oauth.authorize.rules import parse
 from hubgate.server.oauth.authorize.sign_in_mark import SignInMark
 from hubgate.server.oauth.consent import seal
 from hubgate.server.oauth.consent import store as consent_store
-from hubgate.server.oauth.consent.approval import Selection, approve, is_approved, issue_code
+from hubgate.server.oauth.consent.approval import Selection, approve, find_approved_scopes, issue_code
 from hubgate.server.oauth.consent.model import Consent
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.explain.recording import record_parameters
+from hubgate.server.oauth.explain.recording import record_authorization_error
 from hubgate.server.oauth.redirects import shown_host
 from hubgate.server.web.local_path import continue_to
 from hubgate.server.web.pages.oauth.consent import consent_view
@@ -99,7 +99,7 @@ class _Authorize:
             return await parse(self.oauth, parameters, request.client_ip)
         except ShownError as refusal:
             code = refusal.code or "invalid_request"
-            await record_parameters(self.oauth, request, parameters, code, refusal.message, refusal.about)
+            await record_authorization_error(self.oauth, request, parameters, code, refusal.message, refusal.about)
             raise
 
     async def _continue(
@@ -173,7 +173,7 @@ class _Authorize:
         if caller.person is None or caller.session is None:
             return Visit(now)
         consent = await consent_store.find(self.oauth.db, caller.person.user.id, auth_request.app.client_id)
-        approved = await is_approved(self.oauth.db, consent.id, auth_request.access) if consent else None
+        approved = await find_approved_scopes(self.oauth.db, consent.id, auth_request.access) if consent else None
         received = next((value for name, value in pairs if name == sign_in_mark.PARAMETER), "")
         mark = sign_in_mark.read(received, pairs, self.oauth.secret, now)
         return Visit(now, caller.person, caller.session, consent, approved, mark)
@@ -189,7 +189,7 @@ class _Authorize:
     async def _refuse(
         self, request: HubRequest, to: ReturnAddress, error: str, description: str, about: str = ""
     ) -> Response:
-        await record_parameters(self.oauth, request, request.state.parameters, error, description, about)
+        await record_authorization_error(self.oauth, request, request.state.parameters, error, description, about)
         answer = {"error": error, "error_description": description}
         if request.is_explained:
             answer["error_uri"] = self.oauth.refusals.address(request.request_id)

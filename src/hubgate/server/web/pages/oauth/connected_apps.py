@@ -15,7 +15,7 @@ from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.consent import connections
-from hubgate.server.oauth.consent.model import IDENTITY, AppConnection
+from hubgate.server.oauth.consent.model import IDENTITY_SCOPES, AppConnection
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.resource_indicators import shown_servers
 from hubgate.server.scopes import join_scopes
@@ -65,14 +65,14 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
         granted = connected.consent.organizations.get(membership.organization.id)
         if granted is None:
             return OrganizationLine(membership, ticked=False)
-        lines = scope_lines(connected.consent.scopes - IDENTITY, (), granted, oauth.extra_scopes)
+        lines = scope_lines(connected.consent.scopes - IDENTITY_SCOPES, (), granted, oauth.extra_scopes)
         return OrganizationLine(membership, ticked=True, scopes=lines)
 
     def show_one(
         request: HubRequest, person: Person, connected: AppConnection, errors: Mapping[str, str] = NO_ERRORS
     ) -> Response:
         granted = connected.consent.scopes
-        fixed = granted & (IDENTITY | connected.required_scopes)
+        fixed = granted & (IDENTITY_SCOPES | connected.required_scopes)
         return show(
             request,
             "settings/connected_app.html",
@@ -80,18 +80,18 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
             errors,
             servers=servers_of(connected),
             elsewhere=scope_lines(
-                connected.consent.other_scopes, IDENTITY, connected.consent.other_scopes, oauth.extra_scopes
+                connected.consent.other_scopes, IDENTITY_SCOPES, connected.consent.other_scopes, oauth.extra_scopes
             ),
-            groups=groups_of(connected.may_hold, fixed, granted, oauth.extra_scopes),
+            groups=groups_of(connected.allowable_scopes, fixed, granted, oauth.extra_scopes),
             organizations=[organization_line(membership, connected) for membership in person.memberships],
         )
 
     async def show_app(request: HubRequest, caller: Caller) -> Response:
-        person = caller.signed_in
+        person = caller.signed_in_person
         return show_one(request, person, await connections.get(oauth, person.user.id, request.param("client_id")))
 
     async def change(request: HubRequest, caller: Caller) -> Response:
-        person, form = caller.signed_in, request.form_fields
+        person, form = caller.signed_in_person, request.form_fields
         connected = await connections.get(oauth, person.user.id, request.param("client_id"))
         try:
             await connections.change(oauth, person, connected.client_id, changes_of(form))

@@ -63,7 +63,7 @@ def consent_view(
     """Compute the page. `given` is the user's earlier selection if the page is shown again: scopes that are new since
     then are not ticked.
     """
-    app, target = access.app, access.target
+    app, target = access.app, access.redirect_uri
     ticked = access.scopes if given is None else given.scopes
     answer = shown_host(target) if target else ""
     host = app.document_host or answer or _homepage_host(app)
@@ -76,7 +76,7 @@ def consent_view(
         servers=shown_servers(access.resources, oauth.base_url),
         on_this_device=bool(target) and (is_loopback(target) or not is_web(target)),
         renamed_from=before.app_name if before is not None and before.was_renamed(app.face) else "",
-        moved=before is not None and before.was_moved(app.face),
+        moved=before is not None and before.has_new_targets(app.face),
         groups=groups_of(access.scopes, fixed_scopes(access.scopes, app), ticked, oauth.extra_scopes),
         organizations=[] if access.resources else [_line(one, access, before, given) for one in person.memberships],
     )

@@ -20,7 +20,7 @@ from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.device import model as device
 from hubgate.server.oauth.grants.registry import GRANTS
 from hubgate.server.oauth.tokens import idtoken
-from hubgate.server.oauth.tokens.model import CODE_LASTS, REFRESH_LASTS
+from hubgate.server.oauth.tokens.model import CODE_LIFETIME, REFRESH_LIFETIME
 from hubgate.server.scopes import BUILT_IN_SCOPES, Risk
 from hubgate.server.web.buttons import LABEL, buttons
 from hubgate.server.web.oauth import userinfo
@@ -43,8 +43,8 @@ _CONTENTS = (
 )
 _UNITS = ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (SECOND, "second"))
 # Scope, claims it adds to the ID token, claims it adds to userinfo; the first row is independent of scopes.
-_CLAIMS = [("", idtoken.ALWAYS, userinfo.ALWAYS)] + [
-    (scope, idtoken.OF_SCOPE.get(scope, ()), claims) for scope, claims in userinfo.OF_SCOPE.items()
+_CLAIMS = [("", idtoken.BASE_CLAIMS, userinfo.ALWAYS)] + [
+    (scope, idtoken.CLAIMS_BY_SCOPE.get(scope, ()), claims) for scope, claims in userinfo.OF_SCOPE.items()
 ]
 
 
@@ -73,7 +73,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
             claims=_CLAIMS,
             organization=userinfo.OF_ORGANIZATION,
             device_code=device_curl(oauth.base_url, chosen),
-            slower_by=device.SLOWER_BY,
+            slower_by=device.SLOW_DOWN_SECONDS,
             interval=device.INTERVAL,
         )
 
@@ -113,14 +113,14 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
 
 def _lifetimes(app: App) -> list[tuple[str, str]]:
     return [
-        ("Code", _format_duration(CODE_LASTS)),
-        ("Device code", _format_duration(device.LASTS)),
-        ("ID token", _format_duration(idtoken.LASTS_SECONDS * SECOND)),
+        ("Code", _format_duration(CODE_LIFETIME)),
+        ("Device code", _format_duration(device.LIFETIME)),
+        ("ID token", _format_duration(idtoken.LIFETIME_SECONDS * SECOND)),
         (
             "Access token",
             f"{_format_duration(app.token_lifetime * SECOND)}, as set for the app and returned in expires_in",
         ),
-        ("Refresh token", f"{_format_duration(REFRESH_LASTS)} since its last use"),
+        ("Refresh token", f"{_format_duration(REFRESH_LIFETIME)} since its last use"),
     ]
 
 

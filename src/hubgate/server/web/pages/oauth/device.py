@@ -79,7 +79,7 @@ class DevicePages:
         if caller.session is None:
             return _sign_in(typed[:_LONGEST_SHOWN])
         try:
-            waiting = await find_pending(self.oauth, caller.signed_in, typed, request.client_ip)
+            waiting = await find_pending(self.oauth, caller.signed_in_person, typed, request.client_ip)
             if not form.get("decision"):
                 return await self.show_confirmation(request, caller, waiting)
             return await self._handle_decision(request, caller, waiting)
@@ -97,7 +97,7 @@ class DevicePages:
         return self.pages.page(request, "oauth/device_done.html", denied="denied" in request.query())
 
     async def _handle_decision(self, request: HubRequest, caller: Caller, waiting: PendingDevice) -> Response:
-        form, person, session = request.form_fields, caller.signed_in, caller.session
+        form, person, session = request.form_fields, caller.signed_in_person, caller.session
         signed_in_at = session.created_at if session else 0
         decision = form.get("decision")
         if decision == "deny":
@@ -115,7 +115,7 @@ class DevicePages:
         self, request: HubRequest, caller: Caller, waiting: PendingDevice, given: Selection | None = None
     ) -> Response:
         """Show the confirmation page. `given` is the user's selection on a page that is no longer valid."""
-        person, access, code = caller.signed_in, waiting.access, waiting.code
+        person, access, code = caller.signed_in_person, waiting.access, waiting.code
         before = await consent_store.find(self.oauth.db, person.user.id, access.app.client_id)
         return self.pages.page(
             request,

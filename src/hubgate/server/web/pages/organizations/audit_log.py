@@ -13,7 +13,7 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Organization
 from hubgate.server.audit import read
 from hubgate.server.audit.filters import Filter, Term, parse_filter
-from hubgate.server.audit.model import Entry, Kind, ListedEntry, stored_object
+from hubgate.server.audit.model import Entry, EntryType, ListedEntry, parse_stored_object
 from hubgate.server.audit.verify import QuickReport, quick_check
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import Unprocessable
@@ -85,7 +85,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
 
 
 async def _page(accounts: Accounts, organization: Organization, entry_filter: Filter, cursor: str) -> LogPage:
-    direction, *position = decode_cursor(cursor, (str, int, str)) if cursor else (_OLDER, *read.NOW)
+    direction, *position = decode_cursor(cursor, (str, int, str)) if cursor else (_OLDER, *read.LIST_START)
     at = (int(position[0]), str(position[1]))
     if direction == _NEWER:
         found = await read.newer(accounts.db, organization.id, entry_filter, at, ROWS + 1)
@@ -93,7 +93,7 @@ async def _page(accounts: Accounts, organization: Organization, entry_filter: Fi
             entries = found[1:]
             return LogPage(entries, _cursor(_NEWER, entries[0]), _cursor(_OLDER, entries[-1]))
         # The newest entries are reached: show a full page, including entries added since then.
-        at, cursor = read.NOW, ""
+        at, cursor = read.LIST_START, ""
     found = await read.older(accounts.db, organization.id, entry_filter, at, ROWS + 1)
     entries = found[:ROWS]
     newer = _cursor(_NEWER, entries[0]) if cursor and entries else None
@@ -101,7 +101,7 @@ async def _page(accounts: Accounts, organization: Organization, entry_filter: Fi
 
 
 def _cursor(direction: str, listed: ListedEntry) -> str:
-    return encode_cursor((direction, *read.place_of(listed)))
+    return encode_cursor((direction, *read.list_position(listed)))
 
 
 def _values(here: str, entry_filter: Filter, shown: LogPage, total: int) -> dict[str, Any]:
@@ -145,12 +145,12 @@ def _acting_app(entry: Entry) -> str:
 
 
 def _is_refused(entry: Entry) -> bool:
-    is_exchange = entry.type == Kind.OAUTH_TOKEN.value and entry.data is not None
-    return is_exchange and stored_object(entry.data or "").get("result") == "refused"
+    is_exchange = entry.type == EntryType.OAUTH_TOKEN.value and entry.data is not None
+    return is_exchange and parse_stored_object(entry.data or "").get("result") == "refused"
 
 
 def _app_used(entry: Entry) -> dict[str, Any]:
-    return stored_object(entry.oauth) if entry.oauth is not None else {}
+    return parse_stored_object(entry.oauth) if entry.oauth is not None else {}
 
 
 def _app(entry: Entry) -> str:
@@ -158,5 +158,5 @@ def _app(entry: Entry) -> str:
         app = _app_used(entry)
         return str(app.get("name") or app.get("clientId") or "")
     if entry.token is not None:
-        return f"Token {stored_object(entry.token).get('last4', '')}"
+        return f"Token {parse_stored_object(entry.token).get('last4', '')}"
     return ""

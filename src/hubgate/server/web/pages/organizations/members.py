@@ -39,7 +39,7 @@ def _member_list_routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def show(request: HubRequest, organization: Organization) -> Response:
         here = address_of(_ROSTER, organization.name)
         query = ListQuery(request.query(), here)
-        found = await members.listed(accounts, organization, query.page(members.CURSOR), query.search)
+        found = await members.list_members(accounts, organization, query.page(members.CURSOR), query.search)
         return pages.page(
             request,
             "organization/roster.html",
@@ -85,7 +85,7 @@ class MembersPage:
         query, here = request.query(), address_of(PATH, organization.name)
         listed, invited = ListQuery(query, here), ListQuery(query, here, "invited")
         criteria = {"email": email_key(listed.search)} if "@" in listed.search else {"search": listed.search}
-        found = await members.listed(self._accounts, organization, listed.page(members.CURSOR), **criteria)
+        found = await members.list_members(self._accounts, organization, listed.page(members.CURSOR), **criteria)
         waiting = await invitations.of_organization(self._accounts, organization, invited.page(invitations.CURSOR))
         return {
             "organization": organization,

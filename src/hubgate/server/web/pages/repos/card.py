@@ -68,7 +68,7 @@ async def read(base: RepoPageContext, repo: Repo) -> Readme | None:
         return None
     folder = base.repos.folders.of(repo.id)
     entry = await objects.entry_at(folder, repo.head_sha, README)
-    if entry is None or entry.type is not EntryType.FILE or entry.pointer or entry.size > objects.SMALL:
+    if entry is None or entry.type is not EntryType.FILE or entry.pointer or entry.size > objects.MAX_BLOB_IN_MEMORY:
         return None
     text = (await objects.small_blob(folder, entry.sha)).decode(errors="replace")
     return await in_text_thread(_readme, text, DocumentLocation(repo.path, "main"))
@@ -105,7 +105,7 @@ async def _is_empty(base: RepoPageContext, repo: Repo) -> bool:
     if repo.head_sha is None:
         return True
     folder, most = base.repos.folders.of(repo.id), len(_INITIAL_FILES) + 1
-    found = await trees.list_entries(folder, repo.head_sha, "", recursive=False, after="", most=most)
+    found = await trees.list_entries(folder, repo.head_sha, "", recursive=False, after="", limit=most)
     return {entry.path for entry in found or []} <= _INITIAL_FILES
 
 

@@ -24,7 +24,7 @@ def routes(base: RepoPageContext) -> list[Route]:
         number, cursor = page_number(request), request.query().get("cursor")
         if number > LAST_PAGE and not cursor:
             raise NotFound("Page not found in this list.")
-        total = await history_pages.total(base.repos, repo, location.revision)
+        total = await history_pages.total_commits(base.repos, repo, location.revision)
         position = from_cursor(cursor) if cursor else from_number(location.sha, number - 1, ROWS, total)
         page = await history_pages.page_from(base.repos, repo, location.revision, position, ROWS)
         if not page.commits:

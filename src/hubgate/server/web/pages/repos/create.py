@@ -58,7 +58,7 @@ def routes(base: RepoPageContext) -> list[Route]:
             kind=kind,
             paths=[(path, other.value.capitalize()) for other, path in PATHS.items()],
             path=PATHS[kind],
-            owners=namespace_choices(caller_of(request).signed_in),
+            owners=namespace_choices(caller_of(request).signed_in_person),
             form_values=form_values,
             licenses=LICENSES,
             sdks=SDKS,

@@ -73,7 +73,7 @@ def _folder_routes(base: RepoPageContext) -> list[Route]:
             raise NotFound("Page not found in this list.")
         paths = [entry.path for entry in found.entries]
         changes = await history.recent_changes(folder, location.sha, paths, SEARCH_DEPTH)
-        newest = await history.newest(folder, location.sha)
+        newest = await history.read_commit(folder, location.sha)
         return base.show(
             request,
             repo,

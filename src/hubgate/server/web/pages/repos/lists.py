@@ -38,7 +38,7 @@ def routes(base: RepoPageContext) -> list[Route]:
             other_parameters = {"filter": tag, "sort": sort if sort != SORTS[0][0] else ""}
             list_query = ListQuery(query, path, other_parameters=other_parameters)
             searched = [list_query.search[:LONGEST_SEARCH]] if list_query.search else []
-            repo_filter = RepoFilter(type=kind.value, searched=searched, tags=[tag] if tag else [], sort=sort)
+            repo_filter = RepoFilter(type=kind.value, search_terms=searched, tags=[tag] if tag else [], sort=sort)
             identity = caller_of(request).identity
             page = await listing.list_repos(base.repos, identity, repo_filter, list_query.page(listing.CURSOR, ROWS))
             return base.pages.page(

@@ -47,7 +47,7 @@ def _setting_routes(base: RepoPageContext) -> list[Route]:
             "settings",
             errors,
             gates=GATES,
-            owners=namespace_choices_for_move(caller_of(request).signed_in, repo),
+            owners=namespace_choices_for_move(caller_of(request).signed_in_person, repo),
             may_manage=base.may(request, repo, Action.REPO_MANAGE),
             may_redirect=decide(caller_of(request).identity, Action.REPO_LEAVE_REDIRECT, repo.owner.namespace).allowed,
             given={"owner": repo.owner_name, "name": repo.name, "leave_redirect": "on", **given},

@@ -61,7 +61,7 @@ def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
             page_request = PageRequest(MAX_LIMIT, decode_cursor(page.next_cursor, issued_tokens.CURSOR))
 
     async def download(_: HubRequest, caller: Caller) -> Response:
-        person = caller.signed_in
+        person = caller.signed_in_person
         text = msgspec.json.format(msgspec.json.encode(await collect(person)), indent=2)
         # Names are ASCII without quotes, so no escaping is needed.
         headers = {"content-disposition": f'attachment; filename="{person.user.name}.json"'}
@@ -77,7 +77,7 @@ async def _account(accounts: Accounts, person: Person) -> dict[str, Any]:
         "user": _user(user) | {"formerNames": [name for name in names if name != name_key(user.name)]},
         "organizations": [_membership(membership) for membership in person.memberships],
         "invitations": [_invitation(*each) for each in await invitations.of_user(accounts, user)],
-        "tokens": [tokens.described(token) for token in await personal.of_user(accounts, user.id)],
+        "tokens": [tokens.token_info(token) for token in await personal.of_user(accounts, user.id)],
         "sessions": [sessions.describe(session) for session in await browsers.of_user(accounts, user.id)],
     }
 

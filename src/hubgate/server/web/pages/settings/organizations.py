@@ -22,7 +22,7 @@ _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def show(request: HubRequest, caller: Caller) -> Response:
-        person = caller.signed_in
+        person = caller.signed_in_person
         invited, waiting = first_rows(await invitations.of_user(accounts, person.user))
         return pages.page(
             request,
@@ -35,20 +35,20 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
 
     async def accept(request: HubRequest, caller: Caller) -> Response:
         user = caller.user
-        invitation = await invitations.own(accounts, user, request.param("id"))
+        invitation = await invitations.find_own(accounts, user, request.param("id"))
         await invitations.accept(accounts, user, invitation, actor_of(request))
         return pages.redirect(PATH, "You are now a member.")
 
     async def decline(request: HubRequest, caller: Caller) -> Response:
-        await invitations.decline(accounts, await invitations.own(accounts, caller.user, request.param("id")))
+        await invitations.decline(accounts, await invitations.find_own(accounts, caller.user, request.param("id")))
         return pages.redirect(PATH, "Invitation declined.")
 
     async def confirm_leave(request: HubRequest, caller: Caller) -> Response:
-        membership = _membership(caller.signed_in, request.param("name"))
+        membership = _membership(caller.signed_in_person, request.param("name"))
         return pages.page(request, _LEAVE, section=PATH, membership=membership)
 
     async def leave(request: HubRequest, caller: Caller) -> Response:
-        person = caller.signed_in
+        person = caller.signed_in_person
         membership = _membership(person, request.param("name"))
         try:
             await members.remove(accounts, membership.organization, person.user, actor_of(request))

@@ -87,15 +87,15 @@ def _deletion_routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def consequences(person: Person) -> dict[str, Any]:
         return {
             "section": PATH,
-            "going": await own_account.consequences(accounts, person),
+            "going": await own_account.deletion_consequences(accounts, person),
             "repos": await repo_store.count_of_owner(accounts.db, person.user.id),
         }
 
     async def show(request: HubRequest, caller: Caller) -> Response:
-        return pages.page(request, _DELETE_PAGE, typed="", **await consequences(caller.signed_in))
+        return pages.page(request, _DELETE_PAGE, typed="", **await consequences(caller.signed_in_person))
 
     async def delete(request: HubRequest, caller: Caller) -> Response:
-        person, form = caller.signed_in, request.form_fields
+        person, form = caller.signed_in_person, request.form_fields
         typed, actor = form.get("name"), actor_of(request)
         try:
             await own_account.delete_own(accounts, person.user, typed, form.get("password"), actor)

@@ -50,7 +50,7 @@ def _list_routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
             section=PATH,
             shown=shown,
             roles=_ROLES,
-            once=single_use_forms.number_for(accounts, user),
+            once=single_use_forms.new_nonce(accounts, user),
             **await issued(request, user),
             **values,
         )
@@ -68,9 +68,9 @@ def _list_routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
     async def create(request: HubRequest, caller: Caller) -> Response:
         user, form = caller.user, request.form_fields
         try:
-            use = single_use_forms.check_number(accounts, user, form.get(single_use_forms.FIELD))
+            nonce = single_use_forms.check_nonce(accounts, user, form.get(single_use_forms.FIELD))
             name, role = form.get("name"), _role(form)
-            secret, created = await personal.create(accounts, user, name, role, request.client_ip, use)
+            secret, created = await personal.create(accounts, user, name, role, request.client_ip, nonce)
         except FieldErrors as error:
             return await show(request, user, error.fields, name=form.get("name"), role=form.get("role"))
         except AlreadyUsed as error:
@@ -106,17 +106,17 @@ def _token_routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def show_refresh(
         request: HubRequest, user: User, errors: Mapping[str, str] = NO_ERRORS, **values: str
     ) -> Response:
-        values = {"once": single_use_forms.number_for(accounts, user), "secret": "", "already": "", **values}
+        values = {"once": single_use_forms.new_nonce(accounts, user), "secret": "", "already": "", **values}
         return await show(request, user, "token_refresh.html", errors, **values)
 
     async def refresh_page(request: HubRequest, caller: Caller) -> Response:
         return await show_refresh(request, caller.user)
 
     async def refresh(request: HubRequest, caller: Caller) -> Response:
-        user, number = caller.user, request.form_fields.get(single_use_forms.FIELD)
+        user, submitted = caller.user, request.form_fields.get(single_use_forms.FIELD)
         try:
-            use = single_use_forms.check_number(accounts, user, number)
-            secret, _ = await personal.refresh(accounts, user, request.param("id"), request.client_ip, use)
+            nonce = single_use_forms.check_nonce(accounts, user, submitted)
+            secret, _ = await personal.refresh(accounts, user, request.param("id"), request.client_ip, nonce)
         except FieldErrors as error:
             return await show_refresh(request, user, error.fields)
         except AlreadyUsed as error:

@@ -45,7 +45,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
             draft=draft,
             domain_words=DOMAIN_LABELS,
             options=OPTIONS,
-            once=single_use_forms.number_for(base.accounts, context.user),
+            once=single_use_forms.new_nonce(base.accounts, context.user),
             already=already,
         )
 
@@ -58,9 +58,9 @@ def routes(base: WebhookPageContext) -> list[Route]:
         form = request.form_fields
         draft = parse_draft(form)
         try:
-            use = single_use_forms.check_number(base.accounts, context.user, form.get(single_use_forms.FIELD))
+            nonce = single_use_forms.check_nonce(base.accounts, context.user, form.get(single_use_forms.FIELD))
             settings = validate_new(draft, form.get("secret"), base.webhooks.egress)
-            stored = await lifecycle.create(base.webhooks, context.owner, settings, context.actor, use)
+            stored = await lifecycle.create(base.webhooks, context.owner, settings, context.actor, nonce)
         except FieldErrors as error:
             return show(request, context, draft, error.fields)
         except AlreadyUsed as error:

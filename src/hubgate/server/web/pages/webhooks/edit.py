@@ -122,7 +122,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
             "secret.html",
             errors,
             overlaps=OVERLAPS,
-            once=single_use_forms.number_for(base.accounts, context.user),
+            once=single_use_forms.new_nonce(base.accounts, context.user),
             **{"kind": GENERATE, "overlap": "0", "secret": "", "already": "", **values},
         )
 
@@ -133,9 +133,9 @@ def routes(base: WebhookPageContext) -> list[Route]:
         stored, form = await base.load(request, context), request.form_fields
         kind, overlap = form.get("secretKind", GENERATE), form.get("overlapSeconds", "0")
         try:
-            use = single_use_forms.check_number(base.accounts, context.user, form.get(single_use_forms.FIELD))
+            nonce = single_use_forms.check_nonce(base.accounts, context.user, form.get(single_use_forms.FIELD))
             change = new_secret(kind, form.get("secret"), overlap)
-            await lifecycle.update(webhooks, context.owner, stored.webhook.id, change, context.actor, use)
+            await lifecycle.update(webhooks, context.owner, stored.webhook.id, change, context.actor, nonce)
         except FieldErrors as error:
             return await show_secret(request, context, stored, error.fields, kind=kind, overlap=overlap)
         except AlreadyUsed as error:

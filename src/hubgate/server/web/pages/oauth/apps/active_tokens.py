@@ -11,7 +11,7 @@ from hubgate.server.errors import FieldErrors
 from hubgate.server.http.request import HubRequest
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.exchange import issued_tokens
-from hubgate.server.oauth.exchange.model import Subject
+from hubgate.server.oauth.exchange.model import TokenFilter
 from hubgate.server.scopes import parse_scopes
 from hubgate.server.web.account_paths import user_named
 from hubgate.server.web.exchanged_tokens import parse_filters
@@ -30,7 +30,7 @@ def routes(base: AppPageContext) -> list[Route]:
         at = context.address_of(app.client_id)
         list_query = ListQuery(request.query(), f"{at}/exchange/members/{user.name}")
         found = await issued_tokens.of_app(
-            base.oauth, app, list_query.page(issued_tokens.CURSOR), Subject(user_id=user.id)
+            base.oauth, app, list_query.page(issued_tokens.CURSOR), TokenFilter(user_id=user.id)
         )
         tokens = [(token, parse_scopes(token.scopes)) for token in found.items]
         more = list_query.template_values(found.next_cursor)
@@ -38,7 +38,7 @@ def routes(base: AppPageContext) -> list[Route]:
 
     async def revoke_one(request: HubRequest, context: OwnerContext) -> Response:
         app = await base.app(request, context)
-        await issued_tokens.revoke(base.oauth, app, Subject(token_id=request.param("id")), context.actor)
+        await issued_tokens.revoke(base.oauth, app, TokenFilter(token_id=request.param("id")), context.actor)
         return base.pages.redirect(
             return_address(request, f"{context.address_of(app.client_id)}/exchange"), "Revoked the token."
         )
@@ -49,7 +49,7 @@ def routes(base: AppPageContext) -> list[Route]:
         try:
             token_filter = await parse_filters(base.accounts, given)
         except FieldErrors as error:
-            return await show(request, context, app, given, Subject(), error.fields)
+            return await show(request, context, app, given, TokenFilter(), error.fields)
         return await show(request, context, app, given, token_filter)
 
     async def show(
@@ -57,7 +57,7 @@ def routes(base: AppPageContext) -> list[Route]:
         context: OwnerContext,
         app: App,
         given: Mapping[str, str],
-        token_filter: Subject,
+        token_filter: TokenFilter,
         errors: Mapping[str, str] = NO_ERRORS,
     ) -> Response:
         values: dict[str, Any] = {name: given.get(name, "") for name in _FILTERS}
@@ -76,7 +76,7 @@ def routes(base: AppPageContext) -> list[Route]:
         try:
             token_filter = await parse_filters(base.accounts, given)
         except FieldErrors as error:
-            return await show(request, context, app, given, Subject(), error.fields)
+            return await show(request, context, app, given, TokenFilter(), error.fields)
         revoked = await issued_tokens.revoke(base.oauth, app, token_filter, context.actor)
         done = (
             f"Revoked {revoked:,} token{'' if revoked == 1 else 's'}." if revoked else "There were no tokens to revoke."

@@ -7,7 +7,7 @@ from hubgate.server.accounts.roles import Role
 from hubgate.server.http.forms import Fields
 from hubgate.server.oauth.apps.fields import DEFAULT_SCOPES
 from hubgate.server.oauth.apps.model import App
-from hubgate.server.oauth.consent.model import IDENTITY
+from hubgate.server.oauth.consent.model import IDENTITY_SCOPES
 from hubgate.server.oauth.redirects import EXACT, ORIGIN
 from hubgate.server.scopes import BUILT_IN_SCOPES, Risk, Scope
 
@@ -65,7 +65,7 @@ def _grouped(lines: Sequence[ScopeLine]) -> Groups:
 
 def _line(scope: Scope, app: App) -> ScopeLine:
     name = scope.name
-    return ScopeLine(scope, name in app.scopes, name in app.required_scopes, name in IDENTITY)
+    return ScopeLine(scope, name in app.scopes, name in app.required_scopes, name in IDENTITY_SCOPES)
 
 
 def lifetimes(seconds: int) -> list[tuple[str, str]]:

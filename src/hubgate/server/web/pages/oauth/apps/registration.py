@@ -48,7 +48,7 @@ def _list_and_new(base: AppPageContext) -> list[Route]:
             choice=scope_choice(draft, ()),
             lifetimes=lifetimes(draft.token_lifetime),
             matches=MATCHES,
-            once=single_use_forms.number_for(base.accounts, context.user),
+            once=single_use_forms.new_nonce(base.accounts, context.user),
             already=already,
         )
 
@@ -59,8 +59,8 @@ def _list_and_new(base: AppPageContext) -> list[Route]:
         form = request.form_fields
         draft = replace(apply_form(EMPTY_APP, form), confidential=form.get("secret") != "no")
         try:
-            use = single_use_forms.check_number(base.accounts, context.user, form.get(single_use_forms.FIELD))
-            app, secret = await management.create(base.oauth, context.owner, draft, context.actor, use)
+            nonce = single_use_forms.check_nonce(base.accounts, context.user, form.get(single_use_forms.FIELD))
+            app, secret = await management.create(base.oauth, context.owner, draft, context.actor, nonce)
         except FieldErrors as error:
             return show(request, context, draft, error.fields)
         except AlreadyUsed as error:
@@ -100,7 +100,7 @@ def _settings(base: AppPageContext) -> list[Route]:
             lifetimes=lifetimes(draft.token_lifetime),
             matches=MATCHES,
             secrets=await management.secrets_of(oauth, app),
-            users=await management.count_users(oauth, app),
+            users=await management.get_users(oauth, app),
             refusals=await oauth.refusals.of_app(app.client_id),
             asked=await submission.of_app(oauth, app),
             live=await issued_tokens.count(oauth, app) if context.organization else 0,
@@ -129,7 +129,7 @@ def _deletion(base: AppPageContext) -> list[Route]:
         request: HubRequest, context: OwnerContext, errors: Mapping[str, str] = NO_ERRORS, typed: str = ""
     ) -> Response:
         app = await base.app(request, context)
-        users = await management.count_users(base.oauth, app)
+        users = await management.get_users(base.oauth, app)
         at = context.address_of(app.client_id)
         return base.show(request, context, "delete.html", errors, app=app, at=at, users=users.total, typed=typed)
 

@@ -12,7 +12,7 @@ from hubgate.server.errors import FieldErrors
 from hubgate.server.http.request import HubRequest
 from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.exchange import issued_tokens
-from hubgate.server.oauth.exchange.model import Subject
+from hubgate.server.oauth.exchange.model import TokenFilter
 from hubgate.server.storage.database import Tx
 from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.oauth.apps.form import OVERLAPS
@@ -35,7 +35,7 @@ def routes(base: AppPageContext) -> list[Route]:
             app=app,
             at=context.address_of(app.client_id),
             overlaps=OVERLAPS,
-            once=single_use_forms.number_for(base.accounts, context.user),
+            once=single_use_forms.new_nonce(base.accounts, context.user),
             live=await issued_tokens.count(base.oauth, app) if context.organization else 0,
             **{"overlap": "0", "secret": "", "already": "", "ended": 0, "ending": False, **values},
         )
@@ -49,13 +49,15 @@ def routes(base: AppPageContext) -> list[Route]:
 
         async def end_tokens(tx: Tx) -> None:
             nonlocal ended
-            ended = await issued_tokens.revoke_in(tx, app, Subject(), context.actor, base.oauth.clock())
+            ended = await issued_tokens.revoke_in(tx, app, TokenFilter(), context.actor, base.oauth.clock())
 
         try:
-            use = single_use_forms.check_number(base.accounts, context.user, form.get(single_use_forms.FIELD))
+            nonce = single_use_forms.check_nonce(base.accounts, context.user, form.get(single_use_forms.FIELD))
             in_same_transaction = end_tokens if ending and context.organization else None
             seconds = int(overlap) if overlap in dict(OVERLAPS) else -1
-            secret = await management.refresh_secret(base.oauth, app, seconds, context.actor, use, in_same_transaction)
+            secret = await management.refresh_secret(
+                base.oauth, app, seconds, context.actor, nonce, in_same_transaction
+            )
         except FieldErrors as error:
             return await show(request, context, error.fields, overlap=overlap, ending=ending)
         except AlreadyUsed as error:

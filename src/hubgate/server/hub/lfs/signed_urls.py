@@ -13,13 +13,13 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.secret import ServerSecret
 
 # Long enough for a large file on a slow connection; only the start of an upload must be before the expiry.
-UPLOAD_LASTS = 6 * 3600 * SECOND
+UPLOAD_VALIDITY = 6 * 3600 * SECOND
 # The longest time that a URL works after read permission was revoked; git-lfs requests a new URL after expiry.
-DOWNLOAD_SECONDS = 900
+DOWNLOAD_VALIDITY_SECONDS = 900
 _PURPOSE = "lfs-link"
 
 
-class LinkGrant(msgspec.Struct, frozen=True):
+class UrlGrant(msgspec.Struct, frozen=True):
     """The permission that a signed URL grants. `part` is 0 for a single upload."""
 
     # "upload", "part", "complete", "verify" or "download".
@@ -38,7 +38,7 @@ class LinkGrant(msgspec.Struct, frozen=True):
         fields = msgspec.structs.astuple(self)
         return "\n".join(map(str, fields if self.guest else fields[:-1])).encode()
 
-    def address(self, repos: Repos) -> str:
+    def url(self, repos: Repos) -> str:
         query = {
             "size": self.size,
             "expires": self.expires_at,

@@ -24,7 +24,7 @@ _CHUNKED_LAST = re.compile(rb"(?:^|,)[ \t]*chunked[ \t]*\Z", re.IGNORECASE)
 
 
 @dataclass(slots=True)
-class Answer:
+class HttpResponse:
     status: int = 0
     headers: list[tuple[str, str]] = field(default_factory=list)
     body: bytes = b""
@@ -43,16 +43,16 @@ class Connection(asyncio.Protocol):
         self.is_reusable = False
         self._sent_at = 0.0
         self._transport: asyncio.Transport | None = None
-        self._pending: asyncio.Future[Answer] | None = None
+        self._pending: asyncio.Future[HttpResponse] | None = None
         self._parser = httptools.HttpResponseParser(self)
-        self._begin(Answer(), 0)
+        self._begin(HttpResponse(), 0)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # Not every event loop uses this class, but all have its methods.
         self._transport = cast("asyncio.Transport", transport)
 
-    async def exchange(self, request: bytes, cap: int) -> Answer:
-        self._begin(Answer(), cap)
+    async def exchange(self, request: bytes, cap: int) -> HttpResponse:
+        self._begin(HttpResponse(), cap)
         self._sent_at = time.monotonic()
         # Until a response says otherwise: a deadline that cancels the exchange must close the connection.
         self.is_reusable = False
@@ -145,12 +145,12 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         if self._response.status < 200:
             # 100 or 103: the final response follows. Interim bytes count towards the limit.
-            self._begin(Answer(), self._cap, self._head_bytes)
+            self._begin(HttpResponse(), self._cap, self._head_bytes)
             return
         self._finish(reusable=self._parser.should_keep_alive())
 
-    def _begin(self, answer: Answer, cap: int, head_bytes: int = 0) -> None:
-        self._response, self._cap, self._head_bytes = answer, cap, head_bytes
+    def _begin(self, response: HttpResponse, cap: int, head_bytes: int = 0) -> None:
+        self._response, self._cap, self._head_bytes = response, cap, head_bytes
         self._received = head_bytes
         self._body = bytearray()
         self._in_body = self._length_is_known = False
@@ -163,7 +163,7 @@ class Connection(asyncio.Protocol):
             self._response.body = bytes(self._body)
             self._pending.set_result(self._response)
             # Further data must not change the response that was returned.
-            self._response = Answer()
+            self._response = HttpResponse()
 
     def _fail(self, cause: str) -> None:
         self.is_reusable = False

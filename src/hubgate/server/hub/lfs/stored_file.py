@@ -1,4 +1,4 @@
-"""Stores a file from inside a commit as a large file, if its name (`.gitattributes`) or size requires that."""
+"""Stores a file that was sent inside a commit as a large file, if its name (`.gitattributes`) or size requires that."""
 
 import hashlib
 import io
@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 
 from hubgate.server import failpoint
-from hubgate.server.accounts.account_locks import lock_by_id
+from hubgate.server.accounts.account_locks import lock_account_by_id
 from hubgate.server.hub.commits.model import Content
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git.threads import in_thread
-from hubgate.server.hub.guests.charges import Charge, charge_stored
+from hubgate.server.hub.guests.charges import Charge, move_to_large_file
 from hubgate.server.hub.lfs import store
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.repos.transactions import lock_repo
@@ -39,15 +39,15 @@ async def store_content(repos: Repos, repo: Repo, content: Content, charge: Char
 
     async def unit(tx: Tx) -> bool:
         if charge is not None:
-            await lock_by_id(tx, charge.user_id)
+            await lock_account_by_id(tx, charge.user_id)
         # The lock prevents the sweep from deleting the link before the charge exists.
         await lock_repo(tx, repo.id)
         await stored.link(tx, repo.id, now, by_guest=charge is not None)
-        return charge is not None and await charge_stored(tx, repo, charge, stored.oid, stored.size, now)
+        return charge is not None and await move_to_large_file(tx, repo, charge, stored.oid, stored.size, now)
 
     is_charged = await repos.db.write(unit)
     if charge is not None:
-        charge.in_git -= stored.size
+        charge.git_bytes -= stored.size
         charge.files |= {stored.oid} if is_charged else set()
     return stored.oid
 
@@ -62,7 +62,7 @@ async def store_file(repos: Repos, content: Content) -> StoredFile:
 def _write_temporary(repos: Repos, content: Content) -> tuple[str, str, Path]:
     sha256, sha1 = hashlib.sha256(), hashlib.sha1(f"blob {content.size}\0".encode(), usedforsecurity=False)
     temporary = repos.large_files.temporary()
-    source = content.file.open("rb") if content.file else io.BytesIO(content.text)
+    source = content.file.open("rb") if content.file else io.BytesIO(content.data)
     with source, temporary.open("wb") as file:
         while part := source.read(_CHUNK):
             sha256.update(part)
