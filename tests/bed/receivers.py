@@ -12,7 +12,7 @@ import httpx
 from tests.bed.processes import ROOT, environment
 
 from hubgate.receiver import WebhooksServer
-from hubgate.receiver.testing import Signed
+from hubgate.receiver.testing import SignedDelivery
 
 SECRET = "correct horse battery"
 
@@ -28,7 +28,7 @@ def serving(app: WebhooksServer) -> Iterator[httpx.Client]:
         app.close()
 
 
-def post(client: httpx.Client, path: str, delivery: Signed) -> httpx.Response:
+def post(client: httpx.Client, path: str, delivery: SignedDelivery) -> httpx.Response:
     return client.post(path, headers=delivery.headers, content=delivery.body)
 
 

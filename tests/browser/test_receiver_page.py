@@ -8,7 +8,7 @@ from tests.bed.receivers import SECRET, post, serving
 from tests.browser.axe import objections
 
 from hubgate.receiver import WebhookPayload, WebhooksServer
-from hubgate.receiver.testing import KINDS, signed
+from hubgate.receiver.testing import KINDS, signed_delivery
 
 pytestmark = pytest.mark.browser
 
@@ -28,9 +28,9 @@ def url() -> Iterator[str]:
     with serving(app) as client:
         for number, kind in enumerate(KINDS):
             name = f"{'long-organization-name' * (number % 3)}ada/{'שלום' if number == 2 else 'tiny'}-{number}"
-            post(client, "/webhooks/trigger_training", signed(kind, name=name, secret=SECRET))
-        post(client, "/webhooks/events", signed("repo.move", secret=SECRET))
-        post(client, "/webhooks/events", signed("repo.move", secret="wrong"))
+            post(client, "/webhooks/trigger_training", signed_delivery(kind, name=name, secret=SECRET))
+        post(client, "/webhooks/events", signed_delivery("repo.move", secret=SECRET))
+        post(client, "/webhooks/events", signed_delivery("repo.move", secret="wrong"))
         yield str(client.base_url)
 
 

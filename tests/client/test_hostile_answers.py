@@ -44,7 +44,7 @@ JSON_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 MISDEEDS: dict[str, tuple[Answer, type[Exception], str]] = {
     "garbage": (
         b"\x00\xff\xfe garbage\r\n\r\n",
-        errors.UnexpectedAnswer,
+        errors.UnexpectedResponse,
         "did not answer with valid HTTP",
     ),
     "not a word": (b"", errors.ConnectionLost, "was lost"),
@@ -57,33 +57,33 @@ MISDEEDS: dict[str, tuple[Answer, type[Exception], str]] = {
     ),
     "endless headers": (
         endless(b"HTTP/1.1 200 OK\r\n", b"X-More: " + b"y" * 1000 + b"\r\n"),
-        errors.UnexpectedAnswer,
+        errors.UnexpectedResponse,
         "did not answer with valid HTTP",
     ),
-    "an endless body": (endless(JSON_HEAD + b"\r\n[", b"1," * 32_768), errors.UnexpectedAnswer, "more than"),
-    "a page": (answer(200, b"<h1>hi</h1>", content_type="text/html"), errors.UnexpectedAnswer, "address of a hub"),
-    "no type": (answer(200, b"{}"), errors.UnexpectedAnswer, "no content type"),
-    "no JSON": (answer(200, b"{", content_type="application/json"), errors.UnexpectedAnswer, "cannot be read"),
+    "an endless body": (endless(JSON_HEAD + b"\r\n[", b"1," * 32_768), errors.UnexpectedResponse, "more than"),
+    "a page": (answer(200, b"<h1>hi</h1>", content_type="text/html"), errors.UnexpectedResponse, "address of a hub"),
+    "no type": (answer(200, b"{}"), errors.UnexpectedResponse, "no content type"),
+    "no JSON": (answer(200, b"{", content_type="application/json"), errors.UnexpectedResponse, "cannot be read"),
     "deep JSON": (
         answer(200, b"[" * 200_000, content_type="application/json"),
-        errors.UnexpectedAnswer,
+        errors.UnexpectedResponse,
         "cannot be read",
     ),
-    "another shape": (as_json(200, [1]), errors.UnexpectedAnswer, "WhoAmI"),
-    "a missing member": (as_json(200, {**ME, "name": None}), errors.UnexpectedAnswer, "WhoAmI.name"),
+    "another shape": (as_json(200, [1]), errors.UnexpectedResponse, "WhoAmI"),
+    "a missing member": (as_json(200, {**ME, "name": None}), errors.UnexpectedResponse, "WhoAmI.name"),
     "packed": (
         answer(200, gzip.compress(b"{}"), content_type="application/json", content_encoding="gzip"),
-        errors.UnexpectedAnswer,
+        errors.UnexpectedResponse,
         "compressed",
     ),
     "a failure": (answer(500, b"<h1>oops</h1>", content_type="text/html"), errors.HubFailure, "status 500"),
     "too often": (as_json(429, {"error": "Slow down."}, retry_after="3600"), errors.RateLimited, "Slow down"),
     "away": (as_json(503, {"error": "Back soon."}, retry_after="3600"), errors.HubFailure, "Back soon"),
-    "a circle": (answer(302, location="/api/whoami-v2"), errors.UnexpectedAnswer, "redirected too often"),
-    "nowhere": (answer(302, location="http://[::1"), errors.UnexpectedAnswer, "did not answer with valid HTTP"),
+    "a circle": (answer(302, location="/api/whoami-v2"), errors.UnexpectedResponse, "redirected too often"),
+    "nowhere": (answer(302, location="http://[::1"), errors.UnexpectedResponse, "did not answer with valid HTTP"),
     "a name in an address": (
         answer(307, location="http://ada:pw@127.0.0.1/"),
-        errors.UnexpectedAnswer,
+        errors.UnexpectedResponse,
         "invalid address",
     ),
 }
@@ -155,7 +155,7 @@ def test_the_next_page_is_not_fetched_from_another_host(tmp_path: Path) -> None:
     with hostile(as_json(200, [])) as other:
         page = as_json(200, [], link=f'<{other.url}/api>; rel="next"')
         first = as_json(200, [{"id": "ada/x"}], link=f'<{other.url}/api>; rel="next"')
-        with hostile(first, page) as server, pytest.raises(errors.UnexpectedAnswer, match="another host"):
+        with hostile(first, page) as server, pytest.raises(errors.UnexpectedResponse, match="another host"):
             through(FACES[0], server.url, lambda hub: hub.list_repos(), tmp_path)
         assert other.seen == []
 

@@ -44,7 +44,10 @@ def test_download_longer_than_announced_is_stopped(face: Any, tmp_path: Path) ->
         while True:
             visitor.sendall(b"x" * 65_536)
 
-    with hostile(HEAD, endless) as server, pytest.raises(errors.UnexpectedAnswer, match="more bytes than the file has"):
+    with (
+        hostile(HEAD, endless) as server,
+        pytest.raises(errors.UnexpectedResponse, match="more bytes than the file has"),
+    ):
         fetch(face, server, tmp_path)
     assert nothing_in(tmp_path)
 
@@ -97,7 +100,7 @@ def test_wrong_range_is_rejected(span: str, tmp_path: Path) -> None:
     wrong = answer(206, CONTENT[10_000:], content_range=span)
     with (
         hostile(HEAD, in_pieces(10_000), wrong) as server,
-        pytest.raises(errors.UnexpectedAnswer, match="another part"),
+        pytest.raises(errors.UnexpectedResponse, match="another part"),
     ):
         fetch(FACES[0], server, tmp_path, retries=1)
     assert nothing_in(tmp_path)
@@ -157,7 +160,7 @@ def test_repo_with_unsafe_file_names_writes_nothing(path: str, tmp_path: Path) -
     entries = [{"type": "file", "path": name, "oid": "0" * 40, "size": 1} for name in ("good", path)]
     about = as_json(200, {"id": "ada/x", "sha": "c" * 40})
     with hostile(about, as_json(200, entries), HEAD) as server:
-        with pytest.raises(errors.UnexpectedAnswer, match="cannot be used here"):
+        with pytest.raises(errors.UnexpectedResponse, match="cannot be used here"):
             through(FACES[0], server.url, lambda hub: hub.download_all("ada/x", tmp_path / "copy"), tmp_path / "config")
         assert len(server.seen) == 2
     assert not (tmp_path / "copy").exists()
@@ -211,7 +214,7 @@ def test_parts_are_sent_to_another_host_without_the_token(tmp_path: Path) -> Non
 )
 def test_missing_upload_address_is_an_unexpected_answer(action: Any, tmp_path: Path) -> None:
     with hostile(LARGE, batch(**action), COMMITTED) as server:
-        with pytest.raises(errors.UnexpectedAnswer):
+        with pytest.raises(errors.UnexpectedResponse):
             upload(FACES[0], server, tmp_path)
         assert len(server.seen) == 2
 
@@ -226,7 +229,7 @@ def test_missing_upload_address_is_an_unexpected_answer(action: Any, tmp_path: P
     ],
 )
 def test_missing_upload_mode_is_an_unexpected_answer(first: Answer, tmp_path: Path) -> None:
-    with hostile(first) as server, pytest.raises(errors.UnexpectedAnswer):
+    with hostile(first) as server, pytest.raises(errors.UnexpectedResponse):
         upload(FACES[0], server, tmp_path)
 
 

@@ -75,8 +75,8 @@ def test_polling_follows_the_interval_and_slow_down(tmp_path: Path) -> None:
     [
         (pending("expired_token"), errors.SignInExpired),
         (pending("invalid_grant"), errors.SignInFailed),
-        (as_json(200, {"token_type": "bearer"}), errors.UnexpectedAnswer),
-        (as_json(200, {**GIVEN, "access_token": "a\nb"}), errors.UnexpectedAnswer),
+        (as_json(200, {"token_type": "bearer"}), errors.UnexpectedResponse),
+        (as_json(200, {**GIVEN, "access_token": "a\nb"}), errors.UnexpectedResponse),
     ],
 )
 def test_oauth_errors_end_the_login(last: bytes, raised: type[Exception], tmp_path: Path) -> None:
@@ -141,9 +141,9 @@ def test_login_in_browser_times_out(tmp_path: Path) -> None:
     [
         ("error=access_denied", errors.SignInDenied),
         ("error=server_error&error_description=x", errors.SignInFailed),
-        ("code=c&iss=http://evil.example", errors.UnexpectedAnswer),
-        ("code=", errors.UnexpectedAnswer),
-        ("code=a&code=b", errors.UnexpectedAnswer),
+        ("code=c&iss=http://evil.example", errors.UnexpectedResponse),
+        ("code=", errors.UnexpectedResponse),
+        ("code=a&code=b", errors.UnexpectedResponse),
     ],
 )
 async def test_redirects_without_a_code_are_rejected(answer: str, raised: type[Exception], tmp_path: Path) -> None:

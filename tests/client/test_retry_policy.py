@@ -77,10 +77,10 @@ def test_waits_grow_and_follow_retry_after() -> None:
     def none() -> float:
         return 0.0
 
-    assert [retry_policy.wait(tries, None, none) for tries in (1, 2, 3)] == [0.25, 0.5, 1.0]
-    assert retry_policy.wait(20, None, lambda: 1.0) == 8.0
-    assert retry_policy.wait(1, 7.0, none) == 7.0
-    assert retry_policy.wait(1, 61.0, none) is None
+    assert [retry_policy.retry_delay(tries, None, none) for tries in (1, 2, 3)] == [0.25, 0.5, 1.0]
+    assert retry_policy.retry_delay(20, None, lambda: 1.0) == 8.0
+    assert retry_policy.retry_delay(1, 7.0, none) == 7.0
+    assert retry_policy.retry_delay(1, 61.0, none) is None
 
 
 def test_retry_after_in_both_forms() -> None:
@@ -93,4 +93,4 @@ def test_retry_after_in_both_forms() -> None:
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 412, 422])
 def test_rejections_are_not_retried(status: int) -> None:
-    assert not retry_policy.may_repeat_after_answer(Response(status, {}, ""), repeatable=True)
+    assert not retry_policy.may_repeat_after_response(Response(status, {}, ""), repeatable=True)

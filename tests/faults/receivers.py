@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 from tests.bed.receivers import SECRET, Script
 
-from hubgate.receiver.testing import signed
+from hubgate.receiver.testing import signed_delivery
 
 # Every line is one write at the end of a file, so that a kill leaves whole lines.
 PROGRAM = """
@@ -174,7 +174,7 @@ class Sender:
             time.sleep(0.02)
 
     def _try(self, client: httpx.Client, address: str, delivery_id: str) -> int | None:
-        delivery = signed("repo.content.update", secret=SECRET, id=delivery_id)
+        delivery = signed_delivery("repo.content.update", secret=SECRET, id=delivery_id)
         try:
             answer = client.post(address, headers=delivery.headers, content=delivery.body)
         except httpx.TransportError:

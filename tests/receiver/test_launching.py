@@ -16,7 +16,7 @@ from tests.bed.receivers import PORT_OF_ITS_OWN, SECRET, post, script, serving
 
 from hubgate.receiver import WebhooksServer
 from hubgate.receiver.launch import listen
-from hubgate.receiver.testing import signed
+from hubgate.receiver.testing import signed_delivery
 
 ENDPOINTS = """
 from hubgate.receiver import webhook_endpoint, WebhookPayload
@@ -47,7 +47,7 @@ def test_shared_receiver_starts_when_the_script_ends(tmp_path: Path, how: signal
     """Threads and pools still work then, in handlers of both kinds."""
     with script(tmp_path / "app.py", ENDPOINTS, addresses=2, WEBHOOK_SECRET=SECRET) as running:
         assert [one.partition("/webhooks/")[2] for one in running.addresses] == ["trigger_training", "say_hello"]
-        delivery = signed("repo.content.update", secret=SECRET)
+        delivery = signed_delivery("repo.content.update", secret=SECRET)
         first = httpx.post(running.addresses[0], headers=delivery.headers, content=delivery.body)
         assert (first.status_code, first.json()) == (200, None)
         second = httpx.post(running.addresses[1], headers=delivery.headers, content=delivery.body)
@@ -196,7 +196,7 @@ def test_receiver_can_be_launched_again() -> None:
     app.add_webhook("x")(lambda: "x")
     for _ in range(2):
         with serving(app) as client:
-            assert post(client, "/webhooks/x", signed("repo.create", secret=SECRET)).json() == "x"
+            assert post(client, "/webhooks/x", signed_delivery("repo.create", secret=SECRET)).json() == "x"
         with pytest.raises(httpx.ConnectError):
             httpx.get(str(client.base_url))
 
@@ -233,6 +233,6 @@ def test_sender_that_disconnects_early_is_ignored(caplog: pytest.LogCaptureFixtu
                 b"POST /webhooks/x HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n"
                 b"X-Webhook-Secret: correct horse battery\r\n\r\n{"
             )
-        assert post(client, "/webhooks/x", signed("repo.create", secret=SECRET)).status_code == 200
+        assert post(client, "/webhooks/x", signed_delivery("repo.create", secret=SECRET)).status_code == 200
         until(lambda: ran == [1])
     assert [one for one in caplog.records if one.levelno >= logging.WARNING] == []

@@ -19,7 +19,7 @@ from tests.bed.receivers import SECRET, post, serving
 from hubgate.receiver import WebhookPayload, WebhooksServer
 from hubgate.receiver.asgi import App
 from hubgate.receiver.launch import Server, listen, url_of
-from hubgate.receiver.testing import Deliverer, signed
+from hubgate.receiver.testing import Deliverer, signed_delivery
 
 
 @contextmanager
@@ -51,8 +51,10 @@ def test_receiver_mounted_below_a_path(mount: str) -> None:
     app, ran = receiver()
     with served(Starlette(routes=[Route("/mine", _mine), Mount(mount, app)])) as client:
         below = mount.rstrip("/")
-        assert post(client, f"{below}/webhooks/heard", signed("repo.create", secret=SECRET)).json() == "ada/tiny"
-        assert post(client, f"{below}/webhooks/heard", signed("repo.create", secret="x")).status_code == 403
+        assert (
+            post(client, f"{below}/webhooks/heard", signed_delivery("repo.create", secret=SECRET)).json() == "ada/tiny"
+        )
+        assert post(client, f"{below}/webhooks/heard", signed_delivery("repo.create", secret="x")).status_code == 403
         assert client.get("/mine").text == "mine"
         page = client.get(f"{below}/").text
         assert f"<code>{str(client.base_url).rstrip('/')}{below}/webhooks/heard</code>" in page
@@ -83,7 +85,7 @@ def test_mounted_inbox_with_lifespan(tmp_path: Path) -> None:
     app, ran = receiver(ack="before", inbox=tmp_path / "inbox.db")
     with served(Starlette(routes=[Mount("/hooks", app)], lifespan=app.lifespan)) as client:
         until(lambda: ran == ["left/over"])
-        assert post(client, "/hooks/webhooks/heard", signed("repo.create", secret=SECRET)).status_code == 202
+        assert post(client, "/hooks/webhooks/heard", signed_delivery("repo.create", secret=SECRET)).status_code == 202
         until(lambda: ran == ["left/over", "ada/tiny"])
     app.close()
 
@@ -105,7 +107,7 @@ def test_each_request_may_use_its_own_event_loop(tmp_path: Path) -> None:
     app, ran = receiver(ack="before", inbox=tmp_path / "inbox.db")
     mounted = Starlette(routes=[Mount("/hooks", app)])
     for number in range(3):
-        delivery = signed("repo.create", name=f"ada/{number}", secret=SECRET)
+        delivery = signed_delivery("repo.create", name=f"ada/{number}", secret=SECRET)
         with httpx.Client(transport=_InOneLoopEach(mounted), base_url="http://x") as client:
             assert post(client, "/hooks/webhooks/heard", delivery).status_code == 202
     with served(app):
@@ -120,7 +122,7 @@ def test_ui_can_be_html() -> None:
         assert (page.text, page.headers["content-type"]) == ("<h1>Mine</h1>", "text/html; charset=utf-8")
         assert client.get("/other").status_code == 404
         assert client.post("/").status_code == 405
-        assert post(client, "/webhooks/heard", signed("repo.create", secret=SECRET)).status_code == 200
+        assert post(client, "/webhooks/heard", signed_delivery("repo.create", secret=SECRET)).status_code == 200
 
 
 def test_ui_can_be_an_asgi_app(tmp_path: Path) -> None:
@@ -139,7 +141,7 @@ def test_ui_can_be_an_asgi_app(tmp_path: Path) -> None:
         assert life == ["up"]
         assert client.get("/mine").text == "mine"
         assert client.get("/webhooks/unknown").status_code == 404
-        assert post(client, "/webhooks/heard", signed("repo.create", secret=SECRET)).status_code == 202
+        assert post(client, "/webhooks/heard", signed_delivery("repo.create", secret=SECRET)).status_code == 202
         until(lambda: ran == ["ada/tiny"])
     assert life == ["up", "down"]
     assert _talked(app) == ["websocket.accept", "websocket.send", "websocket.close"]
@@ -154,7 +156,7 @@ def test_ui_can_be_an_app_without_lifespan(tmp_path: Path) -> None:
     app, ran = receiver(ui=bare, ack="before", inbox=tmp_path / "inbox.db")
     with serving(app) as client:
         assert client.get("/").text == "bare"
-        post(client, "/webhooks/heard", signed("repo.create", secret=SECRET))
+        post(client, "/webhooks/heard", signed_delivery("repo.create", secret=SECRET))
         until(lambda: ran == ["ada/tiny"])
 
 

@@ -7,7 +7,7 @@ from tests.bed.receivers import SECRET, post, serving
 
 from hubgate.receiver import WebhookPayload, WebhooksServer
 from hubgate.receiver.body import MAX_BYTES
-from hubgate.receiver.testing import Deliverer, Signed, signed
+from hubgate.receiver.testing import Deliverer, SignedDelivery, signed_delivery
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_unhandled_kind_is_answered_200(app: WebhooksServer) -> None:
     app.on("discussion")(handler)
     with Deliverer(app) as deliver:
         passed = deliver("repo.create")
-        assert (passed.status, passed.json()) == (200, {"status": "no handler for it"})
+        assert (passed.status, passed.json()) == (200, {"status": "no handler for this event"})
 
 
 def test_scope_with_many_dots_is_cheap(app: WebhooksServer) -> None:
@@ -147,7 +147,7 @@ def test_invalid_payload_is_422(app: WebhooksServer, given: bytes) -> None:
     app.on("repo")(handler)
     with serving(app) as client:
         for path in app.addresses:
-            answer = post(client, path, Signed({"X-Webhook-Secret": SECRET}, given))
+            answer = post(client, path, SignedDelivery({"X-Webhook-Secret": SECRET}, given))
             assert answer.status_code == 422
             assert answer.json()["error"]
 
@@ -155,6 +155,9 @@ def test_invalid_payload_is_422(app: WebhooksServer, given: bytes) -> None:
 def test_long_ids_are_rejected(app: WebhooksServer) -> None:
     app.add_webhook(handler)
     with serving(app) as client:
-        delivery = signed("repo.create", secret=SECRET, id="x" * 257)
+        delivery = signed_delivery("repo.create", secret=SECRET, id="x" * 257)
         assert post(client, "/webhooks/handler", delivery).status_code == 400
-        assert post(client, "/webhooks/handler", signed("repo.create", secret=SECRET, id="x" * 256)).status_code == 200
+        assert (
+            post(client, "/webhooks/handler", signed_delivery("repo.create", secret=SECRET, id="x" * 256)).status_code
+            == 200
+        )
