@@ -17,9 +17,9 @@ from pathlib import Path
 from statistics import median, quantiles
 
 import httpx
-from tests.bed.git import address, push_import, straight_line
+from tests.bed.git import linear_history, push_import, repo_url
 from tests.bed.processes import children_of
-from tests.bed.repos import committed, make_repo
+from tests.bed.repos import create_commit, create_repo
 
 from bench.ground import Ground, code_version, ground
 from bench.harness import Budget
@@ -99,10 +99,10 @@ def main() -> None:
 
 def _fill(here: Ground, hub: RepoHub, commits: int) -> None:
     with hub.client() as ada:
-        make_repo(ada, "long")
-        make_repo(ada, "other")
-        committed(ada, "ada/other", {f"{number % 200}/{number}.txt": b"%d\n" % number for number in range(FILES)})
-    push_import(here.subfolder("imported"), straight_line(commits), address(hub.url, "ada/long", hub.token))
+        create_repo(ada, "long")
+        create_repo(ada, "other")
+        create_commit(ada, "ada/other", {f"{number % 200}/{number}.txt": b"%d\n" % number for number in range(FILES)})
+    push_import(here.subfolder("imported"), linear_history(commits), repo_url(hub.url, "ada/long", hub.token))
 
 
 def _paths() -> Iterator[str]:

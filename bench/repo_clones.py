@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from tests.bed.git import address, run_git
+from tests.bed.git import repo_url, run_git
 from tests.bed.processes import ROOT, environment
-from tests.bed.repos import make_repo
+from tests.bed.repos import create_repo
 
 from bench.ground import Ground
 from bench.harness import Table, interleaved, table, warmed_up
@@ -66,8 +66,8 @@ def _pushed(hub: RepoHub, here: Path) -> Path:
     _git(work, "init", "-q", "--bare", "-b", "main")
     _git(work, "fast-import", "--quiet", given="".join(_history()).encode())
     with hub.client() as client:
-        created = make_repo(client, "history")
-    _git(work, "push", "-q", "--force", address(hub.url, f"{USER}/history", hub.token), "main")
+        created = create_repo(client, "history")
+    _git(work, "push", "-q", "--force", repo_url(hub.url, f"{USER}/history", hub.token), "main")
     # The first request copies the refs into the folder, where the backend reads them.
     _git(here, "ls-remote", "-q", f"{hub.url}/{USER}/history")
     return hub.folder_of(created["id"])

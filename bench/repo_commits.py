@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from tests.bed.repos import make_repo
+from tests.bed.repos import create_repo
 
 from bench import local_commits
 from bench.ground import Ground
@@ -33,7 +33,7 @@ def measure(ground: Ground, hubs: Mapping[str, RepoHub]) -> list[Table]:
     for hub in hubs.values():
         with hub.client() as client:
             for name in _names(REPOS):
-                make_repo(client, name)
+                create_repo(client, name)
     sample = _requests(next(iter(hubs.values())), 1, 2)
     with bare_process({sample[0].path: answer_to(next(iter(hubs.values())).server, sample[0])}) as bare:
         found = []

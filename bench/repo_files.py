@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Mapping
 from functools import partial
 
-from tests.bed.repos import commit, make_repo, send_large
+from tests.bed.repos import create_repo, send_commit, send_large
 
 from bench.ground import Ground
 from bench.harness import Table, interleaved, table, warmed_up
@@ -47,9 +47,9 @@ def measure(ground: Ground, hubs: Mapping[str, RepoHub]) -> list[Table]:
 
 def _fill(hub: RepoHub, small: bytes, large: bytes) -> None:
     with hub.client() as client:
-        make_repo(client, REPO)
+        create_repo(client, REPO)
         oid = send_large(client, f"{USER}/{REPO}", large)
-        response = commit(client, f"{USER}/{REPO}", {"small.txt": small, "large.bin": b""})
+        response = send_commit(client, f"{USER}/{REPO}", {"small.txt": small, "large.bin": b""})
         assert response.status_code == 200, response.text
         lines = (
             '{"key": "header", "value": {"summary": "Large"}}\n'

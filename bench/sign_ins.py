@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 from urllib.parse import urlencode
 
-from tests.bed.apps import proof
+from tests.bed.apps import pkce_pair
 
 from bench.load import Request
 from hubgate.server.accounts import signup
@@ -142,7 +142,7 @@ async def signed_in(hub: Hub) -> SignIns:
     draft = App("", "Notebook", redirect_uris=(REDIRECT,), scopes=SCOPES, confidential=True, refresh_tokens=True)
     app, secret = await management.create(hub.oauth, Owner(user_id=users[0].id), draft, SYSTEM)
     assert secret is not None
-    verifier, challenge = proof()
+    verifier, challenge = pkce_pair()
     request = AuthorizationRequest(
         app=app,
         to=ReturnAddress(REDIRECT, "state", QUERY, hub.settings.base_url),

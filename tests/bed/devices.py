@@ -3,7 +3,7 @@
 import httpx
 from tests.bed.apps import Client
 from tests.bed.people import Page, browser_of
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.model import User
 

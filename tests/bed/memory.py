@@ -34,7 +34,7 @@ class Peaks:
 
 
 @contextlib.contextmanager
-def watched(pid: int) -> Iterator[Peaks]:
+def watch_memory(pid: int) -> Iterator[Peaks]:
     """Poll the memory of a process and its descendants."""
     peaks, stop = Peaks(), threading.Event()
 

@@ -23,9 +23,9 @@ def environment(**more: str) -> dict[str, str]:
 
 def hubgate(*arguments: str, cwd: Path, stdin: bytes = b"", **variables: str) -> "subprocess.CompletedProcess[str]":
     """Run a `hubgate` command to completion."""
-    from tests.bed import warm
+    from tests.bed import fork_server
 
-    status, out, err = warm.run(arguments, cwd, environment(**variables), stdin, seconds=60)
+    status, out, err = fork_server.run(arguments, cwd, environment(**variables), stdin, seconds=60)
     return subprocess.CompletedProcess([*HUBGATE, *arguments], status, out.decode(), err.decode())
 
 
@@ -105,7 +105,7 @@ def hub_process(folder: Path, *flags: str, **options: object) -> Iterator[HubPro
             hub.kill_all()
 
 
-def said_at(terminal: int) -> bytes:
+def read_terminal(terminal: int) -> bytes:
     """Read the remaining output of a terminal once all writers have closed it, and close it."""
     output = b""
     # Reading a terminal at its end raises an error instead of returning nothing.

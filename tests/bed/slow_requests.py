@@ -3,7 +3,7 @@
 import json
 import socket
 
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 
 class SlowRequest:

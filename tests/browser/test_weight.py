@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 BUDGET = {"css": 18_000, "js": 6_000, "svg": 4_000}
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.bed.blocking import blocking
-from tests.bed.engines import SECRET_KEY, SqliteEngine, opened, settings_for
+from tests.bed.blocking import run_blocking
+from tests.bed.engines import SECRET_KEY, SqliteEngine, opened_database, settings_for
 from tests.bed.mailserver import mail_server
 from tests.bed.operator import Operator
 from tests.bed.people import submit
-from tests.bed.processes import HUBGATE, HubProcess, environment, hub_process, said_at, until
-from tests.bed.running import running
+from tests.bed.processes import HUBGATE, HubProcess, environment, hub_process, read_terminal, until
+from tests.bed.running_hub import run_hub
 
 from hubgate.server.clock import MINUTE, system_clock
 
@@ -48,12 +48,12 @@ def whoami(hub: HubProcess, token: str) -> httpx.Response:
 
 def audit_of(operator: Operator, org_id: str) -> list[tuple[str, str, str | None]]:
     async def read() -> list[tuple[str, str, str | None]]:
-        async with opened(operator.variables["HUBGATE_DATABASE_URL"]) as db:
+        async with opened_database(operator.variables["HUBGATE_DATABASE_URL"]) as db:
             sql = "SELECT type, author_name, author_id FROM audit_entries WHERE org_id = :id ORDER BY created_at, id"
             rows = await db.read_long(lambda tx: tx.all(sql, {"id": org_id}))
             return [(row["type"], row["author_name"], row["author_id"]) for row in rows]
 
-    return blocking(read())
+    return run_blocking(read())
 
 
 def test_user_commands(operator: Operator, hub: HubProcess) -> None:
@@ -144,7 +144,7 @@ def test_password_is_not_echoed_on_a_terminal(sqlite_operator: Operator) -> None
         shown += os.read(ours, 1024)
     os.write(ours, PASSWORD + b"\n")
     assert typing.wait(30) == 0
-    shown += said_at(ours)
+    shown += read_terminal(ours)
     assert b"Created ada." in shown
     assert PASSWORD not in shown
 
@@ -347,7 +347,7 @@ def test_mail_of_a_killed_command_is_sent_by_another_process(operator: Operator,
 def _send_later(operator: Operator, smtp_url: str, **given: str) -> None:
     """What the background process does some minutes later, and later again."""
     settings = settings_for(operator.variables["HUBGATE_DATABASE_URL"], operator.folder, smtp_url=smtp_url, **given)
-    with running(settings) as hub:
+    with run_hub(settings) as hub:
         hub.clock.now = system_clock() + 3 * MINUTE
         for _ in range(2):
             hub.call(lambda opened: opened.outbox.send_due())

@@ -9,10 +9,10 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.bed.blocking import blocking
-from tests.bed.engines import SqliteEngine, opened
+from tests.bed.blocking import run_blocking
+from tests.bed.engines import SqliteEngine, opened_database
 from tests.bed.operator import Operator
-from tests.bed.processes import HUBGATE, HubProcess, environment, hub_process, said_at
+from tests.bed.processes import HUBGATE, HubProcess, environment, hub_process, read_terminal
 
 REDIRECT = "https://app.example/callback"
 
@@ -45,12 +45,12 @@ def error_at_token(hub: HubProcess, client_id: str, secret: str | None) -> str:
 
 def audit_of(operator: Operator) -> list[tuple[str, str, str | None]]:
     async def read() -> list[tuple[str, str, str | None]]:
-        async with opened(operator.variables["HUBGATE_DATABASE_URL"]) as db:
+        async with opened_database(operator.variables["HUBGATE_DATABASE_URL"]) as db:
             sql = "SELECT type, author_name, author_id FROM audit_entries ORDER BY created_at, id"
             rows = await db.read_long(lambda tx: tx.all(sql))
             return [tuple(row) for row in rows if row["type"].startswith("oauth.")]
 
-    return blocking(read())
+    return run_blocking(read())
 
 
 def test_app_commands(operator: Operator, hub: HubProcess) -> None:
@@ -223,7 +223,7 @@ def test_terminal_output_says_that_the_secret_is_shown_once(sqlite_operator: Ope
     )
     assert running.wait(30) == 0
     os.close(theirs)
-    shown = said_at(ours)
+    shown = read_terminal(ours)
     assert b"client_secret  hfcs_" in shown
     assert b"Copy it now." in shown
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from tests.bed.devices import approve
-from tests.bed.hostile import as_json, hostile
-from tests.bed.people import make_organization, make_token, make_user
-from tests.bed.processes import HUBGATE, ROOT, environment, hubgate, said_at
-from tests.bed.running import RunningHub
+from tests.bed.hostile import json_response, run_hostile_server
+from tests.bed.people import create_organization, create_token, create_user
+from tests.bed.processes import HUBGATE, ROOT, environment, hubgate, read_terminal
+from tests.bed.running_hub import RunningHub
 
 from hubgate.cli.user import progress
 
@@ -80,15 +80,15 @@ class Shell:
             stderr=there,
         )
         os.close(there)
-        seen = said_at(here).decode()
+        seen = read_terminal(here).decode()
         return process.wait(30), seen
 
 
 @pytest.fixture
 def shell(on_sqlite: RunningHub, tmp_path: Path) -> Shell:
-    ada = make_user(on_sqlite, "ada")
-    make_organization(on_sqlite, "acme", ada)
-    return Shell(on_sqlite, tmp_path, make_token(on_sqlite, ada))
+    ada = create_user(on_sqlite, "ada")
+    create_organization(on_sqlite, "acme", ada)
+    return Shell(on_sqlite, tmp_path, create_token(on_sqlite, ada))
 
 
 def test_whoami_prints_the_signed_in_user(shell: Shell) -> None:
@@ -102,7 +102,7 @@ def test_whoami_prints_the_signed_in_user(shell: Shell) -> None:
 
 
 def test_login_and_logout(on_sqlite: RunningHub, tmp_path: Path) -> None:
-    ada = make_user(on_sqlite, "ada")
+    ada = create_user(on_sqlite, "ada")
     variables = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
     process = subprocess.Popen(
         [*HUBGATE, "login", "--endpoint", on_sqlite.url],
@@ -223,13 +223,17 @@ def test_wrong_usage_is_one_line_and_exit_status_2(shell: Shell, arguments: list
 
 def test_unreachable_hub_and_invalid_responses_are_one_line(tmp_path: Path) -> None:
     alone = {"XDG_CONFIG_HOME": str(tmp_path), "HUBGATE_TOKEN": "hf_x"}
-    for answer in (b"\x00\r\n\r\n", as_json(200, {"odd": 1}), as_json(403, {"error": "two\nlines \x1b[31m"})):
-        with hostile(answer) as server:
+    for answer in (
+        b"\x00\r\n\r\n",
+        json_response(200, {"odd": 1}),
+        json_response(403, {"error": "two\nlines \x1b[31m"}),
+    ):
+        with run_hostile_server(answer) as server:
             done = hubgate("whoami", "--endpoint", server.url, cwd=tmp_path, **alone)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
         assert "\x1b" not in done.stderr
     for length, shown in ((900, "x" * 900), (2000, "x" * 999 + "…")):
-        with hostile(as_json(403, {"error": "x" * length})) as server:
+        with run_hostile_server(json_response(403, {"error": "x" * length})) as server:
             done = hubgate("whoami", "--endpoint", server.url, cwd=tmp_path, **alone)
         assert done.stderr == f"error: {shown}\n"
     gone = hubgate("whoami", "--endpoint", server.url, cwd=tmp_path, **alone)

@@ -3,8 +3,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.bed.people import make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.people import create_token, create_user
+from tests.bed.running_hub import RunningHub
 
 from hubgate import Hub
 
@@ -23,7 +23,7 @@ def as_user(on_sqlite: RunningHub) -> Iterator[Callable[..., Hub]]:
     opened: list[Hub] = []
 
     def make(name: str, **options: Any) -> Hub:
-        opened.append(Hub(on_sqlite.url, make_token(on_sqlite, make_user(on_sqlite, name)), **options))
+        opened.append(Hub(on_sqlite.url, create_token(on_sqlite, create_user(on_sqlite, name)), **options))
         return opened[-1]
 
     yield make

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.bed.people import make_token, make_user
+from tests.bed.people import create_token, create_user
 from tests.bed.processes import environment
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate import AsyncHub, Hub
 from hubgate.client import errors
@@ -53,7 +53,7 @@ def test_files_can_be_uploaded_and_downloaded(as_user: Make, tmp_path: Path) -> 
 
 
 async def test_files_can_be_uploaded_and_downloaded_in_an_event_loop(on_sqlite: RunningHub, tmp_path: Path) -> None:
-    token = make_token(on_sqlite, make_user(on_sqlite, "ada"))
+    token = create_token(on_sqlite, create_user(on_sqlite, "ada"))
     async with AsyncHub(on_sqlite.url, token) as hub:
         await hub.create_repo("rows", type="dataset")
         (tmp_path / "a.parquet").write_bytes(BINARY)
@@ -171,7 +171,7 @@ def test_files_are_streamed_not_loaded_into_memory(on_sqlite: RunningHub, tmp_pa
     with (tmp_path / "big").open("wb") as file:
         file.truncate(size)
     (tmp_path / "text").write_bytes(b"line\n" * 1_800_000)
-    token = make_token(on_sqlite, make_user(on_sqlite, "ada"))
+    token = create_token(on_sqlite, create_user(on_sqlite, "ada"))
     command = [sys.executable, "-c", SCRIPT, on_sqlite.url, token, str(tmp_path)]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr

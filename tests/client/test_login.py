@@ -7,12 +7,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
-from tests.bed.apps import make_app
+from tests.bed.apps import create_app
 from tests.bed.devices import approve, decide, enter
-from tests.bed.driving import without_sleeping
-from tests.bed.hostile import as_json, hostile
-from tests.bed.people import Page, browser_of, make_user
-from tests.bed.running import RunningHub
+from tests.bed.hostile import json_response, run_hostile_server
+from tests.bed.people import Page, browser_of, create_user
+from tests.bed.running_hub import RunningHub
+from tests.bed.sleepless_drivers import without_sleeping
 
 from hubgate import AsyncHub, Hub
 from hubgate.client import errors
@@ -24,11 +24,11 @@ ME = {"id": "0" * 24, "name": "ada", "type": "user", "orgs": [], "auth": {}}
 
 
 def pending(error: str) -> bytes:
-    return as_json(400, {"error": error})
+    return json_response(400, {"error": error})
 
 
 def test_login_with_device_code_and_logout(on_sqlite: RunningHub, tmp_path: Path) -> None:
-    ada, shown = make_user(on_sqlite, "ada"), []
+    ada, shown = create_user(on_sqlite, "ada"), []
 
     def allow(_: float) -> None:
         approve(on_sqlite, ada, shown[0].user_code, "openid profile")
@@ -50,7 +50,7 @@ def test_login_with_device_code_and_logout(on_sqlite: RunningHub, tmp_path: Path
 
 
 def test_denied_login_raises_sign_in_denied(on_sqlite: RunningHub, tmp_path: Path) -> None:
-    ada, shown = make_user(on_sqlite, "ada"), []
+    ada, shown = create_user(on_sqlite, "ada"), []
 
     def deny(_: float) -> None:
         with browser_of(on_sqlite, ada) as browser:
@@ -62,10 +62,16 @@ def test_denied_login_raises_sign_in_denied(on_sqlite: RunningHub, tmp_path: Pat
 
 
 def test_polling_follows_the_interval_and_slow_down(tmp_path: Path) -> None:
-    answers = [pending("authorization_pending"), pending("slow_down"), b"", as_json(502, {}), as_json(200, GIVEN)]
+    answers = [
+        pending("authorization_pending"),
+        pending("slow_down"),
+        b"",
+        json_response(502, {}),
+        json_response(200, GIVEN),
+    ]
     waits: list[float] = []
-    given = (as_json(200, CODE), *answers, as_json(200, ME))
-    with hostile(*given) as server, Hub(server.url, config_folder=tmp_path, retries=0) as hub:
+    given = (json_response(200, CODE), *answers, json_response(200, ME))
+    with run_hostile_server(*given) as server, Hub(server.url, config_folder=tmp_path, retries=0) as hub:
         without_sleeping(hub, waits.append).login(lambda _: None)
     assert waits == [5.0, 5.0, 10.0, 10.0, 10.0]
 
@@ -75,12 +81,12 @@ def test_polling_follows_the_interval_and_slow_down(tmp_path: Path) -> None:
     [
         (pending("expired_token"), errors.SignInExpired),
         (pending("invalid_grant"), errors.SignInFailed),
-        (as_json(200, {"token_type": "bearer"}), errors.UnexpectedResponse),
-        (as_json(200, {**GIVEN, "access_token": "a\nb"}), errors.UnexpectedResponse),
+        (json_response(200, {"token_type": "bearer"}), errors.UnexpectedResponse),
+        (json_response(200, {**GIVEN, "access_token": "a\nb"}), errors.UnexpectedResponse),
     ],
 )
 def test_oauth_errors_end_the_login(last: bytes, raised: type[Exception], tmp_path: Path) -> None:
-    with hostile(as_json(200, CODE), last) as server:
+    with run_hostile_server(json_response(200, CODE), last) as server:
         hub = without_sleeping(Hub(server.url, config_folder=tmp_path, retries=0), lambda _: None)
         with hub, pytest.raises(raised):
             hub.login(lambda _: None)
@@ -91,7 +97,7 @@ REDIRECT = "http://127.0.0.1/callback"
 
 def consent(on_sqlite: RunningHub, address: str) -> str:
     """What a signed-in user's browser ends at after Allow."""
-    ada = make_user(on_sqlite, "ada")
+    ada = create_user(on_sqlite, "ada")
     target = urlsplit(address)
     with browser_of(on_sqlite, ada) as browser:
         asked = browser.get(f"{target.path}?{target.query}")
@@ -103,7 +109,7 @@ def consent(on_sqlite: RunningHub, address: str) -> str:
 
 
 def test_login_in_browser(on_sqlite: RunningHub, tmp_path: Path) -> None:
-    app = make_app(on_sqlite, redirect_uris=(REDIRECT,), scopes=("openid", "profile"), confidential=False)
+    app = create_app(on_sqlite, redirect_uris=(REDIRECT,), scopes=("openid", "profile"), confidential=False)
     seen: list[httpx.Response] = []
 
     def open_browser(address: str) -> None:

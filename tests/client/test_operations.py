@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.bed.exchange import make_exchanger
-from tests.bed.hostile import answer, as_json, hostile
-from tests.bed.people import make_organization, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.exchange import create_exchange_app
+from tests.bed.hostile import http_response, json_response, run_hostile_server
+from tests.bed.people import create_organization, create_token, create_user
+from tests.bed.running_hub import RunningHub
 
 import hubgate
 from hubgate import AsyncHub, Hub, client
@@ -21,9 +21,9 @@ Make = Callable[..., Hub]
 
 
 def test_whoami_returns_the_signed_in_user(on_sqlite: RunningHub) -> None:
-    ada = make_user(on_sqlite, "ada")
-    make_organization(on_sqlite, "acme", ada)
-    with Hub(on_sqlite.url, make_token(on_sqlite, ada)) as hub:
+    ada = create_user(on_sqlite, "ada")
+    create_organization(on_sqlite, "acme", ada)
+    with Hub(on_sqlite.url, create_token(on_sqlite, ada)) as hub:
         me = hub.whoami()
     assert (me.name, me.email, me.email_verified) == ("ada", "ada@example.org", True)
     assert [(org.name, org.role_in_org) for org in me.orgs] == [("acme", "admin")]
@@ -31,7 +31,7 @@ def test_whoami_returns_the_signed_in_user(on_sqlite: RunningHub) -> None:
 
 
 async def test_whoami_in_an_event_loop(on_sqlite: RunningHub) -> None:
-    token = make_token(on_sqlite, make_user(on_sqlite, "ada"))
+    token = create_token(on_sqlite, create_user(on_sqlite, "ada"))
     async with AsyncHub(on_sqlite.url, token) as hub:
         assert (await hub.whoami()).name == "ada"
         with pytest.raises(errors.NotFound):
@@ -49,7 +49,7 @@ def test_missing_and_invalid_tokens_raise_not_signed_in(on_sqlite: RunningHub) -
 
 def test_settings_from_the_environment(on_sqlite: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HUBGATE_ENDPOINT", on_sqlite.url + "/")
-    monkeypatch.setenv("HUBGATE_TOKEN", make_token(on_sqlite, make_user(on_sqlite, "ada")))
+    monkeypatch.setenv("HUBGATE_TOKEN", create_token(on_sqlite, create_user(on_sqlite, "ada")))
     with Hub() as hub:
         assert hub.whoami().name == "ada"
     with Hub(token=False) as hub, pytest.raises(errors.NotSignedIn):
@@ -59,9 +59,9 @@ def test_settings_from_the_environment(on_sqlite: RunningHub, monkeypatch: pytes
 
 
 def test_personal_tokens(on_sqlite: RunningHub) -> None:
-    ada = make_user(on_sqlite, "ada")
-    make_token(on_sqlite, ada, "read", "laptop")
-    with Hub(on_sqlite.url, make_token(on_sqlite, ada, "write", "server")) as hub:
+    ada = create_user(on_sqlite, "ada")
+    create_token(on_sqlite, ada, "read", "laptop")
+    with Hub(on_sqlite.url, create_token(on_sqlite, ada, "write", "server")) as hub:
         laptop = next(token for token in hub.list_tokens() if token.name == "laptop")
         assert hub.rename_token(laptop.id, "old laptop").name == "old laptop"
         hub.revoke_token(laptop.id)
@@ -71,10 +71,10 @@ def test_personal_tokens(on_sqlite: RunningHub) -> None:
 
 
 def test_organizations_and_audit_log(on_sqlite: RunningHub) -> None:
-    ada = make_user(on_sqlite, "ada")
-    make_user(on_sqlite, "bob")
-    make_organization(on_sqlite, "acme", ada, bob="read")
-    with Hub(on_sqlite.url, make_token(on_sqlite, ada)) as hub:
+    ada = create_user(on_sqlite, "ada")
+    create_user(on_sqlite, "bob")
+    create_organization(on_sqlite, "acme", ada, bob="read")
+    with Hub(on_sqlite.url, create_token(on_sqlite, ada)) as hub:
         assert hub.get_organization("acme").num_users == 2
         assert {member.user: member.role for member in hub.list_members("acme")} == {"ada": "admin", "bob": "read"}
         assert len(hub.list_members("acme", limit=1)) == 1
@@ -86,8 +86,8 @@ def test_organizations_and_audit_log(on_sqlite: RunningHub) -> None:
 
 
 def test_exchange_token_for_a_member(on_sqlite: RunningHub) -> None:
-    ada = make_user(on_sqlite, "ada")
-    app = make_exchanger(on_sqlite, make_organization(on_sqlite, "acme", ada), scopes=("openid", "profile"))
+    ada = create_user(on_sqlite, "ada")
+    app = create_exchange_app(on_sqlite, create_organization(on_sqlite, "acme", ada), scopes=("openid", "profile"))
     with Hub(on_sqlite.url) as hub:
         token = hub.exchange_token(*app.basic, "ada@example.org", scopes=["profile"])
         assert (token.scope, token.expires_in) == ("profile", 28800)
@@ -179,7 +179,7 @@ NAMELESS: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("name", NAMELESS)
 def test_missing_name_is_not_sent(name: str) -> None:
-    with hostile(answer(404)) as server, Hub(server.url, "hf_x", retries=0) as hub:
+    with run_hostile_server(http_response(404)) as server, Hub(server.url, "hf_x", retries=0) as hub:
         for none in (None, ""):
             with pytest.raises(ValueError, match=r"is not a name|not a path inside|namespace/name|as a list|client_id"):
                 NAMELESS[name](hub, none)
@@ -221,7 +221,10 @@ def test_depth_of_a_delivery_is_sent_only_to_the_hub(tmp_path: Path) -> None:
 
     context = delivery_depth.set(3)
     try:
-        with hostile(answer(404)) as other, hostile(as_json(200, ME), answer(302, location=other.url)) as server:
+        with (
+            run_hostile_server(http_response(404)) as other,
+            run_hostile_server(json_response(200, ME), http_response(302, location=other.url)) as server,
+        ):
             with Hub(server.url, "hf_x", retries=0) as hub:
                 hub.whoami()
                 assert server.seen[0].headers["x-hubgate-depth"] == "3"

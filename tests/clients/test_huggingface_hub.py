@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from tests.bed.clients import Client
-from tests.bed.people import make_organization, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.people import create_organization, create_token, create_user
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.tokens import personal
 
@@ -26,10 +26,10 @@ def client_of(hub: RunningHub, version: str, tmp_path: Path) -> Client:
 
 def token_of_ada(hub: RunningHub) -> str:
     """Ada is in two organizations."""
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     for name in ("zeta", "acme"):
-        make_organization(hub, name, ada)
-    return make_token(hub, ada, "write", "laptop")
+        create_organization(hub, name, ada)
+    return create_token(hub, ada, "write", "laptop")
 
 
 @pytest.mark.parametrize("version", VERSIONS)

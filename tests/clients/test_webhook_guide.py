@@ -11,7 +11,7 @@ import httpx
 import pytest
 from tests.bed.clients import Client, Conversation
 from tests.bed.processes import ROOT
-from tests.bed.receivers import SECRET
+from tests.bed.receiver_library import SECRET
 from tests.bed.sites import PROGRAMS
 
 from hubgate.receiver.testing import KINDS, SignedDelivery, signed_delivery

@@ -8,11 +8,11 @@ from typing import Any
 
 import httpx
 import msgspec
-from tests.bed.blocking import blocking
-from tests.bed.engines import opened, settings_for
-from tests.bed.git import Work, address, run_git
+from tests.bed.blocking import run_blocking
+from tests.bed.engines import opened_database, settings_for
+from tests.bed.git import WorkingCopy, repo_url, run_git
 from tests.bed.people import PASSWORD
-from tests.bed.repos import commit
+from tests.bed.repos import send_commit
 from tests.faults.conftest import Store
 
 from hubgate.server.accounts import signup
@@ -54,7 +54,7 @@ def make_repo(store: Store) -> Repo:
         finally:
             await hub.close()
 
-    return blocking(work())
+    return run_blocking(work())
 
 
 @dataclass
@@ -95,14 +95,14 @@ class PushLoad:
     def _push(self, number: int) -> None:
         folder = self.repo.store.folder / f"{self.name}-{number}"
         folder.mkdir()
-        work = Work(folder)
+        work = WorkingCopy(folder)
         work.git("init", "-q", "-b", "main")
         branch, count = f"refs/heads/{self.name}-{number}", 0
         while not self._stop.is_set():
             count += 1
             sha = work.commit(f"{number}.txt", f"{count}\n")
             tag = f"refs/tags/{self.name}-{number}-{count}"
-            url = address(self.url, "ada/tiny", self.repo.token)
+            url = repo_url(self.url, "ada/tiny", self.repo.token)
             if run_git(folder, "push", "-q", url, f"HEAD:{branch}", f"HEAD:{tag}").returncode == 0:
                 self._note((branch, sha), (tag, sha))
 
@@ -113,7 +113,7 @@ class PushLoad:
             while not self._stop.is_set():
                 count += 1
                 try:
-                    answer = commit(client, "ada/tiny", {f"{self.name}.txt": str(count).encode()})
+                    answer = send_commit(client, "ada/tiny", {f"{self.name}.txt": str(count).encode()})
                 except httpx.TransportError:
                     self._stop.wait(0.05)
                     continue
@@ -123,7 +123,7 @@ class PushLoad:
 
 def check(repo: Repo, acknowledged: Sequence[tuple[str, str]]) -> None:
     """Every change has one event, every ref is where its last event says, and all its objects are on disk."""
-    refs, events = blocking(_rows(repo))
+    refs, events = run_blocking(_rows(repo))
     assert [seq for seq, _ in events] == list(range(1, len(events) + 1)), "gapless"
     told: dict[str, str | None] = {MAIN: _first(repo)}
     seen = set()
@@ -140,7 +140,7 @@ def check(repo: Repo, acknowledged: Sequence[tuple[str, str]]) -> None:
 
 def _first(repo: Repo) -> str:
     """The first commit of main."""
-    refs, _ = blocking(_rows(repo))
+    refs, _ = run_blocking(_rows(repo))
     return run_git(repo.folder, "rev-list", "--max-parents=0", refs[MAIN]).stdout.strip()
 
 
@@ -150,5 +150,5 @@ async def _rows(repo: Repo) -> tuple[dict[str, str], list[tuple[int, dict[str, A
         rows = await event_store.of_repo(tx, repo.id, 0, 1_000_000)
         return refs, [(row["repo_seq"], msgspec.json.decode(bytes(row["body"]))) for row in rows]
 
-    async with opened(repo.store.url) as db:
+    async with opened_database(repo.store.url) as db:
         return await db.read_long(unit)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
-from tests.bed.receivers import SECRET, Script
+from tests.bed.receiver_library import SECRET, Script
 
 from hubgate.receiver.testing import signed_delivery
 

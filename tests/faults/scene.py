@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import httpx
-from tests.bed.blocking import blocking
-from tests.bed.engines import opened, settings_for
+from tests.bed.blocking import run_blocking
+from tests.bed.engines import opened_database, settings_for
 from tests.bed.people import PASSWORD
 from tests.bed.processes import TEST_BUILD, HubProcess, environment, hub_process, until
 from tests.faults.conftest import Store
@@ -115,10 +115,10 @@ class Scene:
 
     def rows(self, sql: str) -> Sequence[tuple[object, ...]]:
         async def read() -> list[tuple[object, ...]]:
-            async with opened(self.store.url) as db:
+            async with opened_database(self.store.url) as db:
                 return [tuple(row) for row in await db.read_long(lambda tx: tx.all(sql))]
 
-        return blocking(read())
+        return run_blocking(read())
 
     def is_settled(self) -> bool:
         """Every event is fanned out, and no delivery is waiting."""
@@ -172,7 +172,7 @@ def make_scene(store: Store, watchers: Watchers) -> Scene:
         finally:
             await hub.close()
 
-    return blocking(work())
+    return run_blocking(work())
 
 
 async def _person(hub: Hub, name: str) -> User:

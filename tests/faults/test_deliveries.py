@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.bed.blocking import blocking
-from tests.bed.engines import SqliteEngine, set_up
+from tests.bed.blocking import run_blocking
+from tests.bed.engines import SqliteEngine, set_up_database
 from tests.bed.postgres import Cluster
 from tests.bed.processes import until
 from tests.faults.conftest import Store, make_store
@@ -183,7 +183,7 @@ def test_disabled_webhook_receives_nothing(store: Store, watchers: Watchers) -> 
 def test_deliveries_survive_restarts_of_postgres(
     own_cluster: Cluster, watchers: Watchers, tmp_path: Path, how: signal.Signals
 ) -> None:
-    blocking(set_up(own_cluster.url(), tmp_path))
+    run_blocking(set_up_database(own_cluster.url(), tmp_path))
     scene = make_scene(make_store(own_cluster.url(), tmp_path), watchers)
     with scene.hub() as hub, scene.delivering() as beside:
         load = ChangeLoad(scene, hub.url).start()

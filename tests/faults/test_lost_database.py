@@ -9,8 +9,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.bed.blocking import blocking
-from tests.bed.engines import SqliteEngine, set_up
+from tests.bed.blocking import run_blocking
+from tests.bed.engines import SqliteEngine, set_up_database
 from tests.bed.postgres import Cluster
 from tests.bed.processes import HUBGATE, TEST_BUILD, environment, hub_process, until
 from tests.faults.conftest import make_store
@@ -39,7 +39,7 @@ def assert_is_a_styled_page(url: str) -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT, signal.SIGKILL])
 def test_hub_recovers_from_a_restart_of_postgres(own_cluster: Cluster, tmp_path: Path, how: signal.Signals) -> None:
-    blocking(set_up(own_cluster.url(), tmp_path))
+    run_blocking(set_up_database(own_cluster.url(), tmp_path))
     store = make_store(own_cluster.url(), tmp_path)
     with hub_process(store.folder, *store.flags, program=TEST_BUILD) as hub:
         assert write(hub.url, "before").status_code == 200
@@ -57,7 +57,7 @@ def test_hub_recovers_from_a_restart_of_postgres(own_cluster: Cluster, tmp_path:
 
 def test_hub_recovers_from_a_hanging_postgres(own_cluster: Cluster, tmp_path: Path) -> None:
     """A server that does not answer is waited for, within limits, and used again."""
-    blocking(set_up(own_cluster.url(), tmp_path))
+    run_blocking(set_up_database(own_cluster.url(), tmp_path))
     store = make_store(own_cluster.url(), tmp_path)
     with hub_process(store.folder, *store.flags, program=TEST_BUILD) as hub:
         assert write(hub.url, "before").status_code == 200
@@ -104,7 +104,7 @@ def test_frozen_worker_loses_nothing(sqlite_template: Path, tmp_path: Path) -> N
 def test_hub_and_background_process_stop_without_their_database(
     own_cluster: Cluster, tmp_path: Path, frozen: bool
 ) -> None:
-    blocking(set_up(own_cluster.url(), tmp_path))
+    run_blocking(set_up_database(own_cluster.url(), tmp_path))
     store = make_store(own_cluster.url(), tmp_path)
     with hub_process(store.folder, *store.flags, program=TEST_BUILD) as hub:
         assert write(hub.url, "before").status_code == 200

@@ -4,9 +4,9 @@ import signal
 import time
 
 import pytest
-from tests.bed.blocking import blocking
-from tests.bed.engines import opened, settings_for
-from tests.bed.memory import watched
+from tests.bed.blocking import run_blocking
+from tests.bed.engines import opened_database, settings_for
+from tests.bed.memory import watch_memory
 from tests.bed.plugin import SMALL_FAULT_COUNT
 from tests.bed.processes import until
 from tests.faults.conftest import Store
@@ -37,7 +37,7 @@ def add_watchers(scene: Scene, count: int) -> None:
             kept = await lifecycle.create(hub.webhooks, lifecycle.Owner(user_id=row["user_id"]), wanted, SYSTEM)
         finally:
             await hub.close()
-        async with opened(scene.store.url) as db:
+        async with opened_database(scene.store.url) as db:
             names = [column.name for column in webhooks.columns if column.name != "id"]
             webhook = f"""
                 INSERT INTO webhooks (id, {", ".join(names)}) SELECT :new, {", ".join(names)} FROM webhooks
@@ -53,7 +53,7 @@ def add_watchers(scene: Scene, count: int) -> None:
                     part = rows[first : first + 2000]
                     await db.write_long(lambda tx, sql=sql, part=part: tx.exec_many(sql, part))  # type: ignore[misc]
 
-    blocking(work())
+    run_blocking(work())
 
 
 def test_event_with_a_hundred_thousand_watchers_is_fanned_out_once(
@@ -70,7 +70,7 @@ def test_event_with_a_hundred_thousand_watchers_is_fanned_out_once(
         assert process.wait(60) == -signal.SIGKILL
     ((some, _),) = scene.rows(told)
     assert 0 < int(str(some)) < count
-    with scene.delivering() as process, watched(process.pid) as peaks:
+    with scene.delivering() as process, watch_memory(process.pid) as peaks:
         until(scene.is_settled, 300)
     assert scene.rows(told) == [(count, count)]
     print(peaks)
@@ -114,4 +114,4 @@ def add_hanging(scene: Scene, hanging: Watchers, count: int) -> None:
         finally:
             await hub.close()
 
-    blocking(work())
+    run_blocking(work())

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.bed.clients import Client
 from tests.bed.engines import SqliteEngine
-from tests.bed.git import address, run_git
+from tests.bed.git import repo_url, run_git
 from tests.bed.git_lfs import with_git_lfs
-from tests.bed.memory import watched
+from tests.bed.memory import watch_memory
 from tests.bed.plugin import SMALL_FAULT_COUNT
 from tests.bed.processes import HubProcess, hub_process
 from tests.faults.conftest import make_store
@@ -61,7 +61,7 @@ def test_upload_by_huggingface_hub_stays_out_of_memory(hub: tuple[HubProcess, st
     process, token = hub
     wanted = written(tmp_path / "large.bin", size)
     client = Client("huggingface_hub-2.4", tmp_path, process.url)
-    with watched(process.process.pid) as peaks:
+    with watch_memory(process.process.pid) as peaks:
         for arguments in (("upload", "ada/tiny", "large.bin"), ("download", "ada/tiny", "--local-dir", "down")):
             done = client.run("hf", *arguments, token=token, seconds=600, HF_HUB_DISABLE_XET="1")
             assert done.returncode == 0, done.stderr
@@ -75,7 +75,7 @@ def test_large_file_inside_a_commit_stays_out_of_memory(hub: tuple[HubProcess, s
     process, token = hub
     wanted = {"one.bin": written(tmp_path / "one.bin", 95 * MIB)}
     client = Client("huggingface_hub-2.4", tmp_path, process.url)
-    with watched(process.process.pid) as peaks:
+    with watch_memory(process.process.pid) as peaks:
         for name in wanted:
             done = client.run("hf", "upload", "ada/tiny", name, token=token, seconds=600)
             assert done.returncode == 0, done.stderr
@@ -89,13 +89,13 @@ def test_large_file_inside_a_commit_stays_out_of_memory(hub: tuple[HubProcess, s
 def test_upload_by_git_lfs_stays_out_of_memory(hub: tuple[HubProcess, str], tmp_path: Path, size: int) -> None:
     process, token = hub
     variables = with_git_lfs(tmp_path)
-    url = address(process.url, "ada/tiny", token)
+    url = repo_url(process.url, "ada/tiny", token)
 
     def git(*arguments: str) -> None:
         done = run_git(tmp_path, *arguments, seconds=600, **variables)
         assert done.returncode == 0, (arguments, done.stderr)
 
-    with watched(process.process.pid) as peaks:
+    with watch_memory(process.process.pid) as peaks:
         git("clone", "-q", url, "up")
         wanted = written(tmp_path / "up/large.bin", size)
         git("-C", "up", "add", "large.bin")
@@ -110,13 +110,13 @@ def test_upload_by_git_lfs_stays_out_of_memory(hub: tuple[HubProcess, str], tmp_
 def test_large_push_stays_out_of_memory(hub: tuple[HubProcess, str], tmp_path: Path) -> None:
     """In git itself: neither end has more than a part of it in memory."""
     process, token = hub
-    url = address(process.url, "ada/tiny", token)
+    url = repo_url(process.url, "ada/tiny", token)
 
     def git(*arguments: str) -> None:
         done = run_git(tmp_path, *arguments, seconds=600)
         assert done.returncode == 0, (arguments, done.stderr)
 
-    with watched(process.process.pid) as peaks:
+    with watch_memory(process.process.pid) as peaks:
         git("clone", "-q", url, "up")
         wanted = {name: written(tmp_path / "up" / name, 60 * MIB) for name in ("one.dat", "two.dat")}
         quick = ("-C", "up", "-c", "core.compression=0")

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from tests.bed.git import address, run_git
+from tests.bed.git import repo_url, run_git
 from tests.bed.processes import TEST_BUILD, hub_process, until
 from tests.faults.conftest import Store
 from tests.faults.pushes import MAIN, PushLoad, check, make_repo
@@ -34,12 +34,14 @@ def test_kill_9_of_the_whole_hub_during_pushes_loses_nothing(store: Store, fault
         acknowledged += load.acknowledged
         check(repo, acknowledged)
     with hub_process(store.folder, *store.flags) as hub:
-        shown = run_git(store.folder, "ls-remote", address(hub.url, "ada/tiny")).stdout
+        shown = run_git(store.folder, "ls-remote", repo_url(hub.url, "ada/tiny")).stdout
         assert {tuple(line.split("\t")[::-1]) for line in shown.splitlines()} >= {
             (ref, sha) for ref, sha in acknowledged if ref.startswith("refs/tags/")
         }
         copy = store.folder / "copy"
-        assert run_git(store.folder, "clone", "-q", "--mirror", address(hub.url, "ada/tiny"), str(copy)).returncode == 0
+        assert (
+            run_git(store.folder, "clone", "-q", "--mirror", repo_url(hub.url, "ada/tiny"), str(copy)).returncode == 0
+        )
         assert run_git(copy, "fsck", "--strict").returncode == 0
         assert run_git(copy, "rev-parse", MAIN).returncode == 0
     assert store.complaints() == []

@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 from tests.bed.processes import HubProcess, hub_process, hubgate, until
-from tests.bed.receivers import SECRET
-from tests.bed.repos import commit, make_repo
+from tests.bed.receiver_library import SECRET
+from tests.bed.repos import create_repo, send_commit
 from tests.faults.receivers import PATHS, Receiver
 
 pytestmark = pytest.mark.faults
@@ -58,7 +58,7 @@ class Changes:
 
     def __enter__(self) -> "Changes":
         for number in range(REPOS):
-            make_repo(self._ada, f"busy{number}")
+            create_repo(self._ada, f"busy{number}")
         self._thread.start()
         return self
 
@@ -68,7 +68,7 @@ class Changes:
 
     def _run(self) -> None:
         while not self._stop.wait(0.1):
-            answer = commit(self._ada, f"ada/busy{self.made % REPOS}", {"a.txt": str(self.made).encode()})
+            answer = send_commit(self._ada, f"ada/busy{self.made % REPOS}", {"a.txt": str(self.made).encode()})
             assert answer.status_code == 200, answer.text
             self.made += 1
 

@@ -1,7 +1,7 @@
 """Each surface has one shape of error, on all of its routes."""
 
 import pytest
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.edge.guard import BAD_CREDENTIAL
 

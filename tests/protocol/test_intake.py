@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 from tests.protocol.raw import raw_request, status_of
 
 FORM = "application/x-www-form-urlencoded"

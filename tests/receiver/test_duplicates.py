@@ -5,9 +5,9 @@ import threading
 
 import httpx
 import pytest
-from tests.bed.at_once import at_once
-from tests.bed.blocking import blocking
-from tests.bed.receivers import SECRET, post, serving
+from tests.bed.blocking import run_blocking
+from tests.bed.concurrency import run_concurrently
+from tests.bed.receiver_library import SECRET, post, serve_receiver
 
 from hubgate.receiver import WebhooksServer
 from hubgate.receiver.runner import DeliveryState, ProcessedDeliveries
@@ -32,7 +32,7 @@ def test_running_delivery_is_answered_503_with_retry_after(app: WebhooksServer) 
 
     delivery = signed_delivery("repo.create", secret=SECRET)
     answers: list[httpx.Response] = []
-    with serving(app) as client:
+    with serve_receiver(app) as client:
         first = threading.Thread(target=lambda: answers.append(post(client, "/webhooks/slow", delivery)))
         first.start()
         assert began.wait(20)
@@ -79,7 +79,7 @@ def test_retry_after_a_disconnect_does_not_run_twice(app: WebhooksServer) -> Non
             assert status == 200
 
     try:
-        blocking(leave_and_come_back())
+        run_blocking(leave_and_come_back())
     finally:
         go_on.set()
         app.close()
@@ -152,6 +152,6 @@ def test_oldest_processed_deliveries_are_forgotten_but_never_running_ones() -> N
 
 def test_only_one_of_concurrent_duplicates_runs(app: WebhooksServer) -> None:
     seen = ProcessedDeliveries()
-    found = at_once([lambda: seen.begin(("/", "x"))] * 20)
+    found = run_concurrently([lambda: seen.begin(("/", "x"))] * 20)
     assert found.count(DeliveryState.NEW) == 1
     assert found.count(DeliveryState.RUNNING) == 19

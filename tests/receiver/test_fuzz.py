@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.bed.receivers import SECRET
+from tests.bed.receiver_library import SECRET
 
 from hubgate.receiver import Request, WebhookPayload, WebhooksServer
 from hubgate.receiver.testing import Deliverer, Response, new_key, signed_delivery

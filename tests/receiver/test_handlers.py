@@ -13,7 +13,7 @@ import pytest
 from starlette.exceptions import HTTPException
 from starlette.requests import Request as StarletteRequest
 from starlette.responses import JSONResponse
-from tests.bed.receivers import SECRET, post, serving
+from tests.bed.receiver_library import SECRET, post, serve_receiver
 
 from hubgate.depth import delivery_depth
 from hubgate.receiver import PayloadError, Request, WebhookPayload, WebhooksServer
@@ -246,7 +246,7 @@ def test_response_without_a_body(app: WebhooksServer) -> None:
     def nothing() -> None:
         raise HTTPException(204, headers={"x-mine": "1"})
 
-    with serving(app) as client:
+    with serve_receiver(app) as client:
         for _ in range(2):
             answer = post(client, "/webhooks/nothing", signed_delivery("repo.create", secret=SECRET))
             assert (answer.status_code, answer.content, answer.headers["x-mine"]) == (204, b"", "1")
@@ -309,7 +309,7 @@ def test_sync_handlers_run_concurrently_in_threads(app: WebhooksServer) -> None:
         together.wait()
         return threading.current_thread().name
 
-    with serving(app) as client:
+    with serve_receiver(app) as client:
         sends = [
             threading.Thread(
                 target=post, args=(client, "/webhooks/waits", signed_delivery("repo.create", secret=SECRET))

@@ -15,7 +15,7 @@ import pytest
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from tests.bed.processes import environment, until
-from tests.bed.receivers import SECRET, post, script, serving
+from tests.bed.receiver_library import SECRET, post, run_script, serve_receiver
 
 from hubgate.depth import delivery_depth
 from hubgate.receiver import Request, WebhookPayload, WebhooksServer
@@ -59,7 +59,7 @@ def test_response_does_not_wait_for_the_handler(app: WebhooksServer, file: Path)
         return "told nobody"
 
     delivery = signed_delivery("repo.create", secret=SECRET, id="one")
-    with serving(app) as client:
+    with serve_receiver(app) as client:
         first = post(client, "/webhooks/slow", delivery)
         assert (first.status_code, first.json()) == (202, {"status": "accepted"})
         until(lambda: states(file) == {"one": "running"})
@@ -353,8 +353,8 @@ def test_another_process_takes_over_the_inbox(tmp_path: Path) -> None:
     ran = tmp_path / "ran.txt"
     ran.touch()
     with (
-        script(tmp_path / "a.py", TWO, "a", **LOCKED) as first,
-        script(tmp_path / "b.py", TWO, "b", **LOCKED) as second,
+        run_script(tmp_path / "a.py", TWO, "a", **LOCKED) as first,
+        run_script(tmp_path / "b.py", TWO, "b", **LOCKED) as second,
     ):
         httpx.post(first.addresses[0], **_as_sent("ada/one"))
         until(lambda: ran.read_text() == "a ada/one\n")
@@ -367,7 +367,7 @@ def test_another_process_takes_over_the_inbox(tmp_path: Path) -> None:
 
 def test_ctrl_c_waits_for_running_handlers(tmp_path: Path) -> None:
     text = TWO.replace("    with open", "    import time; open('began', 'w').close(); time.sleep(0.5)\n    with open")
-    with script(tmp_path / "a.py", text, "a", **LOCKED) as running:
+    with run_script(tmp_path / "a.py", text, "a", **LOCKED) as running:
         httpx.post(running.addresses[0], **_as_sent("ada/one"))
         until((tmp_path / "began").exists)
         assert running.stop() == 0

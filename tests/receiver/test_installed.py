@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 from tests.bed.processes import ROOT
-from tests.bed.receivers import EXAMPLES, PORT_OF_ITS_OWN, SECRET, Script
+from tests.bed.receiver_library import EXAMPLES, RANDOM_PORT, SECRET, Script
 from tests.receiver.conftest import run
 
 from hubgate.receiver.testing import signed_delivery
@@ -32,7 +32,7 @@ def test_installed_receiver_works_in_ten_lines(python: Path, tmp_path: Path) -> 
     example = (EXAMPLES / "receiver.py").read_text()
     code = [line for line in example.splitlines() if line and not re.match(r' *"""', line)]
     assert len(code) <= 10
-    (tmp_path / "app.py").write_text(PORT_OF_ITS_OWN + example)
+    (tmp_path / "app.py").write_text(RANDOM_PORT + example)
     script = Script(tmp_path / "app.py", python=str(python), WEBHOOK_SECRET=SECRET, PYTHONPATH="").wait_for(1)
     try:
         delivery = signed_delivery("repo.content.update", type="dataset", secret=SECRET)

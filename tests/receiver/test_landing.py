@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from tests.bed.receivers import SECRET, post, serving
+from tests.bed.receiver_library import SECRET, post, serve_receiver
 
 from hubgate.receiver import WebhookPayload, WebhooksServer
 from hubgate.receiver.landing import is_local
@@ -22,7 +22,7 @@ def client() -> Iterator[httpx.Client]:
         """Trains anew <quickly>."""
 
     app.on("repo.content", type="dataset")(lambda: None)
-    with serving(app) as client:
+    with serve_receiver(app) as client:
         yield client
 
 
@@ -161,7 +161,7 @@ def test_rejected_deliveries_do_not_displace_accepted_ones(client: httpx.Client)
 
 
 def test_page_without_a_secret_and_without_webhooks() -> None:
-    with serving(WebhooksServer()) as client:
+    with serve_receiver(WebhooksServer()) as client:
         page = client.get("/").text
         assert "Open to everybody" in page
         assert "No webhook is registered" in page

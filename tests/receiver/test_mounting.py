@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.websockets import WebSocket
-from tests.bed.blocking import blocking
+from tests.bed.blocking import run_blocking
 from tests.bed.processes import until
-from tests.bed.receivers import SECRET, post, serving
+from tests.bed.receiver_library import SECRET, post, serve_receiver
 
 from hubgate.receiver import WebhookPayload, WebhooksServer
 from hubgate.receiver.asgi import App
@@ -117,7 +117,7 @@ def test_each_request_may_use_its_own_event_loop(tmp_path: Path) -> None:
 
 def test_ui_can_be_html() -> None:
     app, _ = receiver(ui="<h1>Mine</h1>")
-    with serving(app) as client:
+    with serve_receiver(app) as client:
         page = client.get("/")
         assert (page.text, page.headers["content-type"]) == ("<h1>Mine</h1>", "text/html; charset=utf-8")
         assert client.get("/other").status_code == 404
@@ -137,7 +137,7 @@ def test_ui_can_be_an_asgi_app(tmp_path: Path) -> None:
 
     routes = [Route("/mine", _mine), WebSocketRoute("/talk", _talk)]
     app, ran = receiver(ui=Starlette(routes=routes, lifespan=lifespan), ack="before", inbox=tmp_path / "inbox.db")
-    with serving(app) as client:
+    with serve_receiver(app) as client:
         assert life == ["up"]
         assert client.get("/mine").text == "mine"
         assert client.get("/webhooks/unknown").status_code == 404
@@ -154,7 +154,7 @@ def test_ui_can_be_an_app_without_lifespan(tmp_path: Path) -> None:
         await PlainTextResponse("bare")(scope, receive, send)
 
     app, ran = receiver(ui=bare, ack="before", inbox=tmp_path / "inbox.db")
-    with serving(app) as client:
+    with serve_receiver(app) as client:
         assert client.get("/").text == "bare"
         post(client, "/webhooks/heard", signed_delivery("repo.create", secret=SECRET))
         until(lambda: ran == ["ada/tiny"])
@@ -193,7 +193,9 @@ class _InOneLoopEach(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         body = request.read()
-        return blocking(self._ask(httpx.Request(request.method, request.url, headers=request.headers, content=body)))
+        return run_blocking(
+            self._ask(httpx.Request(request.method, request.url, headers=request.headers, content=body))
+        )
 
     async def _ask(self, request: httpx.Request) -> httpx.Response:
         answer = await httpx.ASGITransport(self._app).handle_async_request(request)
@@ -211,7 +213,7 @@ def _talked(app: App) -> list[str]:
         said.append(message["type"])
 
     scope = {"type": "websocket", "path": "/talk", "root_path": "", "headers": [], "query_string": b""}
-    blocking(_awaited(app, scope, receive, send))
+    run_blocking(_awaited(app, scope, receive, send))
     return said
 
 
@@ -223,5 +225,5 @@ def _put_in(app: WebhooksServer) -> None:
     inbox = app._intake.inbox
     assert inbox is not None
     body = b'{"event": {"action": "create", "scope": "repo"}, "repo": {"type": "model", "name": "left/over"}}'
-    blocking(inbox.put("/webhooks/heard", "left", [], body))
+    run_blocking(inbox.put("/webhooks/heard", "left", [], body))
     app.close()

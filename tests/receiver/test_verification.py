@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import httpx
 import pytest
-from tests.bed.receivers import SECRET, post, serving
+from tests.bed.receiver_library import SECRET, post, serve_receiver
 
 from hubgate.receiver import WebhookPayload, WebhooksServer
 from hubgate.receiver.testing import Deliverer, SignedDelivery, new_key, new_secret, signed_delivery
@@ -34,7 +34,7 @@ class Ground:
 
 
 def ground(app: WebhooksServer) -> Iterator[Ground]:
-    with serving(app) as client:
+    with serve_receiver(app) as client:
         made = Ground(client)
 
         @app.add_webhook

@@ -18,7 +18,7 @@ SECRET = "correct horse battery"
 
 
 @contextmanager
-def serving(app: WebhooksServer) -> Iterator[httpx.Client]:
+def serve_receiver(app: WebhooksServer) -> Iterator[httpx.Client]:
     app.launch(port=0, prevent_thread_lock=True)
     assert app.url
     try:
@@ -90,9 +90,9 @@ class Script:
 
 
 @contextmanager
-def script(file: Path, text: str, *arguments: str, addresses: int = 1, **variables: str) -> Iterator[Script]:
+def run_script(file: Path, text: str, *arguments: str, addresses: int = 1, **variables: str) -> Iterator[Script]:
     """Write a script to `file` and start it; the script listens on a random port."""
-    file.write_text(PORT_OF_ITS_OWN + text)
+    file.write_text(RANDOM_PORT + text)
     running = Script(file, *arguments, python=sys.executable, passed=(), **variables)
     try:
         yield running.wait_for(addresses)
@@ -102,7 +102,7 @@ def script(file: Path, text: str, *arguments: str, addresses: int = 1, **variabl
 
 
 # Scripts call launch() without a port, as users do; parallel tests cannot share the default port 7860.
-PORT_OF_ITS_OWN = """\
+RANDOM_PORT = """\
 from hubgate.receiver import WebhooksServer as _S
 _S.launch.__defaults__ = ("127.0.0.1", 0, False, False)
 """

@@ -61,7 +61,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def receiving(answer: Callable[[Received], tuple[int, bytes]] = lambda _: (200, b"{}")) -> Iterator[Receiver]:
+def run_http_receiver(answer: Callable[[Received], tuple[int, bytes]] = lambda _: (200, b"{}")) -> Iterator[Receiver]:
     receiver = Receiver(answer)
     thread = threading.Thread(target=receiver.serve_forever, daemon=True)
     thread.start()
