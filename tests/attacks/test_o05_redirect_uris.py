@@ -138,8 +138,8 @@ def test_o5_metadata_document_with_an_unsafe_redirect_uri_is_rejected_over_http(
         ("myhost.example:8443/cb", "https://myhost.example:8443/cb"),
     ],
 )
-def test_missing_scheme_is_named_in_the_error(on_sqlite: RunningHub, given: str, meant: str) -> None:
-    with api(on_sqlite, create_token(on_sqlite, create_user(on_sqlite, "ada"))) as client:
+def test_missing_scheme_is_named_in_the_error(sqlite_hub: RunningHub, given: str, meant: str) -> None:
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as client:
         refused = client.post("/api/settings/applications", json={"name": "x", "redirectUris": [given]})
         assert refused.json()["error"] == f"{given} has no scheme. Write {meant}."
 

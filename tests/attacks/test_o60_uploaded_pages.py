@@ -30,8 +30,8 @@ OPENED = ("html", "xhtml", "svg", "xml", "xsl", "pdf", "mhtml", "js", "txt", "js
 LARGE = ("large.html", "large.svg")
 
 
-def test_o60_uploaded_file_does_not_run_in_the_hubs_origin(on_sqlite: RunningHub, browser: Browser) -> None:
-    hub = on_sqlite
+def test_o60_uploaded_file_does_not_run_in_the_hubs_origin(sqlite_hub: RunningHub, browser: Browser) -> None:
+    hub = sqlite_hub
     ada = create_user(hub, "ada")
     files = {f"evil.{ending}": BY_ENDING.get(ending, HTML).encode() for ending in OPENED}
     with api(hub, create_token(hub, ada)) as client:
@@ -71,8 +71,8 @@ def test_o60_uploaded_file_does_not_run_in_the_hubs_origin(on_sqlite: RunningHub
         context.close()
 
 
-def test_o60_content_types_are_inert(on_sqlite: RunningHub) -> None:
-    hub = on_sqlite
+def test_o60_content_types_are_inert(sqlite_hub: RunningHub) -> None:
+    hub = sqlite_hub
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         create_repo(ada, "tiny")
         files = {f"evil.{ending}".removesuffix("."): b"<script>" for ending in ENDINGS}

@@ -63,12 +63,12 @@ def test_o66_membership_that_starts_again_at_the_same_time_is_a_new_one(hub: Run
     with api(hub, token) as app:
         create_webhook(app, receiver.url, *WATCHED)
         assert app.get("/api/models/acme/secret").status_code == 200
-        assert stage.heard(receiver) == ALL_READ
+        assert stage.repos_received(receiver) == ALL_READ
         leave(stage, stage.ada)
         join(stage, stage.ada)
         assert app.get("/api/models/acme/secret").status_code == 404
     assert stage.connected("GET").json()["organizations"] == []
-    assert stage.heard(receiver) == ALL_READ - {"acme/secret"}
+    assert stage.repos_received(receiver) == ALL_READ - {"acme/secret"}
 
 
 @pytest.mark.parametrize("behind", [0, 60])
@@ -84,8 +84,8 @@ def test_o66_grant_of_a_machine_whose_clock_is_behind_is_valid(
         assert consented.get("/api/models/acme/secret").status_code == 200
     with api(hub, exchange_token(app, "ada@example.org", scope="webhooks read-repos")["access_token"]) as client:
         webhook = create(client, receiver)
-    assert stage.heard(receiver) == {"ada/open", "acme/secret"}
-    stage.follow()
+    assert stage.repos_received(receiver) == {"ada/open", "acme/secret"}
+    stage.check_grants()
     assert stage.state(webhook, ACME_PATH) is False
 
 
@@ -109,7 +109,7 @@ def test_w41_webhook_ends_with_an_interruption_recorded_by_a_slow_clock(
     hub.clock.advance(60)
     with api(hub, exchange_token(app, "ada@example.org", scope="webhooks read-repos")["access_token"]) as client:
         webhook = create(client, receiver)
-    assert stage.heard(receiver) == {"ada/open", "acme/secret"}
+    assert stage.repos_received(receiver) == {"ada/open", "acme/secret"}
     hub.clock.advance(-behind)
     if what == "membership":
         leave(stage, stage.ada)
@@ -121,6 +121,6 @@ def test_w41_webhook_ends_with_an_interruption_recorded_by_a_slow_clock(
                 assert admin.patch(path, json={"paused": paused}).status_code == 200
     else:
         hub.call(lambda opened: end_and_begin(opened, what, stage, app))
-    assert stage.heard(receiver) == set()
-    stage.follow()
+    assert stage.repos_received(receiver) == set()
+    stage.check_grants()
     assert stage.state(webhook, ACME_PATH) == "suspended-after-failure"

@@ -108,7 +108,7 @@ def test_o67_creator_who_confirms_loses_nothing(hub: RunningHub, proof: str) -> 
             response = submit(stack.enter_context(browser_of(hub, other)), link, password=PASSWORD)
     assert (response.status_code, response.headers["location"]) == (303, "/")
     assert is_verified(hub, ada)
-    assert belongings.working() == EVERYTHING
+    assert belongings.usable() == EVERYTHING
 
 
 def test_o67_password_guesses_on_the_confirmation_page_are_throttled(hub: RunningHub) -> None:
@@ -135,8 +135,8 @@ def test_o67_reset_of_a_never_verified_account_ends_everything(hub: RunningHub, 
         assert is_verified(hub, eve)
         assert submit(victim, "/login", username="eve", password=PASSWORD).status_code == 422
         assert submit(victim, "/login", username="eve", password=NEW).status_code == 303
-    assert left_behind.working() == set()
-    assert others.working() == EVERYTHING, "of other accounts nothing ends"
+    assert left_behind.usable() == set()
+    assert others.usable() == EVERYTHING, "of other accounts nothing ends"
     told = mails_to(hub, eve.email)[-1]
     assert told["Subject"] == "Your password was changed"
     assert (
@@ -273,7 +273,7 @@ def test_o67_concurrent_confirmation_and_reset_leave_one_owner(hub: RunningHub) 
             confirmed, changed = run_concurrently([confirm, fill_form(victim, reset, password=NEW)])
         assert changed.status_code == 303
         assert confirmed.status_code in (303, 401, 404, 422)
-        assert ("personal token" in belongings.working()) is (confirmed.status_code == 303)
+        assert ("personal token" in belongings.usable()) is (confirmed.status_code == 303)
 
 
 @pytest.mark.parametrize("verified", [True, False])

@@ -35,7 +35,7 @@ def test_o68_reset_ends_sessions_and_app_tokens(hub: RunningHub) -> None:
     belongings = create_account_assets(hub, ada)
     hub.clock.advance(1)
     reset(hub, ada)
-    assert belongings.working() == EVERYTHING - SIGN_INS
+    assert belongings.usable() == EVERYTHING - SIGN_INS
     assert "Ended: 1 session, 1 app token, 1 refresh token. 1 personal token still works." in last_mail(hub, ada)
 
 
@@ -49,7 +49,7 @@ def test_o68_change_ends_other_sessions_and_app_tokens(hub: RunningHub) -> None:
         shown = browser.get("/settings/password")
         assert shown.status_code == 200, "this browser stays signed in"
         assert "Password changed. Ended: 1 other session, 1 app token, 1 refresh token." in shown.text
-    assert belongings.working() == EVERYTHING - SIGN_INS
+    assert belongings.usable() == EVERYTHING - SIGN_INS
     said = last_mail(hub, ada)
     assert "Ended: 1 other session, 1 app token, 1 refresh token. 1 personal token still works." in said
 

@@ -60,9 +60,9 @@ def test_o70_work_is_cancelled_when_its_client_disconnects(long: RunningHub) -> 
     assert '"level":"warning"' not in long.log
 
 
-def test_o70_text_is_not_parsed_for_disconnected_clients(on_sqlite: RunningHub) -> None:
+def test_o70_text_is_not_parsed_for_disconnected_clients(sqlite_hub: RunningHub) -> None:
     assert (
-        statuses_after_disconnect(on_sqlite, ["/api/validate-yaml"] * CLIENTS, slow_yaml()).count(200) <= CLIENTS // 2
+        statuses_after_disconnect(sqlite_hub, ["/api/validate-yaml"] * CLIENTS, slow_yaml()).count(200) <= CLIENTS // 2
     )
 
 
@@ -77,10 +77,10 @@ def test_o70_one_callers_requests_do_not_delay_others(long: RunningHub) -> None:
         assert count_answered(greedy) < 12
 
 
-def test_o70_parsing_is_shared_fairly_among_callers(on_sqlite: RunningHub) -> None:
-    with send_requests(on_sqlite, ["/api/validate-yaml"] * CLIENTS, slow_yaml()) as greedy:
+def test_o70_parsing_is_shared_fairly_among_callers(sqlite_hub: RunningHub) -> None:
+    with send_requests(sqlite_hub, ["/api/validate-yaml"] * CLIENTS, slow_yaml()) as greedy:
         until(lambda: count_answered(greedy) >= 1)
-        with client_from(on_sqlite, OTHER) as other:
+        with client_from(sqlite_hub, OTHER) as other:
             checked = other.post("/api/validate-yaml", json={"content": "---\nlicense: mit\n---\n"})
         assert checked.json() == {"errors": [], "warnings": []}
         assert count_answered(greedy) <= 4

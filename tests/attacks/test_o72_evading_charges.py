@@ -58,7 +58,7 @@ def test_o72_app_without_write_permission_is_a_guest_even_for_the_owner(scene: P
 
 def test_o72_commits_left_behind_by_a_force_push_stay_charged(scene: PublicRepo) -> None:
     """They stay on disk, so a pull request that is reset to the head of main has not been merged."""
-    scene.proposed({"1.txt": b"1"})
+    scene.create_pull_request({"1.txt": b"1"})
     work = scene.clone("eves")
     main = work.head()
     for number in range(2):
@@ -67,7 +67,7 @@ def test_o72_commits_left_behind_by_a_force_push_stay_charged(scene: PublicRepo)
         if number == 0:
             work.git("push", "-q", "--force", "origin", "HEAD:refs/pr/1")
             work.git("push", "-q", "--force", "origin", f"{main}:refs/pr/1")
-            scene.tidy()
+            scene.run_housekeeping()
     assert TOO_MUCH in work.fails("push", "--force", "origin", "HEAD:refs/pr/1")
     assert not has_room(scene)
     assert scene.remove(1).status_code == 200
@@ -75,7 +75,7 @@ def test_o72_commits_left_behind_by_a_force_push_stay_charged(scene: PublicRepo)
 
 
 def test_o72_commits_on_top_of_a_pull_request_are_merged_with_it(scene: PublicRepo) -> None:
-    scene.proposed({"1.txt": b"1"})
+    scene.create_pull_request({"1.txt": b"1"})
     work = scene.clone("eves")
     work.git("fetch", "-q", "origin", "refs/pr/1")
     work.git("checkout", "-q", "FETCH_HEAD")
@@ -83,13 +83,13 @@ def test_o72_commits_on_top_of_a_pull_request_are_merged_with_it(scene: PublicRe
     work.git("push", "-q", "origin", "HEAD:refs/pr/1")
     assert not has_room(scene)
     work.git("push", "-q", f"{scene.hub.url.replace('://', f'://x:{scene.ada_token}@')}/{REPO}", "HEAD:main")
-    scene.tidy()
+    scene.run_housekeeping()
     assert has_room(scene)
 
 
 def test_o72_objects_outside_the_pull_request_are_rejected(scene: PublicRepo) -> None:
     """Otherwise merging a pull request that does not contain them would release their charge."""
-    scene.proposed({"1.txt": b"1"})
+    scene.create_pull_request({"1.txt": b"1"})
     refs, objects = scene.refs(), scene.objects
     moves = [(refs["refs/pr/1"], refs["refs/heads/main"], "refs/pr/1")]
     body = packs.commands(moves) + packs.pack([packs.blob(noise(1))])
@@ -101,7 +101,7 @@ def test_o72_objects_outside_the_pull_request_are_rejected(scene: PublicRepo) ->
 def test_o72_guest_may_push_to_one_pull_request_at_a_time(scene: PublicRepo) -> None:
     """Otherwise merging one would release the charge for the other's storage."""
     for number in range(2):
-        scene.proposed({f"{number}.txt": b"1"})
+        scene.create_pull_request({f"{number}.txt": b"1"})
     work = scene.clone("eves")
     objects = scene.objects
     work.git("checkout", "-q", "-b", "other", work.commit("noise.txt", noise(1)))
@@ -166,8 +166,8 @@ def test_o72_file_announced_twice_is_charged_by_its_larger_size(scene: PublicRep
 
 
 def test_o72_guests_cannot_continue_once_pull_requests_are_disabled(scene: PublicRepo) -> None:
-    scene.proposed({"1.txt": b"1"})
-    scene.proposed({"2.txt": b"2"})
+    scene.create_pull_request({"1.txt": b"1"})
+    scene.create_pull_request({"2.txt": b"2"})
     assert scene.set_status(2, "closed").status_code == 200
     work = scene.clone("eves")
     work.git("fetch", "-q", "origin", "refs/pr/1")
@@ -188,7 +188,7 @@ def test_o72_guests_do_not_make_a_repo_look_newer(scene: PublicRepo) -> None:
     """Lists of repos start with the most recently changed ones."""
     before = scene.ada.get(API).json()["lastModified"]
     scene.hub.clock.advance(1000)
-    scene.proposed({"1.txt": b"1"})
+    scene.create_pull_request({"1.txt": b"1"})
     assert send_lines(scene.eve, REPO, text_file("more.txt"), rev="refs/pr/1").status_code == 200
     assert scene.set_status(1, "closed", by=scene.eve).status_code == 200
     assert scene.eve.delete(f"{API}/discussions/1/ref").status_code == 200

@@ -39,7 +39,7 @@ def outcomes(scene: PublicRepo, webhook: dict[str, Any]) -> list[tuple[str, str]
 def test_o72_guests_events_do_not_use_the_owners_quota(scene: PublicRepo, receiver: Receiver, at_once: bool) -> None:
     webhook = create_webhook(scene.ada, receiver.url, "user:ada")
     for number in range(QUOTA + 1):
-        scene.proposed({f"{number}.txt": b"x"})
+        scene.create_pull_request({f"{number}.txt": b"x"})
         if not at_once:
             settle(scene.hub)
     for number in range(QUOTA + 1):
@@ -54,7 +54,7 @@ def test_o72_guests_events_do_not_use_the_owners_quota(scene: PublicRepo, receiv
 
 
 def test_o72_commits_to_a_guests_pull_request_use_the_guests_quota(scene: PublicRepo, receiver: Receiver) -> None:
-    scene.proposed({"first.txt": b"x"})
+    scene.create_pull_request({"first.txt": b"x"})
     settle(scene.hub)
     create_webhook(scene.ada, receiver.url, "model:ada/tiny")
     for number in range(QUOTA + 1):
@@ -73,16 +73,16 @@ def test_o72_commits_to_a_guests_pull_request_use_the_guests_quota(scene: Public
 def test_o72_both_quotas_are_renewed_after_a_day(scene: PublicRepo, receiver: Receiver) -> None:
     create_webhook(scene.ada, receiver.url, "user:ada")
     for number in range(QUOTA + 1):
-        scene.proposed({f"{number}.txt": b"x"})
+        scene.create_pull_request({f"{number}.txt": b"x"})
     settle(scene.hub)
     scene.hub.clock.advance(24 * 60 * 60 + 1)
-    scene.proposed({"tomorrow.txt": b"x"})
+    scene.create_pull_request({"tomorrow.txt": b"x"})
     settle(scene.hub)
     assert len(receiver.received) == QUOTA + 1
 
 
 def test_o72_refs_deleted_by_a_guest_do_not_use_the_owners_quota(scene: PublicRepo, receiver: Receiver) -> None:
-    numbers = [scene.proposed({f"{number}.txt": b"x"})[0] for number in range(QUOTA + 1)]
+    numbers = [scene.create_pull_request({f"{number}.txt": b"x"})[0] for number in range(QUOTA + 1)]
     settle(scene.hub)
     create_webhook(scene.ada, receiver.url, "user:ada")
     for num in numbers:

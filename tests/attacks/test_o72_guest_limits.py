@@ -34,8 +34,8 @@ def large(content: bytes, path: str = "model.bin") -> tuple[str, dict[str, objec
 
 
 def test_o72_open_pull_requests_of_a_guest_are_limited(scene: PublicRepo) -> None:
-    first, _ = scene.proposed({"1.txt": b"1"})
-    scene.proposed({"2.txt": b"2"})
+    first, _ = scene.create_pull_request({"1.txt": b"1"})
+    scene.create_pull_request({"2.txt": b"2"})
     before, objects = scene.refs(), scene.objects
     refused = scene.propose({"3.txt": b"3"})
     assert (refused.status_code, "2 open pull requests" in refused.json()["error"]) == (403, True), refused.text
@@ -75,7 +75,7 @@ def test_o72_opening_and_closing_in_a_loop_is_limited(scene: PublicRepo) -> None
 @pytest.mark.parametrize("how", ["regular", "large by name"])
 def test_o72_bytes_in_commits_of_a_guest_are_limited(scene: PublicRepo, how: str) -> None:
     name = "text" if how == "regular" else "weights.bin"
-    scene.proposed({f"1-{name}": b"1" * 600_000})
+    scene.create_pull_request({f"1-{name}": b"1" * 600_000})
     objects = scene.objects
     refused = scene.propose({f"2-{name}": b"2" * 600_000})
     assert (refused.status_code, "1,000,000 bytes" in refused.json()["error"]) == (403, True), refused.text
@@ -87,7 +87,7 @@ def test_o72_bytes_in_commits_of_a_guest_are_limited(scene: PublicRepo, how: str
 
 
 def test_o72_bytes_are_counted_over_all_repos_until_the_pull_request_is_removed(scene: PublicRepo) -> None:
-    num, _ = scene.proposed({"1.txt": b"1" * 600_000})
+    num, _ = scene.create_pull_request({"1.txt": b"1" * 600_000})
     create_repo(scene.ada, "other")
     assert scene.propose({"2.txt": b"2" * 600_000}, repo="ada/other").status_code == 403
     assert scene.set_status(num, "closed").status_code == 200
@@ -97,7 +97,7 @@ def test_o72_bytes_are_counted_over_all_repos_until_the_pull_request_is_removed(
 
 
 def test_o72_bytes_in_pushes_of_a_guest_are_limited(scene: PublicRepo) -> None:
-    scene.proposed({"1.txt": b"1"})
+    scene.create_pull_request({"1.txt": b"1"})
     work = scene.clone("eves")
     work.git("fetch", "-q", "origin", "refs/pr/1")
     work.git("checkout", "-q", "FETCH_HEAD")
@@ -125,7 +125,7 @@ def test_o72_uploads_without_a_pull_request_are_charged_at_once_and_dropped_late
     assert scene.batch(scene.eve, announced(contents[0])).status_code == 200, "announcing it again costs nothing"
     assert scene.storage() == (0, 0), "the owner's figures stay the owner's"
     scene.hub.clock.advance(3 * DAY / SECOND)
-    scene.tidy()
+    scene.run_housekeeping()
     answer = scene.batch(scene.eve, announced(contents[1]))
     assert answer.status_code == 200, answer.text
     missing = send_lines(scene.eve, REPO, large(contents[0]), query="?create_pr=1")
@@ -151,7 +151,7 @@ def test_o72_call_order_of_existing_clients_works(scene: PublicRepo) -> None:
     opened = send_lines(scene.eve, REPO, large(content), query="?create_pr=1")
     assert opened.status_code == 200, opened.text
     scene.hub.clock.advance(3 * DAY / SECOND)
-    scene.tidy()
+    scene.run_housekeeping()
     fetched = scene.ada.get(f"/{REPO}/resolve/refs%2Fpr%2F1/model.bin")
     assert fetched.content == content, "a pull request took it up"
     assert scene.storage() == (0, 0)
@@ -174,7 +174,7 @@ def test_o72_guests_files_that_the_owner_uses_are_charged_to_the_owner(scene: Pu
     assert send_lines(scene.ada, REPO, large(content, "hers.bin")).status_code == 200
     assert scene.storage() == (600_000, 600_000)
     assert scene.remove(1).status_code == 200
-    scene.tidy()
+    scene.run_housekeeping()
     assert scene.ada.get(f"/{REPO}/resolve/main/hers.bin").content == content
 
 
@@ -185,11 +185,11 @@ def test_o72_merging_ends_the_charge(scene: PublicRepo) -> None:
     work = scene.clone("adas", scene.ada_token)
     work.git("fetch", "-q", "origin", "refs/pr/1")
     work.git("push", "-q", "origin", "FETCH_HEAD:refs/heads/main")
-    scene.tidy()
+    scene.run_housekeeping()
     assert scene.storage() == (600_000, 600_000), "what is on a branch is the owner's"
     assert scene.propose({"2.txt": b"2" * 600_000}).status_code == 200
     assert scene.remove(1).status_code == 200
-    scene.tidy()
+    scene.run_housekeeping()
     assert scene.ada.get(f"/{REPO}/resolve/main/model.bin").content == content
 
 
@@ -204,7 +204,7 @@ def test_o72_squashed_merge_retains_the_files(scene: PublicRepo) -> None:
     work.git("commit", "-q", "-m", "squashed")
     work.git("push", "-q", "origin", "HEAD:main")
     assert scene.remove(1).status_code == 200
-    scene.tidy()
+    scene.run_housekeeping()
     assert scene.ada.get(f"/{REPO}/resolve/main/model.bin").content == content
     assert scene.storage() == (600_000, 600_000)
 
@@ -227,7 +227,7 @@ def test_o72_deleting_a_user_ends_their_charges(scene: PublicRepo) -> None:
     oid, eve = send_large(scene.eve, REPO, content), scene.eve_user
     assert scene.storage() == (0, 0)
     scene.hub.call(lambda opened: delete_own(opened.accounts, eve, "eve", PASSWORD, SYSTEM))
-    scene.tidy()
+    scene.run_housekeeping()
     fetched = scene.ada.post(
         f"/{REPO}.git/info/lfs/objects/batch",
         json={"operation": "download", "objects": [{"oid": oid, "size": len(content)}]},
@@ -238,10 +238,10 @@ def test_o72_deleting_a_user_ends_their_charges(scene: PublicRepo) -> None:
 def test_o72_pull_requests_do_not_count_as_the_owners_refs(engine: Engine, tmp_path: Path) -> None:
     with hub_with_public_repo(engine, tmp_path, Limits(refs=3)) as scene:
         for number in range(4):
-            scene.proposed({f"{number}.txt": b"x"})
+            scene.create_pull_request({f"{number}.txt": b"x"})
         for branch in ("one", "two"):
             made = scene.ada.post(f"{API}/branch/{branch}", json={})
             assert made.status_code == 200, made.text
         assert scene.ada.post(f"{API}/branch/three", json={}).status_code == 422
         assert "at most 3 refs" in scene.clone("adas", scene.ada_token).fails("push", "origin", "HEAD:refs/heads/three")
-        scene.proposed({"more.txt": b"x"})
+        scene.create_pull_request({"more.txt": b"x"})

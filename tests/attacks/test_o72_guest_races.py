@@ -44,7 +44,7 @@ def test_o72_commit_is_rejected_if_its_file_is_dropped_during_the_request(scene:
 
 @pytest.mark.parametrize("by", ["eve", "ada"])
 def test_o72_push_is_rejected_if_its_file_is_dropped_during_the_request(scene: PublicRepo, by: str) -> None:
-    scene.proposed({"1.txt": b"1"})
+    scene.create_pull_request({"1.txt": b"1"})
     oid = send_large(scene.eve, REPO, CONTENT)
     refs, objects = scene.refs(), scene.objects
     work = scene.clone("work", scene.eve_token if by == "eve" else scene.ada_token)
@@ -68,7 +68,7 @@ def test_o72_push_is_rejected_if_its_file_is_dropped_during_the_request(scene: P
 def test_o72_commit_is_rejected_if_its_user_is_deleted_during_the_request(
     scene: PublicRepo, to: str, moment: str
 ) -> None:
-    scene.proposed({"1.txt": b"1"})
+    scene.create_pull_request({"1.txt": b"1"})
     refs = scene.refs()
     scene.at_failpoint(moment, DELETE, id=scene.eve_user.id)
     query, rev = (to, "main") if to.startswith("?") else ("", to)
@@ -79,7 +79,7 @@ def test_o72_commit_is_rejected_if_its_user_is_deleted_during_the_request(
 
 
 def test_o72_push_is_rejected_if_its_user_is_deleted_during_the_request(scene: PublicRepo) -> None:
-    scene.proposed({"1.txt": b"1"})
+    scene.create_pull_request({"1.txt": b"1"})
     refs = scene.refs()
     work = scene.clone("eves")
     work.commit()

@@ -48,7 +48,7 @@ def test_o72_file_of_an_open_pull_request_is_readable(scene: PublicRepo) -> None
 
 
 def test_o72_file_in_a_commit_is_readable(scene: PublicRepo) -> None:
-    scene.proposed({"model.bin": CONTENT})
+    scene.create_pull_request({"model.bin": CONTENT})
     (line,) = scene.eve.get(f"/api/models/{REPO}/tree/refs%2Fpr%2F1?recursive=true").json()[-1:]
     assert readers(scene, line["lfs"]["oid"]) == EVERYONE
 
@@ -64,7 +64,7 @@ def test_o72_merged_file_is_readable_before_and_after_the_sweep(scene: PublicRep
         assert scene.remove(1).status_code == 200
     with scene.hub.client() as visitor:
         assert scene.download(visitor, oid, len(CONTENT)) == CONTENT
-    scene.tidy()
+    scene.run_housekeeping()
     assert readers(scene, oid) == EVERYONE
 
 
@@ -73,7 +73,7 @@ def test_o72_file_left_behind_by_a_force_push_is_dropped(scene: PublicRepo) -> N
     propose(scene, oid)
     work = scene.clone("eves")
     work.git("push", "-q", "--force", "origin", "HEAD:refs/pr/1")
-    scene.tidy()
+    scene.run_housekeeping()
     assert readers(scene, oid) == set()
 
 

@@ -55,7 +55,7 @@ def assert_unmarked(scene: PublicRepo, rev: str) -> None:
 
 
 def test_o72_commit_of_a_pull_request_is_marked_until_it_is_on_a_branch(scene: PublicRepo) -> None:
-    _, sha = scene.proposed({"evil.txt": b"send me your keys\n"})
+    _, sha = scene.create_pull_request({"evil.txt": b"send me your keys\n"})
     assert_marked(scene, sha)
     assert scene.ada.get(f"{API}/revision/{sha[:10]}").headers[HEADER] == "true", "by a shortened id too"
     assert scene.ada.post(f"{API}/branch/taken", json={"startingPoint": sha}).status_code == 200
@@ -64,14 +64,14 @@ def test_o72_commit_of_a_pull_request_is_marked_until_it_is_on_a_branch(scene: P
 
 def test_o72_owners_commits_are_not_marked(scene: PublicRepo) -> None:
     sha = create_commit(scene.ada, REPO, {"evil.txt": b"mine\n"})
-    scene.proposed({"other.txt": b"x"})
+    scene.create_pull_request({"other.txt": b"x"})
     assert_unmarked(scene, sha)
     assert scene.ada.delete(f"{API}/discussions/1").status_code == 200
     assert_unmarked(scene, sha)
 
 
 def test_o72_pushed_commits_are_marked_even_if_the_ref_does_not_move(scene: PublicRepo) -> None:
-    scene.proposed({"first.txt": b"x"})
+    scene.create_pull_request({"first.txt": b"x"})
     work = scene.clone("eves")
     work.git("fetch", "-q", "origin", "refs/pr/1")
     work.git("checkout", "-q", "FETCH_HEAD")
@@ -91,7 +91,7 @@ def test_o72_pushed_commits_are_marked_even_if_the_ref_does_not_move(scene: Publ
 
 def test_o72_rejected_pull_request_leaves_no_unmarked_commit(engine: Engine, tmp_path: Path) -> None:
     with hub_with_public_repo(engine, tmp_path, guest_pull_requests="1") as scene:
-        scene.proposed({"first.txt": b"x"})
+        scene.create_pull_request({"first.txt": b"x"})
         objects = scene.objects
         assert scene.propose({"evil.txt": b"x"}).status_code == 403
         assert scene.objects == objects
@@ -99,7 +99,7 @@ def test_o72_rejected_pull_request_leaves_no_unmarked_commit(engine: Engine, tmp
 
 def test_o72_merged_commit_is_not_marked(scene: PublicRepo) -> None:
     """Merged by git: the commit of the pull request is an ancestor of the branch."""
-    _, sha = scene.proposed({"evil.txt": b"fine after all\n"})
+    _, sha = scene.create_pull_request({"evil.txt": b"fine after all\n"})
     assert_marked(scene, sha)
     create_commit(scene.ada, REPO, {"beside.txt": b"x"})
     work = scene.clone("adas", scene.ada_token)
@@ -112,7 +112,7 @@ def test_o72_merged_commit_is_not_marked(scene: PublicRepo) -> None:
 
 
 def test_o72_forged_cursor_does_not_show_a_pull_request_as_a_branch(scene: PublicRepo) -> None:
-    _, sha = scene.proposed({"evil.txt": b"x"})
+    _, sha = scene.create_pull_request({"evil.txt": b"x"})
     forged = encode_cursor((5, sha, "", 0))
     for address in (f"{API}/commits/main", f"/{REPO}/commits/main"):
         assert scene.ada.get(f"{address}?cursor={forged}").status_code == 400, address

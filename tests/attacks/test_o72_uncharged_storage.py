@@ -54,14 +54,14 @@ def close_and_delete(scene: PublicRepo, num: int) -> None:
 
 def days_later(scene: PublicRepo) -> None:
     scene.hub.clock.advance(3 * DAY / SECOND)
-    scene.tidy()
+    scene.run_housekeeping()
 
 
 @pytest.mark.parametrize("ending", ["deleted", "rewound and merged", "rewound and deleted", "removed"])
 def test_o72_file_that_a_second_pull_request_contains_stays_charged(scene: PublicRepo, ending: str) -> None:
     """The second pull request refers to the commits of the first without sending an object."""
     propose_large(scene)
-    scene.proposed({"other.txt": b"x"})
+    scene.create_pull_request({"other.txt": b"x"})
     work = scene.clone("eves")
     work.git("fetch", "-q", "origin", "refs/pr/1")
     work.git("push", "-q", "--force", "origin", "FETCH_HEAD:refs/pr/2")
@@ -76,24 +76,24 @@ def test_o72_file_that_a_second_pull_request_contains_stays_charged(scene: Publi
     assert not has_room(scene), "the file is stored"
     assert scene.storage() == (0, 0)
     assert scene.remove(2).status_code == 200
-    scene.tidy()
+    scene.run_housekeeping()
     assert has_room(scene)
     assert scene.download(scene.ada, str(large(LARGE)[1]["oid"]), len(LARGE)) is None
 
 
 def test_o72_merging_the_second_pull_request_ends_the_charge(scene: PublicRepo) -> None:
     propose_large(scene)
-    scene.proposed({"other.txt": b"x"})
+    scene.create_pull_request({"other.txt": b"x"})
     work = scene.clone("eves")
     work.git("fetch", "-q", "origin", "refs/pr/1")
     work.git("push", "-q", "--force", "origin", "FETCH_HEAD:refs/pr/2")
     close_and_delete(scene, 1)
-    scene.tidy()
+    scene.run_housekeeping()
     assert not has_room(scene)
     owners = scene.clone("adas", scene.ada_token)
     owners.git("fetch", "-q", "origin", "refs/pr/2")
     owners.git("push", "-q", "origin", "FETCH_HEAD:main")
-    scene.tidy()
+    scene.run_housekeeping()
     assert has_room(scene)
     assert scene.storage() == (len(LARGE), len(LARGE))
 
@@ -102,7 +102,7 @@ def test_o72_files_of_a_pull_request_with_a_deleted_ref_are_dropped_with_their_c
     propose_large(scene)
     close_and_delete(scene, 1)
     assert not has_room(scene), "the file is still there"
-    scene.tidy()
+    scene.run_housekeeping()
     assert has_room(scene)
 
 
@@ -114,7 +114,7 @@ def test_o72_file_that_the_owner_uses_is_no_longer_charged(scene: PublicRepo) ->
 
 
 def test_o72_push_with_a_false_old_id_stores_nothing(scene: PublicRepo) -> None:
-    scene.proposed({"1.txt": b"1"})
+    scene.create_pull_request({"1.txt": b"1"})
     refs, objects = scene.refs(), scene.objects
     for old in (refs["refs/heads/main"], None):
         blob = packs.blob(noise(1))
@@ -129,7 +129,7 @@ def test_o72_push_with_a_false_old_id_stores_nothing(scene: PublicRepo) -> None:
 
 @pytest.mark.parametrize("to", ["?create_pr=1", "refs/pr/1"])
 def test_o72_commit_that_names_a_missing_file_stores_nothing(scene: PublicRepo, to: str) -> None:
-    scene.proposed({"1.txt": b"1"})
+    scene.create_pull_request({"1.txt": b"1"})
     objects = scene.objects
     query, rev = (to, "main") if to.startswith("?") else ("", to)
     pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 5\n"
@@ -148,7 +148,7 @@ def test_o72_commit_that_names_a_missing_file_stores_nothing(scene: PublicRepo, 
 
 def test_o72_commit_whose_ref_did_not_move_stays_charged_until_the_owner_removes_it(scene: PublicRepo) -> None:
     """Its objects stay on disk."""
-    scene.proposed({"1.txt": b"1"})
+    scene.create_pull_request({"1.txt": b"1"})
     scene.at_failpoint(
         "commit-objects-landed", "UPDATE discussions SET status = 'closed' WHERE num = CAST(:num AS bigint)", num="1"
     )
@@ -162,7 +162,7 @@ def test_o72_commit_whose_ref_did_not_move_stays_charged_until_the_owner_removes
 
 def test_o72_pack_is_not_unpacked_beyond_the_guests_allowance(scene: PublicRepo) -> None:
     """Git stops reading, however much more is sent."""
-    scene.proposed({"1.txt": b"1" * 300_000})
+    scene.create_pull_request({"1.txt": b"1" * 300_000})
     refs, objects = scene.refs(), scene.objects
     # Truncated: git would report that if it read to the end.
     cut = packs.pack([packs.blob(noise(1, 3_000_000))])[:-1000]
@@ -174,7 +174,7 @@ def test_o72_pack_is_not_unpacked_beyond_the_guests_allowance(scene: PublicRepo)
 
 
 def test_o72_guest_at_the_limit_can_still_rewind(scene: PublicRepo) -> None:
-    scene.proposed({"1.txt": b"1"})
+    scene.create_pull_request({"1.txt": b"1"})
     size = MOST_BYTES
     while size >= 4096:
         size = size if has_room(scene, size) else size // 2

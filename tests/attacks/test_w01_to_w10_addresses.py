@@ -62,7 +62,7 @@ def test_w1_to_w7_host_that_resolves_to_a_blocked_network_is_not_called(
         assert server.port not in {port for _, port in dials}
         assert server.connections == 0
         for (line, address), webhook in zip(ADDRESSES, webhooks, strict=True):
-            told = here.told(webhook)
+            told = here.last_delivery(webhook)
             (tried,) = told["tries"]
             assert (told["state"], tried["status"], tried["error"]) == ("retrying", None, NO_ANSWER), (line, address)
 
@@ -103,9 +103,9 @@ def test_w1_w3_w4_w5_allowed_networks_are_called_but_metadata_services_never(
             deliver(here.hub)
         reached = {ip_address(address) for address, port in dials if port == server.port}
         assert reached == {ip_address(address) for address in opened}
-        assert [here.told(one)["state"] for one in (webhooks[0], webhooks[6])] == ["delivered", "delivered"]
+        assert [here.last_delivery(one)["state"] for one in (webhooks[0], webhooks[6])] == ["delivered", "delivered"]
         for address, webhook in zip(closed, webhooks[len(opened) :], strict=True):
-            assert here.told(webhook)["state"] == "retrying"
+            assert here.last_delivery(webhook)["state"] == "retrying"
             answers = tried_with(here, webhook, f"http://{literal(address)}/")
             assert {answer.status_code for answer in answers} == {422}, address
 
@@ -145,7 +145,7 @@ def test_w9_host_that_later_resolves_to_a_private_address_is_not_called(
             with dialled() as dials:
                 assert deliver(here.hub) == 1
             dialled_to |= {address for address, port in dials if port == server.port}
-            states.append(here.told(webhook)["state"])
+            states.append(here.last_delivery(webhook)["state"])
         assert states == ["delivered", "retrying", "retrying", "delivered"]
         assert here.names.asked == ["turn.example"] * 4, "once for each try"
         assert dialled_to == {"127.0.0.1"}
@@ -162,5 +162,5 @@ def test_w10_one_blocked_address_blocks_the_host(
         (webhook,) = here.watch(f"http://mixed.example:{server.port}/")
         here.change()
         deliver(here.hub)
-        assert here.told(webhook)["state"] == "retrying"
+        assert here.last_delivery(webhook)["state"] == "retrying"
     assert server.connections == 0

@@ -33,7 +33,7 @@ def test_w11_redirect_is_a_failure(sqlite_template: Path, tmp_path: Path, status
                 here.change()
                 assert deliver(here.hub) == 2
                 for webhook in webhooks:
-                    told = here.told(webhook)
+                    told = here.last_delivery(webhook)
                     assert (told["state"], told["status"]) == ("retrying", int(status[:3]))
             assert (one.connections, two.connections, inner.connections) == (1, 1, 0)
             assert not [address for address, _ in dials if address.startswith("169.")]

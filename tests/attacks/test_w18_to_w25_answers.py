@@ -35,7 +35,7 @@ def single_attempt(
     began = time.monotonic()
     deliver(here.hub, seconds)
     took = time.monotonic() - began
-    told = here.told(webhook)
+    told = here.last_delivery(webhook)
     here.ada.delete(f"/api/settings/webhooks/{webhook['id']}")
     (one,) = told["tries"]
     return {**one, "state": told["state"]}, took
@@ -118,7 +118,7 @@ def test_w19_reused_connection_is_closed_at_the_deadline(here: EgressHub) -> Non
         for name in ("one", "two"):
             here.change(name)
             deliver(here.hub)
-            states.append(here.told(webhook)["state"])
+            states.append(here.last_delivery(webhook)["state"])
         assert states == ["delivered", "retrying"]
         assert server.connections == 1
         assert gone.wait(5)
@@ -261,9 +261,9 @@ def test_w25_slow_lookups_do_not_delay_others(
         here.change()
         began = time.monotonic()
         deliver(here.hub)
-        assert here.told(healthy)["state"] == "delivered"
+        assert here.last_delivery(healthy)["state"] == "delivered"
         assert arrived[0] - began < 1.5
-        states = [here.told(webhook)["state"] for webhook in slow]
+        states = [here.last_delivery(webhook)["state"] for webhook in slow]
         assert states.count("retrying") == THREADS_PER_SITE, "a name that hangs counts as a try"
         assert states.count("pending") == 20, "deliveries without a free slot were not attempted"
         slow_names.set()
@@ -281,7 +281,7 @@ def test_w25_slow_lookups_do_not_delay_other_owners_below_a_public_suffix(
         (healthy,) = here.watch(f"http://healthy.slow.example:{server.port}/")
         here.change()
         deliver(here.hub)
-        states = [here.told(webhook)["state"] for webhook in slow]
-        assert here.told(healthy)["state"] == "delivered"
+        states = [here.last_delivery(webhook)["state"] for webhook in slow]
+        assert here.last_delivery(healthy)["state"] == "delivered"
         assert (states.count("retrying"), states.count("pending")) == (THREADS_PER_OWNER, 50 - THREADS_PER_OWNER)
         slow_names.set()

@@ -38,7 +38,7 @@ def test_w26_proxies_of_the_environment_are_ignored(
             (webhook,) = here.watch(f"http://ci.example:{server.port}/")
             here.change()
             deliver(here.hub)
-            assert here.told(webhook)["state"] == "delivered"
+            assert here.last_delivery(webhook)["state"] == "delivered"
         assert (proxy.connections, server.connections) == (0, 1)
 
 
@@ -59,7 +59,7 @@ def test_w26_operators_proxy_does_not_bypass_the_address_check(
             webhooks = here.watch(*(f"http://{host}.example:{server.port}/" for host in ("ci", "inside")))
             here.change()
             deliver(hub)
-            assert [here.told(one)["state"] for one in webhooks] == ["retrying", "retrying"]
+            assert [here.last_delivery(one)["state"] for one in webhooks] == ["retrying", "retrying"]
     assert [request.split(b"\r\n")[0] for request in asked] == [b"CONNECT 127.0.0.1:%d HTTP/1.1" % server.port]
     assert server.connections == 0, "and there is no other way"
 
@@ -81,7 +81,7 @@ def test_w27_hub_does_not_call_itself(sqlite_template: Path, tmp_path: Path, lis
         with dialled() as dials:
             deliver(hub)
         for host, webhook in zip(hosts, webhooks, strict=True):
-            assert here.told(webhook)["state"] == "retrying", host
+            assert here.last_delivery(webhook)["state"] == "retrying", host
         # The test itself calls the hub, but only before and after.
         assert port not in {number for _, number in dials}
 
@@ -100,7 +100,7 @@ def test_w27_hub_does_not_call_its_public_address(sqlite_template: Path, tmp_pat
             )
             here.change()
             deliver(hub)
-            assert [here.told(one)["state"] for one in webhooks] == ["retrying"] * 3
+            assert [here.last_delivery(one)["state"] for one in webhooks] == ["retrying"] * 3
     assert server.connections == 0
 
 
@@ -112,7 +112,7 @@ def test_w36_test_delivery_passes_the_same_address_check(sqlite_template: Path, 
             answers = [here.ada.post(f"/api/settings/webhooks/{one['id']}/test") for one in (inside, outside)]
         assert [answer.json()["status"] for answer in answers] == [None, 200]
         assert "10.0.0.1" not in {address for address, _ in dials}
-        (tried,) = here.told(inside)["tries"]
+        (tried,) = here.last_delivery(inside)["tries"]
         assert tried["error"] == "No answer from the address."
     assert server.connections == 1
 

@@ -81,12 +81,12 @@ def test_w29_concurrent_requests_to_one_address_are_limited(sqlite_template: Pat
                 until(lambda: time.monotonic() > over)
                 victim.answers.set()
             assert (victim.requests, victim.most) == (PER_ADDRESS, PER_ADDRESS)
-            logs = [here.told(webhook) for webhook in webhooks]
-            logs += [EgressHub(here.hub, here.names, eve).told(webhook) for webhook in theirs]
+            logs = [here.last_delivery(webhook) for webhook in webhooks]
+            logs += [EgressHub(here.hub, here.names, eve).last_delivery(webhook) for webhook in theirs]
             waiting = [log for log in logs if log["state"] == "pending"]
             assert len(waiting) == len(urls) - PER_ADDRESS
             assert all(log["attempts"] == 0 and log["tries"] == [] for log in waiting)
-            assert here.told(apart)["state"] == "delivered"
+            assert here.last_delivery(apart)["state"] == "delivered"
             here.hub.clock.advance(seconds=4)
             assert deliver(here.hub, 10) == len(waiting)
             assert (victim.requests, victim.most) == (80, PER_ADDRESS)

@@ -64,7 +64,7 @@ def test_w41_owners_next_change_reclaims_a_webhook_with_an_unchanged_url(hub: Ru
     with api(hub, stage.grant("openid webhooks")) as app, browser_of(hub, stage.ada) as browser:
         taken = app.post(path, json={"domains": ["repo"], "secret": "known-to-the-app"})
         assert taken.status_code == 200
-        assert stage.heard(receiver) == {"ada/open"}
+        assert stage.repos_received(receiver) == {"ada/open"}
         shown = browser.get(page).text
         assert MANAGED in shown
         assert "Save a change to take the webhook back." in shown
@@ -73,10 +73,10 @@ def test_w41_owners_next_change_reclaims_a_webhook_with_an_unchanged_url(hub: Ru
             said = owner.post(path, json={"watched": watched}).json()["webhook"]
         assert said["hasSecret"] is False, "the app knew it"
         assert "Notebook" not in browser.get(page).text
-        assert stage.heard(receiver) == set(REPOS)
+        assert stage.repos_received(receiver) == set(REPOS)
         assert app.get(f"{path}/logs").status_code == 403
     assert stage.connected("DELETE").status_code == 204
-    stage.follow()
+    stage.check_grants()
     assert stage.state(mine) is False, "what becomes of the app is nothing to it"
 
 
@@ -96,7 +96,7 @@ def test_w41_owner_reclaims_a_webhook_with_the_apps_url_by_changing_the_url(
         changes = ({"ordered": True}, {"watched": watched}, {"secret": "another"}, {"url": receiver.url})
         for change in changes:
             assert owner.post(path, json=change).status_code == 200
-            assert stage.heard(receiver) == {"ada/open"}, change
+            assert stage.repos_received(receiver) == {"ada/open"}, change
         shown = browser.get(f"{page}/settings").text
         assert MANAGED in shown
         assert "Save another address to take the webhook back." in shown
@@ -105,7 +105,7 @@ def test_w41_owner_reclaims_a_webhook_with_the_apps_url_by_changing_the_url(
             form = {"url": own.url, "watched": "user:ada\norg:acme", "domains": ["repo", "discussion"]}
             assert submit(browser, f"{page}/settings", **form).status_code == 303
             assert "Notebook" not in browser.get(f"{page}/settings").text
-            assert stage.heard(own) == {"ada/open", "ada/secret", "acme/secret"}
+            assert stage.repos_received(own) == {"ada/open", "ada/secret", "acme/secret"}
             assert secret_of(hub, mine["id"]) is None
             assert "another" not in str([one.headers for one in own.received])
             assert receiver.received == []
@@ -133,7 +133,7 @@ def test_w41_webhook_created_by_an_app_stays_the_apps(hub: RunningHub, receiver:
         made = create_webhook(app, "https://app.example/hook", *WATCHED)
     with api(hub, stage.token) as owner, browser_of(hub, stage.ada) as browser:
         assert owner.post(f"{PATH}/{made['id']}", json={"url": receiver.url}).status_code == 200
-        assert stage.heard(receiver) == {"ada/open"}
+        assert stage.repos_received(receiver) == {"ada/open"}
         shown = browser.get(f"/settings/webhooks/{made['id']}").text
         assert "Created by the app <bdi>Notebook</bdi>. It sends only what that app may read." in shown
 
@@ -151,7 +151,7 @@ def test_w41_suspended_webhook_can_be_reclaimed_and_enabled(hub: RunningHub, rec
         assert (refused.status_code, "set another address" in refused.json()["error"]) == (409, True)
         assert owner.post(path, json={"url": receiver.url}).status_code == 200
         assert owner.post(f"{path}/enable").status_code == 200
-    assert stage.heard(receiver) == {"ada/open", "ada/secret"}
+    assert stage.repos_received(receiver) == {"ada/open", "ada/secret"}
 
 
 def test_w41_taking_over_and_reclaiming_are_in_the_audit_log(hub: RunningHub) -> None:

@@ -49,7 +49,7 @@ def test_w41_apps_webhook_reports_what_its_grant_may_read(hub: RunningHub, recei
     ):
         with api(hub, stage.grant(scope, *granted)) as app:
             webhook = create_webhook(app, receiver.url, *WATCHED)
-            assert stage.heard(receiver) == heard
+            assert stage.repos_received(receiver) == heard
             assert app.delete(f"{PATH}/{webhook['id']}").status_code == 200
 
 
@@ -61,17 +61,17 @@ def test_w41_apps_webhook_is_limited_by_the_token_that_created_it(hub: RunningHu
         code = redirect_parameters(browser.get(stage.app.address(scope="openid webhooks")))["code"]
     with api(hub, stage.app.redeem(code).json()["access_token"]) as app:
         create_webhook(app, receiver.url, *WATCHED)
-    assert stage.heard(receiver) == {"ada/open"}
+    assert stage.repos_received(receiver) == {"ada/open"}
 
 
 def test_w41_revoked_app_leaves_a_suspended_webhook_and_a_notice(hub: RunningHub, receiver: Receiver) -> None:
     stage = AppWebhookScenario(hub)
     with api(hub, stage.grant("openid webhooks read-repos", stage.acme)) as app:
         webhook = create_webhook(app, receiver.url, *WATCHED)
-    assert "acme/secret" in stage.heard(receiver)
+    assert "acme/secret" in stage.repos_received(receiver)
     assert stage.connected("DELETE").status_code == 204
     assert stage.state(webhook) == "suspended-after-failure"
-    assert stage.heard(receiver) == set()
+    assert stage.repos_received(receiver) == set()
     (mail,) = stage.mails()
     assert mail["subject"].startswith("Webhook suspended: 127.0.0.1:")
     assert "Notebook created this webhook and no longer has access" in mail.get_content()
@@ -82,7 +82,7 @@ def test_w41_revoked_app_leaves_a_suspended_webhook_and_a_notice(hub: RunningHub
         assert "Suspended: the app <bdi>Notebook</bdi> created this webhook" in browser.get(page).text
         stage.grant("openid webhooks")
         assert owner.post(f"{PATH}/{webhook['id']}/enable").status_code == 200, "allowed again"
-    assert stage.heard(receiver) == {"ada/open"}
+    assert stage.repos_received(receiver) == {"ada/open"}
 
 
 @pytest.mark.parametrize("how", ["scope", "organization", "membership", "app deleted", "webhooks scope"])
@@ -91,7 +91,7 @@ def test_w41_webhook_follows_every_reduction_of_its_grant(hub: RunningHub, recei
     create_user(hub, "bob")
     with api(hub, stage.grant("openid webhooks read-repos", stage.acme)) as app:
         webhook = create_webhook(app, receiver.url, *WATCHED)
-    assert stage.heard(receiver) == {"ada/open", "ada/secret", "acme/secret"}
+    assert stage.repos_received(receiver) == {"ada/open", "ada/secret", "acme/secret"}
     everything, suspended = {"ada/open", "ada/secret", "acme/secret"}, False
     if how == "scope":
         stage.connected("PATCH", scopes=["openid", "webhooks"])
@@ -108,9 +108,9 @@ def test_w41_webhook_follows_every_reduction_of_its_grant(hub: RunningHub, recei
     else:
         stage.connected("PATCH", scopes=["openid", "read-repos"])
         left, suspended = set(), True
-    assert stage.heard(receiver) == left
-    stage.follow()
-    stage.follow()
+    assert stage.repos_received(receiver) == left
+    stage.check_grants()
+    stage.check_grants()
     assert stage.state(webhook) == ("suspended-after-failure" if suspended else False)
     subjects = [mail["subject"] for mail in stage.mails()]
     said = "Webhook suspended: " if suspended else "Webhook sends fewer events: "
@@ -136,7 +136,7 @@ def test_w41_waiting_deliveries_are_not_sent_after_the_grant_was_reduced(hub: Ru
     with api(hub, stage.grant("openid webhooks read-repos", stage.acme)) as app:
         webhook = create_webhook(app, receiver.url, "org:acme")
     receiver.status = 500
-    assert stage.heard(receiver) == {"acme/secret"}
+    assert stage.repos_received(receiver) == {"acme/secret"}
     stage.connected("PATCH", organizations=[])
     receiver.received.clear()
     hub.clock.advance(3600)
@@ -169,7 +169,7 @@ def test_w41_app_that_changes_a_webhook_takes_it_over(hub: RunningHub, receiver:
         assert app.get(f"{PATH}/{mine['id']}").json()["webhook"] == listed
         assert app.get(f"{PATH}/{mine['id']}/logs").status_code == 403
         assert app.post(f"{PATH}/{mine['id']}", json={"url": receiver.url}).status_code == 200
-    assert stage.heard(receiver) == {"ada/open"}
+    assert stage.repos_received(receiver) == {"ada/open"}
 
 
 def test_w41_app_that_takes_a_webhook_over_gets_neither_secret_nor_key(hub: RunningHub, receiver: Receiver) -> None:
@@ -181,7 +181,7 @@ def test_w41_app_that_takes_a_webhook_over_gets_neither_secret_nor_key(hub: Runn
         taken = app.post(f"{PATH}/{mine['id']}", json={"url": receiver.url}).json()["webhook"]
     assert taken["publicKey"] != mine["publicKey"]
     assert taken["hasSecret"] is False
-    assert stage.heard(receiver) == {"ada/open"}
+    assert stage.repos_received(receiver) == {"ada/open"}
     assert "the-users-own-secret" not in str([one.headers for one in receiver.received])
     assert [mail["subject"].split(":")[0] for mail in stage.mails()] == ["Webhook changed by Notebook"]
 
@@ -192,10 +192,10 @@ def test_w41_webhook_of_a_disabled_account_pauses_and_resumes(hub: RunningHub, r
     with api(hub, tokens_for(stage.app, bob, scope="openid webhooks")["access_token"]) as app:
         create_webhook(app, receiver.url, "user:ada")
     hub.call(lambda opened: operator_actions.disable(opened.accounts, bob))
-    assert stage.heard(receiver) == set()
-    stage.follow()
+    assert stage.repos_received(receiver) == set()
+    stage.check_grants()
     hub.call(lambda opened: operator_actions.enable(opened.accounts, bob))
-    assert stage.heard(receiver) == {"ada/open"}
+    assert stage.repos_received(receiver) == {"ada/open"}
 
 
 def test_w41_webhook_created_without_an_app_is_not_limited(hub: RunningHub, receiver: Receiver) -> None:
@@ -207,7 +207,7 @@ def test_w41_webhook_created_without_an_app_is_not_limited(hub: RunningHub, rece
     for credential in (stage.token, token):
         with api(hub, credential) as client:
             webhook = create_webhook(client, receiver.url, *WATCHED)
-            assert stage.heard(receiver) == set(REPOS)
+            assert stage.repos_received(receiver) == set(REPOS)
             client.delete(f"{PATH}/{webhook['id']}")
 
 
@@ -221,7 +221,7 @@ def test_w41_contribute_repos_scope_reports_repos_the_app_created(hub: RunningHu
         create_commit(app, "acme/made", {"a.txt": b"1"})
     settle(hub)
     assert [one.json["repo"]["name"] for one in receiver.received] == ["acme/made"]
-    assert stage.heard(receiver) == {"ada/open"}
+    assert stage.repos_received(receiver) == {"ada/open"}
 
 
 def watching_acme(client: httpx.Client, receiver: Receiver) -> dict[str, str]:
@@ -236,14 +236,14 @@ def test_w41_organizations_webhook_is_limited_by_the_consent(hub: RunningHub, re
     stage = AppWebhookScenario(hub)
     with api(hub, stage.grant("openid webhooks", stage.acme)) as app:
         first = watching_acme(app, receiver)
-        assert stage.heard(receiver) == {"ada/open"}
+        assert stage.repos_received(receiver) == {"ada/open"}
         assert app.delete(f"{ACME_PATH}/{first['id']}").status_code == 200
     with api(hub, stage.grant("openid webhooks read-repos", stage.acme)) as app:
         webhook = watching_acme(app, receiver)
-    assert stage.heard(receiver) == {"ada/open", "acme/secret"}
+    assert stage.repos_received(receiver) == {"ada/open", "acme/secret"}
     stage.connected("PATCH", organizations=[])
     assert stage.state(webhook, ACME_PATH) == "suspended-after-failure"
-    assert stage.heard(receiver) == set()
+    assert stage.repos_received(receiver) == set()
 
 
 @pytest.mark.parametrize("how", ["privilege", "demoted"])
@@ -257,14 +257,14 @@ def test_w41_webhook_created_with_an_exchanged_token_depends_on_its_app(
     wide = exchange_token(app, "ada@example.org", scope="webhooks read-repos")["access_token"]
     with api(hub, token) as client:
         narrow = watching_acme(client, receiver)
-        assert stage.heard(receiver) == {"ada/open"}
+        assert stage.repos_received(receiver) == {"ada/open"}
         client.delete(f"{ACME_PATH}/{narrow['id']}")
     with api(hub, wide) as client:
         webhook = watching_acme(client, receiver)
-    assert stage.heard(receiver) == {"ada/open", "acme/secret"}
+    assert stage.repos_received(receiver) == {"ada/open", "acme/secret"}
     hub.call(lambda opened: take_away(opened, how, app, stage.acme, stage.ada))
-    assert stage.heard(receiver) == set()
-    stage.follow()
+    assert stage.repos_received(receiver) == set()
+    stage.check_grants()
     if how == "privilege":
         assert stage.state(webhook, ACME_PATH) == "suspended-after-failure"
 
@@ -287,7 +287,7 @@ def test_w41_app_can_resume_its_webhook_after_a_pause(hub: RunningHub, receiver:
     settings = f"/api/organizations/acme/settings/applications/{app.id}"
     with api(hub, stage.token) as admin:
         assert admin.patch(settings, json={"paused": True}).status_code == 200
-        stage.follow()
+        stage.check_grants()
         assert stage.state(webhook, ACME_PATH) == "suspended-after-failure"
         assert admin.post(f"{ACME_PATH}/{webhook['id']}/enable").status_code == 409
         hub.clock.advance(60)
@@ -295,7 +295,7 @@ def test_w41_app_can_resume_its_webhook_after_a_pause(hub: RunningHub, receiver:
     with api(hub, exchange_token(app, "ada@example.org", scope="webhooks")["access_token"]) as client:
         assert client.post(f"{ACME_PATH}/{webhook['id']}", json={"ordered": True}).status_code == 200
         assert client.post(f"{ACME_PATH}/{webhook['id']}/enable").status_code == 200
-    assert stage.heard(receiver) == {"ada/open"}
+    assert stage.repos_received(receiver) == {"ada/open"}
 
 
 def test_w41_tokens_of_one_app_do_not_mix_users(hub: RunningHub, receiver: Receiver) -> None:
@@ -304,7 +304,7 @@ def test_w41_tokens_of_one_app_do_not_mix_users(hub: RunningHub, receiver: Recei
     stage.grant("openid webhooks read-repos", stage.acme)
     with api(hub, tokens_for(stage.app, bob, scope="openid webhooks read-repos")["access_token"]) as app:
         create_webhook(app, receiver.url, *WATCHED)
-    assert stage.heard(receiver) == {"ada/open"}
+    assert stage.repos_received(receiver) == {"ada/open"}
 
 
 def test_w41_app_learns_nothing_private_from_its_users_webhook(hub: RunningHub, receiver: Receiver) -> None:
@@ -313,7 +313,7 @@ def test_w41_app_learns_nothing_private_from_its_users_webhook(hub: RunningHub, 
     with api(hub, stage.token) as owner:
         mine = create_webhook(owner, receiver.url, *WATCHED)
         hidden = create_webhook(owner, receiver.url, "model:beta/secret")
-    assert stage.heard(receiver) == set(REPOS)
+    assert stage.repos_received(receiver) == set(REPOS)
     path = f"{PATH}/{mine['id']}"
     with api(hub, stage.grant("openid webhooks")) as app:
         shown = [app.post(f"{path}/{how}").json()["webhook"] for how in ("disable", "enable")]
@@ -339,7 +339,7 @@ def test_w41_deliveries_are_shown_within_the_token_and_the_grant(hub: RunningHub
     narrow = stage.app.redeem(code).json()["access_token"]
     with api(hub, wide) as app:
         path = f"{PATH}/{create_webhook(app, receiver.url, *WATCHED)['id']}/logs"
-    stage.heard(receiver)
+    stage.repos_received(receiver)
 
     def logged(token: str) -> set[str]:
         with api(hub, token) as app:
@@ -371,12 +371,12 @@ def test_w41_organization_that_limits_token_exchange_limits_webhooks(
     app = create_exchange_app(hub, stage.acme, scopes=SCOPES)
     with api(hub, exchange_token(app, "ada@example.org", scope="webhooks read-repos")["access_token"]) as client:
         webhook = watching_acme(client, receiver)
-    assert stage.heard(receiver) == {"ada/open", "acme/secret"}
+    assert stage.repos_received(receiver) == {"ada/open", "acme/secret"}
     with api(hub, stage.token) as owner:
         changed = owner.patch(f"/api/organizations/acme/settings/applications/{app.id}", json=limit)
         assert changed.status_code == 200, changed.text
-    assert stage.heard(receiver) == left
-    stage.follow()
+    assert stage.repos_received(receiver) == left
+    stage.check_grants()
     assert stage.state(webhook, ACME_PATH) == (False if left else "suspended-after-failure")
     said = "Webhook sends fewer events: " if left else "Webhook suspended: "
     assert [mail["subject"].startswith(said) for mail in stage.mails()] == [True]
@@ -389,5 +389,5 @@ def test_w41_grants_of_many_webhooks_are_read_in_one_query(hub: RunningHub) -> N
         for number in range(9):
             create_webhook(app, f"https://example.org/{number}", *WATCHED)
     with calls_on_loop(hub) as calls:
-        stage.follow()
+        stage.check_grants()
     assert calls["consented"] < 9, "a coroutine that goes on counts again"

@@ -1,4 +1,4 @@
-"""All credentials and belongings of an account, and a check of which still work."""
+"""Everything an account owns or can sign in with, and a check of which of these still work."""
 
 from dataclasses import dataclass
 
@@ -19,6 +19,8 @@ EVERYTHING = SIGN_INS | CREATED
 
 @dataclass
 class AccountAssets:
+    """Credentials and possessions of a user."""
+
     hub: RunningHub
     user: User
     # A session cookie.
@@ -40,8 +42,8 @@ class AccountAssets:
         client.cookies.set("token", self.session, domain=self.hub.settings.host)
         return client
 
-    def working(self) -> set[str]:
-        """The names of belongings that still work. The check consumes the refresh token and the codes."""
+    def usable(self) -> set[str]:
+        """The names of the assets that still work. The check consumes the refresh token and the codes."""
         refresh = {"grant_type": "refresh_token", "refresh_token": self.tokens["refresh_token"]}
         introspected = self.own_app.post("/oauth/introspect", {"token": self.token_of_own_app})
         with browser_of(self.hub, self.user) as owner, browser_of(self.hub) as visitor, self.browser() as signed_in:

@@ -41,8 +41,8 @@ class AppWebhookScenario:
         token: str = self.app.redeem(redirect_parameters(redirect)["code"]).json()["access_token"]
         return token
 
-    def heard(self, receiver: Receiver) -> set[str]:
-        """Change every repo, and return the repos for which a receiver got events."""
+    def repos_received(self, receiver: Receiver) -> set[str]:
+        """Change every repo; the repos for which the receiver got events."""
         receiver.received.clear()
         self.edits += 1
         with api(self.hub, self.token) as owner:
@@ -51,7 +51,7 @@ class AppWebhookScenario:
         settle(self.hub)
         return {received.json["repo"]["name"] for received in receiver.received}
 
-    def follow(self) -> None:
+    def check_grants(self) -> None:
         """Run the background job that checks the grants of webhooks."""
 
         async def work(opened: Hub) -> None:

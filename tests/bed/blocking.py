@@ -1,4 +1,4 @@
-"""Running a coroutine synchronously, even in a thread with a running event loop (such as Playwright's)."""
+"""Runs a coroutine synchronously, even in a thread with a running event loop (such as Playwright's)."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

@@ -1,4 +1,4 @@
-"""Counting the Python functions that a hub calls on its event loop, where work blocks every other request."""
+"""Counts the Python functions that a hub calls on its event loop, where work blocks every other request."""
 
 import contextlib
 import sys

@@ -39,7 +39,7 @@ class EgressHub:
     def change(self, name: str = "tiny") -> None:
         create_repo(self.ada, name)
 
-    def told(self, webhook: dict[str, Any]) -> dict[str, Any]:
+    def last_delivery(self, webhook: dict[str, Any]) -> dict[str, Any]:
         """The last delivery of a webhook, in full."""
         logs = f"/api/settings/webhooks/{webhook['id']}/logs"
         last = self.ada.get(logs).json()[0]

@@ -58,11 +58,11 @@ class SqliteEngine:
 
 @dataclass(frozen=True)
 class PostgresEngine:
-    """Databases in a PostgreSQL cluster. Those in `over` are unused and dropped when the next database is created."""
+    """Databases in a PostgreSQL cluster. Those in `unused` are dropped when the next database is created."""
 
     cluster_url: str
-    over: list[str] = field(default_factory=list)
-    made: list[str] = field(default_factory=list)
+    unused: list[str] = field(default_factory=list)
+    created: list[str] = field(default_factory=list)
     name: str = "postgres"
 
     def empty_url(self) -> str:
@@ -74,9 +74,9 @@ class PostgresEngine:
 
     def _create(self, options: str) -> str:
         name = f"t_{secrets.token_hex(6)}"
-        drops = [f"DROP DATABASE {self.over.pop()} WITH (FORCE)" for _ in range(len(self.over))]
+        drops = [f"DROP DATABASE {self.unused.pop()} WITH (FORCE)" for _ in range(len(self.unused))]
         run_blocking(run_sql(self.cluster_url, *drops, f"CREATE DATABASE {name} {options}"))
-        self.made.append(name)
+        self.created.append(name)
         return self.cluster_url.replace("/postgres?", f"/{name}?")
 
 

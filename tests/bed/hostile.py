@@ -32,7 +32,7 @@ ScriptedResponse = bytes | Callable[[socket.socket, SeenRequest], None]
 
 
 class HostileServer:
-    """A server that sends one answer per connection and closes it; the last answer is repeated."""
+    """A server that sends one response per connection and closes it; the last response is repeated."""
 
     def __init__(self, *answers: ScriptedResponse) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -93,7 +93,7 @@ def http_response(status: int, body: bytes = b"", **headers: str) -> bytes:
     given = {"content-length": str(len(body)), "connection": "close"}
     given |= {name.replace("_", "-"): value for name, value in headers.items()}
     lines = "".join(f"{name}: {value}\r\n" for name, value in given.items())
-    return f"HTTP/1.1 {status} Said\r\n{lines}\r\n".encode() + body
+    return f"HTTP/1.1 {status} Scripted\r\n{lines}\r\n".encode() + body
 
 
 def json_response(status: int, value: Any, **headers: str) -> bytes:
@@ -104,18 +104,18 @@ def reset(peer: socket.socket, _: SeenRequest) -> None:
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
-def call_with(face: type[Any], url: str, ask: Callable[[Any], Any], folder: Path, **more: Any) -> Any:
-    """Call `ask` with the sync or the async client and return the result. Retries do not wait: the tests check whether
-    the client retries, not when.
+def call_with(client_type: type[Any], url: str, operation: Callable[[Any], Any], folder: Path, **more: Any) -> Any:
+    """Call `operation` with the sync or the async client and return the result. Retries do not wait: the tests check
+    whether the client retries, not when.
     """
     options = {"token": TOKEN, "timeout": 5, "retries": 0, "config_folder": folder, **more}
-    if face is Hub:
+    if client_type is Hub:
         with without_sleeping(Hub(url, **options), _nothing) as hub:
-            return ask(hub)
+            return operation(hub)
 
     async def run() -> Any:
         async with without_sleeping(AsyncHub(url, **options), _nothing) as hub:
-            return await ask(hub)
+            return await operation(hub)
 
     return run_blocking(run())
 

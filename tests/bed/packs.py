@@ -1,4 +1,4 @@
-"""Handmade packs and pushes that no git program would create."""
+"""Hand-crafted packs and pushes that no git program would create."""
 
 import base64
 import hashlib
@@ -45,16 +45,16 @@ def commit(root: Object | str, *parents: str, author: str = "Ada <ada@example.or
     return Object(COMMIT, "\n".join([*lines, "", "by hand\n"]).encode())
 
 
-def entry(kind: int, content: bytes, *, claims: int | None = None, between: bytes = b"") -> bytes:
-    """An entry of a pack. `claims` overrides the declared size; `between` is the base reference of a delta."""
-    size = len(content) if claims is None else claims
+def entry(kind: int, content: bytes, *, declared_size: int | None = None, base_reference: bytes = b"") -> bytes:
+    """An entry of a pack. `declared_size` overrides the size; `base_reference` is the base of a delta."""
+    size = len(content) if declared_size is None else declared_size
     head = [kind << 4 | size & 15]
     size >>= 4
     while size:
         head[-1] |= 128
         head.append(size & 127)
         size >>= 7
-    return bytes(head) + between + zlib.compress(content)
+    return bytes(head) + base_reference + zlib.compress(content)
 
 
 def pack(objects: Iterable[Object], *more: bytes, count: int | None = None) -> bytes:
@@ -139,5 +139,5 @@ class SlowPush:
                 response += part
         return response
 
-    def leave(self) -> None:
+    def disconnect(self) -> None:
         self.connection.close()

@@ -151,7 +151,7 @@ def _engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[engines.
     unused = _UNUSED.setdefault(url, [])
     engine = engines.PostgresEngine(url, unused)
     yield engine
-    unused.extend(engine.made)
+    unused.extend(engine.created)
 
 
 def _checked_statements(config: pytest.Config) -> contextlib.AbstractContextManager[None]:
@@ -176,7 +176,7 @@ def hub(engine: engines.Engine, tmp_path: Path, limits: Limits) -> Iterator[Runn
 
 
 @pytest.fixture
-def on_sqlite(
+def sqlite_hub(
     request: pytest.FixtureRequest, sqlite_template: Path, tmp_path: Path, limits: Limits
 ) -> Iterator[RunningHub]:
     """A hub on SQLite, for tests that do not depend on the engine."""

@@ -36,8 +36,8 @@ log_min_messages = fatal
 
 def fastest_folder() -> Path:
     """The fastest folder for temporary data: /dev/shm if it has enough free space."""
-    is_roomy = os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free > _REQUIRED_BYTES
-    return _IN_MEMORY if is_roomy else Path("/tmp")
+    has_space = os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free > _REQUIRED_BYTES
+    return _IN_MEMORY if has_space else Path("/tmp")
 
 
 class Cluster:

@@ -86,7 +86,7 @@ class HubProcess:
         line = self.process.stdout.readline().decode()
         if "http" not in line:
             status = self.process.wait(20)
-            raise RuntimeError(f"serve ended with {status}: {self.errors}")
+            raise RuntimeError(f"serve exited with {status}: {self.errors}")
         return line.split()[-1]
 
     def _close(self) -> None:
@@ -132,5 +132,5 @@ def until(condition: object, seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():  # type: ignore[operator]
         if time.monotonic() > deadline:
-            raise AssertionError("waited in vain")
+            raise AssertionError("the condition was not met in time")
         time.sleep(0.02)

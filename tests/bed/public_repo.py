@@ -46,7 +46,7 @@ class PublicRepo:
         """Commit with `create_pr`, as Eve unless `by` is given."""
         return send_commit(by or self.eve, repo, files, query="?create_pr=1")
 
-    def proposed(self, files: dict[str, bytes]) -> tuple[int, str]:
+    def create_pull_request(self, files: dict[str, bytes]) -> tuple[int, str]:
         """The number of Eve's new pull request, and its commit."""
         response = self.propose(files)
         assert response.status_code == 200, response.text
@@ -68,7 +68,7 @@ class PublicRepo:
         (listed,) = self.ada.get("/api/settings/repositories").json()
         return self.ada.get(API).json()["usedStorage"], listed["storage"]
 
-    def tidy(self) -> None:
+    def run_housekeeping(self) -> None:
         async def work(opened: Hub) -> None:
             housekeeping = Housekeeping(opened.repos)
             while await housekeeping.step():

@@ -68,7 +68,7 @@ class Script:
                 self.addresses.append(found[1])
             if self.url and len(self.addresses) >= addresses:
                 return self
-        raise AssertionError(f"it ended with {self.process.wait()}: {self.errors}")
+        raise AssertionError(f"the script exited with {self.process.wait()}: {self.errors}")
 
     @property
     def errors(self) -> str:

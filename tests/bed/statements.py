@@ -68,7 +68,7 @@ async def _problems(url: str, found: dict[_Statement, set[_ParameterType]]) -> l
             try:
                 prepared = await connection.prepare(sql)
             except asyncpg.PostgresError as error:
-                problems.append(f"PostgreSQL refuses a statement: {error}\n{sql}")
+                problems.append(f"PostgreSQL rejects a statement: {error}\n{sql}")
                 continue
             kinds = [kind.name.removesuffix("[]") for kind in prepared.get_parameters()]
             expected = dict(zip(names, kinds, strict=True))

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def hub(on_sqlite: RunningHub) -> RunningHub:
-    return on_sqlite
+def hub(sqlite_hub: RunningHub) -> RunningHub:
+    return sqlite_hub
 
 
 @pytest.fixture(params=[True, False], ids=["script", "no script"])

@@ -12,8 +12,8 @@ BUDGET = {"css": 18_000, "js": 6_000, "svg": 4_000}
 
 
 @pytest.fixture
-def stage(on_sqlite: RunningHub) -> Iterator[httpx.Client]:
-    with on_sqlite.client() as client:
+def stage(sqlite_hub: RunningHub) -> Iterator[httpx.Client]:
+    with sqlite_hub.client() as client:
         yield client
 
 

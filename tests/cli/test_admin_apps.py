@@ -98,7 +98,7 @@ def test_public_app_with_a_chosen_client_id(operator: Operator, hub: HubProcess)
     assert (made["client_id"], made["client_secret"], made["confidential"]) == ("my-tool.1", None, False)
     assert made["scopes"] == ["profile", "openid"]
     assert error_at_token(hub, "my-tool.1", None) == "invalid_grant"
-    assert operator.refused(*create) == "The client ID my-tool.1 is taken."
+    assert operator.error_message(*create) == "The client ID my-tool.1 is taken."
     for bad in ("https://app.example/x", "a b", "a:b", "a/b", "new", "check", "-x" * 101):
         refused = operator.run("admin", "app", "create", "T", "--owner", "ada", f"--client-id={bad}")
         assert refused.returncode == 1, bad
@@ -118,9 +118,9 @@ def test_token_exchange_is_only_for_an_organizations_app(operator: Operator) -> 
     kinds = ["oauth.create_app", "oauth.revoke_token_exchange", "oauth.grant_token_exchange"]
     assert audit_of(operator) == [(kind, "system", None) for kind in kinds]
     users = operator.json("admin", "app", "create", "Mine", "--owner", "ada")["client_id"]
-    said = operator.refused("admin", "app", "grant-token-exchange", users)
+    said = operator.error_message("admin", "app", "grant-token-exchange", users)
     assert said == "Mine belongs to a user. Only an organization's app may exchange tokens."
-    refused = operator.refused("admin", "app", "create", "Mine", "--owner", "ada", "--token-exchange")
+    refused = operator.error_message("admin", "app", "create", "Mine", "--owner", "ada", "--token-exchange")
     assert refused == "Only an organization's app may exchange tokens. Use --org."
     assert len(operator.json("admin", "app", "list")) == 2
 
@@ -140,11 +140,11 @@ def test_extra_scopes_are_granted_and_revoked(operator: Operator) -> None:
         "oauth.grant_scope",
         "oauth.revoke_scope",
     ]
-    again = operator.refused("admin", "app", "revoke-scope", client_id, "read-metrics")
+    again = operator.error_message("admin", "app", "revoke-scope", client_id, "read-metrics")
     assert again == "Bridge does not have the scope read-metrics from the operator."
-    unknown = operator.refused("admin", "app", "grant-scope", client_id, "fly")
+    unknown = operator.error_message("admin", "app", "grant-scope", client_id, "fly")
     assert unknown == "This hub has no scope fly. Add it as [[extra_scopes]] to hubgate.toml first."
-    built_in = operator.refused("admin", "app", "grant-scope", client_id, "read-repos")
+    built_in = operator.error_message("admin", "app", "grant-scope", client_id, "read-repos")
     assert built_in == "Every app may request read-repos. Its owner adds it to the app."
 
 
@@ -178,7 +178,7 @@ def test_extra_scopes_are_granted_and_revoked(operator: Operator) -> None:
     ids=range(11),
 )
 def test_errors_say_what_to_do(sqlite_operator: Operator, arguments: tuple[str, ...], says: str) -> None:
-    assert sqlite_operator.refused("admin", "app", *arguments).startswith(says)
+    assert sqlite_operator.error_message("admin", "app", *arguments).startswith(says)
     assert sqlite_operator.json("admin", "app", "list") == []
 
 

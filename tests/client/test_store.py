@@ -144,28 +144,28 @@ with Hub() as hub:
 """
 
 
-def test_concurrent_processes_refresh_once(on_sqlite: RunningHub, tmp_path: Path) -> None:
-    ada = create_user(on_sqlite, "ada")
+def test_concurrent_processes_refresh_once(sqlite_hub: RunningHub, tmp_path: Path) -> None:
+    ada = create_user(sqlite_hub, "ada")
     folder = tmp_path / "config" / "hubgate"
 
     def allow(code: DeviceCode) -> None:
-        approve(on_sqlite, ada, code.user_code, "openid profile")
+        approve(sqlite_hub, ada, code.user_code, "openid profile")
 
-    with Hub(on_sqlite.url, config_folder=folder) as hub:
+    with Hub(sqlite_hub.url, config_folder=folder) as hub:
         without_sleeping(hub, lambda _: None).login(allow)
     store = Store(folder)
-    first = store.load().hubs[on_sqlite.url]
+    first = store.load().hubs[sqlite_hub.url]
     # As if a month had gone by.
-    store.save(StoredSignIns(on_sqlite.url, {on_sqlite.url: replace(first, issued_at=0.0, expires_at=1.0)}))
-    before = on_sqlite.log.count('"/oauth/token"')
+    store.save(StoredSignIns(sqlite_hub.url, {sqlite_hub.url: replace(first, issued_at=0.0, expires_at=1.0)}))
+    before = sqlite_hub.log.count('"/oauth/token"')
     variables = environment(XDG_CONFIG_HOME=str(tmp_path / "config"))
     command = [sys.executable, "-c", SCRIPT]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     running = [subprocess.Popen(command, env=variables, text=True, **pipes) for _ in range(4)]  # type: ignore[call-overload]
     done = [process.communicate("go\n", timeout=60) for process in running]
     assert done == [("ada\n", "")] * 4
-    assert on_sqlite.log.count('"/oauth/token"') - before <= 1
-    fresh = store.load().hubs[on_sqlite.url]
+    assert sqlite_hub.log.count('"/oauth/token"') - before <= 1
+    fresh = store.load().hubs[sqlite_hub.url]
     assert fresh.refresh_token != first.refresh_token
     assert fresh.name == "ada"
 

@@ -51,8 +51,8 @@ def test_hf_auth_login_works(hub_today: RunningHub, tmp_path: Path, page: Page) 
         approve(page, f"{hub.url}/oauth/device?user_code={code}", code, "ada")
         # Its second poll is five seconds after the first by its own clock; the hub's clock does not advance.
         hub.clock.advance(10)
-        login.end()
-    assert "ada" in login.said
+        login.finish()
+    assert "ada" in login.output
     asked = hub.log.count(TOKEN)
     for _ in range(3):
         done = client.run("hf", "auth", "whoami")
@@ -84,7 +84,7 @@ def test_openid_client_uses_the_device_flow(sqlite_today: RunningHub, tmp_path: 
         found = node.until(CODE)
         assert found.group(1) == f"{hub.url}/oauth/device?user_code="
         devices.approve(hub, ada, found.group(2), " ".join(SCOPES))
-        said = json.loads(node.end().strip().splitlines()[-1])
+        said = json.loads(node.finish().strip().splitlines()[-1])
     finally:
         node.process.kill()
         node.process.communicate()
@@ -108,8 +108,8 @@ def test_python_libraries_use_the_device_flow(
         if library == "authlib":
             assert device.until(r"Not yet: (\S+)").group(1) == "authorization_pending"
         devices.approve(hub, ada, code, " ".join(SCOPES))
-        device.tell("approved")
-        said = json.loads(device.end().strip().splitlines()[-1])
+        device.send_line("approved")
+        said = json.loads(device.finish().strip().splitlines()[-1])
     assert said["token"]["access_token"].startswith("hf_oauth_")
     assert (said["userinfo"]["sub"], said["userinfo"]["email"]) == (ada.id, "ada@example.org")
 

@@ -33,9 +33,9 @@ def token_of_ada(hub: RunningHub) -> str:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_whoami_describes_the_user(on_sqlite: RunningHub, tmp_path: Path, version: str) -> None:
-    client = client_of(on_sqlite, version, tmp_path)
-    done = client.run("python", "-c", WHOAMI, token=token_of_ada(on_sqlite))
+def test_whoami_describes_the_user(sqlite_hub: RunningHub, tmp_path: Path, version: str) -> None:
+    client = client_of(sqlite_hub, version, tmp_path)
+    done = client.run("python", "-c", WHOAMI, token=token_of_ada(sqlite_hub))
     assert done.returncode == 0, done.stderr
     run_version, said = json.loads(done.stdout)
     assert run_version.startswith(f"{version}.")
@@ -44,16 +44,16 @@ def test_whoami_describes_the_user(on_sqlite: RunningHub, tmp_path: Path, versio
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_invalid_token_is_reported_as_such(on_sqlite: RunningHub, tmp_path: Path, version: str) -> None:
-    done = client_of(on_sqlite, version, tmp_path).run("python", "-c", WHOAMI, token="hf_bad")
+def test_invalid_token_is_reported_as_such(sqlite_hub: RunningHub, tmp_path: Path, version: str) -> None:
+    done = client_of(sqlite_hub, version, tmp_path).run("python", "-c", WHOAMI, token="hf_bad")
     assert (done.returncode, done.stdout) == (1, "")
     assert "Invalid user token." in done.stderr
 
 
 @pytest.mark.parametrize("version", ["0.26", "0.36"])
-def test_older_command_works(on_sqlite: RunningHub, tmp_path: Path, version: str) -> None:
-    client = client_of(on_sqlite, version, tmp_path)
-    done = client.run("huggingface-cli", "whoami", token=token_of_ada(on_sqlite))
+def test_older_command_works(sqlite_hub: RunningHub, tmp_path: Path, version: str) -> None:
+    client = client_of(sqlite_hub, version, tmp_path)
+    done = client.run("huggingface-cli", "whoami", token=token_of_ada(sqlite_hub))
     assert done.returncode == 0, done.stderr
     assert " ".join(done.stdout.split()).partition(" Authenticated")[0].endswith("ada orgs: acme,zeta")
 

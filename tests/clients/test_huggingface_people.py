@@ -30,8 +30,8 @@ print(json.dumps(said))
 
 
 @pytest.mark.parametrize("version", ["0.26", "0.36", "1.28", "2.4"])
-def test_overviews_and_members_are_read(on_sqlite: RunningHub, tmp_path: Path, version: str) -> None:
-    hub, home = on_sqlite, tmp_path / "home"
+def test_overviews_and_members_are_read(sqlite_hub: RunningHub, tmp_path: Path, version: str) -> None:
+    hub, home = sqlite_hub, tmp_path / "home"
     home.mkdir()
     ada = create_user(hub, "Ada")
     acme = create_organization(hub, "acme", ada)

@@ -67,9 +67,9 @@ def scene(hub: RunningHub, tmp_path: Path) -> Iterator[Scene]:
 
 
 @pytest.fixture
-def sqlite_scene(on_sqlite: RunningHub, tmp_path: Path) -> Iterator[Scene]:
+def sqlite_scene(sqlite_hub: RunningHub, tmp_path: Path) -> Iterator[Scene]:
     """For tests of requests that are rejected for their content alone."""
-    with _set(on_sqlite, tmp_path) as scene:
+    with _set(sqlite_hub, tmp_path) as scene:
         yield scene
 
 

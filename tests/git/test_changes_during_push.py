@@ -109,6 +109,6 @@ def test_push_to_a_renamed_repo_succeeds(scene: Scene) -> None:
 
 def test_disconnected_push_leaves_nothing(scene: Scene) -> None:
     push, _ = half_way(scene, scene.token, "ada/tiny", MAIN, scene.refs()[MAIN])
-    push.leave()
+    push.disconnect()
     until(lambda: not scene.in_quarantine)
     assert len(scene.events()) == 1

@@ -105,13 +105,16 @@ def test_fetch_sees_every_acknowledged_push(scene: Scene) -> None:
 
 
 @pytest.mark.limits(stall_seconds=2.0)
-def test_unread_downloads_are_limited(on_sqlite: RunningHub) -> None:
+def test_unread_downloads_are_limited(sqlite_hub: RunningHub) -> None:
     """A file stored in git is sent by its own program: their number and time are limited."""
-    with api(on_sqlite, create_token(on_sqlite, create_user(on_sqlite, "ada"))) as ada, contextlib.ExitStack() as stack:
+    with (
+        api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada,
+        contextlib.ExitStack() as stack,
+    ):
         create_repo(ada, "tiny")
         create_commit(ada, "ada/tiny", {"large.txt": os.urandom(9 * 1024 * 1024), "small.txt": b"small"})
         for _ in range(24):
-            stalled = stack.enter_context(socket.create_connection(on_sqlite.address, timeout=20))
+            stalled = stack.enter_context(socket.create_connection(sqlite_hub.address, timeout=20))
             stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             stalled.sendall(b"GET /ada/tiny/resolve/main/large.txt HTTP/1.1\r\nHost: hub\r\n\r\n")
         until(lambda: len(programs(b"cat-file")) >= 16)

@@ -273,12 +273,12 @@ def test_mail_sealed_under_a_lost_key_is_dropped(
 
 def test_hanging_server_does_not_delay_sign_ins(hub: RunningHub, server: MailServer) -> None:
     """Passwords are checked in a thread pool, which a hanging server could otherwise exhaust."""
-    server.answers.clear()
+    server.is_answering.clear()
     for number in range(40):
         create_user(hub, f"user{number}", verified=False)
     until(lambda: server.received)
     assert len(server.received) == 1, "one mail at a time"
-    server.answers.set()
+    server.is_answering.set()
     until(lambda: waiting(hub) == [])
     assert len(server.received) == 40
 

@@ -25,14 +25,14 @@ KNOWN = {
 
 
 @pytest.fixture
-def fuzzed_hub(on_sqlite: RunningHub) -> Iterator[tuple[RunningHub, str]]:
-    token = create_token(on_sqlite, create_user(on_sqlite, "ada"))
-    with api(on_sqlite, token) as ada:
+def fuzzed_hub(sqlite_hub: RunningHub) -> Iterator[tuple[RunningHub, str]]:
+    token = create_token(sqlite_hub, create_user(sqlite_hub, "ada"))
+    with api(sqlite_hub, token) as ada:
         create_repo(ada, "tiny")
         assert send_commit(ada, "ada/tiny", {"d/f": b"x", "README.md": b"---\nlicense: mit\n---\n"}).status_code == 200
         assert ada.post("/api/models/ada/tiny/tag/main", json={"tag": "v1"}).status_code == 200
         assert send_commit(ada, "ada/tiny", {"d/f": b"y"}, query="?create_pr=1").status_code == 200
-        yield on_sqlite, token
+        yield sqlite_hub, token
         assert ada.get("/api/models/ada/tiny/tree/main?recursive=1").status_code == 200, "it is still whole"
 
 

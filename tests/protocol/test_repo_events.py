@@ -68,8 +68,8 @@ def test_follower_requests_events_after_a_number(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("query", ["after=-1", "after=x", "limit=1.5", "after=%00", "after=" + "9" * 30])
-def test_invalid_number_is_rejected(on_sqlite: RunningHub, query: str) -> None:
-    with api(on_sqlite, create_token(on_sqlite, create_user(on_sqlite, "ada"))) as ada:
+def test_invalid_number_is_rejected(sqlite_hub: RunningHub, query: str) -> None:
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada:
         create_repo(ada, "tiny")
         answer = ada.get(f"/api/models/ada/tiny/events?{query}")
         assert answer.status_code == 400

@@ -44,11 +44,11 @@ def test_concurrent_commits_add_rules_for_all_their_large_files(hub: RunningHub)
         assert rules(ada)[0] == "*.mine filter=lfs"
 
 
-def test_file_with_more_rules_than_are_evaluated_loses_none(on_sqlite: RunningHub) -> None:
+def test_file_with_more_rules_than_are_evaluated_loses_none(sqlite_hub: RunningHub) -> None:
     """Rules are evaluated up to a limit; the whole file is retained, and no line is added twice."""
     own = ["*.own filter=lfs", *(f"/a/long/path/number-{number:06d}.xyz filter=lfs -text" for number in range(25_000))]
     text = "\r\n".join(own).encode()
-    with api(on_sqlite, create_token(on_sqlite, create_user(on_sqlite, "ada"))) as ada:
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada:
         create_repo(ada, "tiny")
         oid = send_large(ada, "ada/tiny", CONTENT)
         create_commit(ada, "ada/tiny", {".gitattributes": text})
@@ -64,8 +64,8 @@ def test_file_with_more_rules_than_are_evaluated_loses_none(on_sqlite: RunningHu
         assert rules(ada) == [*own, line_for("same.dat")]
 
 
-def test_overridden_rule_is_added_once(on_sqlite: RunningHub) -> None:
-    with api(on_sqlite, create_token(on_sqlite, create_user(on_sqlite, "ada"))) as ada:
+def test_overridden_rule_is_added_once(sqlite_hub: RunningHub) -> None:
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada:
         create_repo(ada, "tiny")
         oid = send_large(ada, "ada/tiny", CONTENT)
         own = [line_for("a.dat"), "*.dat !filter", "# *.dat filter=lfs", "*.txt text"]
@@ -75,8 +75,8 @@ def test_overridden_rule_is_added_once(on_sqlite: RunningHub) -> None:
             assert rules(ada) == [*own, line_for("a.dat")]
 
 
-def test_file_too_large_to_extend_is_not_changed(on_sqlite: RunningHub) -> None:
-    with api(on_sqlite, create_token(on_sqlite, create_user(on_sqlite, "ada"))) as ada:
+def test_file_too_large_to_extend_is_not_changed(sqlite_hub: RunningHub) -> None:
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada:
         create_repo(ada, "tiny")
         oid = send_large(ada, "ada/tiny", CONTENT)
         text = b"#" * (LARGE - 10)
@@ -95,9 +95,9 @@ def test_file_too_large_to_extend_is_not_changed(on_sqlite: RunningHub) -> None:
         assert ada.get("/ada/tiny/resolve/main/.gitattributes").content == text
 
 
-def test_gitattributes_is_never_stored_as_a_large_file(on_sqlite: RunningHub) -> None:
+def test_gitattributes_is_never_stored_as_a_large_file(sqlite_hub: RunningHub) -> None:
     """git reads it from the tree, where there would be a pointer."""
-    with api(on_sqlite, create_token(on_sqlite, create_user(on_sqlite, "ada"))) as ada:
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada:
         create_repo(ada, "tiny")
         create_commit(ada, "ada/tiny", {".gitattributes": b"* filter=lfs\n", "d/.gitattributes": b"*.x -filter\n"})
         for path, text in ((".gitattributes", "* filter=lfs\n"), ("d/.gitattributes", "*.x -filter\n")):
@@ -107,8 +107,8 @@ def test_gitattributes_is_never_stored_as_a_large_file(on_sqlite: RunningHub) ->
         assert [file["uploadMode"] for file in said] == ["regular", "regular", "lfs"]
 
 
-def test_rules_of_a_deleted_folder_no_longer_apply(on_sqlite: RunningHub) -> None:
-    with api(on_sqlite, create_token(on_sqlite, create_user(on_sqlite, "ada"))) as ada:
+def test_rules_of_a_deleted_folder_no_longer_apply(sqlite_hub: RunningHub) -> None:
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada:
         create_repo(ada, "tiny")
         oid = send_large(ada, "ada/tiny", CONTENT)
         for line in (

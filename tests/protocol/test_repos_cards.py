@@ -98,9 +98,9 @@ SLOW = {
 
 
 @pytest.mark.parametrize("name", SLOW)
-def test_slow_front_matter_is_rejected(on_sqlite: RunningHub, name: str) -> None:
+def test_slow_front_matter_is_rejected(sqlite_hub: RunningHub, name: str) -> None:
     text, reason = SLOW[name]
-    with api(on_sqlite) as anyone:
+    with api(sqlite_hub) as anyone:
         answer = anyone.post("/api/validate-yaml", json={"content": f"---\n{text}\n---\n", "repoType": "model"})
         assert answer.status_code == 400
         assert reason in answer.json()["errors"][0]["message"]
@@ -131,15 +131,15 @@ def all_threads_busy(hub: RunningHub, in_thread: Callable[..., Awaitable[bool]],
         assert all(one.result(20) for one in held)
 
 
-def test_text_and_file_work_do_not_wait_for_each_other(on_sqlite: RunningHub) -> None:
+def test_text_and_file_work_do_not_wait_for_each_other(sqlite_hub: RunningHub) -> None:
     """Anyone may have YAML checked and cards rendered: such requests must not delay downloads and commits."""
     readme = "---\nlicense: mit\n---\n# Tiny"
-    with api(on_sqlite, create_token(on_sqlite, create_user(on_sqlite, "ada"))) as ada:
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada:
         create_repo(ada, "tiny")
-        with all_threads_busy(on_sqlite, in_text_thread, 2):
+        with all_threads_busy(sqlite_hub, in_text_thread, 2):
             create_commit(ada, "ada/tiny", {"README.md": readme.encode()})
             assert ada.get("/api/models/ada/tiny/tree/main").status_code == 200
-        with all_threads_busy(on_sqlite, in_thread, 8):
+        with all_threads_busy(sqlite_hub, in_thread, 8):
             assert ada.post("/api/validate-yaml", json={"content": readme, "repoType": "model"}).status_code == 200
 
 

@@ -171,8 +171,8 @@ BODIES: dict[str, tuple[bytes, int]] = {
 }  # fmt: skip
 
 
-def test_malformed_bodies_are_rejected(on_sqlite: RunningHub) -> None:
-    hub = on_sqlite
+def test_malformed_bodies_are_rejected(sqlite_hub: RunningHub) -> None:
+    hub = sqlite_hub
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         create_repo(ada, "tiny")
         sha = head_of(ada, "ada/tiny")
@@ -185,8 +185,8 @@ def test_malformed_bodies_are_rejected(on_sqlite: RunningHub) -> None:
         assert len(ada.get("/api/models/ada/tiny/events").json()) == 1
 
 
-def test_long_line_around_an_empty_file_is_accepted(on_sqlite: RunningHub) -> None:
-    with api(on_sqlite, create_token(on_sqlite, create_user(on_sqlite, "ada"))) as ada:
+def test_long_line_around_an_empty_file_is_accepted(sqlite_hub: RunningHub) -> None:
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada:
         create_repo(ada, "tiny")
         body = (
             HEADER
@@ -201,9 +201,9 @@ def test_long_line_around_an_empty_file_is_accepted(on_sqlite: RunningHub) -> No
         assert ada.get("/ada/tiny/resolve/main/empty").content == b""
 
 
-def test_description_of_the_maximum_length_is_accepted(on_sqlite: RunningHub) -> None:
+def test_description_of_the_maximum_length_is_accepted(sqlite_hub: RunningHub) -> None:
     """Characters are counted, not the up to twelve bytes of an escaped one."""
-    with api(on_sqlite, create_token(on_sqlite, create_user(on_sqlite, "ada"))) as ada:
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada:
         create_repo(ada, "tiny")
         for letter in ("d", "ü", "😀"):
             header = {"summary": letter * 1_000, "description": letter * 65_536}
@@ -223,9 +223,9 @@ def test_description_of_the_maximum_length_is_accepted(on_sqlite: RunningHub) ->
                 assert send_lines(ada, "ada/tiny", *lines).status_code == 400, (letter, lines[0][0])
 
 
-def test_long_text_of_escapes_is_accepted(on_sqlite: RunningHub) -> None:
+def test_long_text_of_escapes_is_accepted(sqlite_hub: RunningHub) -> None:
     """Wherever the network splits it: the halves of a surrogate pair stay together."""
-    with api(on_sqlite, create_token(on_sqlite, create_user(on_sqlite, "ada"))) as ada:
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada:
         create_repo(ada, "tiny")
         for before in range(4):
             text = "x" * before + "😀" * 40_000 + "\\ud83d" * 40_000
@@ -255,9 +255,9 @@ def test_too_large_commit_is_rejected(sqlite_template: Path, tmp_path: Path) -> 
             assert list((hub.settings.data_dir / "lfs/incoming").glob("*")) == []
 
 
-def test_many_small_files_are_not_buffered_in_memory(on_sqlite: RunningHub) -> None:
+def test_many_small_files_are_not_buffered_in_memory(sqlite_hub: RunningHub) -> None:
     """Beyond a few megabytes the body is stored on disk."""
-    hub = on_sqlite
+    hub = sqlite_hub
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         create_repo(ada, "tiny")
         files = {f"f{number:03}": b"%d" % number * 20_000 for number in range(150)}

@@ -31,8 +31,8 @@ KEPT = (
 )  # fmt: skip
 
 
-def test_paths_outside_a_checkout_are_rejected(on_sqlite: RunningHub) -> None:
-    hub = on_sqlite
+def test_paths_outside_a_checkout_are_rejected(sqlite_hub: RunningHub) -> None:
+    hub = sqlite_hub
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         create_repo(ada, "tiny")
         create_commit(ada, "ada/tiny", {"here": b""})
@@ -58,8 +58,8 @@ def test_paths_outside_a_checkout_are_rejected(on_sqlite: RunningHub) -> None:
         assert len(folders) == 1, "what was half made is gone"
 
 
-def test_odd_paths_are_stored_unchanged(on_sqlite: RunningHub) -> None:
-    with api(on_sqlite, create_token(on_sqlite, create_user(on_sqlite, "ada"))) as ada:
+def test_odd_paths_are_stored_unchanged(sqlite_hub: RunningHub) -> None:
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada:
         create_repo(ada, "tiny")
         create_commit(ada, "ada/tiny", {path: path.encode() for path in KEPT})
         assert paths_in(ada, "ada/tiny") == set(KEPT)
@@ -104,9 +104,9 @@ def test_pushed_symlinks_and_submodules_are_not_followed(hub: RunningHub) -> Non
         }
 
 
-def test_odd_paths_in_a_repo_can_be_deleted_and_renamed(on_sqlite: RunningHub) -> None:
+def test_odd_paths_in_a_repo_can_be_deleted_and_renamed(sqlite_hub: RunningHub) -> None:
     """git still accepts some of them in a push; others were pushed to an older version."""
-    hub = on_sqlite
+    hub = sqlite_hub
     text, elsewhere = packs.blob(b"text"), packs.commit("0" * 40)
     below = packs.tree(("100644", "a", text), ("100644", "b\\", text))
     root = packs.tree(
@@ -148,9 +148,9 @@ def _modes(hub: RunningHub, repo_id: str, sha: str) -> dict[str, int]:
     return {str(item.name): int(item.filemode) for item in commit_object.tree}
 
 
-def test_dangerous_submodules_are_rejected(on_sqlite: RunningHub) -> None:
+def test_dangerous_submodules_are_rejected(sqlite_hub: RunningHub) -> None:
     """What git fsck rejects in a push (CVE-2018-11235, CVE-2018-17456) is rejected here too."""
-    with api(on_sqlite, create_token(on_sqlite, create_user(on_sqlite, "ada"))) as ada:
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada:
         create_repo(ada, "tiny")
         for text in (
             '[submodule "../../x"]\n\tpath = x\n\turl = https://example.org/x\n',

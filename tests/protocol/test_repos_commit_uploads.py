@@ -54,8 +54,8 @@ def test_commit_may_be_one_json_document(hub: RunningHub) -> None:
         assert ada.post(address, content=large, headers={"content-type": "application/json"}).status_code == 413
 
 
-def test_client_that_disconnects_commits_nothing(on_sqlite: RunningHub) -> None:
-    hub = on_sqlite
+def test_client_that_disconnects_commits_nothing(sqlite_hub: RunningHub) -> None:
+    hub = sqlite_hub
     token = create_token(hub, create_user(hub, "ada"))
     incoming = hub.settings.data_dir / "lfs/incoming"
     with api(hub, token) as ada:

@@ -86,9 +86,9 @@ RANGES = {
 
 
 @pytest.mark.parametrize("kind", ["in git", "in git and streamed", "large"])
-def test_ranges_of_a_file_are_served(on_sqlite: RunningHub, kind: str) -> None:
+def test_ranges_of_a_file_are_served(sqlite_hub: RunningHub, kind: str) -> None:
     content = bytes(range(256)) * (SMALL // 256 + 10) if "streamed" in kind else bytes(range(200))
-    hub = on_sqlite
+    hub = sqlite_hub
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         create_repo(ada, "tiny")
         if kind == "large":
@@ -139,8 +139,8 @@ HOSTILE_NAMES = (
 )  # fmt: skip
 
 
-def test_hostile_file_names_do_not_break_headers(on_sqlite: RunningHub) -> None:
-    hub = on_sqlite
+def test_hostile_file_names_do_not_break_headers(sqlite_hub: RunningHub) -> None:
+    hub = sqlite_hub
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         create_repo(ada, "tiny")
         create_commit(ada, "ada/tiny", {f"d/{name}": name.encode() for name in HOSTILE_NAMES})
@@ -196,8 +196,8 @@ def test_revisions_may_contain_slashes(hub: RunningHub) -> None:
             assert ada.get(f"/ada/tiny/resolve/{rest}").headers["x-error-code"] == "RevisionNotFound", rest
 
 
-def test_abbreviated_commits_are_found_and_unknown_ones_are_404(on_sqlite: RunningHub) -> None:
-    hub = on_sqlite
+def test_abbreviated_commits_are_found_and_unknown_ones_are_404(sqlite_hub: RunningHub) -> None:
+    hub = sqlite_hub
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         create_repo(ada, "tiny")
         sha = create_commit(ada, "ada/tiny", {"f": TEXT})

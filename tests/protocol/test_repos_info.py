@@ -80,20 +80,20 @@ WITHOUT_NAMESPACE = [
 ]
 
 
-def test_repo_without_a_namespace_is_not_found(on_sqlite: RunningHub) -> None:
+def test_repo_without_a_namespace_is_not_found(sqlite_hub: RunningHub) -> None:
     """Clients need the error code: without it `file_exists("gpt2", …)` raises, and a download looks like a lost
     connection.
     """
-    token = create_token(on_sqlite, create_user(on_sqlite, "ada"))
-    for client, status in ((api(on_sqlite, token), 404), (api(on_sqlite), 401)):
+    token = create_token(sqlite_hub, create_user(sqlite_hub, "ada"))
+    for client, status in ((api(sqlite_hub, token), 404), (api(sqlite_hub), 401)):
         with client:
             answers = {asked: client.request(*asked.split()) for asked in WITHOUT_NAMESPACE}
         said = {asked: (answer.status_code, answer.headers.get("x-error-code")) for asked, answer in answers.items()}
         assert said == dict.fromkeys(WITHOUT_NAMESPACE, (status, "RepoNotFound"))
 
 
-def test_repo_may_be_named_like_a_route(on_sqlite: RunningHub) -> None:
-    with api(on_sqlite, create_token(on_sqlite, create_user(on_sqlite, "ada"))) as ada:
+def test_repo_may_be_named_like_a_route(sqlite_hub: RunningHub) -> None:
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada:
         for name in ("tree", "resolve", "commits", "refs", "raw"):
             create_repo(ada, name, files=[{"path": "f", "content": "x"}])
             for tail in ("", "/refs", "/tree/main", "/commits/main", "/revision/main", "/events"):

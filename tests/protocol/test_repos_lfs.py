@@ -194,9 +194,9 @@ def test_file_is_uploaded_in_parts(hub: RunningHub) -> None:
         assert ada.post(verify, json={"oid": OID, "size": 99}).status_code == 404
 
 
-def test_number_of_parts_is_limited(on_sqlite: RunningHub) -> None:
+def test_number_of_parts_is_limited(sqlite_hub: RunningHub) -> None:
     """Each part needs a URL: a thousand files of a terabyte would have sixteen million."""
-    with api(on_sqlite, create_token(on_sqlite, create_user(on_sqlite, "ada"))) as ada:
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada:
         create_repo(ada, "tiny")
         objects = [(f"{number:064x}", 1 << 40) for number in range(100)]
         said = batch(ada, "upload", *objects, transfers=["multipart"])
@@ -207,9 +207,9 @@ def test_number_of_parts_is_limited(on_sqlite: RunningHub) -> None:
         assert (len(first) - 1) * int(first["chunk_size"]) >= 1 << 40
 
 
-def test_guests_upload_only_where_they_may_open_pull_requests(on_sqlite: RunningHub) -> None:
-    tokens = [create_token(on_sqlite, create_user(on_sqlite, name)) for name in ("ada", "bob")]
-    with api(on_sqlite, tokens[0]) as ada, api(on_sqlite, tokens[1]) as bob:
+def test_guests_upload_only_where_they_may_open_pull_requests(sqlite_hub: RunningHub) -> None:
+    tokens = [create_token(sqlite_hub, create_user(sqlite_hub, name)) for name in ("ada", "bob")]
+    with api(sqlite_hub, tokens[0]) as ada, api(sqlite_hub, tokens[1]) as bob:
         create_repo(ada, "tiny")
         asked = {"operation": "upload", "objects": [{"oid": OID, "size": 100}]}
         address = "/ada/tiny.git/info/lfs/objects/batch"

@@ -156,12 +156,12 @@ def test_slow_patterns_take_linear_time(hub: RunningHub) -> None:
 
 
 @pytest.mark.limits(matching_seconds=0.3)
-def test_too_many_rules_are_rejected(on_sqlite: RunningHub) -> None:
+def test_too_many_rules_are_rejected(sqlite_hub: RunningHub) -> None:
     """Many rules for many long paths would take hours: the request is rejected, and nobody else waits."""
     rules = [f"{'ab*' * 40}{'?' * (number % 7)}c" for number in range(1500)]
     attributes = "\n".join(f"{rule} filter=lfs" for rule in rules)
     paths = ["/".join(["ab" * 60] * 30) + f"/{number}{'ab' * 100}" for number in range(1500, 1900)]
-    with api(on_sqlite, create_token(on_sqlite, create_user(on_sqlite, "ada"))) as ada, api(on_sqlite) as nobody:
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada, api(sqlite_hub) as nobody:
         create_repo(ada, "tiny")
         given = {"files": [{"path": path, "size": 1} for path in paths]}
         address = "/api/models/ada/tiny/preupload/main?create_pr=1"

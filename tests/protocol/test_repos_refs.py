@@ -117,9 +117,9 @@ BAD_NAMES = (
 )  # fmt: skip
 
 
-def test_invalid_ref_names_are_rejected(on_sqlite: RunningHub) -> None:
+def test_invalid_ref_names_are_rejected(sqlite_hub: RunningHub) -> None:
     """A branch with the name of a commit would be mistaken for that commit."""
-    hub = on_sqlite
+    hub = sqlite_hub
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         create_repo(ada, "tiny")
         sha = head_of(ada, "ada/tiny")
@@ -159,8 +159,8 @@ def test_history_can_be_squashed_into_one_commit(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("rev", ["HEAD", "refs/heads/main", "refs%2Fheads%2Fmain"])
-def test_main_may_be_named_in_other_ways(on_sqlite: RunningHub, rev: str) -> None:
-    with api(on_sqlite, create_token(on_sqlite, create_user(on_sqlite, "ada"))) as ada:
+def test_main_may_be_named_in_other_ways(sqlite_hub: RunningHub, rev: str) -> None:
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada:
         create_repo(ada, "tiny")
         sha = create_commit(ada, "ada/tiny", {"a/f": b"here"})
         assert ada.get(f"{REPO}/revision/{rev}").json()["sha"] == sha

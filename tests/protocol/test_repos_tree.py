@@ -133,8 +133,8 @@ def test_gated_repo_hides_hashes_of_large_files(hub: RunningHub) -> None:
             assert "oid" not in answer.json()["files"][0]
 
 
-def test_a_hundred_thousand_files_can_be_listed(on_sqlite: RunningHub) -> None:
-    hub = on_sqlite
+def test_a_hundred_thousand_files_can_be_listed(sqlite_hub: RunningHub) -> None:
+    hub = sqlite_hub
     with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         made = create_repo(ada, "tiny")
         sha = _many_files(hub, made["id"], 100_000)

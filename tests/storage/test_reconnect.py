@@ -109,8 +109,8 @@ def test_tests_run_on_the_engine_versions_they_name(
 ) -> None:
     async def version() -> str:
         async with opened_database(storage.fresh_url()) as db:
-            on_sqlite = storage.name == "sqlite"
-            row = await db.one("SELECT sqlite_version()" if on_sqlite else "SELECT current_setting('server_version')")
+            sqlite_hub = storage.name == "sqlite"
+            row = await db.one("SELECT sqlite_version()" if sqlite_hub else "SELECT current_setting('server_version')")
             assert row is not None
             return str(row[0]).partition(".")[0]
 
