@@ -6,14 +6,14 @@ import pytest
 from tests.bed.blocking import run_blocking
 from tests.bed.engines import SECRET_KEY, Engine, opened_database, settings_for
 from tests.bed.testbuild import TABLE
-from tests.faults.watchers import Watchers, watching
+from tests.faults.watchers import Watchers, run_watchers
 
 from hubgate.server.doctor import examine
 
 
 @dataclass
 class Store:
-    """One hub's database, accessed from outside the hub."""
+    """The database of a hub, accessed from outside the hub."""
 
     url: str
     folder: Path
@@ -29,13 +29,13 @@ class Store:
 
         return run_blocking(read())
 
-    def complaints(self) -> list[str]:
-        """The complaints of `hubgate doctor`."""
+    def doctor_failures(self) -> list[str]:
+        """The failed checks of `hubgate doctor`."""
         findings = run_blocking(examine(settings_for(self.url, self.folder / "data")))
         return [f"{finding.check}: {finding.text}" for finding in findings if finding.level == "fail"]
 
 
-def make_store(url: str, folder: Path) -> Store:
+def create_store(url: str, folder: Path) -> Store:
     (folder / "data").mkdir(mode=0o700)
 
     async def prepare() -> None:
@@ -48,10 +48,10 @@ def make_store(url: str, folder: Path) -> Store:
 
 @pytest.fixture
 def store(engine: Engine, tmp_path: Path) -> Store:
-    return make_store(engine.fresh_url(), tmp_path)
+    return create_store(engine.fresh_url(), tmp_path)
 
 
 @pytest.fixture
 def watchers() -> Iterator[Watchers]:
-    with watching() as started:
+    with run_watchers() as started:
         yield started
