@@ -32,7 +32,7 @@ def size(fault_count: int) -> int:
 
 @pytest.fixture
 def hub(sqlite_template: Path, tmp_path: Path) -> Iterator[tuple[HubProcess, str]]:
-    """A hub, and a token of the owner of ada/tiny. The folder is deleted, because pytest retains those of recent runs."""
+    """A hub, and a token of the owner of ada/tiny. The folder is deleted: pytest would retain those of recent runs."""
     (tmp_path / "hub").mkdir()
     store = create_store(SqliteEngine(sqlite_template, tmp_path / "hub").fresh_url(), tmp_path / "hub")
     token = create_repo(store).token
