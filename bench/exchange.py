@@ -11,7 +11,7 @@ from tests.bed.exchange import GRANT, USER_EMAIL
 from bench.harness import Table
 from bench.load import REPEAT, Request
 from bench.operations import Operation, Subject, compare
-from bench.sign_ins import PEOPLE, create_user, run_concurrently
+from bench.sign_ins import USERS, create_user, run_concurrently
 from bench.workspace import Workspace
 from hubgate.server.accounts.model import Owner, User, Visitor
 from hubgate.server.accounts.organizations import members, settings
@@ -73,12 +73,12 @@ OPERATIONS = (
 
 
 def measure(workspace: Workspace) -> list[Table]:
-    people = partial(_create_exchanger, stored=int(STORED * workspace.budget.scale))
-    return compare(workspace, Subject("exchange", "Token exchange and devices", OPERATIONS, people))
+    fixtures = partial(_create_exchanger, stored=int(STORED * workspace.budget.scale))
+    return compare(workspace, Subject("exchange", "Token exchange and devices", OPERATIONS, fixtures))
 
 
 async def _create_exchanger(hub: Hub, stored: int) -> Exchanger:
-    users = await run_concurrently(partial(create_user, hub), [f"user-{number}" for number in range(PEOPLE)])
+    users = await run_concurrently(partial(create_user, hub), [f"user-{number}" for number in range(USERS)])
     acme = await settings.create(hub.accounts, users[0], "acme", "", SYSTEM, "enterprise")
     await run_concurrently(lambda user: members.add(hub.accounts, acme, user, Role.WRITE, SYSTEM), users[1:])
     draft = App("", "Bridge", scopes=SCOPES, confidential=True)

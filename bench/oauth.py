@@ -16,15 +16,17 @@ CODES_PER_SECOND = 2_500
 def measure(workspace: Workspace) -> list[Table]:
     seconds = workspace.budget.seconds(TURN)
     operations = (
-        Operation[SignIns]("code redeemed", ONCE, lambda people: people.redemptions(int(CODES_PER_SECOND * seconds))),
+        Operation[SignIns](
+            "code redeemed", ONCE, lambda fixtures: fixtures.redemptions(int(CODES_PER_SECOND * seconds))
+        ),
         Operation("refresh", ROTATE, SignIns.refreshes),
         Operation("userinfo", REPEAT, SignIns.userinfos),
         Operation("introspection", REPEAT, SignIns.introspections),
     )
 
-    async def people(hub: Hub) -> SignIns:
+    async def fixtures(hub: Hub) -> SignIns:
         found = await create_sign_ins(hub)
         await found.fill(int(STORED_PAIRS * workspace.budget.scale))
         return found
 
-    return compare(workspace, Subject("oauth", "Sign-in for apps", operations, people))
+    return compare(workspace, Subject("oauth", "Sign-in for apps", operations, fixtures))

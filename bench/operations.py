@@ -37,18 +37,18 @@ class Operation(Generic[P]):
 
 @dataclass(frozen=True)
 class Subject(Generic[P]):
-    """A set of operations. `people` fills a hub that is opened next to the running server, as operator commands do."""
+    """A set of operations. `fixtures` fills a hub that is opened beside the running server, as by operator commands."""
 
     name: str
     title: str
     operations: Sequence[Operation[P]]
-    people: Callable[[Hub], Awaitable[P]]
+    fixtures: Callable[[Hub], Awaitable[P]]
 
 
 @dataclass(frozen=True)
 class _Engine(Generic[P]):
     server: Server
-    people: P
+    fixtures: P
 
 
 def compare(workspace: Workspace, subject: Subject[P]) -> list[Table]:
@@ -59,11 +59,11 @@ def compare(workspace: Workspace, subject: Subject[P]) -> list[Table]:
         engines = {name: _engine(workspace, stack, runner, subject, name) for name in (SQLITE, POSTGRES)}
         contestants: dict[str, Contestant] = {}
         for operation in subject.operations:
-            sample = runner.run(operation.prepare(engines[SQLITE].people))
+            sample = runner.run(operation.prepare(engines[SQLITE].fixtures))
             bare = stack.enter_context(bare_process(_responses(engines[SQLITE].server, sample)))
             contestants[_key(operation, BARE)] = Contestant(bare, partial(list, sample[1:] or sample))
             for name, engine in engines.items():
-                requests = _request_source(runner, operation, engine.people)
+                requests = _request_source(runner, operation, engine.fixtures)
                 contestants[_key(operation, name)] = Contestant(engine.server, requests, operation.mode)
         turns = run_interleaved(
             warm_up({name: partial(contestant.load, seconds) for name, contestant in contestants.items()}),
@@ -82,17 +82,17 @@ def _engine(
     variables = {f"HUBGATE_{key.upper()}": value for key, value in settings.items()}
     hub = stack.enter_context(hub_process(folder, **variables))
     opening = _opened({**settings, "base_url": hub.url, "data_dir": str(folder / "var")}, subject)
-    people = runner.run(opening.__aenter__())
+    fixtures = runner.run(opening.__aenter__())
     stack.callback(lambda: runner.run(opening.__aexit__(None, None, None)))
     if name == POSTGRES:
         runner.run(_analyze(settings["database_url"]))
-    return _Engine(Server.of(hub), people)
+    return _Engine(Server.of(hub), fixtures)
 
 
 @contextlib.asynccontextmanager
 async def _opened(flags: Mapping[str, str], subject: Subject[P]) -> AsyncIterator[P]:
     async with opened_for_operator(load(flags, environment={})) as hub:
-        yield await subject.people(hub)
+        yield await subject.fixtures(hub)
 
 
 async def _analyze(url: str) -> None:
@@ -104,11 +104,11 @@ async def _analyze(url: str) -> None:
         await connection.close()
 
 
-def _request_source(runner: asyncio.Runner, operation: Operation[P], people: P) -> Callable[[], Sequence[Request]]:
+def _request_source(runner: asyncio.Runner, operation: Operation[P], fixtures: P) -> Callable[[], Sequence[Request]]:
     """A function that prepares the requests of a turn; repeatable requests are prepared once."""
     if operation.mode == REPEAT:
-        return partial(list, runner.run(operation.prepare(people)))
-    return lambda: runner.run(operation.prepare(people))
+        return partial(list, runner.run(operation.prepare(fixtures)))
+    return lambda: runner.run(operation.prepare(fixtures))
 
 
 def _responses(server: Server, sample: Sequence[Request]) -> dict[str, Any]:

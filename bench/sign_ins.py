@@ -37,7 +37,7 @@ from hubgate.server.storage.database import Tx
 from hubgate.server.storage.postgres import CONNECTIONS
 
 # More users than connections, so that concurrent requests are rarely of the same user, as in production.
-PEOPLE = 64
+USERS = 64
 ORGANIZATIONS = ("acme", "apex", "zeta")
 REDIRECT = "https://app.example/callback"
 SCOPES = ("openid", "profile", "email", "read-repos")
@@ -135,7 +135,7 @@ class SignIns:
 
 
 async def create_sign_ins(hub: Hub) -> SignIns:
-    users = await run_concurrently(partial(create_user, hub), [f"user-{number}" for number in range(PEOPLE)])
+    users = await run_concurrently(partial(create_user, hub), [f"user-{number}" for number in range(USERS)])
     for name in ORGANIZATIONS:
         organization = await settings.create(hub.accounts, users[0], name, "", SYSTEM)
         await run_concurrently(partial(_join, hub, organization), users[1:])

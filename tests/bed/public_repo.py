@@ -26,6 +26,8 @@ API = f"/api/models/{REPO}"
 
 @dataclass(frozen=True)
 class PublicRepo:
+    """A hub with Ada's public repo, and the clients and tokens of Ada and Eve."""
+
     hub: RunningHub
     folder: Path
     ada: httpx.Client

@@ -68,7 +68,9 @@ class Changes:
 
     def _run(self) -> None:
         while not self._stop.wait(0.1):
-            response = send_commit(self._ada, f"ada/busy{self.committed % REPOS}", {"a.txt": str(self.committed).encode()})
+            response = send_commit(
+                self._ada, f"ada/busy{self.committed % REPOS}", {"a.txt": str(self.committed).encode()}
+            )
             assert response.status_code == 200, response.text
             self.committed += 1
 
