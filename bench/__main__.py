@@ -9,29 +9,29 @@ from pathlib import Path
 from bench import (
     exchange,
     fairness,
+    http_requests,
     oauth,
     postgres_batches,
     postgres_lookups,
     postgres_writes,
     repos,
-    serving,
     sqlite_lookups,
     sqlite_writes,
     webhook_peers,
     webhooks,
     whoami,
 )
-from bench.ground import Ground, ground
 from bench.harness import Budget, Table
+from bench.workspace import Workspace, open_workspace
 
-SUBJECTS: dict[str, Callable[[Ground], Iterable[Table]]] = {
+SUBJECTS: dict[str, Callable[[Workspace], Iterable[Table]]] = {
     "sqlite-writes": sqlite_writes.measure,
     "sqlite-lookups": sqlite_lookups.measure,
     "postgres-writes": postgres_writes.measure,
     "postgres-batches": postgres_batches.measure,
     "postgres-lookups": postgres_lookups.measure,
     "fairness": fairness.measure,
-    "http": serving.measure,
+    "http": http_requests.measure,
     "whoami": whoami.measure,
     "oauth": oauth.measure,
     "exchange": exchange.measure,
@@ -46,12 +46,9 @@ QUICK = Budget(rounds=3, scale=0.1)
 def main() -> None:
     options = _options()
     started = time.monotonic()
-    with ground(options.dir, QUICK if options.quick else FULL) as here:
+    with open_workspace(options.dir, QUICK if options.quick else FULL) as here:
         facts = here.facts()
-        if any(
-            name.startswith(("postgres", "whoami", "oauth", "exchange", "repos", "webhooks"))
-            for name in options.subjects
-        ):
+        if any(name.startswith(ON_POSTGRES) for name in options.subjects):
             facts |= here.postgres_facts()
         if "repos" in options.subjects:
             facts |= repos.facts()
@@ -72,15 +69,15 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure; print tables of ratios.")
-    parser.add_argument("subjects", nargs="*", metavar="SUBJECT", help=f"some of: {', '.join(SUBJECTS)}; else all")
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Run benchmarks and print tables of ratios.")
+    parser.add_argument("subjects", nargs="*", metavar="SUBJECT", help=f"any of {', '.join(SUBJECTS)}; all by default")
     parser.add_argument("--quick", action="store_true", help="shorter and fewer rounds: a minute or two, less certain")
-    parser.add_argument("--dir", type=Path, default=Path("/var/tmp"), help="where databases go; a real disk")
+    parser.add_argument("--dir", type=Path, default=Path("/var/tmp"), help="folder for databases, on a real disk")
     parser.add_argument("--json", type=Path, help="also save facts, medians and every round here")
     options = parser.parse_args()
     unknown = [name for name in options.subjects if name not in SUBJECTS]
     if unknown:
-        parser.error(f"no subject {unknown[0]}; there are {', '.join(SUBJECTS)}")
+        parser.error(f"unknown subject {unknown[0]}; choose from {', '.join(SUBJECTS)}")
     options.subjects = options.subjects or list(SUBJECTS)
     for subject, missing in (("repos", repos.missing), ("webhooks", webhook_peers.missing)):
         if subject in options.subjects and (line := missing()):

@@ -17,18 +17,18 @@ from pathlib import Path
 from statistics import median, quantiles
 
 import httpx
-from tests.bed.git import address, push_import, straight_line
+from tests.bed.git import linear_history, push_import, repo_url
 from tests.bed.processes import children_of
-from tests.bed.repos import committed, make_repo
+from tests.bed.repos import create_commit, create_repo
 
-from bench.ground import Ground, code_version, ground
 from bench.harness import Budget
 from bench.repo_hubs import SQLITE, RepoHub, hub_with_repos
+from bench.workspace import Workspace, code_version, open_workspace
 
 CLIENTS = 12
-STAYS = 2.0
+CONNECTED_SECONDS = 2.0
 # The minimum duration of each phase; a slow read extends the phase.
-WINDOW = 12.0
+PHASE_SECONDS = 12.0
 # More files than the cache of recent files holds, so that every read needs a thread.
 FILES = 40_000
 _RESIDENT = re.compile(r"^VmRSS:\s+(\d+) kB", re.MULTILINE)
@@ -51,7 +51,7 @@ class Phase:
     resident: float
     peak: float
     # CPU seconds used by the hub and its child processes.
-    processor: float
+    cpu: float
 
     @property
     def reads(self) -> list[float]:
@@ -64,12 +64,12 @@ class Phase:
         return (
             f"{self.name:<28} {len(self.reads):>6} {1000 * figures[0]:>8.2f} {early:>7.2f} {1000 * figures[1]:>8.2f} "
             f"{late:>7.2f} {1000 * p99:>8.1f} {1000 * figures[3]:>8.1f} {self.resident:>6.0f} {self.peak:>7.0f} "
-            f"{self.processor:>6.1f}"
+            f"{self.cpu:>6.1f}"
         )
 
 
 HEAD = (
-    f"{'phase':<28} {'reads':>6} {'first ms':>8} {'ratio':>7} {'then ms':>8} {'ratio':>7} {'p99 ms':>8} {'most ms':>8} "
+    f"{'phase':<28} {'reads':>6} {'early ms':>8} {'ratio':>7} {'late ms':>8} {'ratio':>7} {'p99 ms':>8} {'max ms':>8} "
     f"{'MB':>6} {'peak MB':>7} {'cpu s':>6}"
 )
 
@@ -77,10 +77,11 @@ HEAD = (
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.abandoned_history")
     parser.add_argument("--commits", type=int, default=200_000)
-    parser.add_argument("--dir", type=Path, default=Path("/var/tmp"), help="where the hub's data goes")
+    parser.add_argument("--dir", type=Path, default=Path("/var/tmp"), help="folder for the hub's data")
     options = parser.parse_args()
-    with ground(options.dir, Budget(rounds=1, scale=1.0)) as here, hub_with_repos(here, SQLITE) as hub:
-        print(f"code {code_version()}, {options.commits:,} commits, {CLIENTS} clients that leave after {STAYS} s")
+    with open_workspace(options.dir, Budget(rounds=1, scale=1.0)) as here, hub_with_repos(here, SQLITE) as hub:
+        clients = f"{CLIENTS} clients that disconnect after {CONNECTED_SECONDS} s"
+        print(f"code {code_version()}, {options.commits:,} commits, {clients}")
         _fill(here, hub, options.commits)
         reads = _paths()
         with hub.client() as ada:
@@ -97,12 +98,12 @@ def main() -> None:
                 print(phase.text(quiet), flush=True)
 
 
-def _fill(here: Ground, hub: RepoHub, commits: int) -> None:
+def _fill(here: Workspace, hub: RepoHub, commits: int) -> None:
     with hub.client() as ada:
-        make_repo(ada, "long")
-        make_repo(ada, "other")
-        committed(ada, "ada/other", {f"{number % 200}/{number}.txt": b"%d\n" % number for number in range(FILES)})
-    push_import(here.subfolder("imported"), straight_line(commits), address(hub.url, "ada/long", hub.token))
+        create_repo(ada, "long")
+        create_repo(ada, "other")
+        create_commit(ada, "ada/other", {f"{number % 200}/{number}.txt": b"%d\n" % number for number in range(FILES)})
+    push_import(here.subfolder("imported"), linear_history(commits), repo_url(hub.url, "ada/long", hub.token))
 
 
 def _paths() -> Iterator[str]:
@@ -112,7 +113,7 @@ def _paths() -> Iterator[str]:
 
 
 def _phase(hub: RepoHub, name: str, paths: Iterator[str], attack: Callable[[], None]) -> Phase:
-    used, peak, stop = hub.server.processor_seconds(), [0.0], threading.Event()
+    used, peak, stop = hub.server.cpu_seconds(), [0.0], threading.Event()
 
     def watch() -> None:
         while not stop.wait(0.1):
@@ -125,18 +126,18 @@ def _phase(hub: RepoHub, name: str, paths: Iterator[str], attack: Callable[[], N
         client.get(next(paths))
         attacking.start()
         started = time.monotonic()
-        while time.monotonic() < started + WINDOW:
-            taken = early if time.monotonic() < started + STAYS else late
+        while time.monotonic() < started + PHASE_SECONDS:
+            durations = early if time.monotonic() < started + CONNECTED_SECONDS else late
             began = time.perf_counter()
             response = client.get(next(paths))
-            taken.append(time.perf_counter() - began)
+            durations.append(time.perf_counter() - began)
             assert response.status_code == 200, response.text
             # A pause, because latency is measured, not throughput.
             time.sleep(0.005)
     attacking.join()
     stop.set()
     watching.join()
-    return Phase(name, early, late, _resident(hub), peak[0], hub.server.processor_seconds() - used)
+    return Phase(name, early, late, _resident(hub), peak[0], hub.server.cpu_seconds() - used)
 
 
 def _attack(hub: RepoHub, target: Callable[[int, int], str]) -> None:
@@ -145,7 +146,7 @@ def _attack(hub: RepoHub, target: Callable[[int, int], str]) -> None:
         for number in range(CLIENTS):
             connection = stack.enter_context(socket.create_connection((host, port), timeout=60))
             connection.sendall(f"GET {target(number, port)} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
-        time.sleep(STAYS)
+        time.sleep(CONNECTED_SECONDS)
 
 
 def _resident(hub: RepoHub) -> float:

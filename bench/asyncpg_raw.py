@@ -14,7 +14,7 @@ INSERT, UPDATE, READ = (positional(sql)[0] for sql in (workload.INSERT, workload
 async def transaction(connection: Any) -> object:
     row = workload.new_row()
     async with connection.transaction():
-        await connection.execute(INSERT, row["id"], row["holder"])
+        await connection.execute(INSERT, row["id"], row["owner"])
         await connection.execute(UPDATE, row["id"])
         return await connection.fetchrow(READ, row["id"])
 
@@ -24,7 +24,8 @@ async def pooled_transaction(pool: Any) -> object:
         return await transaction(connection)
 
 
-async def pool_as_large_as_the_hubs(url: str) -> Any:
+async def create_pool(url: str) -> Any:
+    """Create a pool with as many connections as the hub has."""
     return await asyncpg.create_pool(url, min_size=CONNECTIONS, max_size=CONNECTIONS)
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pygit2
 from pygit2.enums import FileMode
 
-from bench.ground import Ground
 from bench.harness import Table, table
 from bench.repo_hubs import USER, RepoHub
+from bench.workspace import Workspace
 from hubgate.server.access.caller import Caller
 from hubgate.server.access.identity import Identity
 from hubgate.server.accounts import store as account_store
@@ -40,19 +40,19 @@ WHOLE = "the whole commit"
 Step = Callable[[], Awaitable[object]]
 
 
-def measure(ground: Ground, hubs: Mapping[str, RepoHub]) -> list[Table]:
+def measure(workspace: Workspace, hubs: Mapping[str, RepoHub]) -> list[Table]:
     # Other contestants in this process changed libgit2's fsync option.
     configure_libgit2()
-    return [asyncio.run(_measured(ground, name, hub)) for name, hub in hubs.items()]
+    return [asyncio.run(_measure_hub(workspace, name, hub)) for name, hub in hubs.items()]
 
 
-async def _measured(ground: Ground, name: str, hub: RepoHub) -> Table:
+async def _measure_hub(workspace: Workspace, name: str, hub: RepoHub) -> Table:
     async with opened_for_operator(load(hub.settings, environment={})) as opened:
         steps = _steps(await _set_up(opened))
         samples: dict[str, list[float]] = {step: [] for step in steps}
-        for _ in range(ground.budget.rounds + 1):
+        for _ in range(workspace.budget.rounds + 1):
             for step, work in steps.items():
-                samples[step].append(await _microseconds(work, ground.budget.seconds(TURN)))
+                samples[step].append(await _microseconds(work, workspace.budget.seconds(TURN)))
     # The first round is a warm-up: it opens connections and prepares statements.
     counted = {step: figures[1:] for step, figures in samples.items()}
     return table(f"Parts of a commit, {name.rpartition(' ')[2]}", "µs", WHOLE, counted)
@@ -101,30 +101,31 @@ def _steps(setup: _Setup) -> dict[str, Step]:
         change, now = RefChange(MAIN, old, new), repos.clock()
         await repos.db.write(lambda tx: move_refs_in(tx, repos, repo, [change], NO_CARD, now, {}, 1))
 
-    async def nothing() -> None:
+    async def one_statement() -> None:
         await repos.db.write(lambda tx: store.increment_generation(tx, repo.id))
 
     return {
-        WHOLE: _once(lambda: _branch(setup), whole),
+        WHOLE: _after_setup(lambda: _branch(setup), whole),
         "  .gitattributes read": lambda: attributes_after(folder, first, [operation()]),
         "  blob, tree and commit": objects,
         "  the same, not synced": lambda: in_thread(_unsynced, folder, first),
         "  README.md read": lambda: card_at(folder, first, "model"),
         "  unit: ref, head and event": unit,
-        "  unit of one statement": nothing,
+        "  unit of one statement": one_statement,
         "  a look-up of a ref": lambda: store.ref(repos.db, repo.id, MAIN),
     }
 
 
-def _once(first: Step, then: Step) -> Step:
+def _after_setup(set_up: Step, step: Step) -> Step:
+    """A step that runs `set_up` before its first run."""
     done = False
 
     async def work() -> None:
         nonlocal done
         if not done:
             done = True
-            await first()
-        await then()
+            await set_up()
+        await step()
 
     return work
 

@@ -8,11 +8,11 @@ from urllib.parse import urlencode
 
 from tests.bed.exchange import GRANT, USER_EMAIL
 
-from bench.ground import Ground
 from bench.harness import Table
 from bench.load import REPEAT, Request
-from bench.operations import Operation, Subject, compared
-from bench.sign_ins import PEOPLE, made_user, some_at_once
+from bench.operations import Operation, Subject, compare
+from bench.sign_ins import USERS, create_user, run_concurrently
+from bench.workspace import Workspace
 from hubgate.server.accounts.model import Owner, User, Visitor
 from hubgate.server.accounts.organizations import members, settings
 from hubgate.server.accounts.roles import Role
@@ -52,7 +52,7 @@ class Exchanger:
         async def token(user: User) -> str:
             return (await exchange(self.hub.oauth, self.app, user.email, "profile", _HERE)).access_token
 
-        tokens = await some_at_once(token, self.members)
+        tokens = await run_concurrently(token, self.members)
         return [Request("GET", "/api/whoami-v2", {"Authorization": f"Bearer {token}"}) for token in tokens]
 
     def _exchange(self, user: User, scope: str) -> Request:
@@ -68,23 +68,23 @@ OPERATIONS = (
     Operation("exchange", REPEAT, Exchanger.exchanges),
     Operation("exchange with openid", REPEAT, Exchanger.exchanges_with_openid),
     Operation("device start", REPEAT, Exchanger.starts),
-    Operation("who am I, exchanged token", REPEAT, Exchanger.whoamis),
+    Operation("whoami, exchanged token", REPEAT, Exchanger.whoamis),
 )
 
 
-def measure(ground: Ground) -> list[Table]:
-    people = partial(_prepared, stored=int(STORED * ground.budget.scale))
-    return compared(ground, Subject("exchange", "Token exchange and devices", OPERATIONS, people))
+def measure(workspace: Workspace) -> list[Table]:
+    fixtures = partial(_create_exchanger, stored=int(STORED * workspace.budget.scale))
+    return compare(workspace, Subject("exchange", "Token exchange and devices", OPERATIONS, fixtures))
 
 
-async def _prepared(hub: Hub, stored: int) -> Exchanger:
-    users = await some_at_once(partial(made_user, hub), [f"user-{number}" for number in range(PEOPLE)])
+async def _create_exchanger(hub: Hub, stored: int) -> Exchanger:
+    users = await run_concurrently(partial(create_user, hub), [f"user-{number}" for number in range(USERS)])
     acme = await settings.create(hub.accounts, users[0], "acme", "", SYSTEM, "enterprise")
-    await some_at_once(lambda user: members.add(hub.accounts, acme, user, Role.WRITE, SYSTEM), users[1:])
+    await run_concurrently(lambda user: members.add(hub.accounts, acme, user, Role.WRITE, SYSTEM), users[1:])
     draft = App("", "Bridge", scopes=SCOPES, confidential=True)
     app, secret = await management.create(hub.oauth, Owner(org_id=acme.id), draft, SYSTEM)
     assert secret is not None
     app = await privileges.set_exchange(hub.oauth, app.client_id, True, SYSTEM)
     turns = [users[number % len(users)] for number in range(stored)]
-    await some_at_once(lambda user: exchange(hub.oauth, app, user.email, "read-repos", _HERE), turns)
+    await run_concurrently(lambda user: exchange(hub.oauth, app, user.email, "read-repos", _HERE), turns)
     return Exchanger(hub, app, secret, users)

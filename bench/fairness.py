@@ -11,8 +11,8 @@ from statistics import median
 from tests.bed.processes import ROOT, environment
 
 from bench import workload
-from bench.ground import Ground
-from bench.harness import Table, interleaved, table
+from bench.harness import Table, run_interleaved, table
+from bench.workspace import Workspace
 
 TURN = 3.0
 GROUP = workload.CALLERS
@@ -26,28 +26,28 @@ CONTESTANTS = (
 )
 
 
-def measure(ground: Ground) -> list[Table]:
-    folder, seconds = ground.subfolder("fairness"), ground.budget.seconds(TURN)
-    most = int(ground.budget.most * seconds)
+def measure(workspace: Workspace) -> list[Table]:
+    folder, seconds = workspace.subfolder("fairness"), workspace.budget.seconds(TURN)
+    max_operations = int(workspace.budget.max_operations * seconds)
     names = itertools.count()
 
     def turn(kind: str, processes: int) -> list[int]:
         path = folder / f"{next(names)}.db"
-        with contextlib.closing(workload.make_sqlite(path)):
-            return together(kind, processes, path, seconds, most)
+        with contextlib.closing(workload.create_sqlite(path)):
+            return run_writers(kind, processes, path, seconds, max_operations)
 
     # Turns are long and start processes, so there are about half as many rounds.
-    rounds = (ground.budget.rounds + 1) // 2
-    counts = interleaved({name: partial(turn, kind, number) for name, kind, number in CONTESTANTS}, rounds)
+    rounds = (workspace.budget.rounds + 1) // 2
+    counts = run_interleaved({name: partial(turn, kind, number) for name, kind, number in CONTESTANTS}, rounds)
     totals = {name: [sum(each) / seconds for each in turns] for name, turns in counts.items()}
     shares = {name: [100 * min(each) / max(1, sum(each)) for each in turns] for name, turns in counts.items()}
     more = {name: {"smaller share %": median(found), "in worst round %": min(found)} for name, found in shares.items()}
-    return [table("SQLite, two writers on one file", "units/s in all", ALONE, totals, more)]
+    return [table("SQLite, two writers on one file", "units/s in total", ALONE, totals, more)]
 
 
-def together(kind: str, processes: int, path: Path, seconds: float, most: int) -> list[int]:
-    """The number of units that each process completed in the same period."""
-    command = [sys.executable, "-m", "bench.writer", kind, str(path), str(seconds), str(most)]
+def run_writers(kind: str, processes: int, path: Path, seconds: float, max_operations: int) -> list[int]:
+    """Run writers concurrently; the number of units that each completed in the same period."""
+    command = [sys.executable, "-m", "bench.writer", kind, str(path), str(seconds), str(max_operations)]
     with contextlib.ExitStack() as stack:
         writers = [
             stack.enter_context(
@@ -61,7 +61,7 @@ def together(kind: str, processes: int, path: Path, seconds: float, most: int) -
             stack.callback(writer.kill)
         for writer in writers:
             assert writer.stdout is not None
-            assert writer.stdout.readline() == "ready\n", "a writer did not come up"
+            assert writer.stdout.readline() == "ready\n", "a writer did not start"
         for writer in writers:
             assert writer.stdin is not None
             writer.stdin.write("go\n")

@@ -22,13 +22,13 @@ class Budget:
 
     rounds: int
     scale: float
-    most: int = 200_000
+    max_operations: int = 200_000
 
     def seconds(self, turn: float) -> float:
         return turn * self.scale
 
 
-async def drive(operation: Operation, callers: int, seconds: float, most: int) -> float:
+async def drive(operation: Operation, callers: int, seconds: float, max_operations: int) -> float:
     """Operations per second with concurrent callers, each of which runs one operation after another."""
     done = 0
     started = time.perf_counter()
@@ -36,7 +36,7 @@ async def drive(operation: Operation, callers: int, seconds: float, most: int) -
 
     async def call() -> None:
         nonlocal done
-        while done < most and time.perf_counter() < deadline:
+        while done < max_operations and time.perf_counter() < deadline:
             await operation()
             done += 1
 
@@ -44,14 +44,14 @@ async def drive(operation: Operation, callers: int, seconds: float, most: int) -
     return done / (time.perf_counter() - started)
 
 
-def warmed_up(contestants: Mapping[str, Callable[[], T]]) -> Mapping[str, Callable[[], T]]:
+def warm_up(contestants: Mapping[str, Callable[[], T]]) -> Mapping[str, Callable[[], T]]:
     """Run an uncounted turn of each contestant to open connections, prepare statements and grow files."""
     for take_turn in contestants.values():
         take_turn()
     return contestants
 
 
-def interleaved(contestants: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, list[T]]:
+def run_interleaved(contestants: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, list[T]]:
     samples: dict[str, list[T]] = {name: [] for name in contestants}
     for _ in range(rounds):
         for name, take_turn in contestants.items():

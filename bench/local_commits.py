@@ -18,7 +18,7 @@ LIBRARY, PROGRAMS = "libgit2 in a loop", "git hash-object, mktree, commit-tree, 
 BYTES = 1024
 MAIN = "refs/heads/main"
 # The minimum number of commits per client and turn.
-LEAST = 2
+MIN_COMMITS = 2
 
 _AUTHOR = pygit2.Signature("ada", "ada@example.org", 0, 0)
 _ENVIRONMENT = {
@@ -45,11 +45,11 @@ def _turn(folder: Path, clients: int, repos: int, seconds: float, commit: Commit
     """A turn with a thread per client, each with separate repos."""
     folders = [_repo(folder / f"{number}.git") for number in range(repos)]
     latencies: list[float] = []
-    started, used = time.perf_counter(), _processor_seconds()
+    started, used = time.perf_counter(), _cpu_seconds()
 
     def run(repo_folders: list[Path]) -> None:
         created = 0
-        while (now := time.perf_counter()) < started + seconds or created < LEAST:
+        while (now := time.perf_counter()) < started + seconds or created < MIN_COMMITS:
             commit(repo_folders[created % len(repo_folders)])
             latencies.append(time.perf_counter() - now)
             created += 1
@@ -61,14 +61,14 @@ def _turn(folder: Path, clients: int, repos: int, seconds: float, commit: Commit
         thread.join()
     took = time.perf_counter() - started
     cuts = quantiles(latencies, n=100)
-    used = _processor_seconds() - used
+    used = _cpu_seconds() - used
     return {
         "rate": len(latencies) / took,
         "p50 ms": cuts[49] * 1000,
         "p99 ms": cuts[98] * 1000,
-        # There is no load generator here.
+        # No load generator runs in this turn.
         "load's core %": 0.0,
-        "processor µs": 1e6 * used / len(latencies),
+        "CPU µs": 1e6 * used / len(latencies),
     }
 
 
@@ -108,6 +108,6 @@ def _git(folder: Path, *arguments: str, given: bytes = b"") -> str:
     return done.stdout.decode().strip()
 
 
-def _processor_seconds() -> float:
+def _cpu_seconds() -> float:
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system

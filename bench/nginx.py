@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 from tests.bed.processes import until
 
-from bench.serving import Server
+from bench.http_requests import Server
 
 _CONFIG = """
 daemon off;
@@ -42,7 +42,7 @@ def version() -> str:
 
 
 @contextlib.contextmanager
-def nginx_serving(root: Path, folder: Path) -> Iterator[Server]:
+def run_nginx(root: Path, folder: Path) -> Iterator[Server]:
     """Serve the files below `root`; `folder` is for the configuration and temporary files."""
     port = _free_port()
     config = folder / "nginx.conf"
@@ -50,7 +50,7 @@ def nginx_serving(root: Path, folder: Path) -> Iterator[Server]:
     process = subprocess.Popen(["nginx", "-p", folder, "-c", config, "-e", folder / "error.log"])
     with process:
         try:
-            until(lambda: _answers(port) or process.poll() is not None)
+            until(lambda: _is_listening(port) or process.poll() is not None)
             assert process.poll() is None, (folder / "error.log").read_text()
             yield Server(port, process.pid)
         finally:
@@ -63,7 +63,7 @@ def _free_port() -> int:
         return port
 
 
-def _answers(port: int) -> bool:
+def _is_listening(port: int) -> bool:
     try:
         httpx.get(f"http://127.0.0.1:{port}/")
     except httpx.TransportError:

@@ -12,10 +12,10 @@ from typing import Any, Generic, TypeVar
 import asyncpg
 from tests.bed.processes import hub_process
 
-from bench.ground import Ground
-from bench.harness import Line, Table, interleaved, line, warmed_up
+from bench.harness import Line, Table, line, run_interleaved, warm_up
+from bench.http_requests import BARE, CONNECTIONS, Contestant, Server, bare_process, medians, response_to
 from bench.load import REPEAT, Request
-from bench.serving import BARE, CONNECTIONS, Contestant, Server, answer_to, bare_process, medians
+from bench.workspace import Workspace
 from hubgate.server.resources import Hub
 from hubgate.server.settings import load
 from hubgate.server.startup import opened_for_operator
@@ -24,75 +24,75 @@ TURN = 1.0
 SQLITE, POSTGRES = "SQLite", "PostgreSQL"
 
 Turn = Mapping[str, float]
-# The people and apps created in the hub before the clock starts, from which requests are prepared.
+# The users and apps created in the hub before the clock starts, from which requests are prepared.
 P = TypeVar("P")
 
 
 @dataclass(frozen=True)
 class Operation(Generic[P]):
     name: str
-    manner: str
+    mode: str
     prepare: Callable[[P], Coroutine[Any, Any, list[Request]]]
 
 
 @dataclass(frozen=True)
 class Subject(Generic[P]):
-    """A set of operations. `people` fills a hub that is opened next to the running server, as operator commands do."""
+    """A set of operations. `fixtures` fills a hub that is opened beside the running server, as by operator commands."""
 
     name: str
     title: str
     operations: Sequence[Operation[P]]
-    people: Callable[[Hub], Awaitable[P]]
+    fixtures: Callable[[Hub], Awaitable[P]]
 
 
 @dataclass(frozen=True)
 class _Engine(Generic[P]):
     server: Server
-    people: P
+    fixtures: P
 
 
-def compared(ground: Ground, subject: Subject[P]) -> list[Table]:
+def compare(workspace: Workspace, subject: Subject[P]) -> list[Table]:
     """Measure the operations; a table for each engine."""
-    seconds = ground.budget.seconds(TURN)
+    seconds = workspace.budget.seconds(TURN)
     with contextlib.ExitStack() as stack:
         runner = stack.enter_context(asyncio.Runner())
-        engines = {name: _engine(ground, stack, runner, subject, name) for name in (SQLITE, POSTGRES)}
+        engines = {name: _engine(workspace, stack, runner, subject, name) for name in (SQLITE, POSTGRES)}
         contestants: dict[str, Contestant] = {}
         for operation in subject.operations:
-            sample = runner.run(operation.prepare(engines[SQLITE].people))
-            bare = stack.enter_context(bare_process(_answers(engines[SQLITE].server, sample)))
+            sample = runner.run(operation.prepare(engines[SQLITE].fixtures))
+            bare = stack.enter_context(bare_process(_responses(engines[SQLITE].server, sample)))
             contestants[_key(operation, BARE)] = Contestant(bare, partial(list, sample[1:] or sample))
             for name, engine in engines.items():
-                requests = _prepared(runner, operation, engine.people)
-                contestants[_key(operation, name)] = Contestant(engine.server, requests, operation.manner)
-        turns = interleaved(
-            warmed_up({name: partial(contestant.load, seconds) for name, contestant in contestants.items()}),
-            ground.budget.rounds,
+                requests = _request_source(runner, operation, engine.fixtures)
+                contestants[_key(operation, name)] = Contestant(engine.server, requests, operation.mode)
+        turns = run_interleaved(
+            warm_up({name: partial(contestant.load, seconds) for name, contestant in contestants.items()}),
+            workspace.budget.rounds,
         )
     return [_table(subject, name, turns) for name in engines]
 
 
 def _engine(
-    ground: Ground, stack: contextlib.ExitStack, runner: asyncio.Runner, subject: Subject[P], name: str
+    workspace: Workspace, stack: contextlib.ExitStack, runner: asyncio.Runner, subject: Subject[P], name: str
 ) -> _Engine[P]:
-    folder = ground.subfolder(f"{subject.name}-{name.lower()}")
+    folder = workspace.subfolder(f"{subject.name}-{name.lower()}")
     settings: dict[str, str] = {}
     if name == POSTGRES:
-        settings = {"database_url": ground.postgres_database(subject.name), "secret_key": secrets.token_urlsafe(48)}
+        settings = {"database_url": workspace.postgres_database(subject.name), "secret_key": secrets.token_urlsafe(48)}
     variables = {f"HUBGATE_{key.upper()}": value for key, value in settings.items()}
     hub = stack.enter_context(hub_process(folder, **variables))
     opening = _opened({**settings, "base_url": hub.url, "data_dir": str(folder / "var")}, subject)
-    people = runner.run(opening.__aenter__())
+    fixtures = runner.run(opening.__aenter__())
     stack.callback(lambda: runner.run(opening.__aexit__(None, None, None)))
     if name == POSTGRES:
         runner.run(_analyze(settings["database_url"]))
-    return _Engine(Server.of(hub), people)
+    return _Engine(Server.of(hub), fixtures)
 
 
 @contextlib.asynccontextmanager
 async def _opened(flags: Mapping[str, str], subject: Subject[P]) -> AsyncIterator[P]:
     async with opened_for_operator(load(flags, environment={})) as hub:
-        yield await subject.people(hub)
+        yield await subject.fixtures(hub)
 
 
 async def _analyze(url: str) -> None:
@@ -104,15 +104,15 @@ async def _analyze(url: str) -> None:
         await connection.close()
 
 
-def _prepared(runner: asyncio.Runner, operation: Operation[P], people: P) -> Callable[[], Sequence[Request]]:
+def _request_source(runner: asyncio.Runner, operation: Operation[P], fixtures: P) -> Callable[[], Sequence[Request]]:
     """A function that prepares the requests of a turn; repeatable requests are prepared once."""
-    if operation.manner == REPEAT:
-        return partial(list, runner.run(operation.prepare(people)))
-    return lambda: runner.run(operation.prepare(people))
+    if operation.mode == REPEAT:
+        return partial(list, runner.run(operation.prepare(fixtures)))
+    return lambda: runner.run(operation.prepare(fixtures))
 
 
-def _answers(server: Server, sample: Sequence[Request]) -> dict[str, Any]:
-    return {sample[0].path: answer_to(server, sample[0])}
+def _responses(server: Server, sample: Sequence[Request]) -> dict[str, Any]:
+    return {sample[0].path: response_to(server, sample[0])}
 
 
 def _key(operation: Operation[P], contestant: str) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 import asyncpg
 
 from bench import asyncpg_raw, workload
-from bench.ground import Ground
-from bench.harness import Operation, Table, drive, interleaved, table, warmed_up
+from bench.harness import Operation, Table, drive, run_interleaved, table, warm_up
+from bench.workspace import Workspace
 from hubgate.server.storage.engines import open_database
 from hubgate.server.storage.postgres import CONNECTIONS
 
@@ -17,13 +17,13 @@ TURN = 0.6
 RAW_ALONE = "raw asyncpg fetchrow, 1 caller"
 
 
-def measure(ground: Ground) -> list[Table]:
-    url = ground.postgres_url
+def measure(workspace: Workspace) -> list[Table]:
+    url = workspace.postgres_url
     rows, keys = workload.stored_rows()
     with asyncio.Runner() as runner, contextlib.ExitStack() as closing:
         runner.run(asyncpg_raw.fill_table(url, rows))
         db = runner.run(open_database(url))
-        pool = runner.run(asyncpg_raw.pool_as_large_as_the_hubs(url))
+        pool = runner.run(asyncpg_raw.create_pool(url))
         connections = [runner.run(asyncpg.connect(url)) for _ in range(CONNECTIONS)]
         for opened in (db, pool, *connections):
             closing.callback(lambda opened: runner.run(opened.close()), opened)
@@ -36,7 +36,9 @@ def measure(ground: Ground) -> list[Table]:
             return row
 
         def turn(callers: int, operation: Operation) -> float:
-            return runner.run(drive(operation, callers, ground.budget.seconds(TURN), ground.budget.most))
+            return runner.run(
+                drive(operation, callers, workspace.budget.seconds(TURN), workspace.budget.max_operations)
+            )
 
         many = workload.CALLERS
         contestants = {
@@ -46,7 +48,7 @@ def measure(ground: Ground) -> list[Table]:
             f"asyncpg pool, {many} callers": partial(turn, many, lambda: _pooled(pool, next(keys)["id"])),
             f"db.one, {many} callers": partial(turn, many, lambda: db.one(workload.READ, next(keys))),
         }
-        samples = interleaved(warmed_up(contestants), ground.budget.rounds)
+        samples = run_interleaved(warm_up(contestants), workspace.budget.rounds)
     return [table("PostgreSQL look-ups by key", "look-ups/s", RAW_ALONE, samples)]
 
 

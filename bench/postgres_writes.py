@@ -6,25 +6,27 @@ from functools import partial
 import asyncpg
 
 from bench import asyncpg_raw, workload
-from bench.ground import Ground
-from bench.harness import Operation, Table, drive, interleaved, table, warmed_up
+from bench.harness import Operation, Table, drive, run_interleaved, table, warm_up
+from bench.workspace import Workspace
 from hubgate.server.storage.engines import open_database
 
 TURN = 1.0
 POOL = f"asyncpg pool, {workload.CALLERS} callers"
 
 
-def measure(ground: Ground) -> list[Table]:
-    url = ground.postgres_url
+def measure(workspace: Workspace) -> list[Table]:
+    url = workspace.postgres_url
     rows, _ = workload.stored_rows()
     with asyncio.Runner() as runner:
         runner.run(asyncpg_raw.fill_table(url, rows))
         db = runner.run(open_database(url))
         connection = runner.run(asyncpg.connect(url))
-        pool = runner.run(asyncpg_raw.pool_as_large_as_the_hubs(url))
+        pool = runner.run(asyncpg_raw.create_pool(url))
 
         def turn(callers: int, operation: Operation) -> float:
-            return runner.run(drive(operation, callers, ground.budget.seconds(TURN), ground.budget.most))
+            return runner.run(
+                drive(operation, callers, workspace.budget.seconds(TURN), workspace.budget.max_operations)
+            )
 
         many = workload.CALLERS
         contestants = {
@@ -33,7 +35,7 @@ def measure(ground: Ground) -> list[Table]:
             f"db.write, {many} callers": partial(turn, many, lambda: db.write(workload.unit())),
             f"db.batch, {many} callers": partial(turn, many, lambda: db.batch(workload.ADD, workload.new_row())),
         }
-        samples = interleaved(warmed_up(contestants), ground.budget.rounds)
+        samples = run_interleaved(warm_up(contestants), workspace.budget.rounds)
         runner.run(pool.close())
         runner.run(connection.close())
         runner.run(db.close())

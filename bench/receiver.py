@@ -21,14 +21,14 @@ class _Received:
         self.count = 0
         self.timed: list[tuple[float, str]] = []
 
-    def answer(self, head: bytes, body: bytes) -> bytes:
+    def respond(self, head: bytes, body: bytes) -> bytes:
         if head.startswith(b"POST"):
             self.count += 1
             if head.startswith(b"POST /timed "):
                 self.timed.append((time.monotonic(), body.decode()))
             return _OK
         if head.startswith(b"GET /count "):
-            return _json({"count": self.count, "processor": time.process_time()})
+            return _json({"count": self.count, "cpu": time.process_time()})
         entries, self.timed = self.timed, []
         return _json(entries)
 
@@ -51,7 +51,7 @@ class _Connection(asyncio.Protocol):
             if len(self._pending) < whole:
                 return
             body, self._pending = self._pending[end + 4 : whole], self._pending[whole:]
-            self._transport.write(self._received.answer(head, body))
+            self._transport.write(self._received.respond(head, body))
 
 
 def _json(value: object) -> bytes:

@@ -15,14 +15,14 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from tests.bed.git import address, run_git
+from tests.bed.git import repo_url, run_git
 from tests.bed.processes import ROOT, environment
-from tests.bed.repos import make_repo
+from tests.bed.repos import create_repo
 
-from bench.ground import Ground
-from bench.harness import Table, interleaved, table, warmed_up
+from bench.harness import Table, run_interleaved, table, warm_up
+from bench.http_requests import Server, medians
 from bench.repo_hubs import USER, RepoHub
-from bench.serving import Server, medians
+from bench.workspace import Workspace
 
 TURN = 3.0
 COMMITS = 1000
@@ -37,8 +37,8 @@ _ENVIRONMENT = {
 }
 
 
-def measure(ground: Ground, hub: RepoHub) -> list[Table]:
-    here = ground.subfolder("clones")
+def measure(workspace: Workspace, hub: RepoHub) -> list[Table]:
+    here = workspace.subfolder("clones")
     folder = _pushed(hub, here)
     with _backend(folder.parent) as backend:
         servers = {
@@ -48,10 +48,10 @@ def measure(ground: Ground, hub: RepoHub) -> list[Table]:
         found = []
         for clients in (1, AT_ONCE):
             contestants = {
-                name: partial(_turn, server, url, here, clients, ground.budget.seconds(TURN))
+                name: partial(_turn, server, url, here, clients, workspace.budget.seconds(TURN))
                 for name, (server, url) in servers.items()
             }
-            turns = interleaved(warmed_up(contestants), ground.budget.rounds)
+            turns = run_interleaved(warm_up(contestants), workspace.budget.rounds)
             rates = {name: [turn["rate"] for turn in taken] for name, taken in turns.items()}
             more = {name: medians(taken) for name, taken in turns.items()}
             title = f"Clones of {COMMITS:,} commits, {clients} at once"
@@ -66,8 +66,8 @@ def _pushed(hub: RepoHub, here: Path) -> Path:
     _git(work, "init", "-q", "--bare", "-b", "main")
     _git(work, "fast-import", "--quiet", given="".join(_history()).encode())
     with hub.client() as client:
-        created = make_repo(client, "history")
-    _git(work, "push", "-q", "--force", address(hub.url, f"{USER}/history", hub.token), "main")
+        created = create_repo(client, "history")
+    _git(work, "push", "-q", "--force", repo_url(hub.url, f"{USER}/history", hub.token), "main")
     # The first request copies the refs into the folder, where the backend reads them.
     _git(here, "ls-remote", "-q", f"{hub.url}/{USER}/history")
     return hub.folder_of(created["id"])
@@ -100,7 +100,7 @@ def _backend(root: Path) -> Iterator[Server]:
 
 
 def _turn(server: Server, url: str, here: Path, clients: int, seconds: float) -> dict[str, float]:
-    started, used = time.perf_counter(), server.processor_seconds()
+    started, used = time.perf_counter(), server.cpu_seconds()
     took: list[float] = []
 
     def run() -> None:
@@ -116,7 +116,7 @@ def _turn(server: Server, url: str, here: Path, clients: int, seconds: float) ->
     return {
         "rate": 60 * len(took) / passed,
         "ms each": 1000 * sum(took) / len(took),
-        "processor ms": 1000 * (server.processor_seconds() - used) / len(took),
+        "CPU ms": 1000 * (server.cpu_seconds() - used) / len(took),
     }
 
 

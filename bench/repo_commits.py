@@ -7,21 +7,21 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from tests.bed.repos import make_repo
+from tests.bed.repos import create_repo
 
 from bench import local_commits
-from bench.ground import Ground
-from bench.harness import Table, interleaved, table, warmed_up
+from bench.harness import Table, run_interleaved, table, warm_up
+from bench.http_requests import BARE, Contestant, bare_process, medians, response_to
 from bench.load import ONCE, Request
 from bench.local_commits import LIBRARY, PROGRAMS
 from bench.repo_hubs import USER, RepoHub
-from bench.serving import BARE, Contestant, answer_to, bare_process, medians
+from bench.workspace import Workspace
 
 TURN = 2.0
 CLIENTS = 8
 REPOS = 16
 # More requests than can be processed; a turn that runs out of requests ends early.
-COMMITS_A_SECOND = 700
+COMMITS_PER_SECOND = 700
 # The size of the file that each commit changes, before base64.
 BYTES = 1024
 
@@ -29,18 +29,18 @@ Turn = dict[str, float]
 _HEADER = json.dumps({"key": "header", "value": {"summary": "A change"}})
 
 
-def measure(ground: Ground, hubs: Mapping[str, RepoHub]) -> list[Table]:
+def measure(workspace: Workspace, hubs: Mapping[str, RepoHub]) -> list[Table]:
     for hub in hubs.values():
         with hub.client() as client:
             for name in _names(REPOS):
-                make_repo(client, name)
+                create_repo(client, name)
     sample = _requests(next(iter(hubs.values())), 1, 2)
-    with bare_process({sample[0].path: answer_to(next(iter(hubs.values())).server, sample[0])}) as bare:
+    with bare_process({sample[0].path: response_to(next(iter(hubs.values())).server, sample[0])}) as bare:
         found = []
         for clients, repos in ((1, 1), (CLIENTS, REPOS)):
-            here = ground.subfolder(f"commits-{clients}")
-            seconds = ground.budget.seconds(TURN)
-            most = max(int(COMMITS_A_SECOND * seconds), 20)
+            here = workspace.subfolder(f"commits-{clients}")
+            seconds = workspace.budget.seconds(TURN)
+            max_commits = max(int(COMMITS_PER_SECOND * seconds), 20)
             contestants: dict[str, Callable[[], Turn]] = {
                 LIBRARY: partial(local_commits.by_library, here / "library", clients, repos, seconds),
                 PROGRAMS: partial(local_commits.by_programs, here / "programs", clients, repos, seconds),
@@ -48,14 +48,14 @@ def measure(ground: Ground, hubs: Mapping[str, RepoHub]) -> list[Table]:
             repeated = Contestant(bare, partial(list, sample[1:]), connections=clients)
             contestants[BARE] = partial(repeated.load, seconds)
             for name, hub in hubs.items():
-                sending = Contestant(hub.server, partial(_requests, hub, repos, most), ONCE, clients)
+                sending = Contestant(hub.server, partial(_requests, hub, repos, max_commits), ONCE, clients)
                 contestants[name] = partial(sending.load, seconds)
-            found.append(_table(ground, clients, repos, contestants))
+            found.append(_table(workspace, clients, repos, contestants))
     return found
 
 
-def _table(ground: Ground, clients: int, repos: int, contestants: Mapping[str, Callable[[], Turn]]) -> Table:
-    turns = interleaved(warmed_up(contestants), ground.budget.rounds)
+def _table(workspace: Workspace, clients: int, repos: int, contestants: Mapping[str, Callable[[], Turn]]) -> Table:
+    turns = run_interleaved(warm_up(contestants), workspace.budget.rounds)
     rates = {name: [turn["rate"] for turn in taken] for name, taken in turns.items()}
     more = {name: medians(taken) for name, taken in turns.items()}
     title = f"Commits, {clients} client{'s' if clients > 1 else ''}, {repos} repo{'s' if repos > 1 else ''}"

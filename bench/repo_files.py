@@ -5,14 +5,14 @@ import secrets
 from collections.abc import Mapping
 from functools import partial
 
-from tests.bed.repos import commit, make_repo, send_large
+from tests.bed.repos import create_repo, send_commit, send_large
 
-from bench.ground import Ground
-from bench.harness import Table, interleaved, table, warmed_up
+from bench.harness import Table, run_interleaved, table, warm_up
+from bench.http_requests import BARE, CONNECTIONS, Contestant, Server, bare_process, medians, response_to
 from bench.load import Request
-from bench.nginx import nginx_serving
+from bench.nginx import run_nginx
 from bench.repo_hubs import SQLITE, USER, RepoHub
-from bench.serving import BARE, CONNECTIONS, Contestant, Server, answer_to, bare_process, medians
+from bench.workspace import Workspace
 
 TURN = 1.5
 NGINX = "nginx"
@@ -22,9 +22,9 @@ REPO = "files"
 _AT = f"/{USER}/{REPO}/resolve/main"
 
 
-def measure(ground: Ground, hubs: Mapping[str, RepoHub]) -> list[Table]:
+def measure(workspace: Workspace, hubs: Mapping[str, RepoHub]) -> list[Table]:
     small, large = secrets.token_hex(SMALL // 2).encode(), secrets.token_bytes(LARGE)
-    root = ground.subfolder("nginx-root")
+    root = workspace.subfolder("nginx-root")
     (root / "small.txt").write_bytes(small)
     (root / "large.bin").write_bytes(large)
     for hub in hubs.values():
@@ -32,24 +32,24 @@ def measure(ground: Ground, hubs: Mapping[str, RepoHub]) -> list[Table]:
     hub_server = hubs[SQLITE].server
     request = Request("GET", f"{_AT}/small.txt", {})
     with contextlib.ExitStack() as stack:
-        nginx = stack.enter_context(nginx_serving(root, ground.subfolder("nginx")))
-        bare = stack.enter_context(bare_process({request.path: answer_to(hub_server, request)}))
+        nginx = stack.enter_context(run_nginx(root, workspace.subfolder("nginx")))
+        bare = stack.enter_context(bare_process({request.path: response_to(hub_server, request)}))
         downloads = {NGINX: (nginx, "/small.txt"), BARE: (bare, request.path)}
         downloads |= {name: (hub.server, request.path) for name, hub in hubs.items()}
         both = {NGINX: (nginx, "/large.bin"), "hubgate serve": (hub_server, f"{_AT}/large.bin")}
         part = {"Range": f"bytes=50000000-{50_000_000 + RANGE - 1}"}
         return [
-            _compared(ground, "A file of 4 KB", downloads, CONNECTIONS),
-            _compared(ground, "A large file of 100 MB", both, 2, throughput=True),
-            _compared(ground, "1 MB of 100 MB", both, 8, throughput=True, headers=part),
+            _compared(workspace, "A file of 4 KB", downloads, CONNECTIONS),
+            _compared(workspace, "A large file of 100 MB", both, 2, throughput=True),
+            _compared(workspace, "1 MB of 100 MB", both, 8, throughput=True, headers=part),
         ]
 
 
 def _fill(hub: RepoHub, small: bytes, large: bytes) -> None:
     with hub.client() as client:
-        make_repo(client, REPO)
+        create_repo(client, REPO)
         oid = send_large(client, f"{USER}/{REPO}", large)
-        response = commit(client, f"{USER}/{REPO}", {"small.txt": small, "large.bin": b""})
+        response = send_commit(client, f"{USER}/{REPO}", {"small.txt": small, "large.bin": b""})
         assert response.status_code == 200, response.text
         lines = (
             '{"key": "header", "value": {"summary": "Large"}}\n'
@@ -62,7 +62,7 @@ def _fill(hub: RepoHub, small: bytes, large: bytes) -> None:
 
 
 def _compared(
-    ground: Ground,
+    workspace: Workspace,
     title: str,
     servers: Mapping[str, tuple[Server, str]],
     connections: int,
@@ -70,15 +70,15 @@ def _compared(
     throughput: bool = False,
     headers: Mapping[str, str] | None = None,
 ) -> Table:
-    seconds = ground.budget.seconds(TURN)
+    seconds = workspace.budget.seconds(TURN)
     requests = {name: [Request("GET", path, headers or {})] for name, (_, path) in servers.items()}
     contestants = {
         name: Contestant(server, partial(list, requests[name]), connections=connections)
         for name, (server, _) in servers.items()
     }
-    turns = interleaved(
-        warmed_up({name: partial(contestant.load, seconds) for name, contestant in contestants.items()}),
-        ground.budget.rounds,
+    turns = run_interleaved(
+        warm_up({name: partial(contestant.load, seconds) for name, contestant in contestants.items()}),
+        workspace.budget.rounds,
     )
     figure = "MB/s" if throughput else "rate"
     samples = {name: [turn[figure] for turn in taken] for name, taken in turns.items()}

@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 from tests.bed.processes import hub_process, hubgate
 
-from bench.ground import Ground
-from bench.serving import Server
+from bench.http_requests import Server
+from bench.workspace import Workspace
 
 SQLITE, POSTGRES = "hubgate serve, SQLite", "hubgate serve, PostgreSQL"
 USER = "ada"
@@ -36,12 +36,12 @@ class RepoHub:
 
 
 @contextlib.contextmanager
-def hub_with_repos(ground: Ground, name: str) -> Iterator[RepoHub]:
+def hub_with_repos(workspace: Workspace, name: str) -> Iterator[RepoHub]:
     engine = name.rpartition(" ")[2].lower()
-    folder = ground.subfolder(f"repos-{engine}")
+    folder = workspace.subfolder(f"repos-{engine}")
     settings: dict[str, str] = {}
     if name == POSTGRES:
-        settings = {"database_url": ground.postgres_database("repos"), "secret_key": secrets.token_urlsafe(48)}
+        settings = {"database_url": workspace.postgres_database("repos"), "secret_key": secrets.token_urlsafe(48)}
     variables = {f"HUBGATE_{key.upper()}": value for key, value in settings.items()}
     with hub_process(folder, **variables) as hub:
         _admin(folder, variables, "user", "create", USER, "--email", "ada@example.org", "--verified")

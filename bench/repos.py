@@ -7,9 +7,9 @@ import subprocess
 import pygit2
 
 from bench import commit_parts, nginx, repo_clones, repo_commits, repo_files
-from bench.ground import Ground
 from bench.harness import Table
 from bench.repo_hubs import POSTGRES, SQLITE, hub_with_repos
+from bench.workspace import Workspace
 
 # Programs that are required besides the test tools, and their packages.
 NEEDED = {"nginx": "nginx", "git": "git"}
@@ -18,7 +18,7 @@ NEEDED = {"nginx": "nginx", "git": "git"}
 def missing() -> str | None:
     """An error message that names missing packages, or None."""
     absent = [package for program, package in NEEDED.items() if shutil.which(program) is None]
-    return f"repos is measured beside {' and '.join(absent)}: apt-get install {' '.join(absent)}" if absent else None
+    return f"repos needs {' and '.join(absent)}: apt-get install {' '.join(absent)}" if absent else None
 
 
 def facts() -> dict[str, str]:
@@ -29,12 +29,12 @@ def facts() -> dict[str, str]:
     }
 
 
-def measure(ground: Ground) -> list[Table]:
+def measure(workspace: Workspace) -> list[Table]:
     with contextlib.ExitStack() as stack:
-        hubs = {name: stack.enter_context(hub_with_repos(ground, name)) for name in (SQLITE, POSTGRES)}
+        hubs = {name: stack.enter_context(hub_with_repos(workspace, name)) for name in (SQLITE, POSTGRES)}
         return [
-            *repo_commits.measure(ground, hubs),
-            *commit_parts.measure(ground, hubs),
-            *repo_files.measure(ground, hubs),
-            *repo_clones.measure(ground, hubs[SQLITE]),
+            *repo_commits.measure(workspace, hubs),
+            *commit_parts.measure(workspace, hubs),
+            *repo_files.measure(workspace, hubs),
+            *repo_clones.measure(workspace, hubs[SQLITE]),
         ]

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 from urllib.parse import urlencode
 
-from tests.bed.apps import proof
+from tests.bed.apps import pkce_pair
 
 from bench.load import Request
 from hubgate.server.accounts import signup
@@ -37,12 +37,12 @@ from hubgate.server.storage.database import Tx
 from hubgate.server.storage.postgres import CONNECTIONS
 
 # More users than connections, so that concurrent requests are rarely of the same user, as in production.
-PEOPLE = 64
+USERS = 64
 ORGANIZATIONS = ("acme", "apex", "zeta")
 REDIRECT = "https://app.example/callback"
 SCOPES = ("openid", "profile", "email", "read-repos")
 # A limit because codes expire after a minute. A busy machine creates fewer codes, but also redeems them more slowly.
-MINTING_SECONDS = 4.0
+ISSUE_SECONDS = 4.0
 
 _FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 _HERE = Visitor("127.0.0.1", "bench")
@@ -62,24 +62,24 @@ class SignIns:
     verifier: str
     consents: Sequence[Consent]
 
-    async def redemptions(self, most: int) -> list[Request]:
+    async def redemptions(self, max_codes: int) -> list[Request]:
         """Token requests, each with a new code."""
         return [
             self._form("/oauth/token", grant_type="authorization_code", redirect_uri=REDIRECT, **code)
-            for code in await self._codes(most)
+            for code in await self._codes(max_codes)
         ]
 
     async def refreshes(self) -> list[Request]:
         """A refresh for each user, with a token that was itself refreshed: few refreshes are the first of a sign-in."""
-        tokens = [answer["refresh_token"] for answer in await self._refreshed()]
+        tokens = [response["refresh_token"] for response in await self._refresh_all()]
         return [self._form("/oauth/token", grant_type="refresh_token", refresh_token=token) for token in tokens]
 
     async def userinfos(self) -> list[Request]:
-        tokens = [answer["access_token"] for answer in await self._refreshed()]
+        tokens = [response["access_token"] for response in await self._refresh_all()]
         return [Request("GET", "/oauth/userinfo", {"Authorization": f"Bearer {token}"}) for token in tokens]
 
     async def introspections(self) -> list[Request]:
-        tokens = [answer["access_token"] for answer in await self._refreshed()]
+        tokens = [response["access_token"] for response in await self._refresh_all()]
         return [self._form("/oauth/introspect", token=token) for token in tokens]
 
     async def fill(self, rows: int) -> None:
@@ -90,7 +90,7 @@ class SignIns:
             await self.hub.db.write(lambda tx: self._add_pairs(tx, consent, per_unit))
 
         turns = itertools.islice(itertools.cycle(self.consents), rows // per_unit)
-        await some_at_once(add, turns)
+        await run_concurrently(add, turns)
 
     async def _add_pairs(self, tx: Tx, consent: Consent, pairs: int) -> None:
         now, scopes = self.hub.clock(), join_scopes(SCOPES)
@@ -101,48 +101,48 @@ class SignIns:
             token_request = TokenDetails(*ids, None, scopes, family, None, self.app.token_lifetime)
             await issuance.add_access_token(tx, token_request, now)
 
-    async def _codes(self, most: int) -> list[dict[str, str]]:
+    async def _codes(self, max_codes: int) -> list[dict[str, str]]:
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + MINTING_SECONDS
+        deadline = loop.time() + ISSUE_SECONDS
         found: list[dict[str, str]] = []
 
-        async def mint(consent: Consent) -> None:
+        async def issue(consent: Consent) -> None:
             if loop.time() < deadline:
                 code = await approval.issue_code(self.hub.oauth, self.request, consent, self.hub.clock(), None)
                 assert code is not None
                 found.append({"code": code, "code_verifier": self.verifier})
 
-        await some_at_once(mint, itertools.islice(itertools.cycle(self.consents), most))
+        await run_concurrently(issue, itertools.islice(itertools.cycle(self.consents), max_codes))
         return found
 
-    async def _refreshed(self) -> list[dict[str, str]]:
+    async def _refresh_all(self) -> list[dict[str, str]]:
         """Sign in all users and refresh once; the token responses."""
 
         async def sign_in(code: dict[str, str]) -> dict[str, str]:
-            first = await self._granted(authorization_code.GRANT, redirect_uri=REDIRECT, **code)
-            return await self._granted(refresh_token.GRANT, refresh_token=first["refresh_token"])
+            first = await self._request_tokens(authorization_code.GRANT, redirect_uri=REDIRECT, **code)
+            return await self._request_tokens(refresh_token.GRANT, refresh_token=first["refresh_token"])
 
-        return await some_at_once(sign_in, await self._codes(len(self.consents)))
+        return await run_concurrently(sign_in, await self._codes(len(self.consents)))
 
-    async def _granted(self, grant: Grant, **parameters: str) -> dict[str, str]:
-        asking = GrantRequest(self.hub.oauth, Parameters(parameters.items()), self.app, None, _HERE)
-        answer: dict[str, str] = await grant.answer(asking)
-        return answer
+    async def _request_tokens(self, grant: Grant, **parameters: str) -> dict[str, str]:
+        request = GrantRequest(self.hub.oauth, Parameters(parameters.items()), self.app, None, _HERE)
+        response: dict[str, str] = await grant.answer(request)
+        return response
 
     def _form(self, path: str, **fields: str) -> Request:
         basic = b64encode(f"{self.app.client_id}:{self.secret}".encode()).decode()
         return Request("POST", path, {"Authorization": f"Basic {basic}", **_FORM}, urlencode(fields))
 
 
-async def signed_in(hub: Hub) -> SignIns:
-    users = await some_at_once(partial(made_user, hub), [f"user-{number}" for number in range(PEOPLE)])
+async def create_sign_ins(hub: Hub) -> SignIns:
+    users = await run_concurrently(partial(create_user, hub), [f"user-{number}" for number in range(USERS)])
     for name in ORGANIZATIONS:
         organization = await settings.create(hub.accounts, users[0], name, "", SYSTEM)
-        await some_at_once(partial(_join, hub, organization), users[1:])
+        await run_concurrently(partial(_join, hub, organization), users[1:])
     draft = App("", "Notebook", redirect_uris=(REDIRECT,), scopes=SCOPES, confidential=True, refresh_tokens=True)
     app, secret = await management.create(hub.oauth, Owner(user_id=users[0].id), draft, SYSTEM)
     assert secret is not None
-    verifier, challenge = proof()
+    verifier, challenge = pkce_pair()
     request = AuthorizationRequest(
         app=app,
         to=ReturnAddress(REDIRECT, "state", QUERY, hub.settings.base_url),
@@ -157,11 +157,11 @@ async def signed_in(hub: Hub) -> SignIns:
         login_hint="",
         expected_user=None,
     )
-    consents = await some_at_once(partial(_consent, hub, request), users)
+    consents = await run_concurrently(partial(_consent, hub, request), users)
     return SignIns(hub, app, secret, request, verifier, consents)
 
 
-async def made_user(hub: Hub, name: str) -> User:
+async def create_user(hub: Hub, name: str) -> User:
     candidate = Candidate(name, f"{name}@example.org", "", "Ada Lovelace")
     return await signup.create_by_operator(hub.accounts, candidate, verified=True, operator=False)
 
@@ -179,7 +179,7 @@ async def _consent(hub: Hub, request: AuthorizationRequest, user: User) -> Conse
     return consent
 
 
-async def some_at_once(work: Callable[[T], Awaitable[R]], items: Iterable[T]) -> list[R]:
+async def run_concurrently(work: Callable[[T], Awaitable[R]], items: Iterable[T]) -> list[R]:
     """Run `work` for all items, with as many at once as there are connections: on a busy machine, more would exceed the
     hub's wait limit.
     """

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from tests.bed.processes import HUBGATE, environment, hubgate
 
-from bench.cores import pinned
-from bench.ground import Ground
-from bench.sign_ins import made_user, some_at_once
+from bench.cores import on_measured_core
+from bench.sign_ins import create_user, run_concurrently
+from bench.workspace import Workspace
 from hubgate.server.accounts.model import Owner, User
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.events import outbox
@@ -36,12 +36,12 @@ SQLITE, POSTGRES = "hubgate deliver, SQLite", "hubgate deliver, PostgreSQL"
 # Many repos, because a webhook receives the next event of a repo only after the first attempt of the previous one.
 REPOS = 64
 SECRET = "whsec_" + "a" * 32
-EVENTS_A_UNIT = 50
-END_SECONDS = 120.0
+EVENTS_PER_UNIT = 50
+SETTLE_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
-class Place:
+class HubConfig:
     """The data folder and settings of a hub; `variables` is the environment of its commands."""
 
     folder: Path
@@ -52,9 +52,9 @@ class Place:
         return {f"HUBGATE_{key.upper()}": value for key, value in self.settings.items()}
 
 
-def prepared(ground: Ground, engine: str, name: str) -> Place:
+def prepare_hub(workspace: Workspace, engine: str, name: str) -> HubConfig:
     database = f"webhooks_{engine.rpartition(' ')[2].lower()}_{name}"
-    folder = ground.subfolder(database)
+    folder = workspace.subfolder(database)
     settings = {
         "data_dir": str(folder / "var"),
         "egress_allow": "127.0.0.0/8",
@@ -63,15 +63,15 @@ def prepared(ground: Ground, engine: str, name: str) -> Place:
         "secret_key": secrets.token_urlsafe(48),
     }
     if engine == POSTGRES:
-        settings["database_url"] = ground.postgres_database(database)
-    place = Place(folder, settings)
-    done = hubgate("migrate", cwd=folder, stdin=b"", **place.variables)
+        settings["database_url"] = workspace.postgres_database(database)
+    hub_config = HubConfig(folder, settings)
+    done = hubgate("migrate", cwd=folder, stdin=b"", **hub_config.variables)
     assert done.returncode == 0, done.stderr
-    return place
+    return hub_config
 
 
 @dataclass(frozen=True)
-class Watching:
+class WatchedUser:
     """A user whose repos are watched by many webhooks."""
 
     hub: Hub
@@ -79,8 +79,8 @@ class Watching:
 
     async def commit(self, events: int) -> None:
         """Commit events to the repos in turn, as a push does but without git; durable on return."""
-        for first in range(0, events, EVENTS_A_UNIT):
-            numbers = range(first, min(first + EVENTS_A_UNIT, events))
+        for first in range(0, events, EVENTS_PER_UNIT):
+            numbers = range(first, min(first + EVENTS_PER_UNIT, events))
             await self.hub.db.write(lambda tx, numbers=numbers: self._add(tx, numbers))  # type: ignore[misc]
 
     async def _add(self, tx: Tx, numbers: range) -> None:
@@ -91,9 +91,9 @@ class Watching:
             moved = {"updatedRefs": [RefChange("refs/heads/main", repo.head_sha, secrets.token_hex(20))]}
             await outbox.record(tx, Kind.REPO_CONTENT, repo.snapshot, seq, moved, self.hub.settings.base_url, now)
 
-    async def settled(self) -> None:
+    async def wait_until_settled(self) -> None:
         """Wait until no events or deliveries are pending and all results are stored."""
-        deadline = time.monotonic() + END_SECONDS
+        deadline = time.monotonic() + SETTLE_SECONDS
         while time.monotonic() < deadline:
             row = await self.hub.db.one(
                 """
@@ -105,16 +105,16 @@ class Watching:
             if not row["unfanned"] and not row["alive"]:
                 return
             await asyncio.sleep(0.01)
-        raise RuntimeError("deliveries did not end")
+        raise RuntimeError("deliveries did not finish")
 
 
 @contextlib.asynccontextmanager
-async def watched(
-    place: Place, webhooks: int, url: str, name: str = "ada", repos: int = REPOS
-) -> AsyncIterator[Watching]:
+async def create_watched_user(
+    hub_config: HubConfig, webhooks: int, url: str, name: str = "ada", repos: int = REPOS
+) -> AsyncIterator[WatchedUser]:
     """Open the hub next to the delivery process, and create a user with repos and webhooks."""
-    async with opened_for_operator(load(place.settings, environment={})) as hub:
-        user = await made_user(hub, name)
+    async with opened_for_operator(load(hub_config.settings, environment={})) as hub:
+        user = await create_user(hub, name)
         created = [await _repo(hub, user, f"repo-{number}") for number in range(repos)]
         # Fan out the creation of the repos before webhooks exist, so that no webhook receives it.
         fan_out = FanOut(hub.webhooks, lambda: None)
@@ -122,8 +122,8 @@ async def watched(
             continue
         settings = WebhookRequest(url=url, watched=[("user", user.name)], secret=SECRET)
         owner = Owner(user_id=user.id)
-        await some_at_once(lambda _: lifecycle.create(hub.webhooks, owner, settings, SYSTEM), range(webhooks))
-        yield Watching(hub, created)
+        await run_concurrently(lambda _: lifecycle.create(hub.webhooks, owner, settings, SYSTEM), range(webhooks))
+        yield WatchedUser(hub, created)
 
 
 async def _repo(hub: Hub, user: User, name: str) -> Repo:
@@ -132,20 +132,20 @@ async def _repo(hub: Hub, user: User, name: str) -> Repo:
 
 
 @contextlib.contextmanager
-def delivering(place: Place) -> Iterator["subprocess.Popen[bytes]"]:
+def run_delivery_process(hub_config: HubConfig) -> Iterator["subprocess.Popen[bytes]"]:
     """Run `hubgate deliver` on one core, at normal priority."""
     process = subprocess.Popen(
-        pinned([*HUBGATE, "deliver"]),
-        cwd=place.folder,
-        env=environment(**place.variables),
+        on_measured_core([*HUBGATE, "deliver"]),
+        cwd=hub_config.folder,
+        env=environment(**hub_config.variables),
         stdout=subprocess.PIPE,
-        stderr=(place.folder / "deliver.log").open("ab"),
+        stderr=(hub_config.folder / "deliver.log").open("ab"),
     )
     with process:
         try:
             assert process.stdout is not None
             first_line = process.stdout.readline()
-            assert b"running" in first_line, (place.folder / "deliver.log").read_text()
+            assert b"running" in first_line, (hub_config.folder / "deliver.log").read_text()
             yield process
         finally:
             process.send_signal(signal.SIGTERM)

@@ -12,8 +12,8 @@ from tests.bed.node import BENCH as NODE_MODULES
 from tests.bed.node import NODE
 from tests.bed.processes import ROOT, until
 
-from bench.cores import aside, pinned
-from bench.ground import Ground
+from bench.cores import on_measured_core, on_other_cores
+from bench.workspace import Workspace
 
 BULLMQ, CELERY = "BullMQ", "Celery"
 _QUEUES = ROOT / ".venv/bench/queues/bin"
@@ -41,14 +41,14 @@ def facts() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def redis_process(ground: Ground, name: str) -> Iterator[Path]:
+def redis_process(workspace: Workspace, name: str) -> Iterator[Path]:
     """Run a Redis that syncs before it responds, as the hub's databases do; the path of its socket."""
-    folder = ground.subfolder(f"redis-{name}")
+    folder = workspace.subfolder(f"redis-{name}")
     socket = folder / "s"
     options = {"port": "0", "unixsocket": str(socket), "dir": str(folder), "save": "", "appendonly": "yes"}
     flags = [word for key, value in {**options, "appendfsync": "always"}.items() for word in (f"--{key}", value)]
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(aside([str(_QUEUES / "redis-server"), *flags]), stdout=log, stderr=log)
+        process = subprocess.Popen(on_other_cores([str(_QUEUES / "redis-server"), *flags]), stdout=log, stderr=log)
     with process:
         try:
             until(lambda: socket.exists() or process.poll() is not None)
@@ -65,14 +65,14 @@ class Peer:
     plan: Mapping[str, Any]
 
     @contextlib.contextmanager
-    def delivering(self) -> Iterator["subprocess.Popen[bytes]"]:
-        with self._running(pinned(self._worker), "deliver") as process:
+    def run_worker(self) -> Iterator["subprocess.Popen[bytes]"]:
+        with self._running(on_measured_core(self._worker), "deliver") as process:
             yield process
 
     @contextlib.contextmanager
-    def committing(self) -> Iterator["subprocess.Popen[bytes]"]:
+    def run_producer(self) -> Iterator["subprocess.Popen[bytes]"]:
         """A producer that is ready to add the events of a turn."""
-        with self._running(aside(self._producer), "commit") as process:
+        with self._running(on_other_cores(self._producer), "commit") as process:
             yield process
 
     @property
@@ -101,13 +101,13 @@ class Peer:
             )
         with process:
             try:
-                assert said(process) == "ready", (self.folder / f"{role}.log").read_text()
+                assert next_signal(process) == "ready", (self.folder / f"{role}.log").read_text()
                 yield process
             finally:
                 process.terminate()
 
 
-def said(process: "subprocess.Popen[bytes]") -> str:
+def next_signal(process: "subprocess.Popen[bytes]") -> str:
     """The next `ready` or `done` in the output of a process; empty if it has exited."""
     assert process.stdout is not None
     return next((line.decode().strip() for line in process.stdout if line in (b"ready\n", b"done\n")), "")

@@ -9,61 +9,61 @@ from functools import partial
 
 from tests.bed.processes import ROOT
 
-from bench import webhook_hubs, webhook_lateness, webhook_peers
-from bench.ground import Ground
-from bench.harness import Table, interleaved, table, warmed_up
-from bench.receiving import Receiver, receiver_process
-from bench.serving import Server, medians
-from bench.webhook_hubs import POSTGRES, SECRET, SQLITE, Place, Watching
-from bench.webhook_peers import AT_ONCE, BULLMQ, CELERY, Peer, said
+from bench import webhook_hubs, webhook_latency, webhook_peers
+from bench.harness import Table, run_interleaved, table, warm_up
+from bench.http_requests import Server, medians
+from bench.running_receiver import Receiver, receiver_process
+from bench.webhook_hubs import POSTGRES, SECRET, SQLITE, HubConfig, WatchedUser
+from bench.webhook_peers import AT_ONCE, BULLMQ, CELERY, Peer, next_signal
+from bench.workspace import Workspace
 
 # Webhooks and events per turn; the number of deliveries is their product.
 SIZES = ((1, 2_000), (100, 20), (10_000, 1))
 # The maximum of deliveries per turn of Celery, whose turns would otherwise take most of the time. The number of
 # webhooks makes no difference to a queue.
-MOST_OF_CELERY = 500
+MAX_CELERY_DELIVERIES = 500
 
 Turn = dict[str, float]
 
 
-def measure(ground: Ground) -> Iterator[Table]:
+def measure(workspace: Workspace) -> Iterator[Table]:
     with receiver_process() as receiver:
         highest: dict[str, float] = {}
-        for webhooks, events in _sizes(ground):
-            found = _rates(ground, receiver, webhooks, events)
-            if webhooks == webhook_lateness.WEBHOOKS:
+        for webhooks, events in _sizes(workspace):
+            found = _rates(workspace, receiver, webhooks, events)
+            if webhooks == webhook_latency.WEBHOOKS:
                 highest = {line.name: line.median for line in found.lines}
             yield found
-        yield webhook_lateness.measure(ground, receiver, highest)
+        yield webhook_latency.measure(workspace, receiver, highest)
 
 
-def _sizes(ground: Ground) -> list[tuple[int, int]]:
+def _sizes(workspace: Workspace) -> list[tuple[int, int]]:
     """Numbers of webhooks and events, smaller in a quick run."""
-    scale = ground.budget.scale
+    scale = workspace.budget.scale
     return [
         (max(int(webhooks * scale), 1) if events == 1 else webhooks, max(int(events * scale), 1))
         for webhooks, events in SIZES
     ]
 
 
-def _rates(ground: Ground, receiver: Receiver, webhooks: int, events: int) -> Table:
+def _rates(workspace: Workspace, receiver: Receiver, webhooks: int, events: int) -> Table:
     with contextlib.ExitStack() as stack:
         runner = stack.enter_context(asyncio.Runner())
         contestants: dict[str, Callable[[], Turn]] = {}
         for engine in (SQLITE, POSTGRES):
-            place = webhook_hubs.prepared(ground, engine, str(webhooks))
-            opening = webhook_hubs.watched(place, webhooks, receiver.url)
-            watching = runner.run(opening.__aenter__())
+            hub_config = webhook_hubs.prepare_hub(workspace, engine, str(webhooks))
+            opening = webhook_hubs.create_watched_user(hub_config, webhooks, receiver.url)
+            watched_user = runner.run(opening.__aenter__())
             stack.callback(partial(_close, runner, opening))
-            contestants[engine] = partial(_by_hub, runner, place, watching, receiver, webhooks, events)
+            contestants[engine] = partial(_by_hub, runner, hub_config, watched_user, receiver, webhooks, events)
         for name in (BULLMQ, CELERY):
-            socket = stack.enter_context(webhook_peers.redis_process(ground, f"{name}-{webhooks}".lower()))
+            socket = stack.enter_context(webhook_peers.redis_process(workspace, f"{name}-{webhooks}".lower()))
             plan = {"socket": str(socket), "url": receiver.url, "secret": SECRET, "atOnce": AT_ONCE, "body": _body()}
-            watching_webhooks = min(webhooks, MOST_OF_CELERY) if name == CELERY else webhooks
-            committed = min(events, MOST_OF_CELERY // watching_webhooks) if name == CELERY else events
-            peer = Peer(name, socket.parent, {**plan, "webhooks": watching_webhooks, "events": committed})
+            peer_webhooks = min(webhooks, MAX_CELERY_DELIVERIES) if name == CELERY else webhooks
+            committed = min(events, MAX_CELERY_DELIVERIES // peer_webhooks) if name == CELERY else events
+            peer = Peer(name, socket.parent, {**plan, "webhooks": peer_webhooks, "events": committed})
             contestants[name] = partial(_by_peer, peer, receiver)
-        turns = interleaved(warmed_up(contestants), ground.budget.rounds)
+        turns = run_interleaved(warm_up(contestants), workspace.budget.rounds)
     rates = {name: [turn["rate"] for turn in taken] for name, taken in turns.items()}
     more = {name: medians(taken) for name, taken in turns.items()}
     title = (
@@ -72,32 +72,37 @@ def _rates(ground: Ground, receiver: Receiver, webhooks: int, events: int) -> Ta
     return table(title, "deliveries/s", BULLMQ, rates, more)
 
 
-def _close(runner: asyncio.Runner, opening: "contextlib.AbstractAsyncContextManager[Watching]") -> None:
+def _close(runner: asyncio.Runner, opening: "contextlib.AbstractAsyncContextManager[WatchedUser]") -> None:
     runner.run(opening.__aexit__(None, None, None))
 
 
 def _by_hub(
-    runner: asyncio.Runner, place: Place, watching: Watching, receiver: Receiver, webhooks: int, events: int
+    runner: asyncio.Runner,
+    hub_config: HubConfig,
+    watched_user: WatchedUser,
+    receiver: Receiver,
+    webhooks: int,
+    events: int,
 ) -> Turn:
-    with webhook_hubs.delivering(place) as process:
-        runner.run(watching.settled())
+    with webhook_hubs.run_delivery_process(hub_config) as process:
+        runner.run(watched_user.wait_until_settled())
         with _counted(receiver, process.pid, webhooks * events) as figures:
-            runner.run(watching.commit(events))
-            runner.run(watching.settled())
+            runner.run(watched_user.commit(events))
+            runner.run(watched_user.wait_until_settled())
     return figures
 
 
 def _by_peer(peer: Peer, receiver: Receiver) -> Turn:
     deliveries = peer.plan["webhooks"] * peer.plan["events"]
     with (
-        peer.delivering() as process,
-        peer.committing() as producer,
+        peer.run_worker() as process,
+        peer.run_producer() as producer,
         _counted(receiver, process.pid, deliveries) as figures,
     ):
         assert producer.stdin is not None
         producer.stdin.write(b"\n")
         producer.stdin.flush()
-        if said(producer) != "done":
+        if next_signal(producer) != "done":
             raise RuntimeError((peer.folder / "commit.log").read_text())
     return figures
 
@@ -107,14 +112,14 @@ def _counted(receiver: Receiver, pid: int, deliveries: int) -> Iterator[Turn]:
     """Measure the block; the figures are filled in at its end. Each delivery must be received exactly once."""
     server, figures = Server(0, pid), Turn()
     count, busy = receiver.count()
-    began, used = time.monotonic(), server.processor_seconds()
+    began, used = time.monotonic(), server.cpu_seconds()
     yield figures
-    took, used = time.monotonic() - began, server.processor_seconds() - used
+    took, used = time.monotonic() - began, server.cpu_seconds() - used
     received, busy_after = receiver.count()
     if received - count != deliveries:
-        raise RuntimeError(f"{received - count} deliveries arrived, not {deliveries}")
+        raise RuntimeError(f"{received - count} deliveries were received, not {deliveries}")
     figures["rate"] = deliveries / took
-    figures["processor µs"] = 1e6 * used / deliveries
+    figures["CPU µs"] = 1e6 * used / deliveries
     figures["receiver's core %"] = 100 * (busy_after - busy) / took
 
 

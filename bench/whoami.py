@@ -6,32 +6,32 @@ from pathlib import Path
 
 from tests.bed.processes import HubProcess, hub_process, hubgate
 
-from bench.ground import Ground
 from bench.harness import Table
-from bench.serving import BARE, Contestant, Server, bare_process, compare, getting
+from bench.http_requests import BARE, Contestant, Server, bare_process, compare, get_contestant
+from bench.workspace import Workspace
 
 PATH = "/api/whoami-v2"
 SQLITE, POSTGRES = "hubgate serve, SQLite", "hubgate serve, PostgreSQL"
 ORGANIZATIONS = ("acme", "apex", "zeta")
 
 
-def measure(ground: Ground) -> list[Table]:
+def measure(workspace: Workspace) -> list[Table]:
     with contextlib.ExitStack() as stack:
 
         def hub_on(name: str, **variables: str) -> Contestant:
-            folder = ground.subfolder(f"whoami-{name}")
+            folder = workspace.subfolder(f"whoami-{name}")
             hub = stack.enter_context(hub_process(folder, **variables))
             token = _token(hub, folder, variables)
-            return getting(Server.of(hub), PATH, {"Authorization": f"Bearer {token}"})
+            return get_contestant(Server.of(hub), PATH, {"Authorization": f"Bearer {token}"})
 
         sqlite = hub_on("sqlite")
         postgres = hub_on(
             "postgres",
-            HUBGATE_DATABASE_URL=ground.postgres_database("whoami"),
+            HUBGATE_DATABASE_URL=workspace.postgres_database("whoami"),
             HUBGATE_SECRET_KEY=secrets.token_urlsafe(48),
         )
-        bare = Contestant(stack.enter_context(bare_process({PATH: sqlite.answer()})), sqlite.requests)
-        return [compare(ground, f"HTTP, GET {PATH}", {BARE: bare, SQLITE: sqlite, POSTGRES: postgres})]
+        bare = Contestant(stack.enter_context(bare_process({PATH: sqlite.response()})), sqlite.requests)
+        return [compare(workspace, f"HTTP, GET {PATH}", {BARE: bare, SQLITE: sqlite, POSTGRES: postgres})]
 
 
 def _token(hub: HubProcess, folder: Path, variables: dict[str, str]) -> str:

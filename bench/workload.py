@@ -12,18 +12,18 @@ CALLERS = 64
 # Rows stored in a table before measuring.
 STORED_ROWS = 100_000
 
-TABLE = "CREATE TABLE bench_units (id text PRIMARY KEY, holder text NOT NULL, hits bigint NOT NULL)"
+TABLE = "CREATE TABLE bench_units (id text PRIMARY KEY, owner text NOT NULL, hits bigint NOT NULL)"
 SQLITE_TABLE = f"{TABLE} WITHOUT ROWID"
-INSERT = "INSERT INTO bench_units (id, holder, hits) VALUES (:id, :holder, 0)"
+INSERT = "INSERT INTO bench_units (id, owner, hits) VALUES (:id, :owner, 0)"
 UPDATE = "UPDATE bench_units SET hits = hits + 1 WHERE id = :id"
-READ = "SELECT id, holder, hits FROM bench_units WHERE id = :id"
+READ = "SELECT id, owner, hits FROM bench_units WHERE id = :id"
 
 # The result of the unit in a single statement.
 ADD = Batch(
     name="bench.add",
     key="id",
-    columns={"id": "text", "holder": "text"},
-    sql="INSERT INTO bench_units (id, holder, hits) SELECT id, holder, 1 FROM batch RETURNING id, holder, hits",
+    columns={"id": "text", "owner": "text"},
+    sql="INSERT INTO bench_units (id, owner, hits) SELECT id, owner, 1 FROM batch RETURNING id, owner, hits",
 )
 
 # Of a kilobyte each, slightly more than the thousand pages after which SQLite checkpoints.
@@ -34,7 +34,7 @@ _numbers = itertools.count()
 
 def new_row() -> dict[str, str]:
     """A row with a key like the hub's token keys: a slowly growing prefix, then random."""
-    return {"id": f"{next(_numbers) >> 12:08x}{secrets.token_hex(12)}", "holder": "someone"}
+    return {"id": f"{next(_numbers) >> 12:08x}{secrets.token_hex(12)}", "owner": "someone"}
 
 
 def unit() -> Unit[Row | None]:
@@ -63,15 +63,15 @@ def plain_sqlite(path: Path, busy_timeout: float = 0.0) -> sqlite3.Connection:
     return connection
 
 
-def make_sqlite(path: Path) -> sqlite3.Connection:
+def create_sqlite(path: Path) -> sqlite3.Connection:
     """Create the table and grow the WAL to its usual size: on a growing file every sync takes several times as long.
 
-    The caller must keep the connection open while the file is used: closing the last connection deletes the WAL.
+    The caller must not close the connection while the file is used: closing the last connection deletes the WAL.
     """
     connection = plain_sqlite(path)
     connection.execute(SQLITE_TABLE)
     connection.execute("BEGIN")
-    connection.executemany(INSERT, ({**new_row(), "holder": "x" * 1000} for _ in range(WAL_ROWS)))
+    connection.executemany(INSERT, ({**new_row(), "owner": "x" * 1000} for _ in range(WAL_ROWS)))
     connection.execute("COMMIT")
     return connection
 

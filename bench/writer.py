@@ -14,11 +14,11 @@ from hubgate.server.storage.engines import open_database
 
 
 def main() -> None:
-    kind, path, seconds, most = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
+    kind, path, seconds, max_operations = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
     if kind == "hub":
-        asyncio.run(_hub(path, seconds, most))
+        asyncio.run(_hub(path, seconds, max_operations))
     else:
-        _plain(path, seconds, most, units=int(kind))
+        _plain(path, seconds, max_operations, units=int(kind))
 
 
 def _await_start() -> None:
@@ -26,20 +26,20 @@ def _await_start() -> None:
     sys.stdin.readline()
 
 
-async def _hub(path: Path, seconds: float, most: int) -> None:
+async def _hub(path: Path, seconds: float, max_operations: int) -> None:
     db = await open_database(f"sqlite:///{path}")
     _await_start()
-    rate = await drive(lambda: db.write(workload.unit()), workload.CALLERS, seconds, most)
+    rate = await drive(lambda: db.write(workload.unit()), workload.CALLERS, seconds, max_operations)
     await db.close()
     print(round(rate * seconds))
 
 
-def _plain(path: Path, seconds: float, most: int, units: int) -> None:
+def _plain(path: Path, seconds: float, max_operations: int, units: int) -> None:
     """Write transactions of `units` units, relying only on SQLite's busy timeout for locking conflicts."""
     connection = workload.plain_sqlite(path, busy_timeout=30.0)
     _await_start()
     deadline, done = time.monotonic() + seconds, 0
-    while done < most:
+    while done < max_operations:
         connection.execute("BEGIN IMMEDIATE")
         for _ in range(units):
             workload.run_on_sqlite(connection)

@@ -52,7 +52,7 @@ async function deliver() {
   };
   const send = async (job) => {
     const status = await post(job.id, job.data.body);
-    if (status >= 300) throw new Error(`answered ${status}`);
+    if (status >= 300) throw new Error(`status ${status}`);
     return { status };
   };
   const workers = [

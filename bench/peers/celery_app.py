@@ -39,7 +39,7 @@ app.conf.update(
 
 
 @worker_ready.connect
-def say_so(**_):
+def print_ready(**_):
     print("ready", flush=True)
 
 
@@ -64,7 +64,7 @@ def deliver(number, body):
     }
     response = _POOL.request("POST", PLAN["url"], body=content, headers=headers, timeout=15, retries=False)
     if response.status >= 300:
-        raise OSError(f"answered {response.status}")
+        raise OSError(f"status {response.status}")
     return response.status
 
 

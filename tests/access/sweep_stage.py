@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import httpx
-from tests.bed.apps import Client, answer_of, approve, make_app, proof
-from tests.bed.exchange import exchanged, make_exchanger
-from tests.bed.people import Page, api, browser_of, make_organization, make_token, make_user
-from tests.bed.repos import committed, make_repo
-from tests.bed.running import RunningHub
-from tests.bed.watching import settle
+from tests.bed.apps import Client, approve, create_app, pkce_pair, redirect_parameters
+from tests.bed.exchange import create_exchange_app, exchange_token
+from tests.bed.people import Page, api, browser_of, create_organization, create_token, create_user
+from tests.bed.repos import create_commit, create_repo
+from tests.bed.running_hub import RunningHub
+from tests.bed.webhooks import settle
 
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.resource import Account, Organization, Repo
@@ -65,9 +65,9 @@ class Stage:
 
 
 def stage(hub: RunningHub) -> Stage:
-    vic, fred, rita, carl = (make_user(hub, name) for name in ("vic", "fred", "rita", "carl"))
-    acme = make_organization(hub, "acme", vic, rita="read", carl="contributor", fred="write")
-    token = make_token(hub, vic)
+    vic, fred, rita, carl = (create_user(hub, name) for name in ("vic", "fred", "rita", "carl"))
+    acme = create_organization(hub, "acme", vic, rita="read", carl="contributor", fred="write")
+    token = create_token(hub, vic)
     owners = [
         Sender("owner's token", Identity.personal(vic.id, {}, role=TokenRole.WRITE), _bearer(token)),
         _browser(hub, vic, "owner's session", {acme.id: Role.ADMIN}),
@@ -86,9 +86,9 @@ def _repos(client: httpx.Client, vic: User, acme_id: str) -> Iterator[tuple[str,
         ("space", "acme/open", Organization(acme_id)),
     ):
         private = name.endswith("secret")
-        make_repo(client, name, repo_type, private=private)
-        committed(client, name, {"config.json": b"{}"}, repo_type=repo_type)
-        committed(client, name, {"idea.json": b"{}"}, repo_type=repo_type, query="?create_pr=1")
+        create_repo(client, name, repo_type, private=private)
+        create_commit(client, name, {"config.json": b"{}"}, repo_type=repo_type)
+        create_commit(client, name, {"idea.json": b"{}"}, repo_type=repo_type, query="?create_pr=1")
         for kind in ("branch", "tag"):
             body = {"tag": "v1"} if kind == "tag" else {}
             rev = "main" if kind == "tag" else "side"
@@ -105,7 +105,7 @@ def _belongings(hub: RunningHub, client: httpx.Client, vic: User, at: str) -> di
     webhook = client.post(f"{at}/webhooks", json={"url": RECEIVER, "watched": watched, "secret": "s3cret"})
     assert webhook.status_code == 200, webhook.text
     hook = webhook.json()["webhook"]["id"]
-    make_repo(client, f"vic/change-{at.count('/')}")
+    create_repo(client, f"vic/change-{at.count('/')}")
     settle(hub)
     return {
         "client_id": app.json()["clientId"],
@@ -118,8 +118,8 @@ def _belongings(hub: RunningHub, client: httpx.Client, vic: User, at: str) -> di
 
 def _senders(hub: RunningHub, acme: OrganizationRow, fred: User, rita: User, carl: User) -> Iterator[Sender]:
     """Everyone but vic: `rita` and `carl` have lower roles, `fred` is leaving, `eve` is a stranger."""
-    eve = make_user(hub, "eve")
-    club = make_organization(hub, "club", eve)
+    eve = create_user(hub, "eve")
+    club = create_organization(hub, "club", eve)
     in_club = {club.id: Role.ADMIN}
     yield _browser(hub, None, "anonymous", {})
     yield Sender("anonymous program", Identity.anonymous(), {})
@@ -132,23 +132,23 @@ def _senders(hub: RunningHub, acme: OrganizationRow, fred: User, rita: User, car
         yield _browser(hub, user, f"{what}'s session", roles)
         for role in TokenRole:
             identity = Identity.personal(user.id, roles, role=role)
-            yield Sender(f"{what}'s {role.value} token", identity, _bearer(make_token(hub, user, role.value)))
+            yield Sender(f"{what}'s {role.value} token", identity, _bearer(create_token(hub, user, role.value)))
     everything = tuple(sorted(SCOPE_NAMES))
-    app = make_app(hub, eve, name="Everything", scopes=everything)
+    app = create_app(hub, eve, name="Everything", scopes=everything)
     for scopes in [*((name,) for name in everything), everything]:
         yield _consented(app, eve, in_club, scopes, [])
     yield _consented(app, rita, {acme.id: Role.READ}, everything, [acme.id])
     yield _consented(app, rita, {acme.id: Role.READ}, ("openid",), [acme.id])
     yield _consented(app, fred, {}, everything, [acme.id])
-    exchanger = make_exchanger(hub, club, scopes=everything)
-    given = exchanged(exchanger, "eve@example.org")
+    exchanger = create_exchange_app(hub, club, scopes=everything)
+    given = exchange_token(exchanger, "eve@example.org")
     fenced = Identity.exchanged(
         eve.id, in_club, client_id=exchanger.id, scopes=given["scope"].split(), organization=club.id
     )
     yield Sender("exchanged token", fenced, _bearer(given["access_token"]))
-    dora = make_user(hub, "dora")
+    dora = create_user(hub, "dora")
     yield replace(_browser(hub, dora, "disabled user's session", {}), identity=Identity.anonymous())
-    yield Sender("disabled user's token", Identity.anonymous(), _bearer(make_token(hub, dora)), works=False)
+    yield Sender("disabled user's token", Identity.anonymous(), _bearer(create_token(hub, dora)), works=False)
 
     async def take_away(opened: Hub) -> None:
         await operator_actions.disable(opened.accounts, dora)
@@ -158,12 +158,12 @@ def _senders(hub: RunningHub, acme: OrganizationRow, fred: User, rita: User, car
 
 
 def _consented(app: Client, user: User, roles: Roles, scopes: Sequence[str], organizations: list[str]) -> Sender:
-    verifier, challenge = proof()
+    verifier, challenge = pkce_pair()
     address = app.address(
         scope=" ".join(scopes), code_challenge=challenge, code_challenge_method="S256", prompt="consent"
     )
     with browser_of(app.hub, user) as browser:
-        code = answer_of(approve(browser, address, orgs=organizations))["code"]
+        code = redirect_parameters(approve(browser, address, orgs=organizations))["code"]
     given = app.redeem(code, code_verifier=verifier).json()
     granted = dict.fromkeys(organizations, frozenset(scopes))
     identity = Identity.consented(user.id, roles, client_id=app.id, scopes=scopes, organizations=granted)

@@ -8,10 +8,10 @@ from itertools import count, product
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.access.test_properties import APPS
-from tests.bed.apps import make_app
-from tests.bed.people import api, make_organization, make_token, make_user
-from tests.bed.running import RunningHub
-from tests.bed.watching import make_webhook
+from tests.bed.apps import create_app
+from tests.bed.people import api, create_organization, create_token, create_user
+from tests.bed.running_hub import RunningHub
+from tests.bed.webhooks import create_webhook
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.identity import Identity
@@ -32,12 +32,12 @@ KNOWN = f"SELECT r.id FROM webhooks w JOIN repos r ON {may_read('r.private', 'r.
 
 
 def test_apps_webhook_reports_exactly_what_the_policy_lets_the_app_read(hub: RunningHub) -> None:
-    me, other = make_user(hub, "me"), make_user(hub, "other")
-    orgs = {name: make_organization(hub, name, other).id for name in ORGS}
-    client_id = make_app(hub, other, scopes=("openid", *SCOPES)).id
-    with api(hub, make_token(hub, me)) as client:
-        mine = make_webhook(client, "https://example.org/hook", "user:me")["id"]
-    with api(hub, make_token(hub, other)) as client:
+    me, other = create_user(hub, "me"), create_user(hub, "other")
+    orgs = {name: create_organization(hub, name, other).id for name in ORGS}
+    client_id = create_app(hub, other, scopes=("openid", *SCOPES)).id
+    with api(hub, create_token(hub, me)) as client:
+        mine = create_webhook(client, "https://example.org/hook", "user:me")["id"]
+    with api(hub, create_token(hub, other)) as client:
         body = {"url": "https://example.org/hook", "watched": [{"type": "org", "name": "acme"}]}
         of_acme = client.post("/api/organizations/acme/settings/webhooks", json=body).json()["webhook"]["id"]
     owners = [("user", me.id), ("user", other.id), *(("org", org_id) for org_id in orgs.values())]

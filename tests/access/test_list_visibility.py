@@ -7,7 +7,7 @@ from itertools import count, product
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.access.test_properties import APPS, ORGS, USERS, callers
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.identity import Identity

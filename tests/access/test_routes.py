@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.bed.blocking import blocking
+from tests.bed.blocking import run_blocking
 from tests.bed.engines import SqliteEngine, settings_for
 
 from hubgate.server.accounts.names import check_name
@@ -423,7 +423,7 @@ def routes(sqlite_template: Path, tmp_path: Path) -> list[Route]:
         finally:
             await hub.close()
 
-    return blocking(table())
+    return run_blocking(table())
 
 
 def test_every_route_is_listed_with_its_action(routes: list[Route]) -> None:

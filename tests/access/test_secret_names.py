@@ -14,7 +14,7 @@ import pytest
 from tests.access.sweep_requests import csrf_field, path_values
 from tests.access.sweep_stage import Sender, stage
 from tests.access.test_sweep import is_for, routes_of
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.edge.routes import Route
 from hubgate.server.http.request import FORM_TYPE

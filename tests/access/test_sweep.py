@@ -12,7 +12,7 @@ import pytest
 from tests.access.sweep_requests import decision, names_anothers, names_by_id, of_organization, request
 from tests.access.sweep_stage import Sender, Stage, stage
 from tests.bed.people import wait_for_mail
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.decision import Decision

@@ -1,9 +1,9 @@
 """O1-O4: a code is sent only to a registered redirect URI; only the port of a loopback URI may differ."""
 
 import pytest
-from tests.bed.apps import Client, answer_of, approve, make_app
-from tests.bed.people import browser_of, make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import Client, approve, create_app, redirect_parameters
+from tests.bed.people import browser_of, create_user
+from tests.bed.running_hub import RunningHub
 
 pytestmark = pytest.mark.one_engine
 
@@ -66,7 +66,7 @@ def assert_stopped(client: Client, redirect_uris: list[str]) -> None:
     """Each redirect URI is rejected without a redirect: signed in or not, by GET and POST, despite an earlier
     consent.
     """
-    user = make_user(client.hub, "ada")
+    user = create_user(client.hub, "ada")
     with client.hub.client() as visitor, browser_of(client.hub, user) as browser:
         assert approve(browser, client.address()).status_code == 303
         for redirect_uri in redirect_uris:
@@ -80,17 +80,17 @@ def assert_stopped(client: Client, redirect_uris: list[str]) -> None:
 
 
 def test_o1_altered_redirect_uris_are_rejected(hub: RunningHub) -> None:
-    assert_stopped(make_app(hub, None, redirect_uris=(GOOD,)), O1_ALTERED)
+    assert_stopped(create_app(hub, None, redirect_uris=(GOOD,)), O1_ALTERED)
 
 
 def test_o2_confusing_redirect_uris_are_rejected(hub: RunningHub) -> None:
-    assert_stopped(make_app(hub, None, redirect_uris=(GOOD,)), O2_CONFUSING)
+    assert_stopped(create_app(hub, None, redirect_uris=(GOOD,)), O2_CONFUSING)
 
 
 def test_o2_confusing_redirect_uris_are_rejected_with_origin_matching(hub: RunningHub) -> None:
     elsewhere = [uri for uri in O2_CONFUSING if not uri.startswith("https://good.example/")]
     assert len(elsewhere) > 10
-    assert_stopped(make_app(hub, None, redirect_uris=(GOOD,), redirect_match="origin"), elsewhere)
+    assert_stopped(create_app(hub, None, redirect_uris=(GOOD,), redirect_match="origin"), elsewhere)
 
 
 ORIGIN = "https://good.example"
@@ -115,9 +115,9 @@ ANSWERS = [
 
 def test_o1_origin_matching_rejects_response_parameters_in_the_redirect_uri(hub: RunningHub) -> None:
     """Otherwise an attacker could have a user signed in to the app as somebody else."""
-    client = make_app(hub, None, redirect_uris=(GOOD,), redirect_match="origin")
+    client = create_app(hub, None, redirect_uris=(GOOD,), redirect_match="origin")
     assert_stopped(client, [f"{ORIGIN}/Path/callback{answer}" for answer in ANSWERS] + [ORIGIN + ANSWERS[0]])
-    with browser_of(hub, make_user(hub, "bob")) as browser:
+    with browser_of(hub, create_user(hub, "bob")) as browser:
         for query in ("?_target_url=%2F%3Fcode%3D1", "?zipcode=1", "?stateful=1&code_=1&error_page=1", "?=code", "?"):
             target = f"{ORIGIN}/any{query}"
             sent = approve(browser, client.address(redirect_uri=target, prompt="consent"))
@@ -126,14 +126,14 @@ def test_o1_origin_matching_rejects_response_parameters_in_the_redirect_uri(hub:
 
 def test_o1_registered_redirect_uri_may_contain_response_parameters(hub: RunningHub) -> None:
     for match in ("exact", "origin"):
-        client = make_app(hub, None, redirect_uris=(f"{GOOD}?state=fixed",), redirect_match=match)
-        with browser_of(hub, make_user(hub, f"ada-{match}")) as browser:
+        client = create_app(hub, None, redirect_uris=(f"{GOOD}?state=fixed",), redirect_match=match)
+        with browser_of(hub, create_user(hub, f"ada-{match}")) as browser:
             assert approve(browser, client.address()).headers["location"].startswith(f"{GOOD}?state=fixed&code=")
 
 
 @pytest.mark.parametrize("match", ["exact", "origin"])
 def test_o1_other_spellings_of_the_origin_are_rejected(hub: RunningHub, match: str) -> None:
-    client = make_app(hub, None, redirect_uris=(GOOD,), redirect_match=match)
+    client = create_app(hub, None, redirect_uris=(GOOD,), redirect_match=match)
     others = ["HTTPS://good.example", "https://GOOD.example", "https://good.example:443", "https://good.example:"]
     assert_stopped(client, [f"{other}/Path/callback" for other in others])
 
@@ -141,13 +141,13 @@ def test_o1_other_spellings_of_the_origin_are_rejected(hub: RunningHub, match: s
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
 def test_o3_only_the_port_of_a_loopback_redirect_uri_may_differ(hub: RunningHub, host: str) -> None:
     others = {"localhost", "127.0.0.1", "[::1]", "127.0.0.2", "localhost.evil.example", "0.0.0.0", "[::]"} - {host}
-    client = make_app(hub, None, redirect_uris=(f"http://{host}/cb?a=1",))
-    with browser_of(hub, make_user(hub, "ada")) as browser:
+    client = create_app(hub, None, redirect_uris=(f"http://{host}/cb?a=1",))
+    with browser_of(hub, create_user(hub, "ada")) as browser:
         for port in ("", ":1", ":3000", ":65535"):
             target = f"http://{host}{port}/cb?a=1"
             sent = approve(browser, client.address(redirect_uri=target, prompt="consent"))
             assert sent.headers["location"].startswith(f"{target}&code=")
-            assert client.redeem(answer_of(sent)["code"], redirect_uri=target).status_code == 200
+            assert client.redeem(redirect_parameters(sent)["code"], redirect_uri=target).status_code == 200
         for stopped in (
             f"http://{host}:3000/other?a=1",
             f"http://{host}:3000/cb",
@@ -177,10 +177,10 @@ def test_o3_only_the_port_of_a_loopback_redirect_uri_may_differ(hub: RunningHub,
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
 def test_o3_loopback_redirect_uri_must_match_exactly_apart_from_the_port(hub: RunningHub, host: str) -> None:
-    client = make_app(hub, None, redirect_uris=(f"http://{host}/cb", f"http://{host}:0/other"))
-    with browser_of(hub, make_user(hub, "ada")) as browser:
+    client = create_app(hub, None, redirect_uris=(f"http://{host}/cb", f"http://{host}:0/other"))
+    with browser_of(hub, create_user(hub, "ada")) as browser:
         assert approve(browser, client.address(redirect_uri=f"http://{host}:3000/cb")).status_code == 303
-        assert "code" in answer_of(browser.get(client.address(redirect_uri=f"http://{host}:3000/other")))
+        assert "code" in redirect_parameters(browser.get(client.address(redirect_uri=f"http://{host}:3000/other")))
         for spelling in ("/cb?", "/cb#", "/cb/", "/cb;", "/CB", "/cb%20", "", "/", ":3000"):
             response = browser.get(client.address(redirect_uri=f"http://{host}{spelling}"))
             assert (response.status_code, "location" in response.headers) == (400, False), spelling
@@ -199,9 +199,9 @@ O4_PORTS = [
 
 
 def test_o4_port_of_other_redirect_uris_must_match(hub: RunningHub) -> None:
-    with browser_of(hub, make_user(hub, "ada")) as browser:
+    with browser_of(hub, create_user(hub, "ada")) as browser:
         for registered, other in O4_PORTS:
-            client = make_app(hub, None, redirect_uris=(registered,))
+            client = create_app(hub, None, redirect_uris=(registered,))
             assert browser.get(client.address()).status_code == 200
             response = browser.get(client.address(redirect_uri=other))
             assert (response.status_code, "location" in response.headers) == (400, False), other

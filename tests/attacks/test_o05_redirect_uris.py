@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.attacks.test_o25_to_o32_documents import LENIENT, App, address, described, json_answer
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import Page, api, browser_of, make_organization, make_token, make_user
-from tests.bed.running import RunningHub, running
+from tests.bed.people import Page, api, browser_of, create_organization, create_token, create_user
+from tests.bed.running_hub import RunningHub, run_hub
 
 from hubgate.server.oauth.cimd.rules import check_document
 
@@ -67,9 +67,9 @@ GOOD = [
 
 
 def test_o5_api_rejects_unsafe_redirect_uris(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
-    with api(hub, make_token(hub, ada)) as client:
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
+    with api(hub, create_token(hub, ada)) as client:
         for path in ("/api/settings/applications", "/api/organizations/acme/settings/applications"):
             one = f"{path}/{client.post(path, json={'name': 'x', 'redirectUris': GOOD}).json()['clientId']}"
             for bad in BAD:
@@ -89,10 +89,10 @@ LINES = [bad for bad in BAD if bad and "\r" not in bad]
 
 @pytest.mark.parametrize("root", ["/settings/applications", "/organizations/acme/settings/applications"])
 def test_o5_page_rejects_unsafe_redirect_uris(hub: RunningHub, root: str) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
     form = {"name": "x", "scopes": "openid", "redirectMatch": "exact", "tokenLifetime": "28800", "secret": "yes"}
-    with browser_of(hub, ada) as browser, api(hub, make_token(hub, ada)) as client:
+    with browser_of(hub, ada) as browser, api(hub, create_token(hub, ada)) as client:
         hidden = Page(browser.get(f"{root}/new")).hidden(root)
         for bad in LINES:
             for given in (bad, "\n".join([*GOOD, bad])):
@@ -113,8 +113,8 @@ def test_o5_page_rejects_unsafe_redirect_uris(hub: RunningHub, root: str) -> Non
 
 def test_o5_metadata_document_with_an_unsafe_redirect_uri_is_rejected_over_http(engine: Engine, tmp_path: Path) -> None:
     """The hub fetches the document and rejects all of it."""
-    with running(settings_for(engine.fresh_url(), tmp_path, **LENIENT)) as hub, ExitStack() as stack:
-        app, ada = App(stack), make_user(hub, "ada")
+    with run_hub(settings_for(engine.fresh_url(), tmp_path, **LENIENT)) as hub, ExitStack() as stack:
+        app, ada = App(stack), create_user(hub, "ada")
         with browser_of(hub, ada) as browser:
             for bad in BAD:
                 # A host is fetched from ten times a minute.
@@ -138,8 +138,8 @@ def test_o5_metadata_document_with_an_unsafe_redirect_uri_is_rejected_over_http(
         ("myhost.example:8443/cb", "https://myhost.example:8443/cb"),
     ],
 )
-def test_missing_scheme_is_named_in_the_error(on_sqlite: RunningHub, given: str, meant: str) -> None:
-    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as client:
+def test_missing_scheme_is_named_in_the_error(sqlite_hub: RunningHub, given: str, meant: str) -> None:
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as client:
         refused = client.post("/api/settings/applications", json={"name": "x", "redirectUris": [given]})
         assert refused.json()["error"] == f"{given} has no scheme. Write {meant}."
 

@@ -2,26 +2,26 @@
 
 import httpx
 import pytest
-from tests.bed.apps import Client, code_for, make_app, proof
-from tests.bed.at_once import at_once
-from tests.bed.people import api, make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import Client, code_for, create_app, pkce_pair
+from tests.bed.concurrency import run_concurrently
+from tests.bed.people import api, create_user
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.model import User
 
 
 @pytest.fixture
 def ada(hub: RunningHub) -> User:
-    return make_user(hub, "ada")
+    return create_user(hub, "ada")
 
 
 @pytest.fixture
 def client(hub: RunningHub) -> Client:
-    return make_app(hub, make_user(hub, "olga"))
+    return create_app(hub, create_user(hub, "olga"))
 
 
 def code_with_proof(client: Client, user: User) -> tuple[str, str]:
-    verifier, challenge = proof()
+    verifier, challenge = pkce_pair()
     return code_for(client, user, code_challenge=challenge, code_challenge_method="S256"), verifier
 
 
@@ -45,7 +45,7 @@ def test_o9_challenge_without_verifier_is_rejected(client: Client, ada: User) ->
 
 def test_o10_verifier_without_challenge_is_rejected(client: Client, ada: User) -> None:
     code = code_for(client, ada)
-    assert refused(client.redeem(code, code_verifier=proof()[0])) == "invalid_grant"
+    assert refused(client.redeem(code, code_verifier=pkce_pair()[0])) == "invalid_grant"
 
 
 @pytest.mark.parametrize("verifier", ["a" * 42, "a" * 129, "ä" * 50, "a b" * 20])
@@ -55,7 +55,7 @@ def test_o11_malformed_verifier_is_rejected(client: Client, ada: User, verifier:
 
 
 def test_o12_replayed_code_revokes_its_tokens(hub: RunningHub, ada: User) -> None:
-    client = make_app(hub, ada, refresh_tokens=True)
+    client = create_app(hub, ada, refresh_tokens=True)
     code, verifier = code_with_proof(client, ada)
     body = client.redeem(code, code_verifier=verifier).json()
     other = client.redeem(code_for(client, ada)).json()["access_token"]
@@ -70,8 +70,8 @@ def test_o12_replayed_code_revokes_its_tokens(hub: RunningHub, ada: User) -> Non
 def test_o13_replay_without_proof_revokes_nothing(hub: RunningHub, client: Client, ada: User) -> None:
     code, verifier = code_with_proof(client, ada)
     token = client.redeem(code, code_verifier=verifier).json()["access_token"]
-    stranger = make_app(hub, ada)
-    assert refused(client.redeem(code, code_verifier=proof()[0])) == "invalid_grant"
+    stranger = create_app(hub, ada)
+    assert refused(client.redeem(code, code_verifier=pkce_pair()[0])) == "invalid_grant"
     assert refused(client.redeem(code)) == "invalid_grant"
     assert refused(stranger.redeem(code, code_verifier=verifier)) == "invalid_grant"
     assert is_valid(hub, token)
@@ -79,12 +79,12 @@ def test_o13_replay_without_proof_revokes_nothing(hub: RunningHub, client: Clien
 
 def test_o14_fifty_concurrent_redemptions_issue_one_token(client: Client, ada: User) -> None:
     code, verifier = code_with_proof(client, ada)
-    answers = at_once([lambda: client.redeem(code, code_verifier=verifier)] * 50)
+    answers = run_concurrently([lambda: client.redeem(code, code_verifier=verifier)] * 50)
     assert sorted(answer.status_code for answer in answers) == [200] + [400] * 49
 
 
 def test_o15_code_of_another_app_is_rejected(hub: RunningHub, client: Client, ada: User) -> None:
-    stranger = make_app(hub, ada)
+    stranger = create_app(hub, ada)
     code = code_for(client, ada)
     assert refused(stranger.redeem(code)) == "invalid_grant"
     assert client.redeem(code).status_code == 200

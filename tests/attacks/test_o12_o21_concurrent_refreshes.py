@@ -7,12 +7,12 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from tests.bed.apps import Client, code_for, make_app, proof, tokens_for
-from tests.bed.at_once import at_once
+from tests.bed.apps import Client, code_for, create_app, pkce_pair, tokens_for
+from tests.bed.concurrency import run_concurrently
 from tests.bed.engines import Engine
 from tests.bed.organizations import two_hubs
-from tests.bed.people import api, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.people import api, create_token, create_user
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import own_account
 from hubgate.server.accounts.model import User
@@ -30,12 +30,12 @@ def hubs(engine: Engine, tmp_path: Path) -> Iterator[tuple[RunningHub, RunningHu
 
 @pytest.fixture
 def ada(hubs: tuple[RunningHub, RunningHub]) -> User:
-    return make_user(hubs[0], "ada")
+    return create_user(hubs[0], "ada")
 
 
 @pytest.fixture
 def client(hubs: tuple[RunningHub, RunningHub], ada: User) -> Client:
-    return make_app(hubs[0], ada, refresh_tokens=True)
+    return create_app(hubs[0], ada, refresh_tokens=True)
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def refresh(door: httpx.Client, token: str) -> httpx.Response:
 def race_refreshes(app_connections: tuple[httpx.Client, httpx.Client], token: str, ending: Call) -> httpx.Response:
     """Refresh concurrently with the call that ends the family; none of the new tokens is valid afterwards."""
     refreshes: list[Call] = [partial(refresh, app_connections[number % 2], token) for number in range(RACERS)]
-    ended, *answers = at_once([ending, *refreshes])
+    ended, *answers = run_concurrently([ending, *refreshes])
     for answer in answers:
         if answer.status_code == 200:
             body = answer.json()
@@ -94,7 +94,7 @@ def test_o12_replayed_code_ends_tokens_of_concurrent_refreshes(
     client: Client, ada: User, app_connections: tuple[httpx.Client, httpx.Client]
 ) -> None:
     for _ in range(ROUNDS):
-        verifier, challenge = proof()
+        verifier, challenge = pkce_pair()
         code = code_for(client, ada, code_challenge=challenge, code_challenge_method="S256")
         form = {
             "grant_type": "authorization_code",
@@ -110,7 +110,7 @@ def test_o12_replayed_code_ends_tokens_of_concurrent_refreshes(
 def test_revoked_consent_ends_tokens_of_concurrent_refreshes(
     hubs: tuple[RunningHub, RunningHub], client: Client, ada: User, app_connections: tuple[httpx.Client, httpx.Client]
 ) -> None:
-    with api(hubs[1], make_token(hubs[1], ada)) as script:
+    with api(hubs[1], create_token(hubs[1], ada)) as script:
         revoke = partial(script.delete, f"/api/settings/connected-apps/{quote(client.id)}")
         for _ in range(ROUNDS):
             ended = race_refreshes(app_connections, tokens_for(client, ada)["refresh_token"], revoke)
@@ -120,7 +120,7 @@ def test_revoked_consent_ends_tokens_of_concurrent_refreshes(
 def test_revoked_consent_ends_tokens_of_concurrent_redemptions(
     hubs: tuple[RunningHub, RunningHub], client: Client, ada: User, app_connections: tuple[httpx.Client, httpx.Client]
 ) -> None:
-    with api(hubs[1], make_token(hubs[1], ada)) as script:
+    with api(hubs[1], create_token(hubs[1], ada)) as script:
         revoke = partial(script.delete, f"/api/settings/connected-apps/{quote(client.id)}")
         for _ in range(ROUNDS):
             codes = [code_for(client, ada) for _ in range(RACERS)]
@@ -129,7 +129,7 @@ def test_revoked_consent_ends_tokens_of_concurrent_redemptions(
                 partial(app_connections[n % 2].post, "/oauth/token", data={**form, "code": c})
                 for n, c in enumerate(codes)
             ]
-            for answer in at_once([revoke, *calls])[1:]:
+            for answer in run_concurrently([revoke, *calls])[1:]:
                 if answer.status_code == 200:
                     headers = {"authorization": f"Bearer {answer.json()['access_token']}"}
                     assert app_connections[0].get("/oauth/userinfo", headers=headers, auth=None).status_code == 401
@@ -141,7 +141,7 @@ def test_deleted_account_ends_tokens_of_concurrent_refreshes(
     hubs: tuple[RunningHub, RunningHub], client: Client, app_connections: tuple[httpx.Client, httpx.Client]
 ) -> None:
     for number in range(3):
-        user = make_user(hubs[0], f"user{number}")
+        user = create_user(hubs[0], f"user{number}")
         token = tokens_for(client, user)["refresh_token"]
 
         def delete(user: User = user) -> httpx.Response:

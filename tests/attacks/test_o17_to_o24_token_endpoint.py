@@ -6,10 +6,10 @@ from urllib.parse import quote
 import httpx
 import pytest
 from tests.bed import devices
-from tests.bed.apps import Client, code_for, make_app, tokens_for
-from tests.bed.at_once import at_once
-from tests.bed.people import api, make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import Client, code_for, create_app, tokens_for
+from tests.bed.concurrency import run_concurrently
+from tests.bed.people import api, create_user
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.model import User
 from hubgate.server.audit.model import SYSTEM
@@ -20,12 +20,12 @@ from hubgate.server.resources import Hub
 
 @pytest.fixture
 def ada(hub: RunningHub) -> User:
-    return make_user(hub, "ada")
+    return create_user(hub, "ada")
 
 
 @pytest.fixture
 def client(hub: RunningHub, ada: User) -> Client:
-    return make_app(hub, ada, refresh_tokens=True)
+    return create_app(hub, ada, refresh_tokens=True)
 
 
 JSON = {"content-type": "application/json"}
@@ -178,7 +178,7 @@ def test_o21_refresh_can_be_repeated_after_a_lost_answer(hub: RunningHub, client
 
 def test_o22_twenty_concurrent_refreshes_have_one_successor(client: Client, ada: User) -> None:
     first = tokens_for(client, ada)["refresh_token"]
-    answers = at_once([lambda: refresh(client, first)] * 20)
+    answers = run_concurrently([lambda: refresh(client, first)] * 20)
     assert {answer.status_code for answer in answers} == {200}
     assert len({answer.json()["refresh_token"] for answer in answers}) == 1
 
@@ -192,7 +192,7 @@ def test_o23_refresh_cannot_widen_the_scope(client: Client, ada: User) -> None:
 
 def test_o24_refresh_token_of_another_app_is_rejected(hub: RunningHub, client: Client, ada: User) -> None:
     token = tokens_for(client, ada)["refresh_token"]
-    stranger = make_app(hub, ada, refresh_tokens=True)
+    stranger = create_app(hub, ada, refresh_tokens=True)
     assert refresh(stranger, token).json()["error"] == "invalid_grant"
     assert refresh(client, token).status_code == 200
 

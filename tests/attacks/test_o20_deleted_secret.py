@@ -1,18 +1,18 @@
 """O20: an app whose secret is deleted becomes public: the old secret fails at once, the client id with PKCE works."""
 
 import httpx
-from tests.bed.apps import code_for, make_app, proof, tokens_for
-from tests.bed.people import api, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import code_for, create_app, pkce_pair, tokens_for
+from tests.bed.people import api, create_token, create_user
+from tests.bed.running_hub import RunningHub
 
 
 def test_o20_deleted_secret_fails_immediately_and_the_app_works_without_it(hub: RunningHub) -> None:
-    ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
-    client = make_app(hub, olga, refresh_tokens=True)
+    ada, olga = create_user(hub, "ada"), create_user(hub, "olga")
+    client = create_app(hub, olga, refresh_tokens=True)
     before = tokens_for(client, ada)
-    verifier, challenge = proof()
+    verifier, challenge = pkce_pair()
     code = code_for(client, ada, code_challenge=challenge, code_challenge_method="S256")
-    with api(hub, make_token(hub, olga)) as owner:
+    with api(hub, create_token(hub, olga)) as owner:
         assert owner.delete(f"/api/settings/applications/{client.id}/secret").status_code == 200
 
     token = f"{hub.url}/oauth/token"
@@ -39,10 +39,10 @@ def test_o20_deleted_secret_fails_immediately_and_the_app_works_without_it(hub: 
 
 def test_o20_a_public_app_must_use_pkce(hub: RunningHub) -> None:
     """A code that was requested without PKCE before the deletion cannot be redeemed either."""
-    ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
-    client = make_app(hub, olga)
+    ada, olga = create_user(hub, "ada"), create_user(hub, "olga")
+    client = create_app(hub, olga)
     code = code_for(client, ada)
-    with api(hub, make_token(hub, olga)) as owner:
+    with api(hub, create_token(hub, olga)) as owner:
         owner.delete(f"/api/settings/applications/{client.id}/secret")
     form = {"grant_type": "authorization_code", "code": code, "redirect_uri": client.app.redirect_uris[0]}
     refused = httpx.post(f"{hub.url}/oauth/token", data={**form, "client_id": client.id})

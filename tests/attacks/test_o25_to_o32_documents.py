@@ -15,11 +15,11 @@ from urllib.parse import urlencode
 
 import httpx
 import pytest
-from tests.bed.apps import answer_of, approve, proof
-from tests.bed.at_once import at_once
+from tests.bed.apps import approve, pkce_pair, redirect_parameters
+from tests.bed.concurrency import run_concurrently
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import browser_of, make_user
-from tests.bed.running import RunningHub, running
+from tests.bed.people import browser_of, create_user
+from tests.bed.running_hub import RunningHub, run_hub
 from tests.egress.dialled import dialled
 from tests.egress.farend import Names, Server, answering, certificate_for, read_request, serving
 
@@ -35,7 +35,7 @@ LENIENT = {"egress_allow": "127.0.0.0/8", "cimd_allow_http_loopback": "true"}
 @pytest.fixture
 def lenient(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
     """Development mode: documents may be fetched by http from loopback addresses."""
-    with running(settings_for(engine.fresh_url(), tmp_path, **LENIENT)) as hub:
+    with run_hub(settings_for(engine.fresh_url(), tmp_path, **LENIENT)) as hub:
         yield hub
 
 
@@ -80,7 +80,7 @@ class App:
 
 
 def address(client_id: str, **parameters: str) -> str:
-    _, challenge = proof()
+    _, challenge = pkce_pair()
     asked = {
         "client_id": client_id,
         "redirect_uri": REDIRECT,
@@ -102,11 +102,11 @@ def status_of(hub: RunningHub, client_id: str) -> int:
 
 
 def test_app_signs_in_by_its_metadata_document(lenient: RunningHub, far_end: ExitStack) -> None:
-    app, ada = App(far_end), make_user(lenient, "ada")
-    verifier, challenge = proof()
+    app, ada = App(far_end), create_user(lenient, "ada")
+    verifier, challenge = pkce_pair()
     with browser_of(lenient, ada) as browser:
         sent = approve(browser, address(app.url, code_challenge=challenge))
-    form = {"grant_type": "authorization_code", "code": answer_of(sent)["code"], "redirect_uri": REDIRECT}
+    form = {"grant_type": "authorization_code", "code": redirect_parameters(sent)["code"], "redirect_uri": REDIRECT}
     form |= {"client_id": app.url, "code_verifier": verifier}
     body = httpx.post(f"{lenient.url}/oauth/token", data=form).json()
     assert body["scope"] == "openid profile"
@@ -136,7 +136,7 @@ def test_o25_private_addresses_are_never_connected_to(
     server = far_end.enter_context(serving(answering(b"")))
     names = Names({"app.example": [[target]]})
     settings = settings_for(engine.fresh_url(), tmp_path)
-    with running(settings, Egress(resolve=names)) as hub, dialled() as dials:
+    with run_hub(settings, Egress(resolve=names)) as hub, dialled() as dials:
         assert status_of(hub, f"https://app.example:{server.port}/app") == 400
         assert names.asked == ["app.example"]
     assert server.connections == 0
@@ -161,7 +161,7 @@ def test_o26_name_is_resolved_once_and_its_certificate_is_verified(
     # A second lookup would answer with a private address; there is none.
     names = Names({"app.example": [["127.0.0.1"], ["169.254.169.254"]], "other.example": [["127.0.0.1"]]})
     egress = Egress(LOOPBACK, resolve=names, tls=for_client)
-    with running(settings_for(engine.fresh_url(), tmp_path), egress) as hub:
+    with run_hub(settings_for(engine.fresh_url(), tmp_path), egress) as hub:
         assert status_of(hub, f"https://app.example:{server.port}/app") == 400
         assert names.asked == ["app.example"]
         assert len(seen) == 1
@@ -276,15 +276,15 @@ def test_o31_concurrent_authorizations_fetch_the_document_once(lenient: RunningH
     """The host answers slowly, so that all requests need the document before it was received."""
     app = App(far_end, slow=True)
     with lenient.client() as visitor:
-        rounds = [at_once([lambda: visitor.get(address(app.url))] * 50) for _ in range(3)]
+        rounds = [run_concurrently([lambda: visitor.get(address(app.url))] * 50) for _ in range(3)]
     assert {answer.status_code for answers in rounds for answer in answers} == {303}
     assert app.fetches == 1
 
 
 def test_o31_document_is_fetched_once_for_all_processes(engine: Engine, tmp_path: Path, far_end: ExitStack) -> None:
     app, settings = App(far_end, slow=True), settings_for(engine.fresh_url(), tmp_path, **LENIENT)
-    with running(settings) as one, running(settings) as two:
-        answers = at_once([partial(status_of, hub, app.url) for hub in (one, two)] * 5)
+    with run_hub(settings) as one, run_hub(settings) as two:
+        answers = run_concurrently([partial(status_of, hub, app.url) for hub in (one, two)] * 5)
     assert set(answers) == {303}
     assert app.fetches == 1
 
@@ -327,7 +327,7 @@ def test_ambiguous_json_document_is_rejected(
 
 def test_o32_and_o33_logo_is_not_loaded_and_name_is_escaped(lenient: RunningHub, far_end: ExitStack) -> None:
     app = App(far_end, client_name="Ev\u202eil <script>\u200b</script>", logo_uri="https://app.example/logo.svg")
-    with browser_of(lenient, make_user(lenient, "ada")) as browser:
+    with browser_of(lenient, create_user(lenient, "ada")) as browser:
         page = browser.get(address(app.url)).text
     assert "logo.svg" not in page
     assert "<script>" not in page.replace('<script type="module"', "")

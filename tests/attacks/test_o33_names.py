@@ -4,10 +4,10 @@ import json
 import re
 
 import pytest
-from tests.bed.apps import Client, approve, make_app
-from tests.bed.documents import keep_document, keep_text
-from tests.bed.people import browser_of, make_organization, make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import Client, approve, create_app
+from tests.bed.cimd_documents import store_document, store_document_text
+from tests.bed.people import browser_of, create_organization, create_user
+from tests.bed.running_hub import RunningHub
 
 pytestmark = pytest.mark.one_engine
 
@@ -32,8 +32,8 @@ NAMES = [
 
 def pages(client: Client, number: int = 0) -> list[str]:
     """All pages that show the name to a user: consent, redirect errors, connected apps."""
-    hub, ada = client.hub, make_user(client.hub, f"ada{number}")
-    acme = make_organization(hub, f"acme{number}", ada)
+    hub, ada = client.hub, create_user(client.hub, f"ada{number}")
+    acme = create_organization(hub, f"acme{number}", ada)
     asked = {"scope": "openid profile", **PKCE}
     with browser_of(hub, ada) as browser:
         consent = browser.get(client.address(orgIds=acme.id, **asked))
@@ -48,7 +48,7 @@ def pages(client: Client, number: int = 0) -> list[str]:
 
 
 def test_o33_name_is_always_escaped(hub: RunningHub) -> None:
-    found = [page for number, name in enumerate(NAMES) for page in pages(keep_document(hub, client_name=name), number)]
+    found = [page for number, name in enumerate(NAMES) for page in pages(store_document(hub, client_name=name), number)]
     assert len(found) == 5 * len(NAMES)
     for page in found:
         assert not set(HIDDEN) & set(page)
@@ -62,7 +62,7 @@ def test_o33_name_is_always_escaped(hub: RunningHub) -> None:
 def test_o33_name_is_isolated_from_the_text_direction_around_it(hub: RunningHub) -> None:
     """`<bdi>` keeps right-to-left letters from reordering the sentence around them."""
     name = "بنك السلام"
-    client = keep_document(hub, client_name=name)
+    client = store_document(hub, client_name=name)
     consent, _, *others = pages(client)
     assert consent.count(name) == consent.count(f"<bdi>{name}</bdi>") + 1, "but for the title"
     for page in others:
@@ -70,8 +70,8 @@ def test_o33_name_is_isolated_from_the_text_direction_around_it(hub: RunningHub)
 
 
 def test_o33_registered_name_is_escaped_too(hub: RunningHub) -> None:
-    client = make_app(hub, name='<b>"Bank"</b>')
-    with browser_of(hub, make_user(hub, "ada")) as browser:
+    client = create_app(hub, name='<b>"Bank"</b>')
+    with browser_of(hub, create_user(hub, "ada")) as browser:
         page = browser.get(client.address()).text
     assert "<b>" not in page
     assert "&lt;b&gt;" in page
@@ -79,7 +79,7 @@ def test_o33_registered_name_is_escaped_too(hub: RunningHub) -> None:
 
 def test_o33_name_with_a_lone_surrogate_is_rejected(hub: RunningHub) -> None:
     """JSON can encode half a surrogate pair, which can neither be shown nor stored."""
-    client = keep_document(hub, client_name="ab")
-    keep_text(hub, client.id, json.dumps({**DOCUMENT, "client_id": client.id, "client_name": "a\ud800b"}))
-    with browser_of(hub, make_user(hub, "ada")) as browser:
+    client = store_document(hub, client_name="ab")
+    store_document_text(hub, client.id, json.dumps({**DOCUMENT, "client_id": client.id, "client_name": "a\ud800b"}))
+    with browser_of(hub, create_user(hub, "ada")) as browser:
         assert browser.get(client.address(scope="openid", **PKCE)).status_code == 400

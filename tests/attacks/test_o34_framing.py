@@ -3,16 +3,16 @@
 import httpx
 import pytest
 from tests.bed import devices
-from tests.bed.apps import approve, make_app
-from tests.bed.people import browser_of, make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import approve, create_app
+from tests.bed.people import browser_of, create_user
+from tests.bed.running_hub import RunningHub
 
 pytestmark = pytest.mark.one_engine
 
 
 def test_o34_no_page_of_the_code_flow_can_be_framed(hub: RunningHub) -> None:
-    client = make_app(hub)
-    with browser_of(hub, make_user(hub, "ada")) as browser, hub.client() as visitor:
+    client = create_app(hub)
+    with browser_of(hub, create_user(hub, "ada")) as browser, hub.client() as visitor:
         pages = {
             "consent": browser.get(client.address()),
             "sign-in": visitor.get(visitor.get(client.address()).headers["location"]),
@@ -29,8 +29,8 @@ def test_o34_no_page_of_the_code_flow_can_be_framed(hub: RunningHub) -> None:
 
 
 def test_o34_no_page_of_the_device_flow_can_be_framed(hub: RunningHub) -> None:
-    code = devices.start(make_app(hub))["user_code"]
-    with browser_of(hub, make_user(hub, "ada")) as browser, hub.client() as visitor:
+    code = devices.start(create_app(hub))["user_code"]
+    with browser_of(hub, create_user(hub, "ada")) as browser, hub.client() as visitor:
         asked = devices.enter(browser, code)
         pages = {
             "sent to sign in": visitor.get(f"/oauth/device?user_code={code}"),

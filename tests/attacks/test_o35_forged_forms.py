@@ -5,9 +5,9 @@ from typing import Any
 import httpx
 import pytest
 from tests.bed import devices
-from tests.bed.apps import Client, answer_of, approve, make_app, tokens_for
-from tests.bed.people import Page, api, browser_of, make_organization, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import Client, approve, create_app, redirect_parameters, tokens_for
+from tests.bed.people import Page, api, browser_of, create_organization, create_token, create_user
+from tests.bed.running_hub import RunningHub
 from tests.protocol.test_apps_api import authenticates
 
 pytestmark = pytest.mark.one_engine
@@ -16,8 +16,8 @@ DECISION = {"decision": "approve", "scopes": ["openid", "profile", "email", "rea
 
 
 def test_o35_consent_without_a_csrf_token_is_rejected(hub: RunningHub) -> None:
-    client = make_app(hub)
-    with browser_of(hub, make_user(hub, "ada")) as browser:
+    client = create_app(hub)
+    with browser_of(hub, create_user(hub, "ada")) as browser:
         for form in ({}, DECISION, {**DECISION, "csrf": ""}, {"decision": "deny"}):
             response = browser.post(client.address(), data=form)
             assert (response.status_code, "location" in response.headers) == (403, False)
@@ -28,8 +28,12 @@ def test_o35_consent_without_a_csrf_token_is_rejected(hub: RunningHub) -> None:
 
 
 def test_o35_consent_with_another_sessions_csrf_token_is_rejected(hub: RunningHub) -> None:
-    client, mallory = make_app(hub), make_user(hub, "mallory")
-    with browser_of(hub, make_user(hub, "ada")) as browser, browser_of(hub, mallory) as theirs, hub.client() as visitor:
+    client, mallory = create_app(hub), create_user(hub, "mallory")
+    with (
+        browser_of(hub, create_user(hub, "ada")) as browser,
+        browser_of(hub, mallory) as theirs,
+        hub.client() as visitor,
+    ):
         taken = [
             Page(who.get(page)).hidden()["csrf"] for who, page in ((theirs, client.address()), (visitor, "/login"))
         ]
@@ -41,17 +45,17 @@ def test_o35_consent_with_another_sessions_csrf_token_is_rejected(hub: RunningHu
             response = browser.post(client.address(), data=form, headers=headers)
             assert response.status_code == 403
         assert browser.get(client.address()).status_code == 200
-        assert "code" in answer_of(browser.post(client.address(), data=form))
+        assert "code" in redirect_parameters(browser.post(client.address(), data=form))
 
 
 def test_o35_forged_device_forms_are_rejected(hub: RunningHub) -> None:
     """Otherwise another site could have the user approve a device of the attacker's."""
-    client = make_app(hub)
+    client = create_app(hub)
     started = devices.start(client)
     typed = {"user_code": started["user_code"]}
     with (
-        browser_of(hub, make_user(hub, "ada")) as browser,
-        browser_of(hub, make_user(hub, "mallory")) as theirs,
+        browser_of(hub, create_user(hub, "ada")) as browser,
+        browser_of(hub, create_user(hub, "mallory")) as theirs,
         hub.client() as visitor,
     ):
         taken = [Page(theirs.get("/oauth/device")).hidden()["csrf"], Page(visitor.get("/login")).hidden()["csrf"]]
@@ -81,10 +85,10 @@ def test_o35_forged_device_forms_are_rejected(hub: RunningHub) -> None:
 
 @pytest.mark.parametrize("deed", ["", "/revoke"])
 def test_o35_forged_connected_apps_forms_are_rejected(hub: RunningHub, deed: str) -> None:
-    ada, client = make_user(hub, "ada"), make_app(hub)
+    ada, client = create_user(hub, "ada"), create_app(hub)
     token = tokens_for(client, ada)["access_token"]
     address = f"/settings/connected/{client.id}"
-    with browser_of(hub, ada) as browser, browser_of(hub, make_user(hub, "mallory")) as theirs:
+    with browser_of(hub, ada) as browser, browser_of(hub, create_user(hub, "mallory")) as theirs:
         taken = Page(theirs.get("/settings/profile")).hidden()["csrf"]
         for form in ({}, {"scopes": "openid"}, {"csrf": ""}, {"csrf": taken}):
             assert browser.post(address + deed, data=form).status_code == 403
@@ -125,15 +129,15 @@ def forms_of(root: str, client: Client) -> list[tuple[str, str, dict[str, str]]]
 @pytest.mark.parametrize("root", [SETTINGS, ACME])
 def test_o35_forged_app_settings_forms_are_rejected(hub: RunningHub, root: str) -> None:
     """Every form: without a CSRF token, with another session's, and with the user's own sent from another site."""
-    ada, boss = make_user(hub, "ada"), make_user(hub, "boss", operator=True)
-    acme = make_organization(hub, "acme", ada, plan="enterprise")
+    ada, boss = create_user(hub, "ada"), create_user(hub, "boss", operator=True)
+    acme = create_organization(hub, "acme", ada, plan="enterprise")
     named: dict[str, Any] = {"name": "Evil"}
-    client = make_app(hub, organization=acme, **named) if root == ACME else make_app(hub, ada, **named)
+    client = create_app(hub, organization=acme, **named) if root == ACME else create_app(hub, ada, **named)
     with (
         browser_of(hub, ada) as browser,
-        browser_of(hub, make_user(hub, "mallory")) as theirs,
+        browser_of(hub, create_user(hub, "mallory")) as theirs,
         hub.client() as visitor,
-        api(hub, make_token(hub, ada)) as program,
+        api(hub, create_token(hub, ada)) as program,
     ):
         one = f"/api{root}/{client.id}"
         secret = program.post(f"{one}/secret", json={"overlapSeconds": 3600}).json()["clientSecret"]
@@ -159,8 +163,8 @@ def test_o35_forged_app_settings_forms_are_rejected(hub: RunningHub, root: str) 
 
 
 def test_o35_stolen_decision_form_ends_with_the_session(hub: RunningHub) -> None:
-    client = make_app(hub)
-    with browser_of(hub, make_user(hub, "ada")) as browser:
+    client = create_app(hub)
+    with browser_of(hub, create_user(hub, "ada")) as browser:
         form = {**Page(browser.get(client.address())).hidden(), **DECISION}
         cookie = browser.cookies["token"]
         out = Page(browser.get("/")).hidden("/logout")
@@ -171,7 +175,7 @@ def test_o35_stolen_decision_form_ends_with_the_session(hub: RunningHub) -> None
 
 def test_o35_approval_form_is_valid_for_its_own_request_only(hub: RunningHub) -> None:
     """An approval for one app cannot be submitted for another."""
-    client, other = make_app(hub), make_app(hub, name="Other")
-    with browser_of(hub, make_user(hub, "ada")) as browser:
-        assert "code" in answer_of(approve(browser, client.address()))
+    client, other = create_app(hub), create_app(hub, name="Other")
+    with browser_of(hub, create_user(hub, "ada")) as browser:
+        assert "code" in redirect_parameters(approve(browser, client.address()))
         assert browser.get(other.address()).status_code == 200

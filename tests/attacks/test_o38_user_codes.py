@@ -6,11 +6,11 @@ from pathlib import Path
 
 import httpx
 from tests.bed import devices
-from tests.bed.apps import make_app
-from tests.bed.at_once import at_once
+from tests.bed.apps import create_app
+from tests.bed.concurrency import run_concurrently
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import Page, browser_of, make_user
-from tests.bed.running import RunningHub, running
+from tests.bed.people import Page, browser_of, create_user
+from tests.bed.running_hub import RunningHub, run_hub
 
 UNKNOWN = "This code is unknown or has expired. Start again on the device."
 LOCKED = "Too many attempts. Try again in 15 minutes."
@@ -27,7 +27,7 @@ def guess(browser: httpx.Client, code: str) -> int:
 
 
 def test_o38_ten_wrong_codes_lock_a_user_out(hub: RunningHub) -> None:
-    ada, bob, client = make_user(hub, "ada"), make_user(hub, "bob"), make_app(hub)
+    ada, bob, client = create_user(hub, "ada"), create_user(hub, "bob"), create_app(hub)
     started = devices.start(client)
     with browser_of(hub, ada) as browser, browser_of(hub, ada) as phone, browser_of(hub, bob) as neighbour:
         asked = devices.enter(phone, started["user_code"])
@@ -49,9 +49,9 @@ def test_o38_ten_wrong_codes_lock_a_user_out(hub: RunningHub) -> None:
 
 def test_o38_right_codes_do_not_reset_the_count_of_wrong_ones(hub: RunningHub) -> None:
     """A right code is not counted, and resets nothing."""
-    client = make_app(hub)
+    client = create_app(hub)
     own = devices.start(client)["user_code"]
-    with browser_of(hub, make_user(hub, "mallory")) as browser:
+    with browser_of(hub, create_user(hub, "mallory")) as browser:
         for code in guesses(10):
             assert guess(browser, code) == 404
             assert guess(browser, own) in (200, 429)
@@ -59,8 +59,8 @@ def test_o38_right_codes_do_not_reset_the_count_of_wrong_ones(hub: RunningHub) -
 
 
 def test_o38_decisions_do_not_reset_the_count_of_wrong_codes(hub: RunningHub) -> None:
-    client = make_app(hub)
-    with browser_of(hub, make_user(hub, "mallory")) as browser:
+    client = create_app(hub)
+    with browser_of(hub, create_user(hub, "mallory")) as browser:
         for number in range(9):
             assert guess(browser, guesses(1, number)[0]) == 404
             asked = devices.enter(browser, devices.start(client)["user_code"])
@@ -70,7 +70,7 @@ def test_o38_decisions_do_not_reset_the_count_of_wrong_codes(hub: RunningHub) ->
 
 
 def test_o38_concurrent_guesses_do_not_pass_the_limit(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with ExitStack() as stack:
         browsers = [stack.enter_context(browser_of(hub, ada)) for _ in range(20)]
         hidden = [Page(browser.get("/oauth/device")).hidden() for browser in browsers]
@@ -78,12 +78,12 @@ def test_o38_concurrent_guesses_do_not_pass_the_limit(hub: RunningHub) -> None:
             partial(browser.post, devices.VERIFY, data={**fields, "user_code": code})
             for browser, fields, code in zip(browsers, hidden, guesses(20), strict=True)
         ]
-        assert sorted(answer.status_code for answer in at_once(calls)) == [404] * 10 + [429] * 10
+        assert sorted(answer.status_code for answer in run_concurrently(calls)) == [404] * 10 + [429] * 10
 
 
 def test_o38_right_codes_are_never_throttled(hub: RunningHub) -> None:
-    code = devices.start(make_app(hub))["user_code"]
-    with browser_of(hub, make_user(hub, "ada")) as browser:
+    code = devices.start(create_app(hub))["user_code"]
+    with browser_of(hub, create_user(hub, "ada")) as browser:
         spelled = [
             code,
             code.lower(),
@@ -96,8 +96,8 @@ def test_o38_right_codes_are_never_throttled(hub: RunningHub) -> None:
 
 def test_o38_malformed_code_does_not_count_as_a_guess(hub: RunningHub) -> None:
     """Nobody is locked out for submitting an incomplete code."""
-    code = devices.start(make_app(hub))["user_code"]
-    with browser_of(hub, make_user(hub, "ada")) as browser:
+    code = devices.start(create_app(hub))["user_code"]
+    with browser_of(hub, create_user(hub, "ada")) as browser:
         for typed in ("", "BCDF", "AEIO-UYAE", "1234-5678", "\uff22CDF-GHJK", "x" * 5_000, "BCDF-GHJK-LMNP") * 2:
             answer = devices.enter(browser, typed)
             assert (answer.status_code, UNKNOWN in answer.text) == (404, True), typed
@@ -106,14 +106,14 @@ def test_o38_malformed_code_does_not_count_as_a_guess(hub: RunningHub) -> None:
 
 def test_o38_address_is_locked_for_every_user(engine: Engine, tmp_path: Path) -> None:
     settings = settings_for(engine.fresh_url(), tmp_path, trusted_proxies="127.0.0.1/32")
-    with running(settings) as hub, ExitStack() as stack:
-        code = devices.start(make_app(hub))["user_code"]
+    with run_hub(settings) as hub, ExitStack() as stack:
+        code = devices.start(create_app(hub))["user_code"]
         there = {"x-forwarded-for": "203.0.113.9"}
         for number in range(5):
-            browser = stack.enter_context(browser_of(hub, make_user(hub, f"mallory{number}")))
+            browser = stack.enter_context(browser_of(hub, create_user(hub, f"mallory{number}")))
             browser.headers.update(there)
             assert [guess(browser, wrong) for wrong in guesses(10, 10 * number)] == [404] * 10
-        ada = stack.enter_context(browser_of(hub, make_user(hub, "ada")))
+        ada = stack.enter_context(browser_of(hub, create_user(hub, "ada")))
         ada.headers.update(there)
         for _ in range(12):
             assert guess(ada, code) == 429

@@ -8,11 +8,11 @@ from typing import Any
 import httpx
 import pytest
 from tests.bed import devices
-from tests.bed.apps import SCOPES, make_app
-from tests.bed.at_once import at_once
-from tests.bed.documents import keep_document, keep_text
-from tests.bed.people import browser_of, make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import SCOPES, create_app
+from tests.bed.cimd_documents import store_document, store_document_text
+from tests.bed.concurrency import run_concurrently
+from tests.bed.people import browser_of, create_user
+from tests.bed.running_hub import RunningHub
 
 ALL = " ".join(SCOPES)
 CLI = "26be6b09-91c5-47da-9861-d2d2bb7a7e36"
@@ -28,8 +28,8 @@ PENDING, SLOW, UNKNOWN = (400, "authorization_pending"), (400, "slow_down"), (40
 @pytest.mark.parametrize("confidential", [True, False])
 def test_o39_device_code_of_another_app_is_rejected(hub: RunningHub, confidential: bool) -> None:
     """Before and after the decision; the right app is neither slowed down nor loses its token."""
-    ada = make_user(hub, "ada")
-    client, thief = make_app(hub, confidential=confidential), make_app(hub, confidential=confidential)
+    ada = create_user(hub, "ada")
+    client, thief = create_app(hub, confidential=confidential), create_app(hub, confidential=confidential)
     started = devices.start(client)
     code = started["device_code"]
     assert [status_and_error(devices.poll(thief, code)) for _ in range(3)] == [UNKNOWN] * 3
@@ -43,7 +43,7 @@ def test_o39_device_code_of_another_app_is_rejected(hub: RunningHub, confidentia
 
 
 def test_o39_stolen_device_code_without_the_secret_is_rejected(hub: RunningHub) -> None:
-    ada, client = make_user(hub, "ada"), make_app(hub)
+    ada, client = create_user(hub, "ada"), create_app(hub)
     started = devices.start(client)
     devices.approve(hub, ada, started["user_code"], ALL)
     form = {"grant_type": devices.GRANT, "client_id": client.id, "device_code": started["device_code"]}
@@ -70,12 +70,12 @@ def test_o39_stolen_device_code_without_the_secret_is_rejected(hub: RunningHub) 
     ],
 )
 def test_o39_unknown_device_code_is_rejected(hub: RunningHub, code: str) -> None:
-    assert status_and_error(devices.poll(make_app(hub), code)) == UNKNOWN
+    assert status_and_error(devices.poll(create_app(hub), code)) == UNKNOWN
 
 
 def test_o39_user_code_and_device_code_are_not_interchangeable(hub: RunningHub) -> None:
     """The user code does not fetch a token, and the device code does not open the page."""
-    client, ada = make_app(hub), make_user(hub, "ada")
+    client, ada = create_app(hub), create_user(hub, "ada")
     started = devices.start(client)
     assert status_and_error(devices.poll(client, started["user_code"])) == UNKNOWN
     with browser_of(hub, ada) as browser:
@@ -86,7 +86,7 @@ def test_o39_user_code_and_device_code_are_not_interchangeable(hub: RunningHub) 
 
 
 def test_o39_missing_or_repeated_parameters_are_rejected(hub: RunningHub) -> None:
-    client = make_app(hub)
+    client = create_app(hub)
     code = devices.start(client)["device_code"]
     form: dict[str, Any] = {"grant_type": devices.GRANT, "client_id": client.id}
     refused = (400, "invalid_request")
@@ -108,15 +108,15 @@ def test_o39_missing_or_repeated_parameters_are_rejected(hub: RunningHub) -> Non
 
 def test_o39_app_with_a_metadata_document_cannot_use_the_device_flow(hub: RunningHub) -> None:
     """An invalid document fails client authentication first."""
-    client = keep_document(hub)
+    client = store_document(hub)
     assert status_and_error(client.post("/oauth/device", {"client_id": client.id})) == (400, "unauthorized_client")
-    assert status_and_error(devices.poll(client, devices.start(make_app(hub))["device_code"])) == UNKNOWN
-    keep_text(hub, client.id, "{}")
+    assert status_and_error(devices.poll(client, devices.start(create_app(hub))["device_code"])) == UNKNOWN
+    store_document_text(hub, client.id, "{}")
     assert status_and_error(client.post("/oauth/device", {"client_id": client.id})) == (401, "invalid_client")
 
 
 def test_o39_device_code_expires_after_15_minutes(hub: RunningHub) -> None:
-    client, ada = make_app(hub), make_user(hub, "ada")
+    client, ada = create_app(hub), create_user(hub, "ada")
     waiting, approved = devices.start(client), devices.start(client)
     devices.approve(hub, ada, approved["user_code"], ALL)
     hub.clock.advance(899)
@@ -130,7 +130,7 @@ def test_o39_device_code_expires_after_15_minutes(hub: RunningHub) -> None:
 
 
 def test_o39_approval_after_expiry_is_rejected(hub: RunningHub) -> None:
-    client, ada = make_app(hub), make_user(hub, "ada")
+    client, ada = create_app(hub), create_user(hub, "ada")
     started = devices.start(client)
     with browser_of(hub, ada) as browser:
         asked = devices.enter(browser, started["user_code"])
@@ -141,7 +141,7 @@ def test_o39_approval_after_expiry_is_rejected(hub: RunningHub) -> None:
 
 def test_o39_interval_is_measured_between_polls(hub: RunningHub) -> None:
     """RFC 8628, section 3.5: slow_down adds five seconds to the interval, each time."""
-    client = make_app(hub)
+    client = create_app(hub)
     code = devices.start(client)["device_code"]
 
     def after(seconds: float) -> tuple[int, str]:
@@ -157,8 +157,8 @@ def test_o39_interval_is_measured_between_polls(hub: RunningHub) -> None:
 
 
 def test_o39_twenty_concurrent_polls_of_an_approved_code_issue_one_token(hub: RunningHub) -> None:
-    client, ada = make_app(hub, refresh_tokens=True), make_user(hub, "ada")
+    client, ada = create_app(hub, refresh_tokens=True), create_user(hub, "ada")
     started = devices.start(client)
     devices.approve(hub, ada, started["user_code"], ALL)
-    answers = at_once([partial(devices.poll, client, started["device_code"])] * 20)
+    answers = run_concurrently([partial(devices.poll, client, started["device_code"])] * 20)
     assert sorted(status_and_error(answer) for answer in answers) == [(200, "a token")] + [UNKNOWN] * 19

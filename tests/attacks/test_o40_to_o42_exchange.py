@@ -9,11 +9,11 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.bed.apps import Client, make_app
-from tests.bed.at_once import at_once
-from tests.bed.exchange import GRANT, USER_EMAIL, exchange, exchanged, make_exchanger
-from tests.bed.people import api, make_organization, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import Client, create_app
+from tests.bed.concurrency import run_concurrently
+from tests.bed.exchange import GRANT, USER_EMAIL, create_exchange_app, exchange_token, send_exchange
+from tests.bed.people import api, create_organization, create_token, create_user
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import operator_actions, own_account, store
 from hubgate.server.accounts.model import Organization, User
@@ -35,23 +35,23 @@ def status_and_error(answer: httpx.Response) -> tuple[int, str]:
 
 @pytest.fixture
 def ada(hub: RunningHub) -> User:
-    return make_user(hub, "ada")
+    return create_user(hub, "ada")
 
 
 @pytest.fixture
 def acme(hub: RunningHub, ada: User) -> Organization:
-    make_user(hub, "bob")
-    return make_organization(hub, "acme", ada, bob="write")
+    create_user(hub, "bob")
+    return create_organization(hub, "acme", ada, bob="write")
 
 
 @pytest.fixture
 def client(hub: RunningHub, acme: Organization) -> Client:
-    return make_exchanger(hub, acme)
+    return create_exchange_app(hub, acme)
 
 
 def log_of(hub: RunningHub, admin: User) -> list[dict[str, Any]]:
     """Newest entry first."""
-    with api(hub, make_token(hub, admin)) as script:
+    with api(hub, create_token(hub, admin)) as script:
         found = script.get("/api/organizations/acme/audit-log/export?q=type:oauth.token").json()
     return list(found)
 
@@ -67,20 +67,20 @@ def test_o40_apps_without_permission_cannot_exchange(
     hub: RunningHub, acme: Organization, client: Client, ada: User
 ) -> None:
     """Without the privilege, an organization, the plan or a secret."""
-    team = make_organization(hub, "team", ada, plan="team")
-    off_plan = make_app(hub, organization=team)
+    team = create_organization(hub, "team", ada, plan="team")
+    off_plan = create_app(hub, organization=team)
     hub.call(lambda opened: privileges.set_exchange(opened.oauth, off_plan.id, True, SYSTEM))
-    for refused in (make_app(hub, organization=acme), make_app(hub, ada), off_plan):
-        answer = exchange(refused, "ada@example.org")
+    for refused in (create_app(hub, organization=acme), create_app(hub, ada), off_plan):
+        answer = send_exchange(refused, "ada@example.org")
         assert status_and_error(answer) == NOT_THE_CLIENT
         assert answer.headers["www-authenticate"].startswith("Basic")
         assert answer.headers["cache-control"] == "no-store"
-    public = make_exchanger(hub, acme, confidential=False)
+    public = create_exchange_app(hub, acme, confidential=False)
     form = {"grant_type": GRANT, "subject_token": "ada@example.org", "subject_token_type": USER_EMAIL}
     with hub.client() as http:
         assert status_and_error(http.post("/oauth/token", data={**form, "client_id": public.id})) == NOT_THE_CLIENT
         assert status_and_error(http.post("/oauth/token", data=form, auth=(public.id, ""))) == NOT_THE_CLIENT
-    assert status_and_error(exchange(client, "ada@example.org")) == (200, "a token")
+    assert status_and_error(send_exchange(client, "ada@example.org")) == (200, "a token")
 
 
 def test_o40_secret_in_the_body_is_rejected(hub: RunningHub, client: Client, ada: User) -> None:
@@ -111,11 +111,11 @@ def test_o40_wrong_secret_is_not_in_the_audit_log(hub: RunningHub, client: Clien
 def test_o40_paused_app_or_foreign_address_cannot_exchange(client: Client) -> None:
     for limits in ({"paused": True}, {"networks": ("203.0.113.0/24", "2001:db8::/32")}):
         limit(client, **limits)
-        assert status_and_error(exchange(client, "bob@example.org")) == NOT_THE_CLIENT
+        assert status_and_error(send_exchange(client, "bob@example.org")) == NOT_THE_CLIENT
         limit(client, paused=False, networks=None)
-        assert status_and_error(exchange(client, "bob@example.org")) == (200, "a token")
+        assert status_and_error(send_exchange(client, "bob@example.org")) == (200, "a token")
     limit(client, networks=("127.0.0.0/8",))
-    assert status_and_error(exchange(client, "bob@example.org")) == (200, "a token")
+    assert status_and_error(send_exchange(client, "bob@example.org")) == (200, "a token")
 
 
 def test_o40_token_of_an_exchange_that_raced_a_revocation_stays_invalid(
@@ -160,11 +160,11 @@ def _issue_unchecked(client: Client, user: User) -> Callable[[Hub], Awaitable[st
 
 
 def test_o41_former_member_cannot_be_exchanged(hub: RunningHub, acme: Organization, client: Client, ada: User) -> None:
-    bob = exchanged(client, "bob@example.org")
+    bob = exchange_token(client, "bob@example.org")
     user = hub.call(lambda opened: _named(opened, "bob"))
     hub.clock.advance(1)
     hub.call(lambda opened: members.remove(opened.accounts, acme, user, SYSTEM))
-    assert status_and_error(exchange(client, "bob@example.org")) == NO_MEMBER
+    assert status_and_error(send_exchange(client, "bob@example.org")) == NO_MEMBER
     refused, granted = log_of(hub, ada)
     assert (granted["data"]["result"], granted["data"]["user"]) == ("granted", "bob")
     assert (refused["type"], refused["oauth"]["clientId"]) == ("oauth.token", client.id)
@@ -186,25 +186,25 @@ async def _named(opened: Hub, name: str) -> User:
 
 def test_o41_exchange_during_account_deletion_returns_a_token_or_no_member(hub: RunningHub, ada: User) -> None:
     """Each exchange returns a token or says that the member does not exist; none fails otherwise."""
-    acme = make_organization(hub, "acme2", ada)
-    client = make_exchanger(hub, acme)
+    acme = create_organization(hub, "acme2", ada)
+    client = create_exchange_app(hub, acme)
     for number in range(5):
-        doomed = make_user(hub, f"doomed{number}")
+        doomed = create_user(hub, f"doomed{number}")
         hub.call(lambda opened, user=doomed: members.add(opened.accounts, acme, user, Role.READ, SYSTEM))
-        ask = partial(exchange, client, f"{doomed.name}@example.org")
+        ask = partial(send_exchange, client, f"{doomed.name}@example.org")
 
         def delete(user: User = doomed) -> None:
             hub.call(lambda opened: own_account.delete(opened.accounts, user, SYSTEM))
 
-        answers = [answer for answer in at_once([delete, *[ask] * 8]) if answer is not None]
+        answers = [answer for answer in run_concurrently([delete, *[ask] * 8]) if answer is not None]
         assert {status_and_error(answer) for answer in answers} <= {(200, "a token"), NO_MEMBER}
 
 
 def test_o42_refusal_does_not_reveal_who_has_an_account(hub: RunningHub, acme: Organization, client: Client) -> None:
     """Unknown, foreign, unverified, disabled or of a role that is not allowed: the answer is the same."""
-    make_user(hub, "eve")
+    create_user(hub, "eve")
     for name in ("carol", "dora"):
-        make_user(hub, name, verified=name != "carol")
+        create_user(hub, name, verified=name != "carol")
     hub.call(_join(acme, "carol"))
     hub.call(_join(acme, "dora"))
     dora = hub.call(lambda opened: _named(opened, "dora"))
@@ -212,13 +212,13 @@ def test_o42_refusal_does_not_reveal_who_has_an_account(hub: RunningHub, acme: O
     limit(client, roles=("admin",))
     told = {}
     for name in ("nobody", "eve", "carol", "dora", "bob"):
-        answer = exchange(client, f"{name}@example.org")
+        answer = send_exchange(client, f"{name}@example.org")
         assert status_and_error(answer) == NO_MEMBER, name
         body = {key: value for key, value in answer.json().items() if key != "error_uri"}
         kept = {name: value for name, value in answer.headers.items() if name not in ("x-request-id", "date")}
         told[name] = (body, {key: value for key, value in kept.items() if key != "content-length"})
     assert all(one == told["nobody"] for one in told.values()), told
-    assert status_and_error(exchange(client, "ada@example.org")) == (200, "a token")
+    assert status_and_error(send_exchange(client, "ada@example.org")) == (200, "a token")
 
 
 def _join(organization: Organization, name: str) -> Callable[[Hub], Awaitable[None]]:
@@ -230,7 +230,7 @@ def _join(organization: Organization, name: str) -> Callable[[Hub], Awaitable[No
 
 
 def test_o42_refusal_takes_as_long_for_unknown_accounts(hub: RunningHub, client: Client) -> None:
-    make_user(hub, "eve")
+    create_user(hub, "eve")
     took: dict[str, list[float]] = {"eve": [], "nobody": []}
     with httpx.Client(base_url=hub.url, auth=client.basic) as http:
         for turn in range(30):
@@ -245,9 +245,9 @@ def test_o42_refusal_takes_as_long_for_unknown_accounts(hub: RunningHub, client:
 
 
 def test_o42_audit_log_reveals_nothing_about_strangers(hub: RunningHub, client: Client, ada: User) -> None:
-    make_user(hub, "eve")
+    create_user(hub, "eve")
     for name in ("nobody", "eve"):
-        exchange(client, f"{name}@example.org")
+        send_exchange(client, f"{name}@example.org")
     first, second = ({**entry["data"], "subject": ""} for entry in log_of(hub, ada))
     assert first == second
 
@@ -255,8 +255,8 @@ def test_o42_audit_log_reveals_nothing_about_strangers(hub: RunningHub, client: 
 def test_daily_exchange_quota_is_enforced(hub: RunningHub, client: Client, ada: User) -> None:
     """Refusals do not count; concurrent requests do not pass the limit."""
     limit(client, daily_quota=5)
-    assert status_and_error(exchange(client, "nobody@example.org")) == NO_MEMBER
-    answers = at_once([partial(exchange, client, "bob@example.org")] * 12)
+    assert status_and_error(send_exchange(client, "nobody@example.org")) == NO_MEMBER
+    answers = run_concurrently([partial(send_exchange, client, "bob@example.org")] * 12)
     over = (429, "temporarily_unavailable")
     assert sorted(status_and_error(answer) for answer in answers) == [(200, "a token")] * 5 + [over] * 7
     (retry_after,) = {answer.headers["retry-after"] for answer in answers if answer.status_code == 429}
@@ -264,4 +264,4 @@ def test_daily_exchange_quota_is_enforced(hub: RunningHub, client: Client, ada: 
     results = [entry["data"]["result"] for entry in log_of(hub, ada)]
     assert sorted(results) == ["granted"] * 5 + ["refused"] * 8
     hub.clock.advance(86_401)
-    assert status_and_error(exchange(client, "bob@example.org")) == (200, "a token")
+    assert status_and_error(send_exchange(client, "bob@example.org")) == (200, "a token")

@@ -10,11 +10,11 @@ from itertools import count
 
 import httpx
 import pytest
-from tests.bed.apps import make_app, tokens_for
-from tests.bed.exchange import exchanged, make_exchanger
-from tests.bed.people import api, make_organization, make_token, make_user
-from tests.bed.repos import commit, committed, make_repo
-from tests.bed.running import RunningHub
+from tests.bed.apps import create_app, tokens_for
+from tests.bed.exchange import create_exchange_app, exchange_token
+from tests.bed.people import api, create_organization, create_token, create_user
+from tests.bed.repos import create_commit, create_repo, send_commit
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import store
 from hubgate.server.accounts.model import User
@@ -41,19 +41,19 @@ Build = Callable[..., World]
 @pytest.fixture
 def build(hub: RunningHub) -> Build:
     def world(role: str, scopes: str = " ".join(SCOPES)) -> World:
-        ada, bob, eve = (make_user(hub, name) for name in ("ada", "bob", "eve"))
-        acme = make_organization(hub, "acme", ada, bob=role)
-        make_organization(hub, "club", bob)
-        make_organization(hub, "foreign", eve)
+        ada, bob, eve = (create_user(hub, name) for name in ("ada", "bob", "eve"))
+        acme = create_organization(hub, "acme", ada, bob=role)
+        create_organization(hub, "club", bob)
+        create_organization(hub, "foreign", eve)
         for user, spaces in ((ada, ("acme",)), (bob, ("bob", "club")), (eve, ("foreign",))):
-            with api(hub, make_token(hub, user)) as script:
+            with api(hub, create_token(hub, user)) as script:
                 for space in spaces:
                     for repo, private in ((f"{space}/secret", True), (f"{space}/open", False)):
                         for kind in ("model", "dataset"):
-                            make_repo(script, repo, kind, private=private)
-                            committed(script, repo, {"file.txt": b"text\n"}, repo_type=kind)
-        client = make_exchanger(hub, acme, scopes=SCOPES)
-        return World(hub, exchanged(client, "bob@example.org", scope=scopes)["access_token"])
+                            create_repo(script, repo, kind, private=private)
+                            create_commit(script, repo, {"file.txt": b"text\n"}, repo_type=kind)
+        client = create_exchange_app(hub, acme, scopes=SCOPES)
+        return World(hub, exchange_token(client, "bob@example.org", scope=scopes)["access_token"])
 
     return world
 
@@ -96,7 +96,7 @@ def writes(world: World, repo: str, kind: str = "model") -> dict[str, int]:
         answers = {
             "auth-check": program.get(f"{api_of}/auth-check/write"),
             "preupload": program.post(f"{api_of}/preupload/main", json={"files": []}),
-            "commit": commit(program, repo, {f"{new}.txt": b"new"}, repo_type=kind),
+            "commit": send_commit(program, repo, {f"{new}.txt": b"new"}, repo_type=kind),
             "branch": program.post(f"{api_of}/branch/{new}", json={}),
             "tag": program.post(f"{api_of}/tag/main", json={"tag": f"v{new}"}),
             "squash": program.post(f"{api_of}/super-squash/main", json={"message": "all"}),
@@ -245,25 +245,25 @@ def test_o43_scopes_limit_the_token_inside_the_organization(
     assert every(reads(world, "acme/open")) == {public}
     assert every(reads(world, "acme/secret")) == {private}
     with world.program() as program:
-        assert commit(program, "acme/open", {"a.txt": b"a"}).status_code == written
+        assert send_commit(program, "acme/open", {"a.txt": b"a"}).status_code == written
         gone = program.request("DELETE", "/api/repos/delete", json={"name": "open", "organization": "acme"})
         assert gone.status_code == 403, "that takes manage-repos"
 
 
 def test_o57_manage_scope_does_not_let_a_reader_delete(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, bob="read")
-    with api(hub, make_token(hub, ada)) as script:
-        make_repo(script, "acme/open")
-        make_repo(script, "acme/secret", private=True)
-    client = make_app(hub, ada, scopes=("openid", "manage-repos"))
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, bob="read")
+    with api(hub, create_token(hub, ada)) as script:
+        create_repo(script, "acme/open")
+        create_repo(script, "acme/secret", private=True)
+    client = create_app(hub, ada, scopes=("openid", "manage-repos"))
     token = tokens_for(client, bob, orgIds=acme.id)["access_token"]
     with api(hub, token) as program:
         for name in ("open", "secret"):
             gone = program.request("DELETE", "/api/repos/delete", json={"name": name, "organization": "acme"})
             assert gone.status_code in (403, 404), gone.text
             assert program.get(f"/api/models/acme/{name}").status_code in (200, 404)
-    with api(hub, make_token(hub, ada)) as script:
+    with api(hub, create_token(hub, ada)) as script:
         assert [script.get(f"/api/models/acme/{name}").status_code for name in ("open", "secret")] == [200, 200]
 
 
@@ -296,7 +296,7 @@ def test_o43_only_webhooks_of_the_organization_are_reachable(build: Build) -> No
 def test_o43_members_own_webhook_is_not_found(build: Build) -> None:
     """By any route."""
     world = build("admin")
-    with api(world.hub, make_token(world.hub, user_named(world, "bob"))) as bob:
+    with api(world.hub, create_token(world.hub, user_named(world, "bob"))) as bob:
         mine = bob.post("/api/settings/webhooks", json=hook("user:bob")).json()["webhook"]
         clubs = bob.post("/api/organizations/club/settings/webhooks", json=hook("org:club")).json()["webhook"]
     with world.program() as program:

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.bed.apps import Client, approve, make_app, proof, tokens_for
+from tests.bed.apps import Client, approve, create_app, pkce_pair, tokens_for
 from tests.bed.engines import Engine, settings_for
-from tests.bed.exchange import exchanged, make_exchanger
-from tests.bed.people import api, browser_of, make_organization, make_token, make_user
-from tests.bed.repos import commit, committed, make_repo, send_lines, text_file
-from tests.bed.running import RunningHub, running
+from tests.bed.exchange import create_exchange_app, exchange_token
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user
+from tests.bed.repos import create_commit, create_repo, send_commit, send_lines, text_file
+from tests.bed.running_hub import RunningHub, run_hub
 
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import members
@@ -53,7 +53,7 @@ READS: dict[str, Call] = {
 }
 WRITES: dict[str, Call] = {
     "preupload": lambda client, repo: client.post(f"/api/models/{repo}/preupload/main", json=FILES),
-    "commit": lambda client, repo: commit(client, repo, {"f": b"x"}),
+    "commit": lambda client, repo: send_commit(client, repo, {"f": b"x"}),
     "branch": lambda client, repo: client.post(f"/api/models/{repo}/branch/b{client.headers['x-try']}"),
     "drop branch": lambda client, repo: client.delete(f"/api/models/{repo}/branch/b{client.headers['x-try']}"),
     "tag": lambda client, repo: client.post(
@@ -90,7 +90,7 @@ def all_are(status: int, calls: dict[str, Call]) -> dict[str, int]:
 
 def token_of(app: Client, user: User, scope: str, *organizations: Organization) -> str:
     """A token with these scopes, for these organizations."""
-    verifier, challenge = proof()
+    verifier, challenge = pkce_pair()
     asked = {"scope": f"openid {scope}", "code_challenge": challenge, "code_challenge_method": "S256"}
     if not organizations:
         return tokens_for(app, user, scope=f"openid {scope}")["access_token"]
@@ -103,18 +103,20 @@ def token_of(app: Client, user: User, scope: str, *organizations: Organization) 
 
 
 def test_o57_role_and_scope_are_both_required(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    people = {role: make_user(hub, name) for role, name in (("read", "rob"), ("contributor", "cat"), ("write", "wim"))}
-    acme = make_organization(hub, "acme", ada, rob="read", cat="contributor", wim="write")
-    app = make_app(hub, scopes=SCOPES)
-    with api(hub, make_token(hub, ada)) as admin:
-        make_repo(admin, "acme/core", private=True)
+    ada = create_user(hub, "ada")
+    people = {
+        role: create_user(hub, name) for role, name in (("read", "rob"), ("contributor", "cat"), ("write", "wim"))
+    }
+    acme = create_organization(hub, "acme", ada, rob="read", cat="contributor", wim="write")
+    app = create_app(hub, scopes=SCOPES)
+    with api(hub, create_token(hub, ada)) as admin:
+        create_repo(admin, "acme/core", private=True)
     manage = {role: token_of(app, user, "manage-repos", acme) for role, user in people.items()}
     for role in ("read", "contributor"):
         assert statuses(hub, manage[role], "acme/core", READS) == all_are(200, READS)
         assert statuses(hub, manage[role], "acme/core", WRITES | MANAGES) == all_are(403, WRITES | MANAGES)
     with api(hub, manage["contributor"]) as cat, api(hub, manage["read"]) as rob:
-        made = make_repo(cat, "acme/own", private=True)
+        made = create_repo(cat, "acme/own", private=True)
         assert rob.post("/api/repos/create", json={"name": "x", "organization": "acme"}).status_code == 403
     assert statuses(hub, manage["contributor"], "acme/own", WRITES) == all_are(200, WRITES)
     assert statuses(hub, manage["contributor"], "acme/own", MANAGES) == all_are(200, MANAGES)
@@ -128,15 +130,15 @@ def test_o57_role_and_scope_are_both_required(hub: RunningHub) -> None:
 
 
 def test_o58_contributing_app_changes_only_repos_it_created(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    one, two = (make_app(hub, name=name, scopes=SCOPES) for name in ("One", "Two"))
+    ada = create_user(hub, "ada")
+    one, two = (create_app(hub, name=name, scopes=SCOPES) for name in ("One", "Two"))
     mine, others = token_of(one, ada, "contribute-repos"), token_of(two, ada, "contribute-repos")
-    with api(hub, make_token(hub, ada)) as owner, api(hub, mine) as app:
+    with api(hub, create_token(hub, ada)) as owner, api(hub, mine) as app:
         for name, private in (("own", True), ("own-open", False)):
-            make_repo(owner, name, private=private)
+            create_repo(owner, name, private=private)
         for name, private in (("made", True), ("made-open", False)):
-            make_repo(app, name, private=private)
-            committed(app, f"ada/{name}", {"f": b"1"})
+            create_repo(app, name, private=private)
+            create_commit(app, f"ada/{name}", {"f": b"1"})
     everything = WRITES | MANAGES
     for token, hidden, shown in ((mine, "own", "own-open"), (others, "made", "made-open")):
         assert statuses(hub, token, f"ada/{hidden}", READS) == all_are(404, READS)
@@ -146,7 +148,7 @@ def test_o58_contributing_app_changes_only_repos_it_created(hub: RunningHub) -> 
         assert statuses(hub, token, f"ada/{shown}", READS) == all_are(200, READS)
         assert statuses(hub, token, f"ada/{shown}", everything) == all_are(403, everything)
         with api(hub, token) as client:
-            proposed = commit(client, f"ada/{shown}", {"f": b"2"}, query="?create_pr=1")
+            proposed = send_commit(client, f"ada/{shown}", {"f": b"2"}, query="?create_pr=1")
             assert (proposed.status_code, "write-discussions" in proposed.headers["x-error-message"]) == (403, True)
             seen = {repo["id"] for repo in client.get("/api/models").json()}
             assert f"ada/{hidden}" not in seen
@@ -155,18 +157,18 @@ def test_o58_contributing_app_changes_only_repos_it_created(hub: RunningHub) -> 
     with api(hub, mine) as app:
         assert {repo["id"] for repo in app.get("/api/models").json()} == {"ada/made", "ada/made-open", "ada/own-open"}
         # A repo that its user moves stays the app's; one that the user creates under the old name is not.
-        with api(hub, make_token(hub, ada)) as owner:
+        with api(hub, create_token(hub, ada)) as owner:
             assert _delete(owner, "ada/made").status_code == 200
-            make_repo(owner, "made", private=True)
+            create_repo(owner, "made", private=True)
         assert app.get("/api/models/ada/made").status_code == 404
 
 
 def test_o59_gated_repos_scope_opens_no_private_repo_and_no_gate(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    app = make_app(hub, scopes=SCOPES)
-    with api(hub, make_token(hub, ada)) as owner:
-        make_repo(owner, "own", private=True)
-        make_repo(owner, "gated", files=[{"path": "README.md", "content": "# x"}, {"path": "f", "content": "x"}])
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    app = create_app(hub, scopes=SCOPES)
+    with api(hub, create_token(hub, ada)) as owner:
+        create_repo(owner, "own", private=True)
+        create_repo(owner, "gated", files=[{"path": "README.md", "content": "# x"}, {"path": "f", "content": "x"}])
         for name in ("own", "gated"):
             assert owner.put(f"/api/models/ada/{name}/settings", json={"gated": "manual"}).status_code == 200
     for user in (ada, bob):
@@ -180,21 +182,21 @@ def test_o59_gated_repos_scope_opens_no_private_repo_and_no_gate(hub: RunningHub
             assert client.get("/ada/gated/resolve/main/README.md").status_code == 200
             assert client.get("/ada/gated/raw/main/README.md").status_code == 403
             assert send_lines(client, "ada/gated", text_file("f")).status_code == 403
-    with api(hub, make_token(hub, bob)) as reader, api(hub) as anyone:
+    with api(hub, create_token(hub, bob)) as reader, api(hub) as anyone:
         refused, asked = reader.get("/ada/gated/resolve/main/f"), anyone.get("/ada/gated/resolve/nowhere/none")
         assert (refused.status_code, refused.headers["x-error-code"]) == (403, "GatedRepo")
         assert "Access to model ada/gated is restricted and you are not in the authorized list" in refused.text
         assert (asked.status_code, asked.headers["x-error-code"]) == (401, "GatedRepo"), "before anything is looked up"
-    assert statuses(hub, make_token(hub, ada), "ada/gated", READS) == all_are(200, READS)
+    assert statuses(hub, create_token(hub, ada), "ada/gated", READS) == all_are(200, READS)
 
 
 def test_organization_that_was_not_granted_is_out_of_reach(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    acme, club = (make_organization(hub, name, ada) for name in ("acme", "club"))
-    app = make_app(hub, scopes=SCOPES)
-    with api(hub, make_token(hub, ada)) as owner:
+    ada = create_user(hub, "ada")
+    acme, club = (create_organization(hub, name, ada) for name in ("acme", "club"))
+    app = create_app(hub, scopes=SCOPES)
+    with api(hub, create_token(hub, ada)) as owner:
         for name in ("acme/theirs", "club/theirs", "ada/own"):
-            make_repo(owner, name, private=True)
+            create_repo(owner, name, private=True)
     token = token_of(app, ada, "manage-repos", acme)
     assert statuses(hub, token, "acme/theirs", READS | WRITES) == all_are(200, READS | WRITES)
     assert statuses(hub, token, "club/theirs", READS | WRITES) == all_are(404, READS | WRITES)
@@ -208,15 +210,15 @@ def test_organization_that_was_not_granted_is_out_of_reach(hub: RunningHub) -> N
 
 
 def test_o43_an_exchanged_token_stays_in_its_organization(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, bob="write")
-    make_organization(hub, "club", bob)
-    app = make_exchanger(hub, acme, scopes=SCOPES)
-    with api(hub, make_token(hub, bob)) as owner:
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, bob="write")
+    create_organization(hub, "club", bob)
+    app = create_exchange_app(hub, acme, scopes=SCOPES)
+    with api(hub, create_token(hub, bob)) as owner:
         for name in ("bob/own", "club/theirs", "acme/core"):
-            make_repo(owner, name, private=True)
-        make_repo(owner, "bob/open")
-    token = exchanged(app, bob.email, scope="manage-repos write-discussions")["access_token"]
+            create_repo(owner, name, private=True)
+        create_repo(owner, "bob/open")
+    token = exchange_token(app, bob.email, scope="manage-repos write-discussions")["access_token"]
     assert statuses(hub, token, "acme/core", READS | WRITES) == all_are(200, READS | WRITES)
     for hidden in ("bob/own", "club/theirs"):
         assert statuses(hub, token, hidden, READS | WRITES) == all_are(404, READS | WRITES)
@@ -229,23 +231,23 @@ def test_o43_an_exchanged_token_stays_in_its_organization(hub: RunningHub) -> No
         for target in ("bob/core", "club/core"):
             move = {"fromRepo": "acme/core", "toRepo": target}
             assert client.post("/api/repos/move", json=move).status_code == 403
-        assert commit(client, "bob/open", {"f": b""}, query="?create_pr=1").status_code == 403
+        assert send_commit(client, "bob/open", {"f": b""}, query="?create_pr=1").status_code == 403
 
 
 @pytest.mark.parametrize("how", ["demoted", "removed"])
 def test_o44_lost_permissions_end_at_the_next_request(engine: Engine, tmp_path: Path, how: str) -> None:
     """The change is made on one machine, the next request is sent to another."""
     settings = settings_for(engine.fresh_url(), tmp_path)
-    with running(settings) as here, running(settings) as there:
-        ada, bob = make_user(here, "ada"), make_user(here, "bob")
-        acme = make_organization(here, "acme", ada, bob="write")
-        app = make_exchanger(here, acme, scopes=SCOPES)
-        with api(here, make_token(here, ada)) as admin:
-            make_repo(admin, "acme/core", private=True)
+    with run_hub(settings) as here, run_hub(settings) as there:
+        ada, bob = create_user(here, "ada"), create_user(here, "bob")
+        acme = create_organization(here, "acme", ada, bob="write")
+        app = create_exchange_app(here, acme, scopes=SCOPES)
+        with api(here, create_token(here, ada)) as admin:
+            create_repo(admin, "acme/core", private=True)
         tokens = {
-            "personal": make_token(here, bob),
+            "personal": create_token(here, bob),
             "consented": token_of(app, bob, "manage-repos", acme),
-            "exchanged": exchanged(app, bob.email, scope="manage-repos")["access_token"],
+            "exchanged": exchange_token(app, bob.email, scope="manage-repos")["access_token"],
         }
         for token in tokens.values():
             assert statuses(there, token, "acme/core", READS | WRITES) == all_are(200, READS | WRITES)

@@ -6,15 +6,15 @@ import httpx
 from tests.bed.people import (
     api,
     browser_of,
+    create_organization,
+    create_token,
+    create_user,
     link_in,
     mails_to,
-    make_organization,
-    make_token,
-    make_user,
     post,
     submit,
 )
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import operator_actions
 
@@ -27,8 +27,8 @@ def invite(browser: httpx.Client, invitee: str) -> None:
 
 
 def test_o44_invitations_of_a_disabled_admin_are_withdrawn(hub: RunningHub) -> None:
-    ada, eve, sock, oper = (make_user(hub, name, operator=name == "oper") for name in ("ada", "eve", "sock", "oper"))
-    make_organization(hub, "acme", ada, eve="admin")
+    ada, eve, sock, oper = (create_user(hub, name, operator=name == "oper") for name in ("ada", "eve", "sock", "oper"))
+    create_organization(hub, "acme", ada, eve="admin")
     with browser_of(hub, eve) as attacker, browser_of(hub, ada) as admin:
         invite(attacker, "sock")
         invite(attacker, "new@example.org")
@@ -36,7 +36,7 @@ def test_o44_invitations_of_a_disabled_admin_are_withdrawn(hub: RunningHub) -> N
     with (
         browser_of(hub, sock) as accomplice,
         browser_of(hub, oper) as operator,
-        api(hub, make_token(hub, ada)) as script,
+        api(hub, create_token(hub, ada)) as script,
     ):
         (waits,) = re.findall(r"invitations/([0-9a-f]{24})/accept", accomplice.get("/settings/organizations").text)
         assert submit(operator, "/operator/users", "/operator/users/eve/disable").status_code == 303
@@ -52,8 +52,8 @@ def test_o44_invitations_of_a_disabled_admin_are_withdrawn(hub: RunningHub) -> N
 
 
 def test_o44_invitations_do_not_return_with_an_enabled_account(hub: RunningHub) -> None:
-    ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
-    make_organization(hub, "acme", ada, eve="admin")
+    ada, eve = create_user(hub, "ada"), create_user(hub, "eve")
+    create_organization(hub, "acme", ada, eve="admin")
     with browser_of(hub, eve) as attacker:
         invite(attacker, "new@example.org")
     hub.call(lambda opened: operator_actions.disable(opened.accounts, eve))

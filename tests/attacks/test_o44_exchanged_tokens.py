@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from tests.bed import devices
-from tests.bed.apps import Client, make_app
+from tests.bed.apps import Client, create_app
 from tests.bed.engines import Engine, settings_for
-from tests.bed.exchange import exchanged, make_exchanger
-from tests.bed.people import api, make_organization, make_token, make_user
-from tests.bed.repos import commit, make_repo
-from tests.bed.running import RunningHub, running
+from tests.bed.exchange import create_exchange_app, exchange_token
+from tests.bed.people import api, create_organization, create_token, create_user
+from tests.bed.repos import create_repo, send_commit
+from tests.bed.running_hub import RunningHub, run_hub
 
 from hubgate.server.accounts import operator_actions
 from hubgate.server.accounts.model import Organization, User
@@ -64,7 +64,7 @@ class Scene:
                 program.get("/api/whoami-v2").status_code,
                 program.get("/oauth/userinfo").status_code,
                 program.get("/api/models/acme/secret").status_code,
-                commit(program, "acme/secret", {"a.txt": b"a"}).status_code,
+                send_commit(program, "acme/secret", {"a.txt": b"a"}).status_code,
             ]
 
 
@@ -72,17 +72,17 @@ class Scene:
 def scene(engine: Engine, tmp_path: Path) -> Iterator[Scene]:
     # Two machines share one database and one folder of repos.
     url = engine.fresh_url()
-    with running(settings_for(url, tmp_path)) as here, running(settings_for(url, tmp_path)) as there:
-        ada, bob = make_user(here, "ada"), make_user(here, "bob")
-        acme = make_organization(here, "acme", ada, bob="write")
-        with api(here, make_token(here, ada)) as script:
-            make_repo(script, "acme/secret", private=True)
-        yield Scene(here, there, acme, bob, make_exchanger(here, acme, scopes=SCOPES))
+    with run_hub(settings_for(url, tmp_path)) as here, run_hub(settings_for(url, tmp_path)) as there:
+        ada, bob = create_user(here, "ada"), create_user(here, "bob")
+        acme = create_organization(here, "acme", ada, bob="write")
+        with api(here, create_token(here, ada)) as script:
+            create_repo(script, "acme/secret", private=True)
+        yield Scene(here, there, acme, bob, create_exchange_app(here, acme, scopes=SCOPES))
 
 
 @pytest.mark.parametrize("how", list(ENDS))
 def test_o44_exchanged_token_ends_with_what_it_was_issued_under(scene: Scene, how: str) -> None:
-    token = exchanged(scene.client, "bob@example.org")["access_token"]
+    token = exchange_token(scene.client, "bob@example.org")["access_token"]
     assert scene.try_all(token) == [200] * 4
     scene.change(ENDS[how])
     assert scene.try_all(token) == [401] * 4
@@ -92,14 +92,14 @@ def test_o44_exchanged_token_ends_with_what_it_was_issued_under(scene: Scene, ho
 
 
 def test_o44_exchanged_token_follows_the_role(scene: Scene) -> None:
-    token = exchanged(scene.client, "bob@example.org")["access_token"]
+    token = exchange_token(scene.client, "bob@example.org")["access_token"]
     assert scene.try_all(token) == [200] * 4
     scene.change(lambda opened, acme, bob, _: members.change_role(opened.accounts, acme, bob, Role.READ, SYSTEM))
     assert scene.try_all(token) == [200, 200, 200, 403]
 
 
 def test_o44_new_secret_does_not_end_tokens(scene: Scene) -> None:
-    token = exchanged(scene.client, "bob@example.org")["access_token"]
+    token = exchange_token(scene.client, "bob@example.org")["access_token"]
     scene.change(lambda opened, acme, bob, client: management.refresh_secret(opened.oauth, client.app, 0, SYSTEM))
     assert scene.try_all(token) == [200] * 4
 
@@ -109,7 +109,7 @@ def test_o44_device_token_follows_the_membership_and_the_role(scene: Scene, how:
     """It depends on a consent, so it still identifies the user; access to the organization is lost, or what the
     role allowed.
     """
-    app = make_app(scene.here, name="Device", scopes=SCOPES)
+    app = create_app(scene.here, name="Device", scopes=SCOPES)
     started = devices.start(app)
     devices.approve(scene.here, scene.bob, started["user_code"], " ".join(SCOPES), orgs=[scene.acme.id])
     token = devices.poll(app, started["device_code"]).json()["access_token"]
@@ -123,8 +123,8 @@ def test_o44_device_token_follows_the_membership_and_the_role(scene: Scene, how:
 
 
 def test_o44_exchanged_token_is_revoked_by_its_own_app_only(scene: Scene) -> None:
-    one, other = (exchanged(scene.client, "bob@example.org")["access_token"] for _ in range(2))
-    stranger = make_app(scene.here, organization=scene.acme, name="Stranger")
+    one, other = (exchange_token(scene.client, "bob@example.org")["access_token"] for _ in range(2))
+    stranger = create_app(scene.here, organization=scene.acme, name="Stranger")
     assert stranger.post("/oauth/revoke", {"token": one}).status_code == 400
     assert scene.try_all(one)[0] == 200
     assert scene.client.post("/oauth/revoke", {"token": one}).status_code == 200

@@ -6,8 +6,8 @@ import httpx
 import pytest
 from tests.bed.engines import Engine
 from tests.bed.organizations import two_hubs
-from tests.bed.people import api, browser_of, make_organization, make_token, make_user, post
-from tests.bed.running import RunningHub
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user, post
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.roles import Role
@@ -34,10 +34,10 @@ def test_session_and_token_of_a_removed_or_demoted_admin_lose_permissions(
 ) -> None:
     """The change is made on one machine, the next request is sent to another."""
     with two_hubs(engine, tmp_path) as (here, there):
-        ada, bob = make_user(here, "ada"), make_user(here, "bob")
-        make_user(here, "carol")
-        acme = make_organization(here, "acme", ada, bob="admin", carol="read")
-        with browser_of(there, bob) as browser, api(there, make_token(there, bob)) as program:
+        ada, bob = create_user(here, "ada"), create_user(here, "bob")
+        create_user(here, "carol")
+        acme = create_organization(here, "acme", ada, bob="admin", carol="read")
+        with browser_of(there, bob) as browser, api(there, create_token(there, bob)) as program:
             assert as_admin(browser, program) == [200, 303, 200, 200]
 
             async def work(opened: Hub) -> None:
@@ -56,8 +56,8 @@ def test_session_and_token_of_a_removed_or_demoted_admin_lose_permissions(
 
 
 def test_form_opened_before_the_demotion_is_rejected(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, bob="admin")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, bob="admin")
     with browser_of(hub, bob) as browser:
         csrf = browser.get(SETTINGS).text.split('name="csrf" value="')[1].split('"')[0]
         hub.call(lambda opened: members.change_role(opened.accounts, acme, bob, Role.READ, SYSTEM))

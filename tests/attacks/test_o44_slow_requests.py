@@ -6,11 +6,11 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from tests.bed.apps import make_app, tokens_for
-from tests.bed.exchange import exchanged, make_exchanger
-from tests.bed.people import Page, api, browser_of, make_organization, make_token, make_user
-from tests.bed.repos import committed, make_repo
-from tests.bed.running import RunningHub
+from tests.bed.apps import create_app, tokens_for
+from tests.bed.exchange import create_exchange_app, exchange_token
+from tests.bed.people import Page, api, browser_of, create_organization, create_token, create_user
+from tests.bed.repos import create_commit, create_repo
+from tests.bed.running_hub import RunningHub
 from tests.bed.slow_requests import SlowRequest, slow_json
 
 from hubgate.server.accounts import operator_actions
@@ -30,12 +30,12 @@ def slow_requests(hub: RunningHub, token: str, *asked: tuple[str, dict[str, Any]
 
 
 def test_removed_member_cannot_complete_a_slow_request(hub: RunningHub) -> None:
-    ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
-    make_organization(hub, "acme", ada, eve="write")
-    with api(hub, make_token(hub, ada)) as admin, api(hub) as anyone:
+    ada, eve = create_user(hub, "ada"), create_user(hub, "eve")
+    create_organization(hub, "acme", ada, eve="write")
+    with api(hub, create_token(hub, ada)) as admin, api(hub) as anyone:
         for name in ("one", "two", "three"):
-            make_repo(admin, f"acme/{name}", private=True)
-            committed(admin, f"acme/{name}", {"k": b"crown jewels"})
+            create_repo(admin, f"acme/{name}", private=True)
+            create_commit(admin, f"acme/{name}", {"k": b"crown jewels"})
         asked: list[tuple[str, dict[str, Any]]] = [
             ("POST /api/repos/move", {"fromRepo": "acme/one", "toRepo": "eve/mine"}),
             ("DELETE /api/repos/delete", {"name": "two", "organization": "acme"}),
@@ -46,7 +46,7 @@ def test_removed_member_cannot_complete_a_slow_request(hub: RunningHub) -> None:
             ("POST /api/models/acme/three/super-squash/main", {"message": "gone"}),
             ("POST /api/models/acme/three/preupload/main", {"files": [{"path": "x", "size": 1, "sample": ""}]}),
         ]
-        with slow_requests(hub, make_token(hub, eve), *asked) as begun:
+        with slow_requests(hub, create_token(hub, eve), *asked) as begun:
             assert admin.delete("/api/organizations/acme/members/eve").status_code == 200
             assert {one.status() for one in begun} <= {403, 404}
         assert {repo["id"] for repo in admin.get("/api/models?author=acme").json()} == {
@@ -58,20 +58,20 @@ def test_removed_member_cannot_complete_a_slow_request(hub: RunningHub) -> None:
 
 @pytest.mark.parametrize("credential", ["personal", "app", "exchanged"])
 def test_revoked_token_cannot_complete_a_slow_request(hub: RunningHub, credential: str) -> None:
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
     scopes = ("openid", "manage-repos")
     name = "acme/secret" if credential == "exchanged" else "ada/secret"
-    client = make_app(hub, ada, scopes=scopes)
+    client = create_app(hub, ada, scopes=scopes)
     if credential == "personal":
-        token = make_token(hub, ada)
+        token = create_token(hub, ada)
     elif credential == "app":
         token = tokens_for(client, ada, scope=" ".join(scopes))["access_token"]
     else:
-        client = make_exchanger(hub, acme, scopes=scopes)
-        token = exchanged(client, "ada@example.org")["access_token"]
-    with api(hub, make_token(hub, ada, name="other")) as owner:
-        make_repo(owner, name, private=True)
+        client = create_exchange_app(hub, acme, scopes=scopes)
+        token = exchange_token(client, "ada@example.org")["access_token"]
+    with api(hub, create_token(hub, ada, name="other")) as owner:
+        create_repo(owner, name, private=True)
         with slow_requests(hub, token, (f"PUT /api/models/{name}/settings", {"visibility": "public"})) as (begun,):
             if credential == "personal":
                 assert owner.post("/api/credentials/revoke", json={"credentials": [token]}).status_code == 202
@@ -82,10 +82,10 @@ def test_revoked_token_cannot_complete_a_slow_request(hub: RunningHub, credentia
 
 
 def test_form_of_a_disabled_user_is_rejected(hub: RunningHub) -> None:
-    ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
-    make_organization(hub, "acme", ada, eve="admin")
-    with api(hub, make_token(hub, ada)) as owner, browser_of(hub, eve) as browser:
-        make_repo(owner, "acme/secret", private=True)
+    ada, eve = create_user(hub, "ada"), create_user(hub, "eve")
+    create_organization(hub, "acme", ada, eve="admin")
+    with api(hub, create_token(hub, ada)) as owner, browser_of(hub, eve) as browser:
+        create_repo(owner, "acme/secret", private=True)
         action = "/acme/secret/settings/visibility"
         fields = {**Page(browser.get("/acme/secret/settings")).hidden(action), "visibility": "public"}
         cookies = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())

@@ -7,9 +7,9 @@ import httpx
 import pytest
 from tests.bed.apps import Client, tokens_for
 from tests.bed.engines import Engine, settings_for
-from tests.bed.exchange import ACCESS_TOKEN, GRANT, USER_EMAIL, exchange, make_exchanger
-from tests.bed.people import api, make_organization, make_token, make_user
-from tests.bed.running import RunningHub, running
+from tests.bed.exchange import ACCESS_TOKEN, GRANT, USER_EMAIL, create_exchange_app, send_exchange
+from tests.bed.people import api, create_organization, create_token, create_user
+from tests.bed.running_hub import RunningHub, run_hub
 
 from hubgate.server.accounts.model import User
 
@@ -49,20 +49,20 @@ def status_and_error(answer: httpx.Response) -> tuple[int, str]:
 
 @pytest.fixture
 def ada(hub: RunningHub) -> User:
-    return make_user(hub, "ada")
+    return create_user(hub, "ada")
 
 
 @pytest.fixture
 def client(hub: RunningHub, ada: User) -> Client:
-    return make_exchanger(hub, make_organization(hub, "acme", ada))
+    return create_exchange_app(hub, create_organization(hub, "acme", ada))
 
 
 def test_o45_look_alike_addresses_name_nobody(hub: RunningHub, client: Client, ada: User) -> None:
     for email in LOOK_ALIKES:
-        assert status_and_error(exchange(client, email)) == NO_MEMBER, email
+        assert status_and_error(send_exchange(client, email)) == NO_MEMBER, email
     for email in ("ADA@EXAMPLE.ORG", " ada@example.org "):
-        assert status_and_error(exchange(client, email)) == (200, "a token"), email
-    with api(hub, make_token(hub, ada)) as script:
+        assert status_and_error(send_exchange(client, email)) == (200, "a token"), email
+    with api(hub, create_token(hub, ada)) as script:
         entries = script.get("/api/organizations/acme/audit-log/export?q=type:oauth.token").json()
     refused = [entry for entry in entries if entry["data"]["result"] == "refused"]
     assert len(refused) == len(LOOK_ALIKES)
@@ -71,25 +71,25 @@ def test_o45_look_alike_addresses_name_nobody(hub: RunningHub, client: Client, a
 
 def test_o45_account_with_a_look_alike_address_is_not_a_member(hub: RunningHub, client: Client) -> None:
     """Somebody else may have that address; that does not make them a member."""
-    mallory = make_user(hub, "mallory")
+    mallory = create_user(hub, "mallory")
     sql = "UPDATE users SET email = :email WHERE id = :id"
     look = {"email": "\u0430da@example.org", "id": mallory.id}
     hub.call(lambda opened: opened.db.write(lambda tx: tx.exec(sql, look)))
-    assert status_and_error(exchange(client, look["email"])) == NO_MEMBER
+    assert status_and_error(send_exchange(client, look["email"])) == NO_MEMBER
 
 
 def test_o45_unverified_address_is_rejected(hub: RunningHub, ada: User) -> None:
-    make_user(hub, "carol", verified=False)
-    client = make_exchanger(hub, make_organization(hub, "club", ada, carol="admin"))
-    assert status_and_error(exchange(client, "carol@example.org")) == NO_MEMBER
+    create_user(hub, "carol", verified=False)
+    client = create_exchange_app(hub, create_organization(hub, "club", ada, carol="admin"))
+    assert status_and_error(send_exchange(client, "carol@example.org")) == NO_MEMBER
 
 
 def test_o46_invalid_subject_tokens_are_rejected(hub: RunningHub, client: Client, ada: User) -> None:
     """An access token as subject is rejected, and does not appear in the organization's log."""
     token = tokens_for(client, ada)["access_token"]
     for subject in ("ada", "x", token, "ada\uff20example.org", "ada%40example.org"):
-        assert status_and_error(exchange(client, subject)) == MALFORMED, subject
-    assert status_and_error(exchange(client, f"{token}@example.org")) == NO_MEMBER
+        assert status_and_error(send_exchange(client, subject)) == MALFORMED, subject
+    assert status_and_error(send_exchange(client, f"{token}@example.org")) == NO_MEMBER
     form: dict[str, Any] = {"grant_type": GRANT, "subject_token": "ada@example.org", "subject_token_type": USER_EMAIL}
     changes: list[dict[str, Any]] = [
         {"subject_token": ""},
@@ -113,7 +113,7 @@ def test_o46_invalid_subject_tokens_are_rejected(hub: RunningHub, client: Client
             {"resource": hub.url},
         ):
             assert status_and_error(http.post("/oauth/token", data={**form, **fine})) == (200, "a token")
-    with api(hub, make_token(hub, ada)) as script:
+    with api(hub, create_token(hub, ada)) as script:
         export = script.get("/api/organizations/acme/audit-log/export?q=type:oauth.token")
     assert token[12:] not in export.text
     # Repeated parameters are rejected before the app is authenticated.
@@ -125,7 +125,7 @@ def test_o46_invalid_subject_tokens_are_rejected(hub: RunningHub, client: Client
 def test_o46_operator_may_allow_further_subject_token_types(engine: Engine, tmp_path: Path) -> None:
     one, other = "urn:other:token-type:user-email", "urn:another:token-type:mail"
     settings = settings_for(engine.fresh_url(), tmp_path, subject_token_type_aliases=one)
-    with running(settings) as hub:
-        client = make_exchanger(hub, make_organization(hub, "acme", make_user(hub, "ada")))
+    with run_hub(settings) as hub:
+        client = create_exchange_app(hub, create_organization(hub, "acme", create_user(hub, "ada")))
         for kind, answer in ((one, (200, "a token")), (USER_EMAIL, (200, "a token")), (other, MALFORMED)):
-            assert status_and_error(exchange(client, "ada@example.org", subject_token_type=kind)) == answer
+            assert status_and_error(send_exchange(client, "ada@example.org", subject_token_type=kind)) == answer

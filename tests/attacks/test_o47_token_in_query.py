@@ -4,9 +4,9 @@ import re
 
 import httpx
 import pytest
-from tests.bed.people import api, make_token, make_user
+from tests.bed.people import api, create_token, create_user
 from tests.bed.processes import until
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.app import build_app
 from hubgate.server.http.surface import ErrorShape
@@ -17,7 +17,7 @@ SAYS = "Send the token in the Authorization header, not in the address."
 
 
 def test_o47_token_is_rejected_on_every_route_with_cors(hub: RunningHub) -> None:
-    token = make_token(hub, make_user(hub, "ada"))
+    token = create_token(hub, create_user(hub, "ada"))
 
     async def open_routes(opened):
         return [route for route in build_app(opened).table.routes if route.surface.value.cors]
@@ -43,7 +43,7 @@ def test_o47_token_is_rejected_on_every_route_with_cors(hub: RunningHub) -> None
     ["access_token={}", "a=b&access_token={}", "access_token={}&a=b", "access%5Ftoken={}", "%61ccess_token={}"],
 )
 def test_o47_token_is_rejected_in_every_spelling_and_beside_a_valid_header(hub: RunningHub, query: str) -> None:
-    token = make_token(hub, make_user(hub, "ada"))
+    token = create_token(hub, create_user(hub, "ada"))
     for known in (None, token):
         with api(hub, known) as client:
             assert client.get(f"{hub.url}/api/whoami-v2?{query.format(token)}").status_code == 400
@@ -52,13 +52,13 @@ def test_o47_token_is_rejected_in_every_spelling_and_beside_a_valid_header(hub: 
 
 @pytest.mark.parametrize("query", ["search=access_token=", "my_access_token=x", "access_token_type=x", "a=%ff"])
 def test_o47_similar_parameter_names_are_accepted(hub: RunningHub, query: str) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as client:
         assert client.get(f"{hub.url}/api/whoami-v2?{query}").status_code == 200
 
 
 def test_o47_token_is_ignored_on_pages_and_in_bodies(hub: RunningHub) -> None:
     """Pages identify users by their cookie; for bodies see RFC 6750, section 2.2."""
-    token = make_token(hub, make_user(hub, "ada"))
+    token = create_token(hub, create_user(hub, "ada"))
     with httpx.Client(base_url=hub.url) as client:
         assert client.get(f"/settings/tokens?access_token={token}").status_code == 303
         assert client.request("GET", "/api/whoami-v2", data={"access_token": token}).status_code == 401

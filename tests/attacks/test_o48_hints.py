@@ -10,9 +10,9 @@ import httpx
 import pytest
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
-from tests.bed.apps import Client, answer_of, make_app, tokens_for
-from tests.bed.people import browser_of, make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import Client, create_app, redirect_parameters, tokens_for
+from tests.bed.people import browser_of, create_user
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.clock import SECOND
 from hubgate.server.oauth.keys.model import LEAD, OVERLAP
@@ -66,13 +66,13 @@ def forgeries(hub: RunningHub, client: Client, good: str) -> dict[str, str]:
 
 
 def test_o48_only_the_hubs_signature_is_accepted(hub: RunningHub) -> None:
-    ada, client = make_user(hub, "ada"), make_app(hub)
+    ada, client = create_user(hub, "ada"), create_app(hub)
     good = tokens_for(client, ada)["id_token"]
     with browser_of(hub, ada) as browser:
-        assert "code" in answer_of(browser.get(client.address(id_token_hint=good, prompt="none")))
+        assert "code" in redirect_parameters(browser.get(client.address(id_token_hint=good, prompt="none")))
         for name, hint in forgeries(hub, client, good).items():
             for prompt in ("none", None):
-                answer = answer_of(browser.get(client.address(id_token_hint=hint, prompt=prompt)))
+                answer = redirect_parameters(browser.get(client.address(id_token_hint=hint, prompt=prompt)))
                 assert answer["error"] == "invalid_request", name
 
 
@@ -83,7 +83,7 @@ def published(hub: RunningHub) -> set[str]:
 
 def test_o48_retired_key_is_accepted_and_revoked_key_is_not(hub: RunningHub) -> None:
     """A thief of a key could name any user with it."""
-    ada, client = make_user(hub, "ada"), make_app(hub)
+    ada, client = create_user(hub, "ada"), create_app(hub)
     good = tokens_for(client, ada)["id_token"]
     kid = decoded(good.split(".")[0])["kid"]
 
@@ -99,8 +99,10 @@ def test_o48_retired_key_is_accepted_and_revoked_key_is_not(hub: RunningHub) -> 
     assert kid not in published(hub)
     address = client.address(id_token_hint=good, prompt="none")
     with browser_of(hub, ada) as browser:
-        assert "code" in answer_of(browser.get(address))
+        assert "code" in redirect_parameters(browser.get(address))
         for name, hint in forgeries(hub, client, good).items():
-            assert answer_of(browser.get(client.address(id_token_hint=hint)))["error"] == "invalid_request", name
+            assert redirect_parameters(browser.get(client.address(id_token_hint=hint)))["error"] == "invalid_request", (
+                name
+            )
         hub.call(revoke)
-        assert answer_of(browser.get(address))["error"] == "invalid_request"
+        assert redirect_parameters(browser.get(address))["error"] == "invalid_request"

@@ -11,13 +11,13 @@ from urllib.parse import quote
 import httpx
 import msgspec
 from cryptography.hazmat.primitives import serialization
-from tests.bed.apps import code_for, make_app, tokens_for
+from tests.bed.apps import code_for, create_app, tokens_for
 from tests.bed.dump import dump
 from tests.bed.engines import SECRET_KEY
-from tests.bed.people import make_user, submit
+from tests.bed.issued_secrets import PASSWORDS, collect_issued_secrets
+from tests.bed.people import create_user, submit
 from tests.bed.processes import until
-from tests.bed.running import RunningHub
-from tests.bed.secrets_given import PASSWORDS, secrets_given
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.tokens.text import derived_token, read_token
 from hubgate.server.mail import store as mail_store
@@ -77,7 +77,7 @@ def spellings(secret: str) -> list[bytes]:
 
 
 def test_o50_no_issued_secret_is_in_the_dump(hub: RunningHub) -> None:
-    given = secrets_given(hub)
+    given = collect_issued_secrets(hub)
     dumped = hub.call(dump)
     for kept in ("session", "open reset", "open confirmation", "open change of address", "open invitation"):
         assert hashlib.sha256(given[kept].encode()).digest() in dumped, f"the dump is complete: {kept}"
@@ -88,7 +88,7 @@ def test_o50_no_issued_secret_is_in_the_dump(hub: RunningHub) -> None:
 
 def test_o50_stored_hash_cannot_be_used_as_the_secret(hub: RunningHub) -> None:
     """Neither the hash nor another part of the database is accepted in place of the secret."""
-    given = secrets_given(hub)
+    given = collect_issued_secrets(hub)
     doors = {
         "open reset": "reset",
         "open confirmation": "verify",
@@ -122,8 +122,8 @@ def stolen_key(token: str) -> list[str]:
 
 
 def test_o50_stored_hash_of_an_apps_secret_cannot_be_used_as_the_secret(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    client = make_app(hub, ada, refresh_tokens=True)
+    ada = create_user(hub, "ada")
+    client = create_app(hub, ada, refresh_tokens=True)
     tokens, code = tokens_for(client, ada), code_for(client, ada)
     dumped = hub.call(dump)
 
@@ -162,7 +162,7 @@ def test_o50_stored_hash_of_an_apps_secret_cannot_be_used_as_the_secret(hub: Run
 
 
 def test_o50_queued_mail_is_sealed(hub: RunningHub) -> None:
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     _block_mail(hub.settings.data_dir / "mail")
     with hub.client() as client:
         submit(client, "/join", username="bob", email="bob@example.org", password=PASSWORDS[0])

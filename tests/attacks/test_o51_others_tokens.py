@@ -1,17 +1,17 @@
 """O51: an app may introspect the tokens of its owner's apps, and revoke its own."""
 
-from tests.bed.apps import make_app, tokens_for
-from tests.bed.people import api, make_organization, make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import create_app, tokens_for
+from tests.bed.people import api, create_organization, create_user
+from tests.bed.running_hub import RunningHub
 
 INACTIVE = {"active": False}
 
 
 def test_o51_introspection_answers_apps_of_the_same_owner_only(hub: RunningHub) -> None:
-    ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
-    client = make_app(hub, olga, refresh_tokens=True)
-    sibling, stranger = make_app(hub, olga), make_app(hub, ada)
-    of_organization = make_app(hub, organization=make_organization(hub, "acme", olga))
+    ada, olga = create_user(hub, "ada"), create_user(hub, "olga")
+    client = create_app(hub, olga, refresh_tokens=True)
+    sibling, stranger = create_app(hub, olga), create_app(hub, ada)
+    of_organization = create_app(hub, organization=create_organization(hub, "acme", olga))
     tokens = tokens_for(client, ada)
     for token in (tokens["access_token"], tokens["refresh_token"]):
         for asking in (client, sibling):
@@ -24,20 +24,20 @@ def test_o51_introspection_answers_apps_of_the_same_owner_only(hub: RunningHub) 
 
 
 def test_o51_apps_of_one_organization_may_introspect_each_others_tokens(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    acme, other = make_organization(hub, "acme", ada), make_organization(hub, "other", ada)
-    client, sibling = make_app(hub, organization=acme, refresh_tokens=True), make_app(hub, organization=acme)
-    stranger, tokens = make_app(hub, organization=other), tokens_for(client, ada)
+    ada = create_user(hub, "ada")
+    acme, other = create_organization(hub, "acme", ada), create_organization(hub, "other", ada)
+    client, sibling = create_app(hub, organization=acme, refresh_tokens=True), create_app(hub, organization=acme)
+    stranger, tokens = create_app(hub, organization=other), tokens_for(client, ada)
     for token in (tokens["access_token"], tokens["refresh_token"]):
         assert sibling.post("/oauth/introspect", {"token": token}).json()["active"] is True
         assert stranger.post("/oauth/introspect", {"token": token}).json() == INACTIVE
 
 
 def test_o51_app_can_revoke_only_its_own_tokens(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    client = make_app(hub, ada, refresh_tokens=True)
+    ada = create_user(hub, "ada")
+    client = create_app(hub, ada, refresh_tokens=True)
     tokens = tokens_for(client, ada)
-    for asking in (make_app(hub, ada), make_app(hub, make_user(hub, "olga"))):
+    for asking in (create_app(hub, ada), create_app(hub, create_user(hub, "olga"))):
         for token in (tokens["access_token"], tokens["refresh_token"]):
             response = asking.post("/oauth/revoke", {"token": token})
             assert (response.status_code, response.json()["error"]) == (400, "invalid_request")

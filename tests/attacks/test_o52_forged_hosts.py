@@ -8,10 +8,10 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.bed.apps import Client, answer_of, make_app, proof
+from tests.bed.apps import Client, create_app, pkce_pair, redirect_parameters
 from tests.bed.engines import Engine, SqliteEngine, settings_for
-from tests.bed.people import Page, browser_of, make_user
-from tests.bed.running import RunningHub, running
+from tests.bed.people import Page, browser_of, create_user
+from tests.bed.running_hub import RunningHub, run_hub
 
 pytestmark = pytest.mark.one_engine
 
@@ -41,7 +41,7 @@ RESOURCE = "/.well-known/oauth-protected-resource"
 def behind(request: pytest.FixtureRequest, engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
     """A trusted proxy reports the visitor's address; it does not decide the hub's URL."""
     settings = settings_for(engine.fresh_url(), tmp_path, trusted_proxies=request.param)
-    with running(settings) as hub:
+    with run_hub(settings) as hub:
         yield hub
 
 
@@ -72,19 +72,19 @@ def approved(browser: httpx.Client, client: Client, **parameters: str) -> dict[s
     shown = browser.get(address, headers=FORGED)
     assert "evil.example" not in shown.text + str(shown.headers)
     form = {**Page(shown).hidden(), "decision": "approve", "scopes": list(client.app.scopes)}
-    return answer_of(browser.post(address, data=form, headers=FORGED))
+    return redirect_parameters(browser.post(address, data=form, headers=FORGED))
 
 
 def test_o52_sign_in_uses_the_hubs_own_url(behind: RunningHub) -> None:
-    ada, client = make_user(behind, "ada"), make_app(behind, make_user(behind, "olga"))
-    verifier, challenge = proof()
+    ada, client = create_user(behind, "ada"), create_app(behind, create_user(behind, "olga"))
+    verifier, challenge = pkce_pair()
     asked = {"code_challenge": challenge, "code_challenge_method": "S256"}
     with browser_of(behind, ada) as browser, behind.client(headers=FORGED) as program:
         answers = [
             approved(browser, client, **asked),
-            answer_of(browser.get(client.address(**asked), headers=FORGED)),
-            answer_of(browser.get(client.address(scope="nonsense"), headers=FORGED)),
-            answer_of(program.get(client.address(prompt="none"))),
+            redirect_parameters(browser.get(client.address(**asked), headers=FORGED)),
+            redirect_parameters(browser.get(client.address(scope="nonsense"), headers=FORGED)),
+            redirect_parameters(program.get(client.address(prompt="none"))),
         ]
         assert [answer["iss"] for answer in answers] == [behind.url] * 4
         assert answers[2]["error_uri"].startswith(f"{behind.url}/oauth/explain/")
@@ -124,7 +124,7 @@ def test_o52_paging_links_use_the_hubs_own_url(hub: RunningHub) -> None:
 @pytest.mark.parametrize("server", ["granian", "uvicorn"])
 def test_o52_an_untrusted_peer_cannot_choose_its_address(sqlite_template: Path, tmp_path: Path, server: str) -> None:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
-    with running(settings_for(url, tmp_path, server=server)) as hub, hub.client() as client:
+    with run_hub(settings_for(url, tmp_path, server=server)) as hub, hub.client() as client:
         assert client.post("/api/test/echo", data={"a": "b"}, headers=FORGED).json()["ip"] == "127.0.0.1"
 
 
@@ -147,7 +147,7 @@ def test_o52_client_address_is_the_nearest_untrusted_one(
     sqlite_template: Path, tmp_path: Path, forwarded: str, seen: str
 ) -> None:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
-    with running(settings_for(url, tmp_path, trusted_proxies="127.0.0.0/8,10.0.0.0/8")) as hub, hub.client() as client:
+    with run_hub(settings_for(url, tmp_path, trusted_proxies="127.0.0.0/8,10.0.0.0/8")) as hub, hub.client() as client:
         response = client.post("/api/test/echo", data={"a": "b"}, headers={**FORGED, "x-forwarded-for": forwarded})
         assert response.json()["ip"] == seen
         assert "evil.example" not in client.get("/api/openapi.json", headers=FORGED).text

@@ -9,11 +9,11 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from tests.bed.apps import make_app
-from tests.bed.people import make_user, submit
+from tests.bed.apps import create_app
+from tests.bed.issued_secrets import collect_issued_secrets
+from tests.bed.people import create_user, submit
 from tests.bed.processes import until
-from tests.bed.running import RunningHub
-from tests.bed.secrets_given import secrets_given
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.logs import redacted
 from hubgate.server.oauth.grants.registry import GRANTS
@@ -48,7 +48,7 @@ def test_o53_secrets_in_requests_are_not_logged(hub: RunningHub) -> None:
 
 
 def test_o53_issued_secrets_are_not_logged(hub: RunningHub) -> None:
-    given = secrets_given(hub)
+    given = collect_issued_secrets(hub)
     with hub.client() as client:
         # Rejected, mistyped, sent to the wrong route or with the wrong method.
         for secret in given.values():
@@ -86,7 +86,7 @@ OAUTH = ("/oauth/token", "/oauth/revoke", "/oauth/introspect", "/oauth/device")
 
 def test_o53_rejected_app_requests_log_no_secrets(hub: RunningHub) -> None:
     """In any part of the request, and with any other error."""
-    given = secrets_given(hub)
+    given = collect_issued_secrets(hub)
     sent = 0
     with hub.client() as client:
         for secret in given.values():
@@ -118,13 +118,13 @@ def test_o53_rejected_app_requests_log_no_secrets(hub: RunningHub) -> None:
 
 def test_o53_failing_app_requests_log_no_secrets(hub: RunningHub) -> None:
     """The error is logged with all its causes, and none of them repeats the request."""
-    given = secrets_given(hub)
+    given = collect_issued_secrets(hub)
 
     async def break_it(opened: Hub) -> None:
         for table in ("app_tokens", "refresh_tokens", "codes"):
             await opened.db.write(lambda tx, table=table: tx.exec(f"DROP TABLE {table}"))  # type: ignore[misc]
 
-    client = make_app(hub, make_user(hub, "eve"), refresh_tokens=True)
+    client = create_app(hub, create_user(hub, "eve"), refresh_tokens=True)
     hub.call(break_it)
     given |= {"secret of the app": client.secret or ""}
     forms = [

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.bed.at_once import at_once
+from tests.bed.concurrency import run_concurrently
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import PASSWORD, filled, make_user, submit
-from tests.bed.running import RunningHub, running
+from tests.bed.people import PASSWORD, create_user, fill_form, submit
+from tests.bed.running_hub import RunningHub, run_hub
 
 from hubgate.server.accounts.limits import network_of
 
@@ -22,8 +22,8 @@ def guess(client: httpx.Client, username: str, password: str = "a wrong guess") 
 
 
 def test_o54_ten_failures_lock_an_account_for_a_while(hub: RunningHub) -> None:
-    make_user(hub, "ada")
-    make_user(hub, "bob")
+    create_user(hub, "ada")
+    create_user(hub, "bob")
     with hub.client() as client:
         assert [guess(client, "ada").status_code for _ in range(10)] == [422] * 10
         locked = guess(client, "ada", PASSWORD)
@@ -41,7 +41,7 @@ def test_o54_ten_failures_lock_an_account_for_a_while(hub: RunningHub) -> None:
 
 
 def test_o54_unknown_accounts_get_the_same_answer(hub: RunningHub) -> None:
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     seen = {}
     for username in ("ada", "eve", "ada@example.org", "eve@example.org"):
         with hub.client() as client:
@@ -63,12 +63,12 @@ def test_o54_unknown_accounts_take_as_long(hub: RunningHub) -> None:
     """Comparing a password takes nearly all of the time; skipped for unknown accounts, they would answer ten times
     faster.
     """
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     took: dict[str, list[float]] = {"ada": [], "eve": []}
     with hub.client() as client:
         for _ in range(9):
             for username, times in took.items():
-                send = filled(client, "/login", username=username, password="a wrong guess")
+                send = fill_form(client, "/login", username=username, password="a wrong guess")
                 started = time.perf_counter()
                 assert send().status_code == 422
                 times.append(time.perf_counter() - started)
@@ -77,33 +77,35 @@ def test_o54_unknown_accounts_take_as_long(hub: RunningHub) -> None:
 
 
 def test_o54_concurrent_guesses_do_not_pass_the_limit(hub: RunningHub) -> None:
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     with ExitStack() as stack:
         clients = [stack.enter_context(hub.client()) for _ in range(16)]
-        guesses = [filled(client, "/login", username="ada", password="a wrong guess") for client in clients]
-        answers = at_once(guesses)
+        guesses = [fill_form(client, "/login", username="ada", password="a wrong guess") for client in clients]
+        answers = run_concurrently(guesses)
     assert sorted(answer.status_code for answer in answers) == [422] * 10 + [429] * 6
 
 
 def test_o54_successful_sign_ins_are_never_throttled(hub: RunningHub) -> None:
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     for _ in range(15):
         with hub.client() as client:
             assert guess(client, "ada", PASSWORD).status_code == 303
 
 
 def test_o54_many_browsers_can_sign_in_concurrently(hub: RunningHub) -> None:
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     with ExitStack() as stack:
         browsers = [stack.enter_context(hub.client()) for _ in range(30)]
-        answers = at_once([filled(browser, "/login", username="ada", password=PASSWORD) for browser in browsers])
+        answers = run_concurrently(
+            [fill_form(browser, "/login", username="ada", password=PASSWORD) for browser in browsers]
+        )
     assert {answer.status_code for answer in answers} == {303}
 
 
 def test_o54_locked_address_cannot_lock_more_accounts(engine: Engine, tmp_path: Path) -> None:
     settings = settings_for(engine.fresh_url(), tmp_path, trusted_proxies="127.0.0.1/32")
-    with running(settings) as hub, hub.client() as client:
-        make_user(hub, "ada")
+    with run_hub(settings) as hub, hub.client() as client:
+        create_user(hub, "ada")
         client.headers["x-forwarded-for"] = "203.0.113.9"
         for number in range(100):
             assert guess(client, f"user{number}").status_code == 422

@@ -3,9 +3,9 @@
 from contextlib import ExitStack
 
 import httpx
-from tests.bed.at_once import at_once
-from tests.bed.people import PASSWORD, browser_of, filled, link_in, mails_to, make_user, setup_link, submit
-from tests.bed.running import RunningHub
+from tests.bed.concurrency import run_concurrently
+from tests.bed.people import PASSWORD, browser_of, create_user, fill_form, link_in, mails_to, setup_link, submit
+from tests.bed.running_hub import RunningHub
 
 NEW = "another horse battery"
 
@@ -28,7 +28,7 @@ def plant(client: httpx.Client, hub: RunningHub, cookie: str) -> None:
 
 
 def test_o55_planted_session_id_is_not_used(hub: RunningHub) -> None:
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     with hub.client() as client:
         plant(client, hub, "chosen-by-the-attacker")
         cookie = sign_in(client)
@@ -39,8 +39,8 @@ def test_o55_planted_session_id_is_not_used(hub: RunningHub) -> None:
 
 def test_o55_planted_session_of_the_attacker_ends_at_sign_in(hub: RunningHub) -> None:
     """Otherwise the attacker would have a session id that this browser used before."""
-    make_user(hub, "ada")
-    make_user(hub, "eve")
+    create_user(hub, "ada")
+    create_user(hub, "eve")
     with hub.client() as attacker, hub.client() as phone, hub.client() as victim:
         planted, elsewhere = sign_in(attacker, "eve"), sign_in(phone, "eve")
         plant(victim, hub, planted)
@@ -55,7 +55,7 @@ def test_o55_planted_session_of_the_attacker_ends_at_sign_in(hub: RunningHub) ->
 
 
 def test_o55_every_sign_in_has_a_new_id(hub: RunningHub) -> None:
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     cookies = set()
     for _ in range(3):
         with hub.client() as client:
@@ -65,7 +65,7 @@ def test_o55_every_sign_in_has_a_new_id(hub: RunningHub) -> None:
 
 
 def test_o55_sign_out_ends_the_session_on_the_server(hub: RunningHub) -> None:
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     with hub.client() as here, hub.client() as there:
         mine, other = sign_in(here), sign_in(there)
         assert submit(here, "/", "/logout").status_code == 303
@@ -74,7 +74,7 @@ def test_o55_sign_out_ends_the_session_on_the_server(hub: RunningHub) -> None:
 
 
 def test_o55_new_password_ends_all_sessions(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with browser_of(hub, ada) as client, browser_of(hub, ada) as other:
         before = client.cookies["token"]
         changed = submit(client, "/settings/password", current_password=PASSWORD, new_password=NEW)
@@ -91,7 +91,7 @@ def test_o55_new_password_ends_all_sessions(hub: RunningHub) -> None:
 
 
 def test_o55_becoming_operator_changes_the_session_id(hub: RunningHub) -> None:
-    with browser_of(hub, make_user(hub, "ada")) as client:
+    with browser_of(hub, create_user(hub, "ada")) as client:
         before = client.cookies["token"]
         made = submit(client, setup_link(hub), username="boss", email="boss@example.org", password=PASSWORD)
         assert made.status_code == 303
@@ -102,14 +102,14 @@ def test_o55_becoming_operator_changes_the_session_id(hub: RunningHub) -> None:
 
 def test_o55_old_password_creates_no_session_during_a_password_change(hub: RunningHub) -> None:
     """A session created with the old password must not outlive the change, whichever transaction commits first."""
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     with ExitStack() as stack:
         asking = stack.enter_context(hub.client())
         submit(asking, "/reset", email="ada@example.org")
         link = link_in(mails_to(hub, "ada@example.org")[-1])
         clients = [stack.enter_context(hub.client()) for _ in range(8)]
-        forms = [filled(client, "/login", username="ada", password=PASSWORD) for client in clients]
-        answers = at_once([*forms, filled(asking, link, password=NEW)])
+        forms = [fill_form(client, "/login", username="ada", password=PASSWORD) for client in clients]
+        answers = run_concurrently([*forms, fill_form(asking, link, password=NEW)])
         assert answers[-1].status_code == 303
         assert {answer.status_code for answer in answers[:-1]} <= {303, 422}
         cookies = [client.cookies["token"] for client in clients if "token" in client.cookies]

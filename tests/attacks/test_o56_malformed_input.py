@@ -1,7 +1,7 @@
 """O56: a 10 MB form body, 10,000 parameters, invalid UTF-8 and NUL bytes get a clear 4xx, never a 500."""
 
 import pytest
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 pytestmark = pytest.mark.one_engine
 

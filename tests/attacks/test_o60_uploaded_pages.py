@@ -5,9 +5,9 @@ from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Error
-from tests.bed.people import api, browser_of, make_token, make_user
-from tests.bed.repos import committed, make_repo, send_large, send_lines
-from tests.bed.running import RunningHub
+from tests.bed.people import api, browser_of, create_token, create_user
+from tests.bed.repos import create_commit, create_repo, send_large, send_lines
+from tests.bed.running_hub import RunningHub
 
 pytestmark = pytest.mark.browser
 
@@ -30,13 +30,13 @@ OPENED = ("html", "xhtml", "svg", "xml", "xsl", "pdf", "mhtml", "js", "txt", "js
 LARGE = ("large.html", "large.svg")
 
 
-def test_o60_uploaded_file_does_not_run_in_the_hubs_origin(on_sqlite: RunningHub, browser: Browser) -> None:
-    hub = on_sqlite
-    ada = make_user(hub, "ada")
+def test_o60_uploaded_file_does_not_run_in_the_hubs_origin(sqlite_hub: RunningHub, browser: Browser) -> None:
+    hub = sqlite_hub
+    ada = create_user(hub, "ada")
     files = {f"evil.{ending}": BY_ENDING.get(ending, HTML).encode() for ending in OPENED}
-    with api(hub, make_token(hub, ada)) as client:
-        make_repo(client, "tiny", private=True)
-        committed(client, "ada/tiny", files)
+    with api(hub, create_token(hub, ada)) as client:
+        create_repo(client, "tiny", private=True)
+        create_commit(client, "ada/tiny", files)
         for name in LARGE:
             content = BY_ENDING.get(name.rpartition(".")[2], HTML).encode()
             oid = send_large(client, "ada/tiny", content)
@@ -71,12 +71,12 @@ def test_o60_uploaded_file_does_not_run_in_the_hubs_origin(on_sqlite: RunningHub
         context.close()
 
 
-def test_o60_content_types_are_inert(on_sqlite: RunningHub) -> None:
-    hub = on_sqlite
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
+def test_o60_content_types_are_inert(sqlite_hub: RunningHub) -> None:
+    hub = sqlite_hub
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         files = {f"evil.{ending}".removesuffix("."): b"<script>" for ending in ENDINGS}
-        committed(ada, "ada/tiny", files)
+        create_commit(ada, "ada/tiny", files)
         for name in files:
             for verb in ("resolve", "raw"):
                 answer = ada.get(f"/ada/tiny/{verb}/main/{name}")

@@ -4,8 +4,8 @@ import re
 
 import httpx
 import pytest
-from tests.bed.people import browser_of, make_organization, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.people import browser_of, create_organization, create_token, create_user
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.app import build_app
 from hubgate.server.edge.routes import Route
@@ -37,8 +37,8 @@ def ask(client: httpx.Client, route: Route) -> tuple[int, str]:
 
 
 def test_o61_cookie_changes_no_api_answer(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
     routes = endpoints(hub)
     assert any(route.action != "hub.public" for route in routes)
     with browser_of(hub, ada) as signed_in, hub.client() as stranger:
@@ -52,7 +52,7 @@ def test_o61_cookie_changes_no_api_answer(hub: RunningHub) -> None:
 
 
 def test_o61_cookie_value_is_not_a_token(hub: RunningHub) -> None:
-    with browser_of(hub, make_user(hub, "ada")) as client:
+    with browser_of(hub, create_user(hub, "ada")) as client:
         cookie = client.cookies["token"]
     response = httpx.get(f"{hub.url}/api/whoami-v2", headers={"authorization": f"Bearer {cookie}"})
     assert response.status_code == 401
@@ -60,7 +60,7 @@ def test_o61_cookie_value_is_not_a_token(hub: RunningHub) -> None:
 
 def test_o61_token_is_not_a_cookie(hub: RunningHub) -> None:
     """A leaked token must not open the pages, where further tokens can be created."""
-    token = make_token(hub, make_user(hub, "ada"))
+    token = create_token(hub, create_user(hub, "ada"))
     with hub.client(cookies={"token": token}) as client:
         assert client.get("/settings/tokens").status_code == 303
         client.headers["authorization"] = f"Bearer {token}"

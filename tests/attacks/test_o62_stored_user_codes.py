@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.bed import devices
-from tests.bed.apps import make_app
+from tests.bed.apps import create_app
 from tests.bed.dump import dump
 from tests.bed.engines import SECRET_KEY, Engine, settings_for
-from tests.bed.people import browser_of, make_user
-from tests.bed.running import RunningHub, running
+from tests.bed.people import browser_of, create_user
+from tests.bed.running_hub import RunningHub, run_hub
 
 from hubgate.server.accounts.tokens.text import read_token
 from hubgate.server.resources import Hub
@@ -28,7 +28,7 @@ async def user_code_columns(opened: Hub) -> list[bytes]:
 
 def test_o62_hashing_all_codes_does_not_find_the_stored_one(hub: RunningHub) -> None:
     """All 25 billion codes can be hashed in a minute; without the server's key that finds none of them."""
-    started = devices.start(make_app(hub))
+    started = devices.start(create_app(hub))
     dumped, (stored,) = hub.call(dump), hub.call(user_code_columns)
     assert stored in dumped, "the dump is complete"
     read = read_token(started["device_code"])
@@ -47,11 +47,11 @@ def test_o62_hashing_all_codes_does_not_find_the_stored_one(hub: RunningHub) -> 
 def test_o62_stored_code_depends_on_the_servers_key(engine: Engine, tmp_path: Path) -> None:
     """Under another key the same dump opens no device; under a new key with the old one retained it does."""
     settings = settings_for(engine.fresh_url(), tmp_path)
-    with running(settings) as hub:
-        ada = make_user(hub, "ada")
-        code = devices.start(make_app(hub))["user_code"]
+    with run_hub(settings) as hub:
+        ada = create_user(hub, "ada")
+        code = devices.start(create_app(hub))["user_code"]
         with browser_of(hub, ada) as browser:
             assert devices.enter(browser, code).status_code == 200
     for secret_key, found in (("the thief of the database has a key too", 404), (f"{'n' * 40},{SECRET_KEY}", 200)):
-        with running(replace(settings, secret_key=secret_key)) as hub, browser_of(hub, ada) as browser:
+        with run_hub(replace(settings, secret_key=secret_key)) as hub, browser_of(hub, ada) as browser:
             assert devices.enter(browser, code).status_code == found

@@ -8,11 +8,11 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 from tests.bed import devices
-from tests.bed.apps import Client, answer_of, approve, code_for, make_app, proof
-from tests.bed.exchange import exchange, make_exchanger
-from tests.bed.people import api, browser_of, make_organization, make_token, make_user, submit
-from tests.bed.repos import committed, make_repo
-from tests.bed.running import RunningHub
+from tests.bed.apps import Client, approve, code_for, create_app, pkce_pair, redirect_parameters
+from tests.bed.exchange import create_exchange_app, send_exchange
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user, submit
+from tests.bed.repos import create_commit, create_repo
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.model import User
 
@@ -46,16 +46,16 @@ MALFORMED = (
 
 @pytest.fixture
 def ada(hub: RunningHub) -> User:
-    return make_user(hub, "ada")
+    return create_user(hub, "ada")
 
 
 @pytest.fixture
 def client(hub: RunningHub) -> Client:
-    return make_app(hub, make_user(hub, "olga"), scopes=SCOPES, refresh_tokens=True)
+    return create_app(hub, create_user(hub, "olga"), scopes=SCOPES, refresh_tokens=True)
 
 
 def tokens(client: Client, user: User, **asked: str | None) -> dict[str, str]:
-    verifier, challenge = proof()
+    verifier, challenge = pkce_pair()
     code = code_for(client, user, code_challenge=challenge, code_challenge_method="S256", **asked)
     answer = client.redeem(code, code_verifier=verifier)
     assert answer.status_code == 200, answer.text
@@ -109,9 +109,9 @@ def is_refused_everywhere(hub: RunningHub, token: str, folder: Path) -> None:
 
 @pytest.fixture
 def tiny(hub: RunningHub, ada: User) -> None:
-    with api(hub, make_token(hub, ada)) as script:
-        make_repo(script, "tiny", private=True)
-        committed(script, "ada/tiny", {"a.txt": b"text"})
+    with api(hub, create_token(hub, ada)) as script:
+        create_repo(script, "tiny", private=True)
+        create_commit(script, "ada/tiny", {"a.txt": b"text"})
 
 
 @pytest.mark.usefixtures("tiny")
@@ -150,8 +150,8 @@ def test_o64_resource_may_name_the_hub_itself(hub: RunningHub, client: Client, a
     """Clients of the Model Context Protocol do so at every step."""
     own = hub.url + slash
     with browser_of(hub, ada) as browser:
-        answer = answer_of(approve(browser, client.address(resource=own)))
-        assert "code" in answer_of(browser.get(client.address())), "the same consent"
+        answer = redirect_parameters(approve(browser, client.address(resource=own)))
+        assert "code" in redirect_parameters(browser.get(client.address())), "the same consent"
     found = redeem(client, answer["code"], own).json()
     renewed = refresh(client, found["refresh_token"], hub.url, hub.url + "/").json()
     started = devices.start(client, resource=own)
@@ -169,7 +169,7 @@ def test_o64_malformed_resource_is_an_invalid_target(hub: RunningHub, client: Cl
             for more in ((), (hub.url,), (OTHER,)):
                 sent = [resource, *more]
                 address = f"{client.address()}&{urlencode({'resource': sent}, doseq=True)}"
-                answer = answer_of(browser.get(address))
+                answer = redirect_parameters(browser.get(address))
                 assert answer["error"] == "invalid_target", sent
                 assert (answer["state"], answer["iss"]) == ("s t&te", hub.url)
             assert client.post("/oauth/device", {"resource": resource}).json()["error"] == "invalid_target", resource
@@ -185,7 +185,7 @@ def test_o64_hub_together_with_another_server_is_an_invalid_target(hub: RunningH
     with browser_of(hub, ada) as browser:
         for sent in both:
             address = f"{client.address()}&{urlencode({'resource': sent}, doseq=True)}"
-            assert answer_of(browser.get(address))["error"] == "invalid_target"
+            assert redirect_parameters(browser.get(address))["error"] == "invalid_target"
             with hub.client(auth=client.basic) as http:
                 started = http.post("/oauth/device", data={"resource": sent})
             assert (started.status_code, started.json()["error"]) == (400, "invalid_target")
@@ -216,7 +216,7 @@ def test_o64_token_may_be_requested_for_one_of_several_servers(hub: RunningHub, 
         page = browser.get(address).text
         assert "mcp.example" in page
         assert "files.example" in page
-        code = answer_of(approve(browser, address))["code"]
+        code = redirect_parameters(approve(browser, address))["code"]
     first = redeem(client, code, SECOND).json()
     assert about(client, first["access_token"])["aud"] == SECOND
     second = refresh(client, first["refresh_token"]).json()
@@ -253,7 +253,7 @@ def test_o64_consent_page_names_the_other_server(hub: RunningHub, client: Client
 
 def test_o64_consent_is_valid_for_the_server_that_was_shown(hub: RunningHub, client: Client, ada: User) -> None:
     def silent(**asked: str) -> str:
-        answer = answer_of(browser.get(client.address(prompt="none", **asked)))
+        answer = redirect_parameters(browser.get(client.address(prompt="none", **asked)))
         return answer.get("error", "a code")
 
     with browser_of(hub, ada) as browser:
@@ -264,10 +264,10 @@ def test_o64_consent_is_valid_for_the_server_that_was_shown(hub: RunningHub, cli
         approve(browser, client.address(resource=OTHER))
         assert silent(resource=OTHER) == silent() == "a code"
         assert silent(resource="https://mcp.example/other") == silent(resource=SECOND) == "consent_required"
-    other = make_app(hub, None, scopes=SCOPES)
+    other = create_app(hub, None, scopes=SCOPES)
     with browser_of(hub, ada) as browser:
         approve(browser, other.address(resource=OTHER))
-        assert answer_of(browser.get(other.address(prompt="none")))["error"] == "consent_required"
+        assert redirect_parameters(browser.get(other.address(prompt="none")))["error"] == "consent_required"
 
 
 def test_o64_consent_for_another_server_does_not_cover_the_hub(hub: RunningHub, client: Client, ada: User) -> None:
@@ -275,25 +275,25 @@ def test_o64_consent_for_another_server_does_not_cover_the_hub(hub: RunningHub, 
         approve(browser, client.address(scope="openid"))
         approve(browser, client.address(scope="openid manage-repos", resource=OTHER))
         wide = client.address(scope="openid manage-repos", prompt="none")
-        assert answer_of(browser.get(wide))["error"] == "consent_required"
-        assert "code" in answer_of(browser.get(client.address(scope="openid", prompt="none")))
+        assert redirect_parameters(browser.get(wide))["error"] == "consent_required"
+        assert "code" in redirect_parameters(browser.get(client.address(scope="openid", prompt="none")))
 
 
 def test_o64_consent_for_another_server_does_not_extend_tokens_for_the_hub(
     hub: RunningHub, client: Client, ada: User
 ) -> None:
     """A revoked scope stays revoked, and no organization is granted."""
-    acme = make_organization(hub, "acme", ada)
+    acme = create_organization(hub, "acme", ada)
     token = tokens(client, ada)
-    with api(hub, make_token(hub, ada)) as script:
+    with api(hub, create_token(hub, ada)) as script:
         connected = f"/api/settings/connected-apps/{client.id}"
         assert script.patch(connected, json={"scopes": ["openid", "profile"]}).status_code == 200
         with browser_of(hub, ada) as browser:
             address = client.address(resource=OTHER, orgIds=acme.id)
             page = browser.get(address)
             assert "acme" not in page.text
-            answer = answer_of(approve(browser, address, scopes=list(SCOPES), orgs=[acme.id]))
-            silent = answer_of(browser.get(client.address(prompt="none")))
+            answer = redirect_parameters(approve(browser, address, scopes=list(SCOPES), orgs=[acme.id]))
+            silent = redirect_parameters(browser.get(client.address(prompt="none")))
             assert silent["error"] == "consent_required"
         assert script.get(connected).json()["organizations"] == []
     foreign = redeem(client, answer["code"]).json()
@@ -308,20 +308,20 @@ def test_o64_consent_for_another_server_does_not_extend_tokens_for_the_hub(
 def test_o64_consent_for_another_server_does_not_change_organizations(
     hub: RunningHub, client: Client, ada: User
 ) -> None:
-    acme = make_organization(hub, "acme", ada)
-    with browser_of(hub, ada) as browser, api(hub, make_token(hub, ada)) as script:
+    acme = create_organization(hub, "acme", ada)
+    with browser_of(hub, ada) as browser, api(hub, create_token(hub, ada)) as script:
         approve(browser, client.address(), orgs=[acme.id])
         approve(browser, client.address(resource=OTHER))
-        assert "code" in answer_of(browser.get(client.address(resource=OTHER, orgIds=acme.id, prompt="none")))
+        assert "code" in redirect_parameters(browser.get(client.address(resource=OTHER, orgIds=acme.id, prompt="none")))
         assert script.get(f"/api/settings/connected-apps/{client.id}").json()["organizations"] == [acme.id]
 
 
 def test_o64_userinfo_only_identifies_the_user(hub: RunningHub, ada: User) -> None:
     """As the consent page says: no organization and no billing, no matter what was granted on this hub."""
-    acme = make_organization(hub, "acme", ada)
-    client = make_app(hub, None, scopes=(*SCOPES, "read-billing", "read-repos"), refresh_tokens=True)
+    acme = create_organization(hub, "acme", ada)
+    client = create_app(hub, None, scopes=(*SCOPES, "read-billing", "read-repos"), refresh_tokens=True)
     with browser_of(hub, ada) as browser:
-        own = redeem(client, answer_of(approve(browser, client.address(), orgs=[acme.id]))["code"]).json()
+        own = redeem(client, redirect_parameters(approve(browser, client.address(), orgs=[acme.id]))["code"]).json()
         page = browser.get(client.address(resource=OTHER)).text
         assert "On this hub it only identifies you." in page
         assert "Organization access" not in page
@@ -346,7 +346,7 @@ def test_o64_userinfo_only_identifies_the_user(hub: RunningHub, ada: User) -> No
 
 def test_o64_connected_apps_lists_the_other_servers(hub: RunningHub, client: Client, ada: User) -> None:
     path, page = f"/api/settings/connected-apps/{client.id}", f"/settings/connected/{client.id}"
-    with browser_of(hub, ada) as browser, api(hub, make_token(hub, ada)) as script:
+    with browser_of(hub, ada) as browser, api(hub, create_token(hub, ada)) as script:
         approve(browser, client.address())
         assert script.get(path).json()["resources"] == []
         assert "mcp.example" not in browser.get(page).text
@@ -362,7 +362,10 @@ def test_o64_connected_apps_lists_the_other_servers(hub: RunningHub, client: Cli
             for server in ("mcp.example", "files.example", "urn:example:tools"):
                 assert f'<span class="mono">{server}</span>' in shown
         assert script.delete(path).status_code == 204
-        assert answer_of(browser.get(client.address(resource=OTHER, prompt="none")))["error"] == "consent_required"
+        assert (
+            redirect_parameters(browser.get(client.address(resource=OTHER, prompt="none")))["error"]
+            == "consent_required"
+        )
         approve(browser, client.address())
         assert script.get(path).json()["resources"] == [], "what was revoked is forgotten"
 
@@ -371,7 +374,7 @@ def test_o64_scopes_for_other_servers_can_be_revoked(hub: RunningHub, client: Cl
     path, page = f"/api/settings/connected-apps/{client.id}", f"/settings/connected/{client.id}"
     found = tokens(client, ada, resource=OTHER, scope="openid profile email")
     with (
-        api(hub, make_token(hub, ada)) as script,
+        api(hub, create_token(hub, ada)) as script,
         browser_of(hub, ada) as browser,
         api(hub, found["access_token"]) as app,
     ):
@@ -394,23 +397,23 @@ def test_o64_server_whose_consent_is_not_remembered_is_listed_too(hub: RunningHu
     """Consent is not remembered for an app with a custom scheme, but the user must see which servers it was allowed
     for.
     """
-    client = make_app(
+    client = create_app(
         hub, None, scopes=SCOPES, redirect_uris=("com.example.app:/callback",), confidential=False, refresh_tokens=True
     )
     tokens(client, ada, resource=OTHER)
-    with api(hub, make_token(hub, ada)) as script:
+    with api(hub, create_token(hub, ada)) as script:
         assert script.get(f"/api/settings/connected-apps/{client.id}").json()["resources"] == [OTHER]
 
 
 def test_o64_exchanged_token_is_for_the_hub_only(hub: RunningHub, ada: User) -> None:
-    acme = make_organization(hub, "acme", ada)
-    app = make_exchanger(hub, acme)
+    acme = create_organization(hub, "acme", ada)
+    app = create_exchange_app(hub, acme)
     for resource in (OTHER, "x", f"{hub.url}/#a"):
-        refused = exchange(app, "ada@example.org", resource=resource)
+        refused = send_exchange(app, "ada@example.org", resource=resource)
         assert (refused.status_code, refused.json()["error"]) == (400, "invalid_target"), resource
     for resource in (hub.url, f"{hub.url}/"):
-        assert exchange(app, "ada@example.org", resource=resource).status_code == 200
-    with api(hub, make_token(hub, ada)) as script:
+        assert send_exchange(app, "ada@example.org", resource=resource).status_code == 200
+    with api(hub, create_token(hub, ada)) as script:
         log = script.get("/api/organizations/acme/audit-log/export?q=type:oauth.token").json()
     assert [entry["data"].get("error") for entry in log].count("invalid_target") == 3
 

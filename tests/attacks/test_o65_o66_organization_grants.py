@@ -1,11 +1,11 @@
 """O65, O66: an organization is granted with the scopes that were shown, to the current membership."""
 
 import httpx
-from tests.bed.apps import Client, answer_of, approve, make_app
+from tests.bed.apps import Client, approve, create_app, redirect_parameters
 from tests.bed.organizations import role_in
-from tests.bed.people import Page, api, browser_of, make_organization, make_token, make_user
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub
+from tests.bed.people import Page, api, browser_of, create_organization, create_token, create_user
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import members, store
@@ -19,7 +19,7 @@ SCOPES = ("openid", "profile", "read-repos", "write-repos", "webhooks", "read-bi
 def token_for(client: Client, user: User, scope: str, orgs: list[str] | None = None, **form: object) -> str:
     with browser_of(client.hub, user) as browser:
         sent = approve(browser, client.address(scope=scope, prompt="consent"), orgs=orgs or [], **form)
-    token: str = client.redeem(answer_of(sent)["code"]).json()["access_token"]
+    token: str = client.redeem(redirect_parameters(sent)["code"]).json()["access_token"]
     return token
 
 
@@ -34,12 +34,12 @@ def listed(hub: RunningHub, token: str) -> set[str]:
 
 
 def stage(hub: RunningHub) -> tuple[User, Organization, Client]:
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada)
-    with api(hub, make_token(hub, ada)) as owner:
-        make_repo(owner, "acme/secret", private=True)
-        make_repo(owner, "mine", private=True)
-    return ada, acme, make_app(hub, make_user(hub, "olga"), scopes=SCOPES)
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
+    with api(hub, create_token(hub, ada)) as owner:
+        create_repo(owner, "acme/secret", private=True)
+        create_repo(owner, "mine", private=True)
+    return ada, acme, create_app(hub, create_user(hub, "olga"), scopes=SCOPES)
 
 
 def test_o65_narrow_consent_does_not_extend_an_older_token(hub: RunningHub) -> None:
@@ -73,8 +73,8 @@ def test_o65_silent_code_is_issued_only_within_the_organizations_grant(hub: Runn
     token_for(client, ada, "openid webhooks", [acme.id])
     with browser_of(hub, ada) as browser:
         asked = {"scope": "openid read-repos", "prompt": "none"}
-        assert "code" in answer_of(browser.get(client.address(**asked)))
-        refused = answer_of(browser.get(client.address(orgIds=acme.id, **asked)))
+        assert "code" in redirect_parameters(browser.get(client.address(**asked)))
+        refused = redirect_parameters(browser.get(client.address(orgIds=acme.id, **asked)))
         assert refused["error"] == "consent_required"
 
 
@@ -108,7 +108,7 @@ def test_o65_refusal_names_the_scope_missing_in_the_organization(hub: RunningHub
 
 def test_o65_connected_apps_shows_and_edits_scopes_per_organization(hub: RunningHub) -> None:
     ada, acme, client = stage(hub)
-    beta = make_organization(hub, "beta", ada)
+    beta = create_organization(hub, "beta", ada)
     token = token_for(client, ada, "openid read-repos webhooks", [acme.id])
     page, path = f"/settings/connected/{client.id}", f"/api/settings/connected-apps/{client.id}"
     box = f'name="scopes.{acme.id}" value="{{}}" autocomplete="off"'
@@ -129,7 +129,7 @@ def test_o65_connected_apps_shows_and_edits_scopes_per_organization(hub: Running
         assert box.format("webhooks") + ">" in browser.get(page).text
         assert browser.post(page, data=form).status_code == 303
     assert sees(hub, token) == 404
-    with api(hub, make_token(hub, ada)) as script:
+    with api(hub, create_token(hub, ada)) as script:
         said = script.get(path).json()
         assert said["organizationScopes"] == {acme.id: ["webhooks"], beta.id: ["webhooks", "read-repos"]}
         given = script.patch(path, json={"organizationScopes": {acme.id: ["read-repos"]}})
@@ -146,7 +146,7 @@ def test_o65_connected_apps_shows_and_edits_scopes_per_organization(hub: Running
 
 def test_o66_member_who_was_removed_and_added_again_has_granted_nothing(hub: RunningHub) -> None:
     _, acme, client = stage(hub)
-    bob = make_user(hub, "bob")
+    bob = create_user(hub, "bob")
 
     async def join(opened: Hub) -> None:
         await opened.db.write(lambda tx: store.add_member(tx, acme.id, bob.id, Role.WRITE, opened.clock()))
@@ -166,8 +166,8 @@ def test_o66_member_who_was_removed_and_added_again_has_granted_nothing(hub: Run
     assert "acme/secret" not in listed(hub, token)
     with browser_of(hub, bob) as browser:
         quiet = client.address(scope="openid read-repos", orgIds=acme.id, prompt="none")
-        assert answer_of(browser.get(quiet))["error"] == "consent_required"
-    with api(hub, make_token(hub, bob)) as script:
+        assert redirect_parameters(browser.get(quiet))["error"] == "consent_required"
+    with api(hub, create_token(hub, bob)) as script:
         assert script.get(f"/api/settings/connected-apps/{client.id}").json()["organizations"] == []
     again = token_for(client, bob, "openid read-repos", [acme.id])
     assert [sees(hub, one) for one in (token, again)] == [200, 200]

@@ -4,11 +4,11 @@ Refreshed tokens reach only what is left of a grant.
 """
 
 import pytest
-from tests.bed.apps import answer_of, approve, make_app
-from tests.bed.documents import keep_document
-from tests.bed.people import Page, api, browser_of, make_organization, make_token, make_user
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub
+from tests.bed.apps import approve, create_app, redirect_parameters
+from tests.bed.cimd_documents import store_document
+from tests.bed.people import Page, api, browser_of, create_organization, create_token, create_user
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub
 from tests.bed.slow_requests import slow_json
 
 from hubgate.server.accounts.model import Organization, User
@@ -32,11 +32,11 @@ def remove(hub: RunningHub, organization: Organization, user: User) -> None:
 @pytest.mark.parametrize("how", ["removed", "demoted"])
 @pytest.mark.parametrize("what", ["move", "delete"])
 def test_o69_former_admin_cannot_move_or_delete_a_repo(hub: RunningHub, what: str, how: str) -> None:
-    ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
-    acme = make_organization(hub, "acme", ada, eve="admin")
-    with api(hub, make_token(hub, ada)) as admin:
-        make_repo(admin, "acme/secret", private=True)
-        token = make_token(hub, eve)
+    ada, eve = create_user(hub, "ada"), create_user(hub, "eve")
+    acme = create_organization(hub, "acme", ada, eve="admin")
+    with api(hub, create_token(hub, ada)) as admin:
+        create_repo(admin, "acme/secret", private=True)
+        token = create_token(hub, eve)
         if what == "move":
             body = {"fromRepo": "acme/secret", "toRepo": "eve/secret", "type": "model", "leaveRedirect": False}
             slow = slow_json(hub, token, "POST /api/repos/move", body)
@@ -53,11 +53,11 @@ def test_o69_former_admin_cannot_move_or_delete_a_repo(hub: RunningHub, what: st
 
 
 def test_o69_former_member_cannot_move_a_repo_into_the_organization(hub: RunningHub) -> None:
-    ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
-    acme = make_organization(hub, "acme", ada, eve="write")
-    token = make_token(hub, eve)
+    ada, eve = create_user(hub, "ada"), create_user(hub, "eve")
+    acme = create_organization(hub, "acme", ada, eve="write")
+    token = create_token(hub, eve)
     with api(hub, token) as writer:
-        make_repo(writer, "mine")
+        create_repo(writer, "mine")
         body = {"fromRepo": "eve/mine", "toRepo": "acme/mine", "type": "model"}
         slow = slow_json(hub, token, "POST /api/repos/move", body)
         remove(hub, acme, eve)
@@ -66,12 +66,12 @@ def test_o69_former_member_cannot_move_a_repo_into_the_organization(hub: Running
 
 
 def test_o66_refreshed_token_reaches_only_what_is_left_of_the_grant(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, bob="write")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, bob="write")
     scopes = ("openid", "profile", "read-repos", "webhooks")
-    client = make_app(hub, make_user(hub, "olga"), scopes=scopes, refresh_tokens=True)
-    with api(hub, make_token(hub, ada)) as owner:
-        make_repo(owner, "acme/secret", private=True)
+    client = create_app(hub, create_user(hub, "olga"), scopes=scopes, refresh_tokens=True)
+    with api(hub, create_token(hub, ada)) as owner:
+        create_repo(owner, "acme/secret", private=True)
 
     def refreshed(held: dict[str, str], **more: str) -> dict[str, str]:
         form = {"grant_type": "refresh_token", "refresh_token": held["refresh_token"], **more}
@@ -83,7 +83,7 @@ def test_o66_refreshed_token_reaches_only_what_is_left_of_the_grant(hub: Running
             return app.get("/api/models/acme/secret").status_code
 
     with browser_of(hub, bob) as browser:
-        code = answer_of(approve(browser, client.address(), orgs=[acme.id]))["code"]
+        code = redirect_parameters(approve(browser, client.address(), orgs=[acme.id]))["code"]
     first = client.redeem(code).json()
     second = refreshed(first)
     assert (sees(first), sees(second)) == (200, 200)
@@ -93,7 +93,7 @@ def test_o66_refreshed_token_reaches_only_what_is_left_of_the_grant(hub: Running
     third = refreshed(second)
     assert [sees(one) for one in (first, second, third)] == [404] * 3
     connected = f"/api/settings/connected-apps/{client.id}"
-    with api(hub, make_token(hub, bob)) as script:
+    with api(hub, create_token(hub, bob)) as script:
         granted = {"organizationScopes": {acme.id: ["webhooks"]}}
         assert script.patch(connected, json=granted).status_code == 200
         assert sees(refreshed(third)) == 404, "granted anew, without read-repos"
@@ -109,12 +109,12 @@ def test_o66_refreshed_token_reaches_only_what_is_left_of_the_grant(hub: Running
 
 def test_o37_tampered_organization_fields_grant_nothing(hub: RunningHub) -> None:
     """On the consent page, and on Connected apps with its fields per organization."""
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada)
-    foreign = make_organization(hub, "foreign", make_user(hub, "bob"))
-    client, document = make_app(hub, None, scopes=("openid", "read-repos", "webhooks")), keep_document(hub)
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
+    foreign = create_organization(hub, "foreign", create_user(hub, "bob"))
+    client, document = create_app(hub, None, scopes=("openid", "read-repos", "webhooks")), store_document(hub)
     page = f"/settings/connected/{client.id}"
-    with browser_of(hub, ada) as browser, api(hub, make_token(hub, ada)) as script:
+    with browser_of(hub, ada) as browser, api(hub, create_token(hub, ada)) as script:
 
         def granted_scopes(client_id: str = client.id) -> tuple[list[str], dict[str, list[str]]]:
             (found,) = [
@@ -130,8 +130,8 @@ def test_o37_tampered_organization_fields_grant_nothing(hub: RunningHub) -> None
             f"scopes.{foreign.id}": "read-repos",
         }
         twice = {**tampered, f"scopes.{acme.id}": ["webhooks", "read-repos"]}
-        assert answer_of(approve(browser, asked, **twice))["error"] == "invalid_request"
-        assert "code" in answer_of(approve(browser, asked, **tampered))
+        assert redirect_parameters(approve(browser, asked, **twice))["error"] == "invalid_request"
+        assert "code" in redirect_parameters(approve(browser, asked, **tampered))
         assert granted_scopes() == (["read-repos", "openid"], {acme.id: ["read-repos"]})
         for twice in ("decision", "shown"):
             hidden = {**Page(browser.get(client.address(prompt="consent"))).hidden(), "decision": "approve"}
@@ -148,10 +148,10 @@ def test_o37_tampered_organization_fields_grant_nothing(hub: RunningHub) -> None
         assert browser.post(page, data={**form, **outside}).status_code == 303
         assert granted_scopes() == (["read-repos", "openid"], {acme.id: []}), "only what the app may do altogether"
         address = document.address(scope="openid read-repos", code_challenge="a" * 43, code_challenge_method="S256")
-        assert "code" in answer_of(approve(browser, address, **tampered))
+        assert "code" in redirect_parameters(approve(browser, address, **tampered))
         assert granted_scopes(document.id)[1] == {acme.id: ["read-repos"]}
         elsewhere = f"{address}&resource=https%3A%2F%2Fmcp.example%2F"
-        assert "code" in answer_of(approve(browser, elsewhere, **tampered))
+        assert "code" in redirect_parameters(approve(browser, elsewhere, **tampered))
         assert granted_scopes(document.id)[1] == {acme.id: ["read-repos"]}, (
             "the token elsewhere reaches no organization"
         )

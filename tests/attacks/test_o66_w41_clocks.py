@@ -5,13 +5,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.bed.app_webhooks import OF_ACME, SCOPES, WATCHED, Stage
+from tests.bed.app_webhooks import ACME_PATH, SCOPES, WATCHED, AppWebhookScenario
 from tests.bed.apps import Client
 from tests.bed.engines import Engine, settings_for
-from tests.bed.exchange import exchanged, make_exchanger
-from tests.bed.people import api, make_user
-from tests.bed.running import RunningHub, running
-from tests.bed.watching import Receiver, make_webhook, receiving
+from tests.bed.exchange import create_exchange_app, exchange_token
+from tests.bed.people import api, create_user
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import Receiver, create_webhook, run_receiver
 
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.organizations import members, settings, store
@@ -25,17 +25,17 @@ ALL_READ = {"ada/open", "ada/secret", "acme/secret"}
 
 @pytest.fixture
 def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    with running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
+    with run_hub(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
         yield started
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with receiving() as started:
+    with run_receiver() as started:
         yield started
 
 
-def join(stage: Stage, user: User) -> None:
+def join(stage: AppWebhookScenario, user: User) -> None:
     async def work(opened: Hub) -> None:
         now = opened.clock()
         await opened.db.write(lambda tx: store.add_member(tx, stage.acme.id, user.id, Role.ADMIN, now))
@@ -43,13 +43,13 @@ def join(stage: Stage, user: User) -> None:
     stage.hub.call(work)
 
 
-def leave(stage: Stage, user: User) -> None:
+def leave(stage: AppWebhookScenario, user: User) -> None:
     stage.hub.call(lambda opened: members.remove(opened.accounts, stage.acme, user, SYSTEM))
 
 
 def create(client: httpx.Client, receiver: Receiver) -> dict[str, str]:
     watched = [{"type": "org", "name": "acme"}, {"type": "user", "name": "ada"}]
-    answer = client.post(OF_ACME, json={"url": receiver.url, "watched": watched})
+    answer = client.post(ACME_PATH, json={"url": receiver.url, "watched": watched})
     assert answer.status_code == 200, answer.text
     made: dict[str, str] = answer.json()["webhook"]
     return made
@@ -57,18 +57,18 @@ def create(client: httpx.Client, receiver: Receiver) -> dict[str, str]:
 
 def test_o66_membership_that_starts_again_at_the_same_time_is_a_new_one(hub: RunningHub, receiver: Receiver) -> None:
     """The clock of the machine that adds the member again is behind by exactly that much."""
-    stage = Stage(hub)
-    join(stage, make_user(hub, "bob"))
+    stage = AppWebhookScenario(hub)
+    join(stage, create_user(hub, "bob"))
     token = stage.grant("openid webhooks read-repos", stage.acme)
     with api(hub, token) as app:
-        make_webhook(app, receiver.url, *WATCHED)
+        create_webhook(app, receiver.url, *WATCHED)
         assert app.get("/api/models/acme/secret").status_code == 200
-        assert stage.heard(receiver) == ALL_READ
+        assert stage.repos_received(receiver) == ALL_READ
         leave(stage, stage.ada)
         join(stage, stage.ada)
         assert app.get("/api/models/acme/secret").status_code == 404
     assert stage.connected("GET").json()["organizations"] == []
-    assert stage.heard(receiver) == ALL_READ - {"acme/secret"}
+    assert stage.repos_received(receiver) == ALL_READ - {"acme/secret"}
 
 
 @pytest.mark.parametrize("behind", [0, 60])
@@ -76,20 +76,20 @@ def test_o66_grant_of_a_machine_whose_clock_is_behind_is_valid(
     hub: RunningHub, receiver: Receiver, behind: int
 ) -> None:
     hub.clock.advance(3600)
-    stage = Stage(hub)
-    app = make_exchanger(hub, stage.acme, scopes=SCOPES)
+    stage = AppWebhookScenario(hub)
+    app = create_exchange_app(hub, stage.acme, scopes=SCOPES)
     hub.clock.advance(-behind)
     token = stage.grant("openid webhooks read-repos", stage.acme)
     with api(hub, token) as consented:
         assert consented.get("/api/models/acme/secret").status_code == 200
-    with api(hub, exchanged(app, "ada@example.org", scope="webhooks read-repos")["access_token"]) as client:
+    with api(hub, exchange_token(app, "ada@example.org", scope="webhooks read-repos")["access_token"]) as client:
         webhook = create(client, receiver)
-    assert stage.heard(receiver) == {"ada/open", "acme/secret"}
-    stage.follow()
-    assert stage.state(webhook, OF_ACME) is False
+    assert stage.repos_received(receiver) == {"ada/open", "acme/secret"}
+    stage.check_grants()
+    assert stage.state(webhook, ACME_PATH) is False
 
 
-async def end_and_begin(opened: Hub, what: str, stage: Stage, app: Client) -> None:
+async def end_and_begin(opened: Hub, what: str, stage: AppWebhookScenario, app: Client) -> None:
     if what == "plan":
         for plan in ("free", "enterprise"):
             await settings.set_plan(opened.accounts, stage.acme, plan, SYSTEM)
@@ -103,13 +103,13 @@ async def end_and_begin(opened: Hub, what: str, stage: Stage, app: Client) -> No
 def test_w41_webhook_ends_with_an_interruption_recorded_by_a_slow_clock(
     hub: RunningHub, receiver: Receiver, what: str, behind: int
 ) -> None:
-    stage = Stage(hub)
-    join(stage, make_user(hub, "bob"))
-    app = make_exchanger(hub, stage.acme, scopes=SCOPES)
+    stage = AppWebhookScenario(hub)
+    join(stage, create_user(hub, "bob"))
+    app = create_exchange_app(hub, stage.acme, scopes=SCOPES)
     hub.clock.advance(60)
-    with api(hub, exchanged(app, "ada@example.org", scope="webhooks read-repos")["access_token"]) as client:
+    with api(hub, exchange_token(app, "ada@example.org", scope="webhooks read-repos")["access_token"]) as client:
         webhook = create(client, receiver)
-    assert stage.heard(receiver) == {"ada/open", "acme/secret"}
+    assert stage.repos_received(receiver) == {"ada/open", "acme/secret"}
     hub.clock.advance(-behind)
     if what == "membership":
         leave(stage, stage.ada)
@@ -121,6 +121,6 @@ def test_w41_webhook_ends_with_an_interruption_recorded_by_a_slow_clock(
                 assert admin.patch(path, json={"paused": paused}).status_code == 200
     else:
         hub.call(lambda opened: end_and_begin(opened, what, stage, app))
-    assert stage.heard(receiver) == set()
-    stage.follow()
-    assert stage.state(webhook, OF_ACME) == "suspended-after-failure"
+    assert stage.repos_received(receiver) == set()
+    stage.check_grants()
+    assert stage.state(webhook, ACME_PATH) == "suspended-after-failure"

@@ -6,24 +6,24 @@ from contextlib import ExitStack
 
 import httpx
 import pytest
-from tests.bed.apps import make_app
-from tests.bed.at_once import at_once
-from tests.bed.belongings import EVERYTHING, make_belongings
-from tests.bed.exchange import exchange, make_exchanger
+from tests.bed.account_assets import EVERYTHING, create_account_assets
+from tests.bed.apps import create_app
+from tests.bed.concurrency import run_concurrently
+from tests.bed.exchange import create_exchange_app, send_exchange
 from tests.bed.organizations import entries_of
 from tests.bed.people import (
-    HOME,
     PASSWORD,
+    VISITOR,
     Page,
     browser_of,
-    filled,
+    create_organization,
+    create_user,
+    fill_form,
     link_in,
     mails_to,
-    make_organization,
-    make_user,
     submit,
 )
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import store
 from hubgate.server.accounts.model import Owner, Person, User
@@ -76,9 +76,9 @@ def reset_by_confirmation(hub: RunningHub, user: User) -> str:
 
 
 def test_o67_link_alone_does_not_confirm_the_address(hub: RunningHub) -> None:
-    eve = make_user(hub, "eve", verified=False)
+    eve = create_user(hub, "eve", verified=False)
     link = confirmation_of(hub, eve)
-    with hub.client() as victim, browser_of(hub, make_user(hub, "bob")) as elsewhere:
+    with hub.client() as victim, browser_of(hub, create_user(hub, "bob")) as elsewhere:
         for browser in (victim, elsewhere):
             assert browser.get(link).status_code == 200
             assert submit(browser, link).status_code == 422
@@ -88,31 +88,31 @@ def test_o67_link_alone_does_not_confirm_the_address(hub: RunningHub) -> None:
 
 
 def test_o67_unconfirmed_address_cannot_be_exchanged(hub: RunningHub) -> None:
-    boss, eve = make_user(hub, "boss"), make_user(hub, "eve", verified=False)
-    client = make_exchanger(hub, make_organization(hub, "acme", boss, eve="read"))
+    boss, eve = create_user(hub, "boss"), create_user(hub, "eve", verified=False)
+    client = create_exchange_app(hub, create_organization(hub, "acme", boss, eve="read"))
     with hub.client() as victim:
         submit(victim, confirmation_of(hub, eve))
-    answer = exchange(client, eve.email)
+    answer = send_exchange(client, eve.email)
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant")
 
 
 @pytest.mark.parametrize("proof", ["session", "password", "password beside another's session"])
 def test_o67_creator_who_confirms_loses_nothing(hub: RunningHub, proof: str) -> None:
-    ada = make_user(hub, "ada", verified=False)
-    link, belongings = confirmation_of(hub, ada), make_belongings(hub, ada)
+    ada = create_user(hub, "ada", verified=False)
+    link, belongings = confirmation_of(hub, ada), create_account_assets(hub, ada)
     with ExitStack() as stack:
         if proof == "session":
             response = submit(stack.enter_context(belongings.browser()), link)
         else:
-            other = make_user(hub, "bob") if "another" in proof else None
+            other = create_user(hub, "bob") if "another" in proof else None
             response = submit(stack.enter_context(browser_of(hub, other)), link, password=PASSWORD)
     assert (response.status_code, response.headers["location"]) == (303, "/")
     assert is_verified(hub, ada)
-    assert belongings.working() == EVERYTHING
+    assert belongings.usable() == EVERYTHING
 
 
 def test_o67_password_guesses_on_the_confirmation_page_are_throttled(hub: RunningHub) -> None:
-    eve = make_user(hub, "eve", verified=False)
+    eve = create_user(hub, "eve", verified=False)
     link = confirmation_of(hub, eve)
     with hub.client() as client:
         tries = [submit(client, link, password="a guess") for _ in range(11)]
@@ -125,8 +125,8 @@ def test_o67_password_guesses_on_the_confirmation_page_are_throttled(hub: Runnin
 
 @pytest.mark.parametrize("way", [reset_by_mail, reset_by_confirmation])
 def test_o67_reset_of_a_never_verified_account_ends_everything(hub: RunningHub, way) -> None:
-    eve, bob = make_user(hub, "eve", verified=False), make_user(hub, "bob")
-    left_behind, others = make_belongings(hub, eve), make_belongings(hub, bob)
+    eve, bob = create_user(hub, "eve", verified=False), create_user(hub, "bob")
+    left_behind, others = create_account_assets(hub, eve), create_account_assets(hub, bob)
     hub.clock.advance(1)
     link = way(hub, eve)
     with hub.client() as victim:
@@ -135,8 +135,8 @@ def test_o67_reset_of_a_never_verified_account_ends_everything(hub: RunningHub, 
         assert is_verified(hub, eve)
         assert submit(victim, "/login", username="eve", password=PASSWORD).status_code == 422
         assert submit(victim, "/login", username="eve", password=NEW).status_code == 303
-    assert left_behind.working() == set()
-    assert others.working() == EVERYTHING, "of other accounts nothing ends"
+    assert left_behind.usable() == set()
+    assert others.usable() == EVERYTHING, "of other accounts nothing ends"
     told = mails_to(hub, eve.email)[-1]
     assert told["Subject"] == "Your password was changed"
     assert (
@@ -146,9 +146,9 @@ def test_o67_reset_of_a_never_verified_account_ends_everything(hub: RunningHub, 
 
 
 def test_o67_reset_ends_apps_and_webhooks_of_organizations_without_other_members(hub: RunningHub) -> None:
-    eve, bob = make_user(hub, "eve", verified=False), make_user(hub, "bob")
-    alone, shared = make_organization(hub, "alone", eve), make_organization(hub, "shared", bob, eve="admin")
-    apps = [make_app(hub, organization=organization) for organization in (alone, shared)]
+    eve, bob = create_user(hub, "eve", verified=False), create_user(hub, "bob")
+    alone, shared = create_organization(hub, "alone", eve), create_organization(hub, "shared", bob, eve="admin")
+    apps = [create_app(hub, organization=organization) for organization in (alone, shared)]
     with browser_of(hub, eve) as intruder:
         for name in ("alone", "shared"):
             form = {"url": "https://ci.example/hook", "watched": f"org:{name}", "domains": ["repo"]}
@@ -168,9 +168,9 @@ def test_o67_reset_ends_apps_and_webhooks_of_organizations_without_other_members
 
 
 def test_o67_reset_is_in_the_audit_logs_of_organizations(hub: RunningHub) -> None:
-    eve, bob = make_user(hub, "eve", verified=False), make_user(hub, "bob")
-    alone, shared = make_organization(hub, "alone", eve), make_organization(hub, "shared", bob, eve="admin")
-    app = make_app(hub, organization=alone)
+    eve, bob = create_user(hub, "eve", verified=False), create_user(hub, "bob")
+    alone, shared = create_organization(hub, "alone", eve), create_organization(hub, "shared", bob, eve="admin")
+    app = create_app(hub, organization=alone)
     with browser_of(hub, eve) as intruder:
         at = "/organizations/alone/settings/webhooks"
         submit(intruder, f"{at}/new", at, url="https://ci.example/hook", watched="org:alone", domains=["repo"])
@@ -198,15 +198,15 @@ def test_o67_reset_is_in_the_audit_logs_of_organizations(hub: RunningHub) -> Non
 
 def test_o67_requests_in_flight_during_the_reset_are_rejected(hub: RunningHub) -> None:
     """The caller was authenticated before the reset, and the body was received after it."""
-    eve = make_user(hub, "eve", verified=False)
-    elsewhere = make_app(hub, make_user(hub, "developer"))
-    actor = Actor(eve.name, eve.id, HOME.ip, credentials_version=eve.credentials_version)
+    eve = create_user(hub, "eve", verified=False)
+    elsewhere = create_app(hub, create_user(hub, "developer"))
+    actor = Actor(eve.name, eve.id, VISITOR.ip, credentials_version=eve.credentials_version)
     draft = App(client_id="", name="Left", redirect_uris=("https://left.example/",), scopes=("openid",))
     with hub.client() as victim:
         assert submit(victim, reset_by_confirmation(hub, eve), password=NEW).status_code == 303
 
     async def token(opened: Hub) -> None:
-        await personal.create(opened.accounts, eve, "left", TokenRole.WRITE, HOME.ip)
+        await personal.create(opened.accounts, eve, "left", TokenRole.WRITE, VISITOR.ip)
 
     async def app(opened: Hub) -> None:
         await management.create(opened.oauth, Owner(user_id=eve.id), draft, actor)
@@ -225,11 +225,11 @@ def test_o67_requests_in_flight_during_the_reset_are_rejected(hub: RunningHub) -
 
 
 def test_o67_confirmation_link_allows_one_reset(hub: RunningHub) -> None:
-    eve = make_user(hub, "eve", verified=False)
+    eve = create_user(hub, "eve", verified=False)
     link = confirmation_of(hub, eve)
     with ExitStack() as stack:
         visitors = [stack.enter_context(hub.client()) for _ in range(6)]
-        answers = at_once([filled(visitor, link, f"{link}/reset") for visitor in visitors])
+        answers = run_concurrently([fill_form(visitor, link, f"{link}/reset") for visitor in visitors])
         assert sorted(answer.status_code for answer in answers) == [303] + [404] * 5
         assert not is_verified(hub, eve), "nothing is proven before the password is set"
         assert visitors[0].get(link).status_code == 404
@@ -237,7 +237,7 @@ def test_o67_confirmation_link_allows_one_reset(hub: RunningHub) -> None:
 
 def test_o67_opening_the_pages_of_a_link_changes_nothing(hub: RunningHub) -> None:
     """Mail scanners open links, and links on the page behind them."""
-    eve = make_user(hub, "eve", verified=False)
+    eve = create_user(hub, "eve", verified=False)
     link = confirmation_of(hub, eve)
     with hub.client() as scanner:
         for method in ("GET", "HEAD"):
@@ -250,7 +250,7 @@ def test_o67_opening_the_pages_of_a_link_changes_nothing(hub: RunningHub) -> Non
 
 def test_o67_first_used_confirmation_ends_older_ones(hub: RunningHub) -> None:
     """Otherwise each would be a reset link that is valid for a day."""
-    ada = make_user(hub, "ada", verified=False)
+    ada = create_user(hub, "ada", verified=False)
     hub.clock.advance(1)
     with browser_of(hub, ada) as browser:
         assert submit(browser, "/", "/settings/email/confirmation").status_code == 303
@@ -264,16 +264,16 @@ def test_o67_first_used_confirmation_ends_older_ones(hub: RunningHub) -> None:
 def test_o67_concurrent_confirmation_and_reset_leave_one_owner(hub: RunningHub) -> None:
     """Either the creator was first and retains the tokens, or the reset was first and ended them."""
     for number in range(4):
-        eve = make_user(hub, f"eve{number}", verified=False)
+        eve = create_user(hub, f"eve{number}", verified=False)
         link = confirmation_of(hub, eve)
-        belongings = make_belongings(hub, eve)
+        belongings = create_account_assets(hub, eve)
         reset = reset_by_mail(hub, eve)
         with hub.client() as victim, belongings.browser() as creator:
-            confirm = filled(creator, link)
-            confirmed, changed = at_once([confirm, filled(victim, reset, password=NEW)])
+            confirm = fill_form(creator, link)
+            confirmed, changed = run_concurrently([confirm, fill_form(victim, reset, password=NEW)])
         assert changed.status_code == 303
         assert confirmed.status_code in (303, 401, 404, 422)
-        assert ("personal token" in belongings.working()) is (confirmed.status_code == 303)
+        assert ("personal token" in belongings.usable()) is (confirmed.status_code == 303)
 
 
 @pytest.mark.parametrize("verified", [True, False])
@@ -281,7 +281,7 @@ def test_o67_confirming_a_new_address_requires_its_account(hub: RunningHub, veri
     """An account is being moved to a stranger's address: the stranger's click neither confirms it nor opens the
     account.
     """
-    eve = make_user(hub, "eve", verified=verified)
+    eve = create_user(hub, "eve", verified=verified)
     with browser_of(hub, eve) as attacker:
         form = {"email": "victim@example.org", "password": PASSWORD}
         assert submit(attacker, "/settings/profile", "/settings/email", **form).status_code == 303
@@ -304,7 +304,7 @@ def test_o67_account_without_a_password_sets_one(hub: RunningHub) -> None:
     async def work(opened: Hub) -> None:
         await opened.db.write(lambda tx: tx.exec("UPDATE users SET password_hash = NULL"))
 
-    ada = make_user(hub, "ada", verified=False)
+    ada = create_user(hub, "ada", verified=False)
     hub.call(work)
     with hub.client() as client:
         shown = client.get(confirmation_of(hub, ada)).text

@@ -7,18 +7,9 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.bed.people import (
-    api,
-    browser_of,
-    link_in,
-    mails_to,
-    make_organization,
-    make_token,
-    make_user,
-    submit,
-)
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user, link_in, mails_to, submit
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import store as accounts
 from hubgate.server.accounts.model import User
@@ -47,7 +38,7 @@ def token_after(hub: RunningHub, user: User) -> str:
     """A token of the account after the reset."""
     found = hub.call(lambda opened: accounts.user(opened.db, user.id))
     assert found is not None
-    return make_token(hub, found)
+    return create_token(hub, found)
 
 
 def move(client: httpx.Client, old: str, new: str) -> None:
@@ -75,20 +66,20 @@ def log_of(client: httpx.Client, name: str, kind: str) -> list[dict[str, Any]]:
 
 
 def test_o67_reset_leaves_shared_organizations_and_removes_redirects_to_others(hub: RunningHub) -> None:
-    vic, att = make_user(hub, "vic", verified=False), make_user(hub, "att")
+    vic, att = create_user(hub, "vic", verified=False), create_user(hub, "att")
     with browser_of(hub, vic) as creator, browser_of(hub, att) as accomplice:
         assert submit(creator, "/organizations/new", name="trap", fullname="").status_code == 303
         at = "/organizations/trap/settings/members"
         assert submit(creator, at, at, invitee="att", role="admin").status_code == 303
         accept = f"/settings/organizations/invitations/{invitation_of(accomplice)}/accept"
         assert submit(accomplice, "/settings/organizations", accept).status_code == 303
-    with api(hub, make_token(hub, vic)) as script:
+    with api(hub, create_token(hub, vic)) as script:
         for name in ("vic/model", "vic/older"):
-            make_repo(script, name)
+            create_repo(script, name)
         move(script, "vic/model", "trap/model")
         move(script, "vic/older", "vic/newer")
     said = reset(hub, vic)
-    with api(hub) as anyone, api(hub, make_token(hub, att)) as other:
+    with api(hub) as anyone, api(hub, create_token(hub, att)) as other:
         assert anyone.get("/api/models/vic/model").status_code in (401, 404)
         assert anyone.get("/api/models/vic/older").headers["location"] == "/api/models/vic/newer"
         assert members(other, "trap") == {"att": "admin"}
@@ -97,28 +88,28 @@ def test_o67_reset_leaves_shared_organizations_and_removes_redirects_to_others(h
     assert "1 membership, 1 redirect." in said
     assert "You left trap." in said
     with api(hub, token_after(hub, vic)) as owner:
-        make_repo(owner, "vic/model")
+        create_repo(owner, "vic/model")
 
 
 def test_o67_only_admin_stays_and_is_notified(hub: RunningHub) -> None:
     """The organization would otherwise have no admin."""
-    vic, att = make_user(hub, "vic", verified=False), make_user(hub, "att")
-    make_organization(hub, "crew", vic, att="write")
-    make_organization(hub, "acme", make_user(hub, "ada"), vic="admin", att="read")
+    vic, att = create_user(hub, "vic", verified=False), create_user(hub, "att")
+    create_organization(hub, "crew", vic, att="write")
+    create_organization(hub, "acme", create_user(hub, "ada"), vic="admin", att="read")
     said = reset(hub, vic)
     assert "You left acme." in said
     assert "You are still the only admin of crew. Check who the other members are." in said
-    with api(hub, token_after(hub, vic)) as owner, api(hub, make_token(hub, att)) as other:
+    with api(hub, token_after(hub, vic)) as owner, api(hub, create_token(hub, att)) as other:
         assert members(owner, "crew") == {"vic": "admin", "att": "write"}
         assert set(members(other, "acme")) == {"ada", "att"}
 
 
 def test_o67_redirects_of_an_organization_without_other_members_are_removed(hub: RunningHub) -> None:
-    vic, att = make_user(hub, "vic", verified=False), make_user(hub, "att")
-    make_organization(hub, "alone", vic)
-    make_organization(hub, "trap", att, vic="admin")
-    with api(hub, make_token(hub, vic)) as script:
-        make_repo(script, "alone/model")
+    vic, att = create_user(hub, "vic", verified=False), create_user(hub, "att")
+    create_organization(hub, "alone", vic)
+    create_organization(hub, "trap", att, vic="admin")
+    with api(hub, create_token(hub, vic)) as script:
+        create_repo(script, "alone/model")
         move(script, "alone/model", "trap/model")
     said = reset(hub, vic)
     assert "1 membership, 1 redirect." in said
@@ -130,10 +121,10 @@ def test_o67_redirects_of_an_organization_without_other_members_are_removed(hub:
 
 
 def test_o67_verified_account_retains_memberships_and_redirects(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    make_organization(hub, "acme", bob, ada="admin")
-    with api(hub, make_token(hub, ada)) as owner:
-        make_repo(owner, "ada/model")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    create_organization(hub, "acme", bob, ada="admin")
+    with api(hub, create_token(hub, ada)) as owner:
+        create_repo(owner, "ada/model")
         move(owner, "ada/model", "acme/model")
         said = reset(hub, ada)
         assert members(owner, "acme") == {"ada": "admin", "bob": "admin"}
@@ -144,10 +135,10 @@ def test_o67_verified_account_retains_memberships_and_redirects(hub: RunningHub)
 @pytest.mark.parametrize("what", ["move", "join"])
 def test_o67_move_or_join_in_flight_does_not_survive_the_reset(hub: RunningHub, what: str) -> None:
     """The caller was authenticated before the reset, and the body was received after it."""
-    vic, att = make_user(hub, "vic", verified=False), make_user(hub, "att")
-    trap = make_organization(hub, "trap", att)
-    with api(hub, make_token(hub, vic)) as script, browser_of(hub, att) as accomplice:
-        make_repo(script, "vic/model")
+    vic, att = create_user(hub, "vic", verified=False), create_user(hub, "att")
+    trap = create_organization(hub, "trap", att)
+    with api(hub, create_token(hub, vic)) as script, browser_of(hub, att) as accomplice:
+        create_repo(script, "vic/model")
         at = "/organizations/trap/settings/members"
         assert submit(accomplice, at, at, invitee="vic", role="write").status_code == 303
     with browser_of(hub, vic) as creator:

@@ -3,10 +3,10 @@ which.
 """
 
 import pytest
+from tests.bed.account_assets import EVERYTHING, SIGN_INS, create_account_assets
 from tests.bed.apps import tokens_for
-from tests.bed.belongings import EVERYTHING, SIGN_INS, make_belongings
-from tests.bed.people import HOME, PASSWORD, browser_of, link_in, mails_to, make_organization, make_user, submit
-from tests.bed.running import RunningHub
+from tests.bed.people import PASSWORD, VISITOR, browser_of, create_organization, create_user, link_in, mails_to, submit
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.organizations import invitations
@@ -31,17 +31,17 @@ def reset(hub: RunningHub, user: User) -> None:
 
 
 def test_o68_reset_ends_sessions_and_app_tokens(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    belongings = make_belongings(hub, ada)
+    ada = create_user(hub, "ada")
+    belongings = create_account_assets(hub, ada)
     hub.clock.advance(1)
     reset(hub, ada)
-    assert belongings.working() == EVERYTHING - SIGN_INS
+    assert belongings.usable() == EVERYTHING - SIGN_INS
     assert "Ended: 1 session, 1 app token, 1 refresh token. 1 personal token still works." in last_mail(hub, ada)
 
 
 def test_o68_change_ends_other_sessions_and_app_tokens(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    belongings = make_belongings(hub, ada)
+    ada = create_user(hub, "ada")
+    belongings = create_account_assets(hub, ada)
     hub.clock.advance(1)
     with browser_of(hub, ada) as browser:
         form = {"current_password": PASSWORD, "new_password": NEW}
@@ -49,14 +49,14 @@ def test_o68_change_ends_other_sessions_and_app_tokens(hub: RunningHub) -> None:
         shown = browser.get("/settings/password")
         assert shown.status_code == 200, "this browser stays signed in"
         assert "Password changed. Ended: 1 other session, 1 app token, 1 refresh token." in shown.text
-    assert belongings.working() == EVERYTHING - SIGN_INS
+    assert belongings.usable() == EVERYTHING - SIGN_INS
     said = last_mail(hub, ada)
     assert "Ended: 1 other session, 1 app token, 1 refresh token. 1 personal token still works." in said
 
 
 def test_o68_mail_counts_what_was_active(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    belongings = make_belongings(hub, ada)
+    ada = create_user(hub, "ada")
+    belongings = create_account_assets(hub, ada)
     tokens_for(belongings.app, ada)
     hub.clock.advance(31 * 24 * 3600)
     with browser_of(hub, ada), browser_of(hub, ada):
@@ -65,15 +65,15 @@ def test_o68_mail_counts_what_was_active(hub: RunningHub) -> None:
 
 
 def test_o68_mail_says_when_nothing_was_open(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     reset(hub, ada)
     assert "No sessions or app tokens were active." in last_mail(hub, ada)
 
 
 def test_o68_app_only_needs_a_new_sign_in(hub: RunningHub) -> None:
     """The consent remains: with a new session the app gets tokens without another consent page."""
-    ada = make_user(hub, "ada")
-    belongings = make_belongings(hub, ada)
+    ada = create_user(hub, "ada")
+    belongings = create_account_assets(hub, ada)
     reset(hub, ada)
     with browser_of(hub, ada) as browser:
         assert browser.get(belongings.app.address()).status_code == 303
@@ -81,9 +81,9 @@ def test_o68_app_only_needs_a_new_sign_in(hub: RunningHub) -> None:
 
 def test_o68_organization_requests_in_flight_are_rejected(hub: RunningHub) -> None:
     """An intruder's request was authorized before the change of password and is executed after it."""
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada)
-    intruder = Actor(ada.name, ada.id, HOME.ip, credentials_version=ada.credentials_version)
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
+    intruder = Actor(ada.name, ada.id, VISITOR.ip, credentials_version=ada.credentials_version)
     reset(hub, ada)
 
     async def work(opened: Hub) -> None:

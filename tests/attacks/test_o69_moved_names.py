@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import httpx
 import pytest
-from tests.bed.apps import answer_of, approve, make_app
+from tests.bed.apps import approve, create_app, redirect_parameters
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import api, browser_of, make_organization, make_token, make_user, submit
-from tests.bed.repos import commit, committed, make_repo, send_large
-from tests.bed.running import RunningHub, running
-from tests.bed.watching import Receiver, make_webhook, receiving, settle
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user, submit
+from tests.bed.repos import create_commit, create_repo, send_commit, send_large
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import Receiver, create_webhook, run_receiver, settle
 
 from hubgate.server.accounts.model import User
 from hubgate.server.audit.model import Actor
@@ -26,13 +26,13 @@ OWN = "/api/settings/redirects"
 
 @pytest.fixture
 def hub_with_receiver(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    with running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
+    with run_hub(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
         yield started
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with receiving() as started:
+    with run_receiver() as started:
         yield started
 
 
@@ -54,12 +54,12 @@ class Scene(NamedTuple):
 
 @pytest.fixture
 def scene(hub: RunningHub) -> Iterator[Scene]:
-    ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
-    make_organization(hub, "acme", ada, eve="contributor")
-    tokens = make_token(hub, ada), make_token(hub, eve)
+    ada, eve = create_user(hub, "ada"), create_user(hub, "eve")
+    create_organization(hub, "acme", ada, eve="contributor")
+    tokens = create_token(hub, ada), create_token(hub, eve)
     with api(hub, tokens[0]) as admin, api(hub, tokens[1]) as attacker, api(hub) as anyone:
-        make_repo(attacker, "acme/model")
-        committed(attacker, "acme/model", {"config.json": b"{}"})
+        create_repo(attacker, "acme/model")
+        create_commit(attacker, "acme/model", {"config.json": b"{}"})
         yield Scene(hub, ada, eve, admin, attacker, anyone)
 
 
@@ -118,7 +118,7 @@ def test_o69_name_leads_nowhere_after_a_contributor_moved_the_repo_out(scene: Sc
             leads_nowhere(client, name)
     assert listed(scene.admin) == []
     assert scene.anyone.get("/api/models/eve/evil").status_code == 200
-    make_repo(scene.admin, "acme/model")
+    create_repo(scene.admin, "acme/model")
     assert scene.anyone.get("/api/models/acme/model").json()["id"] == "acme/model"
     (entry,) = [one for one in log_of(scene.admin, "repo.move") if one["data"]["to"] == "eve/evil"]
     assert entry["data"]["redirect"] is False
@@ -138,7 +138,7 @@ def test_o69_only_an_admin_may_leave_a_redirect(scene: Scene, role: str) -> None
 
 
 def test_o69_admin_may_leave_a_redirect_and_reclaim_the_name(scene: Scene) -> None:
-    make_organization(scene.hub, "partner", scene.ada)
+    create_organization(scene.hub, "partner", scene.ada)
     moved(scene.admin, "acme/model", "partner/model", leaveRedirect=True)
     leads_to(scene.anyone, "acme/model", "partner/model")
     (allowed,) = log_of(scene.admin, "repo.allow_redirect")
@@ -156,7 +156,7 @@ def test_o69_admin_may_leave_a_redirect_and_reclaim_the_name(scene: Scene) -> No
     leads_nowhere(scene.anyone, "acme/model")
     (unlinked,) = log_of(scene.admin, "repo.unlink_redirect")
     assert unlinked["data"]["redirect"] == "acme/model"
-    make_repo(scene.admin, "acme/model")
+    create_repo(scene.admin, "acme/model")
     assert scene.anyone.get("/api/models/partner/model").status_code == 200
 
 
@@ -176,8 +176,8 @@ def test_o69_current_name_of_a_repo_cannot_be_unlinked(scene: Scene) -> None:
 
 def test_o69_redirect_ends_when_the_repo_moves_on_to_a_third_namespace(scene: Scene) -> None:
     """The admin of acme allowed a redirect to partner; a contributor of partner cannot point it elsewhere."""
-    make_organization(scene.hub, "partner", scene.ada, eve="contributor")
-    make_repo(scene.attacker, "partner/model")
+    create_organization(scene.hub, "partner", scene.ada, eve="contributor")
+    create_repo(scene.attacker, "partner/model")
     moved(scene.attacker, "partner/model", "partner/old")
     moved(scene.admin, "partner/old", "acme/from-partner", leaveRedirect=True)
     leads_to(scene.anyone, "partner/model", "acme/from-partner")
@@ -206,12 +206,12 @@ def test_o69_renamed_namespace_retains_its_names(scene: Scene) -> None:
 
 def test_o69_apps_cannot_leave_a_redirect(scene: Scene) -> None:
     """A redirect would outlive the app's grant."""
-    app = make_app(scene.hub, scene.eve, scopes=("openid", "manage-repos"))
+    app = create_app(scene.hub, scene.eve, scopes=("openid", "manage-repos"))
     acme = scene.admin.get("/api/whoami-v2").json()["orgs"][0]["id"]
     for name in ("one", "two"):
-        make_repo(scene.admin, name)
+        create_repo(scene.admin, name)
     with browser_of(scene.hub, scene.ada) as browser:
-        code = answer_of(approve(browser, app.address(), orgs=[acme]))["code"]
+        code = redirect_parameters(approve(browser, app.address(), orgs=[acme]))["code"]
     with api(scene.hub, app.redeem(code).json()["access_token"]) as script:
         moved(script, "ada/one", "ada/renamed", leaveRedirect=True)
         leads_to(scene.anyone, "ada/one", "ada/renamed")
@@ -225,7 +225,7 @@ def test_o69_apps_cannot_leave_a_redirect(scene: Scene) -> None:
 
 
 def test_o69_user_may_leave_or_end_redirects_in_their_own_namespace(scene: Scene) -> None:
-    make_repo(scene.admin, "one")
+    create_repo(scene.admin, "one")
     moved(scene.admin, "ada/one", "acme/one")
     leads_to(scene.anyone, "ada/one", "acme/one")
     assert listed(scene.admin, OWN) == [("ada/one", "acme/one")]
@@ -233,11 +233,11 @@ def test_o69_user_may_leave_or_end_redirects_in_their_own_namespace(scene: Scene
     assert scene.attacker.delete(f"{OWN}/model/one").status_code == 404
     assert scene.admin.delete(f"{OWN}/model/ONE").status_code == 204
     leads_nowhere(scene.anyone, "ada/one")
-    make_repo(scene.admin, "one")
+    create_repo(scene.admin, "one")
 
 
 def test_o69_list_does_not_reveal_a_private_repo_elsewhere(scene: Scene) -> None:
-    make_organization(scene.hub, "partner", scene.eve, ada="contributor")
+    create_organization(scene.hub, "partner", scene.eve, ada="contributor")
     moved(scene.admin, "acme/model", "partner/model", leaveRedirect=True)
     assert listed(scene.admin) == [("acme/model", "partner/model")]
     assert scene.attacker.put("/api/models/partner/model/settings", json={"private": True}).status_code == 200
@@ -252,12 +252,12 @@ def test_o69_list_does_not_reveal_a_private_repo_elsewhere(scene: Scene) -> None
     deleted = scene.attacker.request("DELETE", "/api/repos/delete", json={"name": "partner/secret-plan"})
     assert deleted.status_code == 200
     assert listed(scene.admin) == [], "a redirect ends with its repo"
-    make_repo(scene.admin, "acme/model")
+    create_repo(scene.admin, "acme/model")
 
 
 def test_o69_page_lets_admins_leave_and_unlink_redirects(scene: Scene) -> None:
     tick = 'name="leave_redirect"'
-    make_organization(scene.hub, "partner", scene.ada, eve="contributor")
+    create_organization(scene.hub, "partner", scene.ada, eve="contributor")
     with browser_of(scene.hub, scene.ada) as admin, browser_of(scene.hub, scene.eve) as contributor:
         at = "/acme/model/settings"
         assert tick in admin.get(at).text
@@ -280,9 +280,9 @@ def test_o69_page_lets_admins_leave_and_unlink_redirects(scene: Scene) -> None:
 
 def test_o69_uploads_to_the_old_name_do_not_reach_the_moved_repo(scene: Scene) -> None:
     moved(scene.attacker, "acme/model", "eve/evil")
-    assert commit(scene.admin, "acme/model", {"f": b"secret"}).status_code == 404
-    assert commit(scene.attacker, "acme/model", {"f": b"x"}).status_code == 404
-    make_repo(scene.admin, "acme/model")
+    assert send_commit(scene.admin, "acme/model", {"f": b"secret"}).status_code == 404
+    assert send_commit(scene.attacker, "acme/model", {"f": b"x"}).status_code == 404
+    create_repo(scene.admin, "acme/model")
     oid = send_large(scene.admin, "acme/model", b"large" * 100)
     asked = {"operation": "download", "objects": [{"oid": oid, "size": 500}]}
     answer = scene.attacker.post("/eve/evil.git/info/lfs/objects/batch", json=asked).json()
@@ -293,23 +293,23 @@ def test_o69_webhooks_do_not_follow_a_repo_out_of_its_namespace(
     hub_with_receiver: RunningHub, receiver: Receiver
 ) -> None:
     hub = hub_with_receiver
-    ada, eve, bob = (make_user(hub, name) for name in ("ada", "eve", "bob"))
-    make_organization(hub, "acme", ada, eve="contributor")
-    tokens = [make_token(hub, user) for user in (ada, eve, bob)]
+    ada, eve, bob = (create_user(hub, name) for name in ("ada", "eve", "bob"))
+    create_organization(hub, "acme", ada, eve="contributor")
+    tokens = [create_token(hub, user) for user in (ada, eve, bob)]
     with api(hub, tokens[0]) as admin, api(hub, tokens[1]) as attacker, api(hub, tokens[2]) as watcher:
         for name in ("model", "other"):
-            make_repo(attacker, f"acme/{name}")
+            create_repo(attacker, f"acme/{name}")
         settle(hub)
-        webhook = make_webhook(watcher, receiver.url, "model:acme/model", "model:acme/other")
+        webhook = create_webhook(watcher, receiver.url, "model:acme/model", "model:acme/other")
         moved(attacker, "acme/model", "eve/evil")
-        committed(attacker, "eve/evil", {"a": b"a"})
+        create_commit(attacker, "eve/evil", {"a": b"a"})
         settle(hub)
         moved(admin, "acme/other", "ada/other", leaveRedirect=True)
-        committed(admin, "ada/other", {"a": b"a"})
+        create_commit(admin, "ada/other", {"a": b"a"})
         settle(hub)
         assert admin.delete(f"{OF_ACME}/model/other").status_code == 204
-        committed(admin, "ada/other", {"b": b"b"})
-        make_repo(admin, "acme/model")
+        create_commit(admin, "ada/other", {"b": b"b"})
+        create_repo(admin, "acme/model")
         settle(hub)
         watched = watcher.get(f"/api/settings/webhooks/{webhook['id']}").json()["webhook"]["watched"]
     assert [each["name"] for each in watched] == ["acme/model", "acme/other"]
@@ -353,7 +353,7 @@ def test_o69_redirect_from_before_the_rule_is_retained_marked_and_can_be_unlinke
 
 def test_o69_redirects_are_listed_in_pages(scene: Scene) -> None:
     for number in range(3):
-        make_repo(scene.admin, f"acme/m{number}")
+        create_repo(scene.admin, f"acme/m{number}")
         moved(scene.admin, f"acme/m{number}", f"acme/n{number}")
     first = scene.admin.get(f"{OF_ACME}?limit=2")
     assert [one["name"] for one in first.json()] == ["acme/m0", "acme/m1"]

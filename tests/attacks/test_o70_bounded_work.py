@@ -9,12 +9,19 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.bed.breaking_off import OTHER, answered, asking, broken_off, client_from, slow_yaml
-from tests.bed.git import address, push_import, straight_line
-from tests.bed.people import api, make_token, make_user
+from tests.bed.disconnecting_clients import (
+    OTHER,
+    client_from,
+    count_answered,
+    send_requests,
+    slow_yaml,
+    statuses_after_disconnect,
+)
+from tests.bed.git import linear_history, push_import, repo_url
+from tests.bed.people import api, create_token, create_user
 from tests.bed.processes import until
-from tests.bed.repos import committed, head_of, make_repo
-from tests.bed.running import RunningHub
+from tests.bed.repos import create_commit, create_repo, head_of
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.edge.edge import CLIENT_LEFT
 
@@ -26,14 +33,14 @@ HISTORY = "/api/models/ada/long/commits/main"
 @pytest.fixture
 def long(hub: RunningHub, tmp_path: Path) -> RunningHub:
     """Ada's repo `long`, with many commits and many files, and `other` with a few small ones."""
-    token = make_token(hub, make_user(hub, "ada"))
+    token = create_token(hub, create_user(hub, "ada"))
     with api(hub, token) as ada:
-        make_repo(ada, "long")
-        make_repo(ada, "other")
-        committed(ada, "ada/other", {f"{number}.txt": b"%d" % number for number in range(20)})
+        create_repo(ada, "long")
+        create_repo(ada, "other")
+        create_commit(ada, "ada/other", {f"{number}.txt": b"%d" % number for number in range(20)})
     folder = tmp_path / "imported"
     folder.mkdir()
-    push_import(folder, straight_line(COMMITS, FILES), address(hub.url, "ada/long", token))
+    push_import(folder, linear_history(COMMITS, FILES), repo_url(hub.url, "ada/long", token))
     return hub
 
 
@@ -47,31 +54,36 @@ SLOW = {
 
 def test_o70_work_is_cancelled_when_its_client_disconnects(long: RunningHub) -> None:
     for source, targets in SLOW.items():
-        ended = broken_off(long, targets, source=source)
+        ended = statuses_after_disconnect(long, targets, source=source)
         assert ended.count(CLIENT_LEFT) == CLIENTS - ended.count(200) >= CLIENTS // 2, targets[0]
     assert '"level":"error"' not in long.log
     assert '"level":"warning"' not in long.log
 
 
-def test_o70_text_is_not_parsed_for_disconnected_clients(on_sqlite: RunningHub) -> None:
-    assert broken_off(on_sqlite, ["/api/validate-yaml"] * CLIENTS, slow_yaml()).count(200) <= CLIENTS // 2
+def test_o70_text_is_not_parsed_for_disconnected_clients(sqlite_hub: RunningHub) -> None:
+    assert (
+        statuses_after_disconnect(sqlite_hub, ["/api/validate-yaml"] * CLIENTS, slow_yaml()).count(200) <= CLIENTS // 2
+    )
 
 
 def test_o70_one_callers_requests_do_not_delay_others(long: RunningHub) -> None:
     """There are more requests than threads: the other's file is read before most of them."""
-    with asking(long, ["/api/models/ada/long?blobs=true"] * CLIENTS) as greedy, client_from(long, OTHER) as other:
+    with (
+        send_requests(long, ["/api/models/ada/long?blobs=true"] * CLIENTS) as greedy,
+        client_from(long, OTHER) as other,
+    ):
         for number in range(5):
             assert other.get(f"/ada/other/resolve/main/{number}.txt").text == str(number)
-        assert answered(greedy) < 12
+        assert count_answered(greedy) < 12
 
 
-def test_o70_parsing_is_shared_fairly_among_callers(on_sqlite: RunningHub) -> None:
-    with asking(on_sqlite, ["/api/validate-yaml"] * CLIENTS, slow_yaml()) as greedy:
-        until(lambda: answered(greedy) >= 1)
-        with client_from(on_sqlite, OTHER) as other:
+def test_o70_parsing_is_shared_fairly_among_callers(sqlite_hub: RunningHub) -> None:
+    with send_requests(sqlite_hub, ["/api/validate-yaml"] * CLIENTS, slow_yaml()) as greedy:
+        until(lambda: count_answered(greedy) >= 1)
+        with client_from(sqlite_hub, OTHER) as other:
             checked = other.post("/api/validate-yaml", json={"content": "---\nlicense: mit\n---\n"})
         assert checked.json() == {"errors": [], "warnings": []}
-        assert answered(greedy) <= 4
+        assert count_answered(greedy) <= 4
 
 
 def test_o70_history_is_paged_by_cursor_and_page_numbers_end_at_100(long: RunningHub) -> None:

@@ -5,9 +5,9 @@ Nothing is timed: the functions called on the loop are counted.
 
 import httpx
 import pytest
-from tests.bed.breaking_off import OTHER, client_from
-from tests.bed.counting import calls_on_loop
-from tests.bed.running import RunningHub
+from tests.bed.call_counts import calls_on_loop
+from tests.bed.disconnecting_clients import OTHER, client_from
+from tests.bed.running_hub import RunningHub
 
 PARAMETERS = 900
 

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-from tests.bed.breaking_off import OTHER, client_from
-from tests.bed.counting import calls_on_loop
-from tests.bed.git import address, push_import, run_git
-from tests.bed.people import api, make_token, make_user
-from tests.bed.repos import committed, make_repo
-from tests.bed.running import RunningHub
+from tests.bed.call_counts import calls_on_loop
+from tests.bed.disconnecting_clients import OTHER, client_from
+from tests.bed.git import push_import, repo_url, run_git
+from tests.bed.people import api, create_token, create_user
+from tests.bed.repos import create_commit, create_repo
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.hub.git.history import MAX_MESSAGE_BYTES
 
@@ -31,13 +31,13 @@ def _import() -> bytes:
 
 @pytest.fixture
 def long_messages(hub: RunningHub, tmp_path: Path) -> RunningHub:
-    token = make_token(hub, make_user(hub, "ada"))
+    token = create_token(hub, create_user(hub, "ada"))
     with api(hub, token) as ada:
-        make_repo(ada, "talk")
+        create_repo(ada, "talk")
     folder = tmp_path / "imported"
     folder.mkdir()
-    push_import(folder, _import(), address(hub.url, "ada/talk", token))
-    pushed = run_git(folder, "push", "-q", address(hub.url, "ada/talk", token), "--all")
+    push_import(folder, _import(), repo_url(hub.url, "ada/talk", token))
+    pushed = run_git(folder, "push", "-q", repo_url(hub.url, "ada/talk", token), "--all")
     assert pushed.returncode == 0, pushed.stderr
     return hub
 
@@ -65,10 +65,10 @@ def test_refs_are_rendered_off_the_event_loop(long_messages: RunningHub) -> None
 
 def test_page_of_repos_ends_when_cards_are_too_long(hub: RunningHub) -> None:
     card = "---\nmore: " + "x" * 60_000 + "\n---\n"
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         for number in range(CARDS):
-            make_repo(ada, f"m{number}")
-            committed(ada, f"ada/m{number}", {"README.md": card.encode()})
+            create_repo(ada, f"m{number}")
+            create_commit(ada, f"ada/m{number}", {"README.md": card.encode()})
         target, seen = "/api/models?limit=1000&full=true", list[str]()
         while target:
             answer = ada.get(target)

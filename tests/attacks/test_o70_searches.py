@@ -1,10 +1,10 @@
 """O70: one caller's searches do not delay others', and are not run for a client that disconnected. Nothing is timed."""
 
 import pytest
-from tests.bed.breaking_off import OTHER, answered, asking, broken_off, client_from
-from tests.bed.people import api, make_token, make_user
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub
+from tests.bed.disconnecting_clients import OTHER, client_from, count_answered, send_requests, statuses_after_disconnect
+from tests.bed.people import api, create_token, create_user
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub
 
 SEARCHES = 40
 # No repo has any of these tags, so every repo is checked for each of them.
@@ -22,21 +22,21 @@ SELECT 'copy-' || n.i, type, owner_kind, owner_id, name || n.i, private, gated, 
 
 @pytest.fixture
 def crowded(hub: RunningHub) -> RunningHub:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "one")
-        make_repo(ada, "data", "dataset")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "one")
+        create_repo(ada, "data", "dataset")
     tags = "[" + ",".join(f'"tag-{number}"' for number in range(200)) + "]"
     hub.call(lambda opened: opened.db.write_long(lambda tx: tx.exec(COPIES, {"tags": tags})))
     return hub
 
 
 def test_one_callers_searches_do_not_delay_others(crowded: RunningHub) -> None:
-    with asking(crowded, [SLOW] * SEARCHES) as greedy, client_from(crowded, OTHER) as other:
+    with send_requests(crowded, [SLOW] * SEARCHES) as greedy, client_from(crowded, OTHER) as other:
         for _ in range(3):
             assert [found["id"] for found in other.get("/api/datasets").json()] == ["ada/data"]
-        assert answered(greedy) < SEARCHES // 2
+        assert count_answered(greedy) < SEARCHES // 2
 
 
 def test_searches_are_not_run_for_disconnected_clients(crowded: RunningHub) -> None:
-    assert broken_off(crowded, [SLOW] * SEARCHES).count(200) <= SEARCHES // 2
+    assert statuses_after_disconnect(crowded, [SLOW] * SEARCHES).count(200) <= SEARCHES // 2
     assert '"level":"error"' not in crowded.log

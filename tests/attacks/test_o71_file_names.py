@@ -10,9 +10,9 @@ import httpx
 import pytest
 from tests.bed import packs
 from tests.bed.on_disk import branch_with
-from tests.bed.people import api, make_token, make_user
-from tests.bed.repos import commit, committed, head_of, make_repo, paths_in, send_lines, text_file
-from tests.bed.running import RunningHub
+from tests.bed.people import api, create_token, create_user
+from tests.bed.repos import create_commit, create_repo, head_of, paths_in, send_commit, send_lines, text_file
+from tests.bed.running_hub import RunningHub
 
 pytestmark = pytest.mark.one_engine
 
@@ -51,8 +51,8 @@ HEADER = re.compile(r"[\x20-\x7e]*\Z")
 @pytest.fixture
 def ada(hub: RunningHub) -> Iterator[httpx.Client]:
     """A token that may write to the repo ada/tiny."""
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
-        make_repo(client, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as client:
+        create_repo(client, "tiny")
         yield client
 
 
@@ -68,7 +68,7 @@ def checked(answer: httpx.Response, status: int = 200) -> httpx.Response:
 def test_o71_content_types_are_from_a_fixed_table(ada: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     mimetypes.init()
     monkeypatch.setitem(mimetypes.types_map, ".unknown", "application/x-of-this-machine")
-    committed(ada, "ada/tiny", dict.fromkeys(TYPES, b"<script>alert(1)</script>"))
+    create_commit(ada, "ada/tiny", dict.fromkeys(TYPES, b"<script>alert(1)</script>"))
     for path, kind in TYPES.items():
         for verb in ("resolve", "raw"):
             answer = checked(ada.get(f"/ada/tiny/{verb}/main/{quote(path)}"))
@@ -118,7 +118,7 @@ def test_o71_control_characters_are_refused_in_pushes(hub: RunningHub, ada: http
 
 def test_o71_unusual_names_work(hub: RunningHub, ada: httpx.Client) -> None:
     files = {path: f"file {number}".encode() for number, path in enumerate(UNUSUAL)}
-    committed(ada, "ada/tiny", files)
+    create_commit(ada, "ada/tiny", files)
     assert paths_in(ada, "ada/tiny") == set(UNUSUAL)
     token = ada.headers["authorization"].removeprefix("Bearer ")
     text = packs.blob(b"text")
@@ -147,7 +147,7 @@ def test_o71_names_already_in_a_repo_never_break_an_answer(hub: RunningHub, ada:
 
 def test_o71_other_files_can_be_committed_beside_them(hub: RunningHub, ada: httpx.Client) -> None:
     branch_with(hub, ada, "ada/tiny", {"a\nb": b"odd"}, "odd")
-    committed(ada, "ada/tiny", {"good.txt": b"good"}, rev="odd")
+    create_commit(ada, "ada/tiny", {"good.txt": b"good"}, rev="odd")
     assert paths_in(ada, "ada/tiny", "odd") == {"a\nb", "good.txt"}
 
 
@@ -165,7 +165,7 @@ def test_o71_names_that_are_not_utf8_never_break_an_answer(hub: RunningHub, ada:
 
 
 def test_o71_names_and_revisions_in_a_request_leave_headers_valid(hub: RunningHub, ada: httpx.Client) -> None:
-    committed(ada, "ada/tiny", {"folder/file.txt": b"x"})
+    create_commit(ada, "ada/tiny", {"folder/file.txt": b"x"})
     for name in (*CONTROLS, *UNUSUAL):
         sent = quote(name, safe="")
         for verb in ("resolve", "raw", "blob", "tree"):
@@ -176,7 +176,7 @@ def test_o71_names_and_revisions_in_a_request_leave_headers_valid(hub: RunningHu
             checked(ada.get(f"/api/models/ada/tiny/{address.format(sent)}"), 404)
         assert checked(ada.post("/api/models/ada/tiny/paths-info/main", json={"paths": [name]})).json() == []
         checked(ada.post(f"/api/models/ada/tiny/paths-info/{sent}", json={"paths": [name]}), 404)
-        checked(commit(ada, "ada/tiny", {"x": b"x"}, rev=name), 404)
+        checked(send_commit(ada, "ada/tiny", {"x": b"x"}, rev=name), 404)
         checked(
             send_lines(ada, "ada/tiny", ("deletedEntry", {"path": f"none/{name}"})), 422 if name in CONTROLS else 404
         )

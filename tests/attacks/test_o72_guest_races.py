@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from tests.bed.engines import Engine
-from tests.bed.guests import REPO, Guests, guests
 from tests.bed.people import PASSWORD
-from tests.bed.repos import commit, send_large, send_lines
+from tests.bed.public_repo import REPO, PublicRepo, hub_with_public_repo
+from tests.bed.repos import send_commit, send_large, send_lines
 
 from hubgate.server import failpoint
 from hubgate.server.accounts.own_account import delete_own
@@ -20,8 +20,8 @@ DELETE = "DELETE FROM users WHERE id = :id"
 
 
 @pytest.fixture
-def scene(engine: Engine, tmp_path: Path) -> Iterator[Guests]:
-    with guests(engine, tmp_path) as opened:
+def scene(engine: Engine, tmp_path: Path) -> Iterator[PublicRepo]:
+    with hub_with_public_repo(engine, tmp_path) as opened:
         yield opened
     failpoint.armed.clear()
 
@@ -31,7 +31,7 @@ def pointer(oid: str) -> str:
 
 
 @pytest.mark.parametrize("by", ["eve", "ada"])
-def test_o72_commit_is_rejected_if_its_file_is_dropped_during_the_request(scene: Guests, by: str) -> None:
+def test_o72_commit_is_rejected_if_its_file_is_dropped_during_the_request(scene: PublicRepo, by: str) -> None:
     oid = send_large(scene.eve, REPO, CONTENT)
     objects = scene.objects
     scene.at_failpoint("guest-files-found", DROP, oid=oid)
@@ -43,8 +43,8 @@ def test_o72_commit_is_rejected_if_its_file_is_dropped_during_the_request(scene:
 
 
 @pytest.mark.parametrize("by", ["eve", "ada"])
-def test_o72_push_is_rejected_if_its_file_is_dropped_during_the_request(scene: Guests, by: str) -> None:
-    scene.proposed({"1.txt": b"1"})
+def test_o72_push_is_rejected_if_its_file_is_dropped_during_the_request(scene: PublicRepo, by: str) -> None:
+    scene.create_pull_request({"1.txt": b"1"})
     oid = send_large(scene.eve, REPO, CONTENT)
     refs, objects = scene.refs(), scene.objects
     work = scene.clone("work", scene.eve_token if by == "eve" else scene.ada_token)
@@ -65,19 +65,21 @@ def test_o72_push_is_rejected_if_its_file_is_dropped_during_the_request(scene: G
         ("refs/pr/1", "refs-before-move"),
     ],
 )
-def test_o72_commit_is_rejected_if_its_user_is_deleted_during_the_request(scene: Guests, to: str, moment: str) -> None:
-    scene.proposed({"1.txt": b"1"})
+def test_o72_commit_is_rejected_if_its_user_is_deleted_during_the_request(
+    scene: PublicRepo, to: str, moment: str
+) -> None:
+    scene.create_pull_request({"1.txt": b"1"})
     refs = scene.refs()
     scene.at_failpoint(moment, DELETE, id=scene.eve_user.id)
     query, rev = (to, "main") if to.startswith("?") else ("", to)
-    refused = commit(scene.eve, REPO, {"model.bin": CONTENT}, rev=rev, query=query)
+    refused = send_commit(scene.eve, REPO, {"model.bin": CONTENT}, rev=rev, query=query)
     assert (refused.status_code, refused.json()["error"]) == (404, "This account was deleted."), refused.text
     assert not failpoint.armed
     assert scene.refs() == refs
 
 
-def test_o72_push_is_rejected_if_its_user_is_deleted_during_the_request(scene: Guests) -> None:
-    scene.proposed({"1.txt": b"1"})
+def test_o72_push_is_rejected_if_its_user_is_deleted_during_the_request(scene: PublicRepo) -> None:
+    scene.create_pull_request({"1.txt": b"1"})
     refs = scene.refs()
     work = scene.clone("eves")
     work.commit()
@@ -86,7 +88,7 @@ def test_o72_push_is_rejected_if_its_user_is_deleted_during_the_request(scene: G
     assert scene.refs() == refs
 
 
-def test_o72_upload_is_rejected_if_its_user_is_deleted_during_the_request(scene: Guests) -> None:
+def test_o72_upload_is_rejected_if_its_user_is_deleted_during_the_request(scene: PublicRepo) -> None:
     """The caller is authenticated before the body is received."""
     body = json.dumps({"operation": "upload", "objects": [{"oid": "0" * 64, "size": 5}]}).encode()
     eve = scene.eve_user

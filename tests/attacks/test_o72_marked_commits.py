@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from tests.bed.engines import Engine
-from tests.bed.guests import API, REPO, Guests, guests
-from tests.bed.repos import committed
+from tests.bed.public_repo import API, REPO, PublicRepo, hub_with_public_repo
+from tests.bed.repos import create_commit
 
 from hubgate.server.paging import encode_cursor
 
@@ -17,8 +17,8 @@ HEADER = "x-pull-request-only"
 
 
 @pytest.fixture
-def scene(engine: Engine, tmp_path: Path) -> Iterator[Guests]:
-    with guests(engine, tmp_path) as opened:
+def scene(engine: Engine, tmp_path: Path) -> Iterator[PublicRepo]:
+    with hub_with_public_repo(engine, tmp_path) as opened:
         yield opened
 
 
@@ -31,7 +31,7 @@ def addresses_at(sha: str) -> list[str]:
     return [*(f"{API}/{tail}" for tail in at_api), f"/{REPO}/resolve/{sha}/evil.txt", f"/{REPO}/raw/{sha}/evil.txt"]
 
 
-def assert_marked(scene: Guests, sha: str) -> None:
+def assert_marked(scene: PublicRepo, sha: str) -> None:
     for address in addresses_at(sha):
         answer = scene.ada.get(address)
         assert (answer.status_code, answer.headers.get(HEADER)) == (200, "true"), address
@@ -43,7 +43,7 @@ def assert_marked(scene: Guests, sha: str) -> None:
             assert NOTICE in visitor.get(address).text, address
 
 
-def assert_unmarked(scene: Guests, rev: str) -> None:
+def assert_unmarked(scene: PublicRepo, rev: str) -> None:
     for address in addresses_at(rev):
         answer = scene.ada.get(address)
         assert (answer.status_code, HEADER in answer.headers) == (200, False), address
@@ -54,24 +54,24 @@ def assert_unmarked(scene: Guests, rev: str) -> None:
             assert (answer.status_code, NOTICE in answer.text) == (200, False), address
 
 
-def test_o72_commit_of_a_pull_request_is_marked_until_it_is_on_a_branch(scene: Guests) -> None:
-    _, sha = scene.proposed({"evil.txt": b"send me your keys\n"})
+def test_o72_commit_of_a_pull_request_is_marked_until_it_is_on_a_branch(scene: PublicRepo) -> None:
+    _, sha = scene.create_pull_request({"evil.txt": b"send me your keys\n"})
     assert_marked(scene, sha)
     assert scene.ada.get(f"{API}/revision/{sha[:10]}").headers[HEADER] == "true", "by a shortened id too"
     assert scene.ada.post(f"{API}/branch/taken", json={"startingPoint": sha}).status_code == 200
     assert_unmarked(scene, sha)
 
 
-def test_o72_owners_commits_are_not_marked(scene: Guests) -> None:
-    sha = committed(scene.ada, REPO, {"evil.txt": b"mine\n"})
-    scene.proposed({"other.txt": b"x"})
+def test_o72_owners_commits_are_not_marked(scene: PublicRepo) -> None:
+    sha = create_commit(scene.ada, REPO, {"evil.txt": b"mine\n"})
+    scene.create_pull_request({"other.txt": b"x"})
     assert_unmarked(scene, sha)
     assert scene.ada.delete(f"{API}/discussions/1").status_code == 200
     assert_unmarked(scene, sha)
 
 
-def test_o72_pushed_commits_are_marked_even_if_the_ref_does_not_move(scene: Guests) -> None:
-    scene.proposed({"first.txt": b"x"})
+def test_o72_pushed_commits_are_marked_even_if_the_ref_does_not_move(scene: PublicRepo) -> None:
+    scene.create_pull_request({"first.txt": b"x"})
     work = scene.clone("eves")
     work.git("fetch", "-q", "origin", "refs/pr/1")
     work.git("checkout", "-q", "FETCH_HEAD")
@@ -90,18 +90,18 @@ def test_o72_pushed_commits_are_marked_even_if_the_ref_does_not_move(scene: Gues
 
 
 def test_o72_rejected_pull_request_leaves_no_unmarked_commit(engine: Engine, tmp_path: Path) -> None:
-    with guests(engine, tmp_path, guest_pull_requests="1") as scene:
-        scene.proposed({"first.txt": b"x"})
+    with hub_with_public_repo(engine, tmp_path, guest_pull_requests="1") as scene:
+        scene.create_pull_request({"first.txt": b"x"})
         objects = scene.objects
         assert scene.propose({"evil.txt": b"x"}).status_code == 403
         assert scene.objects == objects
 
 
-def test_o72_merged_commit_is_not_marked(scene: Guests) -> None:
+def test_o72_merged_commit_is_not_marked(scene: PublicRepo) -> None:
     """Merged by git: the commit of the pull request is an ancestor of the branch."""
-    _, sha = scene.proposed({"evil.txt": b"fine after all\n"})
+    _, sha = scene.create_pull_request({"evil.txt": b"fine after all\n"})
     assert_marked(scene, sha)
-    committed(scene.ada, REPO, {"beside.txt": b"x"})
+    create_commit(scene.ada, REPO, {"beside.txt": b"x"})
     work = scene.clone("adas", scene.ada_token)
     work.git("fetch", "-q", "origin", "refs/pr/1")
     work.git("merge", "-q", "--no-ff", "-m", "merged", "FETCH_HEAD")
@@ -111,8 +111,8 @@ def test_o72_merged_commit_is_not_marked(scene: Guests) -> None:
     assert_unmarked(scene, sha)
 
 
-def test_o72_forged_cursor_does_not_show_a_pull_request_as_a_branch(scene: Guests) -> None:
-    _, sha = scene.proposed({"evil.txt": b"x"})
+def test_o72_forged_cursor_does_not_show_a_pull_request_as_a_branch(scene: PublicRepo) -> None:
+    _, sha = scene.create_pull_request({"evil.txt": b"x"})
     forged = encode_cursor((5, sha, "", 0))
     for address in (f"{API}/commits/main", f"/{REPO}/commits/main"):
         assert scene.ada.get(f"{address}?cursor={forged}").status_code == 400, address

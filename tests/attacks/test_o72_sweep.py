@@ -4,21 +4,21 @@ import shutil
 from pathlib import Path
 
 from tests.bed.engines import Engine
-from tests.bed.git import cloned
-from tests.bed.guests import API, guests
-from tests.bed.repos import make_repo
+from tests.bed.git import clone_repo
+from tests.bed.public_repo import API, hub_with_public_repo
+from tests.bed.repos import create_repo
 
 from hubgate.server.hub.context import Limits
 
 
 def test_o72_failing_repos_do_not_stop_the_sweep(engine: Engine, tmp_path: Path) -> None:
-    with guests(engine, tmp_path, Limits(swept_repos=1), guest_bytes="1000000") as scene:
-        scene.proposed({"1.txt": b"1" * 100_000})
+    with hub_with_public_repo(engine, tmp_path, Limits(swept_repos=1), guest_bytes="1000000") as scene:
+        scene.create_pull_request({"1.txt": b"1" * 100_000})
         # Repos are visited in the order of their creation.
         scene.hub.clock.advance(1)
-        make_repo(scene.ada, "other")
+        create_repo(scene.ada, "other")
         assert scene.propose({"2.txt": b"2" * 800_000}, repo="ada/other").status_code == 200
-        work = cloned(scene.hub, "ada/other", tmp_path / "adas", scene.ada_token)
+        work = clone_repo(scene.hub, "ada/other", tmp_path / "adas", scene.ada_token)
         work.git("fetch", "-q", "origin", "refs/pr/1")
         work.git("push", "-q", "origin", "FETCH_HEAD:main")
         # Git fails in the first repo of every round.
@@ -26,7 +26,7 @@ def test_o72_failing_repos_do_not_stop_the_sweep(engine: Engine, tmp_path: Path)
         away = oldest / "objects-away"
         (oldest / "objects").rename(away)
         (oldest / "objects").mkdir()
-        scene.tidy()
+        scene.run_housekeeping()
         assert scene.propose({"3.txt": b"3" * 800_000}, repo="ada/other").status_code == 200
         assert "will be checked later" in scene.hub.log
         shutil.rmtree(oldest / "objects")
@@ -36,5 +36,5 @@ def test_o72_failing_repos_do_not_stop_the_sweep(engine: Engine, tmp_path: Path)
         adas.git("fetch", "-q", "origin", "refs/pr/1")
         adas.git("push", "-q", "origin", "FETCH_HEAD:main")
         assert scene.propose({"4.txt": b"4" * 180_000}).status_code == 403
-        scene.tidy()
+        scene.run_housekeeping()
         assert scene.propose({"4.txt": b"4" * 180_000}).status_code == 200, "a repo that failed is tried again"

@@ -1,9 +1,9 @@
 """O73: mail that others cause does not use up a user's own, and a sender's invitations are limited per day."""
 
 import httpx
-from tests.bed.at_once import at_once
-from tests.bed.people import browser_of, filled, link_in, mails_to, make_organization, make_user, submit
-from tests.bed.running import RunningHub
+from tests.bed.concurrency import run_concurrently
+from tests.bed.people import browser_of, create_organization, create_user, fill_form, link_in, mails_to, submit
+from tests.bed.running_hub import RunningHub
 
 DAY = 24 * 3600
 
@@ -17,8 +17,8 @@ def subjects(hub: RunningHub, address: str) -> list[str]:
 
 
 def test_o73_invitations_do_not_use_up_resets(hub: RunningHub) -> None:
-    eve, bob = make_user(hub, "eve"), make_user(hub, "bob")
-    make_organization(hub, "acme", eve)
+    eve, bob = create_user(hub, "eve"), create_user(hub, "bob")
+    create_organization(hub, "acme", eve)
     with browser_of(hub, eve) as sender, hub.client() as owner:
         statuses = [invite(sender, "acme", bob.email).status_code for _ in range(6)]
         assert statuses == [303] * 5 + [429], "each kind of mail has its own limit"
@@ -28,7 +28,7 @@ def test_o73_invitations_do_not_use_up_resets(hub: RunningHub) -> None:
 
 def test_o73_mail_caused_by_others_does_not_use_up_a_users_own(hub: RunningHub) -> None:
     """Caused by signing up with the address, and by moving another account to it."""
-    eve, ada = make_user(hub, "eve"), make_user(hub, "ada", verified=False)
+    eve, ada = create_user(hub, "eve"), create_user(hub, "ada", verified=False)
     with browser_of(hub, eve) as sender, hub.client() as stranger:
         for number in range(5):
             form = {"username": f"name{number}", "email": ada.email, "password": "some passphrase"}
@@ -43,7 +43,7 @@ def test_o73_mail_caused_by_others_does_not_use_up_a_users_own(hub: RunningHub) 
 
 
 def test_o73_operators_resets_do_not_use_up_a_users_own(hub: RunningHub) -> None:
-    boss, ada = make_user(hub, "boss", operator=True), make_user(hub, "ada")
+    boss, ada = create_user(hub, "boss", operator=True), create_user(hub, "ada")
     with browser_of(hub, boss) as operator:
         page = "/operator/users/ada/reset"
         assert [submit(operator, "/operator/users", page).status_code for _ in range(6)] == [303] * 5 + [429]
@@ -53,9 +53,9 @@ def test_o73_operators_resets_do_not_use_up_a_users_own(hub: RunningHub) -> None
 
 
 def test_o73_sender_may_send_50_invitations_a_day(hub: RunningHub) -> None:
-    eve, bob = make_user(hub, "eve"), make_user(hub, "bob")
-    make_organization(hub, "acme", eve, bob="admin")
-    make_organization(hub, "other", eve)
+    eve, bob = create_user(hub, "eve"), create_user(hub, "bob")
+    create_organization(hub, "acme", eve, bob="admin")
+    create_organization(hub, "other", eve)
     with browser_of(hub, eve) as sender, browser_of(hub, bob) as another:
         for number in range(50):
             organization = "acme" if number % 2 else "other"
@@ -72,9 +72,9 @@ def test_o73_sender_may_send_50_invitations_a_day(hub: RunningHub) -> None:
 
 
 def test_o73_rejected_invitations_do_not_count(hub: RunningHub) -> None:
-    eve = make_user(hub, "eve")
-    make_user(hub, "bob")
-    make_organization(hub, "acme", eve, bob="read")
+    eve = create_user(hub, "eve")
+    create_user(hub, "bob")
+    create_organization(hub, "acme", eve, bob="read")
     with browser_of(hub, eve) as sender:
         for _ in range(51):
             assert invite(sender, "acme", "bob").status_code == 422
@@ -82,11 +82,11 @@ def test_o73_rejected_invitations_do_not_count(hub: RunningHub) -> None:
 
 
 def test_o73_concurrent_invitations_do_not_pass_the_limit(hub: RunningHub) -> None:
-    eve, left = make_user(hub, "eve"), 3
-    make_organization(hub, "acme", eve)
+    eve, left = create_user(hub, "eve"), 3
+    create_organization(hub, "acme", eve)
     page = "/organizations/acme/settings/members"
     with browser_of(hub, eve) as sender:
         for number in range(50 - left):
             assert invite(sender, "acme", f"guest{number}@example.com").status_code == 303
-        forms = [filled(sender, page, invitee=f"last{number}@example.com", role="read") for number in range(8)]
-        assert sorted(answer.status_code for answer in at_once(forms)) == [303] * left + [429] * (8 - left)
+        forms = [fill_form(sender, page, invitee=f"last{number}@example.com", role="read") for number in range(8)]
+        assert sorted(answer.status_code for answer in run_concurrently(forms)) == [303] * left + [429] * (8 - left)

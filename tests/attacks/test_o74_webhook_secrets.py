@@ -2,9 +2,9 @@
 
 import httpx
 import pytest
-from tests.bed.apps import SCOPES, answer_of, approve, make_app
-from tests.bed.people import api, browser_of, make_organization, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import SCOPES, approve, create_app, redirect_parameters
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user
+from tests.bed.running_hub import RunningHub
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 BODY = {"url": "https://receiver.example/hook", "watched": [{"type": "user", "name": "ada"}]}
@@ -12,18 +12,18 @@ BODY = {"url": "https://receiver.example/hook", "watched": [{"type": "user", "na
 
 @pytest.mark.parametrize("at", ["/api/settings/webhooks", "/api/organizations/acme/settings/webhooks"])
 def test_o74_secret_cannot_be_read_back(hub: RunningHub, at: str) -> None:
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada)
-    app = make_app(hub, ada, scopes=(*SCOPES, "webhooks"))
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
+    app = create_app(hub, ada, scopes=(*SCOPES, "webhooks"))
     with browser_of(hub, ada) as browser:
-        code = answer_of(approve(browser, app.address(), orgs=[acme.id]))["code"]
-    with api(hub, make_token(hub, ada)) as owner:
+        code = redirect_parameters(approve(browser, app.address(), orgs=[acme.id]))["code"]
+    with api(hub, create_token(hub, ada)) as owner:
         created = owner.post(at, json={**BODY, "secret": SECRET}).json()["webhook"]
         assert (created["secret"], created["hasSecret"]) == (SECRET, True)
         one = f"{at}/{created['id']}"
         credentials = {
-            "write": make_token(hub, ada),
-            "read": make_token(hub, ada, role="read"),
+            "write": create_token(hub, ada),
+            "read": create_token(hub, ada, role="read"),
             "webhooks": app.redeem(code).json()["access_token"],
         }
         for name, token in credentials.items():

@@ -2,18 +2,10 @@
 
 import httpx
 import pytest
-from tests.bed.at_once import at_once
-from tests.bed.people import (
-    api,
-    browser_of,
-    filled,
-    make_organization,
-    make_token,
-    make_user,
-    submit,
-)
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub
+from tests.bed.concurrency import run_concurrently
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user, fill_form, submit
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.organizations import settings
 from hubgate.server.audit.model import SYSTEM
@@ -32,7 +24,7 @@ def rename_organization(browser: httpx.Client, old: str, new: str) -> httpx.Resp
 
 
 def is_free(hub: RunningHub, name: str) -> bool:
-    with browser_of(hub, make_user(hub, f"probe-{name}")) as browser:
+    with browser_of(hub, create_user(hub, f"probe-{name}")) as browser:
         answer = rename_user(browser, name)
         assert answer.status_code in (303, 422), answer.text
         return answer.status_code == 303
@@ -45,20 +37,20 @@ def refused_today(answer: httpx.Response) -> None:
 
 
 def test_o76_user_may_be_renamed_five_times_a_day(hub: RunningHub) -> None:
-    with browser_of(hub, make_user(hub, "eve")) as browser:
+    with browser_of(hub, create_user(hub, "eve")) as browser:
         for number in range(PER_DAY):
             assert rename_user(browser, f"name{number}").status_code == 303
         assert rename_user(browser, "a name").status_code == 422, "what is wrong with a name is still said"
         refused_today(rename_user(browser, "one-more"))
         assert rename_user(browser, "name4").status_code == 303, "the present name is not a rename"
         hub.clock.advance(DAY + 1)
-        with browser_of(hub, make_user(hub, "bob")) as other:
+        with browser_of(hub, create_user(hub, "bob")) as other:
             assert rename_user(other, "one-more").status_code == 303, "a refused rename takes no name"
 
 
 def test_o76_organization_may_be_renamed_five_times_a_day(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, bob="admin")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, bob="admin")
     with browser_of(hub, ada) as first, browser_of(hub, bob) as second:
         for number in range(PER_DAY):
             browser = (first, second)[number % 2]
@@ -72,16 +64,16 @@ def test_o76_organization_may_be_renamed_five_times_a_day(hub: RunningHub) -> No
 
 
 def test_o76_concurrent_renames_do_not_pass_the_limit(hub: RunningHub) -> None:
-    with browser_of(hub, make_user(hub, "eve")) as browser:
-        posts = [filled(browser, "/settings/profile", "/settings/rename", username=f"n{n}") for n in range(8)]
-        answers = sorted(answer.status_code for answer in at_once(posts))
+    with browser_of(hub, create_user(hub, "eve")) as browser:
+        posts = [fill_form(browser, "/settings/profile", "/settings/rename", username=f"n{n}") for n in range(8)]
+        answers = sorted(answer.status_code for answer in run_concurrently(posts))
     assert answers == [303] * PER_DAY + [429] * 3
 
 
 @pytest.mark.parametrize("kind", ["user", "organization"])
 def test_o76_briefly_used_names_are_free_again(hub: RunningHub, kind: str) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
     hub.clock.advance(DAY)
     old = "ada" if kind == "user" else "acme"
     with browser_of(hub, ada) as browser:
@@ -96,10 +88,10 @@ def test_o76_briefly_used_names_are_free_again(hub: RunningHub, kind: str) -> No
 
 
 def test_o76_name_that_had_repos_stays_reserved(hub: RunningHub) -> None:
-    eve = make_user(hub, "eve")
-    with browser_of(hub, eve) as browser, api(hub, make_token(hub, eve)) as script, api(hub) as anyone:
+    eve = create_user(hub, "eve")
+    with browser_of(hub, eve) as browser, api(hub, create_token(hub, eve)) as script, api(hub) as anyone:
         assert rename_user(browser, "with-repo").status_code == 303
-        make_repo(script, "tiny")
+        create_repo(script, "tiny")
         assert rename_user(browser, "passed").status_code == 303
         assert script.request("DELETE", "/api/repos/delete", json={"name": "tiny"}).status_code == 200
         assert rename_user(browser, "without").status_code == 303
@@ -110,7 +102,7 @@ def test_o76_name_that_had_repos_stays_reserved(hub: RunningHub) -> None:
 
 
 def test_o76_name_used_for_a_day_stays_reserved(hub: RunningHub) -> None:
-    with browser_of(hub, make_user(hub, "eve")) as browser:
+    with browser_of(hub, create_user(hub, "eve")) as browser:
         assert rename_user(browser, "one").status_code == 303
         hub.clock.advance(DAY)
         assert rename_user(browser, "two").status_code == 303

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import httpx
 import pytest
-from tests.bed.at_once import at_once
-from tests.bed.people import api, make_organization, make_token, make_user
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub
+from tests.bed.concurrency import run_concurrently
+from tests.bed.people import api, create_organization, create_token, create_user
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub
 
 DAY = 24 * 3600
 PER_DAY = 20
@@ -23,9 +23,9 @@ class Scene(NamedTuple):
 
 @pytest.fixture
 def scene(hub: RunningHub) -> Iterator[Scene]:
-    ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
-    make_organization(hub, "acme", ada, eve="contributor")
-    with api(hub, make_token(hub, eve)) as contributor, api(hub, make_token(hub, ada)) as admin:
+    ada, eve = create_user(hub, "ada"), create_user(hub, "eve")
+    create_organization(hub, "acme", ada, eve="contributor")
+    with api(hub, create_token(hub, eve)) as contributor, api(hub, create_token(hub, ada)) as admin:
         yield Scene(contributor, admin)
 
 
@@ -34,8 +34,8 @@ def move(client: httpx.Client, old: str, new: str) -> httpx.Response:
 
 
 def test_o76_repo_may_be_moved_twenty_times_a_day(hub: RunningHub, scene: Scene) -> None:
-    make_repo(scene.eve, "acme/m0")
-    make_repo(scene.eve, "acme/taken")
+    create_repo(scene.eve, "acme/m0")
+    create_repo(scene.eve, "acme/taken")
     for number in range(PER_DAY):
         assert move(scene.eve, f"acme/m{number}", f"acme/m{number + 1}").status_code == 200
     last = f"acme/m{PER_DAY}"
@@ -51,9 +51,9 @@ def test_o76_repo_may_be_moved_twenty_times_a_day(hub: RunningHub, scene: Scene)
 
 
 def test_o76_concurrent_moves_do_not_pass_the_limit(scene: Scene) -> None:
-    make_repo(scene.eve, "acme/m0")
+    create_repo(scene.eve, "acme/m0")
     for number in range(PER_DAY - 3):
         assert move(scene.eve, f"acme/m{number}", f"acme/m{number + 1}").status_code == 200
     old = f"acme/m{PER_DAY - 3}"
-    answers = at_once([lambda to=f"acme/x{n}": move(scene.eve, old, to) for n in range(6)])
+    answers = run_concurrently([lambda to=f"acme/x{n}": move(scene.eve, old, to) for n in range(6)])
     assert sorted(answer.status_code for answer in answers) == [200] * 3 + [429] * 3

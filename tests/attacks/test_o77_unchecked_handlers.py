@@ -1,9 +1,9 @@
 """O77: a route whose handler checks nothing is still guarded; a route without an action cannot be built."""
 
 import pytest
-from tests.bed.people import api, browser_of, make_organization, make_token, make_user, post
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user, post
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub
 from tests.bed.testbuild import bare_route
 
 from hubgate.server.access.actions import Action
@@ -15,25 +15,25 @@ from hubgate.server.http.request import HubRequest
 
 def test_o77_unchecked_organization_handler_runs_for_admins_only(hub: RunningHub) -> None:
     """The route declares `org.write_members`; its handler, in tests/bed/testbuild.py, checks nothing."""
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    make_user(hub, "eve")
-    make_organization(hub, "acme", ada, bob="write")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    create_user(hub, "eve")
+    create_organization(hub, "acme", ada, bob="write")
     at = "/api/test/organizations/acme/careless"
     with hub.client() as anonymous:
         assert anonymous.post(at).status_code == 401
-    with api(hub, make_token(hub, bob)) as member:
+    with api(hub, create_token(hub, bob)) as member:
         assert member.post(at).status_code == 403
-    with api(hub, make_token(hub, ada, "read")) as reader:
+    with api(hub, create_token(hub, ada, "read")) as reader:
         assert reader.post(at).status_code == 403
-    with api(hub, make_token(hub, ada)) as admin:
+    with api(hub, create_token(hub, ada)) as admin:
         assert admin.post(at).json() == {"changed": "acme"}
 
 
 def test_o77_unchecked_repo_handler_runs_for_writers_only(hub: RunningHub) -> None:
-    ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
+    ada, eve = create_user(hub, "ada"), create_user(hub, "eve")
     at = "/api/test/careless/ada/tiny"
-    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, eve)) as stranger:
-        make_repo(owner, "tiny", private=True)
+    with api(hub, create_token(hub, ada)) as owner, api(hub, create_token(hub, eve)) as stranger:
+        create_repo(owner, "tiny", private=True)
         hidden, missing = stranger.post(at), stranger.post("/api/test/careless/ada/absent")
         assert (hidden.status_code, hidden.json()) == (missing.status_code, missing.json()) == (404, hidden.json())
         assert owner.post(at).json() == {"changed": "ada/tiny"}
@@ -43,9 +43,9 @@ def test_o77_unchecked_repo_handler_runs_for_writers_only(hub: RunningHub) -> No
 
 def test_o77_unchecked_page_runs_for_operators_only(hub: RunningHub) -> None:
     at = "/oauth/test/careless"
-    with browser_of(hub, make_user(hub, "eve")) as stranger:
+    with browser_of(hub, create_user(hub, "eve")) as stranger:
         assert post(stranger, at).status_code == 403
-    with browser_of(hub, make_user(hub, "olga", operator=True)) as operator:
+    with browser_of(hub, create_user(hub, "olga", operator=True)) as operator:
         assert post(operator, at).json() == {"changed": "all"}
 
 
@@ -75,5 +75,5 @@ def test_o77_action_must_match_the_kind_of_resource() -> None:
 
 def test_o77_locator_cannot_choose_an_undeclared_action(hub: RunningHub) -> None:
     """The answer is 500, rather than a decision by a weaker rule."""
-    with api(hub, make_token(hub, make_user(hub, "eve"))) as client:
+    with api(hub, create_token(hub, create_user(hub, "eve"))) as client:
         assert client.get("/api/test/undeclared").status_code == 500

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.bed.guarding import OK, Guarded, deliver, guarded
+from tests.bed.egress_hub import OK, EgressHub, deliver, run_egress_hub
 from tests.egress.dialled import dialled
 from tests.egress.farend import Server, answering, serving
 
@@ -53,7 +53,7 @@ def test_w1_to_w7_host_that_resolves_to_a_blocked_network_is_not_called(
     sqlite_template: Path, tmp_path: Path, server: Server
 ) -> None:
     names = hosts_of([address for _, address in ADDRESSES])
-    with guarded(sqlite_template, tmp_path, names, allowed=()) as here:  # type: ignore[arg-type]
+    with run_egress_hub(sqlite_template, tmp_path, names, allowed=()) as here:  # type: ignore[arg-type]
         webhooks = here.watch(*(f"http://{host}:{server.port}/" for host in names))
         here.change()
         with dialled() as dials:
@@ -62,14 +62,14 @@ def test_w1_to_w7_host_that_resolves_to_a_blocked_network_is_not_called(
         assert server.port not in {port for _, port in dials}
         assert server.connections == 0
         for (line, address), webhook in zip(ADDRESSES, webhooks, strict=True):
-            told = here.told(webhook)
+            told = here.last_delivery(webhook)
             (tried,) = told["tries"]
             assert (told["state"], tried["status"], tried["error"]) == ("retrying", None, NO_ANSWER), (line, address)
 
 
 def test_w1_to_w7_blocked_ip_address_in_the_url_is_rejected(sqlite_template: Path, tmp_path: Path) -> None:
     """When the webhook is created, and when it is changed."""
-    with guarded(sqlite_template, tmp_path, allowed=()) as here:
+    with run_egress_hub(sqlite_template, tmp_path, allowed=()) as here:
         (webhook,) = here.watch("https://1.1.1.1/hook")
         for line, address in ADDRESSES:
             for refused in tried_with(here, webhook, f"http://{literal(address)}:8080/"):
@@ -82,7 +82,7 @@ def test_w1_to_w7_blocked_ip_address_in_the_url_is_rejected(sqlite_template: Pat
             assert {answer.status_code for answer in tried_with(here, webhook, open_one)} == {200}, open_one
 
 
-def tried_with(here: Guarded, webhook: dict[str, str], url: str) -> list[httpx.Response]:
+def tried_with(here: EgressHub, webhook: dict[str, str], url: str) -> list[httpx.Response]:
     path = "/api/settings/webhooks"
     made = here.ada.post(path, json={"url": url, "watched": [{"type": "user", "name": "ada"}]})
     return [made, here.ada.post(f"{path}/{webhook['id']}", json={"url": url, "watched": []})]
@@ -96,16 +96,16 @@ def test_w1_w3_w4_w5_allowed_networks_are_called_but_metadata_services_never(
     opened = ["127.0.0.1", "10.255.255.1", "192.168.255.1", "100.64.255.1", "::1", "fd12:3456::1", "::ffff:127.0.0.1"]
     closed = [*BLOCKED["W4"].split(), *BLOCKED["W2"].split(), "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe"]
     names = hosts_of([*opened, *closed])
-    with guarded(sqlite_template, tmp_path, names, allowed=everything) as here:  # type: ignore[arg-type]
+    with run_egress_hub(sqlite_template, tmp_path, names, allowed=everything) as here:  # type: ignore[arg-type]
         webhooks = here.watch(*(f"http://{host}:{server.port}/" for host in names))
         here.change()
         with dialled() as dials:
             deliver(here.hub)
         reached = {ip_address(address) for address, port in dials if port == server.port}
         assert reached == {ip_address(address) for address in opened}
-        assert [here.told(one)["state"] for one in (webhooks[0], webhooks[6])] == ["delivered", "delivered"]
+        assert [here.last_delivery(one)["state"] for one in (webhooks[0], webhooks[6])] == ["delivered", "delivered"]
         for address, webhook in zip(closed, webhooks[len(opened) :], strict=True):
-            assert here.told(webhook)["state"] == "retrying"
+            assert here.last_delivery(webhook)["state"] == "retrying"
             answers = tried_with(here, webhook, f"http://{literal(address)}/")
             assert {answer.status_code for answer in answers} == {422}, address
 
@@ -118,7 +118,7 @@ SPELLINGS = """
 
 
 def test_w8_odd_spellings_of_a_blocked_address_are_rejected(sqlite_template: Path, tmp_path: Path) -> None:
-    with guarded(sqlite_template, tmp_path) as here:
+    with run_egress_hub(sqlite_template, tmp_path) as here:
         (webhook,) = here.watch("https://ci.example/hook")
         for host in SPELLINGS:
             for url in (f"http://{host}/", f"http://{host}:8080/a"):
@@ -137,7 +137,7 @@ def test_w9_host_that_later_resolves_to_a_private_address_is_not_called(
 ) -> None:
     """At the next delivery it resolves to a private address: neither that nor the open connection is used."""
     names = {"turn.example": [["127.0.0.1"], ["10.0.0.1"], ["169.254.169.254"], ["127.0.0.1"]]}
-    with guarded(sqlite_template, tmp_path, names) as here:  # type: ignore[arg-type]
+    with run_egress_hub(sqlite_template, tmp_path, names) as here:  # type: ignore[arg-type]
         (webhook,) = here.watch(f"http://turn.example:{server.port}/")
         states, dialled_to = [], set()
         for number in range(4):
@@ -145,7 +145,7 @@ def test_w9_host_that_later_resolves_to_a_private_address_is_not_called(
             with dialled() as dials:
                 assert deliver(here.hub) == 1
             dialled_to |= {address for address, port in dials if port == server.port}
-            states.append(here.told(webhook)["state"])
+            states.append(here.last_delivery(webhook)["state"])
         assert states == ["delivered", "retrying", "retrying", "delivered"]
         assert here.names.asked == ["turn.example"] * 4, "once for each try"
         assert dialled_to == {"127.0.0.1"}
@@ -158,9 +158,9 @@ def test_w9_host_that_later_resolves_to_a_private_address_is_not_called(
 def test_w10_one_blocked_address_blocks_the_host(
     sqlite_template: Path, tmp_path: Path, server: Server, addresses: list[str]
 ) -> None:
-    with guarded(sqlite_template, tmp_path, {"mixed.example": [addresses]}) as here:
+    with run_egress_hub(sqlite_template, tmp_path, {"mixed.example": [addresses]}) as here:
         (webhook,) = here.watch(f"http://mixed.example:{server.port}/")
         here.change()
         deliver(here.hub)
-        assert here.told(webhook)["state"] == "retrying"
+        assert here.last_delivery(webhook)["state"] == "retrying"
     assert server.connections == 0

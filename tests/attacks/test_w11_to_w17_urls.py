@@ -5,8 +5,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.bed.guarding import Guarded, deliver, guarded
-from tests.bed.watching import secret_of
+from tests.bed.egress_hub import EgressHub, deliver, run_egress_hub
+from tests.bed.webhooks import secret_of
 from tests.egress.dialled import dialled
 from tests.egress.farend import answering, serving
 
@@ -28,12 +28,12 @@ def test_w11_redirect_is_a_failure(sqlite_template: Path, tmp_path: Path, status
         answer = f"HTTP/1.1 {status}\r\nLocation: http://127.0.0.1:{inner.port}/\r\nContent-Length: 0\r\n\r\n"
         metadata = answer.replace(f"http://127.0.0.1:{inner.port}/", "http://169.254.169.254/latest/meta-data/")
         with serving(answering(answer.encode())) as one, serving(answering(metadata.encode())) as two:
-            with guarded(sqlite_template, tmp_path) as here, dialled() as dials:
+            with run_egress_hub(sqlite_template, tmp_path) as here, dialled() as dials:
                 webhooks = here.watch(*(f"http://127.0.0.1:{server.port}/" for server in (one, two)))
                 here.change()
                 assert deliver(here.hub) == 2
                 for webhook in webhooks:
-                    told = here.told(webhook)
+                    told = here.last_delivery(webhook)
                     assert (told["state"], told["status"]) == ("retrying", int(status[:3]))
             assert (one.connections, two.connections, inner.connections) == (1, 1, 0)
             assert not [address for address, _ in dials if address.startswith("169.")]
@@ -55,7 +55,7 @@ URLS = {
 }
 
 
-def refused(here: Guarded, webhook: dict[str, Any], **change: Any) -> set[tuple[int, str]]:
+def refused(here: EgressHub, webhook: dict[str, Any], **change: Any) -> set[tuple[int, str]]:
     """The answers to a change of a new and of an existing webhook: statuses and the named field."""
     new = {"url": "https://ci.example/hook", "watched": [{"type": "user", "name": "ada"}], **change}
     answers = [here.ada.post(PATH, json=new), here.ada.post(f"{PATH}/{webhook['id']}", json={"watched": [], **change})]
@@ -69,7 +69,7 @@ def field_of(answer: httpx.Response) -> str:
 
 def test_w12_to_w17_unsafe_urls_are_rejected(sqlite_template: Path, tmp_path: Path) -> None:
     assert {int(port) for port in BAD_PORTS.split()} == BLOCKED_PORTS
-    with guarded(sqlite_template, tmp_path) as here:
+    with run_egress_hub(sqlite_template, tmp_path) as here:
         (webhook,) = here.watch("https://ci.example/hook")
         for line, urls in URLS.items():
             for url in urls.split():
@@ -88,7 +88,7 @@ def test_w12_to_w17_unsafe_urls_are_rejected(sqlite_template: Path, tmp_path: Pa
 
 
 def test_w15_w16_unsafe_secrets_are_rejected(sqlite_template: Path, tmp_path: Path) -> None:
-    with guarded(sqlite_template, tmp_path) as here:
+    with run_egress_hub(sqlite_template, tmp_path) as here:
         (webhook,) = here.watch("https://ci.example/hook", secret="before")
         bad = [
             "a\rb",
@@ -118,7 +118,7 @@ def test_w15_w16_unsafe_secrets_are_rejected(sqlite_template: Path, tmp_path: Pa
 def test_w15_escaped_line_breaks_in_a_query_stay_escaped(sqlite_template: Path, tmp_path: Path) -> None:
     seen: list[bytes] = []
     ok = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-    with serving(answering(ok, seen)) as server, guarded(sqlite_template, tmp_path) as here:
+    with serving(answering(ok, seen)) as server, run_egress_hub(sqlite_template, tmp_path) as here:
         here.watch(
             f"http://127.0.0.1:{server.port}/%0d%0aX-Evil:%201?%0d%0a=%0D%0AX-Evil:1",
             secret="x-evil: 1; \\r\\nx-evil: 1",
@@ -136,7 +136,7 @@ def test_w15_escaped_line_breaks_in_a_query_stay_escaped(sqlite_template: Path, 
 
 def test_w14_malformed_bodies_are_rejected(sqlite_template: Path, tmp_path: Path) -> None:
     """400 for unparseable, 422 for well-formed but not allowed, never 500."""
-    with guarded(sqlite_template, tmp_path) as here:
+    with run_egress_hub(sqlite_template, tmp_path) as here:
         (webhook,) = here.watch("https://ci.example/hook")
         for place in (PATH, f"{PATH}/{webhook['id']}"):
             for body in (b"", b"{", b'{"url": "x', b"\xff\xfe", b"{" * 100_000, b"nul", b"'a'"):
@@ -150,7 +150,7 @@ def test_w14_malformed_bodies_are_rejected(sqlite_template: Path, tmp_path: Path
 
 
 def test_w14_invalid_fields_are_rejected(sqlite_template: Path, tmp_path: Path) -> None:
-    with guarded(sqlite_template, tmp_path) as here:
+    with run_egress_hub(sqlite_template, tmp_path) as here:
         (webhook,) = here.watch("https://ci.example/hook")
         user = {"type": "user", "name": "ada"}
         for watched in (

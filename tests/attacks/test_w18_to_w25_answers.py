@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.bed.guarding import DEADLINE, OK, Guarded, deliver, guarded
+from tests.bed.egress_hub import DEADLINE, OK, EgressHub, deliver, run_egress_hub
 from tests.egress.farend import answering, certificate_for, read_request, serving, silent
 
 from hubgate.server.egress.resolve import THREADS_PER_OWNER, THREADS_PER_SITE
@@ -20,14 +20,14 @@ Behaviour = Callable[[socket.socket], None]
 
 
 @pytest.fixture
-def here(sqlite_template: Path, tmp_path: Path) -> Iterator[Guarded]:
+def here(sqlite_template: Path, tmp_path: Path) -> Iterator[EgressHub]:
     names = {"blocked.example": [["10.0.0.1"]], "ci.example": [["127.0.0.1"]], "empty.example": [[]]}
-    with guarded(sqlite_template, tmp_path, names) as started:  # type: ignore[arg-type]
+    with run_egress_hub(sqlite_template, tmp_path, names) as started:  # type: ignore[arg-type]
         yield started
 
 
 def single_attempt(
-    here: Guarded, url: str, name: str = "tiny", seconds: float = DEADLINE
+    here: EgressHub, url: str, name: str = "tiny", seconds: float = DEADLINE
 ) -> tuple[dict[str, Any], float]:
     """The only attempt of a delivery to this server, and how long it took."""
     (webhook,) = here.watch(url)
@@ -35,13 +35,13 @@ def single_attempt(
     began = time.monotonic()
     deliver(here.hub, seconds)
     took = time.monotonic() - began
-    told = here.told(webhook)
+    told = here.last_delivery(webhook)
     here.ada.delete(f"/api/settings/webhooks/{webhook['id']}")
     (one,) = told["tries"]
     return {**one, "state": told["state"]}, took
 
 
-def test_w18_blocked_refused_unknown_and_timed_out_look_the_same(here: Guarded) -> None:
+def test_w18_blocked_refused_unknown_and_timed_out_look_the_same(here: EgressHub) -> None:
     """In words, in numbers, in how long the attempt takes and in when it is retried."""
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
@@ -93,14 +93,14 @@ def deaf(peer: socket.socket) -> None:
     ],
     ids=["headers", "body", "chunks", "interim answers", "silence", "deaf"],
 )
-def test_w19_w20_one_deadline_covers_the_whole_attempt(here: Guarded, line: str, behave: Behaviour) -> None:
+def test_w19_w20_one_deadline_covers_the_whole_attempt(here: EgressHub, line: str, behave: Behaviour) -> None:
     with serving(behave) as server:
         one, took = single_attempt(here, f"http://127.0.0.1:{server.port}/")
         assert (one["status"], one["error"], one["state"]) == (None, NO_ANSWER, "retrying"), line
         assert took < DEADLINE + 1.5
 
 
-def test_w19_reused_connection_is_closed_at_the_deadline(here: Guarded) -> None:
+def test_w19_reused_connection_is_closed_at_the_deadline(here: EgressHub) -> None:
     """Otherwise a receiver that answers once and then hangs would collect sockets, one for each attempt."""
     gone = threading.Event()
 
@@ -118,7 +118,7 @@ def test_w19_reused_connection_is_closed_at_the_deadline(here: Guarded) -> None:
         for name in ("one", "two"):
             here.change(name)
             deliver(here.hub)
-            states.append(here.told(webhook)["state"])
+            states.append(here.last_delivery(webhook)["state"])
         assert states == ["delivered", "retrying"]
         assert server.connections == 1
         assert gone.wait(5)
@@ -154,7 +154,7 @@ PIECE = b"0123456789abcdef" * 256
     ],
     ids=["length", "chunks", "to the end"],
 )
-def test_w21_endless_body_is_read_up_to_64_kib(here: Guarded, head: bytes, piece: bytes) -> None:
+def test_w21_endless_body_is_read_up_to_64_kib(here: EgressHub, head: bytes, piece: bytes) -> None:
     pouring = Pouring(b"HTTP/1.1 200 OK\r\n" + head, piece)
     with serving(pouring) as server:
         one, _ = single_attempt(here, f"http://127.0.0.1:{server.port}/", seconds=5)
@@ -166,7 +166,7 @@ def test_w21_endless_body_is_read_up_to_64_kib(here: Guarded, head: bytes, piece
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "br", "zstd", "deflate, gzip"])
-def test_w22_compressed_answers_are_not_inflated(here: Guarded, encoding: str) -> None:
+def test_w22_compressed_answers_are_not_inflated(here: EgressHub, encoding: str) -> None:
     bomb = gzip.compress(b"\0" * 10_000_000)
     head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: {len(bomb)}\r\n\r\n"
     seen: list[bytes] = []
@@ -190,7 +190,7 @@ def test_w22_compressed_answers_are_not_inflated(here: Guarded, encoding: str) -
     ],
     ids=["headers", "one header", "interim answers", "trailers", "status"],
 )
-def test_w23_endless_headers_are_cut_off(here: Guarded, head: bytes, piece: bytes) -> None:
+def test_w23_endless_headers_are_cut_off(here: EgressHub, head: bytes, piece: bytes) -> None:
     pouring = Pouring(head, piece)
     with serving(pouring) as server:
         one, _took = single_attempt(here, f"http://127.0.0.1:{server.port}/", seconds=1.5)
@@ -208,7 +208,7 @@ def test_w24_hanging_tls_or_a_foreign_certificate_is_a_failure(sqlite_template: 
         serving(answering(OK, seen)) as plain,
         serving(silent) as mute,
     ):
-        with guarded(sqlite_template, tmp_path, names, tls=trusted) as here:  # type: ignore[arg-type]
+        with run_egress_hub(sqlite_template, tmp_path, names, tls=trusted) as here:  # type: ignore[arg-type]
             urls = [
                 f"https://ci.example:{good.port}/",
                 f"https://other.example:{good.port}/",
@@ -217,7 +217,7 @@ def test_w24_hanging_tls_or_a_foreign_certificate_is_a_failure(sqlite_template: 
                 f"https://ci.example:{mute.port}/",
             ]
             states = [single_attempt(here, url, f"r{number}")[0]["state"] for number, url in enumerate(urls)]
-        with guarded(sqlite_template, tmp_path, names) as here:  # type: ignore[arg-type]
+        with run_egress_hub(sqlite_template, tmp_path, names) as here:  # type: ignore[arg-type]
             states.append(single_attempt(here, urls[0])[0]["state"])
     assert states == ["delivered", *["retrying"] * 5], "only the certificate for the name, of somebody we trust"
     assert len(seen) == 1, "and nothing was sent in the clear instead"
@@ -252,15 +252,18 @@ def test_w25_slow_lookups_do_not_delay_others(
         arrived.append(time.monotonic())
         peer.sendall(OK)
 
-    with serving(behave) as server, guarded(sqlite_template, tmp_path, allowed=("127.0.0.0/8", "::1/128")) as here:
+    with (
+        serving(behave) as server,
+        run_egress_hub(sqlite_template, tmp_path, allowed=("127.0.0.0/8", "::1/128")) as here,
+    ):
         slow = here.watch(*(f"http://n{number}.slow.example:{server.port}/" for number in range(THREADS_PER_SITE + 20)))
         (healthy,) = here.watch(f"http://localhost:{server.port}/")
         here.change()
         began = time.monotonic()
         deliver(here.hub)
-        assert here.told(healthy)["state"] == "delivered"
+        assert here.last_delivery(healthy)["state"] == "delivered"
         assert arrived[0] - began < 1.5
-        states = [here.told(webhook)["state"] for webhook in slow]
+        states = [here.last_delivery(webhook)["state"] for webhook in slow]
         assert states.count("retrying") == THREADS_PER_SITE, "a name that hangs counts as a try"
         assert states.count("pending") == 20, "deliveries without a free slot were not attempted"
         slow_names.set()
@@ -272,13 +275,13 @@ def test_w25_slow_lookups_do_not_delay_other_owners_below_a_public_suffix(
     """Names below `co.uk` belong to different owners: one owner's slow names leave threads for the others."""
     with (
         serving(answering(OK)) as server,
-        guarded(sqlite_template, tmp_path, allowed=("127.0.0.0/8", "::1/128")) as here,
+        run_egress_hub(sqlite_template, tmp_path, allowed=("127.0.0.0/8", "::1/128")) as here,
     ):
         slow = here.watch(*(f"http://n{number}.evil.slow.example:{server.port}/" for number in range(50)))
         (healthy,) = here.watch(f"http://healthy.slow.example:{server.port}/")
         here.change()
         deliver(here.hub)
-        states = [here.told(webhook)["state"] for webhook in slow]
-        assert here.told(healthy)["state"] == "delivered"
+        states = [here.last_delivery(webhook)["state"] for webhook in slow]
+        assert here.last_delivery(healthy)["state"] == "delivered"
         assert (states.count("retrying"), states.count("pending")) == (THREADS_PER_OWNER, 50 - THREADS_PER_OWNER)
         slow_names.set()

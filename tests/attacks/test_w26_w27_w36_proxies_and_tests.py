@@ -9,12 +9,12 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.bed.background_delivery import deliver_in_background
+from tests.bed.egress_hub import OK, EgressHub, deliver, run_egress_hub
 from tests.bed.engines import SqliteEngine, settings_for
-from tests.bed.guarding import OK, Guarded, deliver, guarded
-from tests.bed.people import api, make_token, make_user
-from tests.bed.running import running
-from tests.bed.sending import delivering
-from tests.bed.watching import make_webhook
+from tests.bed.people import api, create_token, create_user
+from tests.bed.running_hub import run_hub
+from tests.bed.webhooks import create_webhook
 from tests.egress.dialled import dialled
 from tests.egress.farend import Names, Server, answering, serving
 
@@ -34,11 +34,11 @@ def test_w26_proxies_of_the_environment_are_ignored(
         for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
         monkeypatch.delenv("NO_PROXY", raising=False)
-        with guarded(sqlite_template, tmp_path, {"ci.example": [["127.0.0.1"]]}) as here:
+        with run_egress_hub(sqlite_template, tmp_path, {"ci.example": [["127.0.0.1"]]}) as here:
             (webhook,) = here.watch(f"http://ci.example:{server.port}/")
             here.change()
             deliver(here.hub)
-            assert here.told(webhook)["state"] == "delivered"
+            assert here.last_delivery(webhook)["state"] == "delivered"
         assert (proxy.connections, server.connections) == (0, 1)
 
 
@@ -54,12 +54,12 @@ def test_w26_operators_proxy_does_not_bypass_the_address_check(
         )
         names = Names({"ci.example": [["127.0.0.1"]], "inside.example": [["10.0.0.1"]]})
         egress = Egress([ip_network("127.0.0.0/8")], settings.egress_proxy, resolve=names)
-        with running(settings, egress) as hub, api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-            here = Guarded(hub, names, ada)
+        with run_hub(settings, egress) as hub, api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+            here = EgressHub(hub, names, ada)
             webhooks = here.watch(*(f"http://{host}.example:{server.port}/" for host in ("ci", "inside")))
             here.change()
             deliver(hub)
-            assert [here.told(one)["state"] for one in webhooks] == ["retrying", "retrying"]
+            assert [here.last_delivery(one)["state"] for one in webhooks] == ["retrying", "retrying"]
     assert [request.split(b"\r\n")[0] for request in asked] == [b"CONNECT 127.0.0.1:%d HTTP/1.1" % server.port]
     assert server.connections == 0, "and there is no other way"
 
@@ -70,9 +70,9 @@ def test_w27_hub_does_not_call_itself(sqlite_template: Path, tmp_path: Path, lis
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
     allow = "127.0.0.0/8,::1/128"
     settings = settings_for(url, tmp_path, host=listens, egress_allow=allow, webhooks_per_owner="100")
-    with running(settings) as hub, api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+    with run_hub(settings) as hub, api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         port = hub.settings.port
-        here = Guarded(hub, Names({}), ada)
+        here = EgressHub(hub, Names({}), ada)
         hosts = ["127.0.0.1", "127.0.0.1.", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "localhost", "LOCALHOST."]
         if listens == "0.0.0.0":
             hosts += ["127.0.0.2", "127.8.8.8"]
@@ -81,7 +81,7 @@ def test_w27_hub_does_not_call_itself(sqlite_template: Path, tmp_path: Path, lis
         with dialled() as dials:
             deliver(hub)
         for host, webhook in zip(hosts, webhooks, strict=True):
-            assert here.told(webhook)["state"] == "retrying", host
+            assert here.last_delivery(webhook)["state"] == "retrying", host
         # The test itself calls the hub, but only before and after.
         assert port not in {number for _, number in dials}
 
@@ -90,29 +90,29 @@ def test_w27_hub_does_not_call_its_public_address(sqlite_template: Path, tmp_pat
     """Behind a proxy that answers for the hub, on another port."""
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
     public = f"http://localhost:{server.port}"
-    with running(settings_for(url, tmp_path, base_url=public, egress_allow="127.0.0.0/8,::1/128")) as hub:
-        token, (host, port) = make_token(hub, make_user(hub, "ada")), hub.address
+    with run_hub(settings_for(url, tmp_path, base_url=public, egress_allow="127.0.0.0/8,::1/128")) as hub:
+        token, (host, port) = create_token(hub, create_user(hub, "ada")), hub.address
         headers = {"authorization": f"Bearer {token}"}
         with httpx.Client(base_url=f"http://{host}:{port}", headers=headers, verify=False) as ada:
-            here = Guarded(hub, Names({}), ada)
+            here = EgressHub(hub, Names({}), ada)
             webhooks = here.watch(
                 *(f"http://{name}:{server.port}/" for name in ("localhost", "LOCALHOST.", "127.0.0.1"))
             )
             here.change()
             deliver(hub)
-            assert [here.told(one)["state"] for one in webhooks] == ["retrying"] * 3
+            assert [here.last_delivery(one)["state"] for one in webhooks] == ["retrying"] * 3
     assert server.connections == 0
 
 
 def test_w36_test_delivery_passes_the_same_address_check(sqlite_template: Path, tmp_path: Path, server: Server) -> None:
     names = {"inside.example": [["10.0.0.1"]], "ci.example": [["127.0.0.1"]]}
-    with guarded(sqlite_template, tmp_path, names) as here, delivering(here.hub, deliver):  # type: ignore[arg-type]
+    with run_egress_hub(sqlite_template, tmp_path, names) as here, deliver_in_background(here.hub, deliver):  # type: ignore[arg-type]
         inside, outside = here.watch(*(f"http://{host}.example:{server.port}/" for host in ("inside", "ci")))
         with dialled() as dials:
             answers = [here.ada.post(f"/api/settings/webhooks/{one['id']}/test") for one in (inside, outside)]
         assert [answer.json()["status"] for answer in answers] == [None, 200]
         assert "10.0.0.1" not in {address for address, _ in dials}
-        (tried,) = here.told(inside)["tries"]
+        (tried,) = here.last_delivery(inside)["tries"]
         assert tried["error"] == "No answer from the address."
     assert server.connections == 1
 
@@ -121,9 +121,9 @@ def test_w36_test_of_a_closed_port_takes_as_long_as_of_a_filtered_one(sqlite_tem
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     names = {"inside.example": [["10.0.0.1"]]}
-    with guarded(sqlite_template, tmp_path, names) as here, delivering(here.hub, deliver):  # type: ignore[arg-type]
+    with run_egress_hub(sqlite_template, tmp_path, names) as here, deliver_in_background(here.hub, deliver):  # type: ignore[arg-type]
         for url in (f"http://127.0.0.1:{port}/", "http://inside.example/"):
-            webhook = make_webhook(here.ada, url, "user:ada")
+            webhook = create_webhook(here.ada, url, "user:ada")
             answer = here.ada.post(f"/api/settings/webhooks/{webhook['id']}/test")
             assert answer.json()["status"] is None
             assert answer.elapsed.total_seconds() >= 0.5, url

@@ -7,30 +7,30 @@ from pathlib import Path
 
 import pytest
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import api, make_token, make_user
-from tests.bed.repos import commit, make_repo
-from tests.bed.running import RunningHub, running
-from tests.bed.watching import Receiver, make_webhook, receiving, settle
+from tests.bed.people import api, create_token, create_user
+from tests.bed.repos import create_repo, send_commit
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import Receiver, create_webhook, run_receiver, settle
 
 
 @pytest.fixture
 def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
     settings = settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8", webhook_quota="7")
-    with running(settings) as started:
+    with run_hub(settings) as started:
         yield started
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with receiving() as started:
+    with run_receiver() as started:
         yield started
 
 
 def test_w28_loop_through_a_receiver_ends_at_the_fifth_turn(hub: RunningHub, receiver: Receiver) -> None:
     """The receiver passes on the depth it was sent; each of its changes is one deeper."""
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        webhook = make_webhook(ada, receiver.url, "user:ada")
-        make_repo(ada, "r0")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        webhook = create_webhook(ada, receiver.url, "user:ada")
+        create_repo(ada, "r0")
         for turn in range(1, 10):
             settle(hub)
             if len(receiver.received) < turn:
@@ -45,14 +45,14 @@ def test_w28_loop_through_a_receiver_ends_at_the_fifth_turn(hub: RunningHub, rec
 
 @pytest.mark.parametrize("how", ["commit", "branch", "settings", "delete", "git"])
 def test_w28_every_change_records_its_depth(hub: RunningHub, receiver: Receiver, how: str) -> None:
-    token = make_token(hub, make_user(hub, "ada"))
+    token = create_token(hub, create_user(hub, "ada"))
     with api(hub, token) as ada:
-        make_repo(ada, "tiny")
+        create_repo(ada, "tiny")
         settle(hub)
-        webhook = make_webhook(ada, receiver.url, "user:ada")
+        webhook = create_webhook(ada, receiver.url, "user:ada")
         ada.headers["x-hubgate-depth"] = "4"
         if how == "commit":
-            answer = commit(ada, "ada/tiny", {"a.txt": b"a"})
+            answer = send_commit(ada, "ada/tiny", {"a.txt": b"a"})
         elif how == "branch":
             answer = ada.post("/api/models/ada/tiny/branch/new", json={})
         elif how == "settings":
@@ -82,8 +82,8 @@ def empty_pack() -> bytes:
 @pytest.mark.parametrize("depth", ["-1", "x", "4.0", "٤", "0x4", "1e9", "99999999999999999999", "4,4"])
 def test_w28_invalid_depth_is_not_an_error(hub: RunningHub, receiver: Receiver, depth: str) -> None:
     """Nonsense counts as zero, too large a number as very deep."""
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        webhook = make_webhook(ada, receiver.url, "user:ada")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        webhook = create_webhook(ada, receiver.url, "user:ada")
         headers = {"x-hubgate-depth": depth.encode()}
         answer = ada.post("/api/repos/create", json={"name": "tiny"}, headers=headers)  # type: ignore[arg-type]
         assert answer.status_code == 200
@@ -93,11 +93,11 @@ def test_w28_invalid_depth_is_not_an_error(hub: RunningHub, receiver: Receiver, 
 
 
 def test_w28_loop_that_hides_its_depth_ends_at_the_quota(hub: RunningHub, receiver: Receiver) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        webhook = make_webhook(ada, receiver.url, "user:ada")
-        other = make_webhook(ada, receiver.url, "user:ada", domains=["discussion"])
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        webhook = create_webhook(ada, receiver.url, "user:ada")
+        other = create_webhook(ada, receiver.url, "user:ada", domains=["discussion"])
         for turn in range(10):
-            make_repo(ada, f"r{turn}")
+            create_repo(ada, f"r{turn}")
             settle(hub)
         assert len(receiver.received) == 7
         at = f"/api/settings/webhooks/{webhook['id']}"
@@ -107,6 +107,6 @@ def test_w28_loop_that_hides_its_depth_ends_at_the_quota(hub: RunningHub, receiv
         ] * 7
         assert ada.get(f"/api/settings/webhooks/{other['id']}/logs").json() == []
         hub.clock.advance(24 * 3600 + 1)
-        make_repo(ada, "tomorrow")
+        create_repo(ada, "tomorrow")
         settle(hub)
         assert receiver.received[-1].json["repo"]["name"] == "ada/tomorrow"

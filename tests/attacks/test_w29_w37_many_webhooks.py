@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tests.bed.egress_hub import OK, EgressHub, deliver, run_egress_hub
 from tests.bed.engines import Engine, settings_for
-from tests.bed.guarding import OK, Guarded, deliver, guarded
-from tests.bed.people import api, make_token, make_user
+from tests.bed.people import api, create_token, create_user
 from tests.bed.processes import until
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub, running
-from tests.bed.watching import make_webhook
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import create_webhook
 from tests.egress.farend import answering, read_request, serving
 
 from hubgate.server.egress.client import MOST_PER_ADDRESS, WAIT_SECONDS
@@ -65,13 +65,13 @@ def test_w29_concurrent_requests_to_one_address_are_limited(sqlite_template: Pat
         serving(victim) as one,
         serving(victim) as two,
         serving(answering(OK), "127.0.0.9") as other,
-        guarded(sqlite_template, tmp_path, names) as here,  # type: ignore[arg-type]
+        run_egress_hub(sqlite_template, tmp_path, names) as here,  # type: ignore[arg-type]
     ):
         hosts = [f"{host}:{port}" for host in names for port in (one.port, two.port)]
         urls = [f"http://{hosts[number % len(hosts)]}/{number}" for number in range(80)]
-        with api(here.hub, make_token(here.hub, make_user(here.hub, "eve"))) as eve:
+        with api(here.hub, create_token(here.hub, create_user(here.hub, "eve"))) as eve:
             webhooks = here.watch(*urls[:40])
-            theirs = [make_webhook(eve, url, "user:ada") for url in urls[40:]]
+            theirs = [create_webhook(eve, url, "user:ada") for url in urls[40:]]
             (apart,) = here.watch(f"http://127.0.0.9:{other.port}/")
             here.change()
             with working(here.hub, 10):
@@ -81,12 +81,12 @@ def test_w29_concurrent_requests_to_one_address_are_limited(sqlite_template: Pat
                 until(lambda: time.monotonic() > over)
                 victim.answers.set()
             assert (victim.requests, victim.most) == (MOST_PER_ADDRESS, MOST_PER_ADDRESS)
-            logs = [here.told(webhook) for webhook in webhooks]
-            logs += [Guarded(here.hub, here.names, eve).told(webhook) for webhook in theirs]
+            logs = [here.last_delivery(webhook) for webhook in webhooks]
+            logs += [EgressHub(here.hub, here.names, eve).last_delivery(webhook) for webhook in theirs]
             waiting = [log for log in logs if log["state"] == "pending"]
             assert len(waiting) == len(urls) - MOST_PER_ADDRESS
             assert all(log["attempts"] == 0 and log["tries"] == [] for log in waiting)
-            assert here.told(apart)["state"] == "delivered"
+            assert here.last_delivery(apart)["state"] == "delivered"
             here.hub.clock.advance(seconds=4)
             assert deliver(here.hub, 10) == len(waiting)
             assert (victim.requests, victim.most) == (80, MOST_PER_ADDRESS)
@@ -158,14 +158,14 @@ def test_w37_a_thousand_hanging_receivers_delay_nobody(engine: Engine, tmp_path:
     with (
         hanging_receivers() as port,
         serving(behave) as server,
-        running(settings) as hub,
-        api(hub, make_token(hub, make_user(hub, "ada"))) as ada,
+        run_hub(settings) as hub,
+        api(hub, create_token(hub, create_user(hub, "ada"))) as ada,
     ):
-        first = make_webhook(ada, f"http://127.1.0.1:{port}/", "user:ada")
+        first = create_webhook(ada, f"http://127.1.0.1:{port}/", "user:ada")
         copied(hub, first, [f"http://127.1.{n // 200}.{2 + n % 200}:{port}/" for n in range(HANGING - 1)])
-        healthy = [make_webhook(ada, f"http://127.0.0.1:{server.port}/{number}", "user:ada") for number in range(5)]
+        healthy = [create_webhook(ada, f"http://127.0.0.1:{server.port}/{number}", "user:ada") for number in range(5)]
         for number in range(2):
-            make_repo(ada, f"r{number}")
+            create_repo(ada, f"r{number}")
         began, deadline = time.monotonic(), DEADLINE
         with working(hub, deadline):
             until(lambda: len(arrived) == 2 * len(healthy), seconds=deadline)

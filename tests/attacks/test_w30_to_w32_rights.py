@@ -7,13 +7,13 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.bed.background_delivery import deliver_in_background
+from tests.bed.egress_hub import deliver
 from tests.bed.engines import Engine, settings_for
-from tests.bed.guarding import deliver
-from tests.bed.people import api, make_organization, make_token, make_user
-from tests.bed.repos import committed, make_repo
-from tests.bed.running import RunningHub, running
-from tests.bed.sending import delivering
-from tests.bed.watching import Receiver, make_webhook, receiving, settle
+from tests.bed.people import api, create_organization, create_token, create_user
+from tests.bed.repos import create_commit, create_repo
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import Receiver, create_webhook, run_receiver, settle
 
 from hubgate.server.accounts import own_account
 from hubgate.server.accounts import store as accounts_store
@@ -28,13 +28,13 @@ PATH = "/api/settings/webhooks"
 
 @pytest.fixture
 def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    with running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
+    with run_hub(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
         yield started
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with receiving() as started:
+    with run_receiver() as started:
         yield started
 
 
@@ -53,22 +53,22 @@ def leave(hub: RunningHub, organization: Organization, user: User) -> None:
 
 def test_w30_events_are_sent_only_to_watchers_who_may_read_the_repo(hub: RunningHub, receiver: Receiver) -> None:
     """A stranger watches the user, the organization and the repo itself, before and after its creation."""
-    ada, bob, eve = (make_user(hub, name) for name in ("ada", "bob", "eve"))
-    make_organization(hub, "acme", ada, bob="read")
+    ada, bob, eve = (create_user(hub, name) for name in ("ada", "bob", "eve"))
+    create_organization(hub, "acme", ada, bob="read")
     watched = ("user:ada", "org:acme", "model:ada/secret", "model:acme/secret", "dataset:acme/secret")
-    tokens = [make_token(hub, user) for user in (ada, bob, eve)]
+    tokens = [create_token(hub, user) for user in (ada, bob, eve)]
     with api(hub, tokens[0]) as owner, api(hub, tokens[1]) as member, api(hub, tokens[2]) as stranger:
-        early = make_webhook(stranger, receiver.url, *watched)
-        of_member = make_webhook(member, receiver.url, *watched)
+        early = create_webhook(stranger, receiver.url, *watched)
+        of_member = create_webhook(member, receiver.url, *watched)
         path = "/api/organizations/acme/settings/webhooks"
         body = {"url": receiver.url, "watched": [{"type": "user", "name": "ada"}, {"type": "org", "name": "acme"}]}
         of_acme = owner.post(path, json=body).json()["webhook"]
-        make_repo(owner, "secret", private=True)
-        make_repo(owner, "acme/secret", private=True)
-        make_repo(owner, "acme/secret", "dataset", private=True)
-        late = make_webhook(stranger, receiver.url, *watched)
-        committed(owner, "acme/secret", {"a.txt": b"a"})
-        make_repo(owner, "open")
+        create_repo(owner, "secret", private=True)
+        create_repo(owner, "acme/secret", private=True)
+        create_repo(owner, "acme/secret", "dataset", private=True)
+        late = create_webhook(stranger, receiver.url, *watched)
+        create_commit(owner, "acme/secret", {"a.txt": b"a"})
+        create_repo(owner, "open")
         settle(hub)
         assert [logs_of(stranger, one) for one in (early, late)] == [[("ada/open", "delivered", None)]] * 2
         inside = [("acme/secret", "delivered", None)] * 3 + [("ada/open", "delivered", None)]
@@ -83,20 +83,20 @@ def test_w30_events_are_sent_only_to_watchers_who_may_read_the_repo(hub: Running
 def test_w30_watching_does_not_reveal_private_repos(hub: RunningHub) -> None:
     """A private repo's spelling, its later names and its new place are not revealed."""
     with (
-        api(hub, make_token(hub, make_user(hub, "ada"))) as owner,
-        api(hub, make_token(hub, make_user(hub, "eve"))) as eve,
+        api(hub, create_token(hub, create_user(hub, "ada"))) as owner,
+        api(hub, create_token(hub, create_user(hub, "eve"))) as eve,
     ):
-        make_repo(owner, "Secret", private=True)
-        make_repo(owner, "Open")
+        create_repo(owner, "Secret", private=True)
+        create_repo(owner, "Open")
         given = ["model:ADA/SECRET", "model:ada/nothing", "model:ada/open"]
-        webhook = make_webhook(eve, "https://ci.example/", *given)
+        webhook = create_webhook(eve, "https://ci.example/", *given)
         asked = {"fromRepo": "ada/Secret", "toRepo": "ada/Project-X", "type": "model"}
         assert owner.post("/api/repos/move", json=asked).status_code == 200
         asked = {"fromRepo": "ada/Open", "toRepo": "ada/Opened", "type": "model"}
         assert owner.post("/api/repos/move", json=asked).status_code == 200
         for found in (eve.get(PATH).json()[0], eve.get(f"{PATH}/{webhook['id']}").json()["webhook"]):
             assert [watch["name"] for watch in found["watched"]] == ["ADA/SECRET", "ada/nothing", "ada/Opened"]
-        mine = make_webhook(owner, "https://ci.example/", "model:ada/secret")
+        mine = create_webhook(owner, "https://ci.example/", "model:ada/secret")
         assert mine["watched"] == [{"type": "model", "name": "ada/Project-X"}]
 
 
@@ -104,12 +104,12 @@ def test_w30_move_of_a_public_repo_is_reported_to_watchers_of_its_new_owner(
     hub: RunningHub, receiver: Receiver
 ) -> None:
     """A private repo's former name is not revealed to watchers of its new owner."""
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
-    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, make_user(hub, "eve"))) as eve:
-        make_webhook(eve, receiver.url, "org:acme")
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
+    with api(hub, create_token(hub, ada)) as owner, api(hub, create_token(hub, create_user(hub, "eve"))) as eve:
+        create_webhook(eve, receiver.url, "org:acme")
         for name, private in (("open", False), ("secret", True)):
-            make_repo(owner, name, private=private)
+            create_repo(owner, name, private=private)
             asked = {"fromRepo": f"ada/{name}", "toRepo": f"acme/{name}", "type": "model"}
             assert owner.post("/api/repos/move", json=asked).status_code == 200
         settle(hub)
@@ -119,12 +119,12 @@ def test_w30_move_of_a_public_repo_is_reported_to_watchers_of_its_new_owner(
 
 def test_w30_test_delivery_reveals_nothing_private(hub: RunningHub, receiver: Receiver) -> None:
     with (
-        api(hub, make_token(hub, make_user(hub, "ada"))) as owner,
-        api(hub, make_token(hub, make_user(hub, "eve"))) as eve,
+        api(hub, create_token(hub, create_user(hub, "ada"))) as owner,
+        api(hub, create_token(hub, create_user(hub, "eve"))) as eve,
     ):
-        make_repo(owner, "Secret", private=True)
-        webhooks = [make_webhook(eve, receiver.url, one) for one in ("user:ada", "model:ada/secret")]
-        with delivering(hub, deliver):
+        create_repo(owner, "Secret", private=True)
+        webhooks = [create_webhook(eve, receiver.url, one) for one in ("user:ada", "model:ada/secret")]
+        with deliver_in_background(hub, deliver):
             answers = [eve.post(f"{PATH}/{webhook['id']}/test") for webhook in webhooks]
         assert [answer.json()["status"] for answer in answers] == [200, 200]
     assert [one.json["repo"]["name"] for one in receiver.received] == ["ada/example", "ada/secret"]
@@ -134,16 +134,16 @@ def test_w30_test_delivery_reveals_nothing_private(hub: RunningHub, receiver: Re
 
 def test_w30_test_delivery_uses_a_public_repo_behind_many_private_ones(hub: RunningHub, receiver: Receiver) -> None:
     with (
-        api(hub, make_token(hub, make_user(hub, "ada"))) as owner,
-        api(hub, make_token(hub, make_user(hub, "eve"))) as eve,
+        api(hub, create_token(hub, create_user(hub, "ada"))) as owner,
+        api(hub, create_token(hub, create_user(hub, "eve"))) as eve,
     ):
-        make_repo(owner, "open")
+        create_repo(owner, "open")
         for number in range(21):
             hub.clock.advance(1)
-            make_repo(owner, f"secret{number}", private=True)
+            create_repo(owner, f"secret{number}", private=True)
         settle(hub)
-        webhook = make_webhook(eve, receiver.url, "user:ada")
-        with delivering(hub, deliver):
+        webhook = create_webhook(eve, receiver.url, "user:ada")
+        with deliver_in_background(hub, deliver):
             assert eve.post(f"{PATH}/{webhook['id']}/test").json()["status"] == 200
     assert [one.json["repo"]["name"] for one in receiver.received] == ["ada/open"]
 
@@ -151,15 +151,15 @@ def test_w30_test_delivery_uses_a_public_repo_behind_many_private_ones(hub: Runn
 def test_w30_events_of_a_private_repo_stay_private_after_publication(hub: RunningHub, receiver: Receiver) -> None:
     """The fan-out is delayed until the repo is public."""
     with (
-        api(hub, make_token(hub, make_user(hub, "ada"))) as owner,
-        api(hub, make_token(hub, make_user(hub, "eve"))) as eve,
+        api(hub, create_token(hub, create_user(hub, "ada"))) as owner,
+        api(hub, create_token(hub, create_user(hub, "eve"))) as eve,
     ):
-        theirs, mine = (make_webhook(one, receiver.url, "user:ada") for one in (eve, owner))
-        make_repo(owner, "tiny", private=True)
+        theirs, mine = (create_webhook(one, receiver.url, "user:ada") for one in (eve, owner))
+        create_repo(owner, "tiny", private=True)
         asked = {"fromRepo": "ada/tiny", "toRepo": "ada/project-x", "type": "model"}
         assert owner.post("/api/repos/move", json=asked).status_code == 200
         assert owner.put("/api/models/ada/project-x/settings", json={"private": False}).status_code == 200
-        committed(owner, "ada/project-x", {"a.txt": b"a"})
+        create_commit(owner, "ada/project-x", {"a.txt": b"a"})
         settle(hub)
         told = [one.kind for one in receiver.received if one.headers["x-hubgate-webhook"] == theirs["id"]]
         assert told == ["repo.config update", "repo.content update"]
@@ -168,12 +168,12 @@ def test_w30_events_of_a_private_repo_stay_private_after_publication(hub: Runnin
 
 def test_w30_event_of_a_deleted_repo_uses_its_last_visibility(hub: RunningHub, receiver: Receiver) -> None:
     with (
-        api(hub, make_token(hub, make_user(hub, "ada"))) as owner,
-        api(hub, make_token(hub, make_user(hub, "eve"))) as eve,
+        api(hub, create_token(hub, create_user(hub, "ada"))) as owner,
+        api(hub, create_token(hub, create_user(hub, "eve"))) as eve,
     ):
-        theirs, mine = (make_webhook(one, receiver.url, "user:ada") for one in (eve, owner))
+        theirs, mine = (create_webhook(one, receiver.url, "user:ada") for one in (eve, owner))
         for name, private in (("secret", True), ("open", False)):
-            make_repo(owner, name, private=private)
+            create_repo(owner, name, private=private)
             assert owner.request("DELETE", "/api/repos/delete", json={"name": name}).status_code == 200
         settle(hub)
         assert [name for name, *_ in logs_of(eve, theirs)] == ["ada/open", "ada/open"]
@@ -217,11 +217,11 @@ def test_w31_retry_is_not_sent_after_the_permission_is_lost(
     hub: RunningHub, receiver: Receiver, private: bool, member: bool, lose: Losing
 ) -> None:
     receiver.status = 503
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, **({"bob": "read"} if member else {}))
-    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as watcher:
-        webhook = make_webhook(watcher, receiver.url, "org:acme")
-        make_repo(owner, "acme/tiny", private=private)
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, **({"bob": "read"} if member else {}))
+    with api(hub, create_token(hub, ada)) as owner, api(hub, create_token(hub, bob)) as watcher:
+        webhook = create_webhook(watcher, receiver.url, "org:acme")
+        create_repo(owner, "acme/tiny", private=private)
         settle(hub)
         assert logs_of(watcher, webhook) == [("acme/tiny", "retrying", None)]
         lose(hub, owner, acme, bob)
@@ -240,13 +240,13 @@ def test_w31_retry_is_not_sent_after_the_permission_is_lost(
 
 def test_w31_former_admin_loses_the_organizations_webhooks(hub: RunningHub, receiver: Receiver) -> None:
     """A webhook that an admin created stays the organization's: it continues, out of reach of the former admin."""
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, bob="admin")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, bob="admin")
     path = "/api/organizations/acme/settings/webhooks"
-    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as former:
+    with api(hub, create_token(hub, ada)) as owner, api(hub, create_token(hub, bob)) as former:
         body = {"url": receiver.url, "watched": [{"type": "org", "name": "acme"}], "secret": "s"}
         webhook = former.post(path, json=body).json()["webhook"]
-        make_repo(owner, "acme/tiny", private=True)
+        create_repo(owner, "acme/tiny", private=True)
         settle(hub)
         (log,) = former.get(f"{path}/{webhook['id']}/logs").json()
 
@@ -270,7 +270,7 @@ def test_w31_former_admin_loses_the_organizations_webhooks(hub: RunningHub, rece
             assert webhook["secret"] != answer.json().get("secret")
         assert former.get(path).status_code == 403
         leave(hub, acme, bob)
-        make_repo(owner, "acme/next", private=True)
+        create_repo(owner, "acme/next", private=True)
         settle(hub)
         assert [one.json["repo"]["name"] for one in receiver.received] == ["acme/tiny", "acme/next"]
 
@@ -278,11 +278,11 @@ def test_w31_former_admin_loses_the_organizations_webhooks(hub: RunningHub, rece
 def test_w32_another_users_delivery_is_not_found(hub: RunningHub, receiver: Receiver) -> None:
     """By its own webhook's URL and by one's own: as if it did not exist."""
     with (
-        api(hub, make_token(hub, make_user(hub, "ada"))) as ada,
-        api(hub, make_token(hub, make_user(hub, "eve"))) as eve,
+        api(hub, create_token(hub, create_user(hub, "ada"))) as ada,
+        api(hub, create_token(hub, create_user(hub, "eve"))) as eve,
     ):
-        hers, mine = make_webhook(ada, receiver.url, "user:ada"), make_webhook(eve, receiver.url, "user:eve")
-        make_repo(ada, "tiny", private=True)
+        hers, mine = create_webhook(ada, receiver.url, "user:ada"), create_webhook(eve, receiver.url, "user:eve")
+        create_repo(ada, "tiny", private=True)
         settle(hub)
         (log,) = ada.get(f"{PATH}/{hers['id']}/logs").json()
         for webhook in (hers, mine):
@@ -299,20 +299,20 @@ def test_w32_watched_name_stays_bound_to_its_first_owner(hub: RunningHub, receiv
     """A name watched before it exists binds to its first owner, through renames; a later owner of the name is not
     watched.
     """
-    eve = make_user(hub, "eve")
-    with api(hub, make_token(hub, eve)) as watcher:
-        webhook = make_webhook(watcher, receiver.url, "user:later", "model:first/tiny", "org:later")
-        later, first = make_user(hub, "later"), make_user(hub, "first")
-        with api(hub, make_token(hub, first)) as owner:
-            make_repo(owner, "tiny")
+    eve = create_user(hub, "eve")
+    with api(hub, create_token(hub, eve)) as watcher:
+        webhook = create_webhook(watcher, receiver.url, "user:later", "model:first/tiny", "org:later")
+        later, first = create_user(hub, "later"), create_user(hub, "first")
+        with api(hub, create_token(hub, first)) as owner:
+            create_repo(owner, "tiny")
             hub.clock.advance(1)
             assert owner.request("DELETE", "/api/repos/delete", json={"name": "tiny"}).status_code == 200
             hub.clock.advance(1)
-            make_repo(owner, "tiny")
+            create_repo(owner, "tiny")
         hub.clock.advance(24 * 3600)
         rename(hub, later, "later-on")
-        with api(hub, make_token(hub, later)) as owner:
-            make_repo(owner, "mine")
+        with api(hub, create_token(hub, later)) as owner:
+            create_repo(owner, "mine")
         settle(hub)
         names = [(one.kind, one.json["repo"]["name"]) for one in receiver.received]
         assert sorted(names) == [

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.bed.background_delivery import deliver_in_background
+from tests.bed.egress_hub import deliver
 from tests.bed.engines import Engine, settings_for
-from tests.bed.guarding import deliver
-from tests.bed.people import api, make_organization, make_token, make_user
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub, running
-from tests.bed.sending import delivering
-from tests.bed.watching import Receiver, make_webhook, receiving, settle
+from tests.bed.people import api, create_organization, create_token, create_user
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import Receiver, create_webhook, run_receiver, settle
 
 from hubgate.server.accounts.organizations import members
 from hubgate.server.audit.model import SYSTEM
@@ -20,13 +20,13 @@ PATH = "/api/settings/webhooks"
 
 @pytest.fixture
 def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    with running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
+    with run_hub(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
         yield started
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with receiving() as started:
+    with run_receiver() as started:
         started.status = 503
         yield started
 
@@ -35,14 +35,14 @@ def receiver() -> Iterator[Receiver]:
 def test_w31_test_delivery_is_not_sent_after_the_permission_is_lost(
     hub: RunningHub, receiver: Receiver, seen: str
 ) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, bob="read")
-    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as watcher:
-        make_repo(owner, "acme/secret", private=True)
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, bob="read")
+    with api(hub, create_token(hub, ada)) as owner, api(hub, create_token(hub, bob)) as watcher:
+        create_repo(owner, "acme/secret", private=True)
         settle(hub)
-        webhook = make_webhook(watcher, receiver.url, "org:acme")
+        webhook = create_webhook(watcher, receiver.url, "org:acme")
         at = f"{PATH}/{webhook['id']}"
-        with delivering(hub, deliver):
+        with deliver_in_background(hub, deliver):
             sent = watcher.post(f"{at}/test").json()
         assert sent["status"] == 503
         assert watcher.get(f"{at}/logs/{sent['id']}").json()["payload"]["repo"]["name"] == "acme/secret"

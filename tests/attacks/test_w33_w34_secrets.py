@@ -9,14 +9,14 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from tests.bed.background_delivery import deliver_in_background
 from tests.bed.dump import dump
+from tests.bed.egress_hub import deliver
 from tests.bed.engines import Engine, settings_for
-from tests.bed.guarding import deliver
-from tests.bed.people import api, browser_of, make_organization, make_token, make_user
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub, running
-from tests.bed.sending import delivering
-from tests.bed.watching import Receiver, make_webhook, receiving, settle
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import Receiver, create_webhook, run_receiver, settle
 
 PATH = "/api/settings/webhooks"
 # One that every encoding changes, one that scanners look for, and one that is used as raw bytes.
@@ -29,13 +29,13 @@ SECRETS = [
 
 @pytest.fixture
 def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    with running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
+    with run_hub(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
         yield started
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with receiving() as started:
+    with run_receiver() as started:
         yield started
 
 
@@ -52,12 +52,12 @@ def contains_no_secret(text: str | bytes, where: str) -> None:
 
 
 def test_w33_secret_is_shown_to_its_owner_only(hub: RunningHub, receiver: Receiver) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada, plan="enterprise")
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada, plan="enterprise")
     receiver.status = 500
-    with api(hub, make_token(hub, ada)) as owner, browser_of(hub, ada) as browser:
+    with api(hub, create_token(hub, ada)) as owner, browser_of(hub, ada) as browser:
         for number, secret in enumerate(SECRETS):
-            webhook = make_webhook(owner, receiver.url, "user:ada", secret="the first one, replaced")
+            webhook = create_webhook(owner, receiver.url, "user:ada", secret="the first one, replaced")
             changed = owner.post(f"{PATH}/{webhook['id']}", json={"secret": secret, "overlapSeconds": 3600})
             assert changed.json()["webhook"]["secret"] == secret
             of_acme = "/api/organizations/acme/settings/webhooks"
@@ -65,12 +65,12 @@ def test_w33_secret_is_shown_to_its_owner_only(hub: RunningHub, receiver: Receiv
             assert owner.post(of_acme, json=body).status_code == 200
             # A receiver that repeats what it was sent, in many encodings.
             receiver.answer = ("x" * 4000 + " ".join(spellings(secret)[:4] * 3)).encode()
-            make_repo(owner, f"r{number}")
+            create_repo(owner, f"r{number}")
             settle(hub)
             sent = [one for one in receiver.received if one.headers["x-hubgate-webhook"] == webhook["id"]]
             assert sent[-1].headers["x-webhook-secret"] == secret
             receiver.answer = " ".join(spellings(secret)[:4] * 3).encode()
-            with delivering(hub, deliver):
+            with deliver_in_background(hub, deliver):
                 told = owner.post(f"{PATH}/{webhook['id']}/test")
             contains_no_secret(told.text, "the answer of a test")
             logs = owner.get(f"{PATH}/{webhook['id']}/logs")
@@ -114,11 +114,11 @@ def pages_of(browser: httpx.Client, webhook_id: str, delivery_id: str) -> list[h
 def test_w33_sealed_secret_moved_to_another_webhook_cannot_be_opened(hub: RunningHub, receiver: Receiver) -> None:
     """An attacker with write access to the database cannot have another's secret sent to their own receiver."""
     with (
-        api(hub, make_token(hub, make_user(hub, "ada"))) as ada,
-        api(hub, make_token(hub, make_user(hub, "eve"))) as eve,
+        api(hub, create_token(hub, create_user(hub, "ada"))) as ada,
+        api(hub, create_token(hub, create_user(hub, "eve"))) as eve,
     ):
-        hers = make_webhook(ada, "https://ci.example/", "user:ada", secret="hers alone")
-        mine = make_webhook(eve, receiver.url, "user:eve", secret="mine")
+        hers = create_webhook(ada, "https://ci.example/", "user:ada", secret="hers alone")
+        mine = create_webhook(eve, receiver.url, "user:eve", secret="mine")
         sql = "UPDATE webhooks SET secret = (SELECT secret FROM webhooks WHERE id = :hers) WHERE id = :mine"
         hub.call(lambda opened: opened.db.write(lambda tx: tx.exec(sql, {"hers": hers["id"], "mine": mine["id"]})))
         shown = eve.get(f"{PATH}/{mine['id']}")
@@ -135,14 +135,14 @@ HOSTILE = [
 
 
 def test_w34_receivers_answer_is_shown_as_text(hub: RunningHub, receiver: Receiver) -> None:
-    ada = make_user(hub, "ada")
-    with api(hub, make_token(hub, ada)) as owner, browser_of(hub, ada) as browser:
-        webhook = make_webhook(owner, receiver.url, "user:ada")
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as owner, browser_of(hub, ada) as browser:
+        webhook = create_webhook(owner, receiver.url, "user:ada")
         at = f"{PATH}/{webhook['id']}"
         for number, body in enumerate(HOSTILE):
             receiver.answer = body
             receiver.answer_headers = {"content-type": "text/html", "set-cookie": "token=evil", "x-evil": "<script>"}
-            make_repo(owner, f"r{number}")
+            create_repo(owner, f"r{number}")
             settle(hub)
             log = owner.get(f"{at}/logs").json()[0]
             full = owner.get(f"{at}/logs/{log['id']}")
@@ -160,10 +160,10 @@ def test_w34_receivers_answer_is_shown_as_text(hub: RunningHub, receiver: Receiv
 
 def test_w34_names_in_payloads_and_urls_are_shown_as_text(hub: RunningHub, receiver: Receiver) -> None:
     """A URL may contain what a page must not interpret as markup."""
-    ada = make_user(hub, "ada")
-    with api(hub, make_token(hub, ada)) as owner, browser_of(hub, ada) as browser:
-        webhook = make_webhook(owner, f"{receiver.url}?a='onload=alert(1)&b=;//", "user:ada")
-        make_repo(owner, "tiny")
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as owner, browser_of(hub, ada) as browser:
+        webhook = create_webhook(owner, f"{receiver.url}?a='onload=alert(1)&b=;//", "user:ada")
+        create_repo(owner, "tiny")
         settle(hub)
         (log,) = owner.get(f"{PATH}/{webhook['id']}/logs").json()
         for page in pages_of(browser, webhook["id"], log["id"]):

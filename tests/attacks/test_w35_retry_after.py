@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import api, make_token, make_user
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub, running
-from tests.bed.watching import Receiver, make_webhook, receiving, settle
+from tests.bed.people import api, create_token, create_user
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import Receiver, create_webhook, run_receiver, settle
 
 PATH = "/api/settings/webhooks"
 DAY = timedelta(days=1)
@@ -18,13 +18,13 @@ DAY = timedelta(days=1)
 
 @pytest.fixture
 def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    with running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
+    with run_hub(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
         yield started
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with receiving() as started:
+    with run_receiver() as started:
         yield started
 
 
@@ -57,11 +57,11 @@ def test_w35_retry_after_is_limited_to_a_day(hub: RunningHub, receiver: Receiver
         "Fri, 31 Dec 2999 99:99:99 GMT": (least, most),
         "Fri, 31 Dec 99999999 23:59:59 GMT": (least, DAY),
     }
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         for number, (said, (shortest, longest)) in enumerate(waits.items()):
-            webhook = make_webhook(ada, receiver.url, "user:ada")
+            webhook = create_webhook(ada, receiver.url, "user:ada")
             receiver.answer_headers = {"Retry-After": said.encode().decode("latin-1")}
-            make_repo(ada, f"r{number}")
+            create_repo(ada, f"r{number}")
             settle(hub)
             log = ada.get(f"{PATH}/{webhook['id']}/logs").json()[0]
             wait = moment(log["nextAttemptAt"]) - moment(log["at"])
@@ -72,13 +72,13 @@ def test_w35_retry_after_is_limited_to_a_day(hub: RunningHub, receiver: Receiver
 def test_w35_retry_after_delays_no_other_delivery(hub: RunningHub, receiver: Receiver) -> None:
     """Neither the repo's next event nor another webhook at the same host."""
     receiver.status, receiver.answer_headers = 429, {"Retry-After": "86400"}
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        one = make_webhook(ada, receiver.url, "user:ada")
-        make_repo(ada, "first")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        one = create_webhook(ada, receiver.url, "user:ada")
+        create_repo(ada, "first")
         settle(hub)
         receiver.status = 200
-        make_webhook(ada, receiver.url, "user:ada")
-        make_repo(ada, "second")
+        create_webhook(ada, receiver.url, "user:ada")
+        create_repo(ada, "second")
         settle(hub)
         states = [log["state"] for log in ada.get(f"{PATH}/{one['id']}/logs").json()]
         assert states == ["delivered", "retrying"]
@@ -87,9 +87,9 @@ def test_w35_retry_after_delays_no_other_delivery(hub: RunningHub, receiver: Rec
 
 def test_w35_410_suspends_only_the_webhook_that_received_it(hub: RunningHub, receiver: Receiver) -> None:
     receiver.status = 410
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada, receiving() as elsewhere:
-        gone, other = make_webhook(ada, receiver.url, "user:ada"), make_webhook(ada, elsewhere.url, "user:ada")
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada, run_receiver() as elsewhere:
+        gone, other = create_webhook(ada, receiver.url, "user:ada"), create_webhook(ada, elsewhere.url, "user:ada")
+        create_repo(ada, "tiny")
         settle(hub)
         found = {one["id"]: one for one in ada.get(PATH).json()}
         assert (found[gone["id"]]["status"], found[gone["id"]]["disabled"]) == (
@@ -97,7 +97,7 @@ def test_w35_410_suspends_only_the_webhook_that_received_it(hub: RunningHub, rec
             "suspended-after-failure",
         )
         assert found[other["id"]]["disabled"] is False
-        make_repo(ada, "next")
+        create_repo(ada, "next")
         settle(hub)
         assert (len(receiver.received), len(elsewhere.received)) == (1, 2)
         first = ada.get(f"{PATH}/{gone['id']}/logs").json()[0]

@@ -4,7 +4,7 @@ import socket
 from collections.abc import Iterator
 
 import pytest
-from tests.bed.receivers import SECRET, serving
+from tests.bed.receiver_library import SECRET, serve_receiver
 
 from hubgate.receiver import WebhookPayload, WebhooksServer
 from hubgate.receiver.body import MAX_BYTES
@@ -20,7 +20,7 @@ def where() -> Iterator[tuple[str, int]]:
     def heard(payload: WebhookPayload) -> None:
         ran.append(payload.kind)
 
-    with serving(app) as client:
+    with serve_receiver(app) as client:
         yield client.base_url.host, client.base_url.port or 0
 
 

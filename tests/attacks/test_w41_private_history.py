@@ -9,14 +9,14 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.bed.apps import answer_of, approve, make_app
+from tests.bed.apps import approve, create_app, redirect_parameters
+from tests.bed.background_delivery import deliver_in_background
+from tests.bed.egress_hub import deliver
 from tests.bed.engines import Engine, settings_for
-from tests.bed.guarding import deliver
-from tests.bed.people import api, browser_of, make_organization, make_token, make_user, submit
-from tests.bed.repos import committed, make_repo
-from tests.bed.running import RunningHub, running
-from tests.bed.sending import delivering
-from tests.bed.watching import Receiver, make_webhook, receiving, settle
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user, submit
+from tests.bed.repos import create_commit, create_repo
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import Receiver, create_webhook, run_receiver, settle
 
 from hubgate.server.accounts.model import Organization, User
 
@@ -26,29 +26,29 @@ SECRET_NAME, PUBLIC_NAME = "ada/codename-zeus", "ada/product"
 
 @pytest.fixture
 def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    with running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
+    with run_hub(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
         yield started
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     """The user's own receiver."""
-    with receiving() as started:
+    with run_receiver() as started:
         yield started
 
 
 @pytest.fixture
 def evil() -> Iterator[Receiver]:
     """The app's receiver."""
-    with receiving() as started:
+    with run_receiver() as started:
         yield started
 
 
 def granted(hub: RunningHub, user: User, *scopes: str, orgs: tuple[Organization, ...] = ()) -> str:
-    client = make_app(hub, make_user(hub, "olga"), scopes=("openid", *scopes))
+    client = create_app(hub, create_user(hub, "olga"), scopes=("openid", *scopes))
     with browser_of(hub, user) as browser:
         sent = approve(browser, client.address(prompt="consent"), orgs=[org.id for org in orgs])
-    token: str = client.redeem(answer_of(sent)["code"]).json()["access_token"]
+    token: str = client.redeem(redirect_parameters(sent)["code"]).json()["access_token"]
     return token
 
 
@@ -75,17 +75,17 @@ def names(receiver: Receiver) -> set[str]:
 
 
 def test_w41_private_history_is_hidden_from_an_app(hub: RunningHub, receiver: Receiver, evil: Receiver) -> None:
-    ada = make_user(hub, "ada")
-    with api(hub, make_token(hub, ada)) as owner:
-        make_repo(owner, SECRET_NAME, private=True)
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as owner:
+        create_repo(owner, SECRET_NAME, private=True)
         settle(hub)
-        at = f"{PATH}/{make_webhook(owner, receiver.url, 'user:ada')['id']}"
-        committed(owner, SECRET_NAME, {"secret.txt": b"1"})
+        at = f"{PATH}/{create_webhook(owner, receiver.url, 'user:ada')['id']}"
+        create_commit(owner, SECRET_NAME, {"secret.txt": b"1"})
         settle(hub)
-        with delivering(hub, deliver):
+        with deliver_in_background(hub, deliver):
             assert owner.post(f"{at}/test").json()["status"] == 200
         publish(owner)
-        committed(owner, PUBLIC_NAME, {"news.txt": b"1"})
+        create_commit(owner, PUBLIC_NAME, {"news.txt": b"1"})
         settle(hub)
         hub.clock.advance(1)
         everything = {one["id"]: one for one in logs(owner, at)}
@@ -101,7 +101,7 @@ def test_w41_private_history_is_hidden_from_an_app(hub: RunningHub, receiver: Re
                 assert app.post(f"{at}/replay/{one}").status_code == 404
                 assert owner.post(f"{at}/replay/{one}").status_code == 403, "it would be sent to the app"
             assert {one["id"] for one in logs(owner, at)} == set(everything), "the user sees it as before"
-            with delivering(hub, deliver):
+            with deliver_in_background(hub, deliver):
                 assert app.post(f"{at}/replay/{shown.pop()}").json()["status"] == 200
                 assert app.post(f"{at}/test").json()["status"] == 200
             assert len(logs(app, at)) == 4, "its own replay and test are shown"
@@ -112,32 +112,32 @@ def test_w41_private_history_is_hidden_from_an_app(hub: RunningHub, receiver: Re
 def test_w41_app_that_may_read_private_repos_sees_their_history(
     hub: RunningHub, receiver: Receiver, evil: Receiver
 ) -> None:
-    ada = make_user(hub, "ada")
-    with api(hub, make_token(hub, ada)) as owner:
-        make_repo(owner, SECRET_NAME, private=True)
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as owner:
+        create_repo(owner, SECRET_NAME, private=True)
         settle(hub)
-        at = f"{PATH}/{make_webhook(owner, receiver.url, 'user:ada')['id']}"
-        committed(owner, SECRET_NAME, {"secret.txt": b"1"})
+        at = f"{PATH}/{create_webhook(owner, receiver.url, 'user:ada')['id']}"
+        create_commit(owner, SECRET_NAME, {"secret.txt": b"1"})
         publish(owner)
         settle(hub)
         with api(hub, granted(hub, ada, "webhooks", "read-repos")) as app:
             assert app.post(at, json={"url": evil.url}).status_code == 200
             (first,) = [one for one in logs(app, at) if one["event"]["scope"] == "repo.content"]
             assert app.get(f"{at}/logs/{first['id']}").json()["payload"]["repo"]["name"] == SECRET_NAME
-            with delivering(hub, deliver):
+            with deliver_in_background(hub, deliver):
                 assert app.post(f"{at}/replay/{first['id']}").json()["status"] == 200
     assert names(evil) == {SECRET_NAME}
 
 
 def test_w41_history_belongs_to_the_owner_at_that_time(hub: RunningHub, receiver: Receiver, evil: Receiver) -> None:
     """The app may read the user's private repos, but not those of the organization that this one was moved from."""
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
-    with api(hub, make_token(hub, ada)) as owner:
-        make_repo(owner, "acme/codename-zeus", private=True)
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
+    with api(hub, create_token(hub, ada)) as owner:
+        create_repo(owner, "acme/codename-zeus", private=True)
         settle(hub)
-        at = f"{PATH}/{make_webhook(owner, receiver.url, 'org:acme', 'user:ada')['id']}"
-        committed(owner, "acme/codename-zeus", {"secret.txt": b"1"})
+        at = f"{PATH}/{create_webhook(owner, receiver.url, 'org:acme', 'user:ada')['id']}"
+        create_commit(owner, "acme/codename-zeus", {"secret.txt": b"1"})
         settle(hub)
         publish(owner, "acme/codename-zeus")
         settle(hub)
@@ -150,17 +150,17 @@ def test_w41_history_belongs_to_the_owner_at_that_time(hub: RunningHub, receiver
 def test_w41_waiting_deliveries_of_a_private_repo_are_not_sent_to_the_app(
     hub: RunningHub, receiver: Receiver, evil: Receiver, waits: str
 ) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     receiver.status = 503
-    with api(hub, make_token(hub, ada)) as owner:
-        make_repo(owner, SECRET_NAME, private=True)
+    with api(hub, create_token(hub, ada)) as owner:
+        create_repo(owner, SECRET_NAME, private=True)
         settle(hub)
-        at = f"{PATH}/{make_webhook(owner, receiver.url, 'user:ada')['id']}"
+        at = f"{PATH}/{create_webhook(owner, receiver.url, 'user:ada')['id']}"
         if waits == "event":
-            committed(owner, SECRET_NAME, {"secret.txt": b"1"})
+            create_commit(owner, SECRET_NAME, {"secret.txt": b"1"})
             settle(hub)
         else:
-            with delivering(hub, deliver):
+            with deliver_in_background(hub, deliver):
                 assert owner.post(f"{at}/test").json()["status"] == 503
         assert names(receiver) == {SECRET_NAME}
         publish(owner)
@@ -179,12 +179,12 @@ def test_w41_replay_on_the_page_does_not_send_private_history_to_the_app(
     hub: RunningHub, receiver: Receiver, evil: Receiver
 ) -> None:
     """A user who looks at old deliveries may not know where they would be sent now."""
-    ada = make_user(hub, "ada")
-    with api(hub, make_token(hub, ada)) as owner:
-        make_repo(owner, SECRET_NAME, private=True)
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as owner:
+        create_repo(owner, SECRET_NAME, private=True)
         settle(hub)
-        webhook = make_webhook(owner, receiver.url, "user:ada")["id"]
-        committed(owner, SECRET_NAME, {"secret.txt": b"1"})
+        webhook = create_webhook(owner, receiver.url, "user:ada")["id"]
+        create_commit(owner, SECRET_NAME, {"secret.txt": b"1"})
         publish(owner)
         settle(hub)
         delivery = logs(owner, f"{PATH}/{webhook}")[-1]["id"]

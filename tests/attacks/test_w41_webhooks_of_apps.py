@@ -5,17 +5,17 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.bed.app_webhooks import OF_ACME, PATH, REPOS, SCOPES, WATCHED, Stage
-from tests.bed.apps import Client, answer_of, tokens_for
-from tests.bed.counting import calls_on_loop
+from tests.bed.app_webhooks import ACME_PATH, PATH, REPOS, SCOPES, WATCHED, AppWebhookScenario
+from tests.bed.apps import Client, redirect_parameters, tokens_for
+from tests.bed.call_counts import calls_on_loop
 from tests.bed.devices import approve as approve_device
 from tests.bed.devices import poll, start
 from tests.bed.engines import Engine, settings_for
-from tests.bed.exchange import exchanged, make_exchanger
-from tests.bed.people import api, browser_of, make_user
-from tests.bed.repos import committed, make_repo
-from tests.bed.running import RunningHub, running
-from tests.bed.watching import Receiver, make_webhook, receiving, settle
+from tests.bed.exchange import create_exchange_app, exchange_token
+from tests.bed.people import api, browser_of, create_user
+from tests.bed.repos import create_commit, create_repo
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import Receiver, create_webhook, run_receiver, settle
 
 from hubgate.server.accounts import operator_actions
 from hubgate.server.accounts import store as accounts
@@ -30,48 +30,48 @@ from hubgate.server.resources import Hub
 
 @pytest.fixture
 def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    with running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
+    with run_hub(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
         yield started
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with receiving() as started:
+    with run_receiver() as started:
         yield started
 
 
 def test_w41_apps_webhook_reports_what_its_grant_may_read(hub: RunningHub, receiver: Receiver) -> None:
-    stage = Stage(hub)
+    stage = AppWebhookScenario(hub)
     for scope, granted, heard in (
         ("openid webhooks", [stage.acme], {"ada/open"}),
         ("openid webhooks read-repos", [], {"ada/open", "ada/secret"}),
         ("openid webhooks read-repos", [stage.acme], {"ada/open", "ada/secret", "acme/secret"}),
     ):
         with api(hub, stage.grant(scope, *granted)) as app:
-            webhook = make_webhook(app, receiver.url, *WATCHED)
-            assert stage.heard(receiver) == heard
+            webhook = create_webhook(app, receiver.url, *WATCHED)
+            assert stage.repos_received(receiver) == heard
             assert app.delete(f"{PATH}/{webhook['id']}").status_code == 200
 
 
 def test_w41_apps_webhook_is_limited_by_the_token_that_created_it(hub: RunningHub, receiver: Receiver) -> None:
     """The app may have more by other tokens; the webhook stays within the token it was created with."""
-    stage = Stage(hub)
+    stage = AppWebhookScenario(hub)
     stage.grant("openid read-repos webhooks", stage.acme)
     with browser_of(hub, stage.ada) as browser:
-        code = answer_of(browser.get(stage.app.address(scope="openid webhooks")))["code"]
+        code = redirect_parameters(browser.get(stage.app.address(scope="openid webhooks")))["code"]
     with api(hub, stage.app.redeem(code).json()["access_token"]) as app:
-        make_webhook(app, receiver.url, *WATCHED)
-    assert stage.heard(receiver) == {"ada/open"}
+        create_webhook(app, receiver.url, *WATCHED)
+    assert stage.repos_received(receiver) == {"ada/open"}
 
 
 def test_w41_revoked_app_leaves_a_suspended_webhook_and_a_notice(hub: RunningHub, receiver: Receiver) -> None:
-    stage = Stage(hub)
+    stage = AppWebhookScenario(hub)
     with api(hub, stage.grant("openid webhooks read-repos", stage.acme)) as app:
-        webhook = make_webhook(app, receiver.url, *WATCHED)
-    assert "acme/secret" in stage.heard(receiver)
+        webhook = create_webhook(app, receiver.url, *WATCHED)
+    assert "acme/secret" in stage.repos_received(receiver)
     assert stage.connected("DELETE").status_code == 204
     assert stage.state(webhook) == "suspended-after-failure"
-    assert stage.heard(receiver) == set()
+    assert stage.repos_received(receiver) == set()
     (mail,) = stage.mails()
     assert mail["subject"].startswith("Webhook suspended: 127.0.0.1:")
     assert "Notebook created this webhook and no longer has access" in mail.get_content()
@@ -82,16 +82,16 @@ def test_w41_revoked_app_leaves_a_suspended_webhook_and_a_notice(hub: RunningHub
         assert "Suspended: the app <bdi>Notebook</bdi> created this webhook" in browser.get(page).text
         stage.grant("openid webhooks")
         assert owner.post(f"{PATH}/{webhook['id']}/enable").status_code == 200, "allowed again"
-    assert stage.heard(receiver) == {"ada/open"}
+    assert stage.repos_received(receiver) == {"ada/open"}
 
 
 @pytest.mark.parametrize("how", ["scope", "organization", "membership", "app deleted", "webhooks scope"])
 def test_w41_webhook_follows_every_reduction_of_its_grant(hub: RunningHub, receiver: Receiver, how: str) -> None:
-    stage = Stage(hub)
-    make_user(hub, "bob")
+    stage = AppWebhookScenario(hub)
+    create_user(hub, "bob")
     with api(hub, stage.grant("openid webhooks read-repos", stage.acme)) as app:
-        webhook = make_webhook(app, receiver.url, *WATCHED)
-    assert stage.heard(receiver) == {"ada/open", "ada/secret", "acme/secret"}
+        webhook = create_webhook(app, receiver.url, *WATCHED)
+    assert stage.repos_received(receiver) == {"ada/open", "ada/secret", "acme/secret"}
     everything, suspended = {"ada/open", "ada/secret", "acme/secret"}, False
     if how == "scope":
         stage.connected("PATCH", scopes=["openid", "webhooks"])
@@ -108,16 +108,16 @@ def test_w41_webhook_follows_every_reduction_of_its_grant(hub: RunningHub, recei
     else:
         stage.connected("PATCH", scopes=["openid", "read-repos"])
         left, suspended = set(), True
-    assert stage.heard(receiver) == left
-    stage.follow()
-    stage.follow()
+    assert stage.repos_received(receiver) == left
+    stage.check_grants()
+    stage.check_grants()
     assert stage.state(webhook) == ("suspended-after-failure" if suspended else False)
     subjects = [mail["subject"] for mail in stage.mails()]
     said = "Webhook suspended: " if suspended else "Webhook sends fewer events: "
     assert [subject.startswith(said) for subject in subjects] == [True], "one notice for one change"
 
 
-def leave_and_come_back(stage: Stage) -> None:
+def leave_and_come_back(stage: AppWebhookScenario) -> None:
     hub, ada, acme = stage.hub, stage.ada, stage.acme
 
     async def work(opened: Hub) -> None:
@@ -132,11 +132,11 @@ def leave_and_come_back(stage: Stage) -> None:
 
 
 def test_w41_waiting_deliveries_are_not_sent_after_the_grant_was_reduced(hub: RunningHub, receiver: Receiver) -> None:
-    stage = Stage(hub)
+    stage = AppWebhookScenario(hub)
     with api(hub, stage.grant("openid webhooks read-repos", stage.acme)) as app:
-        webhook = make_webhook(app, receiver.url, "org:acme")
+        webhook = create_webhook(app, receiver.url, "org:acme")
     receiver.status = 500
-    assert stage.heard(receiver) == {"acme/secret"}
+    assert stage.repos_received(receiver) == {"acme/secret"}
     stage.connected("PATCH", organizations=[])
     receiver.received.clear()
     hub.clock.advance(3600)
@@ -149,9 +149,9 @@ def test_w41_waiting_deliveries_are_not_sent_after_the_grant_was_reduced(hub: Ru
 
 
 def test_w41_test_delivery_shows_no_repo_beyond_the_grant(hub: RunningHub, receiver: Receiver) -> None:
-    stage = Stage(hub)
+    stage = AppWebhookScenario(hub)
     with api(hub, stage.grant("openid webhooks", stage.acme)) as app:
-        webhook = make_webhook(app, receiver.url, "org:acme", "model:acme/SECRET")
+        webhook = create_webhook(app, receiver.url, "org:acme", "model:acme/SECRET")
         assert [one["name"] for one in webhook["watched"]] == ["acme", "acme/SECRET"], "as it was typed"
         app.post(f"{PATH}/{webhook['id']}/test", timeout=30)
     settle(hub)
@@ -160,113 +160,113 @@ def test_w41_test_delivery_shows_no_repo_beyond_the_grant(hub: RunningHub, recei
 
 def test_w41_app_that_changes_a_webhook_takes_it_over(hub: RunningHub, receiver: Receiver) -> None:
     """Otherwise it could have everything its user may read sent to its own URL."""
-    stage = Stage(hub)
+    stage = AppWebhookScenario(hub)
     with api(hub, stage.token) as owner:
-        mine = make_webhook(owner, "https://example.org/mine", *WATCHED)
+        mine = create_webhook(owner, "https://example.org/mine", *WATCHED)
     with api(hub, stage.grant("openid webhooks")) as app:
         (listed,) = app.get(PATH).json()
         assert [one["name"] for one in listed["watched"]] == ["ada", "acme", "beta"], "no private repo is named"
         assert app.get(f"{PATH}/{mine['id']}").json()["webhook"] == listed
         assert app.get(f"{PATH}/{mine['id']}/logs").status_code == 403
         assert app.post(f"{PATH}/{mine['id']}", json={"url": receiver.url}).status_code == 200
-    assert stage.heard(receiver) == {"ada/open"}
+    assert stage.repos_received(receiver) == {"ada/open"}
 
 
 def test_w41_app_that_takes_a_webhook_over_gets_neither_secret_nor_key(hub: RunningHub, receiver: Receiver) -> None:
     """With either it could sign deliveries to the user's own receiver."""
-    stage = Stage(hub)
+    stage = AppWebhookScenario(hub)
     with api(hub, stage.token) as owner:
-        mine = make_webhook(owner, "https://example.org/mine", *WATCHED, secret="the-users-own-secret")
+        mine = create_webhook(owner, "https://example.org/mine", *WATCHED, secret="the-users-own-secret")
     with api(hub, stage.grant("openid webhooks")) as app:
         taken = app.post(f"{PATH}/{mine['id']}", json={"url": receiver.url}).json()["webhook"]
     assert taken["publicKey"] != mine["publicKey"]
     assert taken["hasSecret"] is False
-    assert stage.heard(receiver) == {"ada/open"}
+    assert stage.repos_received(receiver) == {"ada/open"}
     assert "the-users-own-secret" not in str([one.headers for one in receiver.received])
     assert [mail["subject"].split(":")[0] for mail in stage.mails()] == ["Webhook changed by Notebook"]
 
 
 def test_w41_webhook_of_a_disabled_account_pauses_and_resumes(hub: RunningHub, receiver: Receiver) -> None:
-    stage = Stage(hub)
-    bob = make_user(hub, "bob")
+    stage = AppWebhookScenario(hub)
+    bob = create_user(hub, "bob")
     with api(hub, tokens_for(stage.app, bob, scope="openid webhooks")["access_token"]) as app:
-        make_webhook(app, receiver.url, "user:ada")
+        create_webhook(app, receiver.url, "user:ada")
     hub.call(lambda opened: operator_actions.disable(opened.accounts, bob))
-    assert stage.heard(receiver) == set()
-    stage.follow()
+    assert stage.repos_received(receiver) == set()
+    stage.check_grants()
     hub.call(lambda opened: operator_actions.enable(opened.accounts, bob))
-    assert stage.heard(receiver) == {"ada/open"}
+    assert stage.repos_received(receiver) == {"ada/open"}
 
 
 def test_w41_webhook_created_without_an_app_is_not_limited(hub: RunningHub, receiver: Receiver) -> None:
-    stage = Stage(hub)
+    stage = AppWebhookScenario(hub)
     command_line = Client(hub, stage.app.app.__class__(client_id="hubgate-cli", name="CLI", redirect_uris=()), None)
     started = start(command_line, scope="openid webhooks")
     approve_device(hub, stage.ada, started["user_code"], "openid webhooks")
     token = poll(command_line, started["device_code"]).json()["access_token"]
     for credential in (stage.token, token):
         with api(hub, credential) as client:
-            webhook = make_webhook(client, receiver.url, *WATCHED)
-            assert stage.heard(receiver) == set(REPOS)
+            webhook = create_webhook(client, receiver.url, *WATCHED)
+            assert stage.repos_received(receiver) == set(REPOS)
             client.delete(f"{PATH}/{webhook['id']}")
 
 
 def test_w41_contribute_repos_scope_reports_repos_the_app_created(hub: RunningHub, receiver: Receiver) -> None:
-    stage = Stage(hub)
+    stage = AppWebhookScenario(hub)
     with api(hub, stage.grant("openid webhooks contribute-repos", stage.acme)) as app:
-        make_webhook(app, receiver.url, *WATCHED)
-        make_repo(app, "acme/made", private=True)
+        create_webhook(app, receiver.url, *WATCHED)
+        create_repo(app, "acme/made", private=True)
         settle(hub)
         receiver.received.clear()
-        committed(app, "acme/made", {"a.txt": b"1"})
+        create_commit(app, "acme/made", {"a.txt": b"1"})
     settle(hub)
     assert [one.json["repo"]["name"] for one in receiver.received] == ["acme/made"]
-    assert stage.heard(receiver) == {"ada/open"}
+    assert stage.repos_received(receiver) == {"ada/open"}
 
 
 def watching_acme(client: httpx.Client, receiver: Receiver) -> dict[str, str]:
     watched = [{"type": "org", "name": name} for name in ("acme", "beta")] + [{"type": "user", "name": "ada"}]
-    answer = client.post(OF_ACME, json={"url": receiver.url, "watched": watched})
+    answer = client.post(ACME_PATH, json={"url": receiver.url, "watched": watched})
     assert answer.status_code == 200, answer.text
     made: dict[str, str] = answer.json()["webhook"]
     return made
 
 
 def test_w41_organizations_webhook_is_limited_by_the_consent(hub: RunningHub, receiver: Receiver) -> None:
-    stage = Stage(hub)
+    stage = AppWebhookScenario(hub)
     with api(hub, stage.grant("openid webhooks", stage.acme)) as app:
         first = watching_acme(app, receiver)
-        assert stage.heard(receiver) == {"ada/open"}
-        assert app.delete(f"{OF_ACME}/{first['id']}").status_code == 200
+        assert stage.repos_received(receiver) == {"ada/open"}
+        assert app.delete(f"{ACME_PATH}/{first['id']}").status_code == 200
     with api(hub, stage.grant("openid webhooks read-repos", stage.acme)) as app:
         webhook = watching_acme(app, receiver)
-    assert stage.heard(receiver) == {"ada/open", "acme/secret"}
+    assert stage.repos_received(receiver) == {"ada/open", "acme/secret"}
     stage.connected("PATCH", organizations=[])
-    assert stage.state(webhook, OF_ACME) == "suspended-after-failure"
-    assert stage.heard(receiver) == set()
+    assert stage.state(webhook, ACME_PATH) == "suspended-after-failure"
+    assert stage.repos_received(receiver) == set()
 
 
 @pytest.mark.parametrize("how", ["privilege", "demoted"])
 def test_w41_webhook_created_with_an_exchanged_token_depends_on_its_app(
     hub: RunningHub, receiver: Receiver, how: str
 ) -> None:
-    stage = Stage(hub)
-    make_user(hub, "bob")
-    app = make_exchanger(hub, stage.acme, scopes=SCOPES)
-    token = exchanged(app, "ada@example.org", scope="webhooks")["access_token"]
-    wide = exchanged(app, "ada@example.org", scope="webhooks read-repos")["access_token"]
+    stage = AppWebhookScenario(hub)
+    create_user(hub, "bob")
+    app = create_exchange_app(hub, stage.acme, scopes=SCOPES)
+    token = exchange_token(app, "ada@example.org", scope="webhooks")["access_token"]
+    wide = exchange_token(app, "ada@example.org", scope="webhooks read-repos")["access_token"]
     with api(hub, token) as client:
         narrow = watching_acme(client, receiver)
-        assert stage.heard(receiver) == {"ada/open"}
-        client.delete(f"{OF_ACME}/{narrow['id']}")
+        assert stage.repos_received(receiver) == {"ada/open"}
+        client.delete(f"{ACME_PATH}/{narrow['id']}")
     with api(hub, wide) as client:
         webhook = watching_acme(client, receiver)
-    assert stage.heard(receiver) == {"ada/open", "acme/secret"}
+    assert stage.repos_received(receiver) == {"ada/open", "acme/secret"}
     hub.call(lambda opened: take_away(opened, how, app, stage.acme, stage.ada))
-    assert stage.heard(receiver) == set()
-    stage.follow()
+    assert stage.repos_received(receiver) == set()
+    stage.check_grants()
     if how == "privilege":
-        assert stage.state(webhook, OF_ACME) == "suspended-after-failure"
+        assert stage.state(webhook, ACME_PATH) == "suspended-after-failure"
 
 
 async def take_away(opened: Hub, how: str, app: Client, acme: Organization, ada: User) -> None:
@@ -280,40 +280,40 @@ async def take_away(opened: Hub, how: str, app: Client, acme: Organization, ada:
 
 
 def test_w41_app_can_resume_its_webhook_after_a_pause(hub: RunningHub, receiver: Receiver) -> None:
-    stage = Stage(hub)
-    app = make_exchanger(hub, stage.acme, scopes=SCOPES)
-    with api(hub, exchanged(app, "ada@example.org", scope="webhooks")["access_token"]) as client:
+    stage = AppWebhookScenario(hub)
+    app = create_exchange_app(hub, stage.acme, scopes=SCOPES)
+    with api(hub, exchange_token(app, "ada@example.org", scope="webhooks")["access_token"]) as client:
         webhook = watching_acme(client, receiver)
     settings = f"/api/organizations/acme/settings/applications/{app.id}"
     with api(hub, stage.token) as admin:
         assert admin.patch(settings, json={"paused": True}).status_code == 200
-        stage.follow()
-        assert stage.state(webhook, OF_ACME) == "suspended-after-failure"
-        assert admin.post(f"{OF_ACME}/{webhook['id']}/enable").status_code == 409
+        stage.check_grants()
+        assert stage.state(webhook, ACME_PATH) == "suspended-after-failure"
+        assert admin.post(f"{ACME_PATH}/{webhook['id']}/enable").status_code == 409
         hub.clock.advance(60)
         assert admin.patch(settings, json={"paused": False}).status_code == 200
-    with api(hub, exchanged(app, "ada@example.org", scope="webhooks")["access_token"]) as client:
-        assert client.post(f"{OF_ACME}/{webhook['id']}", json={"ordered": True}).status_code == 200
-        assert client.post(f"{OF_ACME}/{webhook['id']}/enable").status_code == 200
-    assert stage.heard(receiver) == {"ada/open"}
+    with api(hub, exchange_token(app, "ada@example.org", scope="webhooks")["access_token"]) as client:
+        assert client.post(f"{ACME_PATH}/{webhook['id']}", json={"ordered": True}).status_code == 200
+        assert client.post(f"{ACME_PATH}/{webhook['id']}/enable").status_code == 200
+    assert stage.repos_received(receiver) == {"ada/open"}
 
 
 def test_w41_tokens_of_one_app_do_not_mix_users(hub: RunningHub, receiver: Receiver) -> None:
-    stage = Stage(hub)
-    bob = make_user(hub, "bob")
+    stage = AppWebhookScenario(hub)
+    bob = create_user(hub, "bob")
     stage.grant("openid webhooks read-repos", stage.acme)
     with api(hub, tokens_for(stage.app, bob, scope="openid webhooks read-repos")["access_token"]) as app:
-        make_webhook(app, receiver.url, *WATCHED)
-    assert stage.heard(receiver) == {"ada/open"}
+        create_webhook(app, receiver.url, *WATCHED)
+    assert stage.repos_received(receiver) == {"ada/open"}
 
 
 def test_w41_app_learns_nothing_private_from_its_users_webhook(hub: RunningHub, receiver: Receiver) -> None:
     """Neither by enabling or disabling it nor by taking it over: earlier deliveries were for the user."""
-    stage = Stage(hub)
+    stage = AppWebhookScenario(hub)
     with api(hub, stage.token) as owner:
-        mine = make_webhook(owner, receiver.url, *WATCHED)
-        hidden = make_webhook(owner, receiver.url, "model:beta/secret")
-    assert stage.heard(receiver) == set(REPOS)
+        mine = create_webhook(owner, receiver.url, *WATCHED)
+        hidden = create_webhook(owner, receiver.url, "model:beta/secret")
+    assert stage.repos_received(receiver) == set(REPOS)
     path = f"{PATH}/{mine['id']}"
     with api(hub, stage.grant("openid webhooks")) as app:
         shown = [app.post(f"{path}/{how}").json()["webhook"] for how in ("disable", "enable")]
@@ -332,14 +332,14 @@ def test_w41_app_learns_nothing_private_from_its_users_webhook(hub: RunningHub, 
 
 
 def test_w41_deliveries_are_shown_within_the_token_and_the_grant(hub: RunningHub, receiver: Receiver) -> None:
-    stage = Stage(hub)
+    stage = AppWebhookScenario(hub)
     wide = stage.grant("openid webhooks read-repos", stage.acme)
     with browser_of(hub, stage.ada) as browser:
-        code = answer_of(browser.get(stage.app.address(scope="openid webhooks")))["code"]
+        code = redirect_parameters(browser.get(stage.app.address(scope="openid webhooks")))["code"]
     narrow = stage.app.redeem(code).json()["access_token"]
     with api(hub, wide) as app:
-        path = f"{PATH}/{make_webhook(app, receiver.url, *WATCHED)['id']}/logs"
-    stage.heard(receiver)
+        path = f"{PATH}/{create_webhook(app, receiver.url, *WATCHED)['id']}/logs"
+    stage.repos_received(receiver)
 
     def logged(token: str) -> set[str]:
         with api(hub, token) as app:
@@ -367,27 +367,27 @@ def test_w41_deliveries_are_shown_within_the_token_and_the_grant(hub: RunningHub
 def test_w41_organization_that_limits_token_exchange_limits_webhooks(
     hub: RunningHub, receiver: Receiver, limit: dict[str, list[str]], left: set[str]
 ) -> None:
-    stage = Stage(hub)
-    app = make_exchanger(hub, stage.acme, scopes=SCOPES)
-    with api(hub, exchanged(app, "ada@example.org", scope="webhooks read-repos")["access_token"]) as client:
+    stage = AppWebhookScenario(hub)
+    app = create_exchange_app(hub, stage.acme, scopes=SCOPES)
+    with api(hub, exchange_token(app, "ada@example.org", scope="webhooks read-repos")["access_token"]) as client:
         webhook = watching_acme(client, receiver)
-    assert stage.heard(receiver) == {"ada/open", "acme/secret"}
+    assert stage.repos_received(receiver) == {"ada/open", "acme/secret"}
     with api(hub, stage.token) as owner:
         changed = owner.patch(f"/api/organizations/acme/settings/applications/{app.id}", json=limit)
         assert changed.status_code == 200, changed.text
-    assert stage.heard(receiver) == left
-    stage.follow()
-    assert stage.state(webhook, OF_ACME) == (False if left else "suspended-after-failure")
+    assert stage.repos_received(receiver) == left
+    stage.check_grants()
+    assert stage.state(webhook, ACME_PATH) == (False if left else "suspended-after-failure")
     said = "Webhook sends fewer events: " if left else "Webhook suspended: "
     assert [mail["subject"].startswith(said) for mail in stage.mails()] == [True]
 
 
 def test_w41_grants_of_many_webhooks_are_read_in_one_query(hub: RunningHub) -> None:
     """Consents are read once for a hundred webhooks, not once for each."""
-    stage = Stage(hub)
+    stage = AppWebhookScenario(hub)
     with api(hub, stage.grant("openid webhooks read-repos", stage.acme)) as app:
         for number in range(9):
-            make_webhook(app, f"https://example.org/{number}", *WATCHED)
+            create_webhook(app, f"https://example.org/{number}", *WATCHED)
     with calls_on_loop(hub) as calls:
-        stage.follow()
+        stage.check_grants()
     assert calls["consented"] < 9, "a coroutine that goes on counts again"

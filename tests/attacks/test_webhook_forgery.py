@@ -12,26 +12,26 @@ from pathlib import Path
 import pytest
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from tests.bed.background_delivery import deliver_in_background
+from tests.bed.egress_hub import deliver
 from tests.bed.engines import Engine, settings_for
-from tests.bed.guarding import deliver
-from tests.bed.people import api, make_token, make_user
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub, running
-from tests.bed.sending import delivering
-from tests.bed.watching import Received, Receiver, make_webhook, receiving, settle
+from tests.bed.people import api, create_token, create_user
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import Received, Receiver, create_webhook, run_receiver, settle
 
 PATH = "/api/settings/webhooks"
 
 
 @pytest.fixture
 def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    with running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
+    with run_hub(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
         yield started
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with receiving() as started:
+    with run_receiver() as started:
         yield started
 
 
@@ -58,11 +58,11 @@ def verifies(public_key: str, one: Received, content: bytes) -> bool:
 def test_each_webhook_has_its_own_key(hub: RunningHub, receiver: Receiver) -> None:
     """Eve points a webhook of hers at Ada's receiver: its deliveries do not verify as Ada's."""
     with (
-        api(hub, make_token(hub, make_user(hub, "ada"))) as ada,
-        api(hub, make_token(hub, make_user(hub, "eve"))) as eve,
+        api(hub, create_token(hub, create_user(hub, "ada"))) as ada,
+        api(hub, create_token(hub, create_user(hub, "eve"))) as eve,
     ):
-        hers, mine = make_webhook(ada, receiver.url, "user:ada"), make_webhook(eve, receiver.url, "user:ada")
-        make_repo(ada, "tiny")
+        hers, mine = create_webhook(ada, receiver.url, "user:ada"), create_webhook(eve, receiver.url, "user:ada")
+        create_repo(ada, "tiny")
         settle(hub)
         sent = {one.headers["x-hubgate-webhook"]: one for one in receiver.received}
         genuine, forged = sent[hers["id"]], sent[mine["id"]]
@@ -82,15 +82,15 @@ def test_each_webhook_has_its_own_key(hub: RunningHub, receiver: Receiver) -> No
 def test_every_attempt_is_signed_with_its_time(hub: RunningHub, receiver: Receiver) -> None:
     """A receiver can reject old deliveries: an intercepted one that is sent again has its original time."""
     receiver.status = 500
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        webhook = make_webhook(ada, receiver.url, "user:ada", secret="s3cret")
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        webhook = create_webhook(ada, receiver.url, "user:ada", secret="s3cret")
+        create_repo(ada, "tiny")
         for _ in range(2):
             settle(hub)
             hub.clock.advance(40)
         (log,) = ada.get(f"{PATH}/{webhook['id']}/logs").json()
         receiver.status = 200
-        with delivering(hub, deliver):
+        with deliver_in_background(hub, deliver):
             replayed = ada.post(f"{PATH}/{webhook['id']}/replay/{log['id']}").json()["id"]
         first, second = receiver.received[:2]
         third = next(one for one in receiver.received if one.headers["webhook-id"] == replayed)
@@ -103,12 +103,12 @@ def test_every_attempt_is_signed_with_its_time(hub: RunningHub, receiver: Receiv
 
 
 def test_old_secret_signs_only_during_the_overlap(hub: RunningHub, receiver: Receiver) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        webhook = make_webhook(ada, receiver.url, "user:ada", secret="old")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        webhook = create_webhook(ada, receiver.url, "user:ada", secret="old")
         at = f"{PATH}/{webhook['id']}"
 
         def signatures(number: int) -> tuple[list[str], bytes, str | None]:
-            make_repo(ada, f"r{number}")
+            create_repo(ada, f"r{number}")
             settle(hub)
             one = receiver.received[-1]
             found = one.headers["webhook-signature"].split(" ")
@@ -133,12 +133,12 @@ def test_old_secret_signs_only_during_the_overlap(hub: RunningHub, receiver: Rec
 
 def test_setting_the_same_secret_again_retains_the_overlap(hub: RunningHub, receiver: Receiver) -> None:
     """A program that repeats its request, or sends back what it read, must not cut receivers off."""
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        webhook = make_webhook(ada, receiver.url, "user:ada", secret="old")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        webhook = create_webhook(ada, receiver.url, "user:ada", secret="old")
         at = f"{PATH}/{webhook['id']}"
 
         def signing(number: int) -> list[str]:
-            make_repo(ada, f"r{number}")
+            create_repo(ada, f"r{number}")
             settle(hub)
             one = receiver.received[-1]
             assert one.headers["x-webhook-secret"] == "new"

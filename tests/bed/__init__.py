@@ -2,19 +2,20 @@
 
     postgres.py    real PostgreSQL servers of the supported versions
     engines.py     a fresh, migrated database on either engine, in milliseconds
-    running.py     a hub on a real socket in this process, with a frozen clock
+    running_hub.py a hub on a real socket in this process, with a frozen clock
     processes.py   `hubgate serve` in a separate process that a test can kill
     operator.py    the operator's shell
     people.py      users, tokens and signed-in browsers; organizations.py, helpers for organizations
-    apps.py        third-party apps and the steps of signing in to them; documents.py, apps that were never registered
-    explaining.py  the page that explains an OAuth error to an app's owner
+    apps.py        third-party apps and the steps of signing in to them; cimd_documents.py, apps that were never
+                   registered; error_explanations.py, the page that explains an OAuth error to an app's owner
     audit_log.py   entries, sealing and retention on demand, an independent verifier
-    dump.py        all values in the database; secrets_given.py, every secret a hub issues
-    at_once.py     concurrent calls
+    dump.py        all values in the database; issued_secrets.py, every secret a hub issues
+    concurrency.py concurrent calls
     clock.py       a frozen clock; blocking.py, coroutines run beside the browser's event loop
     testbuild.py   routes that exist only in tests; testserve.py, testweb.py and testdeliver.py, processes with these
                    routes and failpoints
-    receiver.py    a real HTTP receiver
+    webhooks.py    webhooks, a receiver and delivery on demand; http_receiver.py, a receiver with scripted responses;
+                   receiver_library.py, the receiver library on a real socket
     mailserver.py  a real SMTP server
     clients.py     public clients, each in a virtual environment; node.py, JavaScript clients; sites.py, web apps
     browser.py     a real Chromium

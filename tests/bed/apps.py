@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
 import httpx
 from tests.bed.people import Page, browser_of
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.model import Organization, Owner, User
 from hubgate.server.audit.model import SYSTEM
@@ -66,7 +66,7 @@ class Client:
             return http.post(path, data={"client_id": self.id, **form})
 
 
-def make_app(
+def create_app(
     hub: RunningHub, owner: User | None = None, organization: Organization | None = None, **given: object
 ) -> Client:
     fields = {"name": "Notebook", "redirect_uris": (REDIRECT,), "scopes": SCOPES, "confidential": True, **given}
@@ -80,14 +80,14 @@ def make_app(
     return Client(hub, app, secret)
 
 
-def proof() -> tuple[str, str]:
+def pkce_pair() -> tuple[str, str]:
     """A PKCE verifier and its challenge."""
     verifier = secrets.token_urlsafe(48)
     digest = hashlib.sha256(verifier.encode()).digest()
     return verifier, base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
-def answer_of(response: httpx.Response) -> dict[str, str]:
+def redirect_parameters(response: httpx.Response) -> dict[str, str]:
     """The parameters of the redirect back to the app."""
     assert response.status_code == 303, response.text
     return dict(parse_qsl(urlsplit(response.headers["location"]).query))
@@ -107,11 +107,11 @@ def code_for(client: Client, user: User, **parameters: str | None) -> str:
     address = client.address(**parameters)
     with browser_of(client.hub, user) as browser:
         response = browser.get(address)
-        return answer_of(response if response.status_code == 303 else approve(browser, address))["code"]
+        return redirect_parameters(response if response.status_code == 303 else approve(browser, address))["code"]
 
 
 def tokens_for(client: Client, user: User, **parameters: str | None) -> dict[str, str]:
-    verifier, challenge = proof()
+    verifier, challenge = pkce_pair()
     code = code_for(client, user, code_challenge=challenge, code_challenge_method="S256", **parameters)
     response = client.redeem(code, code_verifier=verifier)
     assert response.status_code == 200, response.text

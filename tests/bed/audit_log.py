@@ -23,7 +23,7 @@ SECRET = ServerSecret(SECRET_KEY)
 ADA = Actor("ada", "c" * 24, "192.0.2.7", "tests", token={"type": "access_token", "id": "d" * 24, "last4": "wxyz"})
 
 
-async def found(db: Database, org_id: str = ACME, at: int = START) -> None:
+async def record_creation(db: Database, org_id: str = ACME, at: int = START) -> None:
     await db.write(lambda tx: record(tx, org_id, EntryType.ORG_CREATE, "created acme", ADA, at, {"name": "acme"}))
 
 
@@ -48,13 +48,13 @@ async def seal_all(hub: Hub) -> None:
         continue
 
 
-async def forget_all(db: Database, clock: Clock, days: int) -> None:
+async def apply_retention(db: Database, clock: Clock, days: int) -> None:
     retention = AuditRetention(db, clock, SECRET, days)
     while await retention.step():
         continue
 
 
-async def verified(db: Database) -> Report:
+async def verify_log(db: Database) -> Report:
     return await verify(db, SECRET)
 
 

@@ -1,4 +1,4 @@
-"""Running a coroutine synchronously, even in a thread with a running event loop (such as Playwright's)."""
+"""Runs a coroutine synchronously, even in a thread with a running event loop (such as Playwright's)."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -8,6 +8,6 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def blocking(work: Coroutine[Any, Any, T], run: Callable[[Coroutine[Any, Any, T]], T] = asyncio.run) -> T:
+def run_blocking(work: Coroutine[Any, Any, T], run: Callable[[Coroutine[Any, Any, T]], T] = asyncio.run) -> T:
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(run, work).result()

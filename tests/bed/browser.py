@@ -26,30 +26,30 @@ _ARGUMENTS = (
 )
 
 
-def installed() -> str | None:
+def find_chromium() -> str | None:
     found = next(filter(None, map(shutil.which, _NAMES)), None)
     if found is None and _MAC.exists():
         found = str(_MAC)
     return found or _playwright_chromium()
 
 
-def ensure() -> None:
-    if installed() or _run(sys.executable, "-m", "playwright", "install", "chromium"):
+def install_if_missing() -> None:
+    if find_chromium() or _run(sys.executable, "-m", "playwright", "install", "chromium"):
         return
     if os.getuid() == 0 and shutil.which("apt-get"):
         _run("apt-get", "update", "-q")
         _run("apt-get", "install", "-yq", "--no-install-recommends", "chromium")
-    if not installed():
+    if not find_chromium():
         sys.exit("No Chromium was found and none could be installed. Install chromium, then run make test again.")
 
 
 @contextmanager
-def launched() -> Iterator[Browser]:
+def run_browser() -> Iterator[Browser]:
     arguments = [*_ARGUMENTS, *(["--no-sandbox"] if os.getuid() == 0 else [])]
     # On a busy machine a page can take longer than the default of five seconds.
     expect.set_options(timeout=15_000)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=installed(), args=arguments)
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=arguments)
         try:
             yield browser
         finally:
@@ -71,4 +71,4 @@ def _run(*command: str) -> bool:
 
 
 if __name__ == "__main__":
-    ensure()
+    install_if_missing()

@@ -79,7 +79,7 @@ class Conversation:
     """An interactive exchange with a running program."""
 
     process: "subprocess.Popen[str]"
-    said: str = ""
+    output: str = ""
 
     def until(self, pattern: str) -> "re.Match[str]":
         """Read lines until one matches the pattern; a program that does not print it in time is killed."""
@@ -88,21 +88,21 @@ class Conversation:
         timer.start()
         try:
             for line in self.process.stdout:
-                self.said += line
+                self.output += line
                 if found := re.search(pattern, line):
                     return found
         finally:
             timer.cancel()
-        raise AssertionError(f"it never said {pattern}, but:\n{self.said}")
+        raise AssertionError(f"the program never printed {pattern}, but:\n{self.output}")
 
-    def tell(self, line: str) -> None:
+    def send_line(self, line: str) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write(f"{line}\n")
         self.process.stdin.flush()
 
-    def end(self) -> str:
+    def finish(self) -> str:
         """The remaining output of the program, which must exit with status 0."""
         rest, _ = self.process.communicate(timeout=60)
-        self.said += rest
-        assert self.process.returncode == 0, self.said
+        self.output += rest
+        assert self.process.returncode == 0, self.output
         return rest

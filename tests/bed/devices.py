@@ -3,7 +3,7 @@
 import httpx
 from tests.bed.apps import Client
 from tests.bed.people import Page, browser_of
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.model import User
 
@@ -28,11 +28,12 @@ def enter(browser: httpx.Client, user_code: str) -> httpx.Response:
     return browser.post(VERIFY, data={**hidden, "user_code": user_code})
 
 
-def decide(browser: httpx.Client, asked: httpx.Response, decision: str, **ticked: object) -> httpx.Response:
-    return browser.post(VERIFY, data={**Page(asked).hidden(), "decision": decision, **ticked})
+def decide(browser: httpx.Client, page: httpx.Response, decision: str, **fields: object) -> httpx.Response:
+    """Submit the consent page with a decision and more form fields."""
+    return browser.post(VERIFY, data={**Page(page).hidden(), "decision": decision, **fields})
 
 
-def approve(hub: RunningHub, user: User, user_code: str, scopes: str, **ticked: object) -> None:
+def approve(hub: RunningHub, user: User, user_code: str, scopes: str, **fields: object) -> None:
     with browser_of(hub, user) as browser:
-        response = decide(browser, enter(browser, user_code), "approve", scopes=scopes.split(), **ticked)
+        response = decide(browser, enter(browser, user_code), "approve", scopes=scopes.split(), **fields)
         assert (response.status_code, response.headers["location"]) == (303, "/oauth/device/done"), response.text

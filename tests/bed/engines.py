@@ -9,7 +9,7 @@ from pathlib import Path
 
 import asyncpg
 from tests.bed import testbuild
-from tests.bed.blocking import blocking
+from tests.bed.blocking import run_blocking
 from tests.bed.clock import FrozenClock
 
 from hubgate.server.oauth.keys.ring import KeyRing
@@ -30,7 +30,7 @@ def settings_for(url: str, folder: Path, **given: str) -> Settings:
     return load(flags, environment={}, config=None)
 
 
-async def set_up(url: str, folder: Path) -> None:
+async def set_up_database(url: str, folder: Path) -> None:
     db = await create_database(url)
     try:
         await migrate(db, url)
@@ -58,11 +58,11 @@ class SqliteEngine:
 
 @dataclass(frozen=True)
 class PostgresEngine:
-    """Databases in a PostgreSQL cluster. Those in `over` are unused and dropped when the next database is created."""
+    """Databases in a PostgreSQL cluster. Those in `unused` are dropped when the next database is created."""
 
     cluster_url: str
-    over: list[str] = field(default_factory=list)
-    made: list[str] = field(default_factory=list)
+    unused: list[str] = field(default_factory=list)
+    created: list[str] = field(default_factory=list)
     name: str = "postgres"
 
     def empty_url(self) -> str:
@@ -74,9 +74,9 @@ class PostgresEngine:
 
     def _create(self, options: str) -> str:
         name = f"t_{secrets.token_hex(6)}"
-        drops = [f"DROP DATABASE {self.over.pop()} WITH (FORCE)" for _ in range(len(self.over))]
-        blocking(run_sql(self.cluster_url, *drops, f"CREATE DATABASE {name} {options}"))
-        self.made.append(name)
+        drops = [f"DROP DATABASE {self.unused.pop()} WITH (FORCE)" for _ in range(len(self.unused))]
+        run_blocking(run_sql(self.cluster_url, *drops, f"CREATE DATABASE {name} {options}"))
+        self.created.append(name)
         return self.cluster_url.replace("/postgres?", f"/{name}?")
 
 
@@ -92,22 +92,22 @@ async def run_sql(url: str, *statements: str) -> None:
         await connection.close()
 
 
-def make_sqlite_template(folder: Path) -> Path:
+def create_sqlite_template(folder: Path) -> Path:
     path = folder / "template.db"
-    blocking(set_up(f"sqlite:///{path}", folder))
+    run_blocking(set_up_database(f"sqlite:///{path}", folder))
     return path
 
 
-def make_postgres_template(cluster_url: str, folder: Path) -> None:
-    blocking(run_sql(cluster_url, f"CREATE DATABASE {TEMPLATE}"))
+def create_postgres_template(cluster_url: str, folder: Path) -> None:
+    run_blocking(run_sql(cluster_url, f"CREATE DATABASE {TEMPLATE}"))
     url = cluster_url.replace("/postgres?", f"/{TEMPLATE}?")
-    blocking(set_up(url, folder))
-    blocking(run_sql(cluster_url, f"CREATE DATABASE {STATEMENTS} TEMPLATE {TEMPLATE}"))
-    blocking(run_sql(cluster_url.replace("/postgres?", f"/{STATEMENTS}?"), testbuild.TABLE))
+    run_blocking(set_up_database(url, folder))
+    run_blocking(run_sql(cluster_url, f"CREATE DATABASE {STATEMENTS} TEMPLATE {TEMPLATE}"))
+    run_blocking(run_sql(cluster_url.replace("/postgres?", f"/{STATEMENTS}?"), testbuild.TABLE))
 
 
 @contextlib.asynccontextmanager
-async def opened(url: str) -> AsyncIterator[Database]:
+async def opened_database(url: str) -> AsyncIterator[Database]:
     db = await create_database(url)
     try:
         yield db

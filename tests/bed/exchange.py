@@ -3,8 +3,8 @@
 from typing import Any
 
 import httpx
-from tests.bed.apps import Client, make_app
-from tests.bed.running import RunningHub
+from tests.bed.apps import Client, create_app
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.model import Organization
 from hubgate.server.accounts.organizations import settings
@@ -17,9 +17,9 @@ USER_EMAIL = "urn:service:token-type:user-email"
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
 
 
-def make_exchanger(hub: RunningHub, organization: Organization, **given: object) -> Client:
+def create_exchange_app(hub: RunningHub, organization: Organization, **given: object) -> Client:
     """Create an app that may exchange tokens: with the Enterprise plan and the operator's permission."""
-    client = make_app(hub, None, organization, **given)
+    client = create_app(hub, None, organization, **given)
 
     async def work(opened: Hub) -> None:
         await settings.set_plan(opened.accounts, organization, "enterprise", SYSTEM)
@@ -29,13 +29,13 @@ def make_exchanger(hub: RunningHub, organization: Organization, **given: object)
     return client
 
 
-def exchange(client: Client, email: str, **more: str) -> httpx.Response:
+def send_exchange(client: Client, email: str, **more: str) -> httpx.Response:
     form = {"grant_type": GRANT, "subject_token": email, "subject_token_type": USER_EMAIL, **more}
     return client.post("/oauth/token", form)
 
 
-def exchanged(client: Client, email: str, **more: str) -> dict[str, Any]:
-    response = exchange(client, email, **more)
+def exchange_token(client: Client, email: str, **more: str) -> dict[str, Any]:
+    response = send_exchange(client, email, **more)
     assert response.status_code == 200, response.text
     body: dict[str, Any] = response.json()
     return body

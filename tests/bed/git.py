@@ -5,7 +5,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 _ENVIRONMENT = {
     "PATH": os.environ["PATH"],
@@ -38,14 +38,14 @@ def run_git(
     )
 
 
-def address(hub_url: str, repo: str, token: str | None = None, user: str = "hf_user") -> str:
+def repo_url(hub_url: str, repo: str, token: str | None = None, user: str = "hf_user") -> str:
     """The URL of a repo, with the token as the password."""
     scheme, _, rest = hub_url.partition("://")
     return f"{scheme}://{user}:{token}@{rest}/{repo}" if token else f"{hub_url}/{repo}"
 
 
 @dataclass(frozen=True)
-class Work:
+class WorkingCopy:
     """A working copy."""
 
     folder: Path
@@ -78,13 +78,13 @@ class Work:
         return self.git("rev-parse", ref)
 
 
-def cloned(hub: RunningHub, repo: str, folder: Path, token: str | None = None, *options: str) -> Work:
-    done = run_git(folder.parent, "clone", "-q", *options, address(hub.url, repo, token), str(folder))
+def clone_repo(hub: RunningHub, repo: str, folder: Path, token: str | None = None, *options: str) -> WorkingCopy:
+    done = run_git(folder.parent, "clone", "-q", *options, repo_url(hub.url, repo, token), str(folder))
     assert done.returncode == 0, done.stderr
-    return Work(folder)
+    return WorkingCopy(folder)
 
 
-def straight_line(commits: int, files: int = 0) -> bytes:
+def linear_history(commits: int, files: int = 0) -> bytes:
     """A linear history for `git fast-import`: each commit writes one of ten files, and the first commit also adds
     `files` files that no other commit changes.
     """

@@ -19,7 +19,7 @@ from tests.bed.times import FOLDER
 def run(workers: str, fault_workers: str, options: list[str]) -> int:
     with tempfile.TemporaryFile() as faults_output:
         faults = _start("faults", fault_workers, ["tests/faults", *options], faults_output)
-        # By folder, not by marker: then the workers of the fault tests need not import all others.
+        # Selected by folder, not by marker, so that the workers of the fault tests need not import all other tests.
         others = _start("others", workers, ["--ignore", "tests/faults", *options], None)
         statuses = {"all other tests": _finished(others), "fault tests": _finished(faults)}
         faults_output.seek(0)

@@ -11,34 +11,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.bed.blocking import blocking
-from tests.bed.driving import without_sleeping
+from tests.bed.blocking import run_blocking
+from tests.bed.sleepless_drivers import without_sleeping
 
 from hubgate import AsyncHub, Hub
 
 TOKEN = "hf_secret_of_ada"
-FACES = (Hub, AsyncHub)
+CLIENT_TYPES = (Hub, AsyncHub)
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenRequest:
     method: str
     target: str
     headers: dict[str, str]
     body: bytes
 
 
-Answer = bytes | Callable[[socket.socket, Seen], None]
+ScriptedResponse = bytes | Callable[[socket.socket, SeenRequest], None]
 
 
-class Hostile:
-    """A server that sends one answer per connection and closes it; the last answer is repeated."""
+class HostileServer:
+    """A server that sends one response per connection and closes it; the last response is repeated."""
 
-    def __init__(self, *answers: Answer) -> None:
+    def __init__(self, *answers: ScriptedResponse) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         self._answers = list(answers)
-        self.seen: list[Seen] = []
+        self.seen: list[SeenRequest] = []
         threading.Thread(target=self._serve, daemon=True).start()
 
     def close(self) -> None:
@@ -63,15 +63,15 @@ class Hostile:
 
 
 @contextmanager
-def hostile(*answers: Answer) -> Iterator[Hostile]:
-    server = Hostile(*answers)
+def run_hostile_server(*answers: ScriptedResponse) -> Iterator[HostileServer]:
+    server = HostileServer(*answers)
     try:
         yield server
     finally:
         server.close()
 
 
-def _read(peer: socket.socket) -> Seen | None:
+def _read(peer: socket.socket) -> SeenRequest | None:
     peer.settimeout(10)
     data = b""
     while b"\r\n\r\n" not in data:
@@ -85,39 +85,39 @@ def _read(peer: socket.socket) -> Seen | None:
     while len(body) < int(headers.get("content-length", "0")):
         body += peer.recv(65_536)
     method, target, _ = first.split(" ", 2)
-    return Seen(method, target, headers, body)
+    return SeenRequest(method, target, headers, body)
 
 
-def answer(status: int, body: bytes = b"", **headers: str) -> bytes:
+def http_response(status: int, body: bytes = b"", **headers: str) -> bytes:
     """A well-formed response. Names in `headers` have underscores instead of dashes."""
     given = {"content-length": str(len(body)), "connection": "close"}
     given |= {name.replace("_", "-"): value for name, value in headers.items()}
     lines = "".join(f"{name}: {value}\r\n" for name, value in given.items())
-    return f"HTTP/1.1 {status} Said\r\n{lines}\r\n".encode() + body
+    return f"HTTP/1.1 {status} Scripted\r\n{lines}\r\n".encode() + body
 
 
-def as_json(status: int, value: Any, **headers: str) -> bytes:
-    return answer(status, json.dumps(value).encode(), **{"content_type": "application/json", **headers})
+def json_response(status: int, value: Any, **headers: str) -> bytes:
+    return http_response(status, json.dumps(value).encode(), **{"content_type": "application/json", **headers})
 
 
-def reset(peer: socket.socket, _: Seen) -> None:
+def reset(peer: socket.socket, _: SeenRequest) -> None:
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
-def through(face: type[Any], url: str, ask: Callable[[Any], Any], folder: Path, **more: Any) -> Any:
-    """Call `ask` with the sync or the async client and return the result. Retries do not wait: the tests check whether
-    the client retries, not when.
+def call_with(client_type: type[Any], url: str, operation: Callable[[Any], Any], folder: Path, **more: Any) -> Any:
+    """Call `operation` with the sync or the async client and return the result. Retries do not wait: the tests check
+    whether the client retries, not when.
     """
     options = {"token": TOKEN, "timeout": 5, "retries": 0, "config_folder": folder, **more}
-    if face is Hub:
+    if client_type is Hub:
         with without_sleeping(Hub(url, **options), _nothing) as hub:
-            return ask(hub)
+            return operation(hub)
 
     async def run() -> Any:
         async with without_sleeping(AsyncHub(url, **options), _nothing) as hub:
-            return await ask(hub)
+            return await operation(hub)
 
-    return blocking(run())
+    return run_blocking(run())
 
 
 def _nothing(_: float) -> None: ...

@@ -51,10 +51,10 @@ class MailServer:
     to_data: int = 250
     to_quit: int = 221
     # While cleared, the server does not reply to data.
-    answers: threading.Event = field(default_factory=threading.Event)
+    is_answering: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
-        self.answers.set()
+        self.is_answering.set()
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         if self.tls != "none":
             self.context.load_cert_chain(_self_signed_certificate(self.folder))
@@ -67,7 +67,7 @@ class MailServer:
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     def stop(self) -> None:
-        self.answers.set()
+        self.is_answering.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -138,7 +138,7 @@ class _Session(socketserver.StreamRequestHandler):
                 self.mail.received.append(
                     Received(self.sender, self.recipient, self._data(), self.encrypted, self.user)
                 )
-                self.mail.answers.wait()
+                self.mail.is_answering.wait()
                 self._reply(self.mail.to_data, "taken")
             case "QUIT":
                 self._reply(self.mail.to_quit, "bye")

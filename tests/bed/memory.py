@@ -22,7 +22,8 @@ class Peaks:
     def highest(self) -> int:
         return max(self.found.values())
 
-    def look(self, pid: int) -> None:
+    def measure(self, pid: int) -> None:
+        """Record the peak memory of a process and its descendants."""
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             status = Path(f"/proc/{pid}/status").read_text()
             # An exiting process has no VmHWM line.
@@ -30,23 +31,23 @@ class Peaks:
                 key = (pid, Path(f"/proc/{pid}/comm").read_text().strip())
                 self.found[key] = max(self.found.get(key, 0), int(peak[1]) * 1024)
         for child in children_of(pid):
-            self.look(child)
+            self.measure(child)
 
 
 @contextlib.contextmanager
-def watched(pid: int) -> Iterator[Peaks]:
+def watch_memory(pid: int) -> Iterator[Peaks]:
     """Poll the memory of a process and its descendants."""
     peaks, stop = Peaks(), threading.Event()
 
-    def look() -> None:
+    def poll() -> None:
         while not stop.wait(0.2):
-            peaks.look(pid)
+            peaks.measure(pid)
 
-    thread = threading.Thread(target=look)
+    thread = threading.Thread(target=poll)
     thread.start()
     try:
         yield peaks
     finally:
         stop.set()
         thread.join()
-        peaks.look(pid)
+        peaks.measure(pid)

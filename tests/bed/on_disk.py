@@ -6,7 +6,7 @@ import httpx
 import pygit2
 from pygit2.enums import ObjectType
 from tests.bed import packs
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 _TYPES = {packs.COMMIT: ObjectType.COMMIT, packs.TREE: ObjectType.TREE, packs.BLOB: ObjectType.BLOB}
 

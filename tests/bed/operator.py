@@ -29,7 +29,7 @@ class Operator:
         assert (done.returncode, done.stderr) == (0, ""), done.stderr
         return json.loads(done.stdout)
 
-    def refused(self, *arguments: str, stdin: bytes = b"", **variables: str) -> str:
+    def error_message(self, *arguments: str, stdin: bytes = b"", **variables: str) -> str:
         """The error message of a command, which must fail with a single line."""
         done = self.run(*arguments, stdin=stdin, **variables)
         assert (done.returncode, done.stdout) == (1, ""), done

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bed.engines import Engine, settings_for
-from tests.bed.running import RunningHub, running
+from tests.bed.running_hub import RunningHub, run_hub
 
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import store
@@ -42,7 +42,7 @@ def entries_of(hub: RunningHub, organization: Organization) -> list[dict[str, An
     return [{**entry, "data": json.loads(entry["data"] or "{}")} for entry in found]
 
 
-def fill(hub: RunningHub, organization: Organization, count: int) -> None:
+def add_many_members(hub: RunningHub, organization: Organization, count: int) -> None:
     """Insert many members directly into the tables."""
 
     async def unit(tx: Tx) -> None:
@@ -62,7 +62,7 @@ def fill(hub: RunningHub, organization: Organization, count: int) -> None:
     hub.call(lambda opened: opened.db.write(unit))
 
 
-def put_into_organizations(hub: RunningHub, user: User, count: int) -> None:
+def add_to_many_organizations(hub: RunningHub, user: User, count: int) -> None:
     """Insert many organizations directly into the tables: org000 and so on, with the user as admin."""
 
     async def unit(tx: Tx) -> None:
@@ -82,7 +82,7 @@ def put_into_organizations(hub: RunningHub, user: User, count: int) -> None:
     hub.call(lambda opened: opened.db.write_long(unit))
 
 
-def invite_everywhere(hub: RunningHub, user: User) -> None:
+def invite_to_all_organizations(hub: RunningHub, user: User) -> None:
     """Invite a user to all organizations, directly in the tables."""
 
     async def unit(tx: Tx) -> None:
@@ -102,5 +102,5 @@ def invite_everywhere(hub: RunningHub, user: User) -> None:
 def two_hubs(engine: Engine, folder: Path) -> Iterator[tuple[RunningHub, RunningHub]]:
     """Two hubs on the same database, as on two machines."""
     url = engine.fresh_url()
-    with running(settings_for(url, folder / "one")) as first, running(settings_for(url, folder / "two")) as second:
+    with run_hub(settings_for(url, folder / "one")) as first, run_hub(settings_for(url, folder / "two")) as second:
         yield first, second

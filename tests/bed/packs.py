@@ -1,4 +1,4 @@
-"""Handmade packs and pushes that no git program would create."""
+"""Hand-crafted packs and pushes that no git program would create."""
 
 import base64
 import hashlib
@@ -45,16 +45,16 @@ def commit(root: Object | str, *parents: str, author: str = "Ada <ada@example.or
     return Object(COMMIT, "\n".join([*lines, "", "by hand\n"]).encode())
 
 
-def entry(kind: int, content: bytes, *, claims: int | None = None, between: bytes = b"") -> bytes:
-    """An entry of a pack. `claims` overrides the declared size; `between` is the base reference of a delta."""
-    size = len(content) if claims is None else claims
+def entry(kind: int, content: bytes, *, declared_size: int | None = None, base_reference: bytes = b"") -> bytes:
+    """An entry of a pack. `declared_size` overrides the size; `base_reference` is the base of a delta."""
+    size = len(content) if declared_size is None else declared_size
     head = [kind << 4 | size & 15]
     size >>= 4
     while size:
         head[-1] |= 128
         head.append(size & 127)
         size >>= 7
-    return bytes(head) + between + zlib.compress(content)
+    return bytes(head) + base_reference + zlib.compress(content)
 
 
 def pack(objects: Iterable[Object], *more: bytes, count: int | None = None) -> bytes:
@@ -71,7 +71,7 @@ def varint(number: int) -> bytes:
     return bytes([*out, number])
 
 
-def line(payload: bytes) -> bytes:
+def pkt_line(payload: bytes) -> bytes:
     return b"%04x%s" % (len(payload) + 4, payload)
 
 
@@ -79,7 +79,7 @@ def commands(changes: Sequence[tuple[str | None, str | None, str]], capabilities
     """Ref updates as (old, new, name). An `old` of None creates the ref; a `new` of None deletes it."""
     lines = [f"{old or ZERO} {new or ZERO} {name}".encode() for old, new, name in changes]
     lines[0] += b"\0" + capabilities.encode()
-    return b"".join(map(line, lines)) + b"0000"
+    return b"".join(map(pkt_line, lines)) + b"0000"
 
 
 def push(url: str, token: str, body: bytes | Iterator[bytes], repo: str = "ada/tiny", **headers: str) -> httpx.Response:
@@ -87,7 +87,7 @@ def push(url: str, token: str, body: bytes | Iterator[bytes], repo: str = "ada/t
     return httpx.post(f"{url}/{repo}/git-receive-pack", content=body, headers=sent, timeout=60)
 
 
-def lines_of(content: bytes) -> list[bytes]:
+def parse_pkt_lines(content: bytes) -> list[bytes]:
     found = []
     while content:
         length = int(content[:4], 16)
@@ -99,7 +99,7 @@ def lines_of(content: bytes) -> list[bytes]:
 def bands(content: bytes) -> dict[int, bytes]:
     """The content of each side-band channel."""
     channels: dict[int, bytes] = {1: b"", 2: b"", 3: b""}
-    for payload in lines_of(content):
+    for payload in parse_pkt_lines(content):
         if payload:
             channels[payload[0]] += payload[1:]
     return channels
@@ -108,7 +108,7 @@ def bands(content: bytes) -> dict[int, bytes]:
 def report_of(answer: httpx.Response) -> list[str]:
     """The lines of the report: `unpack ...`, then a line for each ref."""
     assert answer.status_code == 200, (answer.status_code, answer.text)
-    return [payload.decode().strip() for payload in lines_of(bands(answer.content)[1]) if payload]
+    return [payload.decode().strip() for payload in parse_pkt_lines(bands(answer.content)[1]) if payload]
 
 
 class SlowPush:
@@ -139,5 +139,5 @@ class SlowPush:
                 response += part
         return response
 
-    def leave(self) -> None:
+    def disconnect(self) -> None:
         self.connection.close()

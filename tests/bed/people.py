@@ -11,9 +11,9 @@ from html import unescape
 from pathlib import Path
 
 import httpx
-from tests.bed.blocking import blocking
+from tests.bed.blocking import run_blocking
 from tests.bed.processes import until
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import signup, store
 from hubgate.server.accounts.model import Organization, User, Visitor
@@ -28,10 +28,10 @@ from hubgate.server.mail import store as mail_store
 from hubgate.server.resources import Hub
 
 PASSWORD = "correct horse battery"
-HOME = Visitor("127.0.0.1", "tests")
+VISITOR = Visitor("127.0.0.1", "tests")
 
 
-def make_user(
+def create_user(
     hub: RunningHub, name: str, *, verified: bool = True, operator: bool = False, password: str = PASSWORD
 ) -> User:
     """Create a user with the email address NAME@example.org."""
@@ -49,10 +49,10 @@ def make_user(
 @functools.cache
 def _hashed(password: str) -> str:
     """The hash of a password, cached because hashing is the slowest part of creating a user."""
-    return blocking(hash_password(password))
+    return run_blocking(hash_password(password))
 
 
-def make_organization(hub: RunningHub, name: str, admin: User, plan: str = "free", **others: str) -> Organization:
+def create_organization(hub: RunningHub, name: str, admin: User, plan: str = "free", **others: str) -> Organization:
     """Create an organization. `others` are additional members with their roles: `bob="write"`."""
 
     async def work(opened: Hub) -> Organization:
@@ -66,9 +66,9 @@ def make_organization(hub: RunningHub, name: str, admin: User, plan: str = "free
     return hub.call(work)
 
 
-def make_token(hub: RunningHub, user: User, role: str = "write", name: str = "test") -> str:
+def create_token(hub: RunningHub, user: User, role: str = "write", name: str = "test") -> str:
     async def work(opened: Hub) -> str:
-        text, _ = await personal.create(opened.accounts, user, name, TokenRole(role), HOME.ip)
+        text, _ = await personal.create(opened.accounts, user, name, TokenRole(role), VISITOR.ip)
         return text
 
     return hub.call(work)
@@ -100,7 +100,7 @@ def browser_of(hub: RunningHub, user: User | None = None) -> httpx.Client:
     if user is not None:
 
         async def work(opened: Hub) -> str:
-            return await opened.db.write(lambda tx: browsers.start(tx, user.id, HOME, opened.clock()))
+            return await opened.db.write(lambda tx: browsers.start(tx, user.id, VISITOR, opened.clock()))
 
         client.cookies.set("token", hub.call(work), domain=hub.settings.host)
     return client
@@ -108,10 +108,10 @@ def browser_of(hub: RunningHub, user: User | None = None) -> httpx.Client:
 
 def submit(client: httpx.Client, page: str, action: str | None = None, **fields: str | list[str]) -> httpx.Response:
     """Fetch `page`, fill a form on it and post it."""
-    return filled(client, page, action, **fields)()
+    return fill_form(client, page, action, **fields)()
 
 
-def filled(
+def fill_form(
     client: httpx.Client, page: str, action: str | None = None, **fields: str | list[str]
 ) -> Callable[[], httpx.Response]:
     """Fetch `page` and fill a form on it; the returned function posts the form."""

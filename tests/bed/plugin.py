@@ -12,12 +12,12 @@ from typing import Any
 import hypothesis
 import pytest
 from tests.bed import engines, statements
-from tests.bed.blocking import blocking
-from tests.bed.browser import launched
+from tests.bed.blocking import run_blocking
+from tests.bed.browser import run_browser
 from tests.bed.clock import FrozenClock
-from tests.bed.postgres import Cluster, quickest_place
-from tests.bed.receiver import Receiver, receiving
-from tests.bed.running import RunningHub, running
+from tests.bed.http_receiver import Receiver, run_http_receiver
+from tests.bed.postgres import Cluster, fastest_folder
+from tests.bed.running_hub import RunningHub, run_hub
 from tests.bed.times import Recorder
 
 from hubgate.server.hub.context import Limits
@@ -50,7 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    statements.record()
+    statements.start_recording()
     if config.getoption("--all-engines"):
         hypothesis.settings.register_profile("thorough", hypothesis.settings.default, max_examples=300)
         hypothesis.settings.load_profile("thorough")
@@ -79,8 +79,8 @@ def _cluster_url(config: pytest.Config, version: str) -> str:
         return str(config.workerinput["clusters"][version])
     clusters = config.stash[_CLUSTERS]
     if version not in clusters:
-        clusters[version] = Cluster(version, config.getoption("--postgres-bin"), quickest_place())
-        engines.make_postgres_template(clusters[version].url(), Path(config.stash[_FOLDER].name))
+        clusters[version] = Cluster(version, config.getoption("--postgres-bin"), fastest_folder())
+        engines.create_postgres_template(clusters[version].url(), Path(config.stash[_FOLDER].name))
     return clusters[version].url()
 
 
@@ -119,13 +119,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     parameters = inspect.signature(pyfuncitem.obj).parameters
-    blocking(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in parameters}))
+    run_blocking(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in parameters}))
     return True
 
 
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return engines.make_sqlite_template(tmp_path_factory.mktemp("template"))
+    return engines.create_sqlite_template(tmp_path_factory.mktemp("template"))
 
 
 @pytest.fixture(params=["sqlite", POSTGRES], ids=["sqlite", "postgres"])
@@ -151,13 +151,15 @@ def _engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[engines.
     unused = _UNUSED.setdefault(url, [])
     engine = engines.PostgresEngine(url, unused)
     yield engine
-    unused.extend(engine.made)
+    unused.extend(engine.created)
 
 
 def _checked_statements(config: pytest.Config) -> contextlib.AbstractContextManager[None]:
     """Check statements on PostgreSQL 16 and 18 if xdist has started servers; a single SQLite test starts none."""
     shared = getattr(config, "workerinput", {}).get("clusters", {})
-    return statements.checked([url.replace("/postgres?", f"/{engines.STATEMENTS}?") for url in shared.values()])
+    return statements.check_on_postgres(
+        [url.replace("/postgres?", f"/{engines.STATEMENTS}?") for url in shared.values()]
+    )
 
 
 @pytest.fixture
@@ -169,19 +171,19 @@ def limits(request: pytest.FixtureRequest) -> Limits:
 
 @pytest.fixture
 def hub(engine: engines.Engine, tmp_path: Path, limits: Limits) -> Iterator[RunningHub]:
-    with running(engines.settings_for(engine.fresh_url(), tmp_path), limits=limits) as hub:
+    with run_hub(engines.settings_for(engine.fresh_url(), tmp_path), limits=limits) as hub:
         yield hub
 
 
 @pytest.fixture
-def on_sqlite(
+def sqlite_hub(
     request: pytest.FixtureRequest, sqlite_template: Path, tmp_path: Path, limits: Limits
 ) -> Iterator[RunningHub]:
     """A hub on SQLite, for tests that do not depend on the engine."""
     url = engines.SqliteEngine(sqlite_template, tmp_path).fresh_url()
     with (
         _checked_statements(request.config),
-        running(engines.settings_for(url, tmp_path), limits=limits) as hub,
+        run_hub(engines.settings_for(url, tmp_path), limits=limits) as hub,
     ):
         yield hub
 
@@ -193,13 +195,13 @@ def clock() -> FrozenClock:
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with receiving() as receiver:
+    with run_http_receiver() as receiver:
         yield receiver
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    with launched() as browser:
+    with run_browser() as browser:
         yield browser
 
 

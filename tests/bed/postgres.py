@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
-from tests.bed.blocking import blocking
+from tests.bed.blocking import run_blocking
 from tests.bed.processes import children_of, is_alive, until
 
 FOLDERS = {"16": "pginstall", "18": "pginstall18"}
@@ -34,10 +34,10 @@ log_min_messages = fatal
 """
 
 
-def quickest_place() -> Path:
+def fastest_folder() -> Path:
     """The fastest folder for temporary data: /dev/shm if it has enough free space."""
-    is_roomy = os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free > _REQUIRED_BYTES
-    return _IN_MEMORY if is_roomy else Path("/tmp")
+    has_space = os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free > _REQUIRED_BYTES
+    return _IN_MEMORY if has_space else Path("/tmp")
 
 
 class Cluster:
@@ -102,7 +102,7 @@ class Cluster:
             finally:
                 await connection.close()
 
-        blocking(run())
+        run_blocking(run())
 
     def _signal_all(self, how: signal.Signals) -> None:
         assert self._process is not None

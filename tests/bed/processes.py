@@ -23,9 +23,9 @@ def environment(**more: str) -> dict[str, str]:
 
 def hubgate(*arguments: str, cwd: Path, stdin: bytes = b"", **variables: str) -> "subprocess.CompletedProcess[str]":
     """Run a `hubgate` command to completion."""
-    from tests.bed import warm
+    from tests.bed import fork_server
 
-    status, out, err = warm.run(arguments, cwd, environment(**variables), stdin, seconds=60)
+    status, out, err = fork_server.run(arguments, cwd, environment(**variables), stdin, seconds=60)
     return subprocess.CompletedProcess([*HUBGATE, *arguments], status, out.decode(), err.decode())
 
 
@@ -86,7 +86,7 @@ class HubProcess:
         line = self.process.stdout.readline().decode()
         if "http" not in line:
             status = self.process.wait(20)
-            raise RuntimeError(f"serve ended with {status}: {self.errors}")
+            raise RuntimeError(f"serve exited with {status}: {self.errors}")
         return line.split()[-1]
 
     def _close(self) -> None:
@@ -105,7 +105,7 @@ def hub_process(folder: Path, *flags: str, **options: object) -> Iterator[HubPro
             hub.kill_all()
 
 
-def said_at(terminal: int) -> bytes:
+def read_terminal(terminal: int) -> bytes:
     """Read the remaining output of a terminal once all writers have closed it, and close it."""
     output = b""
     # Reading a terminal at its end raises an error instead of returning nothing.
@@ -132,5 +132,5 @@ def until(condition: object, seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():  # type: ignore[operator]
         if time.monotonic() > deadline:
-            raise AssertionError("waited in vain")
+            raise AssertionError("the condition was not met in time")
         time.sleep(0.02)

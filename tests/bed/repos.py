@@ -10,7 +10,7 @@ from urllib.parse import quote
 import httpx
 
 
-def make_repo(client: httpx.Client, name: str, repo_type: str = "model", **more: Any) -> dict[str, Any]:
+def create_repo(client: httpx.Client, name: str, repo_type: str = "model", **more: Any) -> dict[str, Any]:
     """Create a repo, whose name may include a namespace; the hub's response."""
     namespace, _, repo_name = name.rpartition("/")
     body = {"name": repo_name, "organization": namespace or None, "type": repo_type, **more}
@@ -22,7 +22,7 @@ def make_repo(client: httpx.Client, name: str, repo_type: str = "model", **more:
     return created
 
 
-def commit(
+def send_commit(
     client: httpx.Client,
     repo: str,
     files: dict[str, bytes],
@@ -45,9 +45,9 @@ def commit(
     return client.post(address, content=body, headers={"content-type": "application/x-ndjson"})
 
 
-def committed(client: httpx.Client, repo: str, files: dict[str, bytes], **more: Any) -> str:
+def create_commit(client: httpx.Client, repo: str, files: dict[str, bytes], **more: Any) -> str:
     """Send a commit, which must succeed; its id."""
-    response = commit(client, repo, files, **more)
+    response = send_commit(client, repo, files, **more)
     assert response.status_code == 200, response.text
     sha: str = response.json()["commitOid"]
     return sha

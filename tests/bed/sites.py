@@ -82,7 +82,7 @@ def decide(page: Page, app: str, decision: str = "Allow") -> None:
     page.get_by_role("button", name=decision, exact=True).click()
 
 
-def shown(page: Page, address: str) -> Any:
+def json_at(page: Page, address: str) -> Any:
     """Wait until the browser is at an address with this prefix; the JSON that the app shows there."""
     page.wait_for_url(lambda current: current.startswith(address))
     return page.evaluate("JSON.parse(document.body.innerText)")

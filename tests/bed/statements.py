@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import asyncpg
-from tests.bed.blocking import blocking
+from tests.bed.blocking import run_blocking
 
 from hubgate.server.storage.batching import statement_for_all
 from hubgate.server.storage.database import Batch
@@ -37,7 +37,7 @@ _checked: dict[_Statement, set[_ParameterType]] = {}
 _unchecked: dict[_Statement, set[_ParameterType]] = {}
 
 
-def record() -> None:
+def start_recording() -> None:
     """Start recording in this process."""
     for name in ("one", "all", "exec"):
         setattr(SqliteTx, name, _recording(getattr(SqliteTx, name), lambda params=NO_PARAMS: [params]))
@@ -47,14 +47,14 @@ def record() -> None:
 
 
 @contextlib.contextmanager
-def checked(urls: Sequence[str]) -> Iterator[None]:
+def check_on_postgres(urls: Sequence[str]) -> Iterator[None]:
     """Prepare statements that are executed for the first time on each of these servers."""
     _unchecked.clear()
     yield
     # A hub that is stopping may still execute statements.
     found = {statement: _unchecked.pop(statement) for statement in list(_unchecked)}
     if found and urls:
-        problems = [problem for url in urls for problem in blocking(_problems(url, found))]
+        problems = [problem for url in urls for problem in run_blocking(_problems(url, found))]
         assert not problems, "\n\n".join(problems)
         for statement, given in found.items():
             _checked.setdefault(statement, set()).update(given)
@@ -68,7 +68,7 @@ async def _problems(url: str, found: dict[_Statement, set[_ParameterType]]) -> l
             try:
                 prepared = await connection.prepare(sql)
             except asyncpg.PostgresError as error:
-                problems.append(f"PostgreSQL refuses a statement: {error}\n{sql}")
+                problems.append(f"PostgreSQL rejects a statement: {error}\n{sql}")
                 continue
             kinds = [kind.name.removesuffix("[]") for kind in prepared.get_parameters()]
             expected = dict(zip(names, kinds, strict=True))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tests.bed.blocking import blocking
+from tests.bed.blocking import run_blocking
 from tests.browser.cast_apps import add_apps
 from tests.browser.cast_builders import add_builders
 from tests.browser.cast_devices import add_devices
@@ -43,7 +43,7 @@ def assemble(settings: Settings) -> Cast:
         finally:
             await hub.close()
 
-    return blocking(work())
+    return run_blocking(work())
 
 
 async def _assemble(hub: Hub) -> Cast:

@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 
 from playwright.sync_api import Browser
-from tests.bed.browser import launched
+from tests.bed.browser import run_browser
 from tests.browser.stage import PAGES, Stage, staged
 
 WIDTHS = {390: 844, 1440: 900}
@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     folder: Path = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
-    with staged() as stage, launched() as browser:
+    with staged() as stage, run_browser() as browser:
         print(f"{take(browser, stage, folder)} screenshots in {folder}")
 
 

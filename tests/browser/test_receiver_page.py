@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.bed.receivers import SECRET, post, serving
+from tests.bed.receiver_library import SECRET, post, serve_receiver
 from tests.browser.axe import objections
 
 from hubgate.receiver import WebhookPayload, WebhooksServer
-from hubgate.receiver.testing import KINDS, signed
+from hubgate.receiver.testing import KINDS, signed_delivery
 
 pytestmark = pytest.mark.browser
 
@@ -25,12 +25,12 @@ def url() -> Iterator[str]:
 
     app.on("repo.content", type="dataset")(lambda: None)
     app.on("discussion")(lambda: None)
-    with serving(app) as client:
+    with serve_receiver(app) as client:
         for number, kind in enumerate(KINDS):
             name = f"{'long-organization-name' * (number % 3)}ada/{'שלום' if number == 2 else 'tiny'}-{number}"
-            post(client, "/webhooks/trigger_training", signed(kind, name=name, secret=SECRET))
-        post(client, "/webhooks/events", signed("repo.move", secret=SECRET))
-        post(client, "/webhooks/events", signed("repo.move", secret="wrong"))
+            post(client, "/webhooks/trigger_training", signed_delivery(kind, name=name, secret=SECRET))
+        post(client, "/webhooks/events", signed_delivery("repo.move", secret=SECRET))
+        post(client, "/webhooks/events", signed_delivery("repo.move", secret="wrong"))
         yield str(client.base_url)
 
 

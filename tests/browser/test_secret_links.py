@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, Request, expect
-from tests.bed.people import PASSWORD, link_in, mails_to, make_user
-from tests.bed.running import RunningHub
+from tests.bed.people import PASSWORD, create_user, link_in, mails_to
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import password_changes
 from hubgate.server.resources import Hub
@@ -14,8 +14,8 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def hub(on_sqlite: RunningHub) -> RunningHub:
-    return on_sqlite
+def hub(sqlite_hub: RunningHub) -> RunningHub:
+    return sqlite_hub
 
 
 @pytest.fixture(params=[True, False], ids=["script", "no script"])
@@ -25,7 +25,7 @@ def page(request: pytest.FixtureRequest, browser: Browser, hub: RunningHub) -> I
 
 
 def reset_link(hub: RunningHub) -> str:
-    make_user(hub, "ada")
+    create_user(hub, "ada")
 
     async def work(opened: Hub) -> None:
         await password_changes.request_reset(opened.accounts, "ada@example.org")
@@ -66,7 +66,7 @@ def test_theme_form_works_on_the_page_of_an_expired_link(hub: RunningHub, page: 
 
 
 def test_visitor_continues_to_the_page_after_signing_in(hub: RunningHub, page: Page) -> None:
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     page.goto("/settings/tokens")
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
     page.get_by_label("Username or e-mail").fill("ada")

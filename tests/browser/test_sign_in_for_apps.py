@@ -11,10 +11,10 @@ from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Request, Route, expect
-from tests.bed.apps import Client, make_app, proof
-from tests.bed.documents import keep_document
-from tests.bed.people import PASSWORD, make_organization, make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import Client, create_app, pkce_pair
+from tests.bed.cimd_documents import store_document
+from tests.bed.people import PASSWORD, create_organization, create_user
+from tests.bed.running_hub import RunningHub
 from tests.egress.farend import answering, serving
 
 pytestmark = pytest.mark.browser
@@ -24,8 +24,8 @@ STATE = '{"to": "/a b?c=d&e"}'
 
 
 @pytest.fixture
-def hub(on_sqlite: RunningHub) -> RunningHub:
-    return on_sqlite
+def hub(sqlite_hub: RunningHub) -> RunningHub:
+    return sqlite_hub
 
 
 @pytest.fixture(params=[True, False], ids=["script", "no script"])
@@ -90,9 +90,9 @@ def redeem(client: Client, code: str, redirect_uri: str, verifier: str) -> str:
 
 def test_user_signs_in_to_a_website(hub: RunningHub, visitor: Visitor) -> None:
     """From no session to a token: sign in, review, untick one scope, tick an organization, allow."""
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada)
-    client, (verifier, challenge) = make_app(hub, None, redirect_uris=(WEBSITE,)), proof()
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
+    client, (verifier, challenge) = create_app(hub, None, redirect_uris=(WEBSITE,)), pkce_pair()
     page = visitor.page
     page.goto(client.address(state=STATE, code_challenge=challenge, code_challenge_method="S256"))
     expect(page.get_by_text("You will continue to app.example.")).to_be_visible()
@@ -112,8 +112,8 @@ def test_user_signs_in_to_a_website(hub: RunningHub, visitor: Visitor) -> None:
 
 
 def test_denial_returns_to_the_app(hub: RunningHub, visitor: Visitor) -> None:
-    make_user(hub, "ada")
-    client = make_app(hub, None, redirect_uris=(WEBSITE,))
+    create_user(hub, "ada")
+    client = create_app(hub, None, redirect_uris=(WEBSITE,))
     visitor.page.goto(client.address(state=STATE))
     visitor.sign_in()
     visitor.decide("Deny")
@@ -125,8 +125,8 @@ def test_denial_returns_to_the_app(hub: RunningHub, visitor: Visitor) -> None:
 
 
 def test_user_signs_in_to_a_program_on_this_computer(hub: RunningHub, visitor: Visitor) -> None:
-    make_user(hub, "ada")
-    client, (verifier, challenge) = keep_document(hub, redirect_uris=["http://127.0.0.1/cb"]), proof()
+    create_user(hub, "ada")
+    client, (verifier, challenge) = store_document(hub, redirect_uris=["http://127.0.0.1/cb"]), pkce_pair()
     with listening() as (port, seen):
         redirect = f"http://127.0.0.1:{port}/cb"
         visitor.page.goto(
@@ -151,11 +151,11 @@ def test_user_signs_in_to_a_program_on_this_computer(hub: RunningHub, visitor: V
 
 def test_user_signs_in_to_an_app_on_this_device(hub: RunningHub, visitor: Visitor) -> None:
     """Nothing handles the scheme here, so the browser stays; the test checks that it tries."""
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     # Where requests are intercepted, Chromium does not report the attempt.
     visitor.context.unroute_all()
     redirect = "com.example.notes:/signed-in"
-    client, (verifier, challenge) = keep_document(hub, redirect_uris=[redirect]), proof()
+    client, (verifier, challenge) = store_document(hub, redirect_uris=[redirect]), pkce_pair()
     visitor.page.goto(
         client.address(scope="openid", state=STATE, code_challenge=challenge, code_challenge_method="S256")
     )
@@ -170,8 +170,8 @@ def test_user_signs_in_to_an_app_on_this_device(hub: RunningHub, visitor: Visito
 
 
 def test_form_post_reaches_the_app(hub: RunningHub, visitor: Visitor, scripted: bool) -> None:
-    make_user(hub, "ada")
-    client = make_app(hub, None, redirect_uris=(WEBSITE,))
+    create_user(hub, "ada")
+    client = create_app(hub, None, redirect_uris=(WEBSITE,))
     visitor.page.goto(client.address(state=STATE, response_mode="form_post"))
     visitor.sign_in()
     visitor.decide("Allow")
@@ -188,8 +188,8 @@ def test_form_post_reaches_the_app(hub: RunningHub, visitor: Visitor, scripted: 
 
 def test_request_posted_by_the_apps_page_keeps_the_session(hub: RunningHub, visitor: Visitor) -> None:
     """It is cross-site, so without a cookie: a signed-in user is still recognised."""
-    make_user(hub, "ada")
-    client = make_app(hub, None, redirect_uris=(WEBSITE,))
+    create_user(hub, "ada")
+    client = create_app(hub, None, redirect_uris=(WEBSITE,))
     page = visitor.page
     page.goto("/login")
     visitor.sign_in()
@@ -215,8 +215,8 @@ def test_request_posted_by_the_apps_page_keeps_the_session(hub: RunningHub, visi
 
 def test_user_can_switch_to_another_account(hub: RunningHub, visitor: Visitor) -> None:
     for name in ("bob", "ada"):
-        make_user(hub, name)
-    client = make_app(hub, None, redirect_uris=(WEBSITE,))
+        create_user(hub, name)
+    client = create_app(hub, None, redirect_uris=(WEBSITE,))
     page = visitor.page
     page.goto("/login")
     page.get_by_label("Username or e-mail").fill("bob")
@@ -235,8 +235,8 @@ def test_user_can_switch_to_another_account(hub: RunningHub, visitor: Visitor) -
 
 
 def test_enter_key_decides_nothing(hub: RunningHub, visitor: Visitor) -> None:
-    make_user(hub, "ada")
-    client = make_app(hub, None, redirect_uris=(WEBSITE,))
+    create_user(hub, "ada")
+    client = create_app(hub, None, redirect_uris=(WEBSITE,))
     page = visitor.page
     page.goto(client.address())
     visitor.sign_in()
@@ -251,8 +251,8 @@ def test_enter_key_decides_nothing(hub: RunningHub, visitor: Visitor) -> None:
 
 def test_second_half_of_a_double_click_allows_nothing(browser: Browser, hub: RunningHub) -> None:
     """The attacker's page asks for a double click and moves the consent page under the pointer after the first half."""
-    make_user(hub, "ada")
-    client = make_app(hub, None, redirect_uris=(WEBSITE,))
+    create_user(hub, "ada")
+    client = create_app(hub, None, redirect_uris=(WEBSITE,))
     with browser.new_context(base_url=hub.url) as context:
         visitor = Visitor(context)
         page = visitor.page
@@ -279,9 +279,9 @@ def test_second_half_of_a_double_click_allows_nothing(browser: Browser, hub: Run
 
 
 def test_connected_apps_can_be_changed_and_revoked(hub: RunningHub, visitor: Visitor) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
-    client, (verifier, challenge) = keep_document(hub, redirect_uris=[WEBSITE]), proof()
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
+    client, (verifier, challenge) = store_document(hub, redirect_uris=[WEBSITE]), pkce_pair()
     page = visitor.page
     page.goto(client.address(scope="openid jobs", code_challenge=challenge, code_challenge_method="S256"))
     visitor.sign_in()

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 BUDGET = {"css": 18_000, "js": 6_000, "svg": 4_000}
 
 
 @pytest.fixture
-def stage(on_sqlite: RunningHub) -> Iterator[httpx.Client]:
-    with on_sqlite.client() as client:
+def stage(sqlite_hub: RunningHub) -> Iterator[httpx.Client]:
+    with sqlite_hub.client() as client:
         yield client
 
 

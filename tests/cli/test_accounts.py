@@ -12,13 +12,13 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.bed.blocking import blocking
-from tests.bed.engines import SECRET_KEY, SqliteEngine, opened, settings_for
+from tests.bed.blocking import run_blocking
+from tests.bed.engines import SECRET_KEY, SqliteEngine, opened_database, settings_for
 from tests.bed.mailserver import mail_server
 from tests.bed.operator import Operator
 from tests.bed.people import submit
-from tests.bed.processes import HUBGATE, HubProcess, environment, hub_process, said_at, until
-from tests.bed.running import running
+from tests.bed.processes import HUBGATE, HubProcess, environment, hub_process, read_terminal, until
+from tests.bed.running_hub import run_hub
 
 from hubgate.server.clock import MINUTE, system_clock
 
@@ -48,12 +48,12 @@ def whoami(hub: HubProcess, token: str) -> httpx.Response:
 
 def audit_of(operator: Operator, org_id: str) -> list[tuple[str, str, str | None]]:
     async def read() -> list[tuple[str, str, str | None]]:
-        async with opened(operator.variables["HUBGATE_DATABASE_URL"]) as db:
+        async with opened_database(operator.variables["HUBGATE_DATABASE_URL"]) as db:
             sql = "SELECT type, author_name, author_id FROM audit_entries WHERE org_id = :id ORDER BY created_at, id"
             rows = await db.read_long(lambda tx: tx.all(sql, {"id": org_id}))
             return [(row["type"], row["author_name"], row["author_id"]) for row in rows]
 
-    return blocking(read())
+    return run_blocking(read())
 
 
 def test_user_commands(operator: Operator, hub: HubProcess) -> None:
@@ -122,7 +122,7 @@ def test_password_is_read_from_standard_input(operator: Operator, hub: HubProces
 )
 def test_invalid_password_creates_no_account(sqlite_operator: Operator, stdin: bytes, says: str) -> None:
     arguments = ("admin", "user", "create", "ada", "--email", "ada@example.org", "--password-stdin")
-    assert sqlite_operator.refused(*arguments, stdin=stdin) == says
+    assert sqlite_operator.error_message(*arguments, stdin=stdin) == says
     assert sqlite_operator.json("admin", "user", "list") == []
 
 
@@ -144,7 +144,7 @@ def test_password_is_not_echoed_on_a_terminal(sqlite_operator: Operator) -> None
         shown += os.read(ours, 1024)
     os.write(ours, PASSWORD + b"\n")
     assert typing.wait(30) == 0
-    shown += said_at(ours)
+    shown += read_terminal(ours)
     assert b"Created ada." in shown
     assert PASSWORD not in shown
 
@@ -225,11 +225,11 @@ def test_token_commands(operator: Operator, hub: HubProcess) -> None:
     assert token not in json.dumps(listed)
     assert operator.json("admin", "token", "revoke", "ada", made["id"]) == {"revoked": made["id"]}
     assert whoami(hub, token).status_code == 401
-    assert operator.refused("admin", "token", "revoke", "ada", made["id"]) == "Token not found."
+    assert operator.error_message("admin", "token", "revoke", "ada", made["id"]) == "Token not found."
     operator.json("admin", "user", "disable", "ada")
     cure = "ada is disabled. First run: hubgate admin user enable ada"
-    assert operator.refused("admin", "token", "create", "ada", "--role", "read") == cure
-    assert operator.refused("admin", "user", "reset-password", "ada") == cure
+    assert operator.error_message("admin", "token", "create", "ada", "--role", "read") == cure
+    assert operator.error_message("admin", "user", "reset-password", "ada") == cure
     assert hub.stop() == 0
 
 
@@ -315,7 +315,7 @@ def test_lists_are_printed_as_tables(sqlite_operator: Operator) -> None:
 def test_slow_mail_server_does_not_delay_a_command(sqlite_operator: Operator, tmp_path: Path) -> None:
     operator = sqlite_operator
     with mail_server(tmp_path) as server:
-        server.answers.clear()
+        server.is_answering.clear()
         started = time.monotonic()
         operator.json("admin", "user", "list")
         usual = time.monotonic() - started
@@ -325,7 +325,7 @@ def test_slow_mail_server_does_not_delay_a_command(sqlite_operator: Operator, tm
         # It waits three seconds; the mail server has twenty to answer.
         assert time.monotonic() - started < 15 + 2 * usual
         assert len(server.received) == 1
-        server.answers.set()
+        server.is_answering.set()
         _send_later(operator, server.url())
         first, second = server.received
         assert first.mail["Message-ID"] == second.mail["Message-ID"], "so that a repetition can be dropped"
@@ -333,13 +333,13 @@ def test_slow_mail_server_does_not_delay_a_command(sqlite_operator: Operator, tm
 
 def test_mail_of_a_killed_command_is_sent_by_another_process(operator: Operator, tmp_path: Path) -> None:
     with mail_server(tmp_path) as server:
-        server.answers.clear()
+        server.is_answering.clear()
         variables = {**operator.variables, "HUBGATE_SMTP_URL": server.url()}
         command = [*HUBGATE, "admin", "user", "create", "ada", "--email", "ada@example.org"]
         with subprocess.Popen(command, cwd=operator.folder, env=environment(**variables)) as creating:
             until(lambda: server.received)
             creating.send_signal(signal.SIGKILL)
-        server.answers.set()
+        server.is_answering.set()
         _send_later(operator, server.url())
         assert len(server.received) == 2
 
@@ -347,7 +347,7 @@ def test_mail_of_a_killed_command_is_sent_by_another_process(operator: Operator,
 def _send_later(operator: Operator, smtp_url: str, **given: str) -> None:
     """What the background process does some minutes later, and later again."""
     settings = settings_for(operator.variables["HUBGATE_DATABASE_URL"], operator.folder, smtp_url=smtp_url, **given)
-    with running(settings) as hub:
+    with run_hub(settings) as hub:
         hub.clock.now = system_clock() + 3 * MINUTE
         for _ in range(2):
             hub.call(lambda opened: opened.outbox.send_due())

@@ -9,10 +9,10 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.bed.blocking import blocking
-from tests.bed.engines import SqliteEngine, opened
+from tests.bed.blocking import run_blocking
+from tests.bed.engines import SqliteEngine, opened_database
 from tests.bed.operator import Operator
-from tests.bed.processes import HUBGATE, HubProcess, environment, hub_process, said_at
+from tests.bed.processes import HUBGATE, HubProcess, environment, hub_process, read_terminal
 
 REDIRECT = "https://app.example/callback"
 
@@ -45,12 +45,12 @@ def error_at_token(hub: HubProcess, client_id: str, secret: str | None) -> str:
 
 def audit_of(operator: Operator) -> list[tuple[str, str, str | None]]:
     async def read() -> list[tuple[str, str, str | None]]:
-        async with opened(operator.variables["HUBGATE_DATABASE_URL"]) as db:
+        async with opened_database(operator.variables["HUBGATE_DATABASE_URL"]) as db:
             sql = "SELECT type, author_name, author_id FROM audit_entries ORDER BY created_at, id"
             rows = await db.read_long(lambda tx: tx.all(sql))
             return [tuple(row) for row in rows if row["type"].startswith("oauth.")]
 
-    return blocking(read())
+    return run_blocking(read())
 
 
 def test_app_commands(operator: Operator, hub: HubProcess) -> None:
@@ -98,7 +98,7 @@ def test_public_app_with_a_chosen_client_id(operator: Operator, hub: HubProcess)
     assert (made["client_id"], made["client_secret"], made["confidential"]) == ("my-tool.1", None, False)
     assert made["scopes"] == ["profile", "openid"]
     assert error_at_token(hub, "my-tool.1", None) == "invalid_grant"
-    assert operator.refused(*create) == "The client ID my-tool.1 is taken."
+    assert operator.error_message(*create) == "The client ID my-tool.1 is taken."
     for bad in ("https://app.example/x", "a b", "a:b", "a/b", "new", "check", "-x" * 101):
         refused = operator.run("admin", "app", "create", "T", "--owner", "ada", f"--client-id={bad}")
         assert refused.returncode == 1, bad
@@ -118,9 +118,9 @@ def test_token_exchange_is_only_for_an_organizations_app(operator: Operator) -> 
     kinds = ["oauth.create_app", "oauth.revoke_token_exchange", "oauth.grant_token_exchange"]
     assert audit_of(operator) == [(kind, "system", None) for kind in kinds]
     users = operator.json("admin", "app", "create", "Mine", "--owner", "ada")["client_id"]
-    said = operator.refused("admin", "app", "grant-token-exchange", users)
+    said = operator.error_message("admin", "app", "grant-token-exchange", users)
     assert said == "Mine belongs to a user. Only an organization's app may exchange tokens."
-    refused = operator.refused("admin", "app", "create", "Mine", "--owner", "ada", "--token-exchange")
+    refused = operator.error_message("admin", "app", "create", "Mine", "--owner", "ada", "--token-exchange")
     assert refused == "Only an organization's app may exchange tokens. Use --org."
     assert len(operator.json("admin", "app", "list")) == 2
 
@@ -140,11 +140,11 @@ def test_extra_scopes_are_granted_and_revoked(operator: Operator) -> None:
         "oauth.grant_scope",
         "oauth.revoke_scope",
     ]
-    again = operator.refused("admin", "app", "revoke-scope", client_id, "read-metrics")
+    again = operator.error_message("admin", "app", "revoke-scope", client_id, "read-metrics")
     assert again == "Bridge does not have the scope read-metrics from the operator."
-    unknown = operator.refused("admin", "app", "grant-scope", client_id, "fly")
+    unknown = operator.error_message("admin", "app", "grant-scope", client_id, "fly")
     assert unknown == "This hub has no scope fly. Add it as [[extra_scopes]] to hubgate.toml first."
-    built_in = operator.refused("admin", "app", "grant-scope", client_id, "read-repos")
+    built_in = operator.error_message("admin", "app", "grant-scope", client_id, "read-repos")
     assert built_in == "Every app may request read-repos. The app's owner can add it."
 
 
@@ -181,7 +181,7 @@ def test_extra_scopes_are_granted_and_revoked(operator: Operator) -> None:
     ids=range(11),
 )
 def test_errors_say_what_to_do(sqlite_operator: Operator, arguments: tuple[str, ...], says: str) -> None:
-    assert sqlite_operator.refused("admin", "app", *arguments).startswith(says)
+    assert sqlite_operator.error_message("admin", "app", *arguments).startswith(says)
     assert sqlite_operator.json("admin", "app", "list") == []
 
 
@@ -226,7 +226,7 @@ def test_terminal_output_says_that_the_secret_is_shown_once(sqlite_operator: Ope
     )
     assert running.wait(30) == 0
     os.close(theirs)
-    shown = said_at(ours)
+    shown = read_terminal(ours)
     assert b"client_secret  hfcs_" in shown
     assert b"Copy it now." in shown
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.bed.audit_log import ACME, forget_all, found, seal_all, sealer_on, verified, write_entries
-from tests.bed.blocking import blocking
+from tests.bed.audit_log import ACME, apply_retention, record_creation, seal_all, sealer_on, verify_log, write_entries
+from tests.bed.blocking import run_blocking
 from tests.bed.clock import FrozenClock
-from tests.bed.engines import SECRET_KEY, Engine, opened, settings_for
+from tests.bed.engines import SECRET_KEY, Engine, opened_database, settings_for
 from tests.bed.processes import hubgate
 
 from hubgate.server.accounts import signup
@@ -42,7 +42,7 @@ class Log:
             finally:
                 await hub.close()
 
-        blocking(run())
+        run_blocking(run())
 
     def sql(self, *statements: str) -> None:
         async def work(hub: Hub) -> None:
@@ -227,8 +227,8 @@ def test_later_batches_do_not_hide_a_manipulation(log: Log, how: str) -> None:
         later = FrozenClock(system_clock() + 10 * DAY)
         await write_entries(hub.db, 2, log.acme, at=later())
         await Sealer(hub.db, later, hub.secret).seal(log.acme)
-        await forget_all(hub.db, later, days=7)
-        report = await verified(hub.db)
+        await apply_retention(hub.db, later, days=7)
+        report = await verify_log(hub.db)
         assert (report.flaws, report.entries) == ([], 2)
 
     log.work(forget)
@@ -258,7 +258,7 @@ def test_log_of_a_deleted_organization_is_still_checked(log: Log) -> None:
 
 def test_doctor_passes_after_retention(log: Log) -> None:
     async def forget(hub: Hub) -> None:
-        await forget_all(hub.db, FrozenClock(system_clock() + 10 * DAY), days=7)
+        await apply_retention(hub.db, FrozenClock(system_clock() + 10 * DAY), days=7)
 
     log.work(forget)
     assert log.doctor() == [("ok", "2 organizations: 0 entries in 5 batches, unchanged; 0 entries not sealed yet")]
@@ -295,8 +295,8 @@ def test_doctor_passes_after_rotation_of_the_server_secret(log: Log) -> None:
 
 async def test_long_log_is_checked_in_bounded_batches(engine: Engine, clock: FrozenClock) -> None:
     """More batches and more entries than one look takes; the flaw is found in the middle."""
-    async with opened(engine.fresh_url()) as db:
-        await found(db)
+    async with opened_database(engine.fresh_url()) as db:
+        await record_creation(db)
         await sealer_on(db, clock).seal(ACME)
         await write_entries(db, 6000)
         while await sealer_on(db, clock).seal(ACME):
@@ -304,8 +304,8 @@ async def test_long_log_is_checked_in_bounded_batches(engine: Engine, clock: Fro
         for number in range(230):
             await write_entries(db, 1, at=clock() + number)
             await sealer_on(db, clock).seal(ACME)
-        report = await verified(db)
+        report = await verify_log(db)
         assert (report.flaws, report.batches, report.entries) == ([], 243, 6231)
         await db.write(lambda tx: tx.exec("UPDATE audit_entries SET message = 'x' WHERE batch = 120"))
-        assert len((await verified(db)).flaws) == 1
-        assert "batch 120 was changed" in (await verified(db)).flaws[0]
+        assert len((await verify_log(db)).flaws) == 1
+        assert "batch 120 was changed" in (await verify_log(db)).flaws[0]

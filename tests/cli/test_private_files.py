@@ -11,7 +11,7 @@ import pytest
 from tests.bed.engines import SECRET_KEY, Engine
 from tests.bed.people import PASSWORD
 from tests.bed.processes import HUBGATE, HubProcess, environment, hub_process, until
-from tests.bed.repos import committed, make_repo, send_large
+from tests.bed.repos import create_commit, create_repo, send_large
 
 OPEN = 0o000
 
@@ -44,8 +44,8 @@ def open_to_others(folder: Path) -> list[str]:
 
 def filled(hub: HubProcess, token: str) -> None:
     with httpx.Client(base_url=hub.url, headers={"authorization": f"Bearer {token}"}, timeout=20) as client:
-        make_repo(client, "tiny")
-        committed(client, "ada/tiny", {"config.json": b"{}", "big.txt": b"x" * 2_000_000})
+        create_repo(client, "tiny")
+        create_commit(client, "ada/tiny", {"config.json": b"{}", "big.txt": b"x" * 2_000_000})
         send_large(client, "ada/tiny", b"large")
 
 

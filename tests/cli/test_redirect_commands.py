@@ -38,10 +38,10 @@ def test_operator_lists_and_unlinks_redirects(operator: Operator) -> None:
             0,
             "ada/ONE no longer redirects. A new repo may use the name.\n",
         )
-        assert "no redirect from the model ada/one" in operator.refused("admin", "redirect", "unlink", "ada/one")
-        assert "no redirect" in operator.refused("admin", "redirect", "unlink", "ada/two", "--type", "dataset")
-        assert operator.refused("admin", "redirect", "list", "none") == "Namespace none not found."
-        assert operator.refused("admin", "redirect", "unlink", "ada") == "Name the redirect as NAMESPACE/REPO."
+        assert "no redirect from the model ada/one" in operator.error_message("admin", "redirect", "unlink", "ada/one")
+        assert "no redirect" in operator.error_message("admin", "redirect", "unlink", "ada/two", "--type", "dataset")
+        assert operator.error_message("admin", "redirect", "list", "none") == "Namespace none not found."
+        assert operator.error_message("admin", "redirect", "unlink", "ada") == "Name the redirect as NAMESPACE/REPO."
         # Of an account that is gone, too.
         operator.json("admin", "user", "delete", "ada")
         assert [each["name"] for each in operator.json("admin", "redirect", "list", "ada")] == ["ada/two"]

@@ -5,8 +5,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.bed.blocking import blocking
-from tests.bed.engines import SECRET_KEY, Engine, opened
+from tests.bed.blocking import run_blocking
+from tests.bed.engines import SECRET_KEY, Engine, opened_database
 from tests.bed.processes import HUBGATE, environment, hub_process, hubgate
 from tests.cli.test_serve import healthy
 
@@ -57,11 +57,11 @@ def test_second_hub_on_the_same_port_is_rejected(tmp_path: Path) -> None:
 
 def set_revision(url: str, revision: str) -> None:
     async def change() -> None:
-        async with opened(url) as db:
+        async with opened_database(url) as db:
             sql = "UPDATE alembic_version SET version_num = :revision"
             await db.write(lambda tx: tx.exec(sql, {"revision": revision}))
 
-    blocking(change())
+    run_blocking(change())
 
 
 def test_newer_database_is_rejected_on_both_engines(engine: Engine, tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from tests.bed.devices import approve
-from tests.bed.hostile import as_json, hostile
-from tests.bed.people import make_organization, make_token, make_user
-from tests.bed.processes import HUBGATE, ROOT, environment, hubgate, said_at
-from tests.bed.running import RunningHub
+from tests.bed.hostile import json_response, run_hostile_server
+from tests.bed.people import create_organization, create_token, create_user
+from tests.bed.processes import HUBGATE, ROOT, environment, hubgate, read_terminal
+from tests.bed.running_hub import RunningHub
 
 from hubgate.cli.user import progress
 
@@ -80,15 +80,15 @@ class Shell:
             stderr=there,
         )
         os.close(there)
-        seen = said_at(here).decode()
+        seen = read_terminal(here).decode()
         return process.wait(30), seen
 
 
 @pytest.fixture
-def shell(on_sqlite: RunningHub, tmp_path: Path) -> Shell:
-    ada = make_user(on_sqlite, "ada")
-    make_organization(on_sqlite, "acme", ada)
-    return Shell(on_sqlite, tmp_path, make_token(on_sqlite, ada))
+def shell(sqlite_hub: RunningHub, tmp_path: Path) -> Shell:
+    ada = create_user(sqlite_hub, "ada")
+    create_organization(sqlite_hub, "acme", ada)
+    return Shell(sqlite_hub, tmp_path, create_token(sqlite_hub, ada))
 
 
 def test_whoami_prints_the_signed_in_user(shell: Shell) -> None:
@@ -101,11 +101,11 @@ def test_whoami_prints_the_signed_in_user(shell: Shell) -> None:
     assert "rejected HUBGATE_TOKEN" in shell.refused("whoami", HUBGATE_TOKEN="hf_wrong")
 
 
-def test_login_and_logout(on_sqlite: RunningHub, tmp_path: Path) -> None:
-    ada = make_user(on_sqlite, "ada")
+def test_login_and_logout(sqlite_hub: RunningHub, tmp_path: Path) -> None:
+    ada = create_user(sqlite_hub, "ada")
     variables = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
     process = subprocess.Popen(
-        [*HUBGATE, "login", "--endpoint", on_sqlite.url],
+        [*HUBGATE, "login", "--endpoint", sqlite_hub.url],
         cwd=tmp_path,
         env=environment(**variables),
         stdout=subprocess.PIPE,
@@ -116,15 +116,15 @@ def test_login_and_logout(on_sqlite: RunningHub, tmp_path: Path) -> None:
     line = process.stdout.readline()
     shown = re.fullmatch(r"Open (\S+) and enter  ([A-Z]{4}-[A-Z]{4})  \(15 min\)\n", line)
     assert shown, line
-    assert shown[1] == f"{on_sqlite.url}/oauth/device"
-    approve(on_sqlite, ada, shown[2], "openid profile")
+    assert shown[1] == f"{sqlite_hub.url}/oauth/device"
+    approve(sqlite_hub, ada, shown[2], "openid profile")
     out, error = process.communicate(timeout=60)
     assert (process.returncode, out, error) == (0, "✓ Signed in as ada. Try: hubgate webhooks list\n", "")
     # The last hub signed in to is the one that is meant.
-    assert hubgate("whoami", cwd=tmp_path, **variables).stdout == f"ada at {on_sqlite.url}\n"
-    assert hubgate("logout", cwd=tmp_path, **variables).stdout == f"✓ Signed out of {on_sqlite.url}.\n"
-    again = hubgate("logout", "--endpoint", on_sqlite.url, cwd=tmp_path, **variables)
-    assert (again.returncode, again.stderr) == (1, f"error: not signed in to {on_sqlite.url}.\n")
+    assert hubgate("whoami", cwd=tmp_path, **variables).stdout == f"ada at {sqlite_hub.url}\n"
+    assert hubgate("logout", cwd=tmp_path, **variables).stdout == f"✓ Signed out of {sqlite_hub.url}.\n"
+    again = hubgate("logout", "--endpoint", sqlite_hub.url, cwd=tmp_path, **variables)
+    assert (again.returncode, again.stderr) == (1, f"error: not signed in to {sqlite_hub.url}.\n")
 
 
 def test_repo_commands(shell: Shell) -> None:
@@ -223,13 +223,17 @@ def test_wrong_usage_is_one_line_and_exit_status_2(shell: Shell, arguments: list
 
 def test_unreachable_hub_and_invalid_responses_are_one_line(tmp_path: Path) -> None:
     alone = {"XDG_CONFIG_HOME": str(tmp_path), "HUBGATE_TOKEN": "hf_x"}
-    for answer in (b"\x00\r\n\r\n", as_json(200, {"odd": 1}), as_json(403, {"error": "two\nlines \x1b[31m"})):
-        with hostile(answer) as server:
+    for answer in (
+        b"\x00\r\n\r\n",
+        json_response(200, {"odd": 1}),
+        json_response(403, {"error": "two\nlines \x1b[31m"}),
+    ):
+        with run_hostile_server(answer) as server:
             done = hubgate("whoami", "--endpoint", server.url, cwd=tmp_path, **alone)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
         assert "\x1b" not in done.stderr
     for length, shown in ((900, "x" * 900), (2000, "x" * 999 + "…")):
-        with hostile(as_json(403, {"error": "x" * length})) as server:
+        with run_hostile_server(json_response(403, {"error": "x" * length})) as server:
             done = hubgate("whoami", "--endpoint", server.url, cwd=tmp_path, **alone)
         assert done.stderr == f"error: {shown}\n"
     gone = hubgate("whoami", "--endpoint", server.url, cwd=tmp_path, **alone)
@@ -241,9 +245,9 @@ def test_unreachable_hub_and_invalid_responses_are_one_line(tmp_path: Path) -> N
     assert unsaid.endswith(" refused. Another hub: hubgate login --endpoint URL, or set HUBGATE_ENDPOINT\n")
 
 
-def test_ctrl_c_while_waiting_for_login_exits_quietly(on_sqlite: RunningHub, tmp_path: Path) -> None:
+def test_ctrl_c_while_waiting_for_login_exits_quietly(sqlite_hub: RunningHub, tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [*HUBGATE, "login", "--endpoint", on_sqlite.url],
+        [*HUBGATE, "login", "--endpoint", sqlite_hub.url],
         cwd=tmp_path,
         env=environment(XDG_CONFIG_HOME=str(tmp_path)),
         stdout=subprocess.PIPE,

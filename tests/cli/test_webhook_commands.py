@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.bed.background_delivery import deliver_in_background
 from tests.bed.engines import SqliteEngine, settings_for
-from tests.bed.hostile import as_json, hostile
-from tests.bed.people import api, make_organization, make_token, make_user
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub, running
-from tests.bed.sending import delivering
-from tests.bed.watching import Receiver, receiving, secret_of, settle
+from tests.bed.hostile import json_response, run_hostile_server
+from tests.bed.people import api, create_organization, create_token, create_user
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import Receiver, run_receiver, secret_of, settle
 from tests.cli.test_user_commands import Shell
 
 from hubgate.server.clock import SECOND
@@ -20,20 +20,20 @@ from hubgate.server.clock import SECOND
 @pytest.fixture
 def hub(sqlite_template: Path, tmp_path: Path) -> Iterator[RunningHub]:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
-    with running(settings_for(url, tmp_path, egress_allow="127.0.0.0/8")) as started:
+    with run_hub(settings_for(url, tmp_path, egress_allow="127.0.0.0/8")) as started:
         yield started
 
 
 @pytest.fixture
 def shell(hub: RunningHub, tmp_path: Path) -> Shell:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
-    return Shell(hub, tmp_path, make_token(hub, ada))
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
+    return Shell(hub, tmp_path, create_token(hub, ada))
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with receiving() as started:
+    with run_receiver() as started:
         yield started
 
 
@@ -109,23 +109,23 @@ def test_queued_delivery_is_reported_as_queued(shell: Shell) -> None:
         "repo": {"type": "model", "name": "a/b"},
     }
     logged = {"id": "d", **about, "state": "pending", "attempts": 0, "at": "2026-11-15T08:00:00.000Z"}
-    with hostile(as_json(200, {"id": "d", "status": None}), as_json(200, logged)) as server:
+    with run_hostile_server(json_response(200, {"id": "d", "status": None}), json_response(200, logged)) as server:
         done = shell.run("webhooks", "test", "x", HUBGATE_ENDPOINT=server.url)
     said = "! The delivery is queued; it has not been attempted yet. See: hubgate webhooks activity x\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, said, "")
 
 
 def test_replay_skips_events_that_may_no_longer_be_read(hub: RunningHub, shell: Shell, receiver: Receiver) -> None:
-    with api(hub, make_token(hub, make_user(hub, "bob"))) as bob:
+    with api(hub, create_token(hub, create_user(hub, "bob"))) as bob:
         made = shell.json("webhooks", "create", "--url", receiver.url, "--watch", "user:ada", "user:bob")
         replay = ("webhooks", "replay", made["id"], "--since", "2000-01-01")
-        make_repo(bob, "hidden")
+        create_repo(bob, "hidden")
         settle(hub)
         assert bob.put("/api/models/bob/hidden/settings", json={"private": True}).status_code == 200
     assert shell.refused(*replay).startswith("no delivery could be sent. 1 skipped: The owner of this webhook may no")
     shell.says("repos", "create", "tiny")
     settle(hub)
-    with delivering(hub):
+    with deliver_in_background(hub):
         done = shell.run(*replay, "--rate", "50")
     assert (done.returncode, done.stdout) == (0, "✓ 1 replayed and delivered.\n")
     assert done.stderr == "! 1 skipped: The owner of this webhook may no longer read that repo.\n"
@@ -136,7 +136,7 @@ def test_activity_test_and_replay_commands(hub: RunningHub, shell: Shell, receiv
     assert shell.says("webhooks", "activity", made["id"]) == "No deliveries.\n"
     receiver.status = 418
     with api(hub, shell.variables["HUBGATE_TOKEN"]) as client:
-        make_repo(client, "tiny")
+        create_repo(client, "tiny")
     settle(hub)
     head, row = shell.says("webhooks", "activity", made["id"]).splitlines()
     assert head.split() == ["DELIVERY", "STATE", "EVENT", "REPO", "STATUS", "TRIES", "AGE"]
@@ -150,7 +150,7 @@ def test_activity_test_and_replay_commands(hub: RunningHub, shell: Shell, receiv
     assert shell.refused("webhooks", "activity", made["id"], "6530c2a1b2c3d4e5f6071829").startswith(
         "Delivery not found."
     )
-    with delivering(hub):
+    with deliver_in_background(hub):
         refused = shell.run("webhooks", "test", made["id"])
         assert (refused.returncode, refused.stdout) == (1, "✕ The receiver answered 418.\n")
         receiver.status = 200
@@ -169,7 +169,7 @@ def test_list_counts_and_ages_refer_to_the_same_deliveries(hub: RunningHub, shel
     """Tests are deliveries, too, also where there was no event yet."""
     hub.clock.now = int(time.time()) * SECOND
     made = shell.json("webhooks", "create", "--url", receiver.url, "--watch", "user:ada")
-    with delivering(hub):
+    with deliver_in_background(hub):
         for count in (1, 2):
             shell.says("webhooks", "test", made["id"])
             _, row = shell.says("webhooks", "list").splitlines()

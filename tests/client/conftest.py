@@ -3,8 +3,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.bed.people import make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.people import create_token, create_user
+from tests.bed.running_hub import RunningHub
 
 from hubgate import Hub
 
@@ -18,12 +18,12 @@ def own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def as_user(on_sqlite: RunningHub) -> Iterator[Callable[..., Hub]]:
+def as_user(sqlite_hub: RunningHub) -> Iterator[Callable[..., Hub]]:
     """The client of a new user."""
     opened: list[Hub] = []
 
     def make(name: str, **options: Any) -> Hub:
-        opened.append(Hub(on_sqlite.url, make_token(on_sqlite, make_user(on_sqlite, name)), **options))
+        opened.append(Hub(sqlite_hub.url, create_token(sqlite_hub, create_user(sqlite_hub, name)), **options))
         return opened[-1]
 
     yield make

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.bed.people import make_token, make_user
+from tests.bed.people import create_token, create_user
 from tests.bed.processes import environment
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate import AsyncHub, Hub
 from hubgate.client import errors
@@ -52,9 +52,9 @@ def test_files_can_be_uploaded_and_downloaded(as_user: Make, tmp_path: Path) -> 
     assert not list(place.rglob("*.part"))
 
 
-async def test_files_can_be_uploaded_and_downloaded_in_an_event_loop(on_sqlite: RunningHub, tmp_path: Path) -> None:
-    token = make_token(on_sqlite, make_user(on_sqlite, "ada"))
-    async with AsyncHub(on_sqlite.url, token) as hub:
+async def test_files_can_be_uploaded_and_downloaded_in_an_event_loop(sqlite_hub: RunningHub, tmp_path: Path) -> None:
+    token = create_token(sqlite_hub, create_user(sqlite_hub, "ada"))
+    async with AsyncHub(sqlite_hub.url, token) as hub:
         await hub.create_repo("rows", type="dataset")
         (tmp_path / "a.parquet").write_bytes(BINARY)
         await hub.upload("ada/rows", {"a.parquet": tmp_path / "a.parquet", "b.txt": b"text"}, type="dataset")
@@ -77,7 +77,7 @@ def test_large_file_is_uploaded_in_parts(as_user: Make, tmp_path: Path) -> None:
     assert ada.download("ada/tiny", "m.bin", tmp_path / "back").read_bytes() == BINARY
 
 
-def test_interrupted_download_is_resumed(as_user: Make, on_sqlite: RunningHub, tmp_path: Path) -> None:
+def test_interrupted_download_is_resumed(as_user: Make, sqlite_hub: RunningHub, tmp_path: Path) -> None:
     ada = as_user("ada")
     ada.create_repo("tiny")
     ada.upload("ada/tiny", {"m.bin": BINARY})
@@ -166,13 +166,13 @@ print(peak() - before)
 """
 
 
-def test_files_are_streamed_not_loaded_into_memory(on_sqlite: RunningHub, tmp_path: Path) -> None:
+def test_files_are_streamed_not_loaded_into_memory(sqlite_hub: RunningHub, tmp_path: Path) -> None:
     size = 64 << 20
     with (tmp_path / "big").open("wb") as file:
         file.truncate(size)
     (tmp_path / "text").write_bytes(b"line\n" * 1_800_000)
-    token = make_token(on_sqlite, make_user(on_sqlite, "ada"))
-    command = [sys.executable, "-c", SCRIPT, on_sqlite.url, token, str(tmp_path)]
+    token = create_token(sqlite_hub, create_user(sqlite_hub, "ada"))
+    command = [sys.executable, "-c", SCRIPT, sqlite_hub.url, token, str(tmp_path)]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     unit = 1 if sys.platform == "darwin" else 1024

@@ -7,22 +7,32 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.bed.hostile import FACES, TOKEN, Answer, Hostile, Seen, answer, as_json, hostile, through
+from tests.bed.hostile import (
+    CLIENT_TYPES,
+    TOKEN,
+    HostileServer,
+    ScriptedResponse,
+    SeenRequest,
+    call_with,
+    http_response,
+    json_response,
+    run_hostile_server,
+)
 
 from hubgate.client import errors
 
 CONTENT = b"0123456789" * 5_000
 NAME = hashlib.sha256(CONTENT).hexdigest()
-HEAD = answer(200, content_length=str(len(CONTENT)), etag=f'"{NAME}"', x_repo_commit="c" * 40)
+HEAD = http_response(200, content_length=str(len(CONTENT)), etag=f'"{NAME}"', x_repo_commit="c" * 40)
 
-faces = pytest.mark.parametrize("face", FACES)
+faces = pytest.mark.parametrize("face", CLIENT_TYPES)
 
 
-def fetch(face: Any, server: Hostile, folder: Path, retries: int = 0) -> Any:
+def fetch(face: Any, server: HostileServer, folder: Path, retries: int = 0) -> Any:
     def ask(hub: Any) -> Any:
         return hub.download("ada/x", "m.bin", folder / "m.bin")
 
-    return through(face, server.url, ask, folder / "config", retries=retries)
+    return call_with(face, server.url, ask, folder / "config", retries=retries)
 
 
 def nothing_in(folder: Path) -> bool:
@@ -31,7 +41,7 @@ def nothing_in(folder: Path) -> bool:
 
 @faces
 def test_download_with_wrong_hash_is_deleted(face: Any, tmp_path: Path) -> None:
-    with hostile(HEAD, answer(200, CONTENT[:-1] + b"x")) as server, pytest.raises(errors.WrongHash):
+    with run_hostile_server(HEAD, http_response(200, CONTENT[:-1] + b"x")) as server, pytest.raises(errors.WrongHash):
         fetch(face, server, tmp_path)
     assert nothing_in(tmp_path)
     assert list(tmp_path.glob(".*part")) == []
@@ -39,21 +49,24 @@ def test_download_with_wrong_hash_is_deleted(face: Any, tmp_path: Path) -> None:
 
 @faces
 def test_download_longer_than_announced_is_stopped(face: Any, tmp_path: Path) -> None:
-    def endless(visitor: socket.socket, _: Seen) -> None:
+    def endless(visitor: socket.socket, _: SeenRequest) -> None:
         visitor.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
         while True:
             visitor.sendall(b"x" * 65_536)
 
-    with hostile(HEAD, endless) as server, pytest.raises(errors.UnexpectedAnswer, match="more bytes than the file has"):
+    with (
+        run_hostile_server(HEAD, endless) as server,
+        pytest.raises(errors.UnexpectedResponse, match="more bytes than the file has"),
+    ):
         fetch(face, server, tmp_path)
     assert nothing_in(tmp_path)
 
 
-def in_pieces(*lengths: int) -> Callable[[socket.socket, Seen], None]:
+def in_pieces(*lengths: int) -> Callable[[socket.socket, SeenRequest], None]:
     """Answers ranges as asked, and breaks off after so many bytes."""
     left = list(lengths)
 
-    def write(visitor: socket.socket, seen: Seen) -> None:
+    def write(visitor: socket.socket, seen: SeenRequest) -> None:
         start = int(seen.headers.get("range", "bytes=0-").removeprefix("bytes=").rstrip("-"))
         rest = CONTENT[start:]
         status = "206 Partial" if "range" in seen.headers else "200 OK"
@@ -67,7 +80,7 @@ def in_pieces(*lengths: int) -> Callable[[socket.socket, Seen], None]:
 @faces
 def test_download_resumes_after_lost_connections(face: Any, tmp_path: Path) -> None:
     broken = in_pieces(10_000, 10_000, 0, 100_000)
-    with hostile(HEAD, broken) as server:
+    with run_hostile_server(HEAD, broken) as server:
         fetch(face, server, tmp_path, retries=2)
         asked = [seen.headers.get("range") for seen in server.seen[1:]]
     assert asked == [None, "bytes=10000-", "bytes=20000-", "bytes=20000-"]
@@ -77,59 +90,59 @@ def test_download_resumes_after_lost_connections(face: Any, tmp_path: Path) -> N
 
 
 def test_partial_download_is_stored_for_the_next_run(tmp_path: Path) -> None:
-    with hostile(HEAD, in_pieces(10_000, 0)) as server, pytest.raises(errors.ConnectionLost):
-        fetch(FACES[0], server, tmp_path)
+    with run_hostile_server(HEAD, in_pieces(10_000, 0)) as server, pytest.raises(errors.ConnectionLost):
+        fetch(CLIENT_TYPES[0], server, tmp_path)
     assert nothing_in(tmp_path)
-    with hostile(HEAD, in_pieces(100_000)) as server:
-        fetch(FACES[0], server, tmp_path)
+    with run_hostile_server(HEAD, in_pieces(100_000)) as server:
+        fetch(CLIENT_TYPES[0], server, tmp_path)
         assert server.seen[1].headers["range"] == "bytes=10000-"
     assert (tmp_path / "m.bin").read_bytes() == CONTENT
 
 
 def test_download_restarts_if_the_hub_ignores_ranges(tmp_path: Path) -> None:
-    with hostile(HEAD, in_pieces(10_000), answer(200, CONTENT)) as server:
-        fetch(FACES[0], server, tmp_path, retries=1)
+    with run_hostile_server(HEAD, in_pieces(10_000), http_response(200, CONTENT)) as server:
+        fetch(CLIENT_TYPES[0], server, tmp_path, retries=1)
     assert (tmp_path / "m.bin").read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize("span", ["bytes 5-9/50000", "bytes 10000-49999/60000", "nonsense", ""])
 def test_wrong_range_is_rejected(span: str, tmp_path: Path) -> None:
-    wrong = answer(206, CONTENT[10_000:], content_range=span)
+    wrong = http_response(206, CONTENT[10_000:], content_range=span)
     with (
-        hostile(HEAD, in_pieces(10_000), wrong) as server,
-        pytest.raises(errors.UnexpectedAnswer, match="another part"),
+        run_hostile_server(HEAD, in_pieces(10_000), wrong) as server,
+        pytest.raises(errors.UnexpectedResponse, match="another part"),
     ):
-        fetch(FACES[0], server, tmp_path, retries=1)
+        fetch(CLIENT_TYPES[0], server, tmp_path, retries=1)
     assert nothing_in(tmp_path)
 
 
 def test_busy_hub_is_retried(tmp_path: Path) -> None:
-    with hostile(HEAD, answer(503, retry_after="0"), answer(200, CONTENT)) as server:
-        fetch(FACES[0], server, tmp_path, retries=1)
+    with run_hostile_server(HEAD, http_response(503, retry_after="0"), http_response(200, CONTENT)) as server:
+        fetch(CLIENT_TYPES[0], server, tmp_path, retries=1)
     assert (tmp_path / "m.bin").read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize(
     "head",
     [
-        answer(200, content_length="5", etag='"abc"'),
-        answer(200, content_length="5"),
-        answer(302, location="http://127.0.0.2:1/file"),
+        http_response(200, content_length="5", etag='"abc"'),
+        http_response(200, content_length="5"),
+        http_response(302, location="http://127.0.0.2:1/file"),
     ],
 )
 def test_file_without_a_hash_is_not_downloaded(head: bytes, tmp_path: Path) -> None:
-    with hostile(head) as server:
+    with run_hostile_server(head) as server:
         with pytest.raises(errors.HubgateError):
-            fetch(FACES[0], server, tmp_path)
+            fetch(CLIENT_TYPES[0], server, tmp_path)
         assert len(server.seen) == 1
 
 
 @faces
 def test_file_on_another_host_is_downloaded_without_the_token_and_verified(face: Any, tmp_path: Path) -> None:
-    with hostile(answer(200, CONTENT), answer(200, b"x" * len(CONTENT))) as other:
+    with run_hostile_server(http_response(200, CONTENT), http_response(200, b"x" * len(CONTENT))) as other:
         linked = {"x_linked_etag": f'"{NAME}"', "x_linked_size": str(len(CONTENT)), "x_repo_commit": "c" * 40}
-        away = answer(302, location=f"{other.url}/store?signature=s", **linked)
-        with hostile(away) as server:
+        away = http_response(302, location=f"{other.url}/store?signature=s", **linked)
+        with run_hostile_server(away) as server:
             fetch(face, server, tmp_path)
             assert (tmp_path / "m.bin").read_bytes() == CONTENT
             assert all(seen.headers["authorization"] == f"Bearer {TOKEN}" for seen in server.seen)
@@ -142,12 +155,12 @@ def test_file_on_another_host_is_downloaded_without_the_token_and_verified(face:
 
 
 def test_redirect_back_to_the_hub_is_followed_without_the_token(tmp_path: Path) -> None:
-    with hostile(b"") as other:
+    with run_hostile_server(b"") as other:
         linked = {"x_linked_etag": f'"{NAME}"', "x_linked_size": str(len(CONTENT))}
-        away = answer(302, location=f"{other.url}/", **linked)
-        with hostile(away, away, answer(200, CONTENT)) as server:
-            other._answers[0] = answer(302, location=f"{server.url}/api/settings/secret")
-            fetch(FACES[0], server, tmp_path)
+        away = http_response(302, location=f"{other.url}/", **linked)
+        with run_hostile_server(away, away, http_response(200, CONTENT)) as server:
+            other._answers[0] = http_response(302, location=f"{server.url}/api/settings/secret")
+            fetch(CLIENT_TYPES[0], server, tmp_path)
             assert server.seen[2].target == "/api/settings/secret"
             assert "authorization" not in server.seen[2].headers
 
@@ -155,32 +168,37 @@ def test_redirect_back_to_the_hub_is_followed_without_the_token(tmp_path: Path) 
 @pytest.mark.parametrize("path", ["../up", "/etc/x", "a/../../up", "a//b", "nul\0"])
 def test_repo_with_unsafe_file_names_writes_nothing(path: str, tmp_path: Path) -> None:
     entries = [{"type": "file", "path": name, "oid": "0" * 40, "size": 1} for name in ("good", path)]
-    about = as_json(200, {"id": "ada/x", "sha": "c" * 40})
-    with hostile(about, as_json(200, entries), HEAD) as server:
-        with pytest.raises(errors.UnexpectedAnswer, match="cannot be used here"):
-            through(FACES[0], server.url, lambda hub: hub.download_all("ada/x", tmp_path / "copy"), tmp_path / "config")
+    about = json_response(200, {"id": "ada/x", "sha": "c" * 40})
+    with run_hostile_server(about, json_response(200, entries), HEAD) as server:
+        with pytest.raises(errors.UnexpectedResponse, match="cannot be used here"):
+            call_with(
+                CLIENT_TYPES[0],
+                server.url,
+                lambda hub: hub.download_all("ada/x", tmp_path / "copy"),
+                tmp_path / "config",
+            )
         assert len(server.seen) == 2
     assert not (tmp_path / "copy").exists()
 
 
-def upload(face: Any, server: Hostile, folder: Path, **more: Any) -> Any:
-    return through(face, server.url, lambda hub: hub.upload("ada/x", {"m.bin": CONTENT}), folder, **more)
+def upload(face: Any, server: HostileServer, folder: Path, **more: Any) -> Any:
+    return call_with(face, server.url, lambda hub: hub.upload("ada/x", {"m.bin": CONTENT}), folder, **more)
 
 
-LARGE = as_json(200, {"files": [{"path": "m.bin", "uploadMode": "lfs", "shouldIgnore": False}]})
-COMMITTED = as_json(200, {"commitOid": "d" * 40, "commitUrl": "http://x/commit/d", "success": True})
+LARGE = json_response(200, {"files": [{"path": "m.bin", "uploadMode": "lfs", "shouldIgnore": False}]})
+COMMITTED = json_response(200, {"commitOid": "d" * 40, "commitUrl": "http://x/commit/d", "success": True})
 
 
 def batch(**action: Any) -> bytes:
-    return as_json(200, {"objects": [{"oid": NAME, "size": len(CONTENT), "actions": action}]})
+    return json_response(200, {"objects": [{"oid": NAME, "size": len(CONTENT), "actions": action}]})
 
 
 @faces
 def test_large_file_is_sent_to_another_host_without_the_token(face: Any, tmp_path: Path) -> None:
-    with hostile(answer(200, etag='"e"')) as other:
+    with run_hostile_server(http_response(200, etag='"e"')) as other:
         where = {"upload": {"href": f"{other.url}/put", "header": {"X-Given": "1"}}}
         where["verify"] = {"href": f"{other.url}/verify"}
-        with hostile(LARGE, batch(**where), COMMITTED) as server:
+        with run_hostile_server(LARGE, batch(**where), COMMITTED) as server:
             assert upload(face, server, tmp_path).sent == ["m.bin"]
         assert [(seen.method, seen.target) for seen in other.seen] == [("PUT", "/put"), ("POST", "/verify")]
         assert other.seen[0].body == CONTENT
@@ -190,10 +208,12 @@ def test_large_file_is_sent_to_another_host_without_the_token(face: Any, tmp_pat
 
 
 def test_parts_are_sent_to_another_host_without_the_token(tmp_path: Path) -> None:
-    with hostile(answer(200, etag='"e"')) as other:
+    with run_hostile_server(http_response(200, etag='"e"')) as other:
         header = {"chunk_size": "30000", "00001": f"{other.url}/1", "00002": f"{other.url}/2"}
-        with hostile(LARGE, batch(upload={"href": f"{other.url}/all", "header": header}), COMMITTED) as server:
-            upload(FACES[0], server, tmp_path)
+        with run_hostile_server(
+            LARGE, batch(upload={"href": f"{other.url}/all", "header": header}), COMMITTED
+        ) as server:
+            upload(CLIENT_TYPES[0], server, tmp_path)
         assert [seen.target for seen in other.seen] == ["/1", "/2", "/all"]
         assert other.seen[0].body + other.seen[1].body == CONTENT
         assert all("authorization" not in seen.headers for seen in other.seen)
@@ -210,29 +230,32 @@ def test_parts_are_sent_to_another_host_without_the_token(tmp_path: Path) -> Non
     ],
 )
 def test_missing_upload_address_is_an_unexpected_answer(action: Any, tmp_path: Path) -> None:
-    with hostile(LARGE, batch(**action), COMMITTED) as server:
-        with pytest.raises(errors.UnexpectedAnswer):
-            upload(FACES[0], server, tmp_path)
+    with run_hostile_server(LARGE, batch(**action), COMMITTED) as server:
+        with pytest.raises(errors.UnexpectedResponse):
+            upload(CLIENT_TYPES[0], server, tmp_path)
         assert len(server.seen) == 2
 
 
 @pytest.mark.parametrize(
     "first",
     [
-        as_json(200, {}),
-        as_json(200, {"files": []}),
-        as_json(200, {"files": 3}),
-        as_json(200, {"files": [{"path": 3}]}),
+        json_response(200, {}),
+        json_response(200, {"files": []}),
+        json_response(200, {"files": 3}),
+        json_response(200, {"files": [{"path": 3}]}),
     ],
 )
-def test_missing_upload_mode_is_an_unexpected_answer(first: Answer, tmp_path: Path) -> None:
-    with hostile(first) as server, pytest.raises(errors.UnexpectedAnswer):
-        upload(FACES[0], server, tmp_path)
+def test_missing_upload_mode_is_an_unexpected_answer(first: ScriptedResponse, tmp_path: Path) -> None:
+    with run_hostile_server(first) as server, pytest.raises(errors.UnexpectedResponse):
+        upload(CLIENT_TYPES[0], server, tmp_path)
 
 
 def test_upload_does_not_follow_redirects(tmp_path: Path) -> None:
-    with hostile(answer(200)) as other, hostile(answer(307, location=other.url)) as store:
+    with (
+        run_hostile_server(http_response(200)) as other,
+        run_hostile_server(http_response(307, location=other.url)) as store,
+    ):
         to_store = batch(upload={"href": store.url})
-        with hostile(LARGE, to_store, COMMITTED) as server, pytest.raises(errors.UnsafeRedirect):
-            upload(FACES[0], server, tmp_path)
+        with run_hostile_server(LARGE, to_store, COMMITTED) as server, pytest.raises(errors.UnsafeRedirect):
+            upload(CLIENT_TYPES[0], server, tmp_path)
         assert other.seen == []

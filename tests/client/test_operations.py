@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.bed.exchange import make_exchanger
-from tests.bed.hostile import answer, as_json, hostile
-from tests.bed.people import make_organization, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.exchange import create_exchange_app
+from tests.bed.hostile import http_response, json_response, run_hostile_server
+from tests.bed.people import create_organization, create_token, create_user
+from tests.bed.running_hub import RunningHub
 
 import hubgate
 from hubgate import AsyncHub, Hub, client
@@ -20,36 +20,36 @@ from hubgate.depth import delivery_depth
 Make = Callable[..., Hub]
 
 
-def test_whoami_returns_the_signed_in_user(on_sqlite: RunningHub) -> None:
-    ada = make_user(on_sqlite, "ada")
-    make_organization(on_sqlite, "acme", ada)
-    with Hub(on_sqlite.url, make_token(on_sqlite, ada)) as hub:
+def test_whoami_returns_the_signed_in_user(sqlite_hub: RunningHub) -> None:
+    ada = create_user(sqlite_hub, "ada")
+    create_organization(sqlite_hub, "acme", ada)
+    with Hub(sqlite_hub.url, create_token(sqlite_hub, ada)) as hub:
         me = hub.whoami()
     assert (me.name, me.email, me.email_verified) == ("ada", "ada@example.org", True)
     assert [(org.name, org.role_in_org) for org in me.orgs] == [("acme", "admin")]
-    assert repr(hub) == f"Hub({on_sqlite.url!r})"
+    assert repr(hub) == f"Hub({sqlite_hub.url!r})"
 
 
-async def test_whoami_in_an_event_loop(on_sqlite: RunningHub) -> None:
-    token = make_token(on_sqlite, make_user(on_sqlite, "ada"))
-    async with AsyncHub(on_sqlite.url, token) as hub:
+async def test_whoami_in_an_event_loop(sqlite_hub: RunningHub) -> None:
+    token = create_token(sqlite_hub, create_user(sqlite_hub, "ada"))
+    async with AsyncHub(sqlite_hub.url, token) as hub:
         assert (await hub.whoami()).name == "ada"
         with pytest.raises(errors.NotFound):
             await hub.get_organization("nobody")
 
 
-def test_missing_and_invalid_tokens_raise_not_signed_in(on_sqlite: RunningHub) -> None:
-    with Hub(on_sqlite.url) as hub, pytest.raises(errors.NotSignedIn) as caught:
+def test_missing_and_invalid_tokens_raise_not_signed_in(sqlite_hub: RunningHub) -> None:
+    with Hub(sqlite_hub.url) as hub, pytest.raises(errors.NotSignedIn) as caught:
         hub.whoami()
     assert caught.value.status == 401
     assert caught.value.request_id
-    with Hub(on_sqlite.url, "hf_unknown") as hub, pytest.raises(errors.NotSignedIn):
+    with Hub(sqlite_hub.url, "hf_unknown") as hub, pytest.raises(errors.NotSignedIn):
         hub.whoami()
 
 
-def test_settings_from_the_environment(on_sqlite: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HUBGATE_ENDPOINT", on_sqlite.url + "/")
-    monkeypatch.setenv("HUBGATE_TOKEN", make_token(on_sqlite, make_user(on_sqlite, "ada")))
+def test_settings_from_the_environment(sqlite_hub: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HUBGATE_ENDPOINT", sqlite_hub.url + "/")
+    monkeypatch.setenv("HUBGATE_TOKEN", create_token(sqlite_hub, create_user(sqlite_hub, "ada")))
     with Hub() as hub:
         assert hub.whoami().name == "ada"
     with Hub(token=False) as hub, pytest.raises(errors.NotSignedIn):
@@ -58,10 +58,10 @@ def test_settings_from_the_environment(on_sqlite: RunningHub, monkeypatch: pytes
     assert Hub().endpoint == "http://127.0.0.1:8000"
 
 
-def test_personal_tokens(on_sqlite: RunningHub) -> None:
-    ada = make_user(on_sqlite, "ada")
-    make_token(on_sqlite, ada, "read", "laptop")
-    with Hub(on_sqlite.url, make_token(on_sqlite, ada, "write", "server")) as hub:
+def test_personal_tokens(sqlite_hub: RunningHub) -> None:
+    ada = create_user(sqlite_hub, "ada")
+    create_token(sqlite_hub, ada, "read", "laptop")
+    with Hub(sqlite_hub.url, create_token(sqlite_hub, ada, "write", "server")) as hub:
         laptop = next(token for token in hub.list_tokens() if token.name == "laptop")
         assert hub.rename_token(laptop.id, "old laptop").name == "old laptop"
         hub.revoke_token(laptop.id)
@@ -70,11 +70,11 @@ def test_personal_tokens(on_sqlite: RunningHub) -> None:
             hub.revoke_token(laptop.id)
 
 
-def test_organizations_and_audit_log(on_sqlite: RunningHub) -> None:
-    ada = make_user(on_sqlite, "ada")
-    make_user(on_sqlite, "bob")
-    make_organization(on_sqlite, "acme", ada, bob="read")
-    with Hub(on_sqlite.url, make_token(on_sqlite, ada)) as hub:
+def test_organizations_and_audit_log(sqlite_hub: RunningHub) -> None:
+    ada = create_user(sqlite_hub, "ada")
+    create_user(sqlite_hub, "bob")
+    create_organization(sqlite_hub, "acme", ada, bob="read")
+    with Hub(sqlite_hub.url, create_token(sqlite_hub, ada)) as hub:
         assert hub.get_organization("acme").num_users == 2
         assert {member.user: member.role for member in hub.list_members("acme")} == {"ada": "admin", "bob": "read"}
         assert len(hub.list_members("acme", limit=1)) == 1
@@ -85,10 +85,10 @@ def test_organizations_and_audit_log(on_sqlite: RunningHub) -> None:
         assert hub.export_audit_log("acme", query="type:org.remove_user")[0].author.user == "ada"
 
 
-def test_exchange_token_for_a_member(on_sqlite: RunningHub) -> None:
-    ada = make_user(on_sqlite, "ada")
-    app = make_exchanger(on_sqlite, make_organization(on_sqlite, "acme", ada), scopes=("openid", "profile"))
-    with Hub(on_sqlite.url) as hub:
+def test_exchange_token_for_a_member(sqlite_hub: RunningHub) -> None:
+    ada = create_user(sqlite_hub, "ada")
+    app = create_exchange_app(sqlite_hub, create_organization(sqlite_hub, "acme", ada), scopes=("openid", "profile"))
+    with Hub(sqlite_hub.url) as hub:
         token = hub.exchange_token(*app.basic, "ada@example.org", scopes=["profile"])
         assert (token.scope, token.expires_in) == ("profile", 28800)
         assert token.issued_token_type == "urn:ietf:params:oauth:token-type:access_token"
@@ -98,7 +98,7 @@ def test_exchange_token_for_a_member(on_sqlite: RunningHub) -> None:
         assert caught.value.error == "invalid_grant"
         with pytest.raises(errors.SignInFailed, match="invalid_client"):
             hub.exchange_token(app.id, "wrong", "ada@example.org")
-    with Hub(on_sqlite.url, token.access_token) as hub:
+    with Hub(sqlite_hub.url, token.access_token) as hub:
         assert hub.whoami().name == "ada"
 
 
@@ -179,7 +179,7 @@ NAMELESS: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("name", NAMELESS)
 def test_missing_name_is_not_sent(name: str) -> None:
-    with hostile(answer(404)) as server, Hub(server.url, "hf_x", retries=0) as hub:
+    with run_hostile_server(http_response(404)) as server, Hub(server.url, "hf_x", retries=0) as hub:
         for none in (None, ""):
             with pytest.raises(ValueError, match=r"is not a name|not a path inside|namespace/name|as a list|client_id"):
                 NAMELESS[name](hub, none)
@@ -221,7 +221,10 @@ def test_depth_of_a_delivery_is_sent_only_to_the_hub(tmp_path: Path) -> None:
 
     context = delivery_depth.set(3)
     try:
-        with hostile(answer(404)) as other, hostile(as_json(200, ME), answer(302, location=other.url)) as server:
+        with (
+            run_hostile_server(http_response(404)) as other,
+            run_hostile_server(json_response(200, ME), http_response(302, location=other.url)) as server,
+        ):
             with Hub(server.url, "hf_x", retries=0) as hub:
                 hub.whoami()
                 assert server.seen[0].headers["x-hubgate-depth"] == "3"

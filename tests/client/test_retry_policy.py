@@ -4,37 +4,39 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.bed.driving import without_sleeping
-from tests.bed.hostile import FACES, answer, as_json, hostile, reset, through
+from tests.bed.hostile import CLIENT_TYPES, call_with, http_response, json_response, reset, run_hostile_server
+from tests.bed.sleepless_drivers import without_sleeping
 from tests.client.test_hostile_answers import ME, WEBHOOK, make, who
 
 from hubgate import Hub
 from hubgate.client import errors, retry_policy
 from hubgate.client.wire import Response
 
-faces = pytest.mark.parametrize("face", FACES)
-MADE = as_json(200, {"webhook": WEBHOOK})
-NOW = as_json(503, {"error": "Busy."}, retry_after="0")
+faces = pytest.mark.parametrize("face", CLIENT_TYPES)
+MADE = json_response(200, {"webhook": WEBHOOK})
+NOW = json_response(503, {"error": "Busy."}, retry_after="0")
 
 
 @faces
 def test_reads_are_retried(face: Any, tmp_path: Path) -> None:
-    with hostile(reset, NOW, answer(502), as_json(429, {}, retry_after="0"), as_json(200, ME)) as server:
-        assert through(face, server.url, who, tmp_path, retries=4).name == "ada"
+    with run_hostile_server(
+        reset, NOW, http_response(502), json_response(429, {}, retry_after="0"), json_response(200, ME)
+    ) as server:
+        assert call_with(face, server.url, who, tmp_path, retries=4).name == "ada"
         assert len(server.seen) == 5
 
 
 def test_retries_are_limited(tmp_path: Path) -> None:
-    with hostile(NOW) as server:
+    with run_hostile_server(NOW) as server:
         with pytest.raises(errors.HubFailure, match="Busy"):
-            through(FACES[0], server.url, who, tmp_path, retries=2)
+            call_with(CLIENT_TYPES[0], server.url, who, tmp_path, retries=2)
         assert len(server.seen) == 3
 
 
-@pytest.mark.parametrize("first", [NOW, as_json(429, {"error": "Later."}, retry_after="0")])
+@pytest.mark.parametrize("first", [NOW, json_response(429, {"error": "Later."}, retry_after="0")])
 def test_change_is_retried_if_the_hub_did_nothing(first: bytes, tmp_path: Path) -> None:
-    with hostile(first, MADE) as server:
-        assert through(FACES[0], server.url, make, tmp_path, retries=1).id == "w1"
+    with run_hostile_server(first, MADE) as server:
+        assert call_with(CLIENT_TYPES[0], server.url, make, tmp_path, retries=1).id == "w1"
         assert len(server.seen) == 2
 
 
@@ -42,28 +44,31 @@ def test_change_is_retried_if_the_hub_did_nothing(first: bytes, tmp_path: Path) 
     ("first", "raised"),
     [
         (reset, errors.ConnectionLost),
-        (answer(502), errors.HubFailure),
-        (answer(503), errors.HubFailure),
-        (as_json(503, {}, retry_after="0", x_error_code="OutcomeUnknown"), errors.HubFailure),
+        (http_response(502), errors.HubFailure),
+        (http_response(503), errors.HubFailure),
+        (json_response(503, {}, retry_after="0", x_error_code="OutcomeUnknown"), errors.HubFailure),
     ],
 )
 def test_change_with_unknown_outcome_is_not_retried(first: Any, raised: type[Exception], tmp_path: Path) -> None:
-    with hostile(first, MADE) as server:
+    with run_hostile_server(first, MADE) as server:
         with pytest.raises(raised):
-            through(FACES[0], server.url, make, tmp_path, retries=3)
+            call_with(CLIENT_TYPES[0], server.url, make, tmp_path, retries=3)
         assert len(server.seen) == 1
 
 
 def test_retried_delete_treats_404_as_success(tmp_path: Path) -> None:
-    with hostile(reset, as_json(404, {"error": "Webhook not found."})) as server:
-        assert through(FACES[0], server.url, lambda hub: hub.delete_webhook("w1"), tmp_path, retries=1) is None
-    with hostile(as_json(404, {"error": "Webhook not found."})) as server, pytest.raises(errors.NotFound):
-        through(FACES[0], server.url, lambda hub: hub.delete_webhook("w1"), tmp_path, retries=1)
+    with run_hostile_server(reset, json_response(404, {"error": "Webhook not found."})) as server:
+        assert call_with(CLIENT_TYPES[0], server.url, lambda hub: hub.delete_webhook("w1"), tmp_path, retries=1) is None
+    with (
+        run_hostile_server(json_response(404, {"error": "Webhook not found."})) as server,
+        pytest.raises(errors.NotFound),
+    ):
+        call_with(CLIENT_TYPES[0], server.url, lambda hub: hub.delete_webhook("w1"), tmp_path, retries=1)
 
 
 def test_hub_that_starts_during_retries_is_reached(tmp_path: Path) -> None:
     """Connection refused is safe for everything, for nothing was sent."""
-    with hostile(MADE) as server, hostile(b"") as gone:
+    with run_hostile_server(MADE) as server, run_hostile_server(b"") as gone:
         gone.close()
         waits: list[float] = []
         hub = without_sleeping(Hub(gone.url, "hf_x", retries=3, config_folder=tmp_path), waits.append)
@@ -77,10 +82,10 @@ def test_waits_grow_and_follow_retry_after() -> None:
     def none() -> float:
         return 0.0
 
-    assert [retry_policy.wait(tries, None, none) for tries in (1, 2, 3)] == [0.25, 0.5, 1.0]
-    assert retry_policy.wait(20, None, lambda: 1.0) == 8.0
-    assert retry_policy.wait(1, 7.0, none) == 7.0
-    assert retry_policy.wait(1, 61.0, none) is None
+    assert [retry_policy.retry_delay(tries, None, none) for tries in (1, 2, 3)] == [0.25, 0.5, 1.0]
+    assert retry_policy.retry_delay(20, None, lambda: 1.0) == 8.0
+    assert retry_policy.retry_delay(1, 7.0, none) == 7.0
+    assert retry_policy.retry_delay(1, 61.0, none) is None
 
 
 def test_retry_after_in_both_forms() -> None:
@@ -93,4 +98,4 @@ def test_retry_after_in_both_forms() -> None:
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 412, 422])
 def test_rejections_are_not_retried(status: int) -> None:
-    assert not retry_policy.may_repeat_after_answer(Response(status, {}, ""), repeatable=True)
+    assert not retry_policy.may_repeat_after_response(Response(status, {}, ""), repeatable=True)

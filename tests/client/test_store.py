@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from tests.bed.devices import approve
-from tests.bed.driving import without_sleeping
-from tests.bed.hostile import as_json, hostile
-from tests.bed.people import make_user
+from tests.bed.hostile import json_response, run_hostile_server
+from tests.bed.people import create_user
 from tests.bed.processes import environment
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
+from tests.bed.sleepless_drivers import without_sleeping
 from tests.client.test_hostile_answers import ME
 
 from hubgate import Hub
@@ -65,7 +65,7 @@ def test_unwritable_folder_is_reported(tmp_path: Path) -> None:
 
 
 def test_sign_in_is_sent_only_to_its_own_hub(tmp_path: Path) -> None:
-    with hostile(as_json(200, ME)) as server, hostile(as_json(200, ME)) as other:
+    with run_hostile_server(json_response(200, ME)) as server, run_hostile_server(json_response(200, ME)) as other:
         keep(tmp_path, server.url)
         with Hub(config_folder=tmp_path) as hub:
             assert hub.endpoint == server.url
@@ -77,7 +77,7 @@ def test_sign_in_is_sent_only_to_its_own_hub(tmp_path: Path) -> None:
 
 
 def test_token_is_refreshed_before_it_expires(tmp_path: Path) -> None:
-    with hostile(as_json(200, REFRESHED), as_json(200, ME)) as server:
+    with run_hostile_server(json_response(200, REFRESHED), json_response(200, ME)) as server:
         store = keep(tmp_path, server.url, issued_at=0.0, expires_at=1.0)
         with Hub(config_folder=tmp_path) as hub:
             hub.whoami()
@@ -92,7 +92,9 @@ def test_token_is_refreshed_before_it_expires(tmp_path: Path) -> None:
 
 
 def test_token_is_refreshed_when_the_hub_rejects_it(tmp_path: Path) -> None:
-    with hostile(as_json(401, {"error": "No."}), as_json(200, REFRESHED), as_json(200, ME)) as server:
+    with run_hostile_server(
+        json_response(401, {"error": "No."}), json_response(200, REFRESHED), json_response(200, ME)
+    ) as server:
         keep(tmp_path, server.url)
         with Hub(config_folder=tmp_path) as hub:
             assert hub.whoami().name == "ada"
@@ -103,7 +105,7 @@ def test_failed_refresh_is_ignored_while_the_token_is_valid(tmp_path: Path) -> N
     import time
 
     now = time.time()
-    with hostile(as_json(500, {}), as_json(200, ME)) as server:
+    with run_hostile_server(json_response(500, {}), json_response(200, ME)) as server:
         keep(tmp_path, server.url, issued_at=now - 10_000, expires_at=now + 100)
         with Hub(config_folder=tmp_path, retries=0) as hub:
             assert hub.whoami().name == "ada"
@@ -112,16 +114,16 @@ def test_failed_refresh_is_ignored_while_the_token_is_valid(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("expires_at", [0.0, 1.0])
 def test_expired_sign_in_says_to_run_login(expires_at: float, tmp_path: Path) -> None:
-    refused = as_json(400, {"error": "invalid_grant", "error_description": "Gone."})
-    first = [as_json(401, {"error": "No."})] if not expires_at else []
-    with hostile(*first, refused) as server:
+    refused = json_response(400, {"error": "invalid_grant", "error_description": "Gone."})
+    first = [json_response(401, {"error": "No."})] if not expires_at else []
+    with run_hostile_server(*first, refused) as server:
         keep(tmp_path, server.url, expires_at=expires_at)
         with Hub(config_folder=tmp_path) as hub, pytest.raises(errors.NotSignedIn, match="Run: hubgate login"):
             hub.whoami()
 
 
 def test_token_refreshed_by_another_process_is_used(tmp_path: Path) -> None:
-    with hostile(as_json(401, {"error": "No."}), as_json(200, ME)) as server:
+    with run_hostile_server(json_response(401, {"error": "No."}), json_response(200, ME)) as server:
         store = keep(tmp_path, server.url)
         with Hub(config_folder=tmp_path) as hub:
             kept = store.load()
@@ -142,28 +144,28 @@ with Hub() as hub:
 """
 
 
-def test_concurrent_processes_refresh_once(on_sqlite: RunningHub, tmp_path: Path) -> None:
-    ada = make_user(on_sqlite, "ada")
+def test_concurrent_processes_refresh_once(sqlite_hub: RunningHub, tmp_path: Path) -> None:
+    ada = create_user(sqlite_hub, "ada")
     folder = tmp_path / "config" / "hubgate"
 
     def allow(code: DeviceCode) -> None:
-        approve(on_sqlite, ada, code.user_code, "openid profile")
+        approve(sqlite_hub, ada, code.user_code, "openid profile")
 
-    with Hub(on_sqlite.url, config_folder=folder) as hub:
+    with Hub(sqlite_hub.url, config_folder=folder) as hub:
         without_sleeping(hub, lambda _: None).login(allow)
     store = Store(folder)
-    first = store.load().hubs[on_sqlite.url]
+    first = store.load().hubs[sqlite_hub.url]
     # As if a month had gone by.
-    store.save(StoredSignIns(on_sqlite.url, {on_sqlite.url: replace(first, issued_at=0.0, expires_at=1.0)}))
-    before = on_sqlite.log.count('"/oauth/token"')
+    store.save(StoredSignIns(sqlite_hub.url, {sqlite_hub.url: replace(first, issued_at=0.0, expires_at=1.0)}))
+    before = sqlite_hub.log.count('"/oauth/token"')
     variables = environment(XDG_CONFIG_HOME=str(tmp_path / "config"))
     command = [sys.executable, "-c", SCRIPT]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     running = [subprocess.Popen(command, env=variables, text=True, **pipes) for _ in range(4)]  # type: ignore[call-overload]
     done = [process.communicate("go\n", timeout=60) for process in running]
     assert done == [("ada\n", "")] * 4
-    assert on_sqlite.log.count('"/oauth/token"') - before <= 1
-    fresh = store.load().hubs[on_sqlite.url]
+    assert sqlite_hub.log.count('"/oauth/token"') - before <= 1
+    fresh = store.load().hubs[sqlite_hub.url]
     assert fresh.refresh_token != first.refresh_token
     assert fresh.name == "ada"
 

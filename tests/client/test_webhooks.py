@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.bed.background_delivery import deliver_in_background
 from tests.bed.engines import SqliteEngine, settings_for
-from tests.bed.people import make_organization, make_token, make_user
+from tests.bed.people import create_organization, create_token, create_user
 from tests.bed.processes import ROOT
-from tests.bed.running import RunningHub, running
-from tests.bed.sending import delivering
-from tests.bed.watching import Receiver, receiving, settle
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import Receiver, run_receiver, settle
 
 from hubgate import AsyncHub, Hub
 from hubgate.client import errors
@@ -26,7 +26,7 @@ URL = "https://ci.example/hook"
 @pytest.fixture
 def running_hub(sqlite_template: Path, tmp_path: Path) -> Iterator[RunningHub]:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
-    with running(settings_for(url, tmp_path, egress_allow="127.0.0.0/8")) as started:
+    with run_hub(settings_for(url, tmp_path, egress_allow="127.0.0.0/8")) as started:
         yield started
 
 
@@ -35,7 +35,7 @@ def as_user(running_hub: RunningHub) -> Iterator[Callable[[str], Hub]]:
     opened: list[Hub] = []
 
     def make(name: str) -> Hub:
-        opened.append(Hub(running_hub.url, make_token(running_hub, make_user(running_hub, name))))
+        opened.append(Hub(running_hub.url, create_token(running_hub, create_user(running_hub, name))))
         return opened[-1]
 
     yield make
@@ -45,7 +45,7 @@ def as_user(running_hub: RunningHub) -> Iterator[Callable[[str], Hub]]:
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with receiving() as started:
+    with run_receiver() as started:
         yield started
 
 
@@ -95,7 +95,7 @@ def test_examples_in_the_docs_work(running_hub: RunningHub, as_user: Callable[[s
     for written, meant in (("https://ci.acme.dev/webhooks/train", receiver.url), ("whsec_…", "any words of mine")):
         assert written in code
         code = code.replace(written, meant)
-    with delivering(running_hub):
+    with deliver_in_background(running_hub):
         exec(code, {"hub": as_user("ada")})
     assert receiver.received[0].headers["x-webhook-secret"] == "any words of mine"
 
@@ -113,7 +113,7 @@ def test_webhook_activity_test_and_replay(
     assert (failed.event.scope, failed.event.action, failed.attempts) == ("repo", "create", 1)
     assert ada.get_delivery(webhook.id, failed.id)["payload"]["repo"]["name"] == "ada/tiny"
     receiver.status = 200
-    with delivering(running_hub):
+    with deliver_in_background(running_hub):
         assert ada.test_webhook(webhook.id).status == 200
         again = ada.replay_webhook(webhook.id, failed.id)
     assert again.status == 200
@@ -138,7 +138,7 @@ def test_replay_since_sends_missed_events_again(
     ada.enable_webhook(webhook.id)
     told: list[tuple[int, int]] = []
     logged = ada.webhook_activity(webhook.id, state="skipped")
-    with delivering(running_hub):
+    with deliver_in_background(running_hub):
         sent = ada.replay_webhook_since(webhook.id, logged[1].at, rate=100, progress=lambda *n: told.append(n))
     assert [one.status for one in sent] == [200, 200]
     assert [one.json["repo"]["name"] for one in receiver.received] == ["ada/two", "ada/three"]
@@ -150,17 +150,17 @@ def test_replay_since_sends_missed_events_again(
 
 
 async def test_webhooks_of_an_organization(running_hub: RunningHub) -> None:
-    ada, bob = make_user(running_hub, "ada"), make_user(running_hub, "bob")
-    make_organization(running_hub, "acme", ada, bob="write")
+    ada, bob = create_user(running_hub, "ada"), create_user(running_hub, "bob")
+    create_organization(running_hub, "acme", ada, bob="write")
     watched = [Watched("org", "acme")]
-    async with AsyncHub(running_hub.url, make_token(running_hub, ada)) as hub:
+    async with AsyncHub(running_hub.url, create_token(running_hub, ada)) as hub:
         made = await hub.create_webhook(URL, watched=watched, organization="acme")
         assert await hub.list_webhooks() == []
         assert await hub.list_webhooks(organization="acme") == [made]
         assert (await hub.disable_webhook(made.id, organization="acme")).disabled is True
         assert await hub.webhook_activity(made.id, organization="acme") == []
         await hub.delete_webhook(made.id, organization="acme")
-    async with AsyncHub(running_hub.url, make_token(running_hub, bob)) as hub:
+    async with AsyncHub(running_hub.url, create_token(running_hub, bob)) as hub:
         with pytest.raises(errors.Forbidden):
             await hub.list_webhooks(organization="acme")
 

@@ -13,8 +13,8 @@ import pytest
 from playwright.sync_api import Browser, Page
 from tests.bed.clock import FrozenClock
 from tests.bed.engines import Engine, SqliteEngine, settings_for
-from tests.bed.people import make_organization, make_token, make_user
-from tests.bed.running import RunningHub, running
+from tests.bed.people import create_organization, create_token, create_user
+from tests.bed.running_hub import RunningHub, run_hub
 from tests.bed.sites import Site, site
 
 from hubgate.server.clock import system_clock
@@ -45,10 +45,10 @@ class Shared:
 @pytest.fixture(scope="module")
 def shared(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
     folder = tmp_path_factory.mktemp("shared")
-    with running(settings_for(SqliteEngine(sqlite_template, folder).fresh_url(), folder)) as hub:
-        ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-        make_organization(hub, "acme", ada)
-        yield Shared(hub, make_token(hub, ada), make_token(hub, bob))
+    with run_hub(settings_for(SqliteEngine(sqlite_template, folder).fresh_url(), folder)) as hub:
+        ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+        create_organization(hub, "acme", ada)
+        yield Shared(hub, create_token(hub, ada), create_token(hub, bob))
         # Locks do not exist: git-lfs asks for them all the same, and is answered 501.
         failed = [line for line in hub.log.splitlines() if json.loads(line).get("status", 0) in (500, 502, 503, 504)]
         assert failed == []

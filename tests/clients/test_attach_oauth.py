@@ -2,10 +2,10 @@
 
 import pytest
 from playwright.sync_api import Page
-from tests.bed.apps import make_app
-from tests.bed.people import make_organization, make_user
-from tests.bed.running import RunningHub
-from tests.bed.sites import Site, decide, shown, sign_in
+from tests.bed.apps import create_app
+from tests.bed.people import create_organization, create_user
+from tests.bed.running_hub import RunningHub
+from tests.bed.sites import Site, decide, json_at, sign_in
 
 from hubgate.server.accounts import field_checks, names, own_account
 
@@ -22,11 +22,13 @@ def test_user_with_ten_organizations_signs_in(
 ) -> None:
     hub = sqlite_today
     name = "a" * names.LONGEST
-    user = make_user(hub, name)
+    user = create_user(hub, name)
     hub.call(lambda opened: own_account.set_profile(opened.accounts, user, FULLNAME, WEBSITE))
-    organizations = [make_organization(hub, f"{number}{'o' * (names.LONGEST - 1)}", user) for number in range(10)]
+    organizations = [create_organization(hub, f"{number}{'o' * (names.LONGEST - 1)}", user) for number in range(10)]
     # The library adds `?_target_url=...` to its redirect URI, which exact matching would reject.
-    client = make_app(hub, make_user(hub, "olga"), redirect_uris=(its_site.url,), redirect_match="origin", name="Space")
+    client = create_app(
+        hub, create_user(hub, "olga"), redirect_uris=(its_site.url,), redirect_match="origin", name="Space"
+    )
     assert client.secret is not None
     its_site.run_python(
         f"attach_oauth-{version}",
@@ -42,7 +44,7 @@ def test_user_with_ten_organizations_signs_in(
     for organization in organizations:
         page.get_by_role("checkbox", name=organization.name).check()
     decide(page, "Space")
-    said = shown(page, f"{its_site.url}/?after=")
+    said = json_at(page, f"{its_site.url}/?after=")
     assert (said["user"]["sub"], said["user"]["preferred_username"]) == (user.id, name)
     assert said["user"]["email"] == f"{name}@example.org"
     assert said["scope"].split() == ["read-repos", "email", "profile", "openid"]
@@ -50,4 +52,4 @@ def test_user_with_ten_organizations_signs_in(
     (session,) = page.context.cookies(its_site.url)
     assert len(session["name"]) + len(session["value"]) < LARGEST_COOKIE
     page.goto(f"{its_site.url}/oauth/huggingface/logout")
-    assert shown(page, f"{its_site.url}/") == {"user": None}
+    assert json_at(page, f"{its_site.url}/") == {"user": None}

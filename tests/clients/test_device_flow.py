@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 from tests.bed import devices
-from tests.bed.apps import SCOPES, make_app
+from tests.bed.apps import SCOPES, create_app
 from tests.bed.clients import Client, Conversation
-from tests.bed.exchange import ACCESS_TOKEN, make_exchanger
+from tests.bed.exchange import ACCESS_TOKEN, create_exchange_app
 from tests.bed.node import CLIENTS, NODE
-from tests.bed.people import make_organization, make_user
+from tests.bed.people import create_organization, create_user
 from tests.bed.processes import until
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 from tests.bed.sites import PROGRAMS, sign_in
 
 CODE = r"(http\S+user_code=)?([BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4})"
@@ -42,8 +42,8 @@ def home_of(hub: RunningHub, tmp_path: Path, name: str) -> Client:
 def test_hf_auth_login_works(hub_today: RunningHub, tmp_path: Path, page: Page) -> None:
     """Afterwards it works repeatedly without refreshing its token."""
     hub = hub_today
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
     client = home_of(hub, tmp_path, "huggingface_hub-2.4")
     with client.running("hf", "auth", "login") as login:
         found = login.until(CODE)
@@ -51,8 +51,8 @@ def test_hf_auth_login_works(hub_today: RunningHub, tmp_path: Path, page: Page) 
         approve(page, f"{hub.url}/oauth/device?user_code={code}", code, "ada")
         # Its second poll is five seconds after the first by its own clock; the hub's clock does not advance.
         hub.clock.advance(10)
-        login.end()
-    assert "ada" in login.said
+        login.finish()
+    assert "ada" in login.output
     asked = hub.log.count(TOKEN)
     for _ in range(3):
         done = client.run("hf", "auth", "whoami")
@@ -77,14 +77,14 @@ def in_node(hub: RunningHub, tmp_path: Path, **variables: str) -> Conversation:
 
 @pytest.mark.parametrize("confidential", [True, False], ids=["confidential", "public"])
 def test_openid_client_uses_the_device_flow(sqlite_today: RunningHub, tmp_path: Path, confidential: bool) -> None:
-    hub, ada = sqlite_today, make_user(sqlite_today, "ada")
-    app = make_app(hub, make_user(hub, "olga"), confidential=confidential, refresh_tokens=True)
+    hub, ada = sqlite_today, create_user(sqlite_today, "ada")
+    app = create_app(hub, create_user(hub, "olga"), confidential=confidential, refresh_tokens=True)
     node = in_node(hub, tmp_path, CLIENT_ID=app.id, CLIENT_SECRET=app.secret or "")
     try:
         found = node.until(CODE)
         assert found.group(1) == f"{hub.url}/oauth/device?user_code="
         devices.approve(hub, ada, found.group(2), " ".join(SCOPES))
-        said = json.loads(node.end().strip().splitlines()[-1])
+        said = json.loads(node.finish().strip().splitlines()[-1])
     finally:
         node.process.kill()
         node.process.communicate()
@@ -99,8 +99,8 @@ def test_openid_client_uses_the_device_flow(sqlite_today: RunningHub, tmp_path: 
 def test_python_libraries_use_the_device_flow(
     sqlite_today: RunningHub, tmp_path: Path, library: str, confidential: bool
 ) -> None:
-    hub, ada = sqlite_today, make_user(sqlite_today, "ada")
-    app = make_app(hub, make_user(hub, "olga"), confidential=confidential)
+    hub, ada = sqlite_today, create_user(sqlite_today, "ada")
+    app = create_app(hub, create_user(hub, "olga"), confidential=confidential)
     variables = {"HUB": hub.url, "CLIENT_ID": app.id, "CLIENT_SECRET": app.secret or ""}
     program = str(PROGRAMS / f"{library}_device.py")
     with home_of(hub, tmp_path, library).running("python", program, **variables) as device:
@@ -108,8 +108,8 @@ def test_python_libraries_use_the_device_flow(
         if library == "authlib":
             assert device.until(r"Not yet: (\S+)").group(1) == "authorization_pending"
         devices.approve(hub, ada, code, " ".join(SCOPES))
-        device.tell("approved")
-        said = json.loads(device.end().strip().splitlines()[-1])
+        device.send_line("approved")
+        said = json.loads(device.finish().strip().splitlines()[-1])
     assert said["token"]["access_token"].startswith("hf_oauth_")
     assert (said["userinfo"]["sub"], said["userinfo"]["email"]) == (ada.id, "ada@example.org")
 
@@ -123,7 +123,7 @@ def curl(*arguments: str) -> Any:
 @pytest.mark.parametrize("confidential", [True, False], ids=["confidential", "public"])
 def test_curl_uses_the_device_flow(hub: RunningHub, confidential: bool) -> None:
     """As in the service's documentation."""
-    ada, app = make_user(hub, "ada"), make_app(hub, confidential=confidential)
+    ada, app = create_user(hub, "ada"), create_app(hub, confidential=confidential)
     proof = ["-u", f"{app.id}:{app.secret}"] if confidential else []
     started = curl(*proof, "-d", f"client_id={app.id}", f"{hub.url}/oauth/device")
     assert {"device_code", "user_code", "verification_uri"} <= started.keys()
@@ -145,8 +145,8 @@ def test_curl_uses_the_device_flow(hub: RunningHub, confidential: bool) -> None:
 
 
 def test_curl_exchanges_a_token(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    app = make_exchanger(hub, make_organization(hub, "acme", ada))
+    ada = create_user(hub, "ada")
+    app = create_exchange_app(hub, create_organization(hub, "acme", ada))
 
     def exchange(*more: str, proof: str = f"{app.id}:{app.secret}") -> Any:
         return curl(

@@ -5,10 +5,10 @@ from html import unescape
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.bed.apps import make_app
-from tests.bed.people import browser_of, make_organization, make_user
-from tests.bed.running import RunningHub
-from tests.bed.sites import Site, decide, shown, sign_in
+from tests.bed.apps import create_app
+from tests.bed.people import browser_of, create_organization, create_user
+from tests.bed.running_hub import RunningHub
+from tests.bed.sites import Site, decide, json_at, sign_in
 
 pytestmark = pytest.mark.browser
 
@@ -23,9 +23,9 @@ uvicorn.Server(uvicorn.Config(app)).run(sockets=[socket.socket(fileno=int(os.env
 def test_sample_handles_consent_denial_and_a_start_by_another_host_name(
     sqlite_today: RunningHub, its_site: Site, page: Page, *, confidential: bool
 ) -> None:
-    hub, ada, olga = sqlite_today, make_user(sqlite_today, "ada"), make_user(sqlite_today, "olga")
-    acme = make_organization(hub, "acme", ada)
-    client = make_app(hub, olga, redirect_uris=(f"{its_site.url}/callback",), confidential=confidential)
+    hub, ada, olga = sqlite_today, create_user(sqlite_today, "ada"), create_user(sqlite_today, "olga")
+    acme = create_organization(hub, "acme", ada)
+    client = create_app(hub, olga, redirect_uris=(f"{its_site.url}/callback",), confidential=confidential)
     with browser_of(hub, olga) as owner:
         docs = owner.get(f"/docs/sign-in?app={client.id}").text
     code = re.findall(r'<code id="snippet-python">(.*?)</code>', docs, re.DOTALL)[0]
@@ -39,13 +39,16 @@ def test_sample_handles_consent_denial_and_a_start_by_another_host_name(
     page.goto(f"{its_site.url}/login")
     sign_in(page, "ada")
     decide(page, "Notebook", "Deny")
-    assert shown(page, f"{its_site.url}/callback?") == {"error": "access_denied", "why": "The user denied the request."}
+    assert json_at(page, f"{its_site.url}/callback?") == {
+        "error": "access_denied",
+        "why": "The user denied the request.",
+    }
     # The cookie belongs to 127.0.0.1, but the redirect leads to localhost.
     page.goto(f"{its_site.url.replace('localhost', '127.0.0.1')}/login")
     decide(page, "Notebook")
-    assert shown(page, f"{its_site.url}/callback?")["error"] == "mismatching_state"
+    assert json_at(page, f"{its_site.url}/callback?")["error"] == "mismatching_state"
     page.goto(f"{its_site.url}/login")
-    said = shown(page, f"{its_site.url}/callback?")
+    said = json_at(page, f"{its_site.url}/callback?")
     assert (said["sub"], said["email"]) == (ada.id, ada.email)
     assert [org["sub"] for org in said["organizations"]] == [acme.id], "userinfo, not the ID token"
     expect(page.locator("body")).not_to_contain_text("Internal Server Error")

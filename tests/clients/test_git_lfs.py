@@ -5,10 +5,10 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.bed.git import Work, address, run_git
+from tests.bed.git import WorkingCopy, repo_url, run_git
 from tests.bed.git_lfs import with_git_lfs
 from tests.bed.people import api
-from tests.bed.repos import commit, committed, make_repo
+from tests.bed.repos import create_commit, create_repo, send_commit
 from tests.clients.conftest import Shared
 
 MIB = 1024 * 1024
@@ -22,16 +22,16 @@ def variables(tmp_path: Path) -> dict[str, str]:
     return with_git_lfs(home)
 
 
-def cloned(shared: Shared, repo: str, folder: Path, variables: dict[str, str], token: str | None = None) -> Work:
-    url = address(shared.hub.url, repo, token or shared.ada)
+def cloned(shared: Shared, repo: str, folder: Path, variables: dict[str, str], token: str | None = None) -> WorkingCopy:
+    url = repo_url(shared.hub.url, repo, token or shared.ada)
     done = run_git(folder.parent, "clone", "-q", url, str(folder), **variables)
     assert done.returncode == 0, done.stderr
-    return Work(folder)
+    return WorkingCopy(folder)
 
 
 def test_large_files_are_pushed_and_cloned(shared: Shared, tmp_path: Path, variables: dict[str, str]) -> None:
     with api(shared.hub, shared.ada) as ada:
-        make_repo(ada, "lfs", private=True)
+        create_repo(ada, "lfs", private=True)
     one = cloned(shared, "ada/lfs", tmp_path / "one", variables)
     one.git("lfs", "track", "*.raw", **variables)
     # By a pattern of the repo, by a default pattern, and a small one.
@@ -53,8 +53,8 @@ def test_large_files_are_pushed_and_cloned(shared: Shared, tmp_path: Path, varia
             assert (found.content, found.headers["etag"]) == (content, f'"{hashlib.sha256(content).hexdigest()}"')
     # To an empty repo: every object of every commit, then the commits.
     with api(shared.hub, shared.ada) as ada:
-        make_repo(ada, "lfs-again")
-    again = address(shared.hub.url, "ada/lfs-again", shared.ada)
+        create_repo(ada, "lfs-again")
+    again = repo_url(shared.hub.url, "ada/lfs-again", shared.ada)
     one.git("lfs", "push", "--all", again, **variables)
     one.git("push", "-q", "--force", again, "main", GIT_LFS_SKIP_PUSH="1", **variables)
     three = cloned(shared, "ada/lfs-again", tmp_path / "three", variables)
@@ -65,8 +65,8 @@ def test_files_committed_over_http_are_cloned(shared: Shared, tmp_path: Path, va
     """Also a file that no pattern matches, but that is too large for git."""
     files = {"w.safetensors": os.urandom(100), "rows.txt": os.urandom(MIB) * 11, "notes.txt": b"text\n"}
     with api(shared.hub, shared.ada) as ada:
-        make_repo(ada, "lfs-http")
-        committed(ada, "ada/lfs-http", files)
+        create_repo(ada, "lfs-http")
+        create_commit(ada, "ada/lfs-http", files)
     work = cloned(shared, "ada/lfs-http", tmp_path / "one", variables)
     for path, content in files.items():
         assert (work.folder / path).read_bytes() == content, path
@@ -77,7 +77,7 @@ def test_files_committed_over_http_are_cloned(shared: Shared, tmp_path: Path, va
 
 def test_locks_are_not_supported(shared: Shared, tmp_path: Path, variables: dict[str, str]) -> None:
     with api(shared.hub, shared.ada) as ada:
-        make_repo(ada, "lfs-locks")
+        create_repo(ada, "lfs-locks")
     work = cloned(shared, "ada/lfs-locks", tmp_path / "one", variables)
     for arguments in (("locks",), ("lock", ".gitattributes")):
         done = run_git(work.folder, "lfs", *arguments, **variables)
@@ -87,9 +87,9 @@ def test_locks_are_not_supported(shared: Shared, tmp_path: Path, variables: dict
 
 def test_permissions_are_enforced(shared: Shared, tmp_path: Path, variables: dict[str, str]) -> None:
     with api(shared.hub, shared.ada) as ada:
-        make_repo(ada, "lfs-rights")
+        create_repo(ada, "lfs-rights")
     with api(shared.hub, shared.bob) as bob:
-        assert commit(bob, "ada/lfs-rights", {"idea.txt": b"idea\n"}, query="?create_pr=1").status_code == 200
+        assert send_commit(bob, "ada/lfs-rights", {"idea.txt": b"idea\n"}, query="?create_pr=1").status_code == 200
     work = cloned(shared, "ada/lfs-rights", tmp_path / "one", variables, shared.bob)
     work.git("fetch", "-q", "origin", "refs/pr/1", **variables)
     work.git("checkout", "-q", "-b", "idea", "FETCH_HEAD", **variables)
@@ -99,7 +99,7 @@ def test_permissions_are_enforced(shared: Shared, tmp_path: Path, variables: dic
     refused = run_git(work.folder, "push", "origin", "HEAD:main", **variables)
     assert "Only its owner may change this repo" in refused.stderr, refused.stderr
     work.git("push", "-q", "origin", "HEAD:refs/pr/1", **variables)
-    wrong = address(shared.hub.url, "ada/lfs-rights", "hf_wrong")
+    wrong = repo_url(shared.hub.url, "ada/lfs-rights", "hf_wrong")
     refused = run_git(work.folder, "lfs", "push", "--all", wrong, **variables)
     assert "Invalid credentials in Authorization header" in refused.stderr, refused.stderr
     with api(shared.hub, shared.ada) as ada:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from tests.bed.clients import Client
 from tests.bed.engines import SqliteEngine, settings_for
-from tests.bed.people import make_token, make_user
-from tests.bed.running import running
+from tests.bed.people import create_token, create_user
+from tests.bed.running_hub import run_hub
 from tests.bed.sites import PROGRAMS
 from tests.clients.conftest import Shared
 
@@ -174,8 +174,8 @@ def test_file_too_large_for_a_commit_is_explained(sqlite_template: Path, tmp_pat
     (tmp_path / "home").mkdir()
     (tmp_path / "weights.safetensors").write_bytes(os.urandom(MIB) * 2)
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
-    with running(settings_for(url, tmp_path, regular_upload_max=str(MIB))) as hub:
-        token = make_token(hub, make_user(hub, "ada"))
+    with run_hub(settings_for(url, tmp_path, regular_upload_max=str(MIB))) as hub:
+        token = create_token(hub, create_user(hub, "ada"))
         command = Command(Client("huggingface_hub-2.4", tmp_path / "home", hub.url), token)
         upload = ("upload", "ada/big", str(tmp_path / "weights.safetensors"))
         assert "set HF_HUB_DISABLE_XET=1 and try again" in command.fails(*upload)

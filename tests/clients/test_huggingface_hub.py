@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from tests.bed.clients import Client
-from tests.bed.people import make_organization, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.people import create_organization, create_token, create_user
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.tokens import personal
 
@@ -26,16 +26,16 @@ def client_of(hub: RunningHub, version: str, tmp_path: Path) -> Client:
 
 def token_of_ada(hub: RunningHub) -> str:
     """Ada is in two organizations."""
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     for name in ("zeta", "acme"):
-        make_organization(hub, name, ada)
-    return make_token(hub, ada, "write", "laptop")
+        create_organization(hub, name, ada)
+    return create_token(hub, ada, "write", "laptop")
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_whoami_describes_the_user(on_sqlite: RunningHub, tmp_path: Path, version: str) -> None:
-    client = client_of(on_sqlite, version, tmp_path)
-    done = client.run("python", "-c", WHOAMI, token=token_of_ada(on_sqlite))
+def test_whoami_describes_the_user(sqlite_hub: RunningHub, tmp_path: Path, version: str) -> None:
+    client = client_of(sqlite_hub, version, tmp_path)
+    done = client.run("python", "-c", WHOAMI, token=token_of_ada(sqlite_hub))
     assert done.returncode == 0, done.stderr
     run_version, said = json.loads(done.stdout)
     assert run_version.startswith(f"{version}.")
@@ -44,16 +44,16 @@ def test_whoami_describes_the_user(on_sqlite: RunningHub, tmp_path: Path, versio
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_invalid_token_is_reported_as_such(on_sqlite: RunningHub, tmp_path: Path, version: str) -> None:
-    done = client_of(on_sqlite, version, tmp_path).run("python", "-c", WHOAMI, token="hf_bad")
+def test_invalid_token_is_reported_as_such(sqlite_hub: RunningHub, tmp_path: Path, version: str) -> None:
+    done = client_of(sqlite_hub, version, tmp_path).run("python", "-c", WHOAMI, token="hf_bad")
     assert (done.returncode, done.stdout) == (1, "")
     assert "Invalid user token." in done.stderr
 
 
 @pytest.mark.parametrize("version", ["0.26", "0.36"])
-def test_older_command_works(on_sqlite: RunningHub, tmp_path: Path, version: str) -> None:
-    client = client_of(on_sqlite, version, tmp_path)
-    done = client.run("huggingface-cli", "whoami", token=token_of_ada(on_sqlite))
+def test_older_command_works(sqlite_hub: RunningHub, tmp_path: Path, version: str) -> None:
+    client = client_of(sqlite_hub, version, tmp_path)
+    done = client.run("huggingface-cli", "whoami", token=token_of_ada(sqlite_hub))
     assert done.returncode == 0, done.stderr
     assert " ".join(done.stdout.split()).partition(" Authenticated")[0].endswith("ada orgs: acme,zeta")
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from tests.bed.clients import Client
-from tests.bed.organizations import fill
-from tests.bed.people import make_organization, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.organizations import add_many_members
+from tests.bed.people import create_organization, create_token, create_user
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.organizations import settings
 from hubgate.server.audit.model import SYSTEM
@@ -30,16 +30,16 @@ print(json.dumps(said))
 
 
 @pytest.mark.parametrize("version", ["0.26", "0.36", "1.28", "2.4"])
-def test_overviews_and_members_are_read(on_sqlite: RunningHub, tmp_path: Path, version: str) -> None:
-    hub, home = on_sqlite, tmp_path / "home"
+def test_overviews_and_members_are_read(sqlite_hub: RunningHub, tmp_path: Path, version: str) -> None:
+    hub, home = sqlite_hub, tmp_path / "home"
     home.mkdir()
-    ada = make_user(hub, "Ada")
-    acme = make_organization(hub, "acme", ada)
-    fill(hub, acme, 250)
+    ada = create_user(hub, "Ada")
+    acme = create_organization(hub, "acme", ada)
+    add_many_members(hub, acme, 250)
     hub.clock.advance(24 * 3600)
     hub.call(lambda opened: settings.rename(opened.accounts, acme, "acme2", SYSTEM))
     client = Client(f"huggingface_hub-{version}", home, hub.url)
-    done = client.run("python", "-c", PROGRAM, token=make_token(hub, ada))
+    done = client.run("python", "-c", PROGRAM, token=create_token(hub, ada))
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     members = [251, "Ada", "Ünal 0fa", f"/avatars/{ada.id}.svg"]

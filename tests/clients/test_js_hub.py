@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.bed.apps import Client, make_app
-from tests.bed.people import make_organization, make_user
-from tests.bed.running import RunningHub
-from tests.bed.sites import PROGRAMS, Site, decide, shown, sign_in
+from tests.bed.apps import Client, create_app
+from tests.bed.people import create_organization, create_user
+from tests.bed.running_hub import RunningHub
+from tests.bed.sites import PROGRAMS, Site, decide, json_at, sign_in
 
 from hubgate.server.accounts.model import User
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 
 def started(site: Site, hub: RunningHub, program: str, path: str, **given: object) -> Client:
     given = {"confidential": False, "redirect_uris": (f"http://localhost{path}",), **given}
-    client = make_app(hub, make_user(hub, "olga"), **given)
+    client = create_app(hub, create_user(hub, "olga"), **given)
     scopes = " ".join(client.app.scopes)
     site.run_node(program, HUB=hub.url, CLIENT_ID=client.id, SCOPES=scopes, PAGES=str(PROGRAMS))
     return client
@@ -32,8 +32,8 @@ def signed_in(page: Page, start: str) -> None:
 
 
 def ada_of_acme(hub: RunningHub) -> User:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada, plan="team")
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada, plan="team")
     return ada
 
 
@@ -51,7 +51,7 @@ def test_user_signs_in_on_a_server(sqlite_today: RunningHub, its_site: Site, pag
     ada = ada_of_acme(sqlite_today)
     started(its_site, sqlite_today, "huggingface_hub.mjs", "/callback")
     signed_in(page, f"{its_site.url}/login")
-    is_right(shown(page, f"{its_site.url}/callback?"), ada)
+    is_right(json_at(page, f"{its_site.url}/callback?"), ada)
 
 
 def test_user_signs_in_in_a_page(sqlite_today: RunningHub, its_site: Site, page: Page) -> None:
@@ -60,7 +60,7 @@ def test_user_signs_in_in_a_page(sqlite_today: RunningHub, its_site: Site, page:
     started(its_site, sqlite_today, "pages.mjs", "/huggingface_hub.html")
     signed_in(page, f"{its_site.url}/huggingface_hub.html")
     expect(page.locator("output")).not_to_be_empty()
-    is_right(shown(page, f"{its_site.url}/huggingface_hub.html?"), ada)
+    is_right(json_at(page, f"{its_site.url}/huggingface_hub.html?"), ada)
 
 
 def test_oidc_client_ts_signs_in_in_a_page(sqlite_today: RunningHub, its_site: Site, page: Page) -> None:
@@ -68,7 +68,7 @@ def test_oidc_client_ts_signs_in_in_a_page(sqlite_today: RunningHub, its_site: S
     client = started(its_site, sqlite_today, "pages.mjs", "/oidc_client_ts.html", refresh_tokens=True)
     signed_in(page, f"{its_site.url}/oidc_client_ts.html")
     expect(page.locator("output")).not_to_be_empty()
-    said = shown(page, f"{its_site.url}/oidc_client_ts.html?")
+    said = json_at(page, f"{its_site.url}/oidc_client_ts.html?")
     assert (said["profile"]["sub"], said["profile"]["aud"]) == (ada.id, client.id)
     assert said["profile"]["email"] == "ada@example.org"
     assert (said["renewed"], said["revoked"]) == (200, 401)

@@ -2,10 +2,10 @@
 
 import pytest
 from playwright.sync_api import Page
-from tests.bed.apps import make_app
-from tests.bed.people import make_user
-from tests.bed.running import RunningHub
-from tests.bed.sites import Site, decide, shown, sign_in
+from tests.bed.apps import create_app
+from tests.bed.people import create_user
+from tests.bed.running_hub import RunningHub
+from tests.bed.sites import Site, decide, json_at, sign_in
 
 pytestmark = pytest.mark.browser
 
@@ -14,11 +14,11 @@ pytestmark = pytest.mark.browser
 def test_openid_client_signs_in_refreshes_and_revokes(
     sqlite_today: RunningHub, its_site: Site, page: Page, confidential: bool
 ) -> None:
-    hub, ada = sqlite_today, make_user(sqlite_today, "ada")
+    hub, ada = sqlite_today, create_user(sqlite_today, "ada")
     # Registered without a port: a native app uses any free one (RFC 8252).
-    client = make_app(
+    client = create_app(
         hub,
-        make_user(hub, "olga"),
+        create_user(hub, "olga"),
         redirect_uris=("http://localhost/callback",),
         confidential=confidential,
         refresh_tokens=True,
@@ -34,7 +34,7 @@ def test_openid_client_signs_in_refreshes_and_revokes(
     page.goto(f"{its_site.url}/login")
     sign_in(page, "ada")
     decide(page, "Notebook")
-    said = shown(page, f"{its_site.url}/callback?")
+    said = json_at(page, f"{its_site.url}/callback?")
     assert "error" not in said, said
     assert (said["claims"]["sub"], said["claims"]["aud"]) == (ada.id, client.id)
     assert said["claims"]["auth_time"] == hub.clock() // 1_000_000

@@ -11,10 +11,10 @@ import httpx
 import pytest
 from tests.bed.clients import Client, Conversation
 from tests.bed.processes import ROOT
-from tests.bed.receivers import SECRET
+from tests.bed.receiver_library import SECRET
 from tests.bed.sites import PROGRAMS
 
-from hubgate.receiver.testing import KINDS, Signed, signed
+from hubgate.receiver.testing import KINDS, SignedDelivery, signed_delivery
 
 # Anywhere in a line: the server may still be logging while a handler prints.
 SAID = r"said (\[.*\])"
@@ -62,7 +62,7 @@ def running(folder: Path, whose: str, ending: str) -> Iterator[tuple[str, Conver
         yield f"http://127.0.0.1:{port}", conversation
 
 
-def post_delivery(url: str, path: str, delivery: Signed) -> tuple[int, object]:
+def post_delivery(url: str, path: str, delivery: SignedDelivery) -> tuple[int, object]:
     answer = httpx.post(url + path, headers=delivery.headers, content=delivery.body, timeout=30)
     return answer.status_code, answer.json()
 
@@ -71,17 +71,17 @@ def post_delivery(url: str, path: str, delivery: Signed) -> tuple[int, object]:
 def test_server_object_receives_events(tmp_path: Path, whose: str) -> None:
     secret = "my_secret_key"
     with running(tmp_path, whose, LAUNCH[whose]) as (url, conversation):
-        update = signed("repo.content.update", secret=secret)
+        update = signed_delivery("repo.content.update", secret=secret)
         assert post_delivery(url, "/webhooks/say_hello", update) == (200, {"message": "hello"})
         assert post_delivery(url, "/webhooks/goodbye", update) == (200, {"message": "goodbye"})
         assert post_delivery(url, "/webhooks/number", update) == (200, 42)
         assert post_delivery(url, "/webhooks/nothing", update) == (200, None)
-        assert post_delivery(url, "/webhooks/goodbye", signed("repo.create"))[0] == 401
-        assert post_delivery(url, "/webhooks/goodbye", signed("repo.create", secret="wrong"))[0] == 403
-        broken = Signed({"X-Webhook-Secret": secret, "Content-Type": "application/json"}, b'{"event": {}}')
+        assert post_delivery(url, "/webhooks/goodbye", signed_delivery("repo.create"))[0] == 401
+        assert post_delivery(url, "/webhooks/goodbye", signed_delivery("repo.create", secret="wrong"))[0] == 403
+        broken = SignedDelivery({"X-Webhook-Secret": secret, "Content-Type": "application/json"}, b'{"event": {}}')
         assert post_delivery(url, "/webhooks/goodbye", broken)[0] == 422
         for kind in KINDS:
-            delivery = signed(kind, secret=secret)
+            delivery = signed_delivery(kind, secret=secret)
             status, answer = post_delivery(url, "/webhooks/whole", delivery)
             assert (status, answer) == (200, expected(json.loads(delivery.body))), kind
             read = json.loads(conversation.until(SAID)[1])[1]
@@ -93,14 +93,14 @@ def test_server_object_receives_events(tmp_path: Path, whose: str) -> None:
 def test_decorated_functions_receive_events(tmp_path: Path, ending: str) -> None:
     with running(tmp_path, ending.partition(" ")[0], ENDINGS[ending]) as (url, conversation):
         for kind, repo_type in (("repo.content.update", "dataset"), ("repo.config.update", "model")):
-            delivery = signed(kind, type=repo_type, secret=SECRET)
+            delivery = signed_delivery(kind, type=repo_type, secret=SECRET)
             assert post_delivery(url, "/webhooks/trigger_training", delivery) == (200, None)
             assert post_delivery(url, "/webhooks/trigger_evaluation", delivery) == (200, None)
-        assert post_delivery(url, "/webhooks/goodbye", signed("repo.create", secret=SECRET)) == (
+        assert post_delivery(url, "/webhooks/goodbye", signed_delivery("repo.create", secret=SECRET)) == (
             200,
             {"message": "goodbye"},
         )
-        assert post_delivery(url, "/webhooks/goodbye", signed("repo.create"))[0] == 401
+        assert post_delivery(url, "/webhooks/goodbye", signed_delivery("repo.create"))[0] == 401
         said = [json.loads(conversation.until(SAID)[1]) for _ in range(2)]
     assert said == [["train", "ada/tiny"], ["evaluate", "ada/tiny", "repo.config"]]
 
@@ -153,12 +153,12 @@ def test_gradio_blocks_and_fastapi_requests_work(tmp_path: Path, how: str) -> No
             page = browser.get("/")
             assert page.status_code == 200
             assert re.search("gradio", page.text)
-        delivery = signed("repo.create", secret="my_secret_key", attempt=4)
+        delivery = signed_delivery("repo.create", secret="my_secret_key", attempt=4)
         assert post_delivery(url, "/webhooks/heard", delivery) == (200, ["4", "ada/tiny", "model"])
-        assert post_delivery(url, "/webhooks/heard", signed("repo.create"))[0] == 401
+        assert post_delivery(url, "/webhooks/heard", signed_delivery("repo.create"))[0] == 401
         if how == "mounted":
             assert post_delivery(url, "/hooks/webhooks/heard", delivery) == (200, ["4", "ada/tiny", "model"])
-            assert post_delivery(url, "/hooks/webhooks/heard", signed("repo.create", secret="wrong"))[0] == 403
+            assert post_delivery(url, "/hooks/webhooks/heard", signed_delivery("repo.create", secret="wrong"))[0] == 403
 
 
 def expected(payload: dict) -> object:  # type: ignore[type-arg]

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from tests.bed.clients import Client
 from tests.bed.engines import SqliteEngine, settings_for
-from tests.bed.people import api, make_organization, make_token, make_user
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub, running
+from tests.bed.people import api, create_organization, create_token, create_user
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub, run_hub
 from tests.bed.sites import PROGRAMS
-from tests.bed.watching import make_webhook, receiving, secret_of, settle
+from tests.bed.webhooks import create_webhook, run_receiver, secret_of, settle
 
 URL = "https://receiver.example/hook"
 USER, ORGANIZATION = {"type": "user", "name": "ada"}, {"type": "org", "name": "acme"}
@@ -25,15 +25,15 @@ NO_JOBS = "job: this hub does not run jobs. Send a url."
 def hub(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningHub]:
     folder = tmp_path_factory.mktemp("hub")
     url = SqliteEngine(sqlite_template, folder).fresh_url()
-    with running(settings_for(url, folder, egress_allow="127.0.0.0/8")) as started:
-        make_organization(started, "acme", make_user(started, "ada"))
+    with run_hub(settings_for(url, folder, egress_allow="127.0.0.0/8")) as started:
+        create_organization(started, "acme", create_user(started, "ada"))
         yield started
 
 
 @pytest.fixture
 def token(hub: RunningHub) -> str:
     """The token of a new user without webhooks."""
-    return make_token(hub, make_user(hub, f"user-{secrets.token_hex(4)}"))
+    return create_token(hub, create_user(hub, f"user-{secrets.token_hex(4)}"))
 
 
 @pytest.mark.parametrize("version", ["0.26", "2.4"])
@@ -104,11 +104,11 @@ def test_every_operation_works(hub: RunningHub, token: str, tmp_path: Path, vers
 
 
 def test_suspended_webhook_can_be_read(hub: RunningHub, token: str, tmp_path: Path) -> None:
-    with receiving() as receiver, api(hub, token) as ada:
+    with run_receiver() as receiver, api(hub, token) as ada:
         receiver.status = 410
         owner = ada.get("/api/whoami-v2").json()["name"]
-        made = make_webhook(ada, receiver.url, f"user:{owner}")
-        make_repo(ada, "tiny")
+        made = create_webhook(ada, receiver.url, f"user:{owner}")
+        create_repo(ada, "tiny")
         settle(hub)
     client = Client("huggingface_hub-2.4", tmp_path, hub.url)
     show = "from huggingface_hub import HfApi; print(HfApi().list_webhooks()[0].disabled)"
@@ -121,7 +121,7 @@ def test_null_secret_is_ignored_only_in_requests_of_older_clients(hub: RunningHu
     """These send it with the three other fields; otherwise null removes the secret, as an empty text does."""
     full = {"watched": [USER], "url": URL, "domains": ["repo"]}
     with api(hub, token) as client:
-        made = make_webhook(client, URL, "user:ada", secret="kept")
+        made = create_webhook(client, URL, "user:ada", secret="kept")
         path = f"/api/settings/webhooks/{made['id']}"
 
         def secret_after(**changes: object) -> object:

@@ -15,13 +15,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from tests.bed.clients import Client, Conversation
 from tests.bed.clock import FrozenClock
 from tests.bed.engines import SqliteEngine, settings_for
-from tests.bed.git import cloned
+from tests.bed.git import clone_repo
 from tests.bed.node import CLIENTS, NODE
-from tests.bed.people import api, make_token, make_user
-from tests.bed.repos import committed, make_repo
-from tests.bed.running import RunningHub
+from tests.bed.people import api, create_token, create_user
+from tests.bed.repos import create_commit, create_repo
+from tests.bed.running_hub import RunningHub
 from tests.bed.sites import PROGRAMS
-from tests.bed.watching import Received, Receiver, make_webhook, receiving, settle
+from tests.bed.webhooks import Received, Receiver, create_webhook, run_receiver, settle
 
 from hubgate.server.clock import system_clock
 
@@ -70,7 +70,7 @@ def ground(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> I
     hub = RunningHub(settings, FrozenClock(system_clock()))
     hub.start()
     try:
-        token = make_token(hub, make_user(hub, "ada"))
+        token = create_token(hub, create_user(hub, "ada"))
         with api(hub, token) as ada:
             yield Ground(hub, ada, token)
     finally:
@@ -79,7 +79,7 @@ def ground(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> I
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with receiving() as started:
+    with run_receiver() as started:
         yield started
 
 
@@ -101,7 +101,7 @@ def test_huggingface_hubs_server_receives_every_event(ground: Ground, tmp_path: 
     _made(ground, "theirs")
     with webhooks_server(tmp_path, "right") as (url, server):
         paths = {
-            name: f"/api/settings/webhooks/{make_webhook(ada, url, 'user:ada', **more)['id']}"
+            name: f"/api/settings/webhooks/{create_webhook(ada, url, 'user:ada', **more)['id']}"
             for name, more in {"right": {"secret": "right"}, "wrong": {"secret": "wrong"}, "none": {}}.items()
         }
         _upload(ground, tmp_path, "ada/theirs")
@@ -127,7 +127,7 @@ def test_huggingface_hubs_server_receives_every_event(ground: Ground, tmp_path: 
 
 def test_upload_and_push_are_one_event_each(ground: Ground, receiver: Receiver, tmp_path: Path) -> None:
     _made(ground, "counted")
-    webhook = make_webhook(ground.ada, receiver.url, "model:ada/counted")
+    webhook = create_webhook(ground.ada, receiver.url, "model:ada/counted")
     _upload(ground, tmp_path, "ada/counted")
     settle(ground.hub)
     assert receiver.kinds == ["repo.content update"]
@@ -150,10 +150,10 @@ def test_libraries_accept_the_signature(ground: Ground, receiver: Receiver, tmp_
     ada = ground.ada
     repo = f"signed-{len(secret)}"
     _made(ground, repo)
-    path = f"/api/settings/webhooks/{make_webhook(ada, receiver.url, f'model:ada/{repo}', secret=secret)['id']}"
+    path = f"/api/settings/webhooks/{create_webhook(ada, receiver.url, f'model:ada/{repo}', secret=secret)['id']}"
 
     def sent(text: bytes) -> Received:
-        committed(ada, f"ada/{repo}", {"a.txt": text})
+        create_commit(ada, f"ada/{repo}", {"a.txt": text})
         settle(ground.hub)
         return receiver.received[-1]
 
@@ -183,8 +183,8 @@ def test_published_key_verifies_deliveries_without_a_secret(ground: Ground, rece
     """As in Standard Webhooks: `whpk_`, base64 of the raw key; `v1a,`, base64 of the signature."""
     ada = ground.ada
     _made(ground, "keyed")
-    webhook = make_webhook(ada, receiver.url, "model:ada/keyed")
-    committed(ada, "ada/keyed", {"a.txt": b"one"})
+    webhook = create_webhook(ada, receiver.url, "model:ada/keyed")
+    create_commit(ada, "ada/keyed", {"a.txt": b"one"})
     settle(ground.hub)
     assert ada.delete(f"/api/settings/webhooks/{webhook['id']}").status_code == 200
     (one,) = receiver.received
@@ -204,7 +204,7 @@ def _signed(one: Received) -> dict[str, str]:
 
 def _made(ground: Ground, repo: str) -> None:
     """Advances the clock, so that later watchers do not receive its creation."""
-    make_repo(ground.ada, repo)
+    create_repo(ground.ada, repo)
     settle(ground.hub)
 
 
@@ -217,7 +217,7 @@ def _upload(ground: Ground, folder: Path, repo: str) -> None:
 
 def _push(ground: Ground, folder: Path, repo: str) -> None:
     """Two commits and a branch in one push."""
-    work = cloned(ground.hub, repo, folder / f"work-{repo.replace('/', '-')}", ground.token)
+    work = clone_repo(ground.hub, repo, folder / f"work-{repo.replace('/', '-')}", ground.token)
     for text in ("one", "two"):
         work.commit("notes.txt", text)
     work.git("branch", "dev")

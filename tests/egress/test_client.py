@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import uvloop
-from tests.bed.blocking import blocking
+from tests.bed.blocking import run_blocking
 from tests.egress.farend import Names, answering, certificate_for, read_request, serving, silent
 
 from hubgate.server.egress.client import Egress
@@ -259,7 +259,7 @@ def test_body_that_ends_with_the_connection_is_accepted(
         egress.close()
 
     with serving(behave, tls=for_server if scheme == "https" else None) as server:
-        blocking(ask(server.port), run)
+        run_blocking(ask(server.port), run)
 
 
 @pytest.mark.parametrize(

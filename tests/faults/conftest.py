@@ -3,17 +3,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.bed.blocking import blocking
-from tests.bed.engines import SECRET_KEY, Engine, opened, settings_for
+from tests.bed.blocking import run_blocking
+from tests.bed.engines import SECRET_KEY, Engine, opened_database, settings_for
 from tests.bed.testbuild import TABLE
-from tests.faults.watchers import Watchers, watching
+from tests.faults.watchers import Watchers, run_watchers
 
 from hubgate.server.doctor import examine
 
 
 @dataclass
 class Store:
-    """One hub's database, accessed from outside the hub."""
+    """The database of a hub, accessed from outside the hub."""
 
     url: str
     folder: Path
@@ -24,34 +24,34 @@ class Store:
 
     def saved(self) -> set[str]:
         async def read() -> set[str]:
-            async with opened(self.url) as db:
+            async with opened_database(self.url) as db:
                 return {row[0] for row in await db.read_long(lambda tx: tx.all("SELECT name FROM test_writes"))}
 
-        return blocking(read())
+        return run_blocking(read())
 
-    def complaints(self) -> list[str]:
-        """The complaints of `hubgate doctor`."""
-        findings = blocking(examine(settings_for(self.url, self.folder / "data")))
+    def doctor_failures(self) -> list[str]:
+        """The failed checks of `hubgate doctor`."""
+        findings = run_blocking(examine(settings_for(self.url, self.folder / "data")))
         return [f"{finding.check}: {finding.text}" for finding in findings if finding.level == "fail"]
 
 
-def make_store(url: str, folder: Path) -> Store:
+def create_store(url: str, folder: Path) -> Store:
     (folder / "data").mkdir(mode=0o700)
 
     async def prepare() -> None:
-        async with opened(url) as db:
+        async with opened_database(url) as db:
             await db.write(lambda tx: tx.exec(TABLE))
 
-    blocking(prepare())
+    run_blocking(prepare())
     return Store(url, folder)
 
 
 @pytest.fixture
 def store(engine: Engine, tmp_path: Path) -> Store:
-    return make_store(engine.fresh_url(), tmp_path)
+    return create_store(engine.fresh_url(), tmp_path)
 
 
 @pytest.fixture
 def watchers() -> Iterator[Watchers]:
-    with watching() as started:
+    with run_watchers() as started:
         yield started

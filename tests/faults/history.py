@@ -1,7 +1,7 @@
-"""Invariants of every run, after any kill, freeze or full disk. Pure, with its own oracle.
+"""Invariants of every run, after any kill, freeze or full disk: pure functions that share no code with the hub.
 
 A run is a history: committed changes, which webhook is entitled to which repos, when a webhook was disabled, and every
-request that receivers saw. `complaints` lists the violations.
+request that receivers saw. `violations` lists every violated invariant.
 """
 
 from collections import defaultdict
@@ -22,7 +22,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Arrival:
+class ReceivedRequest:
     """A request as its receiver saw it. `address` is the webhook it was sent to, `webhook` the one it names."""
 
     address: str
@@ -32,18 +32,18 @@ class Arrival:
     change: Change
     body: bytes
     began: float
-    # When it was answered, or its connection ended.
+    # The time of the response, or of the end of the connection.
     ended: float
 
 
 @dataclass(frozen=True)
-class Silence:
-    """From the answer that disabled the webhook until the request that enabled it."""
+class DisabledPeriod:
+    """The time from the response that disabled a webhook until the request that enabled it."""
 
     webhook: str
     since: float
     until: float
-    # Changes that it never receives.
+    # Changes that the webhook never receives.
     missed: frozenset[Change] = frozenset()
 
 
@@ -52,91 +52,92 @@ class History:
     committed: frozenset[Change]
     # Webhook to the repos that its owner watches and may read.
     entitled: dict[str, frozenset[str]]
-    arrivals: Sequence[Arrival]
-    silences: Sequence[Silence] = field(default_factory=tuple)
+    received: Sequence[ReceivedRequest]
+    disabled_periods: Sequence[DisabledPeriod] = field(default_factory=tuple)
 
 
-def complaints(history: History) -> list[str]:
+def violations(history: History) -> list[str]:
     return [
         *_missing(history),
-        *_uninvited(history),
-        *_differing(history),
+        *_not_entitled(history),
+        *_inconsistent_duplicates(history),
         *_out_of_sequence(history),
-        *_too_many_at_once(history),
-        *_not_silent(history),
+        *_too_many_concurrent(history),
+        *_received_while_disabled(history),
     ]
 
 
 def _missing(history: History) -> Iterator[str]:
     """At least once: every change reaches all entitled webhooks."""
-    seen = {(arrival.webhook, arrival.change) for arrival in history.arrivals}
-    excused = {(silence.webhook, change) for silence in history.silences for change in silence.missed}
+    seen = {(request.webhook, request.change) for request in history.received}
+    excused = {(period.webhook, change) for period in history.disabled_periods for change in period.missed}
     for webhook, repos in history.entitled.items():
         for change in history.committed:
-            wanted = change.repo in repos and (webhook, change) not in excused
-            if wanted and (webhook, change) not in seen:
-                yield f"{webhook} never heard of {change}"
+            expected = change.repo in repos and (webhook, change) not in excused
+            if expected and (webhook, change) not in seen:
+                yield f"{webhook} never received {change}"
 
 
-def _uninvited(history: History) -> Iterator[str]:
-    """No other webhook, no other address, and no change that did not happen."""
-    for arrival in history.arrivals:
-        if arrival.change not in history.committed:
-            yield f"{arrival.webhook} heard of {arrival.change}, which never happened"
-        if arrival.change.repo not in history.entitled.get(arrival.webhook, frozenset()):
-            yield f"{arrival.webhook} heard of {arrival.change} and may not"
-        if arrival.address != arrival.webhook:
-            yield f"{arrival.address} was sent what is {arrival.webhook}'s"
+def _not_entitled(history: History) -> Iterator[str]:
+    """No other webhook and no other address receives a change, and no change is received that was not committed."""
+    for request in history.received:
+        if request.change not in history.committed:
+            yield f"{request.webhook} received {request.change}, which was not committed"
+        if request.change.repo not in history.entitled.get(request.webhook, frozenset()):
+            yield f"{request.webhook} received {request.change} without access to the repo"
+        if request.address != request.webhook:
+            yield f"{request.address} received a delivery for {request.webhook}"
 
 
-def _differing(history: History) -> Iterator[str]:
-    """Duplicates have the same id and the same bytes, and an id belongs to one delivery forever."""
+def _inconsistent_duplicates(history: History) -> Iterator[str]:
+    """Duplicates have the same id and the same bytes, and an id is never used for another delivery."""
     ids: dict[tuple[str, Change], set[str]] = defaultdict(set)
     bodies: dict[str, set[bytes]] = defaultdict(set)
     subjects: dict[str, set[tuple[str, Change]]] = defaultdict(set)
-    for arrival in history.arrivals:
-        subject = (arrival.webhook, arrival.change)
-        ids[subject].add(arrival.delivery)
-        bodies[arrival.delivery].add(arrival.body)
-        subjects[arrival.delivery].add(subject)
-    yield from (f"{subject} came under {len(found)} ids" for subject, found in ids.items() if len(found) > 1)
-    yield from (f"{delivery} came with {len(found)} bodies" for delivery, found in bodies.items() if len(found) > 1)
-    yield from (f"{delivery} is of {len(found)} deliveries" for delivery, found in subjects.items() if len(found) > 1)
+    for request in history.received:
+        subject = (request.webhook, request.change)
+        ids[subject].add(request.delivery)
+        bodies[request.delivery].add(request.body)
+        subjects[request.delivery].add(subject)
+    yield from (f"{subject} was sent with {len(found)} ids" for subject, found in ids.items() if len(found) > 1)
+    yield from (f"{delivery} was sent with {len(found)} bodies" for delivery, found in bodies.items() if len(found) > 1)
+    yield from (
+        f"{delivery} is the id of {len(found)} deliveries" for delivery, found in subjects.items() if len(found) > 1
+    )
 
 
 def _out_of_sequence(history: History) -> Iterator[str]:
     """First attempts of one repo are sent in sequence.
 
-    An attempt of a process that died before sending counts too: the first one received is then the second, and says
-    so.
+    An attempt of a process that died before sending counts too: the first request received then has attempt number 2.
     """
     first: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
-    for arrival in history.arrivals:
-        if arrival.attempt == 1:
-            began = first[(arrival.webhook, arrival.change.repo)]
-            began[arrival.change.seq] = min(arrival.began, began.get(arrival.change.seq, arrival.began))
+    for request in history.received:
+        if request.attempt == 1:
+            began = first[(request.webhook, request.change.repo)]
+            began[request.change.seq] = min(request.began, began.get(request.change.seq, request.began))
     for (webhook, repo), began in first.items():
         in_time = sorted(began, key=lambda seq: began[seq])
         if in_time != sorted(began):
-            yield f"first attempts of {repo} came to {webhook} as {in_time}"
+            yield f"first attempts of {repo} were sent to {webhook} in the order {in_time}"
 
 
-def _too_many_at_once(history: History) -> Iterator[str]:
+def _too_many_concurrent(history: History) -> Iterator[str]:
     steps: dict[str, list[tuple[float, int]]] = defaultdict(list)
-    for arrival in history.arrivals:
-        steps[arrival.webhook] += [(arrival.began, 1), (arrival.ended, -1)]
+    for request in history.received:
+        steps[request.webhook] += [(request.began, 1), (request.ended, -1)]
     for webhook, found in steps.items():
-        # One that ends when another begins makes room for it.
-        open_now = most = 0
+        # A request that ends when another begins does not overlap it.
+        open_now = peak = 0
         for _, step in sorted(found):
             open_now += step
-            most = max(most, open_now)
-        if most > CAP:
-            yield f"{webhook} had {most} requests at once"
+            peak = max(peak, open_now)
+        if peak > CAP:
+            yield f"{webhook} had {peak} concurrent requests"
 
 
-def _not_silent(history: History) -> Iterator[str]:
-    for silence in history.silences:
-        for arrival in history.arrivals:
-            if arrival.webhook == silence.webhook and silence.since + IN_FLIGHT_SECONDS < arrival.began < silence.until:
-                yield f"{silence.webhook} was disabled and heard of {arrival.change}"
+def _received_while_disabled(history: History) -> Iterator[str]:
+    for period in history.disabled_periods:
+        for request in history.received:
+            if request.webhook == period.webhook and period.since + IN_FLIGHT_SECONDS < request.began < period.until:
+                yield f"{period.webhook} was disabled and received {request.change}"

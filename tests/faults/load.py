@@ -1,4 +1,4 @@
-"""A write load that knows what was acknowledged."""
+"""A write load that records which writes were acknowledged."""
 
 import threading
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ import httpx
 
 @dataclass
 class WriteLoad:
-    """Clients that write as fast as they are answered. `acknowledged` holds what the hub confirmed as saved."""
+    """Clients that write one name after another. `acknowledged` lists the names that the hub confirmed as saved."""
 
     urls: list[str]
     prefix: str
@@ -28,7 +28,7 @@ class WriteLoad:
 
     def wait_for(self, count: int, seconds: float = 30.0) -> None:
         with self._enough:
-            assert self._enough.wait_for(lambda: len(self.acknowledged) >= count, seconds), "the load got nowhere"
+            assert self._enough.wait_for(lambda: len(self.acknowledged) >= count, seconds), "the load made no progress"
 
     def stop(self) -> None:
         self._stop.set()

@@ -1,4 +1,4 @@
-"""Pushes and commits that know what was acknowledged, and a check that git, database and events agree."""
+"""A load of pushes and commits that records acknowledged changes, and a check that git, database and events agree."""
 
 import threading
 from collections.abc import Sequence
@@ -8,11 +8,11 @@ from typing import Any
 
 import httpx
 import msgspec
-from tests.bed.blocking import blocking
-from tests.bed.engines import opened, settings_for
-from tests.bed.git import Work, address, run_git
+from tests.bed.blocking import run_blocking
+from tests.bed.engines import opened_database, settings_for
+from tests.bed.git import WorkingCopy, repo_url, run_git
 from tests.bed.people import PASSWORD
-from tests.bed.repos import commit
+from tests.bed.repos import send_commit
 from tests.faults.conftest import Store
 
 from hubgate.server.accounts import signup
@@ -41,7 +41,7 @@ class Repo:
         return self.store.folder / "data/repos" / self.id[-2:] / f"{self.id}.git"
 
 
-def make_repo(store: Store) -> Repo:
+def create_repo(store: Store) -> Repo:
     async def work() -> Repo:
         hub = await open_hub(settings_for(store.url, store.folder / "data"))
         try:
@@ -54,12 +54,12 @@ def make_repo(store: Store) -> Repo:
         finally:
             await hub.close()
 
-    return blocking(work())
+    return run_blocking(work())
 
 
 @dataclass
 class PushLoad:
-    """Each client pushes commit after commit to its own branch, with a tag; one more commits to main over HTTP."""
+    """Each client pushes commits to its own branch, each with a tag; another client commits to main over HTTP."""
 
     repo: Repo
     url: str
@@ -80,14 +80,14 @@ class PushLoad:
 
     def wait_for(self, count: int, seconds: float = 60.0) -> None:
         with self._enough:
-            assert self._enough.wait_for(lambda: len(self.acknowledged) >= count, seconds), "the load got nowhere"
+            assert self._enough.wait_for(lambda: len(self.acknowledged) >= count, seconds), "the load made no progress"
 
     def stop(self) -> None:
         self._stop.set()
         for thread in self._threads:
             thread.join(60)
 
-    def _note(self, *refs: tuple[str, str]) -> None:
+    def _record(self, *refs: tuple[str, str]) -> None:
         with self._enough:
             self.acknowledged += refs
             self._enough.notify_all()
@@ -95,16 +95,16 @@ class PushLoad:
     def _push(self, number: int) -> None:
         folder = self.repo.store.folder / f"{self.name}-{number}"
         folder.mkdir()
-        work = Work(folder)
+        work = WorkingCopy(folder)
         work.git("init", "-q", "-b", "main")
         branch, count = f"refs/heads/{self.name}-{number}", 0
         while not self._stop.is_set():
             count += 1
             sha = work.commit(f"{number}.txt", f"{count}\n")
             tag = f"refs/tags/{self.name}-{number}-{count}"
-            url = address(self.url, "ada/tiny", self.repo.token)
+            url = repo_url(self.url, "ada/tiny", self.repo.token)
             if run_git(folder, "push", "-q", url, f"HEAD:{branch}", f"HEAD:{tag}").returncode == 0:
-                self._note((branch, sha), (tag, sha))
+                self._record((branch, sha), (tag, sha))
 
     def _commit(self) -> None:
         headers = {"authorization": f"Bearer {self.repo.token}"}
@@ -113,34 +113,34 @@ class PushLoad:
             while not self._stop.is_set():
                 count += 1
                 try:
-                    answer = commit(client, "ada/tiny", {f"{self.name}.txt": str(count).encode()})
+                    response = send_commit(client, "ada/tiny", {f"{self.name}.txt": str(count).encode()})
                 except httpx.TransportError:
                     self._stop.wait(0.05)
                     continue
-                if answer.status_code == 200:
-                    self._note((MAIN, answer.json()["commitOid"]))
+                if response.status_code == 200:
+                    self._record((MAIN, response.json()["commitOid"]))
 
 
 def check(repo: Repo, acknowledged: Sequence[tuple[str, str]]) -> None:
-    """Every change has one event, every ref is where its last event says, and all its objects are on disk."""
-    refs, events = blocking(_rows(repo))
-    assert [seq for seq, _ in events] == list(range(1, len(events) + 1)), "gapless"
-    told: dict[str, str | None] = {MAIN: _first(repo)}
+    """Check that every change has one event, every ref has the value of its last event, and its objects are on disk."""
+    refs, events = run_blocking(_rows(repo))
+    assert [seq for seq, _ in events] == list(range(1, len(events) + 1)), "the sequence has a gap"
+    expected: dict[str, str | None] = {MAIN: _first(repo)}
     seen = set()
     for _, payload in events[1:]:
         for update in payload["updatedRefs"]:
-            assert told.get(update["ref"]) == update["oldSha"], "each change begins where the one before ended"
-            told[update["ref"]] = update["newSha"]
+            assert expected.get(update["ref"]) == update["oldSha"], "a change does not start from the previous one"
+            expected[update["ref"]] = update["newSha"]
             seen.add((update["ref"], update["newSha"]))
-    assert told == refs
-    assert not set(acknowledged) - seen, "what was acknowledged is there"
-    whole = run_git(repo.folder, "rev-list", "--objects", "--quiet", *sorted(set(refs.values())))
-    assert whole.returncode == 0, whole.stderr
+    assert expected == refs
+    assert not set(acknowledged) - seen, "an acknowledged change is missing"
+    listed = run_git(repo.folder, "rev-list", "--objects", "--quiet", *sorted(set(refs.values())))
+    assert listed.returncode == 0, listed.stderr
 
 
 def _first(repo: Repo) -> str:
     """The first commit of main."""
-    refs, _ = blocking(_rows(repo))
+    refs, _ = run_blocking(_rows(repo))
     return run_git(repo.folder, "rev-list", "--max-parents=0", refs[MAIN]).stdout.strip()
 
 
@@ -150,5 +150,5 @@ async def _rows(repo: Repo) -> tuple[dict[str, str], list[tuple[int, dict[str, A
         rows = await event_store.of_repo(tx, repo.id, 0, 1_000_000)
         return refs, [(row["repo_seq"], msgspec.json.decode(bytes(row["body"]))) for row in rows]
 
-    async with opened(repo.store.url) as db:
+    async with opened_database(repo.store.url) as db:
         return await db.read_long(unit)

@@ -1,4 +1,4 @@
-"""A receiver to kill, and its records: which handlers began, which ended, which were interrupted."""
+"""A receiver process that tests kill, and its log of handlers that began, ended and were interrupted."""
 
 import random
 import socket
@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
-from tests.bed.receivers import SECRET, Script
+from tests.bed.receiver_library import SECRET, Script
 
-from hubgate.receiver.testing import signed
+from hubgate.receiver.testing import signed_delivery
 
-# Every line is one write at the end of a file, so that a kill leaves whole lines.
+# Every line is appended with a single write, so that a kill leaves only complete lines.
 PROGRAM = """
 import asyncio, os, random, sys, time
 from hubgate.receiver import Request, WebhooksServer
@@ -22,48 +22,48 @@ from hubgate.receiver import Request, WebhooksServer
 app = WebhooksServer(ack="before", inbox="inbox.db")
 log = os.open("ran.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
-def note(word, request):
+def record(word, request):
     os.write(log, f"{word} {request.delivery_id}\\n".encode())
 
 @app.add_webhook
 def in_thread(request: Request):
-    note("began", request)
+    record("began", request)
     time.sleep(random.random() / 50)
-    note("ended", request)
+    record("ended", request)
 
 @app.add_webhook
 async def on_loop(request: Request):
-    note("began", request)
+    record("began", request)
     await asyncio.sleep(random.random() / 50)
-    note("ended", request)
+    record("ended", request)
 
 if sys.argv[1] == "port":
     app.launch(port=int(sys.argv[2]))
 else:
-    # On a socket that outlives it: who comes while nobody is there waits a moment.
+    # On an inherited socket that stays open: connections wait in its backlog while the receiver is down.
     import contextlib, socket, uvicorn
-    held = socket.socket(fileno=int(sys.argv[2]))
+    inherited = socket.socket(fileno=int(sys.argv[2]))
     print("at http://127.0.0.1", *(f"POST http://127.0.0.1{path}" for path in app.addresses), sep="\\n", flush=True)
     with contextlib.suppress(KeyboardInterrupt):
-        uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[held])
+        uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[inherited])
 """
 PATHS = ("/webhooks/in_thread", "/webhooks/on_loop")
 
 
 class Receiver:
-    """Always on the same port; with `held`, on a socket that stays open while the receiver is down."""
+    """A receiver on a fixed port. With `keep_socket`, its socket stays open while the receiver is down."""
 
-    def __init__(self, folder: Path, *, held: bool = False) -> None:
+    def __init__(self, folder: Path, *, keep_socket: bool = False) -> None:
         self.folder = folder
         self.file = folder / "receiver.py"
         self.file.write_text(PROGRAM)
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self.port: int = self._socket.getsockname()[1]
-        self._held = held
-        if not held:
+        self._keep_socket = keep_socket
+        if not keep_socket:
             self._socket.close()
         # How often each delivery was running when the process was killed.
-        self.cut_short: Counter[str] = Counter()
+        self.interrupted: Counter[str] = Counter()
         self._process: Script | None = None
 
     @property
@@ -71,27 +71,27 @@ class Receiver:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        where = ("socket", str(self._socket.fileno())) if self._held else ("port", str(self.port))
-        passed = (self._socket.fileno(),) if self._held else ()
+        where = ("socket", str(self._socket.fileno())) if self._keep_socket else ("port", str(self.port))
+        passed = (self._socket.fileno(),) if self._keep_socket else ()
         self._process = Script(self.file, *where, passed=passed, WEBHOOK_SECRET=SECRET).wait_for(len(PATHS))
 
     def kill(self) -> None:
         assert self._process is not None
         self._process.kill()
         self._process = None
-        self.cut_short.update(self.ids_that_are("running"))
+        self.interrupted.update(self.ids_in_state("running"))
 
     def stop(self) -> int:
         assert self._process is not None
         process, self._process = self._process, None
         return process.stop()
 
-    def end(self) -> None:
+    def close(self) -> None:
         self._socket.close()
         if self._process is not None:
             self._process.kill()
 
-    def ids_that_are(self, *states: str) -> list[str]:
+    def ids_in_state(self, *states: str) -> list[str]:
         if not (self.folder / "inbox.db").exists():
             return []
         db = sqlite3.connect(self.folder / "inbox.db", timeout=30)
@@ -101,28 +101,28 @@ class Receiver:
                 row[0] for row in db.execute(f"SELECT delivery_id FROM deliveries WHERE state IN ({marks})", states)
             ]
         except sqlite3.OperationalError:
-            # Killed before it had created its table.
+            # The receiver was killed before it had created the table.
             return []
         finally:
             db.close()
 
-    def counted(self, word: str) -> "Counter[str]":
+    def count(self, word: str) -> "Counter[str]":
         lines = (self.folder / "ran.log").read_text().splitlines() if (self.folder / "ran.log").exists() else []
         return Counter(line.split()[1] for line in lines if line.startswith(word))
 
     def check(self, sent: set[str]) -> None:
-        """Each ran to its end at least once, and exactly once where no kill interrupted it."""
-        began, ended = self.counted("began"), self.counted("ended")
-        lost = [one for one in sent if not ended[one]]
-        assert not lost, f"{len(lost)} of {len(sent)} never ran to their end"
-        twice = [one for one in sent if began[one] > 1 + self.cut_short[one]]
-        assert not twice, f"{len(twice)} ran again without having been cut short"
+        """Check that each delivery was processed at least once, and exactly once unless a kill interrupted it."""
+        began, ended = self.count("began"), self.count("ended")
+        lost = [delivery_id for delivery_id in sent if not ended[delivery_id]]
+        assert not lost, f"{len(lost)} of {len(sent)} were never processed to the end"
+        repeated = [delivery_id for delivery_id in sent if began[delivery_id] > 1 + self.interrupted[delivery_id]]
+        assert not repeated, f"{len(repeated)} ran again without an interruption"
         assert set(began) <= sent
 
 
 @dataclass
 class Sender:
-    """Sends as the hub does: the same id until a 2xx answer, only sooner."""
+    """Sends deliveries as the hub does, each with the same id until a 2xx response, but with shorter delays."""
 
     url: str
     clients: int = 4
@@ -142,10 +142,12 @@ class Sender:
     def wait_for(self, more: int, seconds: float = 60.0) -> None:
         with self._enough:
             target = len(self.acknowledged) + more
-            assert self._enough.wait_for(lambda: len(self.acknowledged) >= target, seconds), "no delivery came through"
+            assert self._enough.wait_for(lambda: len(self.acknowledged) >= target, seconds), (
+                "no delivery was acknowledged"
+            )
 
     def stop(self) -> None:
-        """Deliveries in flight are completed."""
+        """Stop after completing the deliveries in flight."""
         self._stop.set()
         for thread in self._threads:
             thread.join(60)
@@ -159,7 +161,7 @@ class Sender:
                 count += 1
                 address = self.url + chance.choice(PATHS)
                 self._deliver(client, address, delivery_id)
-                # Sent once more, as after a lost answer.
+                # Send the delivery again, as after a lost response.
                 if chance.random() < 0.2:
                     self._try(client, address, delivery_id)
 
@@ -174,11 +176,11 @@ class Sender:
             time.sleep(0.02)
 
     def _try(self, client: httpx.Client, address: str, delivery_id: str) -> int | None:
-        delivery = signed("repo.content.update", secret=SECRET, id=delivery_id)
+        delivery = signed_delivery("repo.content.update", secret=SECRET, id=delivery_id)
         try:
-            answer = client.post(address, headers=delivery.headers, content=delivery.body)
+            response = client.post(address, headers=delivery.headers, content=delivery.body)
         except httpx.TransportError:
             return None
-        if answer.status_code not in (200, 202, 503):
-            self.refused.append(answer.status_code)
-        return answer.status_code
+        if response.status_code not in (200, 202, 503):
+            self.refused.append(response.status_code)
+        return response.status_code

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.bed.blocking import blocking
-from tests.bed.engines import SqliteEngine, set_up
+from tests.bed.blocking import run_blocking
+from tests.bed.engines import SqliteEngine, set_up_database
 from tests.bed.postgres import Cluster
 from tests.bed.processes import HUBGATE, TEST_BUILD, environment, hub_process, until
-from tests.faults.conftest import make_store
+from tests.faults.conftest import create_store
 
 pytestmark = pytest.mark.faults
 
@@ -29,7 +29,7 @@ def assert_is_503(response: httpx.Response) -> None:
 
 
 def assert_is_a_styled_page(url: str) -> None:
-    """For a signed-in browser, so that a page has a user to look up."""
+    """Check the error page of a signed-in browser, for which the hub must look up a user."""
     with httpx.Client(base_url=url, cookies={"token": "x"}, timeout=40) as browser:
         page = browser.get("/settings/profile")
         assert page.status_code == 503
@@ -39,8 +39,8 @@ def assert_is_a_styled_page(url: str) -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT, signal.SIGKILL])
 def test_hub_recovers_from_a_restart_of_postgres(own_cluster: Cluster, tmp_path: Path, how: signal.Signals) -> None:
-    blocking(set_up(own_cluster.url(), tmp_path))
-    store = make_store(own_cluster.url(), tmp_path)
+    run_blocking(set_up_database(own_cluster.url(), tmp_path))
+    store = create_store(own_cluster.url(), tmp_path)
     with hub_process(store.folder, *store.flags, program=TEST_BUILD) as hub:
         assert write(hub.url, "before").status_code == 200
         own_cluster.stop(how)
@@ -56,9 +56,9 @@ def test_hub_recovers_from_a_restart_of_postgres(own_cluster: Cluster, tmp_path:
 
 
 def test_hub_recovers_from_a_hanging_postgres(own_cluster: Cluster, tmp_path: Path) -> None:
-    """A server that does not answer is waited for, within limits, and used again."""
-    blocking(set_up(own_cluster.url(), tmp_path))
-    store = make_store(own_cluster.url(), tmp_path)
+    """Requests wait only for a limited time for a server that does not respond, and use it again when it does."""
+    run_blocking(set_up_database(own_cluster.url(), tmp_path))
+    store = create_store(own_cluster.url(), tmp_path)
     with hub_process(store.folder, *store.flags, program=TEST_BUILD) as hub:
         assert write(hub.url, "before").status_code == 200
         own_cluster.freeze()
@@ -73,7 +73,7 @@ def test_hub_recovers_from_a_hanging_postgres(own_cluster: Cluster, tmp_path: Pa
 
 def test_hub_recovers_from_a_locked_sqlite_file(sqlite_template: Path, tmp_path: Path) -> None:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
-    store = make_store(url, tmp_path)
+    store = create_store(url, tmp_path)
     with hub_process(store.folder, *store.flags, program=TEST_BUILD) as hub:
         stranger = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
         stranger.execute("BEGIN EXCLUSIVE")
@@ -89,7 +89,7 @@ def test_hub_recovers_from_a_locked_sqlite_file(sqlite_template: Path, tmp_path:
 
 def test_frozen_worker_loses_nothing(sqlite_template: Path, tmp_path: Path) -> None:
     """SIGSTOP of one web process delays its callers and loses nothing."""
-    store = make_store(SqliteEngine(sqlite_template, tmp_path).fresh_url(), tmp_path)
+    store = create_store(SqliteEngine(sqlite_template, tmp_path).fresh_url(), tmp_path)
     with hub_process(store.folder, *store.flags, "--deliver", "off", program=TEST_BUILD) as hub:
         (worker,) = hub.children()
         os.kill(worker, signal.SIGSTOP)
@@ -104,8 +104,8 @@ def test_frozen_worker_loses_nothing(sqlite_template: Path, tmp_path: Path) -> N
 def test_hub_and_background_process_stop_without_their_database(
     own_cluster: Cluster, tmp_path: Path, frozen: bool
 ) -> None:
-    blocking(set_up(own_cluster.url(), tmp_path))
-    store = make_store(own_cluster.url(), tmp_path)
+    run_blocking(set_up_database(own_cluster.url(), tmp_path))
+    store = create_store(own_cluster.url(), tmp_path)
     with hub_process(store.folder, *store.flags, program=TEST_BUILD) as hub:
         assert write(hub.url, "before").status_code == 200
         alone = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Large files pass through the hub without being held in memory: 2 GB with the full counts, otherwise less."""
+"""Large files pass through the hub without being loaded into memory: 2 GB with the full counts, otherwise less."""
 
 import hashlib
 import os
@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 from tests.bed.clients import Client
 from tests.bed.engines import SqliteEngine
-from tests.bed.git import address, run_git
+from tests.bed.git import repo_url, run_git
 from tests.bed.git_lfs import with_git_lfs
-from tests.bed.memory import watched
+from tests.bed.memory import watch_memory
 from tests.bed.plugin import SMALL_FAULT_COUNT
 from tests.bed.processes import HubProcess, hub_process
-from tests.faults.conftest import make_store
-from tests.faults.pushes import make_repo
+from tests.faults.conftest import create_store
+from tests.faults.pushes import create_repo
 
 pytestmark = pytest.mark.faults
 
 MIB = 1024 * 1024
-MOST = 200 * MIB
-# Held in memory once, it would exceed the limit.
+MAX_MEMORY = 200 * MIB
+# A single copy of the file in memory would exceed the limit.
 SMALL, FULL = 160 * MIB, 2048 * MIB
 
 
@@ -32,17 +32,17 @@ def size(fault_count: int) -> int:
 
 @pytest.fixture
 def hub(sqlite_template: Path, tmp_path: Path) -> Iterator[tuple[HubProcess, str]]:
-    """With a token of the owner of ada/tiny. The folder is deleted: pytest would retain those of the last runs."""
+    """A hub, and a token of the owner of ada/tiny. The folder is deleted: pytest would retain those of recent runs."""
     (tmp_path / "hub").mkdir()
-    store = make_store(SqliteEngine(sqlite_template, tmp_path / "hub").fresh_url(), tmp_path / "hub")
-    token = make_repo(store).token
+    store = create_store(SqliteEngine(sqlite_template, tmp_path / "hub").fresh_url(), tmp_path / "hub")
+    token = create_repo(store).token
     with hub_process(store.folder, *store.flags) as process:
         yield process, token
     shutil.rmtree(tmp_path)
 
 
-def written(path: Path, size: int) -> str:
-    """Writes a file of that size; returns its SHA-256."""
+def write_file(path: Path, size: int) -> str:
+    """Write a file of this size; its SHA-256."""
     block, digest = os.urandom(MIB), hashlib.sha256()
     with path.open("wb") as file:
         for number in range(size // MIB):
@@ -59,71 +59,71 @@ def sha256(path: Path) -> str:
 
 def test_upload_by_huggingface_hub_stays_out_of_memory(hub: tuple[HubProcess, str], tmp_path: Path, size: int) -> None:
     process, token = hub
-    wanted = written(tmp_path / "large.bin", size)
+    expected = write_file(tmp_path / "large.bin", size)
     client = Client("huggingface_hub-2.4", tmp_path, process.url)
-    with watched(process.process.pid) as peaks:
+    with watch_memory(process.process.pid) as peaks:
         for arguments in (("upload", "ada/tiny", "large.bin"), ("download", "ada/tiny", "--local-dir", "down")):
             done = client.run("hf", *arguments, token=token, seconds=600, HF_HUB_DISABLE_XET="1")
             assert done.returncode == 0, done.stderr
-    assert sha256(tmp_path / "down/large.bin") == wanted
+    assert sha256(tmp_path / "down/large.bin") == expected
     print(peaks)
-    assert peaks.highest < MOST, peaks
+    assert peaks.highest < MAX_MEMORY, peaks
 
 
 def test_large_file_inside_a_commit_stays_out_of_memory(hub: tuple[HubProcess, str], tmp_path: Path) -> None:
-    """As the newest clients send it if it fits: base64 inside JSON."""
+    """The newest clients send a file that is small enough as base64 inside JSON."""
     process, token = hub
-    wanted = {"one.bin": written(tmp_path / "one.bin", 95 * MIB)}
+    expected = {"one.bin": write_file(tmp_path / "one.bin", 95 * MIB)}
     client = Client("huggingface_hub-2.4", tmp_path, process.url)
-    with watched(process.process.pid) as peaks:
-        for name in wanted:
+    with watch_memory(process.process.pid) as peaks:
+        for name in expected:
             done = client.run("hf", "upload", "ada/tiny", name, token=token, seconds=600)
             assert done.returncode == 0, done.stderr
         done = client.run("hf", "download", "ada/tiny", "--local-dir", "down", token=token, seconds=600)
         assert done.returncode == 0, done.stderr
-    assert {name: sha256(tmp_path / "down" / name) for name in wanted} == wanted
+    assert {name: sha256(tmp_path / "down" / name) for name in expected} == expected
     print(peaks)
-    assert peaks.highest < MOST, peaks
+    assert peaks.highest < MAX_MEMORY, peaks
 
 
 def test_upload_by_git_lfs_stays_out_of_memory(hub: tuple[HubProcess, str], tmp_path: Path, size: int) -> None:
     process, token = hub
     variables = with_git_lfs(tmp_path)
-    url = address(process.url, "ada/tiny", token)
+    url = repo_url(process.url, "ada/tiny", token)
 
     def git(*arguments: str) -> None:
         done = run_git(tmp_path, *arguments, seconds=600, **variables)
         assert done.returncode == 0, (arguments, done.stderr)
 
-    with watched(process.process.pid) as peaks:
+    with watch_memory(process.process.pid) as peaks:
         git("clone", "-q", url, "up")
-        wanted = written(tmp_path / "up/large.bin", size)
+        expected = write_file(tmp_path / "up/large.bin", size)
         git("-C", "up", "add", "large.bin")
         git("-C", "up", "commit", "-q", "-m", "A large file")
         git("-C", "up", "push", "-q", "origin", "main")
         git("clone", "-q", url, "down")
-    assert sha256(tmp_path / "down/large.bin") == wanted
+    assert sha256(tmp_path / "down/large.bin") == expected
     print(peaks)
-    assert peaks.highest < MOST, peaks
+    assert peaks.highest < MAX_MEMORY, peaks
 
 
 def test_large_push_stays_out_of_memory(hub: tuple[HubProcess, str], tmp_path: Path) -> None:
-    """In git itself: neither end has more than a part of it in memory."""
+    """Large files are stored in git itself; the hub never has more than a part of them in memory."""
     process, token = hub
-    url = address(process.url, "ada/tiny", token)
+    url = repo_url(process.url, "ada/tiny", token)
 
     def git(*arguments: str) -> None:
         done = run_git(tmp_path, *arguments, seconds=600)
         assert done.returncode == 0, (arguments, done.stderr)
 
-    with watched(process.process.pid) as peaks:
+    with watch_memory(process.process.pid) as peaks:
         git("clone", "-q", url, "up")
-        wanted = {name: written(tmp_path / "up" / name, 60 * MIB) for name in ("one.dat", "two.dat")}
+        expected = {name: write_file(tmp_path / "up" / name, 60 * MIB) for name in ("one.dat", "two.dat")}
         quick = ("-C", "up", "-c", "core.compression=0")
         git(*quick, "add", ".")
         git(*quick, "commit", "-q", "-m", "Two large files")
         git(*quick, "push", "-q", "origin", "main")
         git("clone", "-q", url, "down")
-    assert {name: sha256(tmp_path / "down" / name) for name in wanted} == wanted
+    assert {name: sha256(tmp_path / "down" / name) for name in expected} == expected
     print(peaks)
     assert peaks.highest < 110 * MIB, peaks

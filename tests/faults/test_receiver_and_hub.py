@@ -9,13 +9,13 @@ from typing import Any
 import httpx
 import pytest
 from tests.bed.processes import HubProcess, hub_process, hubgate, until
-from tests.bed.receivers import SECRET
-from tests.bed.repos import commit, make_repo
+from tests.bed.receiver_library import SECRET
+from tests.bed.repos import create_repo, send_commit
 from tests.faults.receivers import PATHS, Receiver
 
 pytestmark = pytest.mark.faults
 
-# As many deliveries as a test with a hundred kills causes.
+# Enough repos for the deliveries of a test with a hundred kills.
 REPOS = 6
 FLAGS = ("--egress-allow", "127.0.0.0/8", "--webhook-quota", "1000000")
 
@@ -23,12 +23,12 @@ FLAGS = ("--egress-allow", "127.0.0.0/8", "--webhook-quota", "1000000")
 @pytest.fixture
 def receiver(tmp_path: Path) -> Iterator[Receiver]:
     (tmp_path / "receiver").mkdir()
-    # The hub answers slowly for every unreachable address, so that nobody can map a network with it.
-    made = Receiver(tmp_path / "receiver", held=True)
+    # Without the open socket, every kill would cost the delay with which the hub hides unreachable addresses.
+    receiver = Receiver(tmp_path / "receiver", keep_socket=True)
     try:
-        yield made
+        yield receiver
     finally:
-        made.end()
+        receiver.close()
 
 
 @pytest.fixture
@@ -48,17 +48,17 @@ def ada(hub: HubProcess) -> Iterator[httpx.Client]:
 
 
 class Changes:
-    """Commits one after another until it is stopped."""
+    """Commits to the repos in turn, in the background, until the block ends."""
 
     def __init__(self, ada: httpx.Client) -> None:
         self._ada = ada
         self._stop = threading.Event()
-        self.made = 0
+        self.committed = 0
         self._thread = threading.Thread(target=self._run)
 
     def __enter__(self) -> "Changes":
         for number in range(REPOS):
-            make_repo(self._ada, f"busy{number}")
+            create_repo(self._ada, f"busy{number}")
         self._thread.start()
         return self
 
@@ -68,9 +68,11 @@ class Changes:
 
     def _run(self) -> None:
         while not self._stop.wait(0.1):
-            answer = commit(self._ada, f"ada/busy{self.made % REPOS}", {"a.txt": str(self.made).encode()})
-            assert answer.status_code == 200, answer.text
-            self.made += 1
+            response = send_commit(
+                self._ada, f"ada/busy{self.committed % REPOS}", {"a.txt": str(self.committed).encode()}
+            )
+            assert response.status_code == 200, response.text
+            self.committed += 1
 
 
 def test_kill_9_of_the_receiver_loses_no_delivery_of_the_hub(
@@ -82,36 +84,36 @@ def test_kill_9_of_the_receiver_loses_no_delivery_of_the_hub(
     with Changes(ada) as changes:
         # The hub sends deliveries in flight again after 5 s.
         for _ in range(max(1, fault_count // 2)):
-            before = receiver.counted("began").total()
+            before = receiver.count("began").total()
             more = chance.randint(1, 12)
-            until(lambda: receiver.counted("began").total() >= before + more, 60)
+            until(lambda: receiver.count("began").total() >= before + more, 60)
             receiver.kill()
             receiver.start()
     logs: list[dict[str, Any]] = []
 
-    def all_arrived() -> bool:
+    def all_delivered() -> bool:
         logs[:] = [log for webhook in webhooks for log in _logs(ada, webhook)]
-        # Each commit, and each repo's creation, to both of them.
-        expected = (changes.made + REPOS) * len(PATHS)
+        # Each commit, and the creation of each repo, is delivered to both webhooks.
+        expected = (changes.committed + REPOS) * len(PATHS)
         return len(logs) == expected and {log["state"] for log in logs} == {"delivered"}
 
-    until(all_arrived, 300)
-    until(lambda: not receiver.ids_that_are("waiting", "running"), 60)
+    until(all_delivered, 300)
+    until(lambda: not receiver.ids_in_state("waiting", "running"), 60)
     assert receiver.stop() == 0
     receiver.check({log["id"] for log in logs})
 
 
 def _webhook(ada: httpx.Client, url: str) -> str:
-    asked = {"url": url, "watched": [{"type": "user", "name": "ada"}], "secret": SECRET}
-    answer = ada.post("/api/settings/webhooks", json=asked)
-    assert answer.status_code == 200, answer.text
-    return str(answer.json()["webhook"]["id"])
+    body = {"url": url, "watched": [{"type": "user", "name": "ada"}], "secret": SECRET}
+    response = ada.post("/api/settings/webhooks", json=body)
+    assert response.status_code == 200, response.text
+    return str(response.json()["webhook"]["id"])
 
 
 def _logs(ada: httpx.Client, webhook: str) -> Iterator[dict[str, Any]]:
     url: str | None = f"/api/settings/webhooks/{webhook}/logs?limit=100"
     while url:
-        answer = ada.get(url)
-        assert answer.status_code == 200, answer.text
-        yield from answer.json()
-        url = answer.links.get("next", {}).get("url")
+        response = ada.get(url)
+        assert response.status_code == 200, response.text
+        yield from response.json()
+        url = response.links.get("next", {}).get("url")

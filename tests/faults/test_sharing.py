@@ -1,4 +1,4 @@
-"""Several hubs on one database, on either engine, under a write load without an error."""
+"""Several hubs share one database, on either engine, under a write load without errors."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ async def main(url, count):
     numbers = iter(range(int(count)))
     async def caller():
         for i in numbers:
-            await db.write(lambda tx: tx.exec(SQL, {"name": f"seam-{i}"}))
+            await db.write(lambda tx: tx.exec(SQL, {"name": f"direct-{i}"}))
     await asyncio.gather(*(caller() for _ in range(16)))
     await db.close()
 asyncio.run(main(*sys.argv[1:]))
@@ -28,22 +28,22 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 def test_two_hubs_share_one_database(store: Store, fault_count: int) -> None:
-    seam_writes = 500 * fault_count
+    direct_writes = 500 * fault_count
     with (
         hub_process(store.folder, *store.flags, program=TEST_BUILD) as first,
         hub_process(store.folder, *store.flags, "--workers", "2", program=TEST_BUILD) as second,
     ):
         load = WriteLoad([first.url, second.url], "http").start()
-        seam = subprocess.run(
-            [sys.executable, "-c", _WRITER, store.url, str(seam_writes)], env=environment(), timeout=300, check=False
+        direct = subprocess.run(
+            [sys.executable, "-c", _WRITER, store.url, str(direct_writes)], env=environment(), timeout=300, check=False
         )
         load.wait_for(100)
         load.stop()
-        assert seam.returncode == 0
+        assert direct.returncode == 0
         assert not load.refused
         assert first.stop() == 0
         assert second.stop() == 0
         for hub in (first, second):
             assert '"level":"error"' not in hub.errors
-    assert store.saved() == {*load.acknowledged, *(f"seam-{i}" for i in range(seam_writes))}
-    assert store.complaints() == []
+    assert store.saved() == {*load.acknowledged, *(f"direct-{i}" for i in range(direct_writes))}
+    assert store.doctor_failures() == []

@@ -1,6 +1,7 @@
 """Receivers for any number of webhooks: one asyncio server, with a path for each webhook.
 
-It records when each request began and when it was answered or its connection ended, as a webhook's limit counts them.
+The server records when each request began, and when it was answered or its connection ended, as the limit of concurrent
+requests counts them.
 """
 
 import asyncio
@@ -11,16 +12,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from tests.faults.history import Arrival, Change
+from tests.faults.history import Change, ReceivedRequest
 
 
 @dataclass
 class Watchers:
     host: str = "127.0.0.1"
-    # Seconds to wait and the status to answer with, by the webhook's path; None hangs until the connection ends.
+    # The delay in seconds and the status of the response, by the webhook's path; None hangs until the connection ends.
     answer: Callable[[str], tuple[float, int] | None] = lambda _: (0.0, 200)
-    arrivals: list[Arrival] = field(default_factory=list)
-    # Requests that are not answered yet.
+    received: list[ReceivedRequest] = field(default_factory=list)
+    # The number of requests without a response.
     waiting: int = 0
 
     def __post_init__(self) -> None:
@@ -30,20 +31,20 @@ class Watchers:
         self._open: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self._port = 0
-        self.come_back()
+        self.listen()
 
     def url(self, name: str) -> str:
         return f"http://{self.host}:{self._port}/{name}"
 
-    def go_away(self) -> None:
+    def stop_listening(self) -> None:
         """Close the port and every connection."""
-        self._run(self._go_away())
+        self._run(self._stop_listening())
 
-    def come_back(self) -> None:
-        self._run(self._come_back())
+    def listen(self) -> None:
+        self._run(self._listen())
 
     def close(self) -> None:
-        self.go_away()
+        self.stop_listening()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
         self._loop.close()
@@ -51,11 +52,11 @@ class Watchers:
     def _run(self, work: object) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(20)  # type: ignore[arg-type]
 
-    async def _come_back(self) -> None:
+    async def _listen(self) -> None:
         self._server = await asyncio.start_server(self._serve, self.host, self._port, backlog=2048)
         self._port = self._server.sockets[0].getsockname()[1]
 
-    async def _go_away(self) -> None:
+    async def _stop_listening(self) -> None:
         if self._server is not None:
             self._server.close()
         for task in list(self._open):
@@ -70,7 +71,7 @@ class Watchers:
             while await self._one(reader, writer):
                 pass
         except (OSError, EOFError, asyncio.CancelledError):
-            # The other side was killed, or this server stopped.
+            # The sender was killed, or this server stopped.
             pass
         finally:
             self._open.discard(task)
@@ -86,35 +87,37 @@ class Watchers:
         self.waiting += 1
         try:
             answer = self.answer(address)
-            # A second request is not sent before the first is answered: readable data means the end.
-            gone = asyncio.ensure_future(reader.read(1))
-            done, _ = await asyncio.wait([gone], timeout=None if answer is None else answer[0])
+            # No second request is sent before the first is answered, so readable data means that the connection ended.
+            disconnect = asyncio.ensure_future(reader.read(1))
+            done, _ = await asyncio.wait([disconnect], timeout=None if answer is None else answer[0])
             if not done:
-                gone.cancel()
-                await asyncio.gather(gone, return_exceptions=True)
+                disconnect.cancel()
+                await asyncio.gather(disconnect, return_exceptions=True)
                 assert answer is not None
                 writer.write(b"HTTP/1.1 %d X\r\nContent-Length: 2\r\n\r\n{}" % answer[1])
                 await writer.drain()
         finally:
             self.waiting -= 1
-            self.arrivals.append(_arrival(address, headers, body, began))
+            self.received.append(_received_request(address, headers, body, began))
         return not done
 
 
-def _arrival(address: str, headers: dict[str, str], body: bytes, began: float) -> Arrival:
-    said = json.loads(body)
-    change = Change(said["repo"]["name"], int(headers["x-hubgate-sequence"]))
+def _received_request(address: str, headers: dict[str, str], body: bytes, began: float) -> ReceivedRequest:
+    payload = json.loads(body)
+    change = Change(payload["repo"]["name"], int(headers["x-hubgate-sequence"]))
     webhook, delivery = headers["x-hubgate-webhook"], headers["webhook-id"]
-    return Arrival(address, webhook, delivery, int(headers["x-hubgate-attempt"]), change, body, began, time.monotonic())
+    return ReceivedRequest(
+        address, webhook, delivery, int(headers["x-hubgate-attempt"]), change, body, began, time.monotonic()
+    )
 
 
-def named(arrivals: list[Arrival], names: dict[str, str]) -> list[Arrival]:
-    """With the webhook's name in place of its id."""
-    return [replace(arrival, webhook=names.get(arrival.webhook, arrival.webhook)) for arrival in arrivals]
+def with_webhook_names(received: list[ReceivedRequest], names: dict[str, str]) -> list[ReceivedRequest]:
+    """The requests with the name of each webhook instead of its id."""
+    return [replace(request, webhook=names.get(request.webhook, request.webhook)) for request in received]
 
 
 @contextmanager
-def watching(host: str = "127.0.0.1") -> Iterator[Watchers]:
+def run_watchers(host: str = "127.0.0.1") -> Iterator[Watchers]:
     watchers = Watchers(host)
     try:
         yield watchers

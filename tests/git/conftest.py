@@ -8,10 +8,10 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.bed.git import Work, address, cloned
-from tests.bed.people import api, make_token, make_user
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub
+from tests.bed.git import WorkingCopy, clone_repo, repo_url
+from tests.bed.people import api, create_token, create_user
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.model import User
 from hubgate.server.hub.repos import store
@@ -27,12 +27,12 @@ class Scene:
     token: str
     client: httpx.Client
 
-    def clone(self, name: str, repo: str = "ada/tiny", token: str | None = None) -> Work:
+    def clone(self, name: str, repo: str = "ada/tiny", token: str | None = None) -> WorkingCopy:
         """As Ada, unless another token is given."""
-        return cloned(self.hub, repo, self.folder / name, token or self.token)
+        return clone_repo(self.hub, repo, self.folder / name, token or self.token)
 
     def url(self, repo: str = "ada/tiny", token: str | None = None, user: str = "hf_user") -> str:
-        return address(self.hub.url, repo, token, user)
+        return repo_url(self.hub.url, repo, token, user)
 
     def events(self, repo: str = "ada/tiny", repo_type: str = "model") -> list[dict[str, Any]]:
         """Payloads, in order; their numbers have no gap."""
@@ -67,16 +67,16 @@ def scene(hub: RunningHub, tmp_path: Path) -> Iterator[Scene]:
 
 
 @pytest.fixture
-def sqlite_scene(on_sqlite: RunningHub, tmp_path: Path) -> Iterator[Scene]:
+def sqlite_scene(sqlite_hub: RunningHub, tmp_path: Path) -> Iterator[Scene]:
     """For tests of requests that are rejected for their content alone."""
-    with _set(on_sqlite, tmp_path) as scene:
+    with _set(sqlite_hub, tmp_path) as scene:
         yield scene
 
 
 @contextmanager
 def _set(hub: RunningHub, folder: Path) -> Iterator[Scene]:
-    ada = make_user(hub, "ada")
-    token = make_token(hub, ada)
+    ada = create_user(hub, "ada")
+    token = create_token(hub, ada)
     with api(hub, token) as client:
-        make_repo(client, "tiny")
+        create_repo(client, "tiny")
         yield Scene(hub, folder, ada, token, client)

@@ -6,10 +6,10 @@ import threading
 from pathlib import Path
 
 from tests.bed.engines import SqliteEngine, settings_for
-from tests.bed.git import cloned, run_git
-from tests.bed.people import api, make_token, make_user
-from tests.bed.repos import commit, committed, make_repo, send_large
-from tests.bed.running import running
+from tests.bed.git import clone_repo, run_git
+from tests.bed.people import api, create_token, create_user
+from tests.bed.repos import create_commit, create_repo, send_commit, send_large
+from tests.bed.running_hub import run_hub
 
 from hubgate.server.hub.repos.housekeeping import Housekeeping
 from hubgate.server.resources import Hub
@@ -23,12 +23,12 @@ def test_restored_repo_is_complete(sqlite_template: Path, tmp_path: Path) -> Non
     before.mkdir()
     (before / "hubgate.db").write_bytes(sqlite_template.read_bytes())
     url = f"sqlite:///{before}/hubgate.db"
-    with running(settings_for(url, before)) as hub:
-        token = make_token(hub, make_user(hub, "ada"))
+    with run_hub(settings_for(url, before)) as hub:
+        token = create_token(hub, create_user(hub, "ada"))
         with api(hub, token) as client:
-            make_repo(client, "tiny")
+            create_repo(client, "tiny")
             send_large(client, "ada/tiny", LARGE)
-            work = cloned(hub, "ada/tiny", tmp_path / "work", token)
+            work = clone_repo(hub, "ada/tiny", tmp_path / "work", token)
             for number in range(4):
                 work.commit(f"{number}.txt")
                 work.git("push", "-q", "origin", "main")
@@ -37,7 +37,7 @@ def test_restored_repo_is_complete(sqlite_template: Path, tmp_path: Path) -> Non
 
             def go_on() -> None:
                 while not stop.is_set():
-                    assert commit(client, "ada/tiny", {"n.txt": b"x\n"}, rev="main").status_code == 200
+                    assert send_commit(client, "ada/tiny", {"n.txt": b"x\n"}, rev="main").status_code == 200
                     hub.call(tidied)
 
             async def tidied(opened: Hub) -> None:
@@ -52,18 +52,18 @@ def test_restored_repo_is_complete(sqlite_template: Path, tmp_path: Path) -> Non
                 stop.set()
                 going.join()
             # The copy of the refs is newer than the snapshot by now.
-            cloned(hub, "ada/tiny", tmp_path / "fresh")
+            clone_repo(hub, "ada/tiny", tmp_path / "fresh")
     restore(f"sqlite:///{after}/hubgate.db", after, archive)
     assert not list(after.rglob("packed-refs"))
-    with running(settings_for(f"sqlite:///{after}/hubgate.db", after)) as hub, api(hub, token) as client:
+    with run_hub(settings_for(f"sqlite:///{after}/hubgate.db", after)) as hub, api(hub, token) as client:
         head = client.get("/api/models/ada/tiny").json()["sha"]
-        again = cloned(hub, "ada/tiny", tmp_path / "again", token)
+        again = clone_repo(hub, "ada/tiny", tmp_path / "again", token)
         assert again.head() == head
         assert again.git("merge-base", "--is-ancestor", first, head) == ""
         assert run_git(again.folder, "fsck", "--strict").returncode == 0
         again.commit("after.txt")
         again.git("push", "-q", "origin", "main")
-        sha = committed(client, "ada/tiny", {"http.txt": b"x\n"})
+        sha = create_commit(client, "ada/tiny", {"http.txt": b"x\n"})
         assert again.git("ls-remote", "origin", "main").split()[0] == sha
 
 
@@ -76,22 +76,22 @@ def test_copy_of_the_refs_from_another_history_is_replaced(sqlite_template: Path
     """An older database with newer folders, as after a restore by other means."""
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
     database = Path(url.removeprefix("sqlite:///"))
-    with running(settings_for(url, tmp_path)) as hub:
-        token = make_token(hub, make_user(hub, "ada"))
+    with run_hub(settings_for(url, tmp_path)) as hub:
+        token = create_token(hub, create_user(hub, "ada"))
         with api(hub, token) as client:
-            make_repo(client, "tiny")
+            create_repo(client, "tiny")
             for number in range(3):
                 hub.clock.advance(1)
-                committed(client, "ada/tiny", {"n.txt": str(number).encode()})
-            cloned(hub, "ada/tiny", tmp_path / "one")
+                create_commit(client, "ada/tiny", {"n.txt": str(number).encode()})
+            clone_repo(hub, "ada/tiny", tmp_path / "one")
             snapshot(database, tmp_path / "snapshot.db")
             hub.clock.advance(1)
-            committed(client, "ada/tiny", {"lost.txt": b"x"})
-            cloned(hub, "ada/tiny", tmp_path / "two")
+            create_commit(client, "ada/tiny", {"lost.txt": b"x"})
+            clone_repo(hub, "ada/tiny", tmp_path / "two")
     for ending in ("-wal", "-shm"):
         Path(f"{database}{ending}").unlink(missing_ok=True)
     (tmp_path / "snapshot.db").replace(database)
-    with running(settings_for(url, tmp_path)) as hub, api(hub, token) as client:
+    with run_hub(settings_for(url, tmp_path)) as hub, api(hub, token) as client:
         hub.clock.advance(100)
-        sha = committed(client, "ada/tiny", {"other.txt": b"x"})
-        assert cloned(hub, "ada/tiny", tmp_path / "three").head() == sha
+        sha = create_commit(client, "ada/tiny", {"other.txt": b"x"})
+        assert clone_repo(hub, "ada/tiny", tmp_path / "three").head() == sha

@@ -2,10 +2,10 @@
 
 import pytest
 from tests.bed.packs import SlowPush, blob, commands, commit, pack, tree
-from tests.bed.people import api, make_organization, make_token, make_user
+from tests.bed.people import api, create_organization, create_token, create_user
 from tests.bed.processes import until
-from tests.bed.repos import commit as commit_over_http
-from tests.bed.repos import committed, make_repo
+from tests.bed.repos import create_commit, create_repo
+from tests.bed.repos import send_commit as commit_over_http
 from tests.git.conftest import Scene
 
 from hubgate.server.accounts.organizations import members
@@ -43,10 +43,10 @@ def test_undisturbed_push_succeeds(scene: Scene) -> None:
 
 @pytest.mark.parametrize("how", ["removed", "demoted"])
 def test_lost_role_rejects_the_push(scene: Scene, how: str) -> None:
-    bob = make_user(scene.hub, "bob")
-    acme = make_organization(scene.hub, "acme", scene.ada, bob="write")
-    head = scene.client.get(f"/api/models/{make_repo(scene.client, 'acme/theirs')['name']}").json()["sha"]
-    push, rest = half_way(scene, make_token(scene.hub, bob), "acme/theirs", MAIN, head)
+    bob = create_user(scene.hub, "bob")
+    acme = create_organization(scene.hub, "acme", scene.ada, bob="write")
+    head = scene.client.get(f"/api/models/{create_repo(scene.client, 'acme/theirs')['name']}").json()["sha"]
+    push, rest = half_way(scene, create_token(scene.hub, bob), "acme/theirs", MAIN, head)
 
     async def lose(opened: Hub) -> None:
         if how == "removed":
@@ -79,14 +79,14 @@ def test_deleted_repo_rejects_the_push(scene: Scene) -> None:
 
 def test_moved_branch_rejects_the_push(scene: Scene) -> None:
     push, rest = half_way(scene, scene.token, "ada/tiny", MAIN, scene.refs()[MAIN])
-    sha = committed(scene.client, "ada/tiny", {"first.txt": b"first\n"})
+    sha = create_commit(scene.client, "ada/tiny", {"first.txt": b"first\n"})
     assert b"ng refs/heads/main fetch first" in finished(scene, push, rest)
     assert scene.refs() == {MAIN: sha}
     assert len(scene.events()) == 2
 
 
 def test_closed_pull_request_rejects_the_push(scene: Scene) -> None:
-    bob = make_token(scene.hub, make_user(scene.hub, "bob"))
+    bob = create_token(scene.hub, create_user(scene.hub, "bob"))
     with api(scene.hub, bob) as client:
         commit_over_http(client, "ada/tiny", {"idea.txt": b"x"}, query="?create_pr=1")
     push, rest = half_way(scene, bob, "ada/tiny", "refs/pr/1", scene.refs()["refs/pr/1"])
@@ -109,6 +109,6 @@ def test_push_to_a_renamed_repo_succeeds(scene: Scene) -> None:
 
 def test_disconnected_push_leaves_nothing(scene: Scene) -> None:
     push, _ = half_way(scene, scene.token, "ada/tiny", MAIN, scene.refs()[MAIN])
-    push.leave()
+    push.disconnect()
     until(lambda: not scene.in_quarantine)
     assert len(scene.events()) == 1

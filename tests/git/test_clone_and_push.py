@@ -3,10 +3,10 @@
 import hashlib
 
 import pytest
-from tests.bed.git import Work, run_git
+from tests.bed.git import WorkingCopy, run_git
 from tests.bed.packs import blob, commands, commit, pack, push, report_of, tree
 from tests.bed.people import api
-from tests.bed.repos import committed, make_repo
+from tests.bed.repos import create_commit, create_repo
 from tests.git.conftest import Scene
 
 PROTOCOLS = ("0", "1", "2")
@@ -36,7 +36,7 @@ def test_pushed_commits_are_cloned_and_fetched(scene: Scene, version: str) -> No
 
 @pytest.mark.parametrize(("repo_type", "prefix"), [("dataset", "datasets/"), ("space", "spaces/")])
 def test_other_repo_types_work(scene: Scene, repo_type: str, prefix: str) -> None:
-    make_repo(scene.client, "rows", repo_type)
+    create_repo(scene.client, "rows", repo_type)
     work = scene.clone("one", f"{prefix}ada/rows")
     work.commit("rows.csv", "a,b\n")
     work.git("push", "-q", "origin", "main")
@@ -47,7 +47,7 @@ def test_other_repo_types_work(scene: Scene, repo_type: str, prefix: str) -> Non
 def test_commits_over_http_are_fetched(scene: Scene) -> None:
     work = scene.clone("one")
     for number in range(3):
-        sha = committed(scene.client, "ada/tiny", {f"file-{number}.txt": b"text\n"})
+        sha = create_commit(scene.client, "ada/tiny", {f"file-{number}.txt": b"text\n"})
         work.git("pull", "-q")
         assert work.head() == sha
     assert work.git("log", "-1", "--format=%an") == "ada"
@@ -151,7 +151,7 @@ def test_shallow_and_partial_clones_work(scene: Scene, options: tuple[str, ...])
     work.git("push", "-q", "origin", "main")
     done = run_git(scene.folder, "clone", "-q", *options, scene.url(), "two")
     assert done.returncode == 0, done.stderr
-    assert Work(scene.folder / "two").git("show", "HEAD:file.txt") == "4"
+    assert WorkingCopy(scene.folder / "two").git("show", "HEAD:file.txt") == "4"
 
 
 def test_shallow_clone_can_push(scene: Scene) -> None:
@@ -159,13 +159,13 @@ def test_shallow_clone_can_push(scene: Scene) -> None:
     work.commit("one.txt")
     work.commit("two.txt")
     work.git("push", "-q", "origin", "main")
-    shallow = Work(scene.folder / "two")
+    shallow = WorkingCopy(scene.folder / "two")
     run_git(scene.folder, "clone", "-q", "--depth=1", scene.url(token=scene.token), "two")
     head = shallow.commit("three.txt")
     shallow.git("push", "-q", "origin", "main")
     assert scene.refs() == {MAIN: head}
     assert scene.clone("three").git("rev-list", "--count", "HEAD") == "4"
-    make_repo(scene.client, "other")
+    create_repo(scene.client, "other")
     assert "rejected" in shallow.fails("push", scene.url("ada/other", scene.token), "main:half")
     assert list(scene.refs("other")) == [MAIN]
 
@@ -183,7 +183,7 @@ def test_large_push_and_large_request_work(scene: Scene) -> None:
     assert (other.folder / "large.txt").read_bytes() == content
     for number in range(300):
         other.git("commit", "-q", "--allow-empty", "-m", f"{number}")
-    committed(scene.client, "ada/tiny", {"new.txt": b"x\n"})
+    create_commit(scene.client, "ada/tiny", {"new.txt": b"x\n"})
     other.git("-c", "protocol.version=0", "fetch", "-q")
     assert other.head("origin/main~1") == head
 

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.bed.git import run_git
-from tests.bed.repos import commit, committed
+from tests.bed.repos import create_commit, send_commit
 from tests.git.conftest import Scene
 
 from hubgate.server.hub.repos import store
@@ -64,14 +64,14 @@ def test_count_is_right_after_every_way_to_move_a_ref(scene: Scene) -> None:
     client = scene.client
     assert stored(scene) == {"refs/heads/main": 1}
     for number in range(3):
-        committed(client, "ada/tiny", {"f": b"%d" % number})
+        create_commit(client, "ada/tiny", {"f": b"%d" % number})
     assert total(scene) == 4
     assert client.post(f"{REPO}/branch/dev").status_code == 200
     assert client.post(f"{REPO}/branch/void", json={"emptyBranch": True}).status_code == 200
     assert client.post(f"{REPO}/tag/main", json={"tag": "v1", "message": "As published"}).status_code == 200
     assert client.post(f"{REPO}/tag/main", json={"tag": "light"}).status_code == 200
-    assert commit(client, "ada/tiny", {"g": b"1"}, query="?create_pr=1").status_code == 200
-    committed(client, "ada/tiny", {"h": b"1"}, rev="refs/pr/1")
+    assert send_commit(client, "ada/tiny", {"g": b"1"}, query="?create_pr=1").status_code == 200
+    create_commit(client, "ada/tiny", {"h": b"1"}, rev="refs/pr/1")
     assert stored(scene) == counted(scene) == {
         "refs/heads/main": 4,
         "refs/heads/dev": 4,
@@ -103,7 +103,7 @@ def test_count_missed_at_the_push_is_added_later(scene: Scene) -> None:
     assert stored(scene) == {"refs/heads/main": None}
     # Short enough to be counted during the request, like the history of any commit.
     assert total(scene) == total(scene, sha[:10]) == 6
-    committed(scene.client, "ada/tiny", {"f": b"1"})
+    create_commit(scene.client, "ada/tiny", {"f": b"1"})
     assert stored(scene) == {"refs/heads/main": None}
 
     async def recount(hub: Hub) -> bool:
@@ -111,5 +111,5 @@ def test_count_missed_at_the_push_is_added_later(scene: Scene) -> None:
 
     assert scene.hub.call(recount) is False
     assert stored(scene) == counted(scene) == {"refs/heads/main": 7}
-    committed(scene.client, "ada/tiny", {"f": b"2"})
+    create_commit(scene.client, "ada/tiny", {"f": b"2"})
     assert stored(scene) == {"refs/heads/main": 8}

@@ -5,8 +5,8 @@ import base64
 import httpx
 import pytest
 from tests.bed.git import run_git
-from tests.bed.people import PASSWORD, api, browser_of, make_token, make_user
-from tests.bed.repos import make_repo
+from tests.bed.people import PASSWORD, api, browser_of, create_token, create_user
+from tests.bed.repos import create_repo
 from tests.git.conftest import Scene
 
 pytestmark = pytest.mark.one_engine
@@ -68,14 +68,14 @@ def test_git_reports_the_reason(scene: Scene) -> None:
     shown = ("-c", "http.extraHeader=Authorization: Bearer hf_wrong")
     assert "could not read Username" in work.fails(*shown, "fetch", scene.url()), "it was not taken, so git asks"
     assert "could not read Username" in work.fails("push", scene.url(), "main")
-    reader = make_token(scene.hub, scene.ada, "read")
+    reader = create_token(scene.hub, scene.ada, "read")
     assert "can only read" in work.fails("push", scene.url(token=reader), "main")
     assert len(scene.events()) == 1
 
 
 def test_private_repo_is_hidden(scene: Scene) -> None:
-    make_repo(scene.client, "secret", private=True)
-    bob = make_token(scene.hub, make_user(scene.hub, "bob"))
+    create_repo(scene.client, "secret", private=True)
+    bob = create_token(scene.hub, create_user(scene.hub, "bob"))
     for name in ("secret", "nowhere"):
         for service in (FETCH, PUSH):
             path = f"/ada/{name}.git/info/refs?service={service}"
@@ -88,13 +88,13 @@ def test_private_repo_is_hidden(scene: Scene) -> None:
             assert httpx.post(address, headers={**posted, **basic("x", bob)}).status_code == 404
     done = run_git(scene.folder, "clone", scene.url("ada/secret", bob), "bobs")
     assert "not found" in done.stderr
-    reader = make_token(scene.hub, scene.ada, "read")
+    reader = create_token(scene.hub, scene.ada, "read")
     assert scene.clone("mine", "ada/secret", reader).head()
 
 
 def test_gated_repo_is_for_users_with_access(scene: Scene) -> None:
     assert scene.client.put("/api/models/ada/tiny/settings", json={"gated": "manual"}).status_code == 200
-    bob = make_token(scene.hub, make_user(scene.hub, "bob"))
+    bob = create_token(scene.hub, create_user(scene.hub, "bob"))
     with api(scene.hub) as anyone, api(scene.hub, bob) as stranger:
         assert anyone.get(REFS + FETCH).status_code == 401
         refused = stranger.get(REFS + FETCH)

@@ -8,13 +8,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.bed.at_once import at_once
+from tests.bed.concurrency import run_concurrently
 from tests.bed.git import run_git
-from tests.bed.packs import line
-from tests.bed.people import api, make_token, make_user
+from tests.bed.packs import pkt_line
+from tests.bed.people import api, create_token, create_user
 from tests.bed.processes import until
-from tests.bed.repos import committed, make_repo
-from tests.bed.running import RunningHub
+from tests.bed.repos import create_commit, create_repo
+from tests.bed.running_hub import RunningHub
 from tests.git.conftest import Scene
 
 pytestmark = pytest.mark.one_engine
@@ -41,7 +41,7 @@ def programs(command: bytes = b"upload-pack") -> set[int]:
 def fetch_request(scene: Scene) -> bytes:
     """A request for everything."""
     head = scene.refs()["refs/heads/main"]
-    return line(f"want {head} side-band-64k\n".encode()) + b"0000" + line(b"done\n")
+    return pkt_line(f"want {head} side-band-64k\n".encode()) + b"0000" + pkt_line(b"done\n")
 
 
 @pytest.fixture
@@ -84,13 +84,13 @@ def test_client_that_disconnects_while_sending_ends_the_fetch(scene: Scene) -> N
 def test_many_concurrent_fetches_are_all_served(scene: Scene) -> None:
     """There are more than slots: the others wait."""
     for number in range(3):
-        committed(scene.client, "ada/tiny", {f"{number}.txt": b"x\n"})
+        create_commit(scene.client, "ada/tiny", {f"{number}.txt": b"x\n"})
     head = scene.refs()["refs/heads/main"]
 
     def clone(number: int) -> "subprocess.CompletedProcess[str]":
         return run_git(scene.folder, "clone", "-q", "--bare", scene.url(), f"copy-{number}")
 
-    done = at_once([lambda number=number: clone(number) for number in range(24)])  # type: ignore[misc]
+    done = run_concurrently([lambda number=number: clone(number) for number in range(24)])  # type: ignore[misc]
     assert [entry.stderr for entry in done] == [""] * 24
     for number in range(24):
         assert run_git(scene.folder / f"copy-{number}", "rev-parse", "HEAD").stdout.strip() == head
@@ -100,18 +100,21 @@ def test_fetch_sees_every_acknowledged_push(scene: Scene) -> None:
     """The copy of the refs on disk is never behind the database when git reads it."""
     work = scene.clone("one")
     for number in range(10):
-        sha = committed(scene.client, "ada/tiny", {"n.txt": str(number).encode()})
+        sha = create_commit(scene.client, "ada/tiny", {"n.txt": str(number).encode()})
         assert work.git("ls-remote", "origin", "main").split()[0] == sha
 
 
 @pytest.mark.limits(stall_seconds=2.0)
-def test_unread_downloads_are_limited(on_sqlite: RunningHub) -> None:
+def test_unread_downloads_are_limited(sqlite_hub: RunningHub) -> None:
     """A file stored in git is sent by its own program: their number and time are limited."""
-    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada, contextlib.ExitStack() as stack:
-        make_repo(ada, "tiny")
-        committed(ada, "ada/tiny", {"large.txt": os.urandom(9 * 1024 * 1024), "small.txt": b"small"})
+    with (
+        api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada,
+        contextlib.ExitStack() as stack,
+    ):
+        create_repo(ada, "tiny")
+        create_commit(ada, "ada/tiny", {"large.txt": os.urandom(9 * 1024 * 1024), "small.txt": b"small"})
         for _ in range(24):
-            stalled = stack.enter_context(socket.create_connection(on_sqlite.address, timeout=20))
+            stalled = stack.enter_context(socket.create_connection(sqlite_hub.address, timeout=20))
             stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             stalled.sendall(b"GET /ada/tiny/resolve/main/large.txt HTTP/1.1\r\nHost: hub\r\n\r\n")
         until(lambda: len(programs(b"cat-file")) >= 16)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pygit2
 import pytest
 from tests.bed.git import run_git
-from tests.bed.repos import committed
+from tests.bed.repos import create_commit
 from tests.git.conftest import Scene
 from tests.unit.test_walking import random_history
 
@@ -58,9 +58,9 @@ def test_more_parallel_lines_than_a_cursor_names_are_paged_completely(scene: Sce
 
 
 def test_cursor_works_after_the_branch_is_deleted(scene: Scene) -> None:
-    shas = [committed(scene.client, "ada/tiny", {"f": b"%d" % number}) for number in range(6)]
+    shas = [create_commit(scene.client, "ada/tiny", {"f": b"%d" % number}) for number in range(6)]
     first = scene.client.get(f"{HISTORY}?limit=3")
-    committed(scene.client, "ada/tiny", {"f": b"later"})
+    create_commit(scene.client, "ada/tiny", {"f": b"later"})
     second = scene.client.get(first.links["next"]["url"])
     assert [commit["id"] for commit in second.json()] == shas[2::-1]
     assert second.headers["x-total-count"] == "8"

@@ -74,14 +74,16 @@ NOT_A_PACK = {
     "an unknown version": GOOD[:7] + b"\x09" + GOOD[8:],
     "fewer objects than it says": pack([ITEM, SOUND, HEAD], count=5),
     "four billion objects": pack([ITEM, SOUND, HEAD], count=0xFFFFFFFF),
-    "a tree of a terabyte": pack([ITEM], entry(TREE, b"x" * 1000, claims=2**40)),
-    "a blob of an exabyte": pack([SOUND], entry(3, b"x" * 1000, claims=2**60)),
+    "a tree of a terabyte": pack([ITEM], entry(TREE, b"x" * 1000, declared_size=2**40)),
+    "a blob of an exabyte": pack([SOUND], entry(3, b"x" * 1000, declared_size=2**60)),
     "an unknown type": pack([ITEM], entry(5, b"x")),
-    "a delta without its base": pack([HEAD], entry(REF_DELTA, varint(9) + varint(9) + b"\x90\x09", between=b"\1" * 20)),
-    "a delta that reaches before the pack": pack(
-        [HEAD], entry(OFS_DELTA, b"\x09\x09\x90\x09", between=b"\xff\xff\x7f")
+    "a delta without its base": pack(
+        [HEAD], entry(REF_DELTA, varint(9) + varint(9) + b"\x90\x09", base_reference=b"\1" * 20)
     ),
-    "a delta of itself": pack([HEAD], entry(OFS_DELTA, b"\x09\x09\x90\x09", between=b"\0")),
+    "a delta that reaches before the pack": pack(
+        [HEAD], entry(OFS_DELTA, b"\x09\x09\x90\x09", base_reference=b"\xff\xff\x7f")
+    ),
+    "a delta of itself": pack([HEAD], entry(OFS_DELTA, b"\x09\x09\x90\x09", base_reference=b"\0")),
 }
 
 
@@ -104,12 +106,12 @@ def delta_bomb() -> bytes:
         # Copies of the largest piece a command can address, from the start of the base.
         copies = b"\xb0\xff\xff" * min(16, size // 0xFFFF * 16)
         grown = len(copies) // 3 * 0xFFFF
-        entries.append(entry(REF_DELTA, varint(size) + varint(grown) + copies, between=last))
+        entries.append(entry(REF_DELTA, varint(size) + varint(grown) + copies, base_reference=last))
         content = base * (grown // len(base)) if grown <= 2**26 else b""
         last = hashlib.sha1(b"blob %d\0%s" % (grown, content)).digest()
         size = grown
     # The last one only claims to be a terabyte.
-    entries.append(entry(REF_DELTA, varint(size) + varint(2**40) + b"\xb0\xff\xff", between=last))
+    entries.append(entry(REF_DELTA, varint(size) + varint(2**40) + b"\xb0\xff\xff", base_reference=last))
     return pack([], *entries)
 
 
@@ -123,7 +125,7 @@ def test_tree_that_inflates_without_end_is_rejected(sqlite_scene: Scene) -> None
     """One megabyte on the wire, one gigabyte unpacked."""
     squeeze = zlib.compressobj()
     body = b"".join(squeeze.compress(b"\0" * 2**20) for _ in range(1024)) + squeeze.flush()
-    whole = entry(TREE, b"", claims=2**30)
+    whole = entry(TREE, b"", declared_size=2**30)
     before = files(sqlite_scene)
     said = sent(sqlite_scene, HEAD.sha, pack([ITEM], whole[: -len(zlib.compress(b""))] + body))
     assert said[0] == "unpack an object of the pack is too large"

@@ -4,8 +4,8 @@ import gzip
 
 import httpx
 import pytest
-from tests.bed.packs import ZERO, bands, commands, line, pack, push, report_of
-from tests.bed.running import RunningHub
+from tests.bed.packs import ZERO, bands, commands, pack, pkt_line, push, report_of
+from tests.bed.running_hub import RunningHub
 from tests.git.conftest import Scene
 from tests.protocol.raw import raw_request, status_of
 
@@ -20,15 +20,15 @@ MALFORMED = {
     "too long": b"ffff" + b"x" * 70_000,
     "cut": b"00a0abc",
     "negative": b"-001",
-    "no command": line(b"hello") + b"0000",
-    "no ids": line(b"x y refs/heads/main") + b"0000",
-    "short ids": line(b"123 456 refs/heads/main") + b"0000",
-    "a NUL and nothing": line(b"\0") + b"0000",
+    "no command": pkt_line(b"hello") + b"0000",
+    "no ids": pkt_line(b"x y refs/heads/main") + b"0000",
+    "short ids": pkt_line(b"123 456 refs/heads/main") + b"0000",
+    "a NUL and nothing": pkt_line(b"\0") + b"0000",
     "nothing changes": commands([(SHA, SHA, "refs/heads/x")]),
     "another hash": commands([(None, SHA, "refs/heads/x")], "report-status object-format=sha256"),
     "push options": commands([(None, SHA, "refs/heads/x")], "report-status push-options"),
-    "a certificate": line(b"push-cert\0 report-status") + b"0000",
-    "no flush": line(f"{ZERO} {SHA} refs/heads/x".encode()),
+    "a certificate": pkt_line(b"push-cert\0 report-status") + b"0000",
+    "no flush": pkt_line(f"{ZERO} {SHA} refs/heads/x".encode()),
 }
 
 
@@ -40,7 +40,7 @@ def test_malformed_pushes_are_rejected(sqlite_scene: Scene, body: bytes) -> None
     assert len(sqlite_scene.events()) == 1
 
 
-@pytest.mark.parametrize("body", [b"", b"zzzz", b"0000", b"0003", b"ffff", b"00a0abc", line(b"want x\n") + b"0000"])
+@pytest.mark.parametrize("body", [b"", b"zzzz", b"0000", b"0003", b"ffff", b"00a0abc", pkt_line(b"want x\n") + b"0000"])
 @pytest.mark.parametrize("version", ["", "version=2", "version=9", "x" * 500, "version=2:$(id)"])
 def test_malformed_fetches_are_rejected(sqlite_scene: Scene, body: bytes, version: str) -> None:
     headers = {"content-type": "application/x-git-upload-pack-request", "git-protocol": version}
@@ -118,7 +118,7 @@ def test_invalid_ref_names_are_rejected(scene: Scene) -> None:
 
 def test_ref_name_that_is_not_utf_8_is_rejected(scene: Scene) -> None:
     head = scene.refs()["refs/heads/main"]
-    body = line(f"{ZERO} {head} refs/heads/".encode() + b"caf\xe9\0report-status") + b"0000" + pack([])
+    body = pkt_line(f"{ZERO} {head} refs/heads/".encode() + b"caf\xe9\0report-status") + b"0000" + pack([])
     answer = push(scene.hub.url, scene.token, body)
     assert b"ng refs/heads/caf\xe9 the name is not UTF-8" in answer.content
 
@@ -126,7 +126,7 @@ def test_ref_name_that_is_not_utf_8_is_rejected(scene: Scene) -> None:
 def test_push_without_side_bands_and_without_a_report_works(scene: Scene) -> None:
     head = scene.refs()["refs/heads/main"]
     plain = push(scene.hub.url, scene.token, commands([(None, head, "refs/heads/a")], "report-status") + pack([]))
-    assert plain.content == line(b"unpack ok\n") + line(b"ok refs/heads/a\n") + b"0000"
+    assert plain.content == pkt_line(b"unpack ok\n") + pkt_line(b"ok refs/heads/a\n") + b"0000"
     silent = push(scene.hub.url, scene.token, commands([(None, head, "refs/heads/b")], "agent=x") + pack([]))
     assert silent.content == b""
     squeezed = gzip.compress(commands([(None, head, "refs/heads/c")]) + pack([]))

@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from tests.bed.git import Work, run_git
-from tests.bed.repos import committed, make_repo, send_large
+from tests.bed.git import WorkingCopy, run_git
+from tests.bed.repos import create_commit, create_repo, send_large
 from tests.git.conftest import Scene
 
 from hubgate.server.clock import DAY, HOUR, SECOND
@@ -46,7 +46,7 @@ def test_many_packs_become_few_and_nothing_is_lost(scene: Scene) -> None:
     for number in range(6):
         work.commit(f"{number}.txt")
         work.git("push", "-q", "origin", "main")
-    head = committed(scene.client, "ada/tiny", {"http.txt": b"loose objects\n"})
+    head = create_commit(scene.client, "ada/tiny", {"http.txt": b"loose objects\n"})
     before = run_git(folder, "cat-file", "--batch-all-objects", "--batch-check").stdout
     assert len(packs(folder)) == 7
     tidy(scene)
@@ -80,7 +80,7 @@ def test_leftovers_are_deleted_in_time(scene: Scene) -> None:
         path.mkdir(parents=True)
         (path / "file").write_text("x")
         aged(scene, path.parent if path.name in ("pack", "objects") else path, age)
-    repo_id = make_repo(scene.client, "other")["id"]
+    repo_id = create_repo(scene.client, "other")["id"]
     aged(scene, scene.repo_folder(repo_id), 400 * DAY)
     tidy(scene)
     left = {path for path in made if path.exists()}
@@ -115,13 +115,13 @@ def test_clones_work_during_housekeeping(scene: Scene) -> None:
     work.commit("last.txt")
     work.git("push", "-q", "origin", "main")
     assert run_git(copy, "fetch", "-q", "origin", "main:main").returncode == 0
-    assert Work(copy).head("main") == work.head()
+    assert WorkingCopy(copy).head("main") == work.head()
 
 
 def test_large_file_is_deleted_with_the_last_repo_that_has_it(scene: Scene) -> None:
     shared, own, young = (b"large %d" % number for number in range(3))
     for name in ("one", "two"):
-        make_repo(scene.client, name)
+        create_repo(scene.client, name)
         send_large(scene.client, f"ada/{name}", shared)
     files = scene.hub.settings.data_dir / "lfs"
     oids = [send_large(scene.client, "ada/one", content) for content in (shared, own, young)]

@@ -5,7 +5,7 @@ import hashlib
 import pytest
 from tests.bed.packs import bands, blob, commands, commit, pack, push, tree
 from tests.bed.people import api
-from tests.bed.repos import make_repo, send_large
+from tests.bed.repos import create_repo, send_large
 from tests.git.conftest import Scene
 
 from hubgate.server.hub.git.objects import pointer_text
@@ -46,7 +46,7 @@ def test_pointer_needs_its_file(scene: Scene) -> None:
     said = work.fails("push", "origin", "main")
     assert f"model.safetensors points to the large file {oid}, which was never uploaded to this repo" in said
     # Uploaded to another repo: knowing its hash is not enough.
-    make_repo(scene.client, "other")
+    create_repo(scene.client, "other")
     send_large(scene.client, "ada/other", content)
     assert "never uploaded" in work.fails("push", "origin", "main")
     send_large(scene.client, "ada/tiny", content)

@@ -1,10 +1,10 @@
 """Pushing to refs/pr/N: allowed for its author and for writers while it is open, and nothing else."""
 
 import pytest
-from tests.bed.apps import make_app, tokens_for
-from tests.bed.git import Work
-from tests.bed.people import api, make_token, make_user
-from tests.bed.repos import commit, make_repo
+from tests.bed.apps import create_app, tokens_for
+from tests.bed.git import WorkingCopy
+from tests.bed.people import api, create_token, create_user
+from tests.bed.repos import create_repo, send_commit
 from tests.git.conftest import Scene
 
 from hubgate.server.resources import Hub
@@ -14,12 +14,12 @@ MAIN = "refs/heads/main"
 
 
 @pytest.fixture
-def bobs(scene: Scene) -> Work:
+def bobs(scene: Scene) -> WorkingCopy:
     """Bob's clone, with pull request 1, which he opened."""
-    bob = make_user(scene.hub, "bob")
-    token = make_token(scene.hub, bob)
+    bob = create_user(scene.hub, "bob")
+    token = create_token(scene.hub, bob)
     with api(scene.hub, token) as client:
-        opened = commit(client, "ada/tiny", {"idea.txt": b"an idea\n"}, query="?create_pr=1")
+        opened = send_commit(client, "ada/tiny", {"idea.txt": b"an idea\n"}, query="?create_pr=1")
         assert opened.json()["pullRequestUrl"].endswith("/discussions/1"), opened.text
     work = scene.clone("bobs", token=token)
     work.git("fetch", "-q", "origin", "refs/pr/1")
@@ -38,7 +38,7 @@ def set_status(scene: Scene, number: int, status: str) -> None:
     scene.hub.call(work)
 
 
-def test_author_may_push(scene: Scene, bobs: Work) -> None:
+def test_author_may_push(scene: Scene, bobs: WorkingCopy) -> None:
     before, head = bobs.head(), bobs.commit("more.txt")
     bobs.git("push", "-q", "origin", "HEAD:refs/pr/1")
     assert scene.refs()["refs/pr/1"] == head
@@ -48,7 +48,7 @@ def test_author_may_push(scene: Scene, bobs: Work) -> None:
     bobs.git("push", "-q", "origin", "HEAD:refs/pr/1")
 
 
-def test_writer_may_push(scene: Scene, bobs: Work) -> None:
+def test_writer_may_push(scene: Scene, bobs: WorkingCopy) -> None:
     work = scene.clone("adas")
     work.git("fetch", "-q", "origin", "refs/pr/1")
     work.git("checkout", "-q", "FETCH_HEAD")
@@ -57,9 +57,9 @@ def test_writer_may_push(scene: Scene, bobs: Work) -> None:
     assert scene.refs()["refs/pr/1"] == head
 
 
-def test_author_may_push_to_nothing_else(scene: Scene, bobs: Work) -> None:
+def test_author_may_push_to_nothing_else(scene: Scene, bobs: WorkingCopy) -> None:
     with api(scene.hub, scene.token) as ada:
-        commit(ada, "ada/tiny", {"hers.txt": b"hers\n"}, query="?create_pr=1")
+        send_commit(ada, "ada/tiny", {"hers.txt": b"hers\n"}, query="?create_pr=1")
     bobs.commit("more.txt")
     refs = scene.refs()
     for target in (MAIN, "refs/heads/dev", "refs/tags/v1"):
@@ -73,7 +73,7 @@ def test_author_may_push_to_nothing_else(scene: Scene, bobs: Work) -> None:
 
 
 @pytest.mark.parametrize("status", ["closed", "merged"])
-def test_closed_pull_request_rejects_pushes(scene: Scene, bobs: Work, status: str) -> None:
+def test_closed_pull_request_rejects_pushes(scene: Scene, bobs: WorkingCopy, status: str) -> None:
     set_status(scene, 1, status)
     bobs.commit("late.txt")
     assert "no open pull request" in bobs.fails("push", "origin", "HEAD:refs/pr/1")
@@ -86,18 +86,18 @@ def test_strangers_and_unknown_numbers_are_rejected(scene: Scene) -> None:
     work = scene.clone("one")
     work.commit()
     assert "no such pull request" in work.fails("push", "origin", "HEAD:refs/pr/1")
-    stranger = make_token(scene.hub, make_user(scene.hub, "eve"))
+    stranger = create_token(scene.hub, create_user(scene.hub, "eve"))
     said = work.fails("push", scene.url(token=stranger), "HEAD:refs/pr/1")
     assert "no open pull request" in said
     assert "403" in said
 
 
-def test_app_with_write_discussions_may_push(scene: Scene, bobs: Work) -> None:
+def test_app_with_write_discussions_may_push(scene: Scene, bobs: WorkingCopy) -> None:
     """write-discussions allows pushing to the author's pull requests and nothing more."""
-    app = make_app(scene.hub, scopes=("openid", "write-discussions", "read-repos"))
+    app = create_app(scene.hub, scopes=("openid", "write-discussions", "read-repos"))
     token = tokens_for(app, scene.ada, scope="openid write-discussions")["access_token"]
-    make_repo(scene.client, "mine")
-    commit(scene.client, "ada/mine", {"idea.txt": b"an idea\n"}, query="?create_pr=1")
+    create_repo(scene.client, "mine")
+    send_commit(scene.client, "ada/mine", {"idea.txt": b"an idea\n"}, query="?create_pr=1")
     work = scene.clone("one", "ada/mine", token)
     work.git("fetch", "-q", "origin", "refs/pr/1")
     work.git("checkout", "-q", "FETCH_HEAD")
@@ -110,15 +110,15 @@ def test_app_with_write_discussions_may_push(scene: Scene, bobs: Work) -> None:
     assert "403" in work.fails("push", scene.url("ada/mine", only_reads), "HEAD:refs/pr/1")
 
 
-def test_commits_over_http_follow_the_same_rules(scene: Scene, bobs: Work) -> None:
+def test_commits_over_http_follow_the_same_rules(scene: Scene, bobs: WorkingCopy) -> None:
     """Only while it is open, also for a writer; and an unknown number is rejected."""
-    token = make_token(scene.hub, make_user(scene.hub, "eve"))
+    token = create_token(scene.hub, create_user(scene.hub, "eve"))
     with api(scene.hub, token) as eve:
         for client in (eve, scene.client):
             for number in ("2", "0", "01", "9" * 20, "9" * 5000, "x", "\u0661"):
-                answer = commit(client, "ada/tiny", {"a.txt": b"a"}, rev=f"refs/pr/{number}")
+                answer = send_commit(client, "ada/tiny", {"a.txt": b"a"}, rev=f"refs/pr/{number}")
                 assert (answer.status_code, answer.headers["x-error-code"]) == (404, "RevisionNotFound"), number
-        assert commit(eve, "ada/tiny", {"a.txt": b"a"}, rev="refs/pr/1").status_code == 403
-    assert commit(scene.client, "ada/tiny", {"a.txt": b"a"}, rev="refs/pr/1").status_code == 200
+        assert send_commit(eve, "ada/tiny", {"a.txt": b"a"}, rev="refs/pr/1").status_code == 403
+    assert send_commit(scene.client, "ada/tiny", {"a.txt": b"a"}, rev="refs/pr/1").status_code == 200
     set_status(scene, 1, "closed")
-    assert commit(scene.client, "ada/tiny", {"b.txt": b"b"}, rev="refs/pr/1").status_code == 404
+    assert send_commit(scene.client, "ada/tiny", {"b.txt": b"b"}, rev="refs/pr/1").status_code == 404

@@ -1,7 +1,7 @@
 """A renamed repo, by its old name."""
 
-from tests.bed.people import api, make_organization
-from tests.bed.repos import make_repo
+from tests.bed.people import api, create_organization
+from tests.bed.repos import create_repo
 from tests.git.conftest import Scene
 
 
@@ -11,8 +11,8 @@ def move(scene: Scene, old: str, new: str) -> None:
 
 
 def test_git_follows_a_rename(scene: Scene) -> None:
-    make_repo(scene.client, "secret", private=True)
-    make_organization(scene.hub, "acme", scene.ada)
+    create_repo(scene.client, "secret", private=True)
+    create_organization(scene.hub, "acme", scene.ada)
     for repo in ("tiny", "secret"):
         work = scene.clone(f"before-{repo}", f"ada/{repo}")
         move(scene, f"ada/{repo}", f"acme/{repo}-2")
@@ -25,7 +25,7 @@ def test_git_follows_a_rename(scene: Scene) -> None:
 
 
 def test_old_name_redirects_only_users_who_may_see_the_repo(scene: Scene) -> None:
-    make_repo(scene.client, "secret", private=True)
+    create_repo(scene.client, "secret", private=True)
     move(scene, "ada/secret", "ada/hidden")
     with api(scene.hub) as anyone:
         moved = scene.client.get("/ada/secret.git/info/refs?service=git-upload-pack")

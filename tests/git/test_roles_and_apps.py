@@ -1,9 +1,9 @@
 """Roles in organizations and scopes of apps, for git (attacks O57, O58)."""
 
-from tests.bed.apps import make_app, tokens_for
-from tests.bed.git import Work, run_git
-from tests.bed.people import api, make_organization, make_token, make_user
-from tests.bed.repos import make_repo
+from tests.bed.apps import create_app, tokens_for
+from tests.bed.git import WorkingCopy, run_git
+from tests.bed.people import api, create_organization, create_token, create_user
+from tests.bed.repos import create_repo
 from tests.git.conftest import Scene
 
 from hubgate.server.accounts.organizations import members
@@ -18,7 +18,7 @@ def outcome(scene: Scene, repo: str, token: str, number: int) -> str:
     if done.returncode:
         assert "not found" in done.stderr, done.stderr
         return "hidden"
-    work = Work(folder)
+    work = WorkingCopy(folder)
     work.commit(f"{number}.txt")
     pushed = run_git(folder, "push", "origin", "main")
     if pushed.returncode:
@@ -28,12 +28,12 @@ def outcome(scene: Scene, repo: str, token: str, number: int) -> str:
 
 
 def test_roles_decide_who_clones_and_pushes(scene: Scene) -> None:
-    people = {name: make_user(scene.hub, name) for name in ("reader", "maker", "writer", "stranger")}
-    acme = make_organization(scene.hub, "acme", scene.ada, reader="read", maker="contributor", writer="write")
-    make_repo(scene.client, "acme/theirs", private=True)
-    tokens = {name: make_token(scene.hub, user) for name, user in people.items()}
+    people = {name: create_user(scene.hub, name) for name in ("reader", "maker", "writer", "stranger")}
+    acme = create_organization(scene.hub, "acme", scene.ada, reader="read", maker="contributor", writer="write")
+    create_repo(scene.client, "acme/theirs", private=True)
+    tokens = {name: create_token(scene.hub, user) for name, user in people.items()}
     with api(scene.hub, tokens["maker"]) as maker:
-        make_repo(maker, "acme/own", private=True)
+        create_repo(maker, "acme/own", private=True)
     expected = {
         ("reader", "acme/theirs"): "read",
         ("maker", "acme/theirs"): "read",
@@ -53,15 +53,15 @@ def test_roles_decide_who_clones_and_pushes(scene: Scene) -> None:
 def test_apps_push_within_their_scopes(scene: Scene) -> None:
     """An app sees only those private repos that its scopes cover (O58)."""
     scopes = ("openid", "read-repos", "write-repos", "contribute-repos")
-    one, two = (make_app(scene.hub, name=name, scopes=scopes) for name in ("One", "Two"))
+    one, two = (create_app(scene.hub, name=name, scopes=scopes) for name in ("One", "Two"))
 
     def token(app: object, scope: str) -> str:
         return tokens_for(app, scene.ada, scope=f"openid {scope}")["access_token"]  # type: ignore[arg-type]
 
     contribute = token(one, "contribute-repos")
     with api(scene.hub, contribute) as client:
-        make_repo(client, "ada/made", private=True)
-    make_repo(scene.client, "own", private=True)
+        create_repo(client, "ada/made", private=True)
+    create_repo(scene.client, "own", private=True)
     expected = {
         ("made", contribute): "write",
         ("own", contribute): "hidden",
@@ -79,10 +79,10 @@ def test_apps_push_within_their_scopes(scene: Scene) -> None:
 
 
 def test_organization_that_was_not_granted_is_out_of_reach(scene: Scene) -> None:
-    make_organization(scene.hub, "acme", scene.ada)
-    make_repo(scene.client, "acme/theirs", private=True)
-    make_repo(scene.client, "acme/open")
-    app = make_app(scene.hub, scopes=("openid", "write-repos"))
+    create_organization(scene.hub, "acme", scene.ada)
+    create_repo(scene.client, "acme/theirs", private=True)
+    create_repo(scene.client, "acme/open")
+    app = create_app(scene.hub, scopes=("openid", "write-repos"))
     token = tokens_for(app, scene.ada)["access_token"]
     assert outcome(scene, "acme/theirs", token, 1) == "hidden"
     assert outcome(scene, "acme/open", token, 2) == "read"

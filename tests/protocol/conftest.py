@@ -4,15 +4,15 @@ from pathlib import Path
 import pytest
 from tests.bed.engines import Engine, SqliteEngine, settings_for
 from tests.bed.organizations import two_hubs
-from tests.bed.running import RunningHub, running
-from tests.bed.watching import Receiver, receiving
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import Receiver, run_receiver
 
 
 @pytest.fixture(params=["granian", "uvicorn"])
 def on_each_server(request: pytest.FixtureRequest, sqlite_template: Path, tmp_path: Path) -> Iterator[RunningHub]:
     """The outermost layer behaves the same on both HTTP servers."""
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
-    with running(settings_for(url, tmp_path, server=request.param)) as hub:
+    with run_hub(settings_for(url, tmp_path, server=request.param)) as hub:
         yield hub
 
 
@@ -24,5 +24,5 @@ def hubs(engine: Engine, tmp_path: Path) -> Iterator[tuple[RunningHub, RunningHu
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with receiving() as started:
+    with run_receiver() as started:
         yield started

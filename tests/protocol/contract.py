@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.bed.engines import SqliteEngine, make_sqlite_template, settings_for
-from tests.bed.running import RunningHub, running
+from tests.bed.engines import SqliteEngine, create_sqlite_template, settings_for
+from tests.bed.running_hub import RunningHub, run_hub
 
 SNAPSHOT = Path(__file__).parents[2] / "contract/openapi.json"
 
@@ -27,8 +27,8 @@ def product_document(hub: RunningHub) -> dict[str, Any]:
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        url = SqliteEngine(make_sqlite_template(folder), folder).fresh_url()
-        with running(settings_for(url, folder)) as hub:
+        url = SqliteEngine(create_sqlite_template(folder), folder).fresh_url()
+        with run_hub(settings_for(url, folder)) as hub:
             SNAPSHOT.write_text(json.dumps(product_document(hub), indent=2) + "\n")
     print(f"wrote {SNAPSHOT.name}")
 

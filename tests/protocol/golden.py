@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.bed.engines import SqliteEngine, make_sqlite_template, settings_for
-from tests.bed.git import cloned
-from tests.bed.people import api, make_organization, make_token, make_user
-from tests.bed.repos import commit, committed, make_repo
-from tests.bed.running import RunningHub, running
+from tests.bed.engines import SqliteEngine, create_sqlite_template, settings_for
+from tests.bed.git import clone_repo
+from tests.bed.people import api, create_organization, create_token, create_user
+from tests.bed.repos import create_commit, create_repo, send_commit
+from tests.bed.running_hub import RunningHub, run_hub
 
 from hubgate.server.events import store
 from hubgate.server.resources import Hub
@@ -31,9 +31,9 @@ Payload = dict[str, Any]
 
 def recorded(hub: RunningHub, folder: Path) -> dict[str, Payload]:
     """The normalised payload of each kind of change, by the name of its file. `folder` is for a working copy."""
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
-    token = make_token(hub, ada)
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
+    token = create_token(hub, ada)
     with api(hub, token) as client:
         found = dict(_story(client, hub, token, folder))
     return {name: _normalised(payload, hub.url) for name, payload in found.items()}
@@ -49,23 +49,23 @@ def _story(client: httpx.Client, hub: RunningHub, token: str, folder: Path) -> I
         answer = client.request(method, f"/api/models/ada/tiny{tail}", json=body)
         assert answer.status_code == 200, answer.text
 
-    made = make_repo(client, "tiny", license="mit")
+    made = create_repo(client, "tiny", license="mit")
     yield "repo.create", last()
-    make_repo(client, "acme/rows", "dataset", private=True)
+    create_repo(client, "acme/rows", "dataset", private=True)
     yield "repo.create.private-dataset", last("acme/rows", "dataset")
-    make_repo(client, "My_app.v2", "space")
+    create_repo(client, "My_app.v2", "space")
     yield "repo.create.space", last("ada/My_app.v2", "space")
 
-    committed(client, "ada/tiny", {"config.json": b"{}"})
+    create_commit(client, "ada/tiny", {"config.json": b"{}"})
     yield "repo.content.update.commit", last()
-    answer = commit(client, "ada/tiny", {"notes.txt": b"better\n"}, query="?create_pr=1")
+    answer = send_commit(client, "ada/tiny", {"notes.txt": b"better\n"}, query="?create_pr=1")
     assert answer.status_code == 200, answer.text
     yield "repo.content.update.pull-request", last()
     send("POST", "/branch/next")
     yield "repo.content.update.branch-created", last()
     send("POST", "/tag/main", tag="v1")
     yield "repo.content.update.tag-created", last()
-    work = cloned(hub, "ada/tiny", folder / "work", token)
+    work = clone_repo(hub, "ada/tiny", folder / "work", token)
     work.git("checkout", "-q", "-b", "trial")
     work.commit("trial.txt")
     work.git("tag", "v2")
@@ -122,8 +122,8 @@ def _normalised(payload: Payload, url: str) -> Payload:
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        url = SqliteEngine(make_sqlite_template(folder), folder).fresh_url()
-        with running(settings_for(url, folder)) as hub:
+        url = SqliteEngine(create_sqlite_template(folder), folder).fresh_url()
+        with run_hub(settings_for(url, folder)) as hub:
             found = recorded(hub, folder)
     FOLDER.mkdir(parents=True, exist_ok=True)
     for file in FOLDER.glob("*.json"):

@@ -6,12 +6,12 @@ from html import unescape
 import httpx
 import pytest
 from tests.attacks.test_o05_redirect_uris import BAD, GOOD
-from tests.bed.apps import make_app, tokens_for
+from tests.bed.apps import create_app, tokens_for
 from tests.bed.dump import dump
-from tests.bed.exchange import make_exchanger
+from tests.bed.exchange import create_exchange_app
 from tests.bed.organizations import entries_of
-from tests.bed.people import Page, api, browser_of, make_organization, make_token, make_user, post, submit
-from tests.bed.running import RunningHub
+from tests.bed.people import Page, api, browser_of, create_organization, create_token, create_user, post, submit
+from tests.bed.running_hub import RunningHub
 from tests.protocol.test_apps_api import authenticates
 
 pytestmark = pytest.mark.one_engine
@@ -54,8 +54,8 @@ def stored(hub: RunningHub, token: str, root: str, client_id: str) -> dict[str, 
 
 @both
 def test_new_app_page_shows_the_secret_and_a_quick_start(hub: RunningHub, root: str) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
     with browser_of(hub, ada) as browser:
         assert "Let people sign in to your site with this hub." in browser.get(root).text
         made = submit(browser, f"{root}/new", root, **FORM)
@@ -78,7 +78,7 @@ def test_new_app_page_shows_the_secret_and_a_quick_start(hub: RunningHub, root: 
             later = browser.get(place).text
             assert "Notebook" in later
             assert secret not in later
-    said = stored(hub, make_token(hub, ada), root, client_id)
+    said = stored(hub, create_token(hub, ada), root, client_id)
     assert said["redirectUris"] == [REDIRECT, "http://localhost/cb"]
     assert said["scopes"] == ["read-repos", "profile", "openid"], "what is required is asked for"
     assert (said["requiredScopes"], said["tokenLifetime"], said["requirePkce"]) == (["read-repos"], 86400, False)
@@ -90,8 +90,8 @@ def test_new_app_page_shows_the_secret_and_a_quick_start(hub: RunningHub, root: 
 
 @both
 def test_reload_creates_no_second_app(hub: RunningHub, root: str) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
     with browser_of(hub, ada) as browser:
         form = Page(browser.get(f"{root}/new")).hidden(root) | FORM
         secret = secret_in(browser.post(root, data=form))
@@ -100,12 +100,12 @@ def test_reload_creates_no_second_app(hub: RunningHub, root: str) -> None:
             assert again.status_code == 200
             assert AGAIN in again.text
             assert secret not in again.text
-    with api(hub, make_token(hub, ada)) as program:
+    with api(hub, create_token(hub, ada)) as program:
         assert len(program.get(f"/api{root}").json()) == 1
 
 
 def test_public_app_is_created_without_a_secret(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with browser_of(hub, ada) as browser:
         made = submit(browser, f"{OWN}/new", OWN, **{**FORM, "secret": "no"})
         assert ONCE not in made.text
@@ -116,7 +116,7 @@ def test_public_app_is_created_without_a_secret(hub: RunningHub) -> None:
 
 
 def test_invalid_form_retains_what_was_typed(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with browser_of(hub, ada) as browser:
         form = Page(browser.get(f"{OWN}/new")).hidden(OWN)
         bad = {
@@ -141,10 +141,10 @@ def test_invalid_form_retains_what_was_typed(hub: RunningHub) -> None:
 
 @both
 def test_o5_page_rejects_unsafe_redirect_uris(hub: RunningHub, root: str) -> None:
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada)
-    client = make_app(hub, organization=acme) if root == ACME else make_app(hub, ada)
-    address, token = f"{root}/{client.id}", make_token(hub, ada)
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
+    client = create_app(hub, organization=acme) if root == ACME else create_app(hub, ada)
+    address, token = f"{root}/{client.id}", create_token(hub, ada)
     with browser_of(hub, ada) as browser:
         hidden = Page(browser.get(address)).hidden(address)
         for bad in (uri for uri in BAD if uri.strip() == uri and uri and "\r" not in uri):
@@ -157,9 +157,9 @@ def test_o5_page_rejects_unsafe_redirect_uris(hub: RunningHub, root: str) -> Non
 
 @both
 def test_settings_are_saved(hub: RunningHub, root: str) -> None:
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada)
-    client = make_app(hub, organization=acme) if root == ACME else make_app(hub, ada)
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
+    client = create_app(hub, organization=acme) if root == ACME else create_app(hub, ada)
     address = f"{root}/{client.id}"
     with browser_of(hub, ada) as browser:
         changed = {**FORM, "name": "<b>Atlas", "redirectMatch": "origin", "requirePkce": "on", "refreshTokens": "on"}
@@ -170,15 +170,15 @@ def test_settings_are_saved(hub: RunningHub, root: str) -> None:
         assert "<b>Atlas" not in shown
         refused = submit(browser, address, address, **{**FORM, "name": "x" * 97})
         assert refused.status_code == 422
-    said = stored(hub, make_token(hub, ada), root, client.id)
+    said = stored(hub, create_token(hub, ada), root, client.id)
     assert (said["name"], said["redirectMatch"]) == ("<b>Atlas", "origin")
     assert (said["requirePkce"], said["refreshTokens"]) == (True, True)
     assert authenticates(hub, client.id, client.secret), "the secret stays"
 
 
 def test_lifetime_set_by_the_api_is_retained_by_the_page(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    client = make_app(hub, ada, token_lifetime=12345)
+    ada = create_user(hub, "ada")
+    client = create_app(hub, ada, token_lifetime=12345)
     with browser_of(hub, ada) as browser:
         shown = browser.get(f"{OWN}/{client.id}").text
         assert '<option value="12345" selected>12,345 seconds</option>' in shown
@@ -186,9 +186,9 @@ def test_lifetime_set_by_the_api_is_retained_by_the_page(hub: RunningHub) -> Non
 
 @both
 def test_new_secret_has_the_overlap_that_the_owner_chooses(hub: RunningHub, root: str) -> None:
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada)
-    client = make_exchanger(hub, acme) if root == ACME else make_app(hub, ada)
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
+    client = create_exchange_app(hub, acme) if root == ACME else create_app(hub, ada)
     address = f"{root}/{client.id}/secret"
     with browser_of(hub, ada) as browser:
         form = Page(browser.get(address)).hidden(address)
@@ -214,9 +214,9 @@ def test_new_secret_has_the_overlap_that_the_owner_chooses(hub: RunningHub, root
 
 @both
 def test_making_an_app_public_needs_a_confirmation_page(hub: RunningHub, root: str) -> None:
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada)
-    client = make_app(hub, organization=acme) if root == ACME else make_app(hub, ada)
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
+    client = create_app(hub, organization=acme) if root == ACME else create_app(hub, ada)
     address = f"{root}/{client.id}/secret/delete"
     with browser_of(hub, ada) as browser:
         asked = browser.get(address).text
@@ -235,9 +235,9 @@ def test_making_an_app_public_needs_a_confirmation_page(hub: RunningHub, root: s
 
 @both
 def test_deleting_an_app_requires_its_name(hub: RunningHub, root: str) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada)
-    client = make_app(hub, organization=acme) if root == ACME else make_app(hub, ada)
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada)
+    client = create_app(hub, organization=acme) if root == ACME else create_app(hub, ada)
     token = tokens_for(client, bob)["access_token"]
     address = f"{root}/{client.id}/delete"
     with browser_of(hub, ada) as browser, api(hub, token) as app:
@@ -254,8 +254,8 @@ def test_deleting_an_app_requires_its_name(hub: RunningHub, root: str) -> None:
 
 
 def test_owner_sees_who_uses_the_app(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    client = make_app(hub, ada)
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    client = create_app(hub, ada)
     with browser_of(hub, ada) as browser:
         assert "People who sign in to this app appear here." in browser.get(f"{OWN}/{client.id}").text
         tokens_for(client, bob)
@@ -266,9 +266,9 @@ def test_owner_sees_who_uses_the_app(hub: RunningHub) -> None:
 
 
 def test_token_exchange_limits_are_changed_on_the_page(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada)
-    client = make_app(hub, organization=acme)
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
+    client = create_app(hub, organization=acme)
     address = f"{ACME}/{client.id}"
     limits: dict[str, str | list[str]] = {
         "tokenDuration": str(7 * 86400),
@@ -292,7 +292,7 @@ def test_token_exchange_limits_are_changed_on_the_page(hub: RunningHub) -> None:
         assert refused.status_code == 422
         assert 'id="allowedNetworks-error"' in refused.text
         assert 'value="-1"' in refused.text
-    said = stored(hub, make_token(hub, ada), ACME, client.id)
+    said = stored(hub, create_token(hub, ada), ACME, client.id)
     assert (said["tokenDuration"], said["dailyQuota"], said["paused"]) == (7 * 86400, 50, True)
     assert said["allowedRoles"] == ["admin", "write"]
     assert said["allowedNetworks"] == ["203.0.113.0/24", "198.51.100.7/32"]
@@ -304,9 +304,9 @@ TAILS = ("", "/secret", "/secret/delete", "/delete", "/ask/scope")
 
 
 def test_strangers_and_members_cannot_see_the_pages(hub: RunningHub) -> None:
-    ada, bob, eve = make_user(hub, "ada"), make_user(hub, "bob"), make_user(hub, "eve")
-    acme = make_organization(hub, "acme", ada, bob="write")
-    mine, ours = make_app(hub, ada), make_app(hub, organization=acme)
+    ada, bob, eve = create_user(hub, "ada"), create_user(hub, "bob"), create_user(hub, "eve")
+    acme = create_organization(hub, "acme", ada, bob="write")
+    mine, ours = create_app(hub, ada), create_app(hub, organization=acme)
     addresses = [f"{OWN}/{mine.id}{tail}" for tail in TAILS]
     organizations = [
         f"{ACME}/{ours.id}{tail}" for tail in (*TAILS, "/ask/token-exchange", "/exchange", "/exchange/revoke")
@@ -328,8 +328,8 @@ def test_strangers_and_members_cannot_see_the_pages(hub: RunningHub) -> None:
 
 
 def test_o35_every_form_needs_its_csrf_token(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    client = make_app(hub, ada)
+    ada = create_user(hub, "ada")
+    client = create_app(hub, ada)
     with browser_of(hub, ada) as browser:
         for tail in TAILS:
             assert browser.post(f"{OWN}/{client.id}{tail}", data={"name": "Notebook"}).status_code == 403
@@ -338,9 +338,9 @@ def test_o35_every_form_needs_its_csrf_token(hub: RunningHub) -> None:
 
 
 def test_names_chosen_by_others_are_escaped(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     name = '"><script>alert(1)</script>'
-    client = make_app(hub, ada, name=name)
+    client = create_app(hub, ada, name=name)
     with browser_of(hub, ada) as browser:
         addresses = [OWN, *(f"{OWN}/{client.id}{tail}" for tail in TAILS), f"/docs/sign-in?app={client.id}"]
         for shown in map(browser.get, addresses):

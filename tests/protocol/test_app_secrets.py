@@ -3,10 +3,10 @@
 import re
 
 import pytest
-from tests.bed.apps import Client, make_app
+from tests.bed.apps import Client, create_app
 from tests.bed.organizations import entries_of
-from tests.bed.people import browser_of, make_organization, make_user, post, submit
-from tests.bed.running import RunningHub
+from tests.bed.people import browser_of, create_organization, create_user, post, submit
+from tests.bed.running_hub import RunningHub
 from tests.protocol.test_app_pages import ACME, OWN, both
 from tests.protocol.test_apps_api import authenticates
 
@@ -25,9 +25,9 @@ def refreshed(client: Client) -> str:
 
 @both
 def test_old_secret_can_be_ended_early(hub: RunningHub, root: str) -> None:
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada)
-    client = make_app(hub, organization=acme) if root == ACME else make_app(hub, ada)
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
+    client = create_app(hub, organization=acme) if root == ACME else create_app(hub, ada)
     first, address = client.basic[1], f"{root}/{client.id}"
     with browser_of(hub, ada) as browser:
         assert f'action="{address}/secret/end"' not in browser.get(address).text, "the only one has no end"
@@ -50,8 +50,8 @@ def test_old_secret_can_be_ended_early(hub: RunningHub, root: str) -> None:
 
 
 def test_confirmation_page_says_how_many_secrets_end(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    client = make_app(hub, ada)
+    ada = create_user(hub, "ada")
+    client = create_app(hub, ada)
     address = f"{OWN}/{client.id}"
     with browser_of(hub, ada) as browser:
         assert f'href="{address}/secret/delete">Make public…</a>' in browser.get(address).text
@@ -63,9 +63,9 @@ def test_confirmation_page_says_how_many_secrets_end(hub: RunningHub) -> None:
 @pytest.mark.one_engine
 @pytest.mark.parametrize("tail", ["", "/delete", "/end"])
 def test_secrets_of_other_apps_cannot_be_ended(hub: RunningHub, tail: str) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, bob="write")
-    mine, ours = make_app(hub, ada), make_app(hub, organization=acme)
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, bob="write")
+    mine, ours = create_app(hub, ada), create_app(hub, organization=acme)
     with browser_of(hub, bob) as browser:
         for client, root, status in ((mine, OWN, 404), (ours, ACME, 403)):
             first = client.basic[1]

@@ -6,12 +6,12 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.bed.apps import make_app, tokens_for
-from tests.bed.at_once import at_once
+from tests.bed.apps import create_app, tokens_for
+from tests.bed.concurrency import run_concurrently
 from tests.bed.dump import dump
 from tests.bed.organizations import entries_of
-from tests.bed.people import api, browser_of, make_organization, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import own_account
 from hubgate.server.accounts.model import Owner
@@ -66,10 +66,10 @@ def authenticates(hub: RunningHub, client_id: str, secret: str | None) -> bool:
 
 @pytest.mark.parametrize("path", [OWN, ACME])
 def test_app_is_created_read_changed_and_deleted(hub: RunningHub, path: str) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
     expected = OF_USER if path == OWN else OF_ORGANIZATION
-    with api(hub, make_token(hub, ada)) as client:
+    with api(hub, create_token(hub, ada)) as client:
         assert client.get(path).json() == []
         made = client.post(path, json={"name": " Note  book ".replace("  b", "b")})
         assert made.status_code == 201
@@ -109,8 +109,8 @@ def test_app_is_created_read_changed_and_deleted(hub: RunningHub, path: str) -> 
 
 
 def test_organization_limits_token_exchange(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
     limits = {
         "tokenDuration": 2592000,
         "allowedScopes": ["read-repos"],
@@ -119,7 +119,7 @@ def test_organization_limits_token_exchange(hub: RunningHub) -> None:
         "dailyQuota": 1000,
         "paused": True,
     }
-    with api(hub, make_token(hub, ada)) as client:
+    with api(hub, create_token(hub, ada)) as client:
         one = f"{ACME}/{client.post(ACME, json={'name': 'Notebook'}).json()['clientId']}"
         given = {**limits, "allowedNetworks": ["203.0.113.0/24", "2001:DB8::/32", " 198.51.100.7"]}
         assert client.patch(one, json=given).status_code == 200
@@ -172,8 +172,8 @@ BAD_FIELDS: list[dict[str, Any]] = [
 
 
 def test_unknown_or_forbidden_fields_change_nothing(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    with api(hub, make_token(hub, ada)) as client:
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as client:
         made = client.post(OWN, json={"name": "Notebook"}).json()
         for bad in BAD_FIELDS:
             assert client.post(OWN, json={"name": "Second", **bad}).status_code == 422, bad
@@ -195,15 +195,15 @@ def test_unknown_or_forbidden_fields_change_nothing(hub: RunningHub) -> None:
     ids=range(5),
 )
 def test_invalid_scope_is_explained(hub: RunningHub, given: dict[str, Any], says: str) -> None:
-    ada = make_user(hub, "ada")
-    with api(hub, make_token(hub, ada)) as client:
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as client:
         assert says in client.post(OWN, json={"name": "Notebook", **given}).json()["error"]
 
 
 def test_read_only_fields_may_be_sent_back_unchanged(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
-    with api(hub, make_token(hub, ada)) as client:
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
+    with api(hub, create_token(hub, ada)) as client:
         for path in (OWN, ACME):
             one = f"{path}/{client.post(path, json={'name': 'Notebook'}).json()['clientId']}"
             read = client.get(one).json()
@@ -213,8 +213,8 @@ def test_read_only_fields_may_be_sent_back_unchanged(hub: RunningHub) -> None:
 
 
 def test_new_secret_with_an_overlap_keeps_the_old_one_valid(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    with api(hub, make_token(hub, ada)) as client:
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as client:
         made = client.post(OWN, json={"name": "Notebook"}).json()
         client_id, first = made["clientId"], made["clientSecret"]
         address = f"{OWN}/{client_id}/secret"
@@ -236,8 +236,8 @@ def test_new_secret_with_an_overlap_keeps_the_old_one_valid(hub: RunningHub) -> 
 
 
 def test_number_of_old_secrets_is_limited(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    with api(hub, make_token(hub, ada)) as client:
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as client:
         made = client.post(OWN, json={"name": "Notebook"}).json()
         address = f"{OWN}/{made['clientId']}/secret"
         answers = [client.post(address, json={"overlapSeconds": 604800}) for _ in range(6)]
@@ -247,8 +247,8 @@ def test_number_of_old_secrets_is_limited(hub: RunningHub) -> None:
 
 
 def test_deleted_secret_can_be_replaced_by_a_new_one(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    with api(hub, make_token(hub, ada)) as client:
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as client:
         made = client.post(OWN, json={"name": "Notebook"}).json()
         client_id, address = made["clientId"], f"{OWN}/{made['clientId']}/secret"
         for _ in range(2):
@@ -263,8 +263,8 @@ def test_deleted_secret_can_be_replaced_by_a_new_one(hub: RunningHub) -> None:
 
 
 def test_public_app_has_no_secret(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    with api(hub, make_token(hub, ada)) as client:
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as client:
         made = client.post(OWN, json={"name": "Notebook", "confidential": False}).json()
         assert (made["confidential"], made["requirePkce"]) == (False, True), "it always needs PKCE"
         assert "clientSecret" not in made
@@ -277,9 +277,9 @@ def test_public_app_has_no_secret(hub: RunningHub) -> None:
 
 
 def test_number_out_of_range_is_answered_with_the_range(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
-    with api(hub, make_token(hub, ada)) as client:
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
+    with api(hub, create_token(hub, ada)) as client:
         one = f"{ACME}/{client.post(ACME, json={'name': 'Notebook'}).json()['clientId']}"
         for name, sentence, least, most in (
             ("tokenLifetime", "tokenLifetime must be 60 to 2,592,000 seconds.", 60, 2592000),
@@ -300,8 +300,8 @@ def test_number_out_of_range_is_answered_with_the_range(hub: RunningHub) -> None
 
 
 def test_secrets_are_stored_hashed_and_never_logged(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    with api(hub, make_token(hub, ada)) as client:
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as client:
         made = client.post(OWN, json={"name": "Notebook"}).json()
         other = client.post(f"{OWN}/{made['clientId']}/secret", json={"overlapSeconds": 60}).json()
         authenticates(hub, made["clientId"], other["clientSecret"] + "x")
@@ -314,11 +314,11 @@ def test_secrets_are_stored_hashed_and_never_logged(hub: RunningHub) -> None:
 
 
 def test_deleting_an_app_ends_its_consents_and_tokens(hub: RunningHub) -> None:
-    ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
-    acme = make_organization(hub, "acme", olga)
-    for app, path in ((make_app(hub, olga), OWN), (make_app(hub, organization=acme), ACME)):
+    ada, olga = create_user(hub, "ada"), create_user(hub, "olga")
+    acme = create_organization(hub, "acme", olga)
+    for app, path in ((create_app(hub, olga), OWN), (create_app(hub, organization=acme), ACME)):
         token = tokens_for(app, ada)["access_token"]
-        with api(hub, token) as consented, api(hub, make_token(hub, olga)) as owner:
+        with api(hub, token) as consented, api(hub, create_token(hub, olga)) as owner:
             assert consented.get("/oauth/userinfo").status_code == 200
             assert owner.delete(f"{path}/{app.id}").status_code == 204
             assert consented.get("/oauth/userinfo").status_code == 401
@@ -328,8 +328,8 @@ def test_deleting_an_app_ends_its_consents_and_tokens(hub: RunningHub) -> None:
 
 
 def test_apps_are_deleted_with_their_owner(hub: RunningHub) -> None:
-    ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
-    token = tokens_for(make_app(hub, olga), ada)["access_token"]
+    ada, olga = create_user(hub, "ada"), create_user(hub, "olga")
+    token = tokens_for(create_app(hub, olga), ada)["access_token"]
 
     async def leave(opened: Hub) -> None:
         await own_account.delete(opened.accounts, olga, SYSTEM)
@@ -341,9 +341,9 @@ def test_apps_are_deleted_with_their_owner(hub: RunningHub) -> None:
 
 
 def test_only_the_owner_and_admins_have_access(hub: RunningHub) -> None:
-    ada, bob, eve = make_user(hub, "ada"), make_user(hub, "bob"), make_user(hub, "eve")
-    acme = make_organization(hub, "acme", ada, bob="write")
-    mine, ours = make_app(hub, ada), make_app(hub, organization=acme)
+    ada, bob, eve = create_user(hub, "ada"), create_user(hub, "bob"), create_user(hub, "eve")
+    acme = create_organization(hub, "acme", ada, bob="write")
+    mine, ours = create_app(hub, ada), create_app(hub, organization=acme)
 
     def answers(token: str | None, path: str, client_id: str) -> list[int]:
         with api(hub, token) as client:
@@ -361,25 +361,25 @@ def test_only_the_owner_and_admins_have_access(hub: RunningHub) -> None:
     assert answers(None, OWN, mine.id) == [401] * 7
     assert answers(None, ACME, ours.id) == [401] * 7
     for stranger in (bob, eve):
-        token = make_token(hub, stranger)
+        token = create_token(hub, stranger)
         assert answers(token, OWN, mine.id) == [200, 404, 201, 404, 404, 404, 404]
         assert answers(token, OWN, ours.id) == [200, 404, 201, 404, 404, 404, 404]
         assert answers(token, ACME, ours.id) == [403] * 7
-    reader = make_token(hub, ada, "read")
+    reader = create_token(hub, ada, "read")
     assert answers(reader, OWN, mine.id) == [200, 200, 403, 403, 403, 403, 403]
     assert answers(reader, ACME, ours.id) == [200, 200, 403, 403, 403, 403, 403]
     # An organization's app does not belong to its admin, and an admin's app does not belong to the organization.
-    admin = make_token(hub, ada)
+    admin = create_token(hub, ada)
     assert answers(admin, OWN, ours.id)[1:2] == [404]
     assert answers(admin, ACME, mine.id)[1:2] == [404]
     assert answers(admin, ACME, ours.id) == [200, 200, 201, 200, 200, 200, 204]
 
 
 def test_tokens_of_apps_are_rejected(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
     scopes = ("openid", "profile", "manage-repos", "webhooks", "read-billing")
-    token = tokens_for(make_app(hub, ada, scopes=scopes), ada, orgIds=acme.id)["access_token"]
+    token = tokens_for(create_app(hub, ada, scopes=scopes), ada, orgIds=acme.id)["access_token"]
     with api(hub, token) as client:
         for path in (OWN, ACME):
             for answer in (client.get(path), client.post(path, json={"name": "x"}), client.get(f"{path}/x")):
@@ -388,17 +388,17 @@ def test_tokens_of_apps_are_rejected(hub: RunningHub) -> None:
 
 
 def test_o61_session_cookie_is_ignored(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
     with browser_of(hub, ada) as browser:
         assert {browser.get(path).status_code for path in (OWN, ACME)} == {401}
         assert browser.post(OWN, json={"name": "x"}).status_code == 401
 
 
 def test_every_change_of_an_organizations_app_is_in_its_audit_log(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada)
-    with api(hub, make_token(hub, ada, name="ci")) as client:
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
+    with api(hub, create_token(hub, ada, name="ci")) as client:
         # Entries of the same moment have no order.
         client.event_hooks["request"] = [lambda _: hub.clock.advance(1)]
         made = client.post(ACME, json={"name": "Notebook"}).json()
@@ -430,8 +430,8 @@ def test_every_change_of_an_organizations_app_is_in_its_audit_log(hub: RunningHu
 
 
 def test_number_of_apps_is_limited(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    with api(hub, make_token(hub, ada)) as client:
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as client:
         for number in range(200):
             assert client.post(OWN, json={"name": f"number {number}", "confidential": False}).status_code == 201
         refused = client.post(OWN, json={"name": "one more"})
@@ -441,8 +441,8 @@ def test_number_of_apps_is_limited(hub: RunningHub) -> None:
 
 
 def test_concurrent_changes_are_all_applied(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    token = make_token(hub, ada)
+    ada = create_user(hub, "ada")
+    token = create_token(hub, ada)
     changes: list[dict[str, Any]] = [
         {"name": "Atlas"},
         {"homepage": "https://app.example"},
@@ -460,7 +460,7 @@ def test_concurrent_changes_are_all_applied(hub: RunningHub) -> None:
             return lambda: client.patch(one, json=change)
 
         secret = [lambda: client.delete(f"{one}/secret")]
-        answers = at_once([*map(patch, changes), *secret])
+        answers = run_concurrently([*map(patch, changes), *secret])
         assert {answer.status_code for answer in answers} == {200}
         said = client.get(one).json()
     assert {name: said[name] for change in changes for name in change} == {
@@ -472,9 +472,9 @@ def test_concurrent_changes_are_all_applied(hub: RunningHub) -> None:
 
 def test_admin_demoted_during_the_request_changes_nothing(hub: RunningHub) -> None:
     """The request was authorized while they were admin; the permission is checked again at the change."""
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, bob="write")
-    client = make_app(hub, organization=acme)
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, bob="write")
+    client = create_app(hub, organization=acme)
     late = Actor("bob", bob.id)
 
     async def work(opened: Hub) -> list[str]:

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 from tests.bed.audit_log import seal_all
-from tests.bed.people import browser_of, make_organization, make_user
-from tests.bed.running import RunningHub
+from tests.bed.people import browser_of, create_organization, create_user
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.model import User
 from hubgate.server.audit.model import SYSTEM, EntryType
@@ -31,8 +31,8 @@ REMOVALS = "type:org.remove_user"
 @pytest.fixture
 def ada(hub: RunningHub) -> User:
     """The admin of an organization with eight sealed batches."""
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
 
     async def add(opened: Hub, kind: EntryType) -> None:
         await opened.db.write(lambda tx: record(tx, acme.id, kind, "did it", SYSTEM, opened.clock()))

@@ -8,8 +8,8 @@ import httpx
 import msgspec
 import pytest
 from tests.bed.audit_log import check_export, seal_all
-from tests.bed.people import api, browser_of, make_organization, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import store
 from hubgate.server.accounts.model import Organization, User
@@ -30,12 +30,12 @@ PAGE = "/organizations/acme/settings/audit-log"
 
 @pytest.fixture
 def ada(hub: RunningHub) -> User:
-    return make_user(hub, "ada")
+    return create_user(hub, "ada")
 
 
 @pytest.fixture
 def acme(hub: RunningHub, ada: User) -> Organization:
-    organization = make_organization(hub, "acme", ada)
+    organization = create_organization(hub, "acme", ada)
     hub.clock.advance(1)
     return organization
 
@@ -68,8 +68,8 @@ def run_sql(hub: RunningHub, sql: str, **values: Any) -> None:
 
 
 def test_entry_has_exactly_the_documented_fields(hub: RunningHub, ada: User, acme: Organization) -> None:
-    make_user(hub, "bob")
-    text = make_token(hub, ada)
+    create_user(hub, "bob")
+    text = create_token(hub, ada)
     hub.call(lambda opened: add_bob(opened, acme))
     hub.clock.now += 1_000_042
     with api(hub, text) as client:
@@ -115,12 +115,12 @@ async def add_bob(opened: Hub, acme: Organization) -> None:
 
 def test_entry_names_the_app(hub: RunningHub, ada: User, acme: Organization) -> None:
     act(hub, acme, "added x", user_id=ada.id, oauth={"clientId": "f00", "name": "Notebook"})
-    with api(hub, make_token(hub, ada, "read")) as client:
+    with api(hub, create_token(hub, ada, "read")) as client:
         assert exported(client)[0]["oauth"] == {"clientId": "f00", "name": "Notebook"}
 
 
 def test_entry_marks_deleted_accounts(hub: RunningHub, ada: User, acme: Organization) -> None:
-    bob = make_user(hub, "bob")
+    bob = create_user(hub, "bob")
 
     async def work(opened: Hub) -> None:
         _, token = await personal.create(opened.accounts, bob, "laptop", personal.TokenRole.WRITE, "::1")
@@ -128,7 +128,7 @@ def test_entry_marks_deleted_accounts(hub: RunningHub, ada: User, acme: Organiza
         await opened.db.write(lambda tx: record(tx, acme.id, EntryType.ORG_ADD_USER, "added x", who, opened.clock()))
 
     hub.call(work)
-    with api(hub, make_token(hub, ada)) as client:
+    with api(hub, create_token(hub, ada)) as client:
         before = exported(client)[0]
         assert before["token"]["deleted"] is False
         assert "deleted" not in before["author"]
@@ -142,7 +142,7 @@ def test_entry_marks_deleted_accounts(hub: RunningHub, ada: User, acme: Organiza
 
 def test_export_downloads_everything_newest_first(hub: RunningHub, ada: User, acme: Organization) -> None:
     act(hub, acme, *(f"added user{number}" for number in range(1203)))
-    with api(hub, make_token(hub, ada)) as client:
+    with api(hub, create_token(hub, ada)) as client:
         response = client.get(EXPORT)
         assert client.head(EXPORT).status_code == 200
     assert response.headers["content-disposition"] == 'attachment; filename="acme-audit-log-2026-09-21.json"'
@@ -164,7 +164,7 @@ def test_export_is_limited_to_the_newest_hundred_thousand_entries(
         """,
         org_id=acme.id,
     )
-    with api(hub, make_token(hub, ada)) as client:
+    with api(hub, create_token(hub, ada)) as client:
         entries = client.get(EXPORT).json()
     assert len(entries) == 100_000
     assert [entries[0]["message"], entries[1]["_id"], entries[-1]["_id"]] == ["created acme", "100001", "3"]
@@ -193,7 +193,7 @@ def test_export_is_limited_to_the_newest_hundred_thousand_entries(
 def test_filters_select_entries(hub: RunningHub, ada: User, acme: Organization, q: str, found: list[str]) -> None:
     act(hub, acme, "added bob_x", "removed Émile", user_id=ada.id)
     act(hub, acme, "removed carl", name="eve", ip="2001:db8::1")
-    with api(hub, make_token(hub, ada)) as client:
+    with api(hub, create_token(hub, ada)) as client:
         assert [entry["message"] for entry in client.get(EXPORT, params={"q": q}).json()] == found
         if q == "author:ada":
             assert client.get(EXPORT, params={"q": f"author:{ada.id}"}).json()[0]["message"] == found[0]
@@ -202,7 +202,7 @@ def test_filters_select_entries(hub: RunningHub, ada: User, acme: Organization, 
 @pytest.mark.one_engine
 @pytest.mark.parametrize("q", ["author:", "x" * 501, "a b c d e f g h i"])
 def test_invalid_filter_is_rejected(hub: RunningHub, ada: User, acme: Organization, q: str) -> None:
-    with api(hub, make_token(hub, ada)) as client, browser_of(hub, ada) as browser:
+    with api(hub, create_token(hub, ada)) as client, browser_of(hub, ada) as browser:
         assert client.get(EXPORT, params={"q": q}).status_code == 422
         page = browser.get(PAGE, params={"q": q})
         assert page.status_code == 422
@@ -213,13 +213,13 @@ def test_invalid_filter_is_rejected(hub: RunningHub, ada: User, acme: Organizati
 @pytest.mark.one_engine
 @pytest.mark.parametrize("address", [EXPORT, BATCHES, "/api/organizations/acme/audit-log"])
 def test_export_is_for_admins_only(hub: RunningHub, ada: User, acme: Organization, address: str) -> None:
-    bob, eve = make_user(hub, "bob"), make_user(hub, "eve", operator=True)
+    bob, eve = create_user(hub, "bob"), create_user(hub, "eve", operator=True)
     hub.call(lambda opened: add_bob(opened, acme))
     with api(hub) as nobody, browser_of(hub, ada) as browser:
         assert nobody.get(address).status_code == 401
         assert browser.get(address).status_code == 401, "a session is no token"
     for user, role, status in [(bob, "write", 403), (eve, "write", 403), (ada, "read", 200)]:
-        with api(hub, make_token(hub, user, role)) as client:
+        with api(hub, create_token(hub, user, role)) as client:
             assert client.get(address).status_code == status
             assert client.get(address.replace("acme", "nobody")).status_code == 404
             assert client.post(address).status_code == 405
@@ -231,7 +231,7 @@ def test_export_can_be_verified_independently(hub: RunningHub, ada: User, acme: 
     act(hub, acme, "removed x", token={"type": "access_token", "id": "e" * 24})
     hub.call(seal_all)
     act(hub, acme, "added not sealed yet")
-    with api(hub, make_token(hub, ada)) as client:
+    with api(hub, create_token(hub, ada)) as client:
         entries, batches = exported(client), client.get(BATCHES).json()
     assert [batch["entries"] for batch in batches] == [500, 201, 1]
     assert check_export(entries, batches) == 702
@@ -296,7 +296,7 @@ def test_page_filters_with_chips(hub: RunningHub, ada: User, acme: Organization)
 
 def test_page_downloads_the_same_as_the_api(hub: RunningHub, ada: User, acme: Organization) -> None:
     act(hub, acme, "added bob", "removed bob")
-    with browser_of(hub, ada) as browser, api(hub, make_token(hub, ada)) as client:
+    with browser_of(hub, ada) as browser, api(hub, create_token(hub, ada)) as client:
         page = browser.get(PAGE, params={"q": "type:org.add_user"})
         download = browser.get(link(page, "Export"))
         same = client.get(EXPORT, params={"q": "type:org.add_user"})
@@ -307,7 +307,7 @@ def test_page_downloads_the_same_as_the_api(hub: RunningHub, ada: User, acme: Or
 
 @pytest.mark.parametrize("address", [PAGE, f"{PAGE}/export"])
 def test_page_is_for_admins_only(hub: RunningHub, ada: User, acme: Organization, address: str) -> None:
-    bob = make_user(hub, "bob")
+    bob = create_user(hub, "bob")
     hub.call(lambda opened: add_bob(opened, acme))
     with browser_of(hub) as nobody, browser_of(hub, bob) as member, browser_of(hub, ada) as admin:
         refused = nobody.get(address)
@@ -351,7 +351,7 @@ def test_foreign_text_is_escaped(hub: RunningHub, ada: User, acme: Organization)
 def test_tampered_entry_does_not_break_the_page(hub: RunningHub, ada: User, acme: Organization) -> None:
     act(hub, acme, "added bob", token={"type": "access_token", "id": "e" * 24})
     run_sql(hub, "UPDATE audit_entries SET data = 'nonsense', token = '[' WHERE type = 'org.add_user'")
-    with browser_of(hub, ada) as browser, api(hub, make_token(hub, ada)) as client:
+    with browser_of(hub, ada) as browser, api(hub, create_token(hub, ada)) as client:
         assert client.get(EXPORT).json()[0]["data"] == {"unreadable": "nonsense"}
         assert sentences(browser.get(PAGE))[0] == "added bob"
 
@@ -359,7 +359,7 @@ def test_tampered_entry_does_not_break_the_page(hub: RunningHub, ada: User, acme
 def test_log_of_a_renamed_organization_is_found_by_both_names(hub: RunningHub, ada: User, acme: Organization) -> None:
     hub.clock.advance(24 * 3600)
     hub.call(lambda opened: settings.rename(opened.accounts, acme, "apex", SYSTEM))
-    with api(hub, make_token(hub, ada)) as client:
+    with api(hub, create_token(hub, ada)) as client:
         moved = client.get(EXPORT, params={"q": "type:org.rename"})
         assert moved.status_code == 307
         assert client.get(moved.headers["location"]).json()[0]["data"] == {"from": "acme", "to": "apex"}
@@ -375,7 +375,7 @@ def test_export_is_a_snapshot_while_entries_are_added(hub: RunningHub, ada: User
 
     hub.call(lambda opened: opened.db.write_long(many))
     hub.clock.advance(10)
-    with api(hub, make_token(hub, ada)) as client, client.stream("GET", EXPORT) as response:
+    with api(hub, create_token(hub, ada)) as client, client.stream("GET", EXPORT) as response:
         parts = response.iter_raw()
         text = next(parts)
         act(hub, acme, "added late")

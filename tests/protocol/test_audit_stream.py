@@ -9,10 +9,10 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.bed.audit_log import check_export, forget_all, seal_all
-from tests.bed.people import api, make_organization, make_token, make_user
+from tests.bed.audit_log import apply_retention, check_export, seal_all
+from tests.bed.people import api, create_organization, create_token, create_user
 from tests.bed.processes import hub_process, hubgate, until
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import members
@@ -52,8 +52,8 @@ def messages(entries: list[dict[str, Any]]) -> list[str]:
 
 
 def make_log(hub: RunningHub, name: str = "acme") -> tuple[User, Organization]:
-    ada = make_user(hub, "ada")
-    return ada, make_organization(hub, name, ada)
+    ada = create_user(hub, "ada")
+    return ada, create_organization(hub, name, ada)
 
 
 def write(hub: RunningHub, acme: Organization, *texts: str) -> None:
@@ -67,7 +67,7 @@ def write(hub: RunningHub, acme: Organization, *texts: str) -> None:
 
 def test_follower_resumes_where_it_stopped(hub: RunningHub) -> None:
     ada, acme = make_log(hub)
-    with api(hub, make_token(hub, ada)) as client:
+    with api(hub, create_token(hub, ada)) as client:
         first = client.get(STREAM)
         assert first.json() == [], "not sealed, not in the stream"
         place = next_of(first)
@@ -88,7 +88,7 @@ def test_page_links_carry_every_parameter(hub: RunningHub) -> None:
     texts = [f"added user{number}" for number in range(1203)]
     write(hub, acme, *texts)
     hub.call(seal_all)
-    with api(hub, make_token(hub, ada)) as client:
+    with api(hub, create_token(hub, ada)) as client:
         response = client.get(STREAM, params={"limit": 7, "q": "added type:org.add_user"})
         assert messages(response.json()) == texts[:7]
         assert "limit=7&q=added+type%3Aorg.add_user&cursor=" in next_of(response)
@@ -103,7 +103,7 @@ def test_filtered_stream_does_not_read_old_entries_again(hub: RunningHub) -> Non
     ada, acme = make_log(hub)
     write(hub, acme, *(f"added user{number}" for number in range(30)))
     hub.call(seal_all)
-    with api(hub, make_token(hub, ada)) as client:
+    with api(hub, create_token(hub, ada)) as client:
         entries, place = follow(client, f"{STREAM}?q=created")
         assert messages(entries) == ["created acme"]
         (_, unfiltered) = follow(client, STREAM)
@@ -117,7 +117,7 @@ def test_filtered_stream_does_not_read_old_entries_again(hub: RunningHub) -> Non
 @pytest.mark.parametrize("query", ["cursor=nonsense", "cursor=WzFd", "limit=0", "limit=x", "limit=1&limit=2"])
 def test_invalid_parameters_are_rejected(hub: RunningHub, query: str) -> None:
     ada, _ = make_log(hub)
-    with api(hub, make_token(hub, ada)) as client:
+    with api(hub, create_token(hub, ada)) as client:
         assert client.get(f"{STREAM}?{query}").status_code == 400
 
 
@@ -126,7 +126,7 @@ def test_batches_can_be_followed_too(hub: RunningHub) -> None:
     for number in range(5):
         write(hub, acme, f"added {number}", f"removed {number}")
         hub.call(seal_all)
-    with api(hub, make_token(hub, ada)) as client:
+    with api(hub, create_token(hub, ada)) as client:
         batches, place = follow(client, f"{BATCHES}?limit=2")
         assert [batch["entries"] for batch in batches] == [3, 2, 2, 2, 2]
         assert batches[0] == {
@@ -149,9 +149,9 @@ def test_chain_verifies_after_retention(hub: RunningHub) -> None:
     hub.clock.now += 40 * DAY
     write(hub, acme, "added new")
     hub.call(seal_all)
-    with api(hub, make_token(hub, ada)) as client:
+    with api(hub, create_token(hub, ada)) as client:
         place = next_of(client.get(f"{STREAM}?limit=1"))
-        hub.call(lambda opened: forget_all(opened.db, opened.clock, days=30))
+        hub.call(lambda opened: apply_retention(opened.db, opened.clock, days=30))
         assert messages(client.get(place).json()) == ["added new"]
         assert messages(client.get(EXPORT).json()) == ["added new"]
         batches = client.get(BATCHES).json()
@@ -165,7 +165,7 @@ def test_chain_verifies_after_retention(hub: RunningHub) -> None:
 def test_follower_sees_entries_of_eight_writers_once(hub: RunningHub) -> None:
     """Memberships change while somebody follows: each entry is seen once, and a second reading sees the same."""
     ada, acme = make_log(hub)
-    users = [make_user(hub, f"user{number}") for number in range(WRITERS)]
+    users = [create_user(hub, f"user{number}") for number in range(WRITERS)]
 
     async def change(opened: Hub, user: User) -> None:
         for _ in range(5):
@@ -187,7 +187,7 @@ def test_follower_sees_entries_of_eight_writers_once(hub: RunningHub) -> None:
         await seal_all(opened)
 
     seen: list[dict[str, Any]] = []
-    with api(hub, make_token(hub, ada)) as client, ThreadPoolExecutor(1) as pool:
+    with api(hub, create_token(hub, ada)) as client, ThreadPoolExecutor(1) as pool:
         writing = pool.submit(hub.call, everyone)
         place = f"{STREAM}?limit=10"
         while not writing.done():

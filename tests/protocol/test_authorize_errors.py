@@ -6,11 +6,11 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from tests.bed.apps import Client, answer_of, approve, code_for, make_app, proof
-from tests.bed.documents import keep_document
+from tests.bed.apps import Client, approve, code_for, create_app, pkce_pair, redirect_parameters
+from tests.bed.cimd_documents import store_document
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import Page, browser_of, make_user
-from tests.bed.running import RunningHub, running
+from tests.bed.people import Page, browser_of, create_user
+from tests.bed.running_hub import RunningHub, run_hub
 
 from hubgate.server.scopes import Risk, Scope
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.one_engine
 
 def error_sent(client: Client, **parameters: str | None) -> dict[str, str]:
     with client.hub.client() as visitor:
-        answer = answer_of(visitor.get(client.address(**parameters)))
+        answer = redirect_parameters(visitor.get(client.address(**parameters)))
     assert answer["state"] == "s t&te"
     assert answer["iss"] == client.hub.url
     assert answer["error_description"]
@@ -53,14 +53,14 @@ def error_sent(client: Client, **parameters: str | None) -> dict[str, str]:
     ],
 )
 def test_errors_are_sent_to_the_app(hub: RunningHub, parameters: dict[str, str | None], error: str) -> None:
-    client = make_app(hub, make_user(hub, "olga"))
+    client = create_app(hub, create_user(hub, "olga"))
     assert error_sent(client, **parameters)["error"] == error
 
 
 def test_overlong_state_is_not_echoed(hub: RunningHub) -> None:
-    client = make_app(hub, make_user(hub, "olga"))
+    client = create_app(hub, create_user(hub, "olga"))
     with hub.client() as visitor:
-        answer = answer_of(visitor.get(client.address(state="s" * 4097)))
+        answer = redirect_parameters(visitor.get(client.address(state="s" * 4097)))
         assert answer["error"] == "invalid_request"
         assert "state" not in answer
         assert visitor.get(client.address(state="s" * 4096)).headers["location"].startswith("/login")
@@ -68,15 +68,17 @@ def test_overlong_state_is_not_echoed(hub: RunningHub) -> None:
 
 
 def test_prompt_none_is_answered_without_a_page(hub: RunningHub) -> None:
-    ada, client = make_user(hub, "ada"), make_app(hub, make_user(hub, "olga"))
+    ada, client = create_user(hub, "ada"), create_app(hub, create_user(hub, "olga"))
     with browser_of(hub, ada) as browser:
-        assert answer_of(browser.get(client.address(prompt="none")))["error"] == "consent_required"
+        assert redirect_parameters(browser.get(client.address(prompt="none")))["error"] == "consent_required"
         approve(browser, client.address())
-        assert "code" in answer_of(browser.get(client.address(prompt="none")))
-        assert answer_of(browser.get(client.address(prompt="none", max_age="0")))["error"] == "login_required"
+        assert "code" in redirect_parameters(browser.get(client.address(prompt="none")))
+        assert redirect_parameters(browser.get(client.address(prompt="none", max_age="0")))["error"] == "login_required"
         hub.clock.advance(seconds=61)
-        assert "code" in answer_of(browser.get(client.address(prompt="none", max_age="61")))
-        assert answer_of(browser.get(client.address(prompt="none", max_age="60")))["error"] == "login_required"
+        assert "code" in redirect_parameters(browser.get(client.address(prompt="none", max_age="61")))
+        assert (
+            redirect_parameters(browser.get(client.address(prompt="none", max_age="60")))["error"] == "login_required"
+        )
 
 
 @pytest.mark.parametrize(
@@ -94,8 +96,8 @@ def test_prompt_none_is_answered_without_a_page(hub: RunningHub) -> None:
 def test_invalid_scope_is_explained(engine: Engine, tmp_path: Path, scope: str, says: str) -> None:
     extra = (Scope("evaluate", Risk.CHANGES, "Start evaluations"),)
     settings = replace(settings_for(engine.fresh_url(), tmp_path), extra_scopes=extra)
-    with running(settings) as hub:
-        client = make_app(hub, make_user(hub, "olga"))
+    with run_hub(settings) as hub:
+        client = create_app(hub, create_user(hub, "olga"))
         sent = error_sent(client, scope=scope)
         assert (sent["error"], sent["error_description"]) == ("invalid_scope", says)
 
@@ -106,23 +108,23 @@ SAYABLE = re.compile(r"[\x20-\x21\x23-\x5b\x5d-\x7e]+")
 def test_description_contains_only_safe_characters(hub: RunningHub) -> None:
     """RFC 6749, section 4.1.2.1. Quotes and backslashes could end a text early, direction marks could reverse it."""
     harm = '"\\\u202e<é\U0001f512\x7f'
-    client = make_app(hub, make_user(hub, "olga"))
+    client = create_app(hub, create_user(hub, "olga"))
     doubled = "&" + urlencode([(harm, "1"), (harm, "2")])
     with hub.client() as visitor:
         for address in (client.address(scope=f"openid {harm}"), client.address() + doubled):
-            said = answer_of(visitor.get(address))["error_description"]
+            said = redirect_parameters(visitor.get(address))["error_description"]
             assert SAYABLE.fullmatch(said), said
             assert "?" in said
         posted = visitor.get(client.address(scope=f"openid {harm}", response_mode="form_post"))
         assert SAYABLE.fullmatch(Page(posted).hidden()["error_description"])
-    verifier, challenge = proof()
+    verifier, challenge = pkce_pair()
     asked = {"code_challenge": challenge, "code_challenge_method": "S256"}
     requests = [
         {"grant_type": harm},
         {"grant_type": "refresh_token", "refresh_token": harm, "scope": harm},
         {"grant_type": "authorization_code", "code": harm, "code_verifier": verifier},
         {"grant_type": "authorization_code", harm: ["1", "2"]},
-        {"grant_type": "authorization_code", "code": code_for(client, make_user(hub, "ada"), **asked), "scope": harm},
+        {"grant_type": "authorization_code", "code": code_for(client, create_user(hub, "ada"), **asked), "scope": harm},
     ]
     with hub.client(auth=client.basic) as app:
         for form in requests:
@@ -134,16 +136,16 @@ def test_description_contains_only_safe_characters(hub: RunningHub) -> None:
 
 
 def test_common_unsupported_scopes_are_ignored(hub: RunningHub) -> None:
-    ada, client = make_user(hub, "ada"), make_app(hub, make_user(hub, "olga"))
+    ada, client = create_user(hub, "ada"), create_app(hub, create_user(hub, "olga"))
     with browser_of(hub, ada) as browser:
         sent = approve(browser, client.address(scope="openid offline_access address phone"))
-        body = client.redeem(answer_of(sent)["code"]).json()
+        body = client.redeem(redirect_parameters(sent)["code"]).json()
         assert body["scope"] == "openid"
 
 
 @pytest.mark.parametrize("scope", ["offline_access", "address phone", "offline_access  phone", " "])
 def test_request_with_only_ignored_scopes_is_rejected(hub: RunningHub, scope: str) -> None:
-    client = make_app(hub, make_user(hub, "olga"))
+    client = create_app(hub, create_user(hub, "olga"))
     sent = error_sent(client, scope=scope)
     assert sent["error"] == "invalid_scope"
     assert (
@@ -153,20 +155,20 @@ def test_request_with_only_ignored_scopes_is_rejected(hub: RunningHub, scope: st
 
 
 def test_missing_scope_means_the_apps_registered_scopes(hub: RunningHub) -> None:
-    ada, client = make_user(hub, "ada"), make_app(hub, make_user(hub, "olga"))
+    ada, client = create_user(hub, "ada"), create_app(hub, create_user(hub, "olga"))
     with browser_of(hub, ada) as browser:
         sent = approve(browser, client.address(scope=None), scopes=list(client.app.scopes))
-    assert set(client.redeem(answer_of(sent)["code"]).json()["scope"].split()) == set(client.app.scopes)
+    assert set(client.redeem(redirect_parameters(sent)["code"]).json()["scope"].split()) == set(client.app.scopes)
 
 
 def test_missing_scope_of_a_document_client_means_openid_and_profile(hub: RunningHub) -> None:
-    ada, client = make_user(hub, "ada"), keep_document(hub)
-    verifier, challenge = proof()
+    ada, client = create_user(hub, "ada"), store_document(hub)
+    verifier, challenge = pkce_pair()
     asked = {"code_challenge": challenge, "code_challenge_method": "S256"}
     with browser_of(hub, ada) as browser:
         sent = approve(browser, client.address(scope=None, **asked))
         assert "read-repos" in browser.get(client.address(scope="read-repos jobs", **asked)).text
-    assert client.redeem(answer_of(sent)["code"], code_verifier=verifier).json()["scope"] == "openid profile"
+    assert client.redeem(redirect_parameters(sent)["code"], code_verifier=verifier).json()["scope"] == "openid profile"
 
 
 @pytest.mark.parametrize(
@@ -183,8 +185,8 @@ def test_missing_scope_of_a_document_client_means_openid_and_profile(hub: Runnin
     ],
 )
 def test_errors_are_shown_to_the_user_only(hub: RunningHub, parameters: dict[str, str | None]) -> None:
-    client = make_app(hub, make_user(hub, "olga"))
-    with browser_of(hub, make_user(hub, "ada")) as browser:
+    client = create_app(hub, create_user(hub, "olga"))
+    with browser_of(hub, create_user(hub, "ada")) as browser:
         for response in (browser.get(client.address(**parameters)), browser.post(client.address(**parameters))):
             assert response.status_code == 400
             assert "location" not in response.headers
@@ -193,7 +195,7 @@ def test_errors_are_shown_to_the_user_only(hub: RunningHub, parameters: dict[str
 
 
 def test_unregistered_redirect_uri_is_explained(hub: RunningHub) -> None:
-    client = make_app(hub, make_user(hub, "olga"), name="Atlas")
+    client = create_app(hub, create_user(hub, "olga"), name="Atlas")
     with hub.client() as visitor:
         page = visitor.get(client.address(redirect_uri="https://elsewhere.example/")).text
     assert "Sign-in stopped: Atlas asked to send you to an address it has not registered. Nothing was shared." in page
@@ -201,7 +203,7 @@ def test_unregistered_redirect_uri_is_explained(hub: RunningHub) -> None:
 
 
 def test_apps_name_on_the_error_page_is_escaped(hub: RunningHub) -> None:
-    client = keep_document(hub, client_name="Bank\u202e\u200b <b>x</b> " + "y" * 100)
+    client = store_document(hub, client_name="Bank\u202e\u200b <b>x</b> " + "y" * 100)
     with hub.client() as visitor:
         page = visitor.get(client.address(redirect_uri="https://elsewhere.example/")).text
     assert "\u202e" not in page

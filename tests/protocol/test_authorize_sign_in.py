@@ -12,10 +12,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
-from tests.bed.apps import Client, answer_of, approve, make_app, tokens_for
-from tests.bed.documents import keep_document
-from tests.bed.people import PASSWORD, Page, browser_of, make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import Client, approve, create_app, redirect_parameters, tokens_for
+from tests.bed.cimd_documents import store_document
+from tests.bed.people import PASSWORD, Page, browser_of, create_user
+from tests.bed.running_hub import RunningHub
 
 pytestmark = pytest.mark.one_engine
 
@@ -46,15 +46,15 @@ def proof_in(address: str) -> str:
 
 
 def auth_time(client: Client, response: httpx.Response) -> int:
-    token = client.redeem(answer_of(response)["code"]).json()["id_token"]
+    token = client.redeem(redirect_parameters(response)["code"]).json()["id_token"]
     time: int = json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))["auth_time"]
     return time
 
 
 @pytest.fixture
 def client(hub: RunningHub) -> Client:
-    make_user(hub, "ada")
-    return make_app(hub, make_user(hub, "olga"))
+    create_user(hub, "ada")
+    return create_app(hub, create_user(hub, "olga"))
 
 
 @contextmanager
@@ -81,7 +81,7 @@ def test_one_sign_in_is_enough_for_the_app(hub: RunningHub, client: Client, aske
         hub.clock.advance(seconds=30)
         action = unescape(consent.text.partition('method="post" action="')[2].partition('"')[0])
         allowed = visitor.post(action, data={**Page(consent).hidden(), "decision": "approve"})
-        assert "code" in answer_of(allowed), "however long the user thought about it"
+        assert "code" in redirect_parameters(allowed), "however long the user thought about it"
 
 
 @pytest.mark.parametrize("asked", [{"prompt": "login"}, {"max_age": "0"}, {"max_age": "60"}])
@@ -102,7 +102,7 @@ def test_max_age_accepts_a_fresh_session(hub: RunningHub, client: Client) -> Non
     with signed_in(client) as browser:
         approve(browser, client.address())
         hub.clock.advance(seconds=60)
-        assert "code" in answer_of(browser.get(client.address(max_age="60")))
+        assert "code" in redirect_parameters(browser.get(client.address(max_age="60")))
 
 
 def test_app_cannot_forge_the_proof_of_a_new_sign_in(hub: RunningHub, client: Client) -> None:
@@ -115,7 +115,7 @@ def test_app_cannot_forge_the_proof_of_a_new_sign_in(hub: RunningHub, client: Cl
         for forged in ("", "x", f"left.{made_at}..{mac}", f"kept.{made_at}.{session}.{mac}", f"left.0.{session}.{mac}"):
             sign_in_page(browser, browser.get(client.address(prompt="login", _mark=forged)))
         sign_in_page(browser, browser.get(back))
-        assert "code" in answer_of(sign_in(browser, browser.get(back)))
+        assert "code" in redirect_parameters(sign_in(browser, browser.get(back)))
 
 
 @pytest.mark.parametrize(
@@ -124,29 +124,29 @@ def test_app_cannot_forge_the_proof_of_a_new_sign_in(hub: RunningHub, client: Cl
 def test_proof_from_another_session_is_not_a_sign_in(hub: RunningHub, client: Client, asked: dict[str, str]) -> None:
     """Otherwise a person at a signed-in browser could fetch a proof elsewhere, signed out or as another user."""
     address = client.address(**asked)
-    mallory = make_user(hub, "mallory")
+    mallory = create_user(hub, "mallory")
     with signed_in(client) as browser, hub.client() as visitor, browser_of(hub, mallory) as theirs:
         approve(browser, client.address())
         hub.clock.advance(seconds=61)
         for back in (return_url(visitor.get(address)), return_url(theirs.get(address))):
             sign_in_page(browser, browser.get(back))
-        assert "code" in answer_of(sign_in(browser, browser.get(back)))
+        assert "code" in redirect_parameters(sign_in(browser, browser.get(back)))
 
 
 def test_proof_of_sign_in_is_valid_for_its_own_request(hub: RunningHub, client: Client) -> None:
     with signed_in(client) as browser:
         approve(browser, client.address())
         sent = browser.get(client.address(prompt="login", state="one"))
-        assert "code" in answer_of(sign_in(browser, sent))
+        assert "code" in redirect_parameters(sign_in(browser, sent))
         used = proof_in(return_url(sent))
         for other in ({"state": "two"}, {"state": "one", "scope": "openid"}, {"state": "one", "max_age": "0"}):
             address = client.address(**{"prompt": "login", **other}, _mark=used)
             sign_in_page(browser, browser.get(address))
         again = client.address(prompt="login", state="one", ui_locales="de", _mark=used)
-        assert "code" in answer_of(browser.get(again)), "what means nothing here changes nothing"
+        assert "code" in redirect_parameters(browser.get(again)), "what means nothing here changes nothing"
         page = sign_in_page(browser, browser.get(client.address(prompt="select_account", state="one"))).text
         stay = unescape(page.partition('<a href="/oauth/authorize')[2].partition('"')[0])
-        assert "code" in answer_of(browser.get(f"/oauth/authorize{stay}"))
+        assert "code" in redirect_parameters(browser.get(f"/oauth/authorize{stay}"))
         address = client.address(prompt="select_account", state="two", _mark=proof_in(stay))
         sign_in_page(browser, browser.get(address))
 
@@ -157,19 +157,19 @@ def test_proof_of_sign_in_in_the_browser_history_expires_after_an_hour(hub: Runn
         sent = browser.get(client.address(prompt="login"))
         back = return_url(sent)
         sign_in(browser, sent)
-        assert "code" in answer_of(browser.get(back))
+        assert "code" in redirect_parameters(browser.get(back))
         hub.clock.advance(seconds=3601)
         sign_in_page(browser, browser.get(back))
 
 
 def test_select_account_offers_the_signed_in_account(hub: RunningHub, client: Client) -> None:
-    make_user(hub, "bob")
+    create_user(hub, "bob")
     with signed_in(client) as browser:
         approve(browser, client.address())
         page = sign_in_page(browser, browser.get(client.address(prompt="select_account"))).text
         assert 'name="username" type="text" value=""' in page
         stay = unescape(page.partition('<a href="/oauth/authorize')[2].partition('"')[0])
-        assert "code" in answer_of(browser.get(f"/oauth/authorize{stay}")), "with the account they have"
+        assert "code" in redirect_parameters(browser.get(f"/oauth/authorize{stay}")), "with the account they have"
         as_bob = sign_in(browser, browser.get(client.address(prompt="select_account")), "bob")
         assert "Signed in as <bdi>@bob</bdi>." in as_bob.text
         page = sign_in_page(browser, browser.get(client.address(prompt="login select_account"))).text
@@ -177,7 +177,7 @@ def test_select_account_offers_the_signed_in_account(hub: RunningHub, client: Cl
 
 
 def test_user_can_continue_with_another_account(hub: RunningHub, client: Client) -> None:
-    make_user(hub, "bob")
+    create_user(hub, "bob")
     with signed_in(client) as browser:
         consent = browser.get(client.address(prompt="consent")).text
         switch = unescape(consent.partition('<a href="/oauth/authorize')[2].partition('"')[0])
@@ -188,22 +188,22 @@ def test_user_can_continue_with_another_account(hub: RunningHub, client: Client)
 
 def test_id_token_hint_names_the_user(hub: RunningHub, client: Client) -> None:
     """OpenID Connect Core, section 3.1.2.1: no other user's code is issued."""
-    bob = make_user(hub, "bob")
+    bob = create_user(hub, "bob")
     hint = tokens_for(client, bob)["id_token"]
     hub.clock.advance(seconds=30 * 24 * 3600 - 60)
     with browser_of(hub, bob) as browser:
-        assert "code" in answer_of(browser.get(client.address(id_token_hint=hint))), "expired or not"
+        assert "code" in redirect_parameters(browser.get(client.address(id_token_hint=hint))), "expired or not"
     with signed_in(client) as browser:
-        silent = answer_of(browser.get(client.address(id_token_hint=hint, prompt="none")))
+        silent = redirect_parameters(browser.get(client.address(id_token_hint=hint, prompt="none")))
         assert silent["error"] == "login_required"
         stubborn = sign_in(browser, browser.get(client.address(id_token_hint=hint)), "ada")
-        assert answer_of(stubborn)["error"] == "login_required", "not asked for ever"
-        assert "code" in answer_of(sign_in(browser, browser.get(client.address(id_token_hint=hint)), "bob"))
+        assert redirect_parameters(stubborn)["error"] == "login_required", "not asked for ever"
+        assert "code" in redirect_parameters(sign_in(browser, browser.get(client.address(id_token_hint=hint)), "bob"))
 
 
 def test_sign_in_page_names_the_app(hub: RunningHub, client: Client) -> None:
-    loopback = make_app(hub, None, redirect_uris=("http://127.0.0.1/cb",))
-    document = keep_document(hub)
+    loopback = create_app(hub, None, redirect_uris=("http://127.0.0.1/cb",))
+    document = store_document(hub)
     pkce = {"code_challenge": "c" * 43, "code_challenge_method": "S256"}
     with hub.client() as visitor:
         for address, host in (

@@ -6,11 +6,11 @@ from functools import partial
 
 import httpx
 import pytest
-from tests.bed.apps import Client, code_for, make_app, proof
-from tests.bed.at_once import at_once
-from tests.bed.documents import URL, keep_document, keep_text
-from tests.bed.people import make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import Client, code_for, create_app, pkce_pair
+from tests.bed.cimd_documents import URL, store_document, store_document_text
+from tests.bed.concurrency import run_concurrently
+from tests.bed.people import create_user
+from tests.bed.running_hub import RunningHub
 
 pytestmark = pytest.mark.one_engine
 
@@ -19,7 +19,7 @@ MOST = 100
 
 @pytest.fixture
 def client(hub: RunningHub) -> Client:
-    return make_app(hub, make_user(hub, "olga"))
+    return create_app(hub, create_user(hub, "olga"))
 
 
 def ask(hub: RunningHub, client_id: str, secret: str) -> httpx.Response:
@@ -31,7 +31,7 @@ def test_valid_secret_is_accepted_however_many_requests_are_concurrent(hub: Runn
         # Each has its own connections: threads that share a pool would wait for its lock.
         apps = [stack.enter_context(hub.client(auth=client.basic)) for _ in range(MOST + 50)]
         for _ in range(2):
-            answers = at_once([partial(app.post, "/oauth/introspect", data={"token": "x"}) for app in apps])
+            answers = run_concurrently([partial(app.post, "/oauth/introspect", data={"token": "x"}) for app in apps])
             assert {answer.status_code for answer in answers} == {200}
 
 
@@ -46,7 +46,7 @@ def test_guesses_are_throttled_while_the_app_continues(hub: RunningHub, client: 
         alone = guesser.post("/oauth/introspect", data={"token": "x", "client_id": client.id})
         assert alone.status_code == 429, "an app with a secret by its id alone is a failure too"
     assert ask(hub, *client.basic).status_code == 200
-    other = make_app(hub, make_user(hub, "ada"))
+    other = create_app(hub, create_user(hub, "ada"))
     assert ask(hub, other.id, "hfcs_wrong").status_code == 401, "another app has a count of its own"
     hub.clock.advance(15 * 60)
     assert ask(hub, client.id, "hfcs_wrong").status_code == 401
@@ -71,10 +71,10 @@ def test_app_with_an_invalid_document_is_not_authenticated(hub: RunningHub) -> N
 
 
 def test_code_cannot_be_redeemed_after_the_document_became_invalid(hub: RunningHub) -> None:
-    client, ada = keep_document(hub), make_user(hub, "ada")
-    verifier, challenge = proof()
+    client, ada = store_document(hub), create_user(hub, "ada")
+    verifier, challenge = pkce_pair()
     code = code_for(client, ada, scope="openid", code_challenge=challenge, code_challenge_method="S256")
-    keep_text(hub, URL, "{}")
+    store_document_text(hub, URL, "{}")
     form = {"grant_type": "authorization_code", "code": code, "redirect_uri": client.app.redirect_uris[0]}
     refused = httpx.post(f"{hub.url}/oauth/token", data={**form, "code_verifier": verifier})
     assert (refused.status_code, refused.json()["error"]) == (401, "invalid_client")

@@ -4,18 +4,18 @@ import base64
 import json
 
 import httpx
-from tests.bed.apps import answer_of, approve, code_for, make_app, proof, tokens_for
-from tests.bed.people import api, browser_of, make_organization, make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import approve, code_for, create_app, pkce_pair, redirect_parameters, tokens_for
+from tests.bed.people import api, browser_of, create_organization, create_user
+from tests.bed.running_hub import RunningHub
 
 
 def test_confidential_app_signs_a_user_in(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada, plan="team")
-    client = make_app(hub, make_user(hub, "olga"))
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada, plan="team")
+    client = create_app(hub, create_user(hub, "olga"))
     with browser_of(hub, ada) as browser:
         sent = approve(browser, client.address(nonce="n-1"), orgs=[acme.id])
-    answer = answer_of(sent)
+    answer = redirect_parameters(sent)
     assert (answer["state"], answer["iss"]) == ("s t&te", hub.url)
     body = client.redeem(answer["code"]).json()
     assert body["token_type"] == "bearer"
@@ -37,18 +37,18 @@ def test_confidential_app_signs_a_user_in(hub: RunningHub) -> None:
 
 
 def test_repeated_request_needs_no_consent(hub: RunningHub) -> None:
-    ada, client = make_user(hub, "ada"), make_app(hub, make_user(hub, "olga"))
+    ada, client = create_user(hub, "ada"), create_app(hub, create_user(hub, "olga"))
     code_for(client, ada)
     with browser_of(hub, ada) as browser:
-        assert "code" in answer_of(browser.get(client.address()))
-        assert "code" in answer_of(browser.post(client.address()))
+        assert "code" in redirect_parameters(browser.get(client.address()))
+        assert "code" in redirect_parameters(browser.post(client.address()))
         assert browser.get(client.address(prompt="consent")).status_code == 200
         assert browser.post(client.address(prompt="consent")).status_code == 403
 
 
 def test_public_app_may_omit_its_client_id_at_the_token_endpoint(hub: RunningHub) -> None:
-    ada, client = make_user(hub, "ada"), make_app(hub, make_user(hub, "olga"), confidential=False)
-    verifier, challenge = proof()
+    ada, client = create_user(hub, "ada"), create_app(hub, create_user(hub, "olga"), confidential=False)
+    verifier, challenge = pkce_pair()
     code = code_for(client, ada, code_challenge=challenge, code_challenge_method="S256")
     form = {"grant_type": "authorization_code", "code": code, "redirect_uri": client.app.redirect_uris[0]}
     assert httpx.post(f"{hub.url}/oauth/token", data=form).json()["error"] == "invalid_grant"
@@ -57,8 +57,8 @@ def test_public_app_may_omit_its_client_id_at_the_token_endpoint(hub: RunningHub
 
 
 def test_refresh_rotates_the_refresh_token(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    client = make_app(hub, make_user(hub, "olga"), confidential=False, refresh_tokens=True)
+    ada = create_user(hub, "ada")
+    client = create_app(hub, create_user(hub, "olga"), confidential=False, refresh_tokens=True)
     first = tokens_for(client, ada)["refresh_token"]
 
     def refresh(token: str, **more: str) -> httpx.Response:
@@ -77,8 +77,8 @@ def test_refresh_rotates_the_refresh_token(hub: RunningHub) -> None:
 
 
 def test_revoked_token_is_inactive(hub: RunningHub) -> None:
-    ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
-    client, sibling, stranger = make_app(hub, olga), make_app(hub, olga), make_app(hub, ada)
+    ada, olga = create_user(hub, "ada"), create_user(hub, "olga")
+    client, sibling, stranger = create_app(hub, olga), create_app(hub, olga), create_app(hub, ada)
     token = tokens_for(client, ada)["access_token"]
     for asking, active in ((client, True), (sibling, True), (stranger, False)):
         assert asking.post("/oauth/introspect", {"token": token}).json()["active"] is active

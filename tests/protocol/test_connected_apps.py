@@ -4,12 +4,12 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from tests.bed.apps import Client, answer_of, approve, code_for, make_app, proof, tokens_for
-from tests.bed.at_once import at_once
-from tests.bed.documents import keep_document
-from tests.bed.people import Page, api, browser_of, make_organization, make_token, make_user, submit
+from tests.bed.apps import Client, approve, code_for, create_app, pkce_pair, redirect_parameters, tokens_for
+from tests.bed.cimd_documents import store_document
+from tests.bed.concurrency import run_concurrently
+from tests.bed.people import Page, api, browser_of, create_organization, create_token, create_user, submit
 from tests.bed.processes import until
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.model import User
 from hubgate.server.oauth.apps import store
@@ -25,10 +25,10 @@ def at(path: str, client: Client) -> str:
 
 
 def document_token(client: Client, user: User, scope: str = "openid profile") -> str:
-    verifier, challenge = proof()
+    verifier, challenge = pkce_pair()
     with browser_of(client.hub, user) as browser:
         address = client.address(scope=scope, code_challenge=challenge, code_challenge_method="S256")
-        code = answer_of(approve(browser, address))["code"]
+        code = redirect_parameters(approve(browser, address))["code"]
     token: str = client.redeem(code, code_verifier=verifier).json()["access_token"]
     return token
 
@@ -43,20 +43,20 @@ def roles(hub: RunningHub, token: str) -> set[str]:
 
 
 def test_list_is_empty_at_first(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with browser_of(hub, ada) as browser:
         page = browser.get(PAGE).text
         assert "Apps you approve appear here." in page
         assert f'<a href="{PAGE}" aria-current="page">Connected apps</a>' in page
         assert '<a href="/settings/applications">Apps you build</a>' in page
-    with api(hub, make_token(hub, ada, "read")) as script:
+    with api(hub, create_token(hub, ada, "read")) as script:
         assert script.get(API).json() == []
 
 
 def test_list_names_host_last_use_and_scopes(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada)
-    client, document = make_app(hub), keep_document(hub)
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
+    client, document = create_app(hub), store_document(hub)
     with browser_of(hub, ada) as browser:
         approve(browser, client.address(), orgs=[acme.id])
         hub.clock.advance(seconds=60)
@@ -72,7 +72,7 @@ def test_list_names_host_last_use_and_scopes(hub: RunningHub) -> None:
     ):
         assert text in page
     assert page.index("Field Notes") < page.index("Notebook"), "the one used last comes first"
-    with api(hub, make_token(hub, ada, "read")) as script:
+    with api(hub, create_token(hub, ada, "read")) as script:
         listed = script.get(API).json()
         assert [one["clientId"] for one in listed] == [document.id, client.id]
         assert listed[1] == {
@@ -96,24 +96,24 @@ def test_list_names_host_last_use_and_scopes(hub: RunningHub) -> None:
 
 
 def test_last_use_follows_the_tokens(hub: RunningHub) -> None:
-    ada, client = make_user(hub, "ada"), make_app(hub)
+    ada, client = create_user(hub, "ada"), create_app(hub)
     token = tokens_for(client, ada)["access_token"]
     hub.clock.advance(seconds=3600)
     userinfo(hub, token)
-    with api(hub, make_token(hub, ada, "read")) as script:
+    with api(hub, create_token(hub, ada, "read")) as script:
         until(lambda: script.get(at(API, client)).json()["lastUsedAt"] == "2026-09-21T15:13:20.000Z")
 
 
 def test_tokens_follow_a_change_at_the_next_request(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    acme, beta = (make_organization(hub, name, ada) for name in ("acme", "beta"))
-    client = make_app(hub, scopes=("openid", "profile", "email", "read-billing"))
+    ada = create_user(hub, "ada")
+    acme, beta = (create_organization(hub, name, ada) for name in ("acme", "beta"))
+    client = create_app(hub, scopes=("openid", "profile", "email", "read-billing"))
     with browser_of(hub, ada) as browser:
         sent = approve(browser, client.address(scope="openid profile email"), orgs=[acme.id])
-    token = client.redeem(answer_of(sent)["code"]).json()["access_token"]
+    token = client.redeem(redirect_parameters(sent)["code"]).json()["access_token"]
     assert userinfo(hub, token).json()["email"] == "ada@example.org"
     assert roles(hub, token) == {"acme"}
-    with api(hub, make_token(hub, ada)) as script:
+    with api(hub, create_token(hub, ada)) as script:
         changed = script.patch(at(API, client), json={"scopes": ["openid", "profile"]})
         assert (changed.status_code, changed.json()["scopes"]) == (200, ["profile", "openid"])
         assert changed.json()["organizations"] == [acme.id], "what was not said stays"
@@ -132,7 +132,7 @@ def test_tokens_follow_a_change_at_the_next_request(hub: RunningHub) -> None:
         assert script.patch(at(API, client), json={}).status_code == 200
     with browser_of(hub, ada) as browser:
         answered = browser.get(client.address(scope="openid profile email read-billing"))
-    assert "canPay" in userinfo(hub, client.redeem(answer_of(answered)["code"]).json()["access_token"]).json()
+    assert "canPay" in userinfo(hub, client.redeem(redirect_parameters(answered)["code"]).json()["access_token"]).json()
 
 
 @pytest.mark.parametrize(
@@ -147,38 +147,38 @@ def test_tokens_follow_a_change_at_the_next_request(hub: RunningHub) -> None:
     ],
 )
 def test_invalid_changes_are_rejected(hub: RunningHub, body: dict[str, object]) -> None:
-    ada, client = make_user(hub, "ada"), make_app(hub)
+    ada, client = create_user(hub, "ada"), create_app(hub)
     code_for(client, ada)
-    with api(hub, make_token(hub, ada)) as script:
+    with api(hub, create_token(hub, ada)) as script:
         before = script.get(at(API, client)).json()
         assert script.patch(at(API, client), json=body).status_code == 422
         assert script.get(at(API, client)).json() == before
 
 
 def test_unknown_and_foreign_organizations_are_rejected_alike(hub: RunningHub) -> None:
-    ada, client = make_user(hub, "ada"), make_app(hub)
-    foreign = make_organization(hub, "acme", make_user(hub, "olga"))
+    ada, client = create_user(hub, "ada"), create_app(hub)
+    foreign = create_organization(hub, "acme", create_user(hub, "olga"))
     code_for(client, ada)
-    with api(hub, make_token(hub, ada)) as script:
+    with api(hub, create_token(hub, ada)) as script:
         answers = [script.patch(at(API, client), json={"organizations": [org]}) for org in (foreign.id, "0" * 24)]
     assert {(answer.status_code, answer.text) for answer in answers} == {(422, answers[0].text)}
 
 
 def test_document_client_may_be_granted_any_scope(hub: RunningHub) -> None:
-    ada, client = make_user(hub, "ada"), keep_document(hub)
+    ada, client = create_user(hub, "ada"), store_document(hub)
     document_token(client, ada)
-    with api(hub, make_token(hub, ada)) as script:
+    with api(hub, create_token(hub, ada)) as script:
         assert script.patch(at(API, client), json={"scopes": ["openid", "jobs"]}).status_code == 200
         assert script.patch(at(API, client), json={"scopes": ["openid", "superpowers"]}).status_code == 422
 
 
 def test_revocation_ends_tokens_immediately(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    client = make_app(hub, confidential=False, refresh_tokens=True)
-    verifier, challenge = proof()
+    ada = create_user(hub, "ada")
+    client = create_app(hub, confidential=False, refresh_tokens=True)
+    verifier, challenge = pkce_pair()
     tokens = tokens_for(client, ada)
     code = answer_of_signed_in(client, ada, challenge)
-    with api(hub, make_token(hub, ada)) as script:
+    with api(hub, create_token(hub, ada)) as script:
         assert script.delete(at(API, client)).status_code == 204
         assert script.delete(at(API, client)).status_code == 404
         assert script.get(at(API, client)).status_code == 404
@@ -195,13 +195,13 @@ def test_revocation_ends_tokens_immediately(hub: RunningHub) -> None:
 
 def test_revocation_during_an_authorization_request_fails_cleanly(hub: RunningHub) -> None:
     """In either order the app gets a code or the user is asked: nothing fails."""
-    ada, client = make_user(hub, "ada"), make_app(hub)
-    token = make_token(hub, ada)
+    ada, client = create_user(hub, "ada"), create_app(hub)
+    token = create_token(hub, ada)
     with browser_of(hub, ada) as browser, api(hub, token) as script:
         for _ in range(5):
             approve(browser, client.address())
             ask = lambda: browser.get(client.address())  # noqa: E731
-            *asked, revoked = at_once([ask, ask, ask, lambda: script.delete(at(API, client))])
+            *asked, revoked = run_concurrently([ask, ask, ask, lambda: script.delete(at(API, client))])
             assert revoked.status_code == 204
             assert {answer.status_code for answer in asked} <= {200, 303}
             assert script.get(API).json() == []
@@ -209,15 +209,15 @@ def test_revocation_during_an_authorization_request_fails_cleanly(hub: RunningHu
 
 def test_concurrent_change_of_organizations_restores_no_scope(hub: RunningHub) -> None:
     """In either order, what one change does not name stays as the other left it."""
-    ada, client = make_user(hub, "ada"), make_app(hub)
-    acme = make_organization(hub, "acme", ada)
-    token = make_token(hub, ada)
+    ada, client = create_user(hub, "ada"), create_app(hub)
+    acme = create_organization(hub, "acme", ada)
+    token = create_token(hub, ada)
     with browser_of(hub, ada) as browser, api(hub, token) as script:
         for _ in range(8):
             approve(browser, client.address(prompt="consent"))
             change = lambda: script.patch(at(API, client), json={"organizations": [acme.id]})  # noqa: E731
             narrow = lambda: script.patch(at(API, client), json={"scopes": ["openid"]})  # noqa: E731
-            answers = at_once([change, change, narrow, change, change])
+            answers = run_concurrently([change, change, narrow, change, change])
             assert {answer.status_code for answer in answers} == {200}
             assert script.get(at(API, client)).json()["scopes"] == ["openid"]
 
@@ -226,16 +226,16 @@ def answer_of_signed_in(client: Client, user: User, challenge: str) -> str:
     """A code that is not redeemed yet."""
     with browser_of(client.hub, user) as browser:
         asked = client.address(code_challenge=challenge, code_challenge_method="S256")
-        return answer_of(browser.get(asked))["code"]
+        return redirect_parameters(browser.get(asked))["code"]
 
 
 def test_permissions_are_changed_on_the_page(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada)
-    client = make_app(hub, scopes=("openid", "profile", "email", "read-repos", "jobs"), required_scopes=("jobs",))
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
+    client = create_app(hub, scopes=("openid", "profile", "email", "read-repos", "jobs"), required_scopes=("jobs",))
     with browser_of(hub, ada) as browser:
         sent = approve(browser, client.address(scope="openid email read-repos jobs"))
-        token = client.redeem(answer_of(sent)["code"]).json()["access_token"]
+        token = client.redeem(redirect_parameters(sent)["code"]).json()["access_token"]
         page = browser.get(at(PAGE, client))
         assert "Takes effect on the app's next request." in page.text
         assert '<input type="hidden" name="scopes" value="jobs">' in page.text, "required ones stay"
@@ -253,7 +253,7 @@ def test_permissions_are_changed_on_the_page(hub: RunningHub) -> None:
 
 
 def test_app_is_revoked_on_the_page(hub: RunningHub) -> None:
-    ada, client = make_user(hub, "ada"), keep_document(hub)
+    ada, client = create_user(hub, "ada"), store_document(hub)
     token = document_token(client, ada)
     with browser_of(hub, ada) as browser:
         page = browser.get(f"{at(PAGE, client)}/revoke").text
@@ -267,9 +267,9 @@ def test_app_is_revoked_on_the_page(hub: RunningHub) -> None:
 
 
 def test_other_users_cannot_see_or_change_it(hub: RunningHub) -> None:
-    ada, bob, client = make_user(hub, "ada"), make_user(hub, "bob"), make_app(hub)
+    ada, bob, client = create_user(hub, "ada"), create_user(hub, "bob"), create_app(hub)
     token = tokens_for(client, ada)["access_token"]
-    with api(hub, make_token(hub, bob)) as script:
+    with api(hub, create_token(hub, bob)) as script:
         for method in ("GET", "PATCH", "DELETE"):
             body = {} if method == "PATCH" else None
             assert script.request(method, at(API, client), json=body).status_code == 404
@@ -282,10 +282,10 @@ def test_other_users_cannot_see_or_change_it(hub: RunningHub) -> None:
 
 
 def test_apps_and_read_tokens_cannot_change_it(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    client = make_app(hub, scopes=("openid", "profile", "manage-repos", "webhooks"))
+    ada = create_user(hub, "ada")
+    client = create_app(hub, scopes=("openid", "profile", "manage-repos", "webhooks"))
     token = tokens_for(client, ada)["access_token"]
-    with api(hub, token) as app, api(hub, make_token(hub, ada, "read")) as reader, hub.client() as stranger:
+    with api(hub, token) as app, api(hub, create_token(hub, ada, "read")) as reader, hub.client() as stranger:
         for method in ("GET", "PATCH", "DELETE"):
             body = {} if method == "PATCH" else None
             assert app.request(method, at(API, client), json=body).status_code == 403
@@ -298,12 +298,12 @@ def test_apps_and_read_tokens_cannot_change_it(hub: RunningHub) -> None:
 
 
 def test_deleted_app_is_not_listed(hub: RunningHub) -> None:
-    ada, client = make_user(hub, "ada"), make_app(hub)
+    ada, client = create_user(hub, "ada"), create_app(hub)
     code_for(client, ada)
 
     async def work(opened: Hub) -> None:
         await opened.db.write(lambda tx: store.remove(tx, client.id))
 
     hub.call(work)
-    with api(hub, make_token(hub, ada)) as script:
+    with api(hub, create_token(hub, ada)) as script:
         assert script.get(API).json() == []

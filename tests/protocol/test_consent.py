@@ -5,11 +5,11 @@ from dataclasses import replace
 from html import unescape
 
 import httpx
-from tests.bed.apps import Client, answer_of, approve, make_app, proof
-from tests.bed.at_once import at_once
-from tests.bed.documents import keep_document
-from tests.bed.people import Page, api, browser_of, make_organization, make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import Client, approve, create_app, pkce_pair, redirect_parameters
+from tests.bed.cimd_documents import store_document
+from tests.bed.concurrency import run_concurrently
+from tests.bed.people import Page, api, browser_of, create_organization, create_user
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.oauth.apps import store as app_store
 from hubgate.server.oauth.apps.model import App
@@ -17,7 +17,7 @@ from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.resources import Hub
 from hubgate.server.scopes import BUILT_IN_SCOPES
 
-PKCE = {"code_challenge": proof()[1], "code_challenge_method": "S256"}
+PKCE = {"code_challenge": pkce_pair()[1], "code_challenge_method": "S256"}
 
 
 def words(response: httpx.Response) -> str:
@@ -59,10 +59,10 @@ def grant_of(hub: RunningHub, client: Client, user_id: str) -> tuple[set[str], s
 
 
 def test_page_describes_a_registered_app(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
-    client = make_app(
-        hub, make_user(hub, "olga"), name="Notebook", scopes=tuple(scope.name for scope in BUILT_IN_SCOPES)
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
+    client = create_app(
+        hub, create_user(hub, "olga"), name="Notebook", scopes=tuple(scope.name for scope in BUILT_IN_SCOPES)
     )
     with browser_of(hub, ada) as browser:
         shown = browser.get(client.address())
@@ -108,9 +108,9 @@ def test_page_describes_a_registered_app(hub: RunningHub) -> None:
 
 
 def test_required_scopes_are_fixed_and_others_can_be_unticked(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    acme, beta = (make_organization(hub, name, ada) for name in ("acme", "beta"))
-    client = make_app(
+    ada = create_user(hub, "ada")
+    acme, beta = (create_organization(hub, name, ada) for name in ("acme", "beta"))
+    client = create_app(
         hub, None, scopes=("openid", "profile", "email", "read-repos", "jobs", "webhooks"), required_scopes=("jobs",)
     )
     with browser_of(hub, ada) as browser:
@@ -124,48 +124,50 @@ def test_required_scopes_are_fixed_and_others_can_be_unticked(hub: RunningHub) -
         assert boxes(shown, "orgs") == {acme.id: "free", beta.id: "ticked"}
         assert "beta admin Requested by Notebook" in words(shown)
         sent = approve(browser, client.address(scope="openid email read-repos jobs"), scopes=[])
-    assert client.redeem(answer_of(sent)["code"]).json()["scope"] == "openid email jobs", "fixed even if left out"
+    assert client.redeem(redirect_parameters(sent)["code"]).json()["scope"] == "openid email jobs", (
+        "fixed even if left out"
+    )
 
 
 def test_organizations_may_be_requested_in_any_spelling(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    a, b, c, d = (make_organization(hub, name, ada).id for name in ("aa", "bb", "cc", "dd"))
-    client = make_app(hub)
+    ada = create_user(hub, "ada")
+    a, b, c, d = (create_organization(hub, name, ada).id for name in ("aa", "bb", "cc", "dd"))
+    client = create_app(hub)
     with browser_of(hub, ada) as browser:
         shown = browser.get(f"{client.address()}&orgIds={a}&orgIds={b},{c}&orgIds=&orgIds=,%20{a}")
     assert boxes(shown, "orgs") == {a: "ticked", b: "ticked", c: "ticked", d: "free"}
 
 
 def test_user_without_organizations_is_not_asked_about_them(hub: RunningHub) -> None:
-    client = make_app(hub)
-    with browser_of(hub, make_user(hub, "ada")) as browser:
+    client = create_app(hub)
+    with browser_of(hub, create_user(hub, "ada")) as browser:
         assert "Organization access" not in words(browser.get(client.address()))
 
 
 def test_token_has_the_approved_scopes_and_the_grant_is_the_union(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    client = make_app(hub, scopes=("openid", "profile", "read-repos", "jobs", "webhooks"))
+    ada = create_user(hub, "ada")
+    client = create_app(hub, scopes=("openid", "profile", "read-repos", "jobs", "webhooks"))
     with browser_of(hub, ada) as browser:
         approve(browser, client.address(scope="openid read-repos"))
         sent = approve(browser, client.address(scope="openid jobs webhooks"), scopes=["jobs"])
-        assert client.redeem(answer_of(sent)["code"]).json()["scope"] == "openid jobs"
+        assert client.redeem(redirect_parameters(sent)["code"]).json()["scope"] == "openid jobs"
         assert grant_of(hub, client, ada.id)[0] == {"openid", "read-repos", "jobs"}
         sent = browser.get(client.address(scope="openid read-repos jobs"))
-        assert client.redeem(answer_of(sent)["code"]).json()["scope"] == "openid read-repos jobs"
+        assert client.redeem(redirect_parameters(sent)["code"]).json()["scope"] == "openid read-repos jobs"
         assert browser.get(client.address(scope="openid webhooks")).status_code == 200
         approve(browser, client.address(scope="openid read-repos", prompt="consent"), scopes=[])
         assert grant_of(hub, client, ada.id)[0] == {"openid", "jobs"}, "shown and left unticked leaves the grant"
 
 
 def test_organizations_belong_to_the_grant(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    acme, beta = (make_organization(hub, name, ada) for name in ("acme", "beta"))
-    client = make_app(hub)
+    ada = create_user(hub, "ada")
+    acme, beta = (create_organization(hub, name, ada) for name in ("acme", "beta"))
+    client = create_app(hub)
     with browser_of(hub, ada) as browser:
         sent = approve(browser, client.address(), orgs=[acme.id])
-        token = client.redeem(answer_of(sent)["code"]).json()["access_token"]
+        token = client.redeem(redirect_parameters(sent)["code"]).json()["access_token"]
         assert reached(hub, token) == {"acme"}
-        assert "code" in answer_of(browser.get(client.address(orgIds=acme.id)))
+        assert "code" in redirect_parameters(browser.get(client.address(orgIds=acme.id)))
         shown = browser.get(client.address(orgIds=f"{acme.id},{beta.id}"))
         assert boxes(shown, "orgs") == {acme.id: "ticked", beta.id: "ticked"}
         assert "acme admin Already allowed beta admin Requested by Notebook" in words(shown)
@@ -183,8 +185,8 @@ def reached(hub: RunningHub, token: str) -> set[str]:
 
 
 def test_page_describes_an_app_with_a_metadata_document(hub: RunningHub) -> None:
-    client = keep_document(hub, redirect_uris=["https://elsewhere.example/cb"], client_uri="https://bank.example")
-    with browser_of(hub, make_user(hub, "ada")) as browser:
+    client = store_document(hub, redirect_uris=["https://elsewhere.example/cb"], client_uri="https://bank.example")
+    with browser_of(hub, create_user(hub, "ada")) as browser:
         text = words(browser.get(client.address(scope=None, **PKCE)))
     for sentence in (
         "F Field Notes wants to use your account",
@@ -199,16 +201,16 @@ def test_page_describes_an_app_with_a_metadata_document(hub: RunningHub) -> None
 
 def test_hosts_are_shown_in_full_and_in_punycode(hub: RunningHub) -> None:
     long = "xn--" + "-".join(["a1b2c3"] * 8) + ".xn--80ak6aa92e.example:8443"
-    client = make_app(hub, None, redirect_uris=(f"https://{long}/cb",))
-    with browser_of(hub, make_user(hub, "ada")) as browser:
+    client = create_app(hub, None, redirect_uris=(f"https://{long}/cb",))
+    with browser_of(hub, create_user(hub, "ada")) as browser:
         page = browser.get(client.address()).text
     assert f'<p class="consent-host">{long}</p>' in page
 
 
 def test_document_client_on_this_computer_is_warned_about_and_always_needs_consent(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     uris = ["http://127.0.0.1/cb", "http://localhost/cb", "com.example.notes:/cb", "https://notes.example/cb"]
-    client = keep_document(hub, redirect_uris=uris)
+    client = store_document(hub, redirect_uris=uris)
     expected = {
         "http://127.0.0.1:4711/cb": "this computer (127.0.0.1)",
         "http://localhost:4711/cb": "this computer (localhost)",
@@ -225,27 +227,27 @@ def test_document_client_on_this_computer_is_warned_about_and_always_needs_conse
             approve(browser, address)
             assert browser.get(address).status_code == 200, "asked again, although everything was allowed"
             assert browser.post(address).status_code == 403
-            assert answer_of(browser.get(f"{address}&prompt=none"))["error"] == "consent_required"
+            assert redirect_parameters(browser.get(f"{address}&prompt=none"))["error"] == "consent_required"
         plain = client.address(redirect_uri="https://notes.example/cb", scope="openid", **PKCE)
         approve(browser, plain)
-        assert "code" in answer_of(browser.get(plain))
+        assert "code" in redirect_parameters(browser.get(plain))
 
 
 def test_registered_app_on_this_computer_is_warned_about(hub: RunningHub) -> None:
-    client = make_app(hub, None, redirect_uris=("http://localhost/cb",), confidential=False)
-    with browser_of(hub, make_user(hub, "ada")) as browser:
+    client = create_app(hub, None, redirect_uris=("http://localhost/cb",), confidential=False)
+    with browser_of(hub, create_user(hub, "ada")) as browser:
         address = client.address(redirect_uri="http://localhost:3000/cb", **PKCE)
         assert "This app runs on your own computer" in words(browser.get(address))
         approve(browser, address)
-        assert "code" in answer_of(browser.get(address))
+        assert "code" in redirect_parameters(browser.get(address))
 
 
 def test_changed_document_needs_consent_and_the_page_says_what_changed(hub: RunningHub) -> None:
-    ada, client = make_user(hub, "ada"), keep_document(hub)
+    ada, client = create_user(hub, "ada"), store_document(hub)
     asked = {"scope": "openid", **PKCE}
     with browser_of(hub, ada) as browser:
         approve(browser, client.address(**asked))
-        assert "code" in answer_of(browser.get(client.address(**asked)))
+        assert "code" in redirect_parameters(browser.get(client.address(**asked)))
         for members, said in (
             ({"client_name": "Your Bank"}, "its name, which was Field Notes."),
             ({"redirect_uris": [*client.app.redirect_uris, "https://notes.example/x"]}, "where it sends you."),
@@ -254,20 +256,20 @@ def test_changed_document_needs_consent_and_the_page_says_what_changed(hub: Runn
                 "its name, which was Field Notes, and where it sends you.",
             ),
         ):
-            keep_document(hub, **members)
+            store_document(hub, **members)
             text = words(browser.get(client.address(**asked)))
             assert f"Changed since you last approved it: {said}" in text
         approve(browser, client.address(**asked))
-        assert "code" in answer_of(browser.get(client.address(**asked))), "until that is allowed too"
+        assert "code" in redirect_parameters(browser.get(client.address(**asked))), "until that is allowed too"
 
 
 def test_new_host_or_name_of_a_registered_app_needs_consent(hub: RunningHub) -> None:
-    ada, client = make_user(hub, "ada"), make_app(hub)
+    ada, client = create_user(hub, "ada"), create_app(hub)
     first = client.app.redirect_uris[0]
     with browser_of(hub, ada) as browser:
         approve(browser, client.address())
         change_app(client, redirect_uris=(first, "https://app.example/second"))
-        assert "code" in answer_of(browser.get(client.address())), "another page of the same host"
+        assert "code" in redirect_parameters(browser.get(client.address())), "another page of the same host"
         change_app(client, redirect_uris=(first, "https://evil.example/"))
         assert "where it sends you." in words(browser.get(client.address()))
         change_app(client, name="Another")
@@ -275,24 +277,24 @@ def test_new_host_or_name_of_a_registered_app_needs_consent(hub: RunningHub) -> 
 
 
 def test_name_of_invisible_characters_is_replaced_by_the_host(hub: RunningHub) -> None:
-    client = keep_document(hub, client_name="\u200b\u202e\u2066")
-    with browser_of(hub, make_user(hub, "ada")) as browser:
+    client = store_document(hub, client_name="\u200b\u202e\u2066")
+    with browser_of(hub, create_user(hub, "ada")) as browser:
         assert "notes.example wants to use your account" in words(browser.get(client.address(scope=None, **PKCE)))
 
 
 def test_page_describes_an_app_without_scopes(hub: RunningHub) -> None:
-    client = make_app(hub, scopes=())
-    with browser_of(hub, make_user(hub, "ada")) as browser:
+    client = create_app(hub, scopes=())
+    with browser_of(hub, create_user(hub, "ada")) as browser:
         text = words(browser.get(client.address(scope=None)))
         assert "The app requests no permissions. It can only recognize you when you come back." in text
         assert "Untick" not in text
         sent = approve(browser, client.address(scope=None))
-    assert client.redeem(answer_of(sent)["code"]).json()["scope"] == ""
+    assert client.redeem(redirect_parameters(sent)["code"]).json()["scope"] == ""
 
 
 def test_form_without_a_decision_is_rejected(hub: RunningHub) -> None:
-    client = make_app(hub)
-    with browser_of(hub, make_user(hub, "ada")) as browser:
+    client = create_app(hub)
+    with browser_of(hub, create_user(hub, "ada")) as browser:
         for decision in ("", "perhaps"):
             assert approve(browser, client.address(), decision=decision).status_code == 422
         assert approve(browser, client.address(), decision=["approve", "deny"]).status_code == 400
@@ -300,8 +302,8 @@ def test_form_without_a_decision_is_rejected(hub: RunningHub) -> None:
 
 
 def test_decision_after_signing_out_leads_to_the_sign_in_page(hub: RunningHub) -> None:
-    client = make_app(hub)
-    with browser_of(hub, make_user(hub, "ada")) as browser:
+    client = create_app(hub)
+    with browser_of(hub, create_user(hub, "ada")) as browser:
         form = {**Page(browser.get(client.address())).hidden(), "decision": "approve"}
         browser.cookies.delete("token")
         sent = browser.post(client.address(), data=form)
@@ -310,9 +312,9 @@ def test_decision_after_signing_out_leads_to_the_sign_in_page(hub: RunningHub) -
 
 
 def test_concurrent_approvals_do_not_undo_each_other(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     scopes = ("read-repos", "jobs", "webhooks", "read-billing", "gated-repos", "inference-api")
-    client = make_app(hub, scopes=scopes)
+    client = create_app(hub, scopes=scopes)
     with browser_of(hub, ada) as browser:
         pages = {scope: Page(browser.get(client.address(scope=scope))) for scope in scopes}
 
@@ -320,6 +322,6 @@ def test_concurrent_approvals_do_not_undo_each_other(hub: RunningHub) -> None:
             form = {**pages[scope].hidden(), "decision": "approve", "scopes": scope}
             return browser.post(client.address(scope=scope), data=form)
 
-        answers = at_once([lambda scope=scope: allow(scope) for scope in scopes])  # type: ignore[misc]
-    assert all("code" in answer_of(answer) for answer in answers)
+        answers = run_concurrently([lambda scope=scope: allow(scope) for scope in scopes])  # type: ignore[misc]
+    assert all("code" in redirect_parameters(answer) for answer in answers)
     assert grant_of(hub, client, ada.id)[0] == set(scopes)

@@ -4,10 +4,10 @@ from contextlib import ExitStack
 from functools import partial
 
 import httpx
-from tests.bed.apps import Client, make_app
-from tests.bed.at_once import at_once
-from tests.bed.people import Page, api, browser_of, make_organization, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import Client, create_app
+from tests.bed.concurrency import run_concurrently
+from tests.bed.people import Page, api, browser_of, create_organization, create_token, create_user
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import own_account
 from hubgate.server.accounts.model import User
@@ -36,15 +36,15 @@ def consents_of(hub: RunningHub, client: Client) -> int:
 
 
 def test_app_deleted_during_the_approval_leaves_no_consent(hub: RunningHub) -> None:
-    owner, people = make_user(hub, "olga"), [make_user(hub, f"user{number}") for number in range(PEOPLE)]
+    owner, people = create_user(hub, "olga"), [create_user(hub, f"user{number}") for number in range(PEOPLE)]
     with ExitStack() as open_until_done:
-        script = open_until_done.enter_context(api(hub, make_token(hub, owner)))
+        script = open_until_done.enter_context(api(hub, create_token(hub, owner)))
         browsers = [open_until_done.enter_context(browser_of(hub, user)) for user in people]
         for _ in range(ROUNDS):
-            client = make_app(hub, owner)
+            client = create_app(hub, owner)
             calls = [filled(browser, client.address()) for browser in browsers]
             delete = partial(script.delete, f"/api/settings/applications/{client.id}")
-            deleted, *answers = at_once([delete, *calls])
+            deleted, *answers = run_concurrently([delete, *calls])
             assert deleted.status_code in (200, 204), deleted.text
             for answer in answers:
                 assert answer.status_code in (303, 400), answer.text
@@ -56,18 +56,18 @@ def test_app_deleted_during_the_approval_leaves_no_consent(hub: RunningHub) -> N
 
 
 def test_approval_of_a_deleted_app_is_rejected(hub: RunningHub) -> None:
-    owner, ada = make_user(hub, "olga"), make_user(hub, "ada")
-    client = make_app(hub, owner)
-    with api(hub, make_token(hub, owner)) as script, browser_of(hub, ada) as browser:
+    owner, ada = create_user(hub, "olga"), create_user(hub, "ada")
+    client = create_app(hub, owner)
+    with api(hub, create_token(hub, owner)) as script, browser_of(hub, ada) as browser:
         allow = filled(browser, client.address())
         script.delete(f"/api/settings/applications/{client.id}")
         assert allow().status_code == 400
 
 
 def test_user_deleted_during_the_approval_leaves_no_consent(hub: RunningHub) -> None:
-    client = make_app(hub, make_user(hub, "olga"))
+    client = create_app(hub, create_user(hub, "olga"))
     for number in range(3):
-        user = make_user(hub, f"user{number}")
+        user = create_user(hub, f"user{number}")
 
         def delete(user: User = user) -> httpx.Response:
             hub.call(lambda opened: own_account.delete(opened.accounts, user, SYSTEM))
@@ -75,22 +75,22 @@ def test_user_deleted_during_the_approval_leaves_no_consent(hub: RunningHub) -> 
 
         with ExitStack() as open_until_done:
             browsers = [open_until_done.enter_context(browser_of(hub, user)) for _ in range(PEOPLE)]
-            _, *answers = at_once([delete, *(filled(browser, client.address()) for browser in browsers)])
+            _, *answers = run_concurrently([delete, *(filled(browser, client.address()) for browser in browsers)])
         assert {answer.status_code for answer in answers} <= {303}, [answer.text[:300] for answer in answers]
     assert consents_of(hub, client) == 0
 
 
 def test_approval_succeeds_although_an_organization_is_deleted(hub: RunningHub) -> None:
-    client = make_app(hub, make_user(hub, "olga"))
-    ada = make_user(hub, "ada")
+    client = create_app(hub, create_user(hub, "olga"))
+    ada = create_user(hub, "ada")
     with browser_of(hub, ada) as browser:
         for number in range(ROUNDS):
-            acme = make_organization(hub, f"acme{number}", ada)
+            acme = create_organization(hub, f"acme{number}", ada)
             address = client.address(prompt="consent")
 
             def delete(acme: object = acme) -> httpx.Response:
                 hub.call(lambda opened: settings.delete(opened.accounts, acme, SYSTEM))  # type: ignore[arg-type]
                 return httpx.Response(204)
 
-            _, answer = at_once([delete, filled(browser, address, orgs=[acme.id])])
+            _, answer = run_concurrently([delete, filled(browser, address, orgs=[acme.id])])
             assert answer.status_code == 303, answer.text

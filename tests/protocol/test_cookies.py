@@ -7,8 +7,8 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import PASSWORD, Page, browser_of, make_user
-from tests.bed.running import RunningHub, running
+from tests.bed.people import PASSWORD, Page, browser_of, create_user
+from tests.bed.running_hub import RunningHub, run_hub
 
 pytestmark = pytest.mark.one_engine
 
@@ -52,14 +52,14 @@ class Browser:
 
 @pytest.fixture
 def on_https(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    with running(settings_for(engine.fresh_url(), tmp_path, **ON_HTTPS)) as hub:
+    with run_hub(settings_for(engine.fresh_url(), tmp_path, **ON_HTTPS)) as hub:
         yield hub
 
 
 @pytest.fixture
 def browser(on_https: RunningHub) -> Iterator[Browser]:
     """Ada's browser, signed in."""
-    make_user(on_https, "ada")
+    create_user(on_https, "ada")
     browser = Browser(on_https)
     assert browser.submit("/login", username="ada", password=PASSWORD).status_code == 303
     yield browser
@@ -105,7 +105,7 @@ def test_only_the_prefixed_session_cookie_is_accepted_on_https(browser: Browser)
 
 def test_session_planted_by_a_sibling_host_is_ignored_on_https(on_https: RunningHub, browser: Browser) -> None:
     """Login CSRF: a user who works in the attacker's account hands over what they enter."""
-    make_user(on_https, "eve")
+    create_user(on_https, "eve")
     eve, ada = Browser(on_https), Browser(on_https)
     try:
         assert eve.submit("/login", username="eve", password=PASSWORD).status_code == 303
@@ -126,7 +126,7 @@ def test_signing_out_deletes_the_prefixed_cookie(browser: Browser) -> None:
 
 
 def test_names_are_plain_on_http(hub: RunningHub) -> None:
-    user = make_user(hub, "ada")
+    user = create_user(hub, "ada")
     browser = Browser(hub)
     try:
         assert browser.submit("/login", username="ada", password=PASSWORD).status_code == 303

@@ -4,8 +4,8 @@ import json
 
 import httpx
 import pytest
-from tests.bed.people import api, link_in, mails_to, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.people import api, create_token, create_user, link_in, mails_to
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.tokens.text import TokenKind, new_token
 
@@ -18,10 +18,10 @@ def report(hub: RunningHub, *credentials: str) -> httpx.Response:
 
 
 def test_reported_token_is_revoked_and_its_owner_notified(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    leaked = make_token(hub, ada, "read", "leaked")
+    ada = create_user(hub, "ada")
+    leaked = create_token(hub, ada, "read", "leaked")
     hub.clock.advance(1)
-    kept = make_token(hub, ada, "read", "kept")
+    kept = create_token(hub, ada, "read", "kept")
     hub.clock.advance(1)
     with api(hub, leaked) as one, api(hub, kept) as other:
         assert one.get(WHOAMI).status_code == 200
@@ -35,7 +35,7 @@ def test_reported_token_is_revoked_and_its_owner_notified(hub: RunningHub) -> No
 
 
 def test_answer_does_not_reveal_which_tokens_exist(hub: RunningHub) -> None:
-    leaked = make_token(hub, make_user(hub, "ada"))
+    leaked = create_token(hub, create_user(hub, "ada"))
     invented, _ = new_token(TokenKind.PERSONAL, hub.clock())
     answers = [report(hub, leaked), report(hub, leaked), report(hub, invented), report(hub, "x"), report(hub)]
     varying = {"x-request-id", "date"}
@@ -54,8 +54,8 @@ def test_reporters_own_token_is_neither_required_nor_checked(hub: RunningHub) ->
 
 
 def test_a_thousand_tokens_may_be_reported_at_once(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    real = [make_token(hub, ada, "read", f"number {number}") for number in range(3)]
+    ada = create_user(hub, "ada")
+    real = [create_token(hub, ada, "read", f"number {number}") for number in range(3)]
     noise = [new_token(TokenKind.PERSONAL, hub.clock())[0] for _ in range(997)]
     assert report(hub, *noise, *real).status_code == 202
     for token in real:
@@ -88,7 +88,7 @@ def test_body_that_is_not_json_is_rejected(hub: RunningHub, content: str) -> Non
 
 def test_form_is_rejected(hub: RunningHub) -> None:
     """So that another site's page cannot send one without a preflight."""
-    token = make_token(hub, make_user(hub, "ada"))
+    token = create_token(hub, create_user(hub, "ada"))
     body = json.dumps({"credentials": [token]})
     assert httpx.post(hub.url + PATH, content=body, headers={"content-type": "text/plain"}).status_code == 415
     assert httpx.post(hub.url + PATH, data={"credentials": token}).status_code == 415

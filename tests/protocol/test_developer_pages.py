@@ -13,10 +13,10 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 from tests.attacks.test_o25_to_o32_documents import App, described, json_answer
-from tests.bed.apps import make_app
+from tests.bed.apps import create_app
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import browser_of, make_organization, make_user, submit
-from tests.bed.running import RunningHub, running
+from tests.bed.people import browser_of, create_organization, create_user, submit
+from tests.bed.running_hub import RunningHub, run_hub
 
 pytestmark = pytest.mark.one_engine
 
@@ -34,12 +34,12 @@ def test_contents_have_a_heading_on_a_phone(hub: RunningHub) -> None:
 
 
 def test_code_samples_contain_the_developers_own_apps(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, bob="write")
-    mine = make_app(hub, ada, name="Mine")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, bob="write")
+    mine = create_app(hub, ada, name="Mine")
     hub.clock.advance(1)
-    public = make_app(hub, ada, name="Public", confidential=False)
-    ours, foreign = make_app(hub, organization=acme, name="Ours"), make_app(hub, bob, name="Foreign")
+    public = create_app(hub, ada, name="Public", confidential=False)
+    ours, foreign = create_app(hub, organization=acme, name="Ours"), create_app(hub, bob, name="Foreign")
     with browser_of(hub) as nobody:
         for address in (SIGN_IN, f"{SIGN_IN}?app={mine.id}"):
             page = nobody.get(address).text
@@ -65,8 +65,8 @@ def test_code_samples_contain_the_developers_own_apps(hub: RunningHub) -> None:
 
 
 def test_python_sample_is_valid_python(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    odd = make_app(hub, ada, redirect_uris=("https://app.example/a'b$(id);&x=1",), scopes=())
+    ada = create_user(hub, "ada")
+    odd = create_app(hub, ada, redirect_uris=("https://app.example/a'b$(id);&x=1",), scopes=())
     with browser_of(hub, ada) as browser:
         page = browser.get(f"{SIGN_IN}?app={odd.id}").text
     found = re.findall(r'<code id="snippet-([\w-]+)">(.*?)</code>', page, re.DOTALL)
@@ -102,13 +102,13 @@ def test_buttons_are_offered(hub: RunningHub) -> None:
 def lenient(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
     """Development mode: documents may be fetched by http from loopback addresses."""
     given = {"egress_allow": "127.0.0.0/8", "cimd_allow_http_loopback": "true"}
-    with running(settings_for(engine.fresh_url(), tmp_path, **given)) as hub:
+    with run_hub(settings_for(engine.fresh_url(), tmp_path, **given)) as hub:
         yield hub
 
 
 def test_document_is_checked_rule_by_rule(lenient: RunningHub) -> None:
     with ExitStack() as stack:
-        browser = stack.enter_context(browser_of(lenient, make_user(lenient, "ada")))
+        browser = stack.enter_context(browser_of(lenient, create_user(lenient, "ada")))
         site = App(stack)
         good = submit(browser, CHECK, url=site.url)
         assert good.status_code == 200
@@ -148,7 +148,7 @@ def test_only_the_status_is_reported_if_it_is_not_200(lenient: RunningHub, statu
     with ExitStack() as stack:
         site = App(stack)
         site.answer = json_answer(b"{}", status, "Location: /other\r\n")
-        browser = stack.enter_context(browser_of(lenient, make_user(lenient, "ada")))
+        browser = stack.enter_context(browser_of(lenient, create_user(lenient, "ada")))
         page = submit(browser, CHECK, url=site.url).text
         assert "1 check failed." in page
         assert f"<td>{cure}</td>" in page
@@ -172,7 +172,7 @@ def test_findings_are_described_in_json_terms(lenient: RunningHub, body: bytes, 
     with ExitStack() as stack:
         site = App(stack)
         site.answer = json_answer(body)
-        browser = stack.enter_context(browser_of(lenient, make_user(lenient, "ada")))
+        browser = stack.enter_context(browser_of(lenient, create_user(lenient, "ada")))
         page = unescape(submit(browser, CHECK, url=site.url).text)
         told = re.findall(r'<td class="mono"><bdi>(.*?)</bdi></td>', page)
         for word in found:
@@ -185,7 +185,7 @@ def test_every_invalid_redirect_uri_is_named(lenient: RunningHub) -> None:
     with ExitStack() as stack:
         site = App(stack)
         site.answer = json_answer(described(site.url, redirect_uris=uris))
-        browser = stack.enter_context(browser_of(lenient, make_user(lenient, "ada")))
+        browser = stack.enter_context(browser_of(lenient, create_user(lenient, "ada")))
         page = submit(browser, CHECK, url=site.url).text
         assert "4 checks failed." in page
         for uri in uris[1:]:
@@ -194,7 +194,7 @@ def test_every_invalid_redirect_uri_is_named(lenient: RunningHub) -> None:
 
 
 def test_development_mode_is_explained_where_needed(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     settings = "HUBGATE_CIMD_ALLOW_HTTP_LOOPBACK=true and HUBGATE_EGRESS_ALLOW={}."
     with browser_of(hub, ada) as browser:
         both = "HUBGATE_CIMD_ALLOW_HTTP_LOOPBACK=true \\\nHUBGATE_EGRESS_ALLOW=127.0.0.0/8 hubgate serve</code>"
@@ -215,7 +215,7 @@ def test_development_mode_is_explained_where_needed(hub: RunningHub) -> None:
 
 
 def test_url_that_cannot_be_checked_is_explained(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with browser_of(hub, ada) as browser:
         assert submit(browser, CHECK, url=" ").status_code == 422
         for address in (
@@ -238,7 +238,7 @@ def test_url_that_cannot_be_checked_is_explained(hub: RunningHub) -> None:
 
 
 def test_checks_are_throttled(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with browser_of(hub, ada) as browser:
         statuses = [submit(browser, CHECK, url=f"https://127.0.0.1/{number}").status_code for number in range(12)]
     assert statuses == [*[200] * 10, 429, 429]

@@ -8,12 +8,12 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.bed import devices
-from tests.bed.apps import SCOPES, Client, make_app
-from tests.bed.at_once import at_once
+from tests.bed.apps import SCOPES, Client, create_app
+from tests.bed.concurrency import run_concurrently
 from tests.bed.engines import Engine, settings_for
-from tests.bed.exchange import exchanged, make_exchanger
-from tests.bed.people import Page, api, browser_of, make_organization, make_token, make_user
-from tests.bed.running import RunningHub, running
+from tests.bed.exchange import create_exchange_app, exchange_token
+from tests.bed.people import Page, api, browser_of, create_organization, create_token, create_user
+from tests.bed.running_hub import RunningHub, run_hub
 
 from hubgate.server.accounts import operator_actions
 from hubgate.server.accounts.model import Owner, User
@@ -38,12 +38,12 @@ def change(client: Client, how: Callable[[App], App]) -> None:
 
 @pytest.fixture
 def ada(hub: RunningHub) -> User:
-    return make_user(hub, "ada")
+    return create_user(hub, "ada")
 
 
 @pytest.fixture
 def client(hub: RunningHub) -> Client:
-    return make_app(hub, make_user(hub, "olga"), name="Notebook", scopes=(*SCOPES, "manage-repos"))
+    return create_app(hub, create_user(hub, "olga"), name="Notebook", scopes=(*SCOPES, "manage-repos"))
 
 
 @pytest.fixture
@@ -55,13 +55,13 @@ def approved(hub: RunningHub, client: Client, ada: User) -> str:
 
 
 def test_revoked_consent_ends_the_device_code(hub: RunningHub, client: Client, ada: User, approved: str) -> None:
-    with api(hub, make_token(hub, ada)) as script:
+    with api(hub, create_token(hub, ada)) as script:
         assert script.delete(f"/api/settings/connected-apps/{client.id}").is_success
     assert status_and_error(devices.poll(client, approved)) == UNKNOWN
 
 
 def test_token_has_what_is_left_of_the_consent(hub: RunningHub, client: Client, ada: User, approved: str) -> None:
-    with api(hub, make_token(hub, ada)) as script:
+    with api(hub, create_token(hub, ada)) as script:
         left = {"scopes": ["openid", "profile", "email"], "organizations": []}
         assert script.patch(f"/api/settings/connected-apps/{client.id}", json=left).is_success
     assert set(devices.poll(client, approved).json()["scope"].split()) == {"openid", "profile", "email"}
@@ -84,13 +84,13 @@ def test_decision_for_a_deleted_app_is_rejected(hub: RunningHub, client: Client,
 
 def test_device_request_during_the_deletion_of_the_app_fails_cleanly(hub: RunningHub) -> None:
     """Each succeeds or answers that the client is unknown; none fails otherwise."""
-    olga = make_user(hub, "olga")
-    with api(hub, make_token(hub, olga)) as script:
+    olga = create_user(hub, "olga")
+    with api(hub, create_token(hub, olga)) as script:
         for _ in range(6):
-            doomed = make_app(hub, olga)
+            doomed = create_app(hub, olga)
             start = partial(doomed.post, "/oauth/device", {"client_id": doomed.id})
             delete = partial(script.delete, f"/api/settings/applications/{doomed.id}")
-            deleted, *answers = at_once([delete, *[start] * 8])
+            deleted, *answers = run_concurrently([delete, *[start] * 8])
             assert deleted.is_success
             assert {status_and_error(answer) for answer in answers} <= {(200, "a token"), (401, "invalid_client")}
 
@@ -117,7 +117,7 @@ def test_scope_that_the_app_lost_is_not_granted(hub: RunningHub, client: Client,
         assert "manage-repos" not in asked.text
         assert devices.decide(browser, asked, "approve", scopes=[*SCOPES, "manage-repos"]).status_code == 303
     assert "manage-repos" not in devices.poll(client, started["device_code"]).json()["scope"]
-    with api(hub, make_token(hub, ada)) as script:
+    with api(hub, create_token(hub, ada)) as script:
         assert "manage-repos" not in script.get(f"/api/settings/connected-apps/{client.id}").json()["scopes"]
 
 
@@ -132,7 +132,7 @@ def test_approval_after_expiry_is_rejected(hub: RunningHub, client: Client, ada:
 
 def test_form_cannot_widen_the_request(hub: RunningHub, client: Client, ada: User) -> None:
     """As on the consent page (attack O37): only requested scopes, only the user's organizations."""
-    foreign = make_organization(hub, "foreign", make_user(hub, "eve"))
+    foreign = create_organization(hub, "foreign", create_user(hub, "eve"))
     started = devices.start(client, scope="openid")
     with browser_of(hub, ada) as browser:
         asked = devices.enter(browser, started["user_code"])
@@ -143,7 +143,7 @@ def test_form_cannot_widen_the_request(hub: RunningHub, client: Client, ada: Use
 
 def test_form_of_another_user_is_rejected(hub: RunningHub, client: Client, ada: User) -> None:
     started = devices.start(client)
-    with browser_of(hub, ada) as hers, browser_of(hub, make_user(hub, "bob")) as his:
+    with browser_of(hub, ada) as hers, browser_of(hub, create_user(hub, "bob")) as his:
         seal = Page(devices.enter(hers, started["user_code"])).hidden()["shown"]
         form = {**Page(devices.enter(his, started["user_code"])).hidden(), "shown": seal, "decision": "approve"}
         assert his.post(devices.VERIFY, data=form).status_code == 200
@@ -155,7 +155,7 @@ def test_registration_of_a_configured_cli_takes_precedence(hub: RunningHub, clie
     with hub.client() as device:
         before = device.post("/oauth/device", data={"client_id": CLI}).json()
         draft = App(client_id=CLI, name="Ours", scopes=("openid",), confidential=True)
-        owner = Owner(user_id=make_user(hub, "carol").id)
+        owner = Owner(user_id=create_user(hub, "carol").id)
         registered = Client(hub, *hub.call(lambda opened: management.create(opened.oauth, owner, draft, SYSTEM)))
         assert status_and_error(device.post("/oauth/device", data={"client_id": CLI})) == (401, "invalid_client")
     assert devices.start(registered)
@@ -171,23 +171,23 @@ def test_registration_of_a_configured_cli_takes_precedence(hub: RunningHub, clie
 def with_metrics(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
     """A hub whose operator defines a scope."""
     extra = (Scope(METRICS, Risk.PRIVATE, "See how the hub is used"),)
-    with running(replace(settings_for(engine.fresh_url(), tmp_path), extra_scopes=extra)) as found:
+    with run_hub(replace(settings_for(engine.fresh_url(), tmp_path), extra_scopes=extra)) as found:
         yield found
 
 
 def test_scope_that_the_operator_removes_is_not_granted(with_metrics: RunningHub) -> None:
     """Nor to waiting devices and exchanged tokens; a limit to that scope alone does not become unlimited."""
     hub = with_metrics
-    ada = make_user(hub, "ada")
-    client = make_exchanger(hub, make_organization(hub, "acme", ada), scopes=("openid", "read-repos"))
+    ada = create_user(hub, "ada")
+    client = create_exchange_app(hub, create_organization(hub, "acme", ada), scopes=("openid", "read-repos"))
     hub.call(lambda opened: privileges.grant_scope(opened.oauth, client.id, METRICS, SYSTEM))
     change(client, lambda app: replace(app, exchange=replace(app.exchange, scopes=(METRICS,))))
-    started, token = devices.start(client), exchanged(client, "ada@example.org")
+    started, token = devices.start(client), exchange_token(client, "ada@example.org")
     assert token["scope"] == METRICS
     hub.call(lambda opened: privileges.revoke_scope(opened.oauth, client.id, METRICS, SYSTEM))
     about = client.post("/oauth/introspect", {"token": token["access_token"]}).json()
     assert (about["active"], about["scope"]) == (True, "")
-    assert exchanged(client, "ada@example.org")["scope"] == "", "the limit was to nothing else"
+    assert exchange_token(client, "ada@example.org")["scope"] == "", "the limit was to nothing else"
     with browser_of(hub, ada) as browser:
         asked = devices.enter(browser, started["user_code"])
         assert METRICS not in asked.text

@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 from tests.bed import devices
-from tests.bed.apps import SCOPES, Client, make_app
+from tests.bed.apps import SCOPES, Client, create_app
 from tests.bed.engines import SqliteEngine, settings_for
-from tests.bed.people import api, browser_of, make_organization, make_user
-from tests.bed.running import RunningHub, running
+from tests.bed.people import api, browser_of, create_organization, create_user
+from tests.bed.running_hub import RunningHub, run_hub
 
 ALL = " ".join(SCOPES)
 
 
 @pytest.mark.parametrize("confidential", [True, False])
 def test_device_gets_a_token_after_approval(hub: RunningHub, confidential: bool) -> None:
-    ada = make_user(hub, "ada")
-    client = make_app(hub, make_user(hub, "olga"), confidential=confidential, refresh_tokens=True)
+    ada = create_user(hub, "ada")
+    client = create_app(hub, create_user(hub, "olga"), confidential=confidential, refresh_tokens=True)
     started = devices.start(client)
     assert re.fullmatch("[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}", started["user_code"])
     assert (started["expires_in"], started["interval"]) == (900, 5)
@@ -36,7 +36,7 @@ def test_device_gets_a_token_after_approval(hub: RunningHub, confidential: bool)
 
 
 def test_denied_device_gets_no_token(hub: RunningHub) -> None:
-    client, ada = make_app(hub, make_user(hub, "olga")), make_user(hub, "ada")
+    client, ada = create_app(hub, create_user(hub, "olga")), create_user(hub, "ada")
     started = devices.start(client)
     with browser_of(hub, ada) as browser:
         answer = devices.decide(browser, devices.enter(browser, started["user_code"]), "deny")
@@ -50,7 +50,7 @@ def test_denied_device_gets_no_token(hub: RunningHub) -> None:
 
 
 def test_polling_too_often_slows_the_device_down_permanently(hub: RunningHub) -> None:
-    client = make_app(hub, make_user(hub, "olga"))
+    client = create_app(hub, create_user(hub, "olga"))
     code = devices.start(client)["device_code"]
 
     def poll_error() -> str:
@@ -67,8 +67,8 @@ def test_polling_too_often_slows_the_device_down_permanently(hub: RunningHub) ->
 
 
 def test_token_has_the_ticked_scopes(hub: RunningHub) -> None:
-    ada, client = make_user(hub, "ada"), make_app(hub, make_user(hub, "olga"))
-    acme = make_organization(hub, "acme", ada)
+    ada, client = create_user(hub, "ada"), create_app(hub, create_user(hub, "olga"))
+    acme = create_organization(hub, "acme", ada)
     started = devices.start(client, scope="openid profile read-repos")
     devices.approve(hub, ada, started["user_code"], "openid", orgs=[acme.id])
     answer = devices.poll(client, started["device_code"]).json()
@@ -76,7 +76,7 @@ def test_token_has_the_ticked_scopes(hub: RunningHub) -> None:
 
 
 def test_page_asks_for_confirmation_even_with_the_code_in_its_url(hub: RunningHub) -> None:
-    ada, client = make_user(hub, "ada"), make_app(hub, make_user(hub, "olga"), name="Notebook")
+    ada, client = create_user(hub, "ada"), create_app(hub, create_user(hub, "olga"), name="Notebook")
     code = devices.start(client)["user_code"]
     with hub.client() as stranger:
         sent = stranger.get(f"/oauth/device?user_code={code}")
@@ -91,7 +91,7 @@ def test_page_asks_for_confirmation_even_with_the_code_in_its_url(hub: RunningHu
 
 def test_known_cli_needs_no_registration(hub: RunningHub) -> None:
     """The CLI of an existing client sends no scope and gets all of them, for 30 days, with refresh."""
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with hub.client() as device:
         known = {"client_id": "26be6b09-91c5-47da-9861-d2d2bb7a7e36"}
         started = device.post("/oauth/device", data=known).json()
@@ -107,7 +107,7 @@ def test_known_cli_needs_no_registration(hub: RunningHub) -> None:
 
 @pytest.mark.one_engine
 def test_each_known_command_line_has_its_own_name(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with hub.client() as device, browser_of(hub, ada) as browser:
         for client_id in ("hubgate-cli", "26be6b09-91c5-47da-9861-d2d2bb7a7e36"):
             started = device.post("/oauth/device", data={"client_id": client_id}).json()
@@ -118,9 +118,9 @@ def test_each_known_command_line_has_its_own_name(hub: RunningHub) -> None:
 
 def test_operator_configures_the_known_clis(sqlite_template: Path, tmp_path: Path) -> None:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
-    with running(settings_for(url, tmp_path, cli_client_ids="house-cli")) as hub, hub.client() as device:
+    with run_hub(settings_for(url, tmp_path, cli_client_ids="house-cli")) as hub, hub.client() as device:
         started = device.post("/oauth/device", data={"client_id": "house-cli"}).json()
-        devices.approve(hub, make_user(hub, "ada"), started["user_code"], "read-repos")
+        devices.approve(hub, create_user(hub, "ada"), started["user_code"], "read-repos")
         form = {"client_id": "house-cli", "grant_type": devices.GRANT, "device_code": started["device_code"]}
         answer = device.post("/oauth/token", data=form).json()
         assert (answer["expires_in"], "refresh_token" in answer) == (30 * 24 * 3600, True)
@@ -129,7 +129,7 @@ def test_operator_configures_the_known_clis(sqlite_template: Path, tmp_path: Pat
 
 
 def test_invalid_device_requests_are_rejected(hub: RunningHub) -> None:
-    client: Client = make_app(hub, make_user(hub, "olga"))
+    client: Client = create_app(hub, create_user(hub, "olga"))
     for form, status, error in (
         ({"client_id": "nobody"}, 401, "invalid_client"),
         ({}, 400, "invalid_request"),
@@ -144,7 +144,7 @@ def test_invalid_device_requests_are_rejected(hub: RunningHub) -> None:
 @pytest.mark.parametrize("first", ["approve", "deny"])
 def test_repeated_decision_shows_the_outcome(hub: RunningHub, first: str) -> None:
     """It does not say that the code is unknown, and does not count as a guess."""
-    client, ada, bob = make_app(hub), make_user(hub, "ada"), make_user(hub, "bob")
+    client, ada, bob = create_app(hub), create_user(hub, "ada"), create_user(hub, "bob")
     started = devices.start(client)
     with browser_of(hub, ada) as hers, browser_of(hub, bob) as his:
         asked, asked_too = devices.enter(hers, started["user_code"]), devices.enter(his, started["user_code"])

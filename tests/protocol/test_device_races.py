@@ -7,10 +7,10 @@ from functools import partial
 
 import httpx
 from tests.bed import devices
-from tests.bed.apps import SCOPES, make_app
-from tests.bed.at_once import at_once
-from tests.bed.people import Page, api, browser_of, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import SCOPES, create_app
+from tests.bed.concurrency import run_concurrently
+from tests.bed.people import Page, api, browser_of, create_token, create_user
+from tests.bed.running_hub import RunningHub
 
 PEOPLE, ROUNDS = 5, 3
 DONE, DENIED = "/oauth/device/done", "/oauth/device/done?denied"
@@ -27,8 +27,8 @@ def outcome_of(answer: httpx.Response) -> str:
 
 def test_fifty_concurrent_decisions_and_polls_have_one_outcome(hub: RunningHub) -> None:
     """20 approvals and 10 denials by five people, 20 polls."""
-    client = make_app(hub, refresh_tokens=True)
-    users = [make_user(hub, f"user{number}") for number in range(PEOPLE)]
+    client = create_app(hub, refresh_tokens=True)
+    users = [create_user(hub, f"user{number}") for number in range(PEOPLE)]
     with ExitStack() as stack:
         browsers = [stack.enter_context(browser_of(hub, user)) for user in users]
         for _ in range(ROUNDS):
@@ -42,7 +42,7 @@ def test_fifty_concurrent_decisions_and_polls_have_one_outcome(hub: RunningHub) 
                 calls += [partial(browser.post, devices.VERIFY, data=approve)] * 4
                 calls += [partial(browser.post, devices.VERIFY, data={**form, "decision": "deny"})] * 2
             calls += [partial(devices.poll, client, started["device_code"])] * 20
-            found = Counter(map(outcome_of, at_once(calls)))
+            found = Counter(map(outcome_of, run_concurrently(calls)))
             assert found.total() == 50
             # The user who decided sees that each time; all others were too late.
             assert min(found["approved"], found["denied"]) == 0, found
@@ -70,13 +70,13 @@ def test_fifty_concurrent_decisions_and_polls_have_one_outcome(hub: RunningHub) 
 
 def test_revocation_during_a_poll_leaves_no_valid_token(hub: RunningHub) -> None:
     """Revoking the consent races with the poll that uses the code."""
-    client, ada = make_app(hub, refresh_tokens=True), make_user(hub, "ada")
-    with api(hub, make_token(hub, ada)) as script:
+    client, ada = create_app(hub, refresh_tokens=True), create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as script:
         for _ in range(ROUNDS):
             started = devices.start(client)
             devices.approve(hub, ada, started["user_code"], " ".join(SCOPES))
             poll = partial(devices.poll, client, started["device_code"])
-            revoked, *answers = at_once(
+            revoked, *answers = run_concurrently(
                 [partial(script.delete, f"/api/settings/connected-apps/{client.id}"), poll, poll]
             )
             assert revoked.is_success

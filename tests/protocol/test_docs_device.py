@@ -5,10 +5,10 @@ from html import unescape
 
 import pytest
 from tests.bed import devices
-from tests.bed.apps import SCOPES, make_app
-from tests.bed.people import browser_of, make_user
+from tests.bed.apps import SCOPES, create_app
+from tests.bed.people import browser_of, create_user
 from tests.bed.processes import ROOT
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 from tests.protocol.test_docs_tokens import curl
 
 pytestmark = pytest.mark.one_engine
@@ -16,8 +16,8 @@ pytestmark = pytest.mark.one_engine
 
 @pytest.mark.parametrize("confidential", [True, False])
 def test_curl_on_the_page_works(hub: RunningHub, confidential: bool) -> None:
-    ada = make_user(hub, "ada")
-    client = make_app(hub, ada, confidential=confidential)
+    ada = create_user(hub, "ada")
+    client = create_app(hub, ada, confidential=confidential)
     with browser_of(hub, ada) as browser:
         page = browser.get(f"/docs/sign-in?app={client.id}").text
     text = unescape(re.findall(r'<code id="device-curl">(.*?)</code>', page, re.DOTALL)[0])
@@ -31,7 +31,7 @@ def test_curl_on_the_page_works(hub: RunningHub, confidential: bool) -> None:
 
 def test_commands_in_the_documentation_work(hub: RunningHub) -> None:
     """Each command, in order, with the answers it shows."""
-    ada, client = make_user(hub, "ada"), make_app(hub)
+    ada, client = create_user(hub, "ada"), create_app(hub)
     text = (ROOT / "docs/device.md").read_text()
     start, poll = re.findall(r"(?ms)^(curl .*?)\n```", text)
     known = {"hub": hub.url, "CLIENT_ID": client.id, "CLIENT_SECRET": client.secret or ""}

@@ -9,9 +9,9 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.bed.apps import SCOPES, Client, code_for, make_app, proof, tokens_for
-from tests.bed.people import api, browser_of, make_organization, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import SCOPES, Client, code_for, create_app, pkce_pair, tokens_for
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.model import User
 from hubgate.server.resources import Hub
@@ -55,11 +55,11 @@ def curl(command: str, **variables: str) -> httpx.Response:
 
 @pytest.mark.parametrize("confidential", [True, False], ids=["secret", "public"])
 def test_curl_commands_work_from_the_code_to_the_end(hub: RunningHub, *, confidential: bool) -> None:
-    ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
-    client = make_app(hub, olga, confidential=confidential, refresh_tokens=True)
+    ada, olga = create_user(hub, "ada"), create_user(hub, "olga")
+    client = create_app(hub, olga, confidential=confidential, refresh_tokens=True)
     steps, secret = steps_of(client, olga), {"CLIENT_SECRET": client.secret or ""}
     assert set(steps) == set("123456" if confidential else "12345")
-    verifier, challenge = proof()
+    verifier, challenge = pkce_pair()
     code = code_for(client, ada, code_challenge=challenge, code_challenge_method="S256")
     tokens = curl(steps["2"], CODE=code, VERIFIER=verifier, **secret).json()
     assert curl(steps["3"], ACCESS_TOKEN=tokens["access_token"]).json()["sub"] == ada.id
@@ -89,14 +89,14 @@ def claims_in(token: str) -> set[str]:
 
 
 def test_claims_match_the_table(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada, plan="team")
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada, plan="team")
 
     async def fill(opened: Hub) -> None:
         await opened.db.write(lambda tx: tx.exec("UPDATE users SET website = 'https://ada.example'"))
 
     hub.call(fill)
-    client = make_app(hub, make_user(hub, "olga"), scopes=tuple(SCOPE_NAMES))
+    client = create_app(hub, create_user(hub, "olga"), scopes=tuple(SCOPE_NAMES))
     table = claims_table(httpx.get(hub.url + SIGN_IN).text)
     always = table.pop("any")
     for scope in sorted(SCOPE_NAMES - {"openid"}):
@@ -112,11 +112,11 @@ def test_claims_match_the_table(hub: RunningHub) -> None:
 
 
 def test_every_organization_is_listed_with_the_role_only_where_granted(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    acme, other = make_organization(hub, "acme", ada, plan="team"), make_organization(hub, "other", ada)
-    client = make_app(hub, make_user(hub, "olga"))
+    ada = create_user(hub, "ada")
+    acme, other = create_organization(hub, "acme", ada, plan="team"), create_organization(hub, "other", ada)
+    client = create_app(hub, create_user(hub, "olga"))
     tokens = tokens_for(client, ada)
-    with api(hub, make_token(hub, ada)) as script:
+    with api(hub, create_token(hub, ada)) as script:
         script.patch(f"/api/settings/connected-apps/{client.id}", json={"organizations": [acme.id]})
     with api(hub, tokens["access_token"]) as app:
         listed = {org["sub"]: set(org) for org in app.get("/oauth/userinfo").json()["organizations"]}
@@ -129,8 +129,8 @@ def test_every_organization_is_listed_with_the_role_only_where_granted(hub: Runn
 
 
 def test_lifetimes_and_grants_match_the_page(hub: RunningHub) -> None:
-    olga = make_user(hub, "olga")
-    client = make_app(hub, olga, token_lifetime=7200)
+    olga = create_user(hub, "olga")
+    client = create_app(hub, olga, token_lifetime=7200)
     with browser_of(hub, olga) as browser:
         page = browser.get(f"{SIGN_IN}?app={client.id}").text
     for what, how_long in (
@@ -145,8 +145,8 @@ def test_lifetimes_and_grants_match_the_page(hub: RunningHub) -> None:
 
 
 def test_page_says_where_an_organizations_id_is_found(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
     with browser_of(hub, ada) as browser:
         settings = browser.get("/organizations/acme/settings/profile").text
         assert f'<code id="organization-id">{acme.id}</code>' in settings
@@ -188,9 +188,9 @@ def test_api_page_shows_form_fields(hub: RunningHub) -> None:
 
 
 def test_answers_about_users_and_tokens_match_their_schema(hub: RunningHub) -> None:
-    ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
-    make_organization(hub, "acme", ada, plan="team")
-    client = make_app(hub, olga, scopes=(*SCOPES, "read-billing"), refresh_tokens=True)
+    ada, olga = create_user(hub, "ada"), create_user(hub, "olga")
+    create_organization(hub, "acme", ada, plan="team")
+    client = create_app(hub, olga, scopes=(*SCOPES, "read-billing"), refresh_tokens=True)
     tokens = tokens_for(client, ada)
     document = httpx.get(f"{hub.url}/api/openapi.json").json()
 

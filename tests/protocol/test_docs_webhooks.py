@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from tests.bed.engines import SqliteEngine, settings_for
 from tests.bed.node import NODE
-from tests.bed.people import api, make_token, make_user
+from tests.bed.people import api, create_token, create_user
 from tests.bed.processes import ROOT
-from tests.bed.repos import make_repo
-from tests.bed.running import running
-from tests.bed.watching import Received, make_webhook, receiving, settle
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import run_hub
+from tests.bed.webhooks import Received, create_webhook, run_receiver, settle
 
 from hubgate.server.clock import SECOND
 
@@ -30,11 +30,11 @@ def deliveries(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) 
     """One delivery for each secret, its verifier, and the page."""
     folder = tmp_path_factory.mktemp("hub")
     url = SqliteEngine(sqlite_template, folder).fresh_url()
-    with running(settings_for(url, folder, egress_allow="127.0.0.0/8")) as hub, receiving() as receiver:
+    with run_hub(settings_for(url, folder, egress_allow="127.0.0.0/8")) as hub, run_receiver() as receiver:
         hub.clock.now = int(time.time()) * SECOND
-        with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-            made = [make_webhook(ada, receiver.url, "user:ada", secret=secret) for secret in SECRETS]
-            make_repo(ada, "tiny")
+        with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+            made = [create_webhook(ada, receiver.url, "user:ada", secret=secret) for secret in SECRETS]
+            create_repo(ada, "tiny")
             settle(hub)
             page = ada.get("/docs/webhooks").text
     by_webhook = {one.headers["x-hubgate-webhook"]: one for one in receiver.received}

@@ -3,7 +3,7 @@
 from html import unescape
 
 import pytest
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.edge.guard import BAD_CREDENTIAL
 

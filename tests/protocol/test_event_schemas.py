@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 from tests.protocol.golden import FOLDER
 
 from hubgate.server.events.kinds import Kind

@@ -6,10 +6,10 @@ from typing import Any
 import httpx
 import pytest
 from tests.bed.apps import Client
-from tests.bed.exchange import exchange, exchanged, make_exchanger
+from tests.bed.exchange import create_exchange_app, exchange_token, send_exchange
 from tests.bed.organizations import entries_of
-from tests.bed.people import api, browser_of, make_organization, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user
+from tests.bed.running_hub import RunningHub
 from tests.protocol.test_paging import next_of
 
 from hubgate.server.accounts import store
@@ -22,18 +22,18 @@ OWN = "/api/settings/exchanged-tokens"
 
 @pytest.fixture
 def ada(hub: RunningHub) -> User:
-    return make_user(hub, "ada")
+    return create_user(hub, "ada")
 
 
 @pytest.fixture
 def acme(hub: RunningHub, ada: User) -> Organization:
-    make_user(hub, "bob")
-    return make_organization(hub, "acme", ada, bob="write")
+    create_user(hub, "bob")
+    return create_organization(hub, "acme", ada, bob="write")
 
 
 @pytest.fixture
 def client(hub: RunningHub, acme: Organization) -> Client:
-    made = make_exchanger(hub, acme)
+    made = create_exchange_app(hub, acme)
     hub.clock.advance(1)
     return made
 
@@ -58,7 +58,7 @@ def try_out(script: httpx.Client, client: Client, email: str, **more: Any) -> di
 
 
 def test_dry_run_says_what_would_be_issued(hub: RunningHub, ada: User, client: Client) -> None:
-    with api(hub, make_token(hub, ada)) as script:
+    with api(hub, create_token(hub, ada)) as script:
         script.patch(f"{ACME}/{client.id}", json={"tokenDuration": 3600})
         said = try_out(script, client, "Bob@Example.org")
         assert said.pop("scopes") == list(client.app.scopes)
@@ -78,7 +78,7 @@ def test_dry_run_says_what_would_be_issued(hub: RunningHub, ada: User, client: C
 
 def test_dry_run_checks_every_limit(hub: RunningHub, ada: User, client: Client) -> None:
     limits = {"allowedRoles": ["admin"], "allowedNetworks": ["203.0.113.0/24"], "allowedScopes": ["openid"]}
-    with api(hub, make_token(hub, ada)) as script:
+    with api(hub, create_token(hub, ada)) as script:
         script.patch(f"{ACME}/{client.id}", json=limits)
         assert try_out(script, client, "bob@example.org")["reason"] == "bob has the role write, which is not allowed"
         assert try_out(script, client, "ada@example.org")["scopes"] == ["openid"]
@@ -93,7 +93,7 @@ def test_dry_run_checks_every_limit(hub: RunningHub, ada: User, client: Client) 
 
 
 def test_dry_run_counts_and_records_nothing(hub: RunningHub, ada: User, acme: Organization, client: Client) -> None:
-    with api(hub, make_token(hub, ada)) as script:
+    with api(hub, create_token(hub, ada)) as script:
         script.patch(f"{ACME}/{client.id}", json={"dailyQuota": 2})
         before = entries_of(hub, acme)
         for _ in range(5):
@@ -101,7 +101,7 @@ def test_dry_run_counts_and_records_nothing(hub: RunningHub, ada: User, acme: Or
         assert entries_of(hub, acme) == before
         assert tokens_of(script, client) == []
         for _ in range(2):
-            exchanged(client, "bob@example.org")
+            exchange_token(client, "bob@example.org")
         full = try_out(script, client, "bob@example.org")
         assert (full["error"], "quota" in full["reason"]) == ("temporarily_unavailable", True)
         hub.clock.advance(24 * 3600)
@@ -112,15 +112,15 @@ def test_dry_run_counts_and_records_nothing(hub: RunningHub, ada: User, acme: Or
     "body", [{}, {"subjectToken": ""}, {"subjectToken": "a@b.org", "ip": "home"}, {"subjectToken": "a@b.org", "x": 1}]
 )
 def test_invalid_dry_run_is_rejected(hub: RunningHub, ada: User, client: Client, body: dict[str, Any]) -> None:
-    with api(hub, make_token(hub, ada)) as script:
+    with api(hub, create_token(hub, ada)) as script:
         assert script.post(f"{ACME}/{client.id}/exchange/dry-run", json=body).status_code == 422
 
 
 def test_live_tokens_are_listed_in_pages(hub: RunningHub, ada: User, client: Client) -> None:
     for number in range(5):
-        exchanged(client, "bob@example.org" if number % 2 else "ada@example.org", scope="read-repos openid")
+        exchange_token(client, "bob@example.org" if number % 2 else "ada@example.org", scope="read-repos openid")
         hub.clock.advance(1)
-    with api(hub, make_token(hub, ada, "read")) as script:
+    with api(hub, create_token(hub, ada, "read")) as script:
         seen: list[dict[str, Any]] = []
         url: str | None = f"{ACME}/{client.id}/tokens?limit=2"
         while url:
@@ -147,10 +147,10 @@ def test_live_tokens_are_listed_in_pages(hub: RunningHub, ada: User, client: Cli
 
 
 def test_one_token_can_be_revoked(hub: RunningHub, ada: User, acme: Organization, client: Client) -> None:
-    one, other = (exchanged(client, "bob@example.org")["access_token"] for _ in range(2))
+    one, other = (exchange_token(client, "bob@example.org")["access_token"] for _ in range(2))
     token_id = entries_of(hub, acme)[-1]["data"]["tokenId"]
     hub.clock.advance(1)
-    with api(hub, make_token(hub, ada)) as script:
+    with api(hub, create_token(hub, ada)) as script:
         assert script.delete(f"{ACME}/{client.id}/tokens/{token_id}").status_code == 204
         assert sorted([works(hub, one), works(hub, other)]) == [False, True]
         for unknown in (token_id, "0" * 24, "%00"):
@@ -166,14 +166,14 @@ def test_one_token_can_be_revoked(hub: RunningHub, ada: User, acme: Organization
 def test_tokens_of_a_member_and_all_tokens_can_be_revoked(
     hub: RunningHub, ada: User, acme: Organization, client: Client
 ) -> None:
-    other = make_exchanger(hub, acme, name="Other")
+    other = create_exchange_app(hub, acme, name="Other")
     hub.clock.advance(1)
     mine, theirs, elsewhere = (
-        exchanged(client, "ada@example.org")["access_token"],
-        [exchanged(client, "bob@example.org")["access_token"] for _ in range(3)],
-        exchanged(other, "bob@example.org")["access_token"],
+        exchange_token(client, "ada@example.org")["access_token"],
+        [exchange_token(client, "bob@example.org")["access_token"] for _ in range(3)],
+        exchange_token(other, "bob@example.org")["access_token"],
     )
-    with api(hub, make_token(hub, ada)) as script:
+    with api(hub, create_token(hub, ada)) as script:
         path = f"{ACME}/{client.id}/tokens"
         assert script.delete(path, params={"user": "bob"}).json() == {"revoked": 3}
         assert [works(hub, token) for token in (mine, *theirs, elsewhere)] == [True, False, False, False, True]
@@ -188,9 +188,9 @@ def test_tokens_of_a_member_and_all_tokens_can_be_revoked(
 def test_tokens_issued_in_a_period_can_be_revoked(hub: RunningHub, ada: User, client: Client) -> None:
     tokens = []
     for _ in range(6):
-        tokens.append(exchanged(client, "bob@example.org")["access_token"])
+        tokens.append(exchange_token(client, "bob@example.org")["access_token"])
         hub.clock.advance(60.5)
-    with api(hub, make_token(hub, ada)) as script:
+    with api(hub, create_token(hub, ada)) as script:
         path = f"{ACME}/{client.id}/tokens"
         made = [token["createdAt"] for token in tokens_of(script, client)][::-1]
         assert script.delete(path, params={"since": made[1], "until": made[2]}).json() == {"revoked": 2}
@@ -220,23 +220,23 @@ def test_tokens_issued_in_a_period_can_be_revoked(hub: RunningHub, ada: User, cl
 def test_malformed_request_does_not_revoke_everything(
     hub: RunningHub, ada: User, client: Client, query: str, status: int
 ) -> None:
-    token = exchanged(client, "bob@example.org")["access_token"]
-    with api(hub, make_token(hub, ada)) as script:
+    token = exchange_token(client, "bob@example.org")["access_token"]
+    with api(hub, create_token(hub, ada)) as script:
         assert script.delete(f"{ACME}/{client.id}/tokens?{query}").status_code == status
     assert works(hub, token)
 
 
 def test_only_admins_have_access(hub: RunningHub, ada: User, acme: Organization, client: Client) -> None:
-    make_organization(hub, "other", make_user(hub, "eve"))
-    token = exchanged(client, "ada@example.org")["access_token"]
+    create_organization(hub, "other", create_user(hub, "eve"))
+    token = exchange_token(client, "ada@example.org")["access_token"]
     path, dry = f"{ACME}/{client.id}/tokens", f"{ACME}/{client.id}/exchange/dry-run"
     body = {"subjectToken": "bob@example.org"}
-    with api(hub, make_token(hub, ada, "read")) as reader:
+    with api(hub, create_token(hub, ada, "read")) as reader:
         assert reader.get(path).status_code == 200
         assert [reader.delete(path).status_code, reader.post(dry, json=body).status_code] == [403, 403]
     for name in ("bob", "eve"):
         user = hub.call(partial(_user, name=name))
-        with api(hub, make_token(hub, user)) as script:
+        with api(hub, create_token(hub, user)) as script:
             answers = script.get(path), script.delete(path), script.post(dry, json=body)
             assert [answer.status_code for answer in answers] == [403, 403, 403]
             elsewhere = path.replace("acme", "other")
@@ -257,19 +257,19 @@ async def _user(opened: Hub, name: str) -> User:
 
 def test_member_sees_tokens_issued_for_them(hub: RunningHub, ada: User, client: Client) -> None:
     bob = hub.call(lambda opened: _user(opened, "bob"))
-    text = exchanged(client, "bob@example.org", scope="read-repos")["access_token"]
-    exchanged(client, "ada@example.org")
-    exchange(client, "nobody@example.org")
-    with api(hub, make_token(hub, bob, "read")) as script, browser_of(hub, bob) as browser:
+    text = exchange_token(client, "bob@example.org", scope="read-repos")["access_token"]
+    exchange_token(client, "ada@example.org")
+    send_exchange(client, "nobody@example.org")
+    with api(hub, create_token(hub, bob, "read")) as script, browser_of(hub, bob) as browser:
         (taken,) = script.get(OWN).json()
         assert (taken["app"], taken["organization"], taken["user"]) == ("Notebook", "acme", "bob")
         assert taken["scopes"] == ["read-repos"]
         saved = browser.get("/settings/export")
         assert saved.json()["exchangedTokens"] == [taken]
         assert text not in saved.text
-    with api(hub, make_token(hub, ada)) as script:
+    with api(hub, create_token(hub, ada)) as script:
         script.delete("/api/organizations/acme/members/bob")
-    with api(hub, make_token(hub, bob)) as script, browser_of(hub, bob) as browser:
+    with api(hub, create_token(hub, bob)) as script, browser_of(hub, bob) as browser:
         assert script.get(OWN).json() == []
         assert browser.get("/settings/export").json()["exchangedTokens"] == []
     assert not works(hub, text)

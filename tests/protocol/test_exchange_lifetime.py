@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import pytest
 from tests.bed.apps import Client
-from tests.bed.exchange import exchange, exchanged, make_exchanger
-from tests.bed.people import api, browser_of, make_organization, make_token, make_user, submit
-from tests.bed.running import RunningHub
+from tests.bed.exchange import create_exchange_app, exchange_token, send_exchange
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user, submit
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import members, settings
@@ -35,7 +35,7 @@ class Scene:
             hub.clock.advance(1)
 
     def token(self) -> str:
-        taken: str = exchanged(self.client, "bob@example.org")["access_token"]
+        taken: str = exchange_token(self.client, "bob@example.org")["access_token"]
         self.tick()
         return taken
 
@@ -50,11 +50,11 @@ class Scene:
         return status == 200
 
     def listed(self) -> int:
-        with api(self.here, make_token(self.here, self.ada)) as script:
+        with api(self.here, create_token(self.here, self.ada)) as script:
             return len(script.get(f"{APPS}/{self.client.id}/tokens").json())
 
     def as_admin(self, method: str, path: str, body: object = None) -> None:
-        with api(self.there, make_token(self.there, self.ada)) as script:
+        with api(self.there, create_token(self.there, self.ada)) as script:
             answer = script.request(method, path, json=body)
             assert answer.status_code < 300, answer.text
 
@@ -62,9 +62,9 @@ class Scene:
 @pytest.fixture
 def scene(hubs: Hubs) -> Scene:
     here, there = hubs
-    ada, bob = make_user(here, "ada"), make_user(here, "bob")
-    acme = make_organization(here, "acme", ada, bob="write")
-    scene = Scene(here, there, ada, bob, acme, make_exchanger(here, acme))
+    ada, bob = create_user(here, "ada"), create_user(here, "bob")
+    acme = create_organization(here, "acme", ada, bob="write")
+    scene = Scene(here, there, ada, bob, acme, create_exchange_app(here, acme))
     scene.tick()
     return scene
 
@@ -127,7 +127,7 @@ def test_interruption_ends_the_token_permanently(scene: Scene, name: str) -> Non
     assert (scene.works(old), scene.listed()) == (True, 1)
     broken(scene)
     assert (scene.works(old), scene.listed()) == (False, 0)
-    refused = exchange(scene.client, "bob@example.org")
+    refused = send_exchange(scene.client, "bob@example.org")
     expected = (400, "invalid_grant") if name in ("membership", "leaving") else (401, "invalid_client")
     assert (refused.status_code, refused.json()["error"]) == expected
     scene.tick()
@@ -176,9 +176,9 @@ def test_token_ends_with_its_app_and_its_organization(scene: Scene) -> None:
     first = scene.token()
     scene.as_admin("DELETE", f"{APPS}/{scene.client.id}")
     assert not scene.works(first)
-    second = make_exchanger(scene.here, scene.acme)
+    second = create_exchange_app(scene.here, scene.acme)
     scene.tick()
-    token = exchanged(second, "bob@example.org")["access_token"]
+    token = exchange_token(second, "bob@example.org")["access_token"]
     scene.there.call(lambda hub: settings.delete(hub.accounts, scene.acme, SYSTEM))
     with api(scene.here, token) as program:
         assert program.get("/api/whoami-v2").status_code == 401
@@ -192,7 +192,7 @@ def test_token_revoked_at_one_hub_is_rejected_at_the_other(scene: Scene) -> None
 
 def test_token_expires_when_announced(scene: Scene) -> None:
     scene.as_admin("PATCH", f"{APPS}/{scene.client.id}", {"tokenDuration": 3600})
-    answer = exchanged(scene.client, "bob@example.org")
+    answer = exchange_token(scene.client, "bob@example.org")
     assert answer["expires_in"] == 3600
     scene.here.clock.advance(3599)
     assert scene.works(answer["access_token"])

@@ -8,10 +8,10 @@ import httpx
 import pytest
 from tests.bed.apps import SCOPES, Client
 from tests.bed.engines import Engine, settings_for
-from tests.bed.exchange import GRANT, USER_EMAIL, exchange, exchanged, make_exchanger
+from tests.bed.exchange import GRANT, USER_EMAIL, create_exchange_app, exchange_token, send_exchange
 from tests.bed.organizations import entries_of
-from tests.bed.people import api, make_organization, make_token, make_user
-from tests.bed.running import RunningHub, running
+from tests.bed.people import api, create_organization, create_token, create_user
+from tests.bed.running_hub import RunningHub, run_hub
 
 from hubgate.server.accounts.model import Organization
 
@@ -21,7 +21,7 @@ DAY = 24 * 60 * 60
 @pytest.fixture
 def behind_proxy(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
     """So that requests may have any client address."""
-    with running(settings_for(engine.fresh_url(), tmp_path, trusted_proxies="127.0.0.0/8")) as hub:
+    with run_hub(settings_for(engine.fresh_url(), tmp_path, trusted_proxies="127.0.0.0/8")) as hub:
         yield hub
 
 
@@ -29,10 +29,10 @@ class Bench:
     """An organization with a member of each role, and its app."""
 
     def __init__(self, hub: RunningHub) -> None:
-        ada, *_ = [make_user(hub, name) for name in ("ada", "bob", "carol", "dave")]
-        self.hub, self.admins = hub, make_token(hub, ada)
-        self.acme: Organization = make_organization(hub, "acme", ada, bob="write", carol="contributor", dave="read")
-        self.client: Client = make_exchanger(hub, self.acme)
+        ada, *_ = [create_user(hub, name) for name in ("ada", "bob", "carol", "dave")]
+        self.hub, self.admins = hub, create_token(hub, ada)
+        self.acme: Organization = create_organization(hub, "acme", ada, bob="write", carol="contributor", dave="read")
+        self.client: Client = create_exchange_app(hub, self.acme)
 
     def limit(self, **limits: Any) -> None:
         with api(self.hub, self.admins) as script:
@@ -86,59 +86,62 @@ def test_networks_are_limited(
 def test_roles_are_limited(hub: RunningHub) -> None:
     bench = Bench(hub)
     bench.limit(allowedRoles=["write", "contributor"])
-    unknown = exchange(bench.client, "nobody@example.org")
+    unknown = send_exchange(bench.client, "nobody@example.org")
     for name in ("ada", "dave"):
-        refused = exchange(bench.client, f"{name}@example.org")
+        refused = send_exchange(bench.client, f"{name}@example.org")
         assert status_and_error(refused) == (400, "invalid_grant")
         uninteresting = {"error_uri": ""}
         assert refused.json() | uninteresting == unknown.json() | uninteresting, "as if there were no such member"
     for name in ("bob", "carol"):
-        exchanged(bench.client, f"{name}@example.org")
+        exchange_token(bench.client, f"{name}@example.org")
     bench.limit(allowedRoles=[])
-    exchanged(bench.client, "dave@example.org")
+    exchange_token(bench.client, "dave@example.org")
 
 
 def test_scopes_are_limited(hub: RunningHub) -> None:
     bench = Bench(hub)
     bench.limit(allowedScopes=["read-repos", "email"])
-    assert set(exchanged(bench.client, "bob@example.org")["scope"].split()) == {"read-repos", "email"}
-    assert exchanged(bench.client, "bob@example.org", scope="email")["scope"] == "email"
+    assert set(exchange_token(bench.client, "bob@example.org")["scope"].split()) == {"read-repos", "email"}
+    assert exchange_token(bench.client, "bob@example.org", scope="email")["scope"] == "email"
     for asked in ("openid", "email openid", "jobs", "fly", "email,read-repos"):
-        assert status_and_error(exchange(bench.client, "bob@example.org", scope=asked)) == (400, "invalid_scope"), asked
+        assert status_and_error(send_exchange(bench.client, "bob@example.org", scope=asked)) == (
+            400,
+            "invalid_scope",
+        ), asked
     bench.limit(allowedScopes=[])
-    assert set(exchanged(bench.client, "bob@example.org")["scope"].split()) == set(SCOPES)
+    assert set(exchange_token(bench.client, "bob@example.org")["scope"].split()) == set(SCOPES)
 
 
 def test_daily_quota_is_enforced(hub: RunningHub) -> None:
     bench = Bench(hub)
     bench.limit(dailyQuota=3)
     for _ in range(5):
-        assert status_and_error(exchange(bench.client, "nobody@example.org")) == (400, "invalid_grant")
+        assert status_and_error(send_exchange(bench.client, "nobody@example.org")) == (400, "invalid_grant")
     for _ in range(3):
-        exchanged(bench.client, "bob@example.org")
+        exchange_token(bench.client, "bob@example.org")
     hub.clock.advance(3600)
     for _ in range(2):
-        refused = exchange(bench.client, "bob@example.org")
+        refused = send_exchange(bench.client, "bob@example.org")
         assert status_and_error(refused) == (429, "temporarily_unavailable")
         assert int(refused.headers["retry-after"]) == DAY - 3600
     assert bench.results() == ["granted"] * 3 + ["refused"] * 7
     # A request refused for another reason still names that reason.
-    assert status_and_error(exchange(bench.client, "nobody@example.org")) == (400, "invalid_grant")
+    assert status_and_error(send_exchange(bench.client, "nobody@example.org")) == (400, "invalid_grant")
     bench.limit(dailyQuota=4)
-    exchanged(bench.client, "bob@example.org")
-    assert status_and_error(exchange(bench.client, "bob@example.org")) == (429, "temporarily_unavailable")
+    exchange_token(bench.client, "bob@example.org")
+    assert status_and_error(send_exchange(bench.client, "bob@example.org")) == (429, "temporarily_unavailable")
     hub.clock.advance(DAY - 3600)
-    exchanged(bench.client, "bob@example.org")
+    exchange_token(bench.client, "bob@example.org")
     bench.limit(dailyQuota=None)
     for _ in range(6):
-        exchanged(bench.client, "bob@example.org")
+        exchange_token(bench.client, "bob@example.org")
 
 
 def test_each_app_has_its_own_quota(hub: RunningHub) -> None:
     bench = Bench(hub)
     bench.limit(dailyQuota=1)
-    other = make_exchanger(hub, bench.acme, name="Other")
-    exchanged(bench.client, "bob@example.org")
-    assert status_and_error(exchange(bench.client, "bob@example.org")) == (429, "temporarily_unavailable")
+    other = create_exchange_app(hub, bench.acme, name="Other")
+    exchange_token(bench.client, "bob@example.org")
+    assert status_and_error(send_exchange(bench.client, "bob@example.org")) == (429, "temporarily_unavailable")
     for _ in range(2):
-        exchanged(other, "bob@example.org")
+        exchange_token(other, "bob@example.org")

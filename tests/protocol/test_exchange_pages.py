@@ -6,10 +6,10 @@ from html import unescape
 import httpx
 import pytest
 from tests.bed.apps import Client
-from tests.bed.exchange import exchange, exchanged, make_exchanger
+from tests.bed.exchange import create_exchange_app, exchange_token, send_exchange
 from tests.bed.organizations import entries_of
-from tests.bed.people import Page, api, browser_of, make_organization, make_token, make_user, post, submit
-from tests.bed.running import RunningHub
+from tests.bed.people import Page, api, browser_of, create_organization, create_token, create_user, post, submit
+from tests.bed.running_hub import RunningHub
 from tests.protocol.test_phone_columns import columns
 
 from hubgate.server.accounts.model import Organization, User
@@ -25,22 +25,22 @@ KEEP_IT = "Anyone with this secret can get tokens for any member of acme. Keep i
 
 @pytest.fixture
 def ada(hub: RunningHub) -> User:
-    return make_user(hub, "ada")
+    return create_user(hub, "ada")
 
 
 @pytest.fixture
 def bob(hub: RunningHub) -> User:
-    return make_user(hub, "bob")
+    return create_user(hub, "bob")
 
 
 @pytest.fixture
 def acme(hub: RunningHub, ada: User, bob: User) -> Organization:
-    return make_organization(hub, "acme", ada, bob="write")
+    return create_organization(hub, "acme", ada, bob="write")
 
 
 @pytest.fixture
 def client(hub: RunningHub, acme: Organization) -> Client:
-    made = make_exchanger(hub, acme, name="Atlas Notebook")
+    made = create_exchange_app(hub, acme, name="Atlas Notebook")
     hub.clock.advance(1)
     return made
 
@@ -82,9 +82,9 @@ def test_page_shows_the_state_of_token_exchange(hub: RunningHub, ada: User, clie
 
 def test_saving_limits_does_not_widen_them(hub: RunningHub, ada: User, acme: Organization) -> None:
     """A scope is allowed that the app no longer has: without it the list would be empty, which means no limit."""
-    client = make_exchanger(hub, acme, scopes=("openid", "read-repos"))
+    client = create_exchange_app(hub, acme, scopes=("openid", "read-repos"))
     address = f"/api{ACME}/{client.id}"
-    with api(hub, make_token(hub, ada)) as script, browser_of(hub, ada) as browser:
+    with api(hub, create_token(hub, ada)) as script, browser_of(hub, ada) as browser:
         assert script.patch(address, json={"allowedScopes": ["jobs"]}).is_success
         shown = Page(browser.get(at(client)))
         assert "jobs: not a scope of the app" in text_of(shown.response)
@@ -92,13 +92,13 @@ def test_saving_limits_does_not_widen_them(hub: RunningHub, ada: User, acme: Org
         assert ticked == ["jobs"]
         submit(browser, at(client), at(client), tokenDuration="3600", allowedScopes=ticked)
         assert script.get(address).json()["allowedScopes"] == ["jobs"]
-        assert exchanged(client, "bob@example.org")["scope"] == ""
+        assert exchange_token(client, "bob@example.org")["scope"] == ""
 
 
 def test_stale_form_does_not_change_the_pause(hub: RunningHub, ada: User, client: Client) -> None:
     """Only fields that were changed on the form are saved."""
     address = f"/api{ACME}/{client.id}"
-    with api(hub, make_token(hub, ada)) as script, browser_of(hub, ada) as browser:
+    with api(hub, create_token(hub, ada)) as script, browser_of(hub, ada) as browser:
         for paused in (True, False):
             hidden = Page(browser.get(at(client))).hidden()
             ticked = {} if paused else {"paused": "on"}
@@ -130,7 +130,7 @@ def test_dry_run_on_the_page(hub: RunningHub, ada: User, acme: Organization, cli
 
 
 def test_live_tokens_are_listed_by_member(hub: RunningHub, ada: User, client: Client) -> None:
-    tokens = [exchanged(client, f"{name}@example.org")["access_token"] for name in ("bob", "bob", "ada")]
+    tokens = [exchange_token(client, f"{name}@example.org")["access_token"] for name in ("bob", "bob", "ada")]
     with browser_of(hub, ada) as browser:
         heads, one, two = columns(browser.get(at(client)).text, "Members with live tokens")
         assert heads == ["Member", "Tokens", '<span class="unseen">Revoke</span>']
@@ -152,7 +152,7 @@ def test_live_tokens_are_listed_by_member(hub: RunningHub, ada: User, client: Cl
 def test_revoking_all_tokens_of_a_member_says_how_many_first(
     hub: RunningHub, ada: User, acme: Organization, client: Client
 ) -> None:
-    tokens = [exchanged(client, f"{name}@example.org")["access_token"] for name in ("bob", "bob", "ada")]
+    tokens = [exchange_token(client, f"{name}@example.org")["access_token"] for name in ("bob", "bob", "ada")]
     address = f"{at(client)}/revoke"
     with browser_of(hub, ada) as browser:
         asked = browser.get(f"{address}?user=Bob")
@@ -176,7 +176,7 @@ def test_tokens_issued_in_a_period_can_be_revoked(hub: RunningHub, ada: User, cl
     tokens = []
     for _ in range(4):
         hub.clock.advance(30)
-        tokens.append(exchanged(client, "bob@example.org")["access_token"])
+        tokens.append(exchange_token(client, "bob@example.org")["access_token"])
         hub.clock.advance(30)
     address = f"{at(client)}/revoke"
     with browser_of(hub, ada) as browser:
@@ -199,7 +199,7 @@ def test_tokens_issued_in_a_period_can_be_revoked(hub: RunningHub, ada: User, cl
 
 def test_long_lists_have_pages(hub: RunningHub, ada: User, bob: User, client: Client) -> None:
     for _ in range(ROWS + 1):
-        exchanged(client, "bob@example.org")
+        exchange_token(client, "bob@example.org")
         hub.clock.advance(1)
     for name, who, first in (
         (f"{at(client)}/members/bob", ada, r"Revoke<span"),
@@ -218,8 +218,8 @@ def test_member_sees_tokens_issued_to_organizations(hub: RunningHub, bob: User, 
         empty = text_of(browser.get(TOKENS))
         assert "Issued for you by organizations" in empty
         assert "Tokens that an app of your organization obtains to act on your behalf appear here" in empty
-        exchanged(client, "bob@example.org", scope="read-repos")
-        exchanged(client, "ada@example.org")
+        exchange_token(client, "bob@example.org", scope="read-repos")
+        exchange_token(client, "ada@example.org")
         shown = browser.get(TOKENS).text
         heads, row = columns(shown, "Issued for you by organizations")
         assert heads == ["App", "Expires"]
@@ -230,13 +230,13 @@ def test_member_sees_tokens_issued_to_organizations(hub: RunningHub, bob: User, 
 
 
 def test_audit_log_describes_exchanges(hub: RunningHub, ada: User, acme: Organization, client: Client) -> None:
-    other = make_exchanger(hub, acme, name="Other")
-    exchanged(client, "bob@example.org")
+    other = create_exchange_app(hub, acme, name="Other")
+    exchange_token(client, "bob@example.org")
     hub.clock.advance(1)
-    exchange(client, "eve@example.org")
+    send_exchange(client, "eve@example.org")
     hub.clock.advance(1)
-    exchange(other, "ada@example.org", scope="fly")
-    with browser_of(hub, ada) as browser, api(hub, make_token(hub, ada)) as script:
+    send_exchange(other, "ada@example.org", scope="fly")
+    with browser_of(hub, ada) as browser, api(hub, create_token(hub, ada)) as script:
         shown = browser.get(LOG, params={"q": "type:oauth.token"})
         assert "3 entries" in text_of(shown)
         page = re.sub('<span class="caption block phone">.*?</span>', "", shown.text)

@@ -6,14 +6,14 @@ from urllib.parse import urlencode
 
 import httpx
 import pytest
-from tests.bed.apps import REDIRECT, Client, answer_of, approve, code_for, make_app, proof, tokens_for
-from tests.bed.documents import keep_document
+from tests.bed.apps import REDIRECT, Client, approve, code_for, create_app, pkce_pair, redirect_parameters, tokens_for
+from tests.bed.cimd_documents import store_document
 from tests.bed.dump import dump
-from tests.bed.explaining import explained, path_of, row
+from tests.bed.error_explanations import explanation_page, path_of, row
 from tests.bed.organizations import entries_of
-from tests.bed.people import browser_of, make_organization, make_user
+from tests.bed.people import browser_of, create_organization, create_user
 from tests.bed.processes import until
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.oauth.explain import store
 from hubgate.server.oauth.explain.model import Refusal, SentParameters
@@ -35,8 +35,8 @@ def stored_refusals(hub: RunningHub, client: Client) -> list[Refusal]:
 
 
 def test_every_error_of_an_endpoint_has_an_error_uri(hub: RunningHub) -> None:
-    olga = make_user(hub, "olga")
-    client = make_app(hub, olga)
+    olga = create_user(hub, "olga")
+    client = create_app(hub, olga)
     wrong = (client.id, "wrong")
     asked: list[Callable[[], httpx.Response]] = [
         lambda: httpx.post(f"{hub.url}/oauth/token", data={"grant_type": "magic"}, auth=client.basic),
@@ -54,7 +54,7 @@ def test_every_error_of_an_endpoint_has_an_error_uri(hub: RunningHub) -> None:
 
 def test_no_error_uri_where_nothing_is_stored(hub: RunningHub) -> None:
     """Requests without a client, with an unknown client, or with one that has no owner here."""
-    ada, client, document = make_user(hub, "ada"), make_app(hub, make_user(hub, "olga")), keep_document(hub)
+    ada, client, document = create_user(hub, "ada"), create_app(hub, create_user(hub, "olga")), store_document(hub)
     token, fly = f"{hub.url}/oauth/token", {"grant_type": "fly"}
     asked: list[Callable[[], httpx.Response]] = [
         lambda: httpx.post(token, content=b"x", headers={"content-type": "text/plain"}),
@@ -71,25 +71,25 @@ def test_no_error_uri_where_nothing_is_stored(hub: RunningHub) -> None:
         assert 400 <= answer.status_code < 500
         assert set(answer.json()) == {"error", "error_description"}
     with browser_of(hub, ada) as browser:
-        sent_back = answer_of(browser.get(document.address(response_type="token")))
+        sent_back = redirect_parameters(browser.get(document.address(response_type="token")))
         assert sent_back["error"] == "unsupported_response_type"
         assert "error_uri" not in sent_back
 
 
 def test_owner_finds_the_explained_request(hub: RunningHub) -> None:
-    olga = make_user(hub, "olga")
-    client = make_app(hub, olga)
+    olga = create_user(hub, "olga")
+    client = create_app(hub, olga)
     with browser_of(hub, olga) as owner:
         refused = httpx.post(f"{hub.url}/oauth/token", data={"grant_type": "fly"}, auth=client.basic)
         until(lambda: owner.get(refused.json()["error_uri"]).status_code == 200)
-        sent_back = answer_of(owner.get(client.address(scope="fly")))
+        sent_back = redirect_parameters(owner.get(client.address(scope="fly")))
         until(lambda: owner.get(sent_back["error_uri"]).status_code == 200)
 
 
 def test_response_waits_until_the_refusal_is_stored(hub: RunningHub) -> None:
     """So that its page exists when the owner follows the link at once; a busy disk is not waited for long."""
-    olga = make_user(hub, "olga")
-    client = make_app(hub, olga)
+    olga = create_user(hub, "olga")
+    client = create_app(hub, olga)
 
     async def refuse(opened: Hub, number: int) -> str:
         patient = Refusals(opened.db, opened.clock, hub.url, longest_wait=30)
@@ -103,8 +103,8 @@ def test_response_waits_until_the_refusal_is_stored(hub: RunningHub) -> None:
 
 
 def test_errors_in_redirects_have_an_error_uri(hub: RunningHub) -> None:
-    ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
-    client = make_app(hub, olga)
+    ada, olga = create_user(hub, "ada"), create_user(hub, "olga")
+    client = create_app(hub, olga)
     with browser_of(hub, ada) as browser, browser_of(hub, olga) as owner:
         answers = {
             "unsupported_response_type": browser.get(client.address(response_type="token")),
@@ -113,23 +113,25 @@ def test_errors_in_redirects_have_an_error_uri(hub: RunningHub) -> None:
             "access_denied": approve(browser, client.address(), decision="deny"),
         }
         for error, sent in answers.items():
-            answer = answer_of(sent)
+            answer = redirect_parameters(sent)
             assert answer["error"] == error
-            assert f'<span class="mono">{error}</span></h1>' in explained(owner, path_of(hub, answer["error_uri"]))
+            assert f'<span class="mono">{error}</span></h1>' in explanation_page(
+                owner, path_of(hub, answer["error_uri"])
+            )
         by_form = browser.get(client.address(response_type="token", response_mode="form_post"))
         assert f'name="error_uri" value="{hub.url}/oauth/explain/' in by_form.text
-        assert "error_uri" not in answer_of(approve(browser, client.address()))
+        assert "error_uri" not in redirect_parameters(approve(browser, client.address()))
 
 
 def test_local_error_page_links_to_the_explanation(hub: RunningHub) -> None:
-    olga = make_user(hub, "olga")
-    client = make_app(hub, olga)
+    olga = create_user(hub, "olga")
+    client = create_app(hub, olga)
     with browser_of(hub, olga) as owner:
         stopped = owner.get(client.address(redirect_uri="https://app.example/callbacks?x=1"))
         assert stopped.status_code == 400
         path = f"/oauth/explain/{stopped.headers['x-request-id']}"
         assert f'href="{path}"' in stopped.text
-        page = explained(owner, path)
+        page = explanation_page(owner, path)
         assert row(page, "redirect_uri") == ("https://app.example/callback<mark>s?x=1</mark>", REDIRECT)
         assert "asked to send you to an address it has not registered" in page
         cure = "Add https://app.example/callbacks?x=1 to the redirect URIs, or send the registered one."
@@ -140,7 +142,7 @@ def test_local_error_page_links_to_the_explanation(hub: RunningHub) -> None:
 
 
 def test_local_error_page_links_elsewhere_where_nothing_is_stored(hub: RunningHub) -> None:
-    document = keep_document(hub)
+    document = store_document(hub)
     with browser_of(hub) as visitor:
         unknown = visitor.get("/oauth/authorize?client_id=nobody")
         assert unknown.status_code == 400
@@ -152,28 +154,28 @@ def test_local_error_page_links_elsewhere_where_nothing_is_stored(hub: RunningHu
         checker = f"/docs/cimd?{urlencode({'url': document.id})}"
         assert "/oauth/explain" not in wrong.text
         assert f'<a href="{checker}">Check its document</a>' in wrong.text
-    with browser_of(hub, make_user(hub, "ada")) as browser:
+    with browser_of(hub, create_user(hub, "ada")) as browser:
         assert f'name="url" type="url" value="{document.id}"' in browser.get(checker).text
 
 
 def test_long_urls_wrap_between_their_parts(hub: RunningHub) -> None:
-    olga = make_user(hub, "olga")
-    client = make_app(hub, olga, redirect_uris=("https://app.example:8443/a/b",))
+    olga = create_user(hub, "olga")
+    client = create_app(hub, olga, redirect_uris=("https://app.example:8443/a/b",))
     with browser_of(hub, olga) as browser:
         stopped = browser.get(client.address(redirect_uri="https://app.example:8443/a"))
-        page = explained(browser, f"/oauth/explain/{stopped.headers['x-request-id']}")
+        page = explanation_page(browser, f"/oauth/explain/{stopped.headers['x-request-id']}")
     assert ">https://<wbr>app.example:<wbr>8443/<wbr>a" in page
 
 
 def test_strangers_and_unknown_ids_get_the_same_answer(hub: RunningHub) -> None:
-    ada, olga, bob = make_user(hub, "ada"), make_user(hub, "olga"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", olga, bob="write")
-    mine, ours = make_app(hub, olga, name="Sesame"), make_app(hub, organization=acme, name="Sesame")
+    ada, olga, bob = create_user(hub, "ada"), create_user(hub, "olga"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", olga, bob="write")
+    mine, ours = create_app(hub, olga, name="Sesame"), create_app(hub, organization=acme, name="Sesame")
     for client in (mine, ours):
         with browser_of(hub, olga) as owner:
             refused = owner.get(client.address(scope="fly.away"))
             path = f"/oauth/explain/{refused.headers['x-request-id']}"
-            assert "Sesame" in explained(owner, path)
+            assert "Sesame" in explanation_page(owner, path)
         for who in (None, ada, bob):
             with browser_of(hub, who) as browser:
                 browser.get("/docs/api")
@@ -198,10 +200,10 @@ def same(response: httpx.Response) -> tuple[str, set[str]]:
 
 
 def test_no_secret_is_stored(hub: RunningHub) -> None:
-    ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
-    client = make_app(hub, olga, refresh_tokens=True)
+    ada, olga = create_user(hub, "ada"), create_user(hub, "olga")
+    client = create_app(hub, olga, refresh_tokens=True)
     tokens = tokens_for(client, ada)
-    verifier, challenge = proof()
+    verifier, challenge = pkce_pair()
     code = code_for(client, ada, code_challenge=challenge, code_challenge_method="S256")
     secrets = {
         "code": code,
@@ -248,8 +250,8 @@ def test_no_secret_is_stored(hub: RunningHub) -> None:
 
 
 def test_latest_fifty_refusals_of_an_app_are_stored(hub: RunningHub) -> None:
-    olga = make_user(hub, "olga")
-    client, other = make_app(hub, olga), make_app(hub, olga)
+    olga = create_user(hub, "olga")
+    client, other = create_app(hub, olga), create_app(hub, olga)
 
     def refuse(app: Client, number: int) -> None:
         headers = {"x-request-id": f"request-{number:04d}"}
@@ -271,12 +273,12 @@ def test_latest_fifty_refusals_of_an_app_are_stored(hub: RunningHub) -> None:
 
 
 def test_refusals_are_stored_for_seven_days(hub: RunningHub) -> None:
-    olga = make_user(hub, "olga")
-    client = make_app(hub, olga)
+    olga = create_user(hub, "olga")
+    client = create_app(hub, olga)
     with browser_of(hub, olga) as owner:
         refused = owner.get(client.address(scope="fly"))
         path = f"/oauth/explain/{refused.headers['x-request-id']}"
-        explained(owner, path)
+        explanation_page(owner, path)
         hub.clock.advance(7 * 86400 - 1)
         assert owner.get(path).status_code == 200
         hub.clock.advance(1)
@@ -289,10 +291,13 @@ def test_refusals_are_stored_for_seven_days(hub: RunningHub) -> None:
 
 def test_flood_of_refusals_is_limited(hub: RunningHub) -> None:
     """Anyone can cause refusals for any client id: 20 a minute are stored for an app, none for an unknown client."""
-    olga = make_user(hub, "olga")
-    client, quiet = make_app(hub, olga), make_app(hub, olga)
+    olga = create_user(hub, "olga")
+    client, quiet = create_app(hub, olga), create_app(hub, olga)
     for number in range(40):
-        assert answer_of(httpx.get(hub.url + client.address(scope=f"number-{number}")))["error"] == "invalid_scope"
+        assert (
+            redirect_parameters(httpx.get(hub.url + client.address(scope=f"number-{number}")))["error"]
+            == "invalid_scope"
+        )
     for number in range(40):
         httpx.post(f"{hub.url}/oauth/token", data={"grant_type": "x", "client_id": f"nobody-{number}"})
     httpx.get(hub.url + quiet.address(scope="fly"))
@@ -310,8 +315,8 @@ def test_flood_of_refusals_is_limited(hub: RunningHub) -> None:
 
 
 def test_reused_request_id_refers_to_the_first_request(hub: RunningHub) -> None:
-    ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
-    mine, theirs = make_app(hub, ada), make_app(hub, olga)
+    ada, olga = create_user(hub, "ada"), create_user(hub, "olga")
+    mine, theirs = create_app(hub, ada), create_app(hub, olga)
     headers = {"x-request-id": "chosen-by-caller"}
     httpx.get(hub.url + theirs.address(scope="fly"), headers=headers)
     until(lambda: len(stored_refusals(hub, theirs)) == 1)
@@ -324,10 +329,10 @@ def test_reused_request_id_refers_to_the_first_request(hub: RunningHub) -> None:
 
 
 def test_refusals_are_deleted_with_the_app_and_not_in_the_audit_log(hub: RunningHub) -> None:
-    olga = make_user(hub, "olga")
-    acme = make_organization(hub, "acme", olga)
+    olga = create_user(hub, "olga")
+    acme = create_organization(hub, "acme", olga)
     hub.clock.advance(1)
-    client = make_app(hub, organization=acme)
+    client = create_app(hub, organization=acme)
     httpx.get(hub.url + client.address(scope="fly"))
     until(lambda: len(stored_refusals(hub, client)) == 1)
     assert sorted(entry["type"] for entry in entries_of(hub, acme)) == ["oauth.create_app", "org.create"]
@@ -339,8 +344,8 @@ def test_refusals_are_deleted_with_the_app_and_not_in_the_audit_log(hub: Running
 
 def test_client_id_in_the_query_is_ignored_at_the_token_endpoint(hub: RunningHub) -> None:
     """Only parameters that the endpoint reads identify the app."""
-    olga = make_user(hub, "olga")
-    client = make_app(hub, olga)
+    olga = create_user(hub, "olga")
+    client = create_app(hub, olga)
     answer = httpx.post(f"{hub.url}/oauth/token?client_id={client.id}", data={"grant_type": "x"})
     assert "error_uri" not in answer.json()
     httpx.get(hub.url + client.address(scope="fly"))

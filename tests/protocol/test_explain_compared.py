@@ -2,11 +2,11 @@
 
 import httpx
 import pytest
-from tests.bed.apps import REDIRECT, Client, code_for, make_app, proof, tokens_for
-from tests.bed.exchange import GRANT, exchange, make_exchanger
-from tests.bed.explaining import ELSEWHERE, explained, path_of, row
-from tests.bed.people import browser_of, make_organization, make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import REDIRECT, Client, code_for, create_app, pkce_pair, tokens_for
+from tests.bed.error_explanations import NO_DIFFERENCE, explanation_page, path_of, row
+from tests.bed.exchange import GRANT, create_exchange_app, send_exchange
+from tests.bed.people import browser_of, create_organization, create_user
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.organizations import settings
 from hubgate.server.audit.model import SYSTEM
@@ -17,15 +17,15 @@ pytestmark = pytest.mark.one_engine
 
 
 def test_port_on_loopback_is_not_marked(hub: RunningHub) -> None:
-    olga = make_user(hub, "olga")
+    olga = create_user(hub, "olga")
     uris = ("https://app.example/callback", "http://127.0.0.1/callback")
-    client = make_app(hub, olga, redirect_uris=uris)
-    origin = make_app(hub, olga, redirect_uris=("https://app.example/callback",), redirect_match="origin")
+    client = create_app(hub, olga, redirect_uris=uris)
+    origin = create_app(hub, olga, redirect_uris=("https://app.example/callback",), redirect_match="origin")
     with browser_of(hub, olga) as owner:
 
         def page_of(app: Client, given: str) -> str:
             answer = owner.get(app.address(redirect_uri=given))
-            return explained(owner, f"/oauth/explain/{answer.headers['x-request-id']}")
+            return explanation_page(owner, f"/oauth/explain/{answer.headers['x-request-id']}")
 
         here = page_of(client, "http://localhost:3000/callback")
         assert row(here, "redirect_uri") == (
@@ -88,13 +88,13 @@ def test_port_on_loopback_is_not_marked(hub: RunningHub) -> None:
 def test_differences_are_marked(
     hub: RunningHub, changes: dict[str, str | None], label: str, sent: str, registered: str
 ) -> None:
-    olga = make_user(hub, "olga")
-    client = make_app(hub, olga, confidential=False, redirect_uris=(REDIRECT, "http://localhost/cb"))
-    _, challenge = proof()
+    olga = create_user(hub, "olga")
+    client = create_app(hub, olga, confidential=False, redirect_uris=(REDIRECT, "http://localhost/cb"))
+    _, challenge = pkce_pair()
     with browser_of(hub, olga) as owner:
         address = client.address(**{"code_challenge": challenge, "code_challenge_method": "S256", **changes})
         answer = owner.get(address)
-        page = explained(owner, f"/oauth/explain/{answer.headers['x-request-id']}")
+        page = explanation_page(owner, f"/oauth/explain/{answer.headers['x-request-id']}")
         found = row(page, label)
         assert found[0] == sent
         assert found[1].startswith(registered)
@@ -102,14 +102,14 @@ def test_differences_are_marked(
 
 
 def test_differences_at_the_token_endpoint_are_marked(hub: RunningHub) -> None:
-    olga = make_user(hub, "olga")
-    confidential, public = make_app(hub, olga, refresh_tokens=True), make_app(hub, olga, confidential=False)
+    olga = create_user(hub, "olga")
+    confidential, public = create_app(hub, olga, refresh_tokens=True), create_app(hub, olga, confidential=False)
     token = f"{hub.url}/oauth/token"
     grant = {"grant_type": "authorization_code", "code": "x", "redirect_uri": REDIRECT}
     with browser_of(hub, olga) as owner:
 
         def page_of(answer: httpx.Response) -> str:
-            return explained(owner, path_of(hub, answer.json()["error_uri"]))
+            return explanation_page(owner, path_of(hub, answer.json()["error_uri"]))
 
         alone = page_of(httpx.post(token, data={**grant, "client_id": confidential.id}))
         assert row(alone, "client") == ("<mark>client ID alone</mark>", "an app with a secret")
@@ -128,7 +128,7 @@ def test_differences_at_the_token_endpoint_are_marked(hub: RunningHub) -> None:
         assert row(without, "refresh_token")[0] == "<mark>not sent</mark>"
         code = page_of(httpx.post(token, data=grant, auth=confidential.basic))
         assert "<mark>" not in code
-        assert ELSEWHERE in code
+        assert NO_DIFFERENCE in code
         assert "Also sent: <code>code</code>. Their values are not stored." in code
         about_tokens = httpx.post(f"{hub.url}/oauth/introspect", data={"token": "x", "client_id": public.id})
         asking = page_of(about_tokens)
@@ -137,21 +137,21 @@ def test_differences_at_the_token_endpoint_are_marked(hub: RunningHub) -> None:
             "an app without a secret, which may not introspect tokens",
         )
         for page in (alone, wrong, kind, twice, other, without, asking):
-            assert ELSEWHERE not in page
+            assert NO_DIFFERENCE not in page
             assert page.count("<mark>") == 1
 
 
 def test_refused_exchange_names_its_cause_and_not_the_secret(hub: RunningHub) -> None:
-    olga = make_user(hub, "olga")
-    acme = make_organization(hub, "acme", olga)
-    asks = make_app(hub, None, acme, refresh_tokens=True)
-    may = make_exchanger(hub, acme)
+    olga = create_user(hub, "olga")
+    acme = create_organization(hub, "acme", olga)
+    asks = create_app(hub, None, acme, refresh_tokens=True)
+    may = create_exchange_app(hub, acme)
     with browser_of(hub, olga) as owner:
 
         def page_of(client: Client, **more: str) -> str:
-            refused = exchange(client, "olga@example.org", **more)
+            refused = send_exchange(client, "olga@example.org", **more)
             assert (refused.status_code, refused.json()["error"]) == (401, "invalid_client"), refused.text
-            return explained(owner, path_of(hub, refused.json()["error_uri"]))
+            return explanation_page(owner, path_of(hub, refused.json()["error_uri"]))
 
         page = page_of(asks)
         assert "This app does not have the token exchange privilege." in page
@@ -164,15 +164,15 @@ def test_refused_exchange_names_its_cause_and_not_the_secret(hub: RunningHub) ->
         assert GRANT in row(page, "grant_type")[1], "this app has it; the plan is what is missing"
         body = {"client_id": may.id, "client_secret": may.secret or ""}
         refused = httpx.post(f"{hub.url}/oauth/token", data={"grant_type": GRANT, **body})
-        page = explained(owner, path_of(hub, refused.json()["error_uri"]))
+        page = explanation_page(owner, path_of(hub, refused.json()["error_uri"]))
         assert row(page, "client") == ("<mark>client ID and secret, in the body</mark>", "an app with a secret")
 
 
 def test_missing_parts_of_a_redemption_are_named(hub: RunningHub) -> None:
     """Not visible in the registration: the code was requested with a challenge, or with another redirect URI."""
-    ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
-    client = make_app(hub, olga, redirect_uris=(REDIRECT, "http://localhost/cb"), refresh_tokens=True)
-    verifier, challenge = proof()
+    ada, olga = create_user(hub, "ada"), create_user(hub, "olga")
+    client = create_app(hub, olga, redirect_uris=(REDIRECT, "http://localhost/cb"), refresh_tokens=True)
+    verifier, challenge = pkce_pair()
     proven = {"code_challenge": challenge, "code_challenge_method": "S256"}
     grant = {"grant_type": "authorization_code", "code": code_for(client, ada, **proven), "redirect_uri": REDIRECT}
     with browser_of(hub, olga) as owner:
@@ -180,9 +180,9 @@ def test_missing_parts_of_a_redemption_are_named(hub: RunningHub) -> None:
         def page_of(**form: str) -> str:
             refused = client.post("/oauth/token", form)
             assert refused.status_code == 400, refused.text
-            page = explained(owner, path_of(hub, refused.json()["error_uri"]))
+            page = explanation_page(owner, path_of(hub, refused.json()["error_uri"]))
             assert page.count("<mark>") == 1
-            assert ELSEWHERE not in page
+            assert NO_DIFFERENCE not in page
             return page
 
         assert row(page_of(**grant), "PKCE")[0] == "<mark>no code_verifier</mark>"
@@ -200,8 +200,8 @@ def test_missing_parts_of_a_redemption_are_named(hub: RunningHub) -> None:
 
 
 def test_reason_why_a_code_is_invalid_is_named(hub: RunningHub) -> None:
-    ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
-    client = make_app(hub, olga)
+    ada, olga = create_user(hub, "ada"), create_user(hub, "olga")
+    client = create_app(hub, olga)
     used, late = code_for(client, ada), code_for(client, ada)
     assert client.redeem(used).status_code == 200
     reasons = {
@@ -215,18 +215,18 @@ def test_reason_why_a_code_is_invalid_is_named(hub: RunningHub) -> None:
         for code, reason in reasons.items():
             refused = client.redeem(code).json()
             assert (refused["error"], refused["error_description"]) == ("invalid_grant", reason)
-            page = explained(owner, path_of(hub, refused["error_uri"]))
+            page = explanation_page(owner, path_of(hub, refused["error_uri"]))
             assert f'<p class="measure">{reason}</p>' in page
-            assert ELSEWHERE in page
+            assert NO_DIFFERENCE in page
 
 
 def test_page_compares_with_the_current_registration(hub: RunningHub) -> None:
-    olga = make_user(hub, "olga")
-    client = make_app(hub, olga)
+    olga = create_user(hub, "olga")
+    client = create_app(hub, olga)
     with browser_of(hub, olga) as owner:
         answer = owner.get(client.address(redirect_uri="https://app.example/new"))
         path = f"/oauth/explain/{answer.headers['x-request-id']}"
-        assert "<mark>" in explained(owner, path)
+        assert "<mark>" in explanation_page(owner, path)
 
         async def add(opened: Hub) -> None:
             sql = "UPDATE apps SET redirect_uris = :uris"

@@ -1,18 +1,18 @@
 """The account export also contains connected apps, own apps and repos, and no secrets."""
 
-from tests.bed.apps import make_app, tokens_for
-from tests.bed.people import api, browser_of, make_token, make_user
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub
+from tests.bed.apps import create_app, tokens_for
+from tests.bed.people import api, browser_of, create_token, create_user
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub
 
 
 def test_apps_and_repos_are_in_the_export(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    theirs, own = make_app(hub, make_user(hub, "olga")), make_app(hub, ada, name="Mine")
+    ada = create_user(hub, "ada")
+    theirs, own = create_app(hub, create_user(hub, "olga")), create_app(hub, ada, name="Mine")
     given = tokens_for(theirs, ada)
-    token = make_token(hub, ada)
+    token = create_token(hub, ada)
     with api(hub, token) as script, browser_of(hub, ada) as browser:
-        make_repo(script, "tiny", "dataset", private=True)
+        create_repo(script, "tiny", "dataset", private=True)
         response = browser.get("/settings/export")
     said = response.json()
     (connected,) = said["connectedApps"]

@@ -4,7 +4,7 @@ import re
 
 import httpx
 import pytest
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 pytestmark = pytest.mark.one_engine
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.bed.engines import SqliteEngine, settings_for
-from tests.bed.running import RunningHub, running
+from tests.bed.running_hub import RunningHub, run_hub
 
 pytestmark = pytest.mark.one_engine
 
@@ -57,7 +57,7 @@ def test_pages_carry_a_strict_policy(hub: RunningHub) -> None:
 
 def test_https_base_url_sets_secure_headers(sqlite_template: Path, tmp_path: Path) -> None:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
-    with running(settings_for(url, tmp_path, base_url="https://hub.example")) as hub:
+    with run_hub(settings_for(url, tmp_path, base_url="https://hub.example")) as hub:
         address = f"http://{hub.settings.host}:{hub.settings.port}"
         with hub.client() as client:
             response = client.get(f"{address}/")

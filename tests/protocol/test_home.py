@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 from tests.bed.engines import SqliteEngine, settings_for
-from tests.bed.organizations import invite_everywhere, put_into_organizations
-from tests.bed.people import api, browser_of, make_organization, make_token, make_user
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub, running
+from tests.bed.organizations import add_to_many_organizations, invite_to_all_organizations
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub, run_hub
 
 pytestmark = pytest.mark.one_engine
 
@@ -21,7 +21,7 @@ def main_of(page: str) -> str:
 @pytest.mark.parametrize(("signup", "joins"), [("open", True), ("invite", True), ("closed", False)])
 def test_visitors_see_sign_in_and_join(sqlite_template: Path, tmp_path: Path, signup: str, joins: bool) -> None:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
-    with running(settings_for(url, tmp_path, signup=signup)) as hub, hub.client() as client:
+    with run_hub(settings_for(url, tmp_path, signup=signup)) as hub, hub.client() as client:
         main = main_of(client.get("/").text)
     assert 'class="button button-primary" href="/login"' in main
     assert main.count("button-primary") == 1
@@ -31,7 +31,7 @@ def test_visitors_see_sign_in_and_join(sqlite_template: Path, tmp_path: Path, si
 
 
 def test_new_user_sees_an_empty_page(hub: RunningHub) -> None:
-    with browser_of(hub, make_user(hub, "ada")) as client:
+    with browser_of(hub, create_user(hub, "ada")) as client:
         main = main_of(client.get("/").text)
     assert EMPTY in main
     assert '<a class="button" href="/settings/applications/new">Build an app</a>' in main
@@ -42,9 +42,9 @@ def test_new_user_sees_an_empty_page(hub: RunningHub) -> None:
 
 
 def test_organizations_of_a_user_are_listed(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
-    make_organization(hub, "others", make_user(hub, "bob"))
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
+    create_organization(hub, "others", create_user(hub, "bob"))
     with browser_of(hub, ada) as client:
         main = main_of(client.get("/").text)
     assert 'href="/acme"' in main
@@ -55,9 +55,9 @@ def test_organizations_of_a_user_are_listed(hub: RunningHub) -> None:
 
 @pytest.mark.parametrize(("count", "more"), [(50, None), (51, "1 more {}"), (60, "10 more {}s")])
 def test_long_lists_are_shortened(hub: RunningHub, count: int, more: str | None) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    put_into_organizations(hub, bob, count)
-    invite_everywhere(hub, ada)
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    add_to_many_organizations(hub, bob, count)
+    invite_to_all_organizations(hub, ada)
     with browser_of(hub, ada) as invited, browser_of(hub, bob) as member, hub.client() as visitor:
         waiting, own, public = invited.get("/").text, member.get("/").text, visitor.get("/bob").text
     assert (waiting.count("invites you"), own.count("<li><span"), public.count("<li><span")) == (50, 50, 50)
@@ -69,7 +69,7 @@ def test_long_lists_are_shortened(hub: RunningHub, count: int, more: str | None)
 def test_foreign_names_are_escaped(hub: RunningHub) -> None:
     from hubgate.server.accounts import own_account
 
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     trick = "<b>Ada</b> \u202egnp.exe"
     hub.call(lambda opened: own_account.set_profile(opened.accounts, ada, trick, ""))
     with browser_of(hub, ada) as client:
@@ -80,14 +80,14 @@ def test_foreign_names_are_escaped(hub: RunningHub) -> None:
 
 
 def test_repos_of_a_user_and_of_their_organizations_are_listed(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    make_organization(hub, "acme", bob, ada="read")
-    make_organization(hub, "others", bob)
-    with api(hub, make_token(hub, bob)) as client:
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    create_organization(hub, "acme", bob, ada="read")
+    create_organization(hub, "others", bob)
+    with api(hub, create_token(hub, bob)) as client:
         for name in ("acme/theirs", "others/public", "bobs"):
-            make_repo(client, name, private=name == "acme/theirs")
-    with api(hub, make_token(hub, ada)) as client:
-        make_repo(client, "mine")
+            create_repo(client, name, private=name == "acme/theirs")
+    with api(hub, create_token(hub, ada)) as client:
+        create_repo(client, "mine")
     with browser_of(hub, ada) as client:
         main = main_of(client.get("/").text)
     assert 'href="/ada/mine"' in main

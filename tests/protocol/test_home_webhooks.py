@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import api, browser_of, make_organization, make_token, make_user
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub, running
-from tests.bed.watching import Receiver, make_webhook, receiving, settle
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import Receiver, create_webhook, run_receiver, settle
 
 pytestmark = pytest.mark.one_engine
 
@@ -19,14 +19,14 @@ OWN, ACMES = "/settings/webhooks", "/organizations/acme/settings/webhooks"
 
 @pytest.fixture
 def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    with running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
+    with run_hub(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
         yield started
 
 
 @pytest.fixture
 def slow() -> Iterator[Receiver]:
     """Fails, and is retried."""
-    with receiving() as started:
+    with run_receiver() as started:
         started.status = 500
         yield started
 
@@ -34,7 +34,7 @@ def slow() -> Iterator[Receiver]:
 @pytest.fixture
 def gone() -> Iterator[Receiver]:
     """Answers 410, which suspends a webhook at once."""
-    with receiving() as started:
+    with run_receiver() as started:
         started.status = 410
         yield started
 
@@ -42,9 +42,9 @@ def gone() -> Iterator[Receiver]:
 def test_worst_webhooks_are_listed_first_with_the_number_of_others(
     hub: RunningHub, slow: Receiver, gone: Receiver
 ) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
-    with api(hub, make_token(hub, ada)) as program, browser_of(hub, ada) as browser:
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
+    with api(hub, create_token(hub, ada)) as program, browser_of(hub, ada) as browser:
 
         def shown() -> tuple[list[str], list[tuple[str, str]]]:
             """The cards, and the links below that lead to more."""
@@ -54,8 +54,8 @@ def test_worst_webhooks_are_listed_first_with_the_number_of_others(
             assert "hush" not in page, "the rest of an address may be a secret"
             return [_plain(card) for card in cards], [(address, _plain(text)) for address, text in more]
 
-        make_webhook(program, f"{slow.url}/slow?key=hush", "user:ada")
-        make_repo(program, "first")
+        create_webhook(program, f"{slow.url}/slow?key=hush", "user:ada")
+        create_repo(program, "first")
         settle(hub)
         hub.clock.advance(2 * 3600)
         host, other = slow.url.split("/")[2], gone.url.split("/")[2]
@@ -63,12 +63,12 @@ def test_worst_webhooks_are_listed_first_with_the_number_of_others(
         paths = ["?key=hush", "/b?key=hush", f"/{'c' * 60}", *(f"/own-{number}" for number in range(3))]
         for path in paths:
             hub.clock.advance(1)
-            make_webhook(program, gone.url + path, "user:ada")
+            create_webhook(program, gone.url + path, "user:ada")
         for number in range(3):
             hub.clock.advance(1)
             body = {"url": f"{gone.url}/acmes-{number}", "watched": [{"type": "user", "name": "ada"}]}
             assert program.post(f"/api{ACMES}", json=body).status_code == 200
-        make_repo(program, "second")
+        create_repo(program, "second")
         settle(hub)
         cards, more = shown()
         assert cards == [

@@ -5,9 +5,9 @@ import json
 from typing import Any
 
 import pytest
-from tests.bed.apps import make_app, tokens_for
-from tests.bed.people import api, make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import create_app, tokens_for
+from tests.bed.people import api, create_user
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import field_checks, own_account
 
@@ -19,9 +19,9 @@ WEBSITE = "https://ada.example/".ljust(field_checks.LONGEST_WEBSITE, "x")
 
 def claims_for(hub: RunningHub, fullname: str, website: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Claims of the ID token, and of userinfo."""
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     hub.call(lambda opened: own_account.set_profile(opened.accounts, ada, fullname, website))
-    body = tokens_for(make_app(hub), ada)
+    body = tokens_for(create_app(hub), ada)
     with api(hub, body["access_token"]) as app:
         userinfo = app.get("/oauth/userinfo").json()
     return json.loads(base64.urlsafe_b64decode(body["id_token"].split(".")[1] + "==")), userinfo

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 from tests.protocol.raw import raw_request, status_of
 
 FORM = "application/x-www-form-urlencoded"
@@ -59,9 +59,9 @@ def test_slow_body_is_cut_off_at_its_deadline(on_each_server: RunningHub) -> Non
     assert time.monotonic() - started < 10
 
 
-def test_incomplete_headers_are_cut_off(on_sqlite: RunningHub) -> None:
+def test_incomplete_headers_are_cut_off(sqlite_hub: RunningHub) -> None:
     """On granian, the default; uvicorn leaves this to the proxy in front of it."""
-    assert raw_request(on_sqlite.address, b"GET /healthz HTTP/1.1\r\nHost: ", seconds=20) == b""
+    assert raw_request(sqlite_hub.address, b"GET /healthz HTTP/1.1\r\nHost: ", seconds=20) == b""
 
 
 @pytest.mark.parametrize(
@@ -86,10 +86,10 @@ def test_empty_second_host_header_is_rejected(on_each_server: RunningHub) -> Non
         assert status_of(raw_request(on_each_server.address, request.encode())) == 400
 
 
-def test_malformed_chunks_get_an_answer_of_the_hub(on_sqlite: RunningHub) -> None:
+def test_malformed_chunks_get_an_answer_of_the_hub(sqlite_hub: RunningHub) -> None:
     head = b"POST /api/test/echo HTTP/1.1\r\nHost: hub\r\nTransfer-Encoding: chunked\r\n"
     head += b"Content-Type: application/x-www-form-urlencoded\r\n\r\nzz\r\n"
-    answer = raw_request(on_sqlite.address, head)
+    answer = raw_request(sqlite_hub.address, head)
     assert status_of(answer) == 400
     assert b"x-request-id" in answer
 

@@ -3,9 +3,9 @@
 from urllib.parse import quote
 
 import pytest
-from tests.bed.apps import Client, make_app, tokens_for
-from tests.bed.people import api, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import Client, create_app, tokens_for
+from tests.bed.people import api, create_token, create_user
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import operator_actions
 from hubgate.server.accounts.model import User
@@ -17,12 +17,12 @@ DAY = 24 * 60 * 60
 
 @pytest.fixture
 def ada(hub: RunningHub) -> User:
-    return make_user(hub, "ada")
+    return create_user(hub, "ada")
 
 
 @pytest.fixture
 def client(hub: RunningHub) -> Client:
-    return make_app(hub, make_user(hub, "olga"), refresh_tokens=True)
+    return create_app(hub, create_user(hub, "olga"), refresh_tokens=True)
 
 
 def about(client: Client, token: str) -> dict[str, object]:
@@ -70,7 +70,7 @@ def test_refresh_token_stays_active_for_a_minute_after_its_successor_was_used(
 
 def test_revoked_consent_makes_tokens_inactive(hub: RunningHub, client: Client, ada: User) -> None:
     token = tokens_for(client, ada)["refresh_token"]
-    with api(hub, make_token(hub, ada)) as script:
+    with api(hub, create_token(hub, ada)) as script:
         address = f"/api/settings/connected-apps/{quote(client.id)}"
         script.patch(address, json={"scopes": ["openid"]})
         assert about(client, token)["scope"] == "openid"

@@ -6,22 +6,22 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.bed.at_once import at_once
+from tests.bed.concurrency import run_concurrently
 from tests.bed.engines import Engine, settings_for
 from tests.bed.people import (
-    HOME,
     PASSWORD,
+    VISITOR,
     Page,
     browser_of,
-    filled,
+    create_organization,
+    create_user,
+    fill_form,
     link_in,
     mails_to,
-    make_organization,
-    make_user,
     post,
     submit,
 )
-from tests.bed.running import RunningHub, running
+from tests.bed.running_hub import RunningHub, run_hub
 
 from hubgate.server.accounts import store
 from hubgate.server.accounts.model import Organization, User
@@ -38,18 +38,18 @@ GONE = "This invitation was already used or withdrawn, or has expired."
 
 @pytest.fixture
 def invite_only(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    with running(settings_for(engine.fresh_url(), tmp_path, signup="invite")) as hub:
+    with run_hub(settings_for(engine.fresh_url(), tmp_path, signup="invite")) as hub:
         yield hub
 
 
 @pytest.fixture
 def closed(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    with running(settings_for(engine.fresh_url(), tmp_path, signup="closed")) as hub:
+    with run_hub(settings_for(engine.fresh_url(), tmp_path, signup="closed")) as hub:
         yield hub
 
 
 def invite(hub: RunningHub, organization: Organization, admin: User, invitee: str, role: str = "write") -> str:
-    actor = Actor(admin.name, admin.id, HOME.ip)
+    actor = Actor(admin.name, admin.id, VISITOR.ip)
 
     async def work(opened: Hub) -> None:
         await invitations.invite(opened.accounts, organization, invitee, Role.parse(role), actor)
@@ -67,8 +67,8 @@ def invite_to_hub(hub: RunningHub, email: str) -> str:
 
 
 def founded(hub: RunningHub) -> tuple[Organization, User]:
-    boss = make_user(hub, "boss")
-    return make_organization(hub, "acme", boss), boss
+    boss = create_user(hub, "boss")
+    return create_organization(hub, "acme", boss), boss
 
 
 def role_of(hub: RunningHub, organization: Organization, name: str) -> str | None:
@@ -89,15 +89,15 @@ def race_to_join(hub: RunningHub, link: str) -> list[int]:
     with ExitStack() as stack:
         clients = [stack.enter_context(hub.client()) for _ in range(5)]
         forms = [
-            filled(client, link, "/join", username=f"n{i}", email=f"n{i}@example.org", password=PASSWORD)
+            fill_form(client, link, "/join", username=f"n{i}", email=f"n{i}@example.org", password=PASSWORD)
             for i, client in enumerate(clients)
         ]
-        return [answer.status_code for answer in at_once(forms)]
+        return [answer.status_code for answer in run_concurrently(forms)]
 
 
 def test_invitation_can_be_accepted(hub: RunningHub) -> None:
     acme, boss = founded(hub)
-    link = invite(hub, acme, boss, make_user(hub, "ada").name, "contributor")
+    link = invite(hub, acme, boss, create_user(hub, "ada").name, "contributor")
     with hub.client() as client:
         assert submit(client, "/login", username="ada", password=PASSWORD).status_code == 303
         home = client.get("/").text
@@ -117,7 +117,7 @@ def test_invitation_can_be_accepted(hub: RunningHub) -> None:
 
 def test_invitation_can_be_declined(hub: RunningHub) -> None:
     acme, boss = founded(hub)
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     link = invite(hub, acme, boss, "ada")
     with browser_of(hub, ada) as client:
         assert submit(client, link, decision="perhaps").status_code == 422
@@ -128,9 +128,9 @@ def test_invitation_can_be_declined(hub: RunningHub) -> None:
 
 def test_invitation_for_a_user_works_for_that_user_only(hub: RunningHub) -> None:
     acme, boss = founded(hub)
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     link = invite(hub, acme, boss, "ada", "admin")
-    with browser_of(hub, make_user(hub, "eve")) as client:
+    with browser_of(hub, create_user(hub, "eve")) as client:
         assert client.get(link).status_code == 403
         for decision in ("accept", "decline"):
             assert post(client, link, decision=decision).status_code == 403
@@ -141,7 +141,7 @@ def test_invitation_for_a_user_works_for_that_user_only(hub: RunningHub) -> None
 
 def test_visitor_signs_in_and_returns_to_the_invitation(hub: RunningHub) -> None:
     acme, boss = founded(hub)
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     link = invite(hub, acme, boss, "ada")
     with hub.client() as client:
         shown = client.get(link)
@@ -223,7 +223,7 @@ def test_concurrent_uses_of_an_invitation_to_the_hub_admit_one(invite_only: Runn
 
 
 def test_invalid_form_does_not_use_up_the_invitation(invite_only: RunningHub) -> None:
-    make_user(invite_only, "ada")
+    create_user(invite_only, "ada")
     link = invite_to_hub(invite_only, "new@example.org")
     with invite_only.client() as client:
         response = join_by(client, link, "ada", "new@example.org")
@@ -233,7 +233,7 @@ def test_invalid_form_does_not_use_up_the_invitation(invite_only: RunningHub) ->
 
 
 def test_known_address_is_not_revealed(invite_only: RunningHub) -> None:
-    make_user(invite_only, "ada")
+    create_user(invite_only, "ada")
     link = invite_to_hub(invite_only, "new@example.org")
     with invite_only.client() as client:
         assert "Check your email." in join_by(client, link, "newcomer", "ada@example.org").text
@@ -242,7 +242,7 @@ def test_known_address_is_not_revealed(invite_only: RunningHub) -> None:
 
 def test_signed_in_user_needs_no_invitation_to_the_hub(hub: RunningHub) -> None:
     link = invite_to_hub(hub, "new@example.org")
-    with browser_of(hub, make_user(hub, "ada")) as client:
+    with browser_of(hub, create_user(hub, "ada")) as client:
         assert client.get(link).headers["location"] == "/"
         assert post(client, link, decision="accept").status_code == 404
 
@@ -262,7 +262,7 @@ def test_closed_hub_lets_nobody_join(closed: RunningHub) -> None:
             "password": PASSWORD,
         }
         assert client.post("/join", data=form).status_code == 403
-    with browser_of(closed, make_user(closed, "ada")) as client:
+    with browser_of(closed, create_user(closed, "ada")) as client:
         assert submit(client, link, decision="accept").status_code == 303
     assert role_of(closed, acme, "ada") == "write"
 
@@ -270,10 +270,10 @@ def test_closed_hub_lets_nobody_join(closed: RunningHub) -> None:
 def test_concurrent_acceptances_add_one_member(hub: RunningHub) -> None:
     acme, boss = founded(hub)
     link = invite(hub, acme, boss, "team@example.org")
-    users = [make_user(hub, f"user{number}") for number in range(5)]
+    users = [create_user(hub, f"user{number}") for number in range(5)]
     with ExitStack() as stack:
-        forms = [filled(stack.enter_context(browser_of(hub, user)), link, decision="accept") for user in users]
-        answers = at_once(forms)
+        forms = [fill_form(stack.enter_context(browser_of(hub, user)), link, decision="accept") for user in users]
+        answers = run_concurrently(forms)
     assert sorted(answer.status_code for answer in answers) == [303] + [404] * 4
     members = [role_of(hub, acme, user.name) == "write" for user in users]
     assert members == [answer.status_code == 303 for answer in answers]
@@ -281,7 +281,7 @@ def test_concurrent_acceptances_add_one_member(hub: RunningHub) -> None:
 
 def test_invitation_expires_after_seven_days(hub: RunningHub) -> None:
     acme, boss = founded(hub)
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     link = invite(hub, acme, boss, "ada")
     with browser_of(hub, ada) as client:
         hidden = Page(client.get(link)).hidden()

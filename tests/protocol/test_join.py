@@ -5,10 +5,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.bed.at_once import at_once
+from tests.bed.concurrency import run_concurrently
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import PASSWORD, Page, browser_of, filled, link_in, mails_to, make_user, submit
-from tests.bed.running import RunningHub, running
+from tests.bed.people import PASSWORD, Page, browser_of, create_user, fill_form, link_in, mails_to, submit
+from tests.bed.running_hub import RunningHub, run_hub
 
 pytestmark = pytest.mark.one_engine
 
@@ -32,7 +32,7 @@ def test_visitor_can_join(hub: RunningHub) -> None:
 
 
 def test_known_address_gets_the_same_answer_and_a_mail(hub: RunningHub) -> None:
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     with hub.client() as client:
         unknown = join(client, "bob", "bob@example.org")
         known = join(client, "eve", "ada@example.org")
@@ -60,7 +60,7 @@ def test_invalid_form_is_rejected(hub: RunningHub) -> None:
 
 @pytest.mark.parametrize("name", ["ada", "ADA", "login", "reset", "change-email"])
 def test_taken_name_is_rejected(hub: RunningHub, name: str) -> None:
-    make_user(hub, "Ada")
+    create_user(hub, "Ada")
     with hub.client() as client:
         response = join(client, name, "other@example.org")
     assert response.status_code == 422
@@ -68,7 +68,7 @@ def test_taken_name_is_rejected(hub: RunningHub, name: str) -> None:
 
 
 def test_taken_name_is_reported_with_the_other_errors(hub: RunningHub) -> None:
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     with hub.client() as client:
         response = join(client, "ada", "ada@example.org", "short")
         assert response.status_code == 422
@@ -82,7 +82,7 @@ def test_taken_name_is_reported_with_the_other_errors(hub: RunningHub) -> None:
 
 def test_taken_names_do_not_count_against_the_limit(hub: RunningHub) -> None:
     """A visitor who looks for a free name must not reach the mail limit."""
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     with hub.client() as client:
         for _ in range(25):
             assert join(client, "ada", "bob@example.org").status_code == 422
@@ -103,7 +103,7 @@ def test_sign_ups_from_an_address_are_limited(hub: RunningHub) -> None:
 
 
 def test_mails_to_an_address_are_limited(hub: RunningHub) -> None:
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     with hub.client() as client:
         for number in range(5):
             assert join(client, f"user{number}", "ada@example.org").status_code == 200
@@ -114,7 +114,7 @@ def test_mails_to_an_address_are_limited(hub: RunningHub) -> None:
 
 @pytest.mark.parametrize("signup", ["invite", "closed"])
 def test_joining_may_be_disabled(engine: Engine, tmp_path: Path, signup: str) -> None:
-    with running(settings_for(engine.fresh_url(), tmp_path, signup=signup)) as hub, hub.client() as client:
+    with run_hub(settings_for(engine.fresh_url(), tmp_path, signup=signup)) as hub, hub.client() as client:
         field = Page(client.get("/login")).hidden()["csrf"]
         shut = client.get("/join")
         form = {"csrf": field, "username": "ada", "email": "ada@example.org", "password": PASSWORD}
@@ -128,7 +128,7 @@ def test_joining_may_be_disabled(engine: Engine, tmp_path: Path, signup: str) ->
 
 
 def test_signed_in_user_cannot_join_again(hub: RunningHub) -> None:
-    with browser_of(hub, make_user(hub, "ada")) as client:
+    with browser_of(hub, create_user(hub, "ada")) as client:
         field = Page(client.get("/")).hidden("/theme")["csrf"]
         form = {"csrf": field, "username": "bob", "email": "bob@example.org", "password": PASSWORD}
         assert client.post("/join", data=form).headers["location"] == "/"
@@ -142,8 +142,8 @@ def race(hub: RunningHub, candidates: list[tuple[str, str]]) -> list[httpx.Respo
         forms = []
         for name, email in candidates:
             client = stack.enter_context(hub.client())
-            forms.append(filled(client, "/join", username=name, email=email, password=PASSWORD))
-        return at_once(forms)
+            forms.append(fill_form(client, "/join", username=name, email=email, password=PASSWORD))
+        return run_concurrently(forms)
 
 
 def test_concurrent_requests_for_one_name_create_one_account(hub: RunningHub) -> None:

@@ -5,8 +5,8 @@ from html import unescape
 
 import httpx
 import pytest
-from tests.bed.people import PASSWORD, browser_of, make_user, submit
-from tests.bed.running import RunningHub
+from tests.bed.people import PASSWORD, browser_of, create_user, submit
+from tests.bed.running_hub import RunningHub
 
 pytestmark = pytest.mark.one_engine
 
@@ -19,7 +19,7 @@ def is_signed_in(client: httpx.Client) -> bool:
 
 @pytest.mark.parametrize("username", ["Ada", "ada", "ada@example.org", " ADA@example.org "])
 def test_name_or_address_and_password_sign_in(hub: RunningHub, username: str) -> None:
-    make_user(hub, "Ada")
+    create_user(hub, "Ada")
     with hub.client() as client:
         response = submit(client, "/login", username=username, password=PASSWORD)
         assert (response.status_code, response.headers["location"]) == (303, "/")
@@ -36,7 +36,7 @@ def test_name_or_address_and_password_sign_in(hub: RunningHub, username: str) ->
     [("ada", "wrong password"), ("nobody", PASSWORD), ("nobody@example.org", PASSWORD), ("", ""), ("ada", "")],
 )
 def test_failed_sign_in_retains_the_typed_name(hub: RunningHub, username: str, password: str) -> None:
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     with hub.client() as client:
         response = submit(client, "/login?next=/settings/tokens", username=username, password=password)
         assert response.status_code == 422
@@ -55,7 +55,7 @@ def test_failed_sign_in_retains_the_typed_name(hub: RunningHub, username: str, p
 def test_disabled_account_is_named_only_with_its_password(hub: RunningHub) -> None:
     from hubgate.server.accounts import store
 
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     hub.call(lambda opened: opened.db.write(lambda tx: store.set_disabled(tx, ada.id, 1)))
     with hub.client() as client:
         right = submit(client, "/login", username="ada", password=PASSWORD)
@@ -67,7 +67,7 @@ def test_disabled_account_is_named_only_with_its_password(hub: RunningHub) -> No
 
 
 def test_sign_in_continues_to_the_next_page(hub: RunningHub) -> None:
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     with hub.client() as client:
         asked = client.get("/settings/tokens?page=2&x=%2F")
         assert asked.status_code == 303
@@ -79,7 +79,7 @@ def test_sign_in_continues_to_the_next_page(hub: RunningHub) -> None:
 
 @pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:x", "é"])
 def test_next_page_stays_on_the_hub(hub: RunningHub, target: str) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with hub.client() as client:
         assert "evil" not in client.get("/login", params={"next": target}).text
         response = submit(client, "/login", username="ada", password=PASSWORD, next=target)
@@ -90,13 +90,13 @@ def test_next_page_stays_on_the_hub(hub: RunningHub, target: str) -> None:
 
 @pytest.mark.parametrize("door", ["/login", "/join"])
 def test_signed_in_user_is_sent_on(hub: RunningHub, door: str) -> None:
-    with browser_of(hub, make_user(hub, "ada")) as client:
+    with browser_of(hub, create_user(hub, "ada")) as client:
         response = client.get(door, params={"next": "/settings/tokens?a=b"})
     assert (response.status_code, response.headers["location"]) == (303, "/settings/tokens?a=b")
 
 
 def test_sign_out_ends_the_session_on_the_server(hub: RunningHub) -> None:
-    with browser_of(hub, make_user(hub, "ada")) as client:
+    with browser_of(hub, create_user(hub, "ada")) as client:
         old = client.cookies["token"]
         response = submit(client, "/", "/logout")
         assert (response.status_code, response.headers["location"]) == (303, "/")
@@ -114,7 +114,7 @@ def test_sign_out_without_a_session_works(hub: RunningHub) -> None:
 
 def test_form_without_csrf_token_is_rejected(hub: RunningHub) -> None:
     """Otherwise a visitor could be signed in to a stranger's account unnoticed."""
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     with hub.client() as client:
         assert client.post("/login", data={"username": "ada", "password": PASSWORD}).status_code == 403
         assert client.post("/logout", data={"csrf": ""}).status_code == 403
@@ -135,7 +135,7 @@ def test_form_action_allows_redirects_to_apps(hub: RunningHub, door: str) -> Non
 
 
 def test_form_with_repeated_fields_is_rejected(hub: RunningHub) -> None:
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     with hub.client() as client:
         response = submit(client, "/login", username=["ada", "bob"], password=PASSWORD)
     assert response.status_code == 400

@@ -7,12 +7,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.bed.at_once import at_once
+from tests.bed.concurrency import run_concurrently
 from tests.bed.engines import Engine, settings_for
 from tests.bed.mailserver import LOGIN, MailServer, Tls, mail_server
-from tests.bed.people import make_organization, make_token, make_user
+from tests.bed.people import create_organization, create_token, create_user
 from tests.bed.processes import until
-from tests.bed.running import RunningHub, running
+from tests.bed.running_hub import RunningHub, run_hub
 
 from hubgate.server.accounts import operator_actions
 from hubgate.server.accounts.model import User
@@ -38,7 +38,7 @@ def server(tmp_path: Path) -> Iterator[MailServer]:
 def with_mail(engine: Engine, tmp_path: Path) -> Callable[..., AbstractContextManager[RunningHub]]:
     """Hubs on one database that send their mail to this address."""
     url = engine.fresh_url()
-    return lambda smtp_url, **given: running(settings_for(url, tmp_path, smtp_url=smtp_url, **given))
+    return lambda smtp_url, **given: run_hub(settings_for(url, tmp_path, smtp_url=smtp_url, **given))
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def reset_link(hub: RunningHub, user: User) -> str:
 
 
 def test_mail_is_sent(hub: RunningHub, server: MailServer) -> None:
-    make_user(hub, "ada", verified=False)
+    create_user(hub, "ada", verified=False)
     until(lambda: server.received)
     (received,) = server.received
     mail = received.mail
@@ -82,11 +82,11 @@ def test_mail_is_sent(hub: RunningHub, server: MailServer) -> None:
 
 
 def test_mails_have_the_documented_texts(hub: RunningHub, server: MailServer) -> None:
-    ada = make_user(hub, "ada", verified=False)
+    ada = create_user(hub, "ada", verified=False)
     until(lambda: server.to("ada@example.org"))
-    make_token(hub, bob := make_user(hub, "bob"), name="laptop")
+    create_token(hub, bob := create_user(hub, "bob"), name="laptop")
     link = reset_link(hub, bob)
-    acme = make_organization(hub, "acme", ada)
+    acme = create_organization(hub, "acme", ada)
     hub.call(lambda opened: invitations.invite(opened.accounts, acme, "eve@example.org", Role.READ, SYSTEM))
     until(lambda: len(server.received) == 4)
     said = {received.mail["Subject"]: received.mail.get_content() for received in server.received}
@@ -109,7 +109,7 @@ def test_mail_is_sent_encrypted_and_with_a_password(
     with_mail: Callable[..., AbstractContextManager[RunningHub]], tmp_path: Path, tls: Tls
 ) -> None:
     with mail_server(tmp_path, tls) as server, with_mail(server.url(login=LOGIN_PART)) as hub:
-        make_user(hub, "ada", verified=False)
+        create_user(hub, "ada", verified=False)
         until(lambda: server.received)
         assert (server.received[0].encrypted, server.received[0].user) == (True, LOGIN[0])
         until(lambda: not waiting(hub))
@@ -119,7 +119,7 @@ def test_wrong_password_retains_the_mail(
     with_mail: Callable[..., AbstractContextManager[RunningHub]], server: MailServer
 ) -> None:
     with with_mail(server.url(login="hub:wrong@")) as hub:
-        make_user(hub, "ada", verified=False)
+        create_user(hub, "ada", verified=False)
         until(lambda: "535" in hub.log)
         assert len(waiting(hub)) == 1
         assert "wrong" not in hub.log
@@ -130,7 +130,7 @@ def test_certificate_of_a_remote_server_is_verified(
     with_mail: Callable[..., AbstractContextManager[RunningHub]], tmp_path: Path
 ) -> None:
     with mail_server(tmp_path, "starttls") as server, with_mail(server.url("127.1", LOGIN_PART)) as hub:
-        make_user(hub, "ada", verified=False)
+        create_user(hub, "ada", verified=False)
         until(lambda: "certificate verify failed" in hub.log)
         assert (server.received, server.logins, len(waiting(hub))) == ([], [], 1)
 
@@ -139,14 +139,14 @@ def test_password_is_never_sent_unencrypted(
     with_mail: Callable[..., AbstractContextManager[RunningHub]], server: MailServer
 ) -> None:
     with with_mail(server.url("127.1", LOGIN_PART)) as hub:
-        make_user(hub, "ada", verified=False)
+        create_user(hub, "ada", verified=False)
         until(lambda: "offers no encryption" in hub.log)
         assert (server.received, server.logins, len(waiting(hub))) == ([], [], 1)
 
 
 def test_mail_is_sent_once_the_server_is_back(hub: RunningHub, server: MailServer) -> None:
     server.stop()
-    make_user(hub, "ada", verified=False)
+    create_user(hub, "ada", verified=False)
     for tries, pause in enumerate((30, 2 * MINUTE, 10 * MINUTE), 1):
         until(lambda tries=tries: hub.log.count("will be retried") == tries)
         hub.clock.advance(pause - 1)
@@ -164,7 +164,7 @@ def test_mail_is_sent_once_the_server_is_back(hub: RunningHub, server: MailServe
 
 def test_unsent_mail_is_dropped_after_a_day(hub: RunningHub, server: MailServer) -> None:
     server.stop()
-    make_user(hub, "ada", verified=False)
+    create_user(hub, "ada", verified=False)
     until(lambda: "will be retried" in hub.log)
     hub.clock.advance(DAY)
     server.start()
@@ -175,8 +175,8 @@ def test_unsent_mail_is_dropped_after_a_day(hub: RunningHub, server: MailServer)
 
 def test_permanently_rejected_recipient_does_not_delay_the_next(hub: RunningHub, server: MailServer) -> None:
     server.to_recipient["ada@example.org"] = 550
-    make_user(hub, "ada", verified=False)
-    make_user(hub, "bob", verified=False)
+    create_user(hub, "ada", verified=False)
+    create_user(hub, "bob", verified=False)
     until(lambda: "cannot be sent and was dropped: the recipient was refused with 550" in hub.log)
     until(lambda: waiting(hub) == [])
     assert [received.recipient for received in server.received] == ["bob@example.org"]
@@ -185,7 +185,7 @@ def test_permanently_rejected_recipient_does_not_delay_the_next(hub: RunningHub,
 
 def test_temporarily_rejected_recipient_is_retried(hub: RunningHub, server: MailServer) -> None:
     server.to_recipient["ada@example.org"] = 451
-    make_user(hub, "ada", verified=False)
+    create_user(hub, "ada", verified=False)
     until(lambda: "refused with 451" in hub.log)
     server.to_recipient.clear()
     hub.clock.advance(30)
@@ -195,14 +195,14 @@ def test_temporarily_rejected_recipient_is_retried(hub: RunningHub, server: Mail
 
 def test_mail_rejected_after_its_data_is_dropped(hub: RunningHub, server: MailServer) -> None:
     server.to_data = 554
-    make_user(hub, "ada", verified=False)
+    create_user(hub, "ada", verified=False)
     until(lambda: "was dropped: the mail was refused with 554" in hub.log)
     until(lambda: waiting(hub) == [])
 
 
 def test_error_after_acceptance_does_not_send_twice(hub: RunningHub, server: MailServer) -> None:
     server.to_quit = 500
-    make_user(hub, "ada", verified=False)
+    create_user(hub, "ada", verified=False)
     until(lambda: server.received)
     until(lambda: waiting(hub) == [])
     hub.clock.advance(DAY)
@@ -212,7 +212,7 @@ def test_error_after_acceptance_does_not_send_twice(hub: RunningHub, server: Mai
 
 def test_address_the_server_does_not_support_is_given_up(hub: RunningHub, server: MailServer) -> None:
     """The server does not support SMTPUTF8."""
-    make_user(hub, "ada", verified=False)
+    create_user(hub, "ada", verified=False)
     until(lambda: server.received)
     hub.call(lambda opened: invitations.invite_to_hub(opened.accounts, "jürgen@example.org"))
     until(lambda: "the server supports only ASCII addresses" in hub.log)
@@ -220,8 +220,8 @@ def test_address_the_server_does_not_support_is_given_up(hub: RunningHub, server
 
 
 def test_headers_cannot_be_injected(hub: RunningHub, server: MailServer) -> None:
-    ada = make_user(hub, "ada")
-    make_token(hub, ada, name="laptop\r\nBcc: eve@example.org\r\n\r\nhello")
+    ada = create_user(hub, "ada")
+    create_token(hub, ada, name="laptop\r\nBcc: eve@example.org\r\n\r\nhello")
     until(lambda: server.received)
     (received,) = server.received
     assert received.mail["Subject"] == "New token: laptop Bcc: eve@example.org hello"
@@ -235,12 +235,12 @@ def test_concurrent_senders_send_each_mail_once(
     server.stop()
     with with_mail(server.url()) as one, with_mail(server.url()) as other:
         for number in range(12):
-            make_user(one, f"user{number}", verified=False)
+            create_user(one, f"user{number}", verified=False)
         until(lambda: one.log.count("will be retried") >= 12)
         server.start()
         for hub in (one, other):
             hub.clock.advance(30)
-        at_once([partial(send_due, hub) for hub in (one, other, one, other)])
+        run_concurrently([partial(send_due, hub) for hub in (one, other, one, other)])
         sent = [received.recipient for received in server.received]
         assert sorted(sent) == sorted(f"user{number}@example.org" for number in range(12))
         assert waiting(one) == []
@@ -248,7 +248,7 @@ def test_concurrent_senders_send_each_mail_once(
 
 def test_waiting_mail_is_sealed(hub: RunningHub, server: MailServer) -> None:
     server.stop()
-    link = reset_link(hub, make_user(hub, "ada"))
+    link = reset_link(hub, create_user(hub, "ada"))
     until(lambda: "will be retried" in hub.log)
     (sealed,) = waiting(hub)
     for secret in (link, link.rpartition("/")[2], "ada@example.org"):
@@ -261,7 +261,7 @@ def test_mail_sealed_under_a_lost_key_is_dropped(
 ) -> None:
     server.stop()
     with with_mail(server.url()) as hub:
-        make_user(hub, "ada", verified=False)
+        create_user(hub, "ada", verified=False)
         until(lambda: "will be retried" in hub.log)
     server.start()
     with with_mail(server.url(), secret_key="another secret of more than thirty-two characters") as hub:
@@ -273,19 +273,19 @@ def test_mail_sealed_under_a_lost_key_is_dropped(
 
 def test_hanging_server_does_not_delay_sign_ins(hub: RunningHub, server: MailServer) -> None:
     """Passwords are checked in a thread pool, which a hanging server could otherwise exhaust."""
-    server.answers.clear()
+    server.is_answering.clear()
     for number in range(40):
-        make_user(hub, f"user{number}", verified=False)
+        create_user(hub, f"user{number}", verified=False)
     until(lambda: server.received)
     assert len(server.received) == 1, "one mail at a time"
-    server.answers.set()
+    server.is_answering.set()
     until(lambda: waiting(hub) == [])
     assert len(server.received) == 40
 
 
 def test_without_a_server_mail_is_written_to_private_files(engine: Engine, tmp_path: Path) -> None:
-    with running(settings_for(engine.fresh_url(), tmp_path, mail_from="Our hub <hub@example.org>")) as hub:
-        link = reset_link(hub, make_user(hub, "ada"))
+    with run_hub(settings_for(engine.fresh_url(), tmp_path, mail_from="Our hub <hub@example.org>")) as hub:
+        link = reset_link(hub, create_user(hub, "ada"))
         folder = tmp_path / "mail"
         until(lambda: list(folder.glob("*.eml")))
         (file,) = folder.iterdir()

@@ -6,8 +6,8 @@ import email
 import email.policy
 
 import pytest
-from tests.bed.people import mails_to, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.people import create_token, create_user, mails_to
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.organizations import invitations
 
@@ -26,10 +26,10 @@ ENCODED = (
 
 @pytest.mark.parametrize("name", ENCODED)
 def test_encoded_word_in_a_name_is_text(hub: RunningHub, name: str) -> None:
-    ada = make_user(hub, "ada")
-    make_token(hub, ada, name=name)
+    ada = create_user(hub, "ada")
+    create_token(hub, ada, name=name)
     hub.clock.advance(1)
-    make_token(hub, ada, name="the next")
+    create_token(hub, ada, name="the next")
     first, second = mails_to(hub, "ada@example.org", 2)
     assert first.keys()[: len(HEADERS)] == HEADERS
     assert str(first["Subject"]) == f"New token: {name.replace('=?', '= ?')}"
@@ -40,7 +40,7 @@ def test_encoded_word_in_a_name_is_text(hub: RunningHub, name: str) -> None:
 def test_long_foreign_address_stays_on_its_line(hub: RunningHub) -> None:
     address = "aéあ" * 20 + "@" + "éb漢" * 8 + ".org"
     hub.call(lambda opened: invitations.invite_to_hub(opened.accounts, address))
-    make_user(hub, "bob", verified=False)
+    create_user(hub, "bob", verified=False)
     mails_to(hub, "bob@example.org")
     files = [file.read_bytes() for file in (hub.settings.data_dir / "mail").glob("*.eml")]
     (raw,) = [text for text in files if b"bob@" not in text]

@@ -5,8 +5,8 @@ from typing import Any
 import httpx
 import pytest
 from tests.bed.organizations import role_in
-from tests.bed.people import api, browser_of, make_organization, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.organizations import settings
 from hubgate.server.audit.model import SYSTEM
@@ -19,9 +19,9 @@ def put(client: httpx.Client, user: str, role: Any, **more: Any) -> httpx.Respon
 
 
 def test_admins_see_roles_and_addresses(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "Bob", verified=False)
-    make_organization(hub, "acme", ada, Bob="contributor")
-    with api(hub, make_token(hub, ada, "read")) as client:
+    ada, bob = create_user(hub, "ada"), create_user(hub, "Bob", verified=False)
+    create_organization(hub, "acme", ada, Bob="contributor")
+    with api(hub, create_token(hub, ada, "read")) as client:
         assert client.get(MEMBERS).json() == [
             {
                 "_id": ada.id,
@@ -46,9 +46,9 @@ def test_admins_see_roles_and_addresses(hub: RunningHub) -> None:
 
 
 def test_other_members_see_names(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    make_organization(hub, "acme", ada, bob="write")
-    with api(hub, make_token(hub, bob)) as client:
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    create_organization(hub, "acme", ada, bob="write")
+    with api(hub, create_token(hub, bob)) as client:
         said = client.get(MEMBERS).json()
         assert [set(member) for member in said] == [{"_id", "user", "fullname", "avatarUrl", "type", "isPro"}] * 2
         refused = client.get(MEMBERS, params={"email": "ada@example.org"})
@@ -57,28 +57,28 @@ def test_other_members_see_names(hub: RunningHub) -> None:
 
 
 def test_non_member_sees_nothing(hub: RunningHub) -> None:
-    make_organization(hub, "acme", make_user(hub, "ada"))
+    create_organization(hub, "acme", create_user(hub, "ada"))
     with (
-        api(hub, make_token(hub, make_user(hub, "eve"))) as stranger,
-        api(hub, make_token(hub, make_user(hub, "olga", operator=True))) as operator,
+        api(hub, create_token(hub, create_user(hub, "eve"))) as stranger,
+        api(hub, create_token(hub, create_user(hub, "olga", operator=True))) as operator,
         api(hub) as visitor,
         api(hub, "hf_wrong") as forger,
-        browser_of(hub, make_user(hub, "bob")) as browser,
+        browser_of(hub, create_user(hub, "bob")) as browser,
     ):
         assert [client.get(MEMBERS).status_code for client in (stranger, operator)] == [403, 403]
         assert [client.get(MEMBERS).status_code for client in (visitor, forger, browser)] == [401, 401, 401]
 
 
 def test_members_are_searched_by_name_and_address(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_user(hub, "bob")
-    make_user(hub, "bobby", verified=False)
-    make_organization(hub, "acme", ada, bob="read", bobby="read")
+    ada = create_user(hub, "ada")
+    create_user(hub, "bob")
+    create_user(hub, "bobby", verified=False)
+    create_organization(hub, "acme", ada, bob="read", bobby="read")
 
     def names(client: httpx.Client, **query: str) -> list[str]:
         return [member["user"] for member in client.get(MEMBERS, params=query).json()]
 
-    with api(hub, make_token(hub, ada)) as client:
+    with api(hub, create_token(hub, ada)) as client:
         assert names(client, search="BOB") == ["bob", "bobby"]
         assert names(client, search="%") == []
         assert names(client, email="Bob@example.org") == ["bob"]
@@ -88,12 +88,12 @@ def test_members_are_searched_by_name_and_address(hub: RunningHub) -> None:
 
 
 def test_pages_follow_one_another(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     others = ["Bob", "carol", "Dave", "eve"]
     for name in others:
-        make_user(hub, name)
-    make_organization(hub, "acme", ada, **dict.fromkeys(others, "read"))
-    with api(hub, make_token(hub, ada)) as client:
+        create_user(hub, name)
+    create_organization(hub, "acme", ada, **dict.fromkeys(others, "read"))
+    with api(hub, create_token(hub, ada)) as client:
         found, address = [], f"{MEMBERS}?limit=2"
         while address:
             answer = client.get(address)
@@ -106,11 +106,11 @@ def test_pages_follow_one_another(hub: RunningHub) -> None:
 
 
 def test_members_of_a_renamed_organization_are_found_by_both_names(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, bob="read")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, bob="read")
     hub.clock.advance(24 * 3600)
     hub.call(lambda opened: settings.rename(opened.accounts, acme, "acme2", SYSTEM))
-    with api(hub, make_token(hub, ada)) as client:
+    with api(hub, create_token(hub, ada)) as client:
         answer = client.get(f"{MEMBERS}?limit=1")
         assert (answer.status_code, answer.headers["location"]) == (307, "/api/organizations/acme2/members?limit=1")
         assert put(client, "bob", "write").status_code == 200, "a name stays with its organization"
@@ -118,9 +118,9 @@ def test_members_of_a_renamed_organization_are_found_by_both_names(hub: RunningH
 
 
 def test_role_is_set(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, bob="read")
-    with api(hub, make_token(hub, ada)) as client:
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, bob="read")
+    with api(hub, create_token(hub, ada)) as client:
         for role in ("contributor", "write", "admin", "admin", "read"):
             answer = put(client, "BOB", role, resourceGroups=[])
             assert (answer.status_code, answer.json()) == (200, {"success": True})
@@ -140,9 +140,9 @@ def test_role_is_set(hub: RunningHub) -> None:
     ],
 )
 def test_invalid_body_is_rejected(hub: RunningHub, body: Any, status: int) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, bob="read")
-    with api(hub, make_token(hub, ada)) as client:
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, bob="read")
+    with api(hub, create_token(hub, ada)) as client:
         answer = client.put(f"{MEMBERS}/bob/role", json=body)
         assert (answer.status_code, list(answer.json())) == (status, ["error"])
         broken = client.put(f"{MEMBERS}/bob/role", content=b"{", headers={"content-type": "application/json"})
@@ -151,12 +151,12 @@ def test_invalid_body_is_rejected(hub: RunningHub, body: Any, status: int) -> No
 
 
 def test_only_admins_with_a_write_token_change_members(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, bob="write")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, bob="write")
     with (
-        api(hub, make_token(hub, bob)) as writer,
-        api(hub, make_token(hub, ada, "read")) as reader,
-        api(hub, make_token(hub, make_user(hub, "eve"))) as stranger,
+        api(hub, create_token(hub, bob)) as writer,
+        api(hub, create_token(hub, ada, "read")) as reader,
+        api(hub, create_token(hub, create_user(hub, "eve"))) as stranger,
         api(hub) as visitor,
     ):
         assert [put(client, "ada", "read").status_code for client in (writer, stranger, visitor)] == [403, 403, 401]
@@ -168,9 +168,9 @@ def test_only_admins_with_a_write_token_change_members(hub: RunningHub) -> None:
 
 
 def test_last_admin_cannot_be_removed_or_demoted(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada)
-    with api(hub, make_token(hub, ada)) as client:
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
+    with api(hub, create_token(hub, ada)) as client:
         for answer in (put(client, "ada", "write"), client.delete(f"{MEMBERS}/ada")):
             assert answer.status_code == 409
             assert answer.json() == {"error": "The last admin cannot leave. Make someone else an admin first."}
@@ -179,9 +179,9 @@ def test_last_admin_cannot_be_removed_or_demoted(hub: RunningHub) -> None:
 
 
 def test_member_is_removed(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, bob="admin")
-    with api(hub, make_token(hub, ada)) as client:
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, bob="admin")
+    with api(hub, create_token(hub, ada)) as client:
         answer = client.delete(f"{MEMBERS}/bob")
         assert (answer.status_code, answer.json()) == (200, {"success": True})
         assert role_in(hub, acme, bob) is None
@@ -192,9 +192,9 @@ def test_member_is_removed(hub: RunningHub) -> None:
 
 
 def test_member_may_leave(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, bob="read")
-    with api(hub, make_token(hub, bob, "read")) as reader, api(hub, make_token(hub, bob)) as client:
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, bob="read")
+    with api(hub, create_token(hub, bob, "read")) as reader, api(hub, create_token(hub, bob)) as client:
         assert reader.delete(f"{MEMBERS}/bob").status_code == 403, "leaving is a change"
         assert client.delete(f"{MEMBERS}/bob").status_code == 200
         assert role_in(hub, acme, bob) is None

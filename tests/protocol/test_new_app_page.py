@@ -4,9 +4,9 @@ import re
 from html import unescape
 
 import pytest
-from tests.bed.apps import make_app
-from tests.bed.people import Page, browser_of, make_organization, make_token, make_user, submit
-from tests.bed.running import RunningHub
+from tests.bed.apps import create_app
+from tests.bed.people import Page, browser_of, create_organization, create_token, create_user, submit
+from tests.bed.running_hub import RunningHub
 from tests.protocol.test_app_pages import ACME, AGAIN, FORM, OWN, REDIRECT, both, id_in, stored
 
 pytestmark = pytest.mark.one_engine
@@ -22,8 +22,8 @@ def words(html: str) -> str:
 
 @both
 def test_app_without_a_redirect_uri_is_not_called_ready(hub: RunningHub, root: str) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
     with browser_of(hub, ada) as browser:
         made = submit(browser, f"{root}/new", root, **{**FORM, "redirectUris": ""})
         address = f"{root}/{id_in(made)}"
@@ -47,8 +47,8 @@ def test_app_without_a_redirect_uri_is_not_called_ready(hub: RunningHub, root: s
 
 @both
 def test_reload_shows_no_empty_form(hub: RunningHub, root: str) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
     with browser_of(hub, ada) as browser:
         form = Page(browser.get(f"{root}/new")).hidden(root) | FORM
         browser.post(root, data=form)
@@ -59,7 +59,7 @@ def test_reload_shows_no_empty_form(hub: RunningHub, root: str) -> None:
 
 
 def test_form_for_a_new_app_shows_the_essential_fields(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with browser_of(hub, ada) as browser:
         page = browser.get(f"{OWN}/new").text
         fields = re.findall(r'name="(name|secret|homepage|redirectUris)"', page)
@@ -84,19 +84,19 @@ def test_form_for_a_new_app_shows_the_essential_fields(hub: RunningHub) -> None:
 
 @pytest.mark.parametrize("required", [True, False])
 def test_public_apps_page_does_not_offer_to_disable_pkce(hub: RunningHub, required: bool) -> None:
-    ada = make_user(hub, "ada")
-    public = make_app(hub, ada, confidential=False, require_pkce=required)
+    ada = create_user(hub, "ada")
+    public = create_app(hub, ada, confidential=False, require_pkce=required)
     address = f"{OWN}/{public.id}"
     with browser_of(hub, ada) as browser:
         assert 'type="checkbox" name="requirePkce"' not in browser.get(address).text
         submit(browser, address, address, **FORM)
         submit(browser, f"{address}/secret", f"{address}/secret")
         assert 'type="checkbox" name="requirePkce"' in browser.get(address).text
-    assert stored(hub, make_token(hub, ada), OWN, public.id)["requirePkce"] is required, "what was chosen is kept"
+    assert stored(hub, create_token(hub, ada), OWN, public.id)["requirePkce"] is required, "what was chosen is kept"
 
 
 def test_only_fitting_code_samples_are_shown(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with browser_of(hub, ada) as browser:
         for secret, fits in (("yes", False), ("no", True)):
             made = submit(browser, f"{OWN}/new", OWN, **{**FORM, "secret": secret})
@@ -107,8 +107,8 @@ def test_only_fitting_code_samples_are_shown(hub: RunningHub) -> None:
 
 
 def test_unused_app_can_be_deleted(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    client = make_app(hub, ada)
+    ada = create_user(hub, "ada")
+    client = create_app(hub, ada)
     with browser_of(hub, ada) as browser:
         asked = words(browser.get(f"{OWN}/{client.id}/delete").text)
         assert "This permanently deletes Notebook. Nobody has approved it yet." in asked

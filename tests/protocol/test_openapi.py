@@ -10,7 +10,7 @@ import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from tests.bed.engines import SqliteEngine, settings_for
-from tests.bed.running import RunningHub, running
+from tests.bed.running_hub import RunningHub, run_hub
 from tests.bed.testbuild import TABLE
 from tests.protocol.contract import SNAPSHOT, product_document
 
@@ -50,7 +50,7 @@ _EXAMPLES = {"granian": settings.default.max_examples // 10, "uvicorn": 3}
 @pytest.mark.parametrize(("server", "examples"), _EXAMPLES.items(), ids=_EXAMPLES)
 def test_answers_match_the_document(server: str, examples: int, sqlite_template: Path, tmp_path: Path) -> None:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
-    with running(settings_for(url, tmp_path, server=server)) as hub:
+    with run_hub(settings_for(url, tmp_path, server=server)) as hub:
         hub.call(lambda opened: opened.db.write(lambda tx: tx.exec(TABLE)))
         # A NUL in a text is rejected everywhere (O56), which JSON Schema cannot express.
         config = schemathesis.Config.from_dict({"generation": {"allow-x00": False}})

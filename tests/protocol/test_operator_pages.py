@@ -8,17 +8,17 @@ from tests.bed.people import (
     PASSWORD,
     api,
     browser_of,
-    filled,
+    create_organization,
+    create_token,
+    create_user,
+    fill_form,
     link_in,
     mails_to,
-    make_organization,
-    make_token,
-    make_user,
     post,
     submit,
     wait_for_mail,
 )
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import store
 
@@ -30,9 +30,9 @@ POSTS = [*(f"{USERS}/bob/{deed}" for deed in ("verify", "disable", "enable", "re
 
 
 def test_only_operators_have_access(hub: RunningHub) -> None:
-    ada, operator = make_user(hub, "ada"), make_user(hub, "olga", operator=True)
-    make_user(hub, "bob")
-    make_organization(hub, "acme", ada)
+    ada, operator = create_user(hub, "ada"), create_user(hub, "olga", operator=True)
+    create_user(hub, "bob")
+    create_organization(hub, "acme", ada)
     with browser_of(hub, ada) as admin, browser_of(hub, operator) as inside, hub.client() as visitor:
         for address in PAGES:
             assert inside.get(address).status_code == 200
@@ -48,25 +48,25 @@ def test_only_operators_have_access(hub: RunningHub) -> None:
 
 
 def test_operators_token_opens_no_page(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "olga", operator=True))) as client:
+    with api(hub, create_token(hub, create_user(hub, "olga", operator=True))) as client:
         assert [client.get(address).status_code for address in PAGES] == [303] * 3
 
 
 @pytest.mark.parametrize("address", POSTS)
 def test_form_without_csrf_token_changes_nothing(hub: RunningHub, address: str) -> None:
-    make_user(hub, "bob", verified=False)
-    make_organization(hub, "acme", make_user(hub, "ada"))
-    with browser_of(hub, make_user(hub, "olga", operator=True)) as client:
+    create_user(hub, "bob", verified=False)
+    create_organization(hub, "acme", create_user(hub, "ada"))
+    with browser_of(hub, create_user(hub, "olga", operator=True)) as client:
         assert client.post(address, data={"plan": "team"}).status_code == 403
         assert "Disabled</span>" not in client.get(USERS).text
         assert "Not verified" in client.get(USERS).text
 
 
 def test_overview_shows_counts(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob", verified=False)
-    make_organization(hub, "acme", ada)
-    make_organization(hub, "big", bob, plan="enterprise")
-    with browser_of(hub, make_user(hub, "olga", operator=True)) as client:
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob", verified=False)
+    create_organization(hub, "acme", ada)
+    create_organization(hub, "big", bob, plan="enterprise")
+    with browser_of(hub, create_user(hub, "olga", operator=True)) as client:
         submit(client, USERS, f"{USERS}/bob/disable")
         wait_for_mail(hub)
         page = re.sub(r"</?a[^>]*>", "", client.get("/operator").text)
@@ -87,9 +87,9 @@ def test_overview_shows_counts(hub: RunningHub) -> None:
 
 
 def test_disabled_account_is_locked_out(hub: RunningHub) -> None:
-    bob = make_user(hub, "bob")
-    token = make_token(hub, bob)
-    with browser_of(hub, make_user(hub, "olga", operator=True)) as operator, browser_of(hub, bob) as browser:
+    bob = create_user(hub, "bob")
+    token = create_token(hub, bob)
+    with browser_of(hub, create_user(hub, "olga", operator=True)) as operator, browser_of(hub, bob) as browser:
         assert browser.get("/settings/profile").status_code == 200
         response = submit(operator, USERS, f"{USERS}/bob/disable")
         assert (response.status_code, response.headers["location"]) == (303, USERS)
@@ -107,7 +107,7 @@ def test_disabled_account_is_locked_out(hub: RunningHub) -> None:
 
 
 def test_operators_cannot_disable_themselves(hub: RunningHub) -> None:
-    with browser_of(hub, make_user(hub, "olga", operator=True)) as client:
+    with browser_of(hub, create_user(hub, "olga", operator=True)) as client:
         assert f'action="{USERS}/olga/disable"' not in client.get(USERS).text
         for spelled in ("olga", "OLGA"):
             refused = post(client, f"{USERS}/{spelled}/disable")
@@ -117,8 +117,8 @@ def test_operators_cannot_disable_themselves(hub: RunningHub) -> None:
 
 
 def test_operator_can_verify_an_address(hub: RunningHub) -> None:
-    bob = make_user(hub, "bob", verified=False)
-    with browser_of(hub, make_user(hub, "olga", operator=True)) as client:
+    bob = create_user(hub, "bob", verified=False)
+    with browser_of(hub, create_user(hub, "olga", operator=True)) as client:
         assert "Not verified" in client.get(USERS).text
         assert submit(client, USERS, f"{USERS}/bob/verify").status_code == 303
         page = client.get(USERS).text
@@ -131,8 +131,8 @@ def test_operator_can_verify_an_address(hub: RunningHub) -> None:
 
 
 def test_reset_link_is_mailed_and_not_shown(hub: RunningHub) -> None:
-    make_user(hub, "bob")
-    with browser_of(hub, make_user(hub, "olga", operator=True)) as client:
+    create_user(hub, "bob")
+    with browser_of(hub, create_user(hub, "olga", operator=True)) as client:
         assert submit(client, USERS, f"{USERS}/bob/reset").status_code == 303
         page = client.get(USERS).text
         assert "A reset link is on its way to bob@example.org." in page
@@ -145,15 +145,15 @@ def test_reset_link_is_mailed_and_not_shown(hub: RunningHub) -> None:
 
 
 def test_unknown_accounts_are_404(hub: RunningHub) -> None:
-    make_organization(hub, "acme", make_user(hub, "ada"))
-    with browser_of(hub, make_user(hub, "olga", operator=True)) as client:
+    create_organization(hub, "acme", create_user(hub, "ada"))
+    with browser_of(hub, create_user(hub, "olga", operator=True)) as client:
         for address in (f"{USERS}/nobody/disable", f"{USERS}/acme/disable", f"{ORGANIZATIONS}/ada"):
             assert post(client, address, plan="team").status_code == 404
 
 
 def test_plan_and_billing_are_set(hub: RunningHub) -> None:
-    acme = make_organization(hub, "acme", make_user(hub, "ada"))
-    operator = make_user(hub, "olga", operator=True)
+    acme = create_organization(hub, "acme", create_user(hub, "ada"))
+    operator = create_user(hub, "olga", operator=True)
     with browser_of(hub, operator) as client:
         one = f"{ORGANIZATIONS}/acme"
         assert submit(client, ORGANIZATIONS, one, plan="enterprise", can_pay="on").status_code == 303
@@ -168,12 +168,12 @@ def test_plan_and_billing_are_set(hub: RunningHub) -> None:
 
 
 def test_stale_form_does_not_undo_a_concurrent_change(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
     profile, one = "/organizations/acme/settings/profile", f"{ORGANIZATIONS}/acme"
-    with browser_of(hub, make_user(hub, "olga", operator=True)) as client, browser_of(hub, ada) as admin:
-        set_plan = filled(client, ORGANIZATIONS, one, plan="team")
-        set_billing = filled(client, ORGANIZATIONS, one, plan="free", can_pay="on")
+    with browser_of(hub, create_user(hub, "olga", operator=True)) as client, browser_of(hub, ada) as admin:
+        set_plan = fill_form(client, ORGANIZATIONS, one, plan="team")
+        set_billing = fill_form(client, ORGANIZATIONS, one, plan="free", can_pay="on")
         assert submit(admin, profile, "/organizations/acme/settings/billing", can_pay="on").status_code == 303
         assert set_plan().status_code == 303
         page = client.get(ORGANIZATIONS).text
@@ -184,12 +184,12 @@ def test_stale_form_does_not_undo_a_concurrent_change(hub: RunningHub) -> None:
 
 
 def test_lists_have_search_and_pages(hub: RunningHub) -> None:
-    operator = make_user(hub, "olga", operator=True)
+    operator = create_user(hub, "olga", operator=True)
     for number in range(51):
-        user = make_user(hub, f"user{number:02}")
+        user = create_user(hub, f"user{number:02}")
         hub.clock.advance(1)
     for number in range(51):
-        make_organization(hub, f"org{number:02}", user)
+        create_organization(hub, f"org{number:02}", user)
         hub.clock.advance(1)
     with browser_of(hub, operator) as client:
         for address, prefix, count in ((USERS, "user", 51), (ORGANIZATIONS, "org", 51)):
@@ -210,8 +210,8 @@ def test_lists_have_search_and_pages(hub: RunningHub) -> None:
 
 
 def test_button_leads_back_to_the_same_list(hub: RunningHub) -> None:
-    make_user(hub, "bob")
-    with browser_of(hub, make_user(hub, "olga", operator=True)) as client:
+    create_user(hub, "bob")
+    with browser_of(hub, create_user(hub, "olga", operator=True)) as client:
         here = f"{USERS}?search=bo"
         assert submit(client, here, f"{USERS}/bob/disable").headers["location"] == here
         for elsewhere in ("https://evil.example/", "//evil.example", "/theme", "/operator/users@evil"):

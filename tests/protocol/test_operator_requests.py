@@ -7,23 +7,23 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.bed.apps import Client, make_app, tokens_for
-from tests.bed.at_once import at_once
+from tests.bed.apps import Client, create_app, tokens_for
+from tests.bed.concurrency import run_concurrently
 from tests.bed.engines import Engine, settings_for
 from tests.bed.organizations import entries_of
 from tests.bed.people import (
     api,
     browser_of,
-    filled,
+    create_organization,
+    create_token,
+    create_user,
+    fill_form,
     link_in,
     mails_to,
-    make_organization,
-    make_token,
-    make_user,
     post,
     submit,
 )
-from tests.bed.running import RunningHub, running
+from tests.bed.running_hub import RunningHub, run_hub
 
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.audit.model import SYSTEM
@@ -41,15 +41,15 @@ METRICS = Scope("read-metrics", Risk.CHANGES, "See how the hub is used")
 def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
     """With one scope defined by the operator."""
     settings = replace(settings_for(engine.fresh_url(), tmp_path), extra_scopes=(METRICS,))
-    with running(settings) as hub:
+    with run_hub(settings) as hub:
         yield hub
 
 
 def people(hub: RunningHub) -> tuple[User, User, Organization, Client]:
     """The operator, an admin, the organization and its app."""
-    boss, ada = make_user(hub, "boss", operator=True), make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada, plan="enterprise")
-    return boss, ada, acme, make_app(hub, organization=acme, name="Bridge")
+    boss, ada = create_user(hub, "boss", operator=True), create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada, plan="enterprise")
+    return boss, ada, acme, create_app(hub, organization=acme, name="Bridge")
 
 
 def at(client: Client) -> str:
@@ -65,8 +65,8 @@ def decide(browser: httpx.Client, verb: str) -> httpx.Response:
 
 
 def test_grant_on_an_unsuitable_plan_is_not_called_usable(hub: RunningHub) -> None:
-    boss, ada = make_user(hub, "boss", operator=True), make_user(hub, "ada")
-    client = make_app(hub, organization=make_organization(hub, "acme", ada), name="Bridge")
+    boss, ada = create_user(hub, "boss", operator=True), create_user(hub, "ada")
+    client = create_app(hub, organization=create_organization(hub, "acme", ada), name="Bridge")
     with browser_of(hub, ada) as owner, browser_of(hub, boss) as operator:
         assert 'Requests waiting</dt><dd><a href="/operator/requests">0</a>' in operator.get("/operator").text
         submit(owner, f"{at(client)}/ask/token-exchange", reason="Our portal.")
@@ -83,7 +83,7 @@ def test_grant_on_an_unsuitable_plan_is_not_called_usable(hub: RunningHub) -> No
 
 def test_token_exchange_is_requested_and_granted(hub: RunningHub) -> None:
     boss, ada, acme, client = people(hub)
-    make_user(hub, "second", operator=True)
+    create_user(hub, "second", operator=True)
     with browser_of(hub, ada) as owner, browser_of(hub, boss) as operator:
         asked = submit(owner, f"{at(client)}/ask/token-exchange", reason="Our portal\nsigns members in.")
         assert (asked.status_code, asked.headers["location"]) == (303, at(client))
@@ -106,7 +106,7 @@ def test_token_exchange_is_requested_and_granted(hub: RunningHub) -> None:
     (mail,) = mails_to(hub, ada.email)
     assert mail["Subject"] == "Granted: token exchange for Bridge"
     assert link_in(mail) == at(client)
-    with api(hub, make_token(hub, ada)) as program:
+    with api(hub, create_token(hub, ada)) as program:
         assert program.get(f"/api{at(client)}").json()["tokenExchange"] is True
     assert {(entry["type"], entry["author_name"]) for entry in entries_of(hub, acme)} == {
         ("org.create", "system"),
@@ -133,7 +133,7 @@ def test_scope_is_requested_granted_used_and_revoked(hub: RunningHub, of: str) -
     boss, ada, _, client = people(hub)
     address = at(client)
     if of == "user":
-        client = make_app(hub, ada, name="Bridge")
+        client = create_app(hub, ada, name="Bridge")
         address = f"/settings/applications/{client.id}"
     with browser_of(hub, ada) as owner, browser_of(hub, boss) as operator:
         assert "See how the hub is used" in owner.get(f"{address}/ask/scope").text
@@ -143,7 +143,7 @@ def test_scope_is_requested_granted_used_and_revoked(hub: RunningHub, of: str) -
         shown = owner.get(address).text
         assert 'name="scopes" value="read-metrics"' in shown, "the owner may add it to the app"
         assert "It has <code>read-metrics</code>" in shown
-    bob = make_user(hub, "bob")
+    bob = create_user(hub, "bob")
     tokens = tokens_for(client, bob, scope="openid read-metrics")
     assert tokens["scope"].split() == ["openid", "read-metrics"]
 
@@ -180,7 +180,7 @@ def test_undefined_scope_cannot_be_granted(hub: RunningHub) -> None:
 )
 def test_incomplete_requests_are_rejected(hub: RunningHub, wanted: str, reason: str, says: str) -> None:
     boss, ada, _, _ = people(hub)
-    client = make_app(hub, ada)
+    client = create_app(hub, ada)
     with browser_of(hub, ada) as owner, browser_of(hub, boss) as operator:
         refused = submit(owner, f"/settings/applications/{client.id}/ask/scope", wanted=wanted, reason=reason)
         assert refused.status_code == 422
@@ -192,7 +192,7 @@ def test_same_request_is_stored_once(hub: RunningHub) -> None:
     _, ada, _, client = people(hub)
     ask = f"{at(client)}/ask/token-exchange"
     with browser_of(hub, ada) as owner:
-        answers = at_once([filled(owner, ask, reason=f"reason {number}") for number in range(8)])
+        answers = run_concurrently([fill_form(owner, ask, reason=f"reason {number}") for number in range(8)])
         assert sorted(answer.status_code for answer in answers) == [303, *[422] * 7]
         assert "You have already requested token exchange." in submit(owner, ask, reason="x").text
     assert len(mails_to(hub, "boss@example.org")) == 1
@@ -211,18 +211,18 @@ def test_requests_per_user_are_limited(hub: RunningHub) -> None:
 def test_operator_gets_at_most_five_mails_an_hour(hub: RunningHub) -> None:
     """Requests without a mail are still on the list."""
     boss, *_ = people(hub)
-    askers = [make_user(hub, f"asker-{number}") for number in range(4)]
-    own = [f"/settings/applications/{make_app(hub, asker).id}/ask/scope" for asker in askers]
+    askers = [create_user(hub, f"asker-{number}") for number in range(4)]
+    own = [f"/settings/applications/{create_app(hub, asker).id}/ask/scope" for asker in askers]
     with ExitStack() as stack:
         browsers = [stack.enter_context(browser_of(hub, asker)) for asker in askers]
         ready = [
-            filled(browser, ask, wanted=f"scope-{number}", reason="x")
+            fill_form(browser, ask, wanted=f"scope-{number}", reason="x")
             for browser, ask in zip(browsers, own, strict=True)
             for number in range(2)
         ]
-        assert {answer.status_code for answer in at_once(ready)} == {303}
+        assert {answer.status_code for answer in run_concurrently(ready)} == {303}
         assert len(mails_to(hub, boss.email, 5)) == 5
-        make_user(hub, "second", operator=True)
+        create_user(hub, "second", operator=True)
         submit(browsers[0], own[0], wanted="one-more", reason="x")
         assert len(mails_to(hub, boss.email, 5)) == 5
         assert len(mails_to(hub, "second@example.org")) == 1, "each has their own five"
@@ -241,7 +241,7 @@ def test_concurrent_decisions_have_one_outcome(hub: RunningHub) -> None:
         start = page.index(f'action="{REQUESTS}/') + len('action="')
         address = page[start : page.index('"', start)].rpartition("/")[0]
         verbs = ("grant", "refuse") * 3
-        answers = at_once([filled(operator, REQUESTS, f"{address}/{verb}") for verb in verbs])
+        answers = run_concurrently([fill_form(operator, REQUESTS, f"{address}/{verb}") for verb in verbs])
         won = [answer for answer in answers if answer.status_code == 303]
         assert len(won) == 1
         assert {answer.status_code for answer in answers} == {303, 409}

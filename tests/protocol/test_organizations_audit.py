@@ -13,15 +13,15 @@ from tests.bed.organizations import entries_of
 from tests.bed.people import (
     api,
     browser_of,
+    create_organization,
+    create_token,
+    create_user,
     link_in,
     mails_to,
-    make_organization,
-    make_token,
-    make_user,
     post,
     submit,
 )
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import store
 
@@ -91,9 +91,9 @@ WITH_TOKEN = {
 
 @pytest.mark.parametrize("name", IN_BROWSER)
 def test_change_in_the_browser_is_logged(hub: RunningHub, name: str) -> None:
-    change, ada = IN_BROWSER[name], make_user(hub, "ada")
-    make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, bob="read")
+    change, ada = IN_BROWSER[name], create_user(hub, "ada")
+    create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, bob="read")
     before = entries_of(hub, acme)
     with browser_of(hub, ada) as client:
         assert change.do(client).status_code == 303
@@ -106,11 +106,11 @@ def test_change_in_the_browser_is_logged(hub: RunningHub, name: str) -> None:
 
 @pytest.mark.parametrize("name", WITH_TOKEN)
 def test_change_with_a_token_is_logged_with_the_token(hub: RunningHub, name: str) -> None:
-    change, ada = WITH_TOKEN[name], make_user(hub, "ada")
-    make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, bob="read")
+    change, ada = WITH_TOKEN[name], create_user(hub, "ada")
+    create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, bob="read")
     before = entries_of(hub, acme)
-    token = make_token(hub, ada, name="laptop")
+    token = create_token(hub, ada, name="laptop")
     with api(hub, token) as client:
         assert change.do(client).status_code == 200
     (entry,) = [entry for entry in entries_of(hub, acme) if entry not in before]
@@ -122,7 +122,7 @@ def test_change_with_a_token_is_logged_with_the_token(hub: RunningHub, name: str
 
 
 def test_creating_joining_withdrawing_and_leaving_are_logged(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     with browser_of(hub, ada) as admin, browser_of(hub, bob) as member:
         submit(admin, "/organizations/new", name="acme", fullname="")
         members = f"{SETTINGS}/members"
@@ -148,11 +148,11 @@ def test_creating_joining_withdrawing_and_leaving_are_logged(hub: RunningHub) ->
 
 
 def test_request_that_changes_nothing_is_not_logged(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, bob="read")
+    ada = create_user(hub, "ada")
+    create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, bob="read")
     before = entries_of(hub, acme)
-    with browser_of(hub, ada) as client, browser_of(hub, make_user(hub, "eve")) as stranger:
+    with browser_of(hub, ada) as client, browser_of(hub, create_user(hub, "eve")) as stranger:
         for same in (
             form("/profile", fullname="", website=""),
             form("/profile", "/rename", name="acme"),

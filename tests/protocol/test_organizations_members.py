@@ -4,9 +4,9 @@ import re
 
 import httpx
 import pytest
-from tests.bed.organizations import fill, role_in
-from tests.bed.people import browser_of, link_in, mails_to, make_organization, make_user, post, submit
-from tests.bed.running import RunningHub
+from tests.bed.organizations import add_many_members, role_in
+from tests.bed.people import browser_of, create_organization, create_user, link_in, mails_to, post, submit
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import operator_actions
 from hubgate.server.accounts.model import Organization
@@ -30,8 +30,8 @@ def invite(client: httpx.Client, invitee: str, role: str = "read") -> httpx.Resp
 
 
 def test_user_is_invited_by_name(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada)
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada)
     with browser_of(hub, ada) as admin, browser_of(hub, bob) as invited:
         assert invite(admin, "BOB", "write").status_code == 303
         page = admin.get(MEMBERS).text
@@ -49,9 +49,9 @@ def test_user_is_invited_by_name(hub: RunningHub) -> None:
 
 
 def test_invitation_by_address_does_not_reveal_accounts(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_user(hub, "bob")
-    make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    create_user(hub, "bob")
+    create_organization(hub, "acme", ada)
     with browser_of(hub, ada) as client:
         said = []
         for address in ("bob@example.org", "nobody@example.org"):
@@ -62,10 +62,10 @@ def test_invitation_by_address_does_not_reveal_accounts(hub: RunningHub) -> None
 
 
 def test_verified_address_of_a_member_cannot_be_invited(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_user(hub, "bob")
-    make_user(hub, "carol", verified=False)
-    make_organization(hub, "acme", ada, bob="read", carol="read")
+    ada = create_user(hub, "ada")
+    create_user(hub, "bob")
+    create_user(hub, "carol", verified=False)
+    create_organization(hub, "acme", ada, bob="read", carol="read")
     with browser_of(hub, ada) as client:
         assert "bob is already a member." in invite(client, "BOB@example.org").text
         assert invite(client, "carol@example.org").status_code == 303, "who has not proven it does not have it"
@@ -73,8 +73,8 @@ def test_verified_address_of_a_member_cannot_be_invited(hub: RunningHub) -> None
 
 @pytest.mark.parametrize("invitee", ["", "nobody", "not an address@", "a@b", "x" * 500])
 def test_invalid_invitees_are_rejected(hub: RunningHub, invitee: str) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
     with browser_of(hub, ada) as client:
         response = invite(client, invitee, "write")
         assert response.status_code == 422
@@ -84,8 +84,8 @@ def test_invalid_invitees_are_rejected(hub: RunningHub, invitee: str) -> None:
 
 
 def test_mails_to_one_address_are_limited(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
     with browser_of(hub, ada) as client:
         statuses = [invite(client, "bob@example.com").status_code for _ in range(6)]
         assert statuses == [303] * 5 + [429]
@@ -93,8 +93,8 @@ def test_mails_to_one_address_are_limited(hub: RunningHub) -> None:
 
 
 def test_withdrawn_invitation_is_invalid(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada)
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada)
     with browser_of(hub, ada) as admin, browser_of(hub, bob) as invited:
         invite(admin, "bob")
         (address,) = WITHDRAW.findall(admin.get(MEMBERS).text)
@@ -106,9 +106,9 @@ def test_withdrawn_invitation_is_invalid(hub: RunningHub) -> None:
 
 
 def test_invitation_of_another_organization_cannot_be_withdrawn(hub: RunningHub) -> None:
-    ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
-    make_organization(hub, "acme", ada)
-    make_organization(hub, "evil", eve)
+    ada, eve = create_user(hub, "ada"), create_user(hub, "eve")
+    create_organization(hub, "acme", ada)
+    create_organization(hub, "evil", eve)
     with browser_of(hub, ada) as admin, browser_of(hub, eve) as attacker:
         invite(admin, "bob@example.com")
         (address,) = WITHDRAW.findall(admin.get(MEMBERS).text)
@@ -118,8 +118,8 @@ def test_invitation_of_another_organization_cannot_be_withdrawn(hub: RunningHub)
 
 
 def test_expired_invitation_is_not_listed(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
     with browser_of(hub, ada) as client:
         invite(client, "bob@example.com")
         hub.clock.advance(7 * 24 * 60 * 60)
@@ -127,8 +127,8 @@ def test_expired_invitation_is_not_listed(hub: RunningHub) -> None:
 
 
 def test_role_is_changed(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, bob="read")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, bob="read")
     with browser_of(hub, ada) as client:
         for role in ("contributor", "write", "admin"):
             assert set_role(client, "bob", role).status_code == 303
@@ -141,9 +141,9 @@ def test_role_is_changed(hub: RunningHub) -> None:
 
 
 def test_admin_who_steps_down_leaves_the_settings(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_user(hub, "bob")
-    make_organization(hub, "acme", ada, bob="admin")
+    ada = create_user(hub, "ada")
+    create_user(hub, "bob")
+    create_organization(hub, "acme", ada, bob="admin")
     with browser_of(hub, ada) as client:
         response = set_role(client, "ada", "read")
         assert (response.status_code, response.headers["location"]) == (303, "/acme")
@@ -152,9 +152,9 @@ def test_admin_who_steps_down_leaves_the_settings(hub: RunningHub) -> None:
 
 
 def test_last_admin_cannot_be_removed_or_demoted(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, bob="write")
+    ada = create_user(hub, "ada")
+    create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, bob="write")
     with browser_of(hub, ada) as client:
         for refused in (
             set_role(client, "ada", "write"),
@@ -171,8 +171,8 @@ def test_last_admin_cannot_be_removed_or_demoted(hub: RunningHub) -> None:
 
 
 def test_disabled_admin_does_not_count_as_an_admin(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    make_organization(hub, "acme", ada, bob="admin")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    create_organization(hub, "acme", ada, bob="admin")
     hub.call(lambda opened: operator_actions.disable(opened.accounts, bob))
     with browser_of(hub, ada) as client:
         assert submit(client, f"{MEMBERS}/ada/remove").status_code == 409
@@ -180,8 +180,8 @@ def test_disabled_admin_does_not_count_as_an_admin(hub: RunningHub) -> None:
 
 
 def test_removal_asks_for_confirmation(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, bob="write")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, bob="write")
     with browser_of(hub, ada) as client:
         assert f'href="{MEMBERS}/bob/remove"' in client.get(MEMBERS).text
         page = client.get(f"{MEMBERS}/bob/remove").text
@@ -196,8 +196,8 @@ def test_removal_asks_for_confirmation(hub: RunningHub) -> None:
 @pytest.mark.parametrize("lost_by", ["removal", "demotion"])
 def test_invitations_of_a_removed_admin_are_withdrawn(hub: RunningHub, lost_by: str) -> None:
     """Otherwise an admin who expects to be removed could invite another account of theirs."""
-    ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
-    make_organization(hub, "acme", ada, eve="admin")
+    ada, eve = create_user(hub, "ada"), create_user(hub, "eve")
+    create_organization(hub, "acme", ada, eve="admin")
     with browser_of(hub, ada) as admin, browser_of(hub, eve) as attacker:
         invite(attacker, "eve2@example.com", "admin")
         invite(admin, "bob@example.com")
@@ -212,8 +212,8 @@ def test_invitations_of_a_removed_admin_are_withdrawn(hub: RunningHub, lost_by: 
 
 
 def test_accepting_an_invitation_ends_the_others(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    make_organization(hub, "acme", ada)
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    create_organization(hub, "acme", ada)
     with browser_of(hub, ada) as admin, browser_of(hub, bob) as member:
         invite(admin, "bob")
         hub.clock.advance(1)
@@ -231,8 +231,8 @@ def named_on(page: httpx.Response) -> list[str]:
 
 @pytest.mark.parametrize("address", [MEMBERS, "/organizations/acme/members"])
 def test_long_list_has_pages_and_a_search(hub: RunningHub, address: str) -> None:
-    ada = make_user(hub, "ada")
-    fill(hub, make_organization(hub, "acme", ada), 120)
+    ada = create_user(hub, "ada")
+    add_many_members(hub, create_organization(hub, "acme", ada), 120)
     with browser_of(hub, ada) as client:
         found, page = [], client.get(address)
         while True:
@@ -259,8 +259,8 @@ def way(page: httpx.Response, word: str) -> list[str]:
 
 @pytest.mark.parametrize("address", [MEMBERS, "/organizations/acme/members"])
 def test_first_page_retains_the_search(hub: RunningHub, address: str) -> None:
-    ada = make_user(hub, "ada")
-    fill(hub, make_organization(hub, "acme", ada), 120)
+    ada = create_user(hub, "ada")
+    add_many_members(hub, create_organization(hub, "acme", ada), 120)
     with browser_of(hub, ada) as client:
         (onward,) = way(client.get(address, params={"search": "m0"}), "Next")
         (first,) = way(client.get(onward), "First")
@@ -268,9 +268,9 @@ def test_first_page_retains_the_search(hub: RunningHub, address: str) -> None:
 
 
 def test_saved_role_leads_back_to_the_same_list(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_user(hub, "m0last")
-    fill(hub, make_organization(hub, "acme", ada, m0last="read"), 60)
+    ada = create_user(hub, "ada")
+    create_user(hub, "m0last")
+    add_many_members(hub, create_organization(hub, "acme", ada, m0last="read"), 60)
     action = f"{MEMBERS}/m0last/role"
     with browser_of(hub, ada) as client:
         (here,) = way(client.get(MEMBERS, params={"search": "m0"}), "Next")
@@ -280,17 +280,17 @@ def test_saved_role_leads_back_to_the_same_list(hub: RunningHub) -> None:
 
 
 def test_admins_find_a_member_by_address(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_user(hub, "bob")
-    make_organization(hub, "acme", ada, bob="read")
+    ada = create_user(hub, "ada")
+    create_user(hub, "bob")
+    create_organization(hub, "acme", ada, bob="read")
     with browser_of(hub, ada) as client:
         assert named_on(client.get(MEMBERS, params={"search": "Bob@example.org"})) == ["bob"]
         assert named_on(client.get(MEMBERS, params={"search": "@example.org"})) == []
 
 
 def test_list_of_members_is_for_members(hub: RunningHub) -> None:
-    ada, bob, eve = make_user(hub, "ada"), make_user(hub, "bob"), make_user(hub, "eve")
-    make_organization(hub, "acme", ada, bob="read")
+    ada, bob, eve = create_user(hub, "ada"), create_user(hub, "bob"), create_user(hub, "eve")
+    create_organization(hub, "acme", ada, bob="read")
     roster = "/organizations/acme/members"
     with browser_of(hub, bob) as member, browser_of(hub, eve) as stranger, hub.client() as visitor:
         page = member.get(roster)
@@ -317,8 +317,8 @@ def fill_invitations(hub: RunningHub, organization: Organization, count: int) ->
 
 
 def test_later_pages_of_invitations_lead_back(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    fill_invitations(hub, make_organization(hub, "acme", ada), 120)
+    ada = create_user(hub, "ada")
+    fill_invitations(hub, create_organization(hub, "acme", ada), 120)
     with browser_of(hub, ada) as client:
         first = client.get(MEMBERS, params={"search": "ada"})
         assert way(first, "First") == []
@@ -330,8 +330,8 @@ def test_later_pages_of_invitations_lead_back(hub: RunningHub) -> None:
 
 
 def test_open_invitations_are_limited(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    fill_invitations(hub, make_organization(hub, "acme", ada), 500)
+    ada = create_user(hub, "ada")
+    fill_invitations(hub, create_organization(hub, "acme", ada), 500)
     with browser_of(hub, ada) as client:
         refused = invite(client, "one-more@example.org")
         assert refused.status_code == 422
@@ -347,8 +347,8 @@ def test_open_invitations_are_limited(hub: RunningHub) -> None:
 
 
 def test_operator_can_add_an_invited_user(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada)
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada)
     with browser_of(hub, ada) as client:
         invite(client, "bob")
 

@@ -4,8 +4,8 @@ from html import unescape
 
 import httpx
 import pytest
-from tests.bed.people import browser_of, make_organization, make_user, post, submit
-from tests.bed.running import RunningHub
+from tests.bed.people import browser_of, create_organization, create_user, post, submit
+from tests.bed.running_hub import RunningHub
 
 pytestmark = pytest.mark.one_engine
 
@@ -29,7 +29,7 @@ POSTS = [
 
 
 def test_creator_becomes_admin(hub: RunningHub) -> None:
-    with browser_of(hub, make_user(hub, "ada")) as client:
+    with browser_of(hub, create_user(hub, "ada")) as client:
         response = submit(client, NEW, name="Acme", fullname="Acme  Corporation")
         assert (response.status_code, response.headers["location"]) == (303, "/organizations/Acme/settings/members")
         page = client.get(response.headers["location"])
@@ -40,7 +40,7 @@ def test_creator_becomes_admin(hub: RunningHub) -> None:
 
 @pytest.mark.parametrize("name", ["", "-x", "a b", "a--b", "x" * 43, "settings", "operator", "ADA", "<script>"])
 def test_unavailable_name_is_rejected(hub: RunningHub, name: str) -> None:
-    with browser_of(hub, make_user(hub, "ada")) as client:
+    with browser_of(hub, create_user(hub, "ada")) as client:
         response = submit(client, NEW, name=name, fullname="Kept <b>")
         assert response.status_code == 422
         assert "<title>Error: New organization" in response.text
@@ -50,7 +50,7 @@ def test_unavailable_name_is_rejected(hub: RunningHub, name: str) -> None:
 
 
 def test_visitor_signs_in_first(hub: RunningHub) -> None:
-    make_organization(hub, "acme", make_user(hub, "ada"))
+    create_organization(hub, "acme", create_user(hub, "ada"))
     with hub.client() as visitor:
         for address in [NEW, *SETTINGS]:
             response = visitor.get(address)
@@ -58,9 +58,9 @@ def test_visitor_signs_in_first(hub: RunningHub) -> None:
 
 
 def test_settings_are_for_admins(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    writer, stranger = make_user(hub, "bob"), make_user(hub, "eve")
-    make_organization(hub, "acme", ada, bob="write")
+    ada = create_user(hub, "ada")
+    writer, stranger = create_user(hub, "bob"), create_user(hub, "eve")
+    create_organization(hub, "acme", ada, bob="write")
     for user in (writer, stranger):
         with browser_of(hub, user) as client:
             for address in SETTINGS:
@@ -74,16 +74,16 @@ def test_settings_are_for_admins(hub: RunningHub) -> None:
 
 
 def test_operator_who_is_not_a_member_is_rejected(hub: RunningHub) -> None:
-    make_organization(hub, "acme", make_user(hub, "ada"))
-    with browser_of(hub, make_user(hub, "olga", operator=True)) as client:
+    create_organization(hub, "acme", create_user(hub, "ada"))
+    with browser_of(hub, create_user(hub, "olga", operator=True)) as client:
         assert client.get(PROFILE).status_code == 403
         assert post(client, DELETE, name="acme").status_code == 403
 
 
 @pytest.mark.parametrize("address", POSTS)
 def test_form_without_csrf_token_changes_nothing(hub: RunningHub, address: str) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    make_organization(hub, "acme", ada, bob="write")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    create_organization(hub, "acme", ada, bob="write")
     with browser_of(hub, ada) as client, browser_of(hub, bob) as other:
         foreign = other.get(NEW).text.split('name="csrf" value="')[1].split('"')[0]
         for more in ({}, {"csrf": foreign}):
@@ -93,8 +93,8 @@ def test_form_without_csrf_token_changes_nothing(hub: RunningHub, address: str) 
 
 
 def test_profile_is_changed(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
     with browser_of(hub, ada) as client:
         response = submit(client, PROFILE, fullname="Acme", website="https://acme.example/about")
         assert (response.status_code, response.headers["location"]) == (303, PROFILE)
@@ -108,8 +108,8 @@ def test_profile_is_changed(hub: RunningHub) -> None:
 
 
 def test_plan_is_shown_and_billing_is_set_by_admins(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada, plan="enterprise")
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada, plan="enterprise")
     with browser_of(hub, ada) as client:
         assert "Enterprise. Only the operator can change the plan." in client.get(PROFILE).text
         assert submit(client, PROFILE, "/organizations/acme/settings/billing", can_pay="on").status_code == 303
@@ -123,8 +123,8 @@ def rename(client: httpx.Client, old: str, new: str) -> httpx.Response:
 
 
 def test_rename_retains_the_old_name(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
     hub.clock.advance(DAY)
     with browser_of(hub, ada) as client:
         moved = rename(client, "acme", "Acme2")
@@ -141,8 +141,8 @@ def test_rename_retains_the_old_name(hub: RunningHub) -> None:
 
 
 def test_rename_to_a_taken_name_is_rejected(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
     with browser_of(hub, ada) as client:
         for name in ("Ada", "organizations", ""):
             response = rename(client, "acme", name)
@@ -152,8 +152,8 @@ def test_rename_to_a_taken_name_is_rejected(hub: RunningHub) -> None:
 
 def test_form_opened_before_a_rename_still_works(hub: RunningHub) -> None:
     """The old name still refers to the organization."""
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
     hub.clock.advance(DAY)
     with browser_of(hub, ada) as client:
         rename(client, "acme", "acme2")
@@ -164,8 +164,8 @@ def test_form_opened_before_a_rename_still_works(hub: RunningHub) -> None:
 
 
 def test_deletion_requires_the_name(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
     hub.clock.advance(DAY)
     with browser_of(hub, ada) as client:
         page = client.get(DELETE).text
@@ -183,7 +183,7 @@ def test_deletion_requires_the_name(hub: RunningHub) -> None:
 
 
 def test_unknown_organization_is_not_found(hub: RunningHub) -> None:
-    with browser_of(hub, make_user(hub, "ada")) as client:
+    with browser_of(hub, create_user(hub, "ada")) as client:
         for address in ("/organizations/nobody/settings/profile", "/organizations/ada/settings/profile"):
             page = client.get(address)
             assert page.status_code == 404

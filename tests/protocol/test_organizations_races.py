@@ -5,21 +5,21 @@ from functools import partial
 
 import httpx
 import pytest
-from tests.bed.at_once import at_once
+from tests.bed.concurrency import run_concurrently
 from tests.bed.organizations import admins_of, entries_of, role_in
 from tests.bed.people import (
     api,
     browser_of,
-    filled,
+    create_organization,
+    create_token,
+    create_user,
+    fill_form,
     link_in,
     mails_to,
-    make_organization,
-    make_token,
-    make_user,
     submit,
 )
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import own_account
 from hubgate.server.accounts.model import Organization, User
@@ -56,13 +56,13 @@ def restore(hub: RunningHub, acme: Organization, *users: User) -> None:
 def test_admins_who_demote_each_other_leave_one_admin(hubs: Hubs, bystanders: int) -> None:
     """With a third admin too: an admin who is demoted while waiting can no longer demote."""
     one, two = hubs
-    ada, bob = make_user(one, "ada"), make_user(one, "bob")
-    acme = make_organization(one, "acme", ada, bob="admin")
+    ada, bob = create_user(one, "ada"), create_user(one, "bob")
+    acme = create_organization(one, "acme", ada, bob="admin")
     if bystanders:
-        restore(one, acme, make_user(one, "carol"))
-    with api(one, make_token(one, ada)) as first, api(two, make_token(two, bob)) as second:
+        restore(one, acme, create_user(one, "carol"))
+    with api(one, create_token(one, ada)) as first, api(two, create_token(two, bob)) as second:
         for _ in range(ROUNDS):
-            statuses = at_once([lambda: demote(first, "bob"), lambda: demote(second, "ada")])
+            statuses = run_concurrently([lambda: demote(first, "bob"), lambda: demote(second, "ada")])
             assert sorted(statuses) in ([200, 403], [200, 409])
             assert len({"ada", "bob"} & set(admins_of(one, acme))) == 1
             restore(one, acme, ada, bob)
@@ -70,11 +70,13 @@ def test_admins_who_demote_each_other_leave_one_admin(hubs: Hubs, bystanders: in
 
 def test_two_admins_who_leave_concurrently_leave_one_admin(hubs: Hubs) -> None:
     one, two = hubs
-    ada, bob = make_user(one, "ada"), make_user(one, "bob")
-    acme = make_organization(one, "acme", ada, bob="admin")
-    with api(one, make_token(one, ada)) as first, api(two, make_token(two, bob)) as second:
+    ada, bob = create_user(one, "ada"), create_user(one, "bob")
+    acme = create_organization(one, "acme", ada, bob="admin")
+    with api(one, create_token(one, ada)) as first, api(two, create_token(two, bob)) as second:
         for _ in range(ROUNDS):
-            answers = at_once([lambda: first.delete(f"{MEMBERS}/ada"), lambda: second.delete(f"{MEMBERS}/bob")])
+            answers = run_concurrently(
+                [lambda: first.delete(f"{MEMBERS}/ada"), lambda: second.delete(f"{MEMBERS}/bob")]
+            )
             assert sorted(answer.status_code for answer in answers) == [200, 409]
             assert len(admins_of(one, acme)) == 1
             restore(one, acme, ada, bob)
@@ -82,11 +84,13 @@ def test_two_admins_who_leave_concurrently_leave_one_admin(hubs: Hubs) -> None:
 
 def test_concurrent_leave_and_demotion_leave_one_admin(hubs: Hubs) -> None:
     one, two = hubs
-    ada, bob = make_user(one, "ada"), make_user(one, "bob")
-    acme = make_organization(one, "acme", ada, bob="admin")
-    with api(one, make_token(one, ada)) as first, api(two, make_token(two, ada)) as second:
+    ada, bob = create_user(one, "ada"), create_user(one, "bob")
+    acme = create_organization(one, "acme", ada, bob="admin")
+    with api(one, create_token(one, ada)) as first, api(two, create_token(two, ada)) as second:
         for _ in range(ROUNDS):
-            leaving, _ = at_once([lambda: first.delete(f"{MEMBERS}/ada").status_code, lambda: demote(second, "bob")])
+            leaving, _ = run_concurrently(
+                [lambda: first.delete(f"{MEMBERS}/ada").status_code, lambda: demote(second, "bob")]
+            )
             assert len(admins_of(one, acme)) == 1
             assert (leaving == 200) == (role_in(one, acme, ada) is None)
             restore(one, acme, ada, bob)
@@ -94,8 +98,8 @@ def test_concurrent_leave_and_demotion_leave_one_admin(hubs: Hubs) -> None:
 
 def test_concurrent_user_deletion_and_leave_keep_one_admin(hubs: Hubs) -> None:
     one, two = hubs
-    ada = make_user(one, "ada")
-    token = make_token(one, ada)
+    ada = create_user(one, "ada")
+    token = create_token(one, ada)
 
     def delete(user: User) -> int:
         async def work(opened: Hub) -> int:
@@ -113,25 +117,25 @@ def test_concurrent_user_deletion_and_leave_keep_one_admin(hubs: Hubs) -> None:
             return client.delete(f"/api/organizations/{name}/members/ada").status_code
 
         for number in range(ROUNDS):
-            name, bob = f"org{number}", make_user(one, f"bob{number}")
-            acme = make_organization(one, name, ada, **{bob.name: "admin"})
-            statuses = at_once([partial(leave, name), partial(delete, bob)])
+            name, bob = f"org{number}", create_user(one, f"bob{number}")
+            acme = create_organization(one, name, ada, **{bob.name: "admin"})
+            statuses = run_concurrently([partial(leave, name), partial(delete, bob)])
             assert sorted(statuses) == [200, 409]
             assert len(admins_of(one, acme)) == 1
 
 
 def test_invitation_is_either_accepted_or_withdrawn(hubs: Hubs) -> None:
     one, two = hubs
-    ada, bob = make_user(one, "ada"), make_user(one, "bob")
-    acme = make_organization(one, "acme", ada)
+    ada, bob = create_user(one, "ada"), create_user(one, "bob")
+    acme = create_organization(one, "acme", ada)
     page = "/organizations/acme/settings/members"
     with browser_of(one, ada) as admin, browser_of(two, bob) as invited:
         for _ in range(ROUNDS):
             invitation_id = invite(one, acme, "bob")
-            withdraw = filled(admin, page, f"/organizations/acme/settings/invitations/{invitation_id}/withdraw")
+            withdraw = fill_form(admin, page, f"/organizations/acme/settings/invitations/{invitation_id}/withdraw")
             action = f"/settings/organizations/invitations/{invitation_id}/accept"
-            accept = filled(invited, "/settings/organizations", action)
-            accepted, withdrawn = (answer.status_code for answer in at_once([accept, withdraw]))
+            accept = fill_form(invited, "/settings/organizations", action)
+            accepted, withdrawn = (answer.status_code for answer in run_concurrently([accept, withdraw]))
             assert sorted((accepted, withdrawn)) == [303, 404]
             assert (accepted == 303) == (role_in(one, acme, bob) == "write")
             if accepted == 303:
@@ -156,14 +160,14 @@ def invite(hub: RunningHub, acme: Organization, invitee: str) -> str:
 
 def test_concurrent_acceptances_add_one_member(hubs: Hubs) -> None:
     one, two = hubs
-    ada, bob = make_user(one, "ada"), make_user(one, "bob")
-    acme = make_organization(one, "acme", ada)
+    ada, bob = create_user(one, "ada"), create_user(one, "bob")
+    acme = create_organization(one, "acme", ada)
     with browser_of(one, bob) as first, browser_of(two, bob) as second:
         for _ in range(ROUNDS):
             invitation_id = invite(one, acme, "bob")
             action = f"/settings/organizations/invitations/{invitation_id}/accept"
-            forms = [filled(tab, "/settings/organizations", action) for tab in (first, second)]
-            assert sorted(answer.status_code for answer in at_once(forms)) == [303, 404]
+            forms = [fill_form(tab, "/settings/organizations", action) for tab in (first, second)]
+            assert sorted(answer.status_code for answer in run_concurrently(forms)) == [303, 404]
             assert role_in(one, acme, bob) == "write"
             one.call(lambda opened: members.remove(opened.accounts, acme, bob, SYSTEM))
     assert [entry["type"] for entry in entries_of(one, acme)].count("org.add_user") == ROUNDS
@@ -171,51 +175,51 @@ def test_concurrent_acceptances_add_one_member(hubs: Hubs) -> None:
 
 def test_mailed_link_admits_one_person(hubs: Hubs) -> None:
     one, two = hubs
-    acme = make_organization(one, "acme", make_user(one, "ada"))
-    people = [make_user(one, f"user{number}") for number in range(6)]
+    acme = create_organization(one, "acme", create_user(one, "ada"))
+    people = [create_user(one, f"user{number}") for number in range(6)]
     one.call(lambda opened: invitations.invite(opened.accounts, acme, "any@example.com", Role.WRITE, SYSTEM))
     link = link_in(mails_to(one, "any@example.com")[0])
     with ExitStack() as stack:
         hosts = [one, two] * 3
         browsers = [stack.enter_context(browser_of(hub, user)) for hub, user in zip(hosts, people, strict=True)]
-        answers = at_once([filled(browser, link, decision="accept") for browser in browsers])
+        answers = run_concurrently([fill_form(browser, link, decision="accept") for browser in browsers])
     assert sorted(answer.status_code for answer in answers) == [303] + [404] * 5
     assert [role_in(one, acme, user) for user in people].count("write") == 1
 
 
 def test_acceptance_during_the_deletion_of_the_organization_leaves_no_member(hubs: Hubs) -> None:
     one, two = hubs
-    ada, bob = make_user(one, "ada"), make_user(one, "bob")
+    ada, bob = create_user(one, "ada"), create_user(one, "bob")
     with browser_of(two, bob) as invited:
         for number in range(5):
-            acme = make_organization(one, f"org{number}", ada)
+            acme = create_organization(one, f"org{number}", ada)
             invitation_id = invite(one, acme, "bob")
             action = f"/settings/organizations/invitations/{invitation_id}/accept"
-            accept = filled(invited, "/settings/organizations", action)
+            accept = fill_form(invited, "/settings/organizations", action)
 
             def delete(acme: Organization = acme) -> httpx.Response:
                 with browser_of(one, ada) as admin:
                     return submit(admin, f"/organizations/{acme.name}/settings/delete", name=acme.name)
 
-            accepted, deleted = at_once([accept, delete])
+            accepted, deleted = run_concurrently([accept, delete])
             assert (accepted.status_code in (303, 404), deleted.status_code) == (True, 303)
             assert role_in(one, acme, bob) is None
 
 
 def test_concurrent_renames_leave_one_name(hubs: Hubs) -> None:
     one, two = hubs
-    ada = make_user(one, "ada")
-    acme = make_organization(one, "acme", ada)
-    with api(one, make_token(one, ada)) as script:
+    ada = create_user(one, "ada")
+    acme = create_organization(one, "acme", ada)
+    with api(one, create_token(one, ada)) as script:
         # Names that had repos stay reserved.
-        make_repo(script, "acme/tiny")
+        create_repo(script, "acme/tiny")
 
     def rename(hub: RunningHub, name: str) -> None:
         hub.call(lambda opened: settings.rename(opened.accounts, acme, name, SYSTEM))
 
     for number in range(ROUNDS):
         names = f"left{number}", f"right{number}"
-        at_once([partial(rename, one, names[0]), partial(rename, two, names[1])])
+        run_concurrently([partial(rename, one, names[0]), partial(rename, two, names[1])])
         with one.client() as client:
             answers = {name: client.get(f"/{name}") for name in names}
         (present,) = [name for name, answer in answers.items() if answer.status_code == 200]
@@ -231,7 +235,7 @@ def test_concurrent_renames_leave_one_name(hubs: Hubs) -> None:
 
 def test_concurrent_creations_of_one_name_create_one_organization(hubs: Hubs) -> None:
     one, two = hubs
-    ada, bob = make_user(one, "ada"), make_user(one, "bob")
+    ada, bob = create_user(one, "ada"), create_user(one, "bob")
 
     def found(hub: RunningHub, user: User, name: str) -> bool:
         async def work(opened: Hub) -> bool:
@@ -245,5 +249,5 @@ def test_concurrent_creations_of_one_name_create_one_organization(hubs: Hubs) ->
 
     for number in range(ROUNDS):
         name = f"Acme{number}"
-        won = at_once([partial(found, one, ada, name), partial(found, two, bob, name.lower())])
+        won = run_concurrently([partial(found, one, ada, name), partial(found, two, bob, name.lower())])
         assert sorted(won) == [False, True]

@@ -5,9 +5,9 @@ from contextlib import ExitStack
 
 import httpx
 import pytest
-from tests.bed.people import api, make_organization, make_token, make_user
-from tests.bed.repos import make_repo, send_large
-from tests.bed.running import RunningHub
+from tests.bed.people import api, create_organization, create_token, create_user
+from tests.bed.repos import create_repo, send_large
+from tests.bed.running_hub import RunningHub
 
 MINE = "/api/settings/repositories"
 
@@ -22,16 +22,16 @@ Callers = dict[str, httpx.Client]
 @pytest.fixture
 def callers(hub: RunningHub) -> Iterator[Callers]:
     """Ada is admin of acme, bob a reader there, eve is admin of another organization."""
-    users = {name: make_user(hub, name) for name in ("ada", "bob", "eve")}
-    make_organization(hub, "acme", users["ada"], bob="read")
-    make_organization(hub, "other", users["eve"])
+    users = {name: create_user(hub, name) for name in ("ada", "bob", "eve")}
+    create_organization(hub, "acme", users["ada"], bob="read")
+    create_organization(hub, "other", users["eve"])
     with ExitStack() as stack:
-        clients = {name: stack.enter_context(api(hub, make_token(hub, user))) for name, user in users.items()}
+        clients = {name: stack.enter_context(api(hub, create_token(hub, user))) for name, user in users.items()}
         clients["anyone"] = stack.enter_context(api(hub))
-        make_repo(clients["ada"], "acme/open")
-        make_repo(clients["ada"], "acme/closed", "dataset", private=True)
-        make_repo(clients["ada"], "own", private=True)
-        make_repo(clients["eve"], "other/theirs")
+        create_repo(clients["ada"], "acme/open")
+        create_repo(clients["ada"], "acme/closed", "dataset", private=True)
+        create_repo(clients["ada"], "own", private=True)
+        create_repo(clients["eve"], "other/theirs")
         send_large(clients["ada"], "acme/open", b"x" * 1_000)
         send_large(clients["ada"], "acme/closed", b"y" * 3_000, "datasets/")
         yield clients

@@ -5,12 +5,12 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.bed.at_once import at_once
+from tests.bed.concurrency import run_concurrently
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import api, browser_of, make_organization, make_token, make_user, submit
-from tests.bed.repos import committed, make_repo
-from tests.bed.running import RunningHub, running
-from tests.bed.watching import Received, Receiver, make_webhook, settle
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user, submit
+from tests.bed.repos import create_commit, create_repo
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import Received, Receiver, create_webhook, settle
 
 from hubgate.server.accounts.organizations import settings as of_organizations
 from hubgate.server.audit.model import SYSTEM
@@ -21,7 +21,7 @@ ROUNDS = 4
 @pytest.fixture
 def hub(engine: Engine, tmp_path) -> Iterator[RunningHub]:
     settings = settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")
-    with running(settings) as started:
+    with run_hub(settings) as started:
         yield started
 
 
@@ -47,17 +47,21 @@ def from_and_to(told: list[Received]) -> list[tuple[str, str, str]]:
 
 
 def test_watchers_of_an_organization_and_of_a_repo_receive_moves(hub: RunningHub, receiver: Receiver) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada)
-    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other, browser_of(hub, ada) as page:
-        tiny = make_repo(owner, "acme/tiny")
-        make_repo(owner, "acme/tiny", "dataset")
-        make_repo(owner, "acme/secret", private=True)
-        make_repo(owner, "own")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada)
+    with (
+        api(hub, create_token(hub, ada)) as owner,
+        api(hub, create_token(hub, bob)) as other,
+        browser_of(hub, ada) as page,
+    ):
+        tiny = create_repo(owner, "acme/tiny")
+        create_repo(owner, "acme/tiny", "dataset")
+        create_repo(owner, "acme/secret", private=True)
+        create_repo(owner, "own")
         settle(hub)
-        of_owner = make_webhook(owner, receiver.url, "org:acme")
-        of_repo = make_webhook(other, receiver.url, "model:acme/tiny")
-        of_stranger = make_webhook(other, receiver.url, "org:acme", "model:acme/secret")
+        of_owner = create_webhook(owner, receiver.url, "org:acme")
+        of_repo = create_webhook(other, receiver.url, "model:acme/tiny")
+        of_stranger = create_webhook(other, receiver.url, "org:acme", "model:acme/secret")
         changed = owner.get("/api/models/acme/tiny").json()["lastModified"]
         hub.clock.advance(60)
         assert rename_organization(page, "acme", "Emca").status_code == 303
@@ -73,7 +77,7 @@ def test_watchers_of_an_organization_and_of_a_repo_receive_moves(hub: RunningHub
         assert from_and_to(moves_to(receiver, of_repo)) == [public[1]]
         assert from_and_to(moves_to(receiver, of_stranger)) == public, "what is private stays so"
         receiver.received.clear()
-        committed(owner, "Emca/tiny", {"a.txt": b"one"})
+        create_commit(owner, "Emca/tiny", {"a.txt": b"one"})
         settle(hub)
         assert {one.json["repo"]["name"] for one in receiver.received} == {"Emca/tiny"}
         assert {one.headers["x-hubgate-sequence"] for one in receiver.received} == {"3"}
@@ -88,12 +92,12 @@ def test_watchers_of_an_organization_and_of_a_repo_receive_moves(hub: RunningHub
 
 
 def test_repos_follow_their_users_new_name(hub: RunningHub, receiver: Receiver) -> None:
-    ada = make_user(hub, "ada")
-    with api(hub, make_token(hub, ada)) as owner, browser_of(hub, ada) as page:
-        make_repo(owner, "one")
-        make_repo(owner, "two", "space")
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as owner, browser_of(hub, ada) as page:
+        create_repo(owner, "one")
+        create_repo(owner, "two", "space")
         settle(hub)
-        webhook = make_webhook(owner, receiver.url, "user:ada")
+        webhook = create_webhook(owner, receiver.url, "user:ada")
         assert rename_user(page, "lovelace").status_code == 303
         settle(hub)
         assert from_and_to(moves_to(receiver, webhook)) == [
@@ -112,12 +116,12 @@ def test_repos_follow_their_users_new_name(hub: RunningHub, receiver: Receiver) 
 
 
 def test_rename_by_an_operator_is_sent_to_watchers(hub: RunningHub, receiver: Receiver) -> None:
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada)
-    with api(hub, make_token(hub, ada)) as owner:
-        make_repo(owner, "acme/tiny")
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
+    with api(hub, create_token(hub, ada)) as owner:
+        create_repo(owner, "acme/tiny")
         settle(hub)
-        webhook = make_webhook(owner, receiver.url, "org:acme")
+        webhook = create_webhook(owner, receiver.url, "org:acme")
         for name in ("emca", "emca"):
             hub.call(lambda opened, name=name: of_organizations.rename(opened.accounts, acme, name, SYSTEM))
         settle(hub)
@@ -126,13 +130,13 @@ def test_rename_by_an_operator_is_sent_to_watchers(hub: RunningHub, receiver: Re
 
 def test_repo_created_or_moved_during_a_rename_has_the_right_name(hub: RunningHub) -> None:
     """In either order, the events end with where the repo is."""
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada)
-    with api(hub, make_token(hub, ada)) as script:
-        make_repo(script, "acme/first")
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
+    with api(hub, create_token(hub, ada)) as script:
+        create_repo(script, "acme/first")
         for number in range(ROUNDS):
             old = script.get(f"/api/organizations/{acme.name}/overview", follow_redirects=True).json()["name"]
-            make_repo(script, f"own{number}")
+            create_repo(script, f"own{number}")
 
             def rename(name: str = f"acme{number}") -> httpx.Response:
                 hub.call(lambda opened: of_organizations.rename(opened.accounts, acme, name, SYSTEM))
@@ -145,7 +149,7 @@ def test_repo_created_or_moved_during_a_rename_has_the_right_name(hub: RunningHu
                 asked = {"fromRepo": f"ada/own{number}", "toRepo": f"{old}/own{number}"}
                 return script.post("/api/repos/move", json=asked)
 
-            answers = at_once([rename, make, move])
+            answers = run_concurrently([rename, make, move])
             assert [answer.status_code for answer in answers] == [204, 200, 200], [one.text for one in answers]
             for name in (f"acme{number}/made{number}", f"acme{number}/own{number}"):
                 events = script.get(f"/api/models/{name}/events").json()
@@ -156,9 +160,9 @@ def test_repo_created_or_moved_during_a_rename_has_the_right_name(hub: RunningHu
 
 def test_events_of_many_repos_are_recorded_together(hub: RunningHub) -> None:
     """Each has one event."""
-    ada = make_user(hub, "ada")
-    with api(hub, make_token(hub, ada)) as script, browser_of(hub, ada) as page:
-        make_repo(script, "one")
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as script, browser_of(hub, ada) as page:
+        create_repo(script, "one")
         _multiply(hub, ada.id, 5_000)
         assert rename_user(page, "lovelace").status_code == 303
     row = hub.call(

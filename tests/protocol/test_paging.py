@@ -2,7 +2,7 @@
 
 import httpx
 import pytest
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 from tests.bed.testbuild import TABLE
 
 from hubgate.server.storage.database import Tx

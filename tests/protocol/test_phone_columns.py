@@ -3,10 +3,10 @@
 import re
 
 import pytest
-from tests.bed.apps import approve, make_app
-from tests.bed.people import browser_of, make_organization, make_token, make_user, submit
+from tests.bed.apps import approve, create_app
+from tests.bed.people import browser_of, create_organization, create_token, create_user, submit
 from tests.bed.processes import until
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 pytestmark = pytest.mark.one_engine
 
@@ -22,7 +22,7 @@ def columns(page: str, label: str) -> list[list[str]]:
 
 
 def test_connected_apps_can_be_revoked(hub: RunningHub) -> None:
-    ada, client = make_user(hub, "ada"), make_app(hub)
+    ada, client = create_user(hub, "ada"), create_app(hub)
     with browser_of(hub, ada) as browser:
         approve(browser, client.address())
         heads, cells = columns(browser.get("/settings/connected").text, "Connected apps")
@@ -33,8 +33,8 @@ def test_connected_apps_can_be_revoked(hub: RunningHub) -> None:
 
 
 def test_recent_errors_show_their_reason(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    client = make_app(hub, ada)
+    ada = create_user(hub, "ada")
+    client = create_app(hub, ada)
     with browser_of(hub, ada) as browser:
         address = f"/settings/applications/{client.id}"
         assert browser.get(client.address(redirect_uri="https://app.example/other")).status_code == 400
@@ -48,10 +48,10 @@ def test_recent_errors_show_their_reason(hub: RunningHub) -> None:
 
 
 def test_every_other_table_hides_whole_columns(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
-    make_token(hub, ada)
-    make_app(hub, ada)
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
+    create_token(hub, ada)
+    create_app(hub, ada)
     with browser_of(hub, ada) as browser:
         for address, label in (
             ("/settings/applications", "Apps"),
@@ -65,8 +65,8 @@ def test_every_other_table_hides_whole_columns(hub: RunningHub) -> None:
 
 
 def test_email_addresses_break_only_between_their_parts(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada", operator=True)
-    make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada", operator=True)
+    create_organization(hub, "acme", ada)
     members, adas = "/organizations/acme/settings/members", "ada<wbr>@example.<wbr>org</bdi>"
     with browser_of(hub, ada) as browser:
         assert submit(browser, members, invitee="a.long_name+x@mail.example.org", role="read").status_code == 303

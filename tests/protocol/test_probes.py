@@ -1,5 +1,5 @@
 import pytest
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 pytestmark = pytest.mark.one_engine
 

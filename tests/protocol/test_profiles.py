@@ -5,8 +5,8 @@ from html import unescape
 
 import httpx
 import pytest
-from tests.bed.people import browser_of, make_organization, make_user
-from tests.bed.running import RunningHub
+from tests.bed.people import browser_of, create_organization, create_user
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import operator_actions, own_account, store
 from hubgate.server.accounts.organizations import settings
@@ -23,9 +23,9 @@ def get(hub: RunningHub, path: str) -> httpx.Response:
 
 
 def test_user_profile_shows_organizations(hub: RunningHub) -> None:
-    ada = make_user(hub, "Ada")
+    ada = create_user(hub, "Ada")
     for name in ("zeta", "Acme"):
-        make_organization(hub, name, ada)
+        create_organization(hub, name, ada)
     hub.call(lambda opened: own_account.set_profile(opened.accounts, ada, "Ada Lovelace", "https://ada.example"))
     page = get(hub, "/Ada")
     assert page.status_code == 200
@@ -38,8 +38,8 @@ def test_user_profile_shows_organizations(hub: RunningHub) -> None:
 
 
 def test_organization_profile_shows_the_number_of_members(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, bob="read")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, bob="read")
     roster, edit = '"/organizations/acme/members"', '"/organizations/acme/settings/profile"'
     page = get(hub, "/acme").text
     assert f'<img class="avatar avatar-org" src="/avatars/{acme.id}.svg"' in page
@@ -62,7 +62,7 @@ def test_unknown_name_is_404(hub: RunningHub, name: str) -> None:
 
 @pytest.mark.parametrize("path", ["/{}", "/api/users/{}/overview"])
 def test_disabled_or_deleted_user_is_404(hub: RunningHub, path: str) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
 
     async def work(opened: Hub) -> None:
         await operator_actions.disable(opened.accounts, ada)
@@ -100,10 +100,10 @@ def rename(hub: RunningHub, old: str, new: str) -> None:
     ],
 )
 def test_former_name_redirects_to_the_current_one(hub: RunningHub, kind: str, path: str) -> None:
-    founder = make_user(hub, "first")
+    founder = create_user(hub, "first")
     if kind == "organization":
         rename(hub, "first", "founder")
-        make_organization(hub, "acme", founder)
+        create_organization(hub, "acme", founder)
         rename(hub, "acme", "Second")
         old = "acme"
     else:
@@ -119,7 +119,7 @@ def test_former_name_redirects_to_the_current_one(hub: RunningHub, kind: str, pa
 
 
 def test_names_ignore_case(hub: RunningHub) -> None:
-    make_user(hub, "Ada")
+    create_user(hub, "Ada")
     page = get(hub, "/aDA")
     assert (page.status_code, page.headers["location"]) == (307, "/Ada")
     assert httpx.head(hub.url + "/aDA").status_code == 307
@@ -127,8 +127,8 @@ def test_names_ignore_case(hub: RunningHub) -> None:
 
 
 def test_former_name_of_a_deleted_owner_is_404(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
     rename(hub, "acme", "acme2")
     hub.call(lambda opened: settings.delete(opened.accounts, acme, SYSTEM))
     for name in ("acme", "acme2"):
@@ -138,7 +138,7 @@ def test_former_name_of_a_deleted_owner_is_404(hub: RunningHub) -> None:
 
 def test_name_cannot_reverse_the_text_of_a_profile(hub: RunningHub) -> None:
     """A name as in attack O33."""
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     evil = "\u202etpircs\u202c<img src=x onerror=alert(1)>\u200b" + "long " * 12
     hub.call(lambda opened: own_account.set_profile(opened.accounts, ada, evil, "https://\u0430pple.example/\u202ex"))
     page = get(hub, "/ada").text
@@ -150,8 +150,8 @@ def test_name_cannot_reverse_the_text_of_a_profile(hub: RunningHub) -> None:
 
 
 def test_overview_describes_a_user(hub: RunningHub) -> None:
-    ada = make_user(hub, "Ada")
-    acme = make_organization(hub, "acme", ada)
+    ada = create_user(hub, "Ada")
+    acme = create_organization(hub, "acme", ada)
     said = get(hub, "/api/users/Ada/overview").json()
     assert said.pop("createdAt").endswith("Z")
     assert said == {
@@ -174,9 +174,9 @@ def test_overview_describes_a_user(hub: RunningHub) -> None:
 
 
 def test_overview_describes_an_organization(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, plan="team", bob="read")
+    ada = create_user(hub, "ada")
+    create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, plan="team", bob="read")
     said = get(hub, "/api/organizations/acme/overview").json()
     assert said.pop("createdAt").endswith("Z")
     assert said == {
@@ -195,12 +195,12 @@ def test_overview_describes_an_organization(hub: RunningHub) -> None:
 
 
 def test_user_is_not_found_as_an_organization(hub: RunningHub) -> None:
-    make_organization(hub, "acme", make_user(hub, "ada"))
+    create_organization(hub, "acme", create_user(hub, "ada"))
     assert get(hub, "/api/organizations/ada/overview").status_code == 404
     assert get(hub, "/api/users/acme/overview").status_code == 404
 
 
 def test_invalid_token_does_not_block_public_data(hub: RunningHub) -> None:
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     headers = {"authorization": "Bearer hf_wrong"}
     assert httpx.get(f"{hub.url}/api/users/ada/overview", headers=headers).status_code == 200

@@ -7,9 +7,9 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from tests.bed.apps import Client, code_for, make_app, tokens_for
-from tests.bed.people import api, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import Client, code_for, create_app, tokens_for
+from tests.bed.people import api, create_token, create_user
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.model import User
 
@@ -18,12 +18,12 @@ DAY = 24 * 60 * 60
 
 @pytest.fixture
 def ada(hub: RunningHub) -> User:
-    return make_user(hub, "ada")
+    return create_user(hub, "ada")
 
 
 @pytest.fixture
 def client(hub: RunningHub, ada: User) -> Client:
-    return make_app(hub, ada, refresh_tokens=True)
+    return create_app(hub, ada, refresh_tokens=True)
 
 
 def refresh(client: Client, token: str, **more: str) -> httpx.Response:
@@ -32,7 +32,7 @@ def refresh(client: Client, token: str, **more: str) -> httpx.Response:
 
 def allow_only(client: Client, user: User, *scopes: str) -> None:
     """On the user's Connected apps page."""
-    with api(client.hub, make_token(client.hub, user)) as script:
+    with api(client.hub, create_token(client.hub, user)) as script:
         address = f"/api/settings/connected-apps/{quote(client.id)}"
         assert script.patch(address, json={"scopes": list(scopes)}).status_code == 200
 
@@ -84,7 +84,7 @@ def test_code_is_rejected_after_the_consent_is_revoked(client: Client, ada: User
 
 
 def test_app_without_scopes_can_refresh(hub: RunningHub, ada: User) -> None:
-    client = make_app(hub, ada, scopes=(), refresh_tokens=True)
+    client = create_app(hub, ada, scopes=(), refresh_tokens=True)
     body = tokens_for(client, ada)
     assert body["scope"] == ""
     assert refresh(client, body["refresh_token"]).json()["scope"] == ""
@@ -92,7 +92,7 @@ def test_app_without_scopes_can_refresh(hub: RunningHub, ada: User) -> None:
 
 def test_refresh_tokens_can_be_turned_off(hub: RunningHub, client: Client, ada: User) -> None:
     token = tokens_for(client, ada)["refresh_token"]
-    with api(hub, make_token(hub, ada)) as owner:
+    with api(hub, create_token(hub, ada)) as owner:
         address = f"/api/settings/applications/{client.id}"
         assert owner.patch(address, json={"refreshTokens": False}).status_code == 200
         assert refused(refresh(client, token)) == "unauthorized_client"

@@ -6,9 +6,9 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.bed.people import api, make_token, make_user
-from tests.bed.repos import committed, make_repo
-from tests.bed.running import RunningHub
+from tests.bed.people import api, create_token, create_user
+from tests.bed.repos import create_commit, create_repo
+from tests.bed.running_hub import RunningHub
 from tests.protocol.golden import FOLDER, recorded
 
 from hubgate.server.events.kinds import Kind
@@ -54,10 +54,10 @@ def numbers(answer: httpx.Response) -> list[int]:
 
 
 def test_follower_requests_events_after_a_number(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         for number in range(4):
-            committed(ada, "ada/tiny", {"n.txt": str(number).encode()})
+            create_commit(ada, "ada/tiny", {"n.txt": str(number).encode()})
         at = "/api/models/ada/tiny/events"
         assert numbers(ada.get(at)) == [1, 2, 3, 4, 5]
         assert numbers(ada.get(at, params={"after": 3})) == [4, 5]
@@ -68,21 +68,21 @@ def test_follower_requests_events_after_a_number(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("query", ["after=-1", "after=x", "limit=1.5", "after=%00", "after=" + "9" * 30])
-def test_invalid_number_is_rejected(on_sqlite: RunningHub, query: str) -> None:
-    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
-        make_repo(ada, "tiny")
+def test_invalid_number_is_rejected(sqlite_hub: RunningHub, query: str) -> None:
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         answer = ada.get(f"/api/models/ada/tiny/events?{query}")
         assert answer.status_code == 400
         assert answer.json()["error"]
 
 
 def test_events_are_for_users_who_may_see_the_repo(hub: RunningHub) -> None:
-    ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
-    with api(hub, make_token(hub, ada)) as ada_calls:
-        make_repo(ada_calls, "open")
-        make_repo(ada_calls, "hidden", private=True)
+    ada, eve = create_user(hub, "ada"), create_user(hub, "eve")
+    with api(hub, create_token(hub, ada)) as ada_calls:
+        create_repo(ada_calls, "open")
+        create_repo(ada_calls, "hidden", private=True)
         assert numbers(ada_calls.get("/api/models/ada/hidden/events")) == [1]
-    for token, missing in ((make_token(hub, eve), 404), (None, 401)):
+    for token, missing in ((create_token(hub, eve), 404), (None, 401)):
         with api(hub, token) as other:
             assert numbers(other.get("/api/models/ada/open/events")) == [1]
             refused = other.get("/api/models/ada/hidden/events")
@@ -90,8 +90,8 @@ def test_events_are_for_users_who_may_see_the_repo(hub: RunningHub) -> None:
 
 
 def test_request_that_changes_nothing_records_no_event(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         for body in ({"private": False}, {"gated": False}, {"discussionsDisabled": False}):
             assert ada.put("/api/models/ada/tiny/settings", json=body).status_code == 200
         assert numbers(ada.get("/api/models/ada/tiny/events")) == [1]
@@ -99,8 +99,8 @@ def test_request_that_changes_nothing_records_no_event(hub: RunningHub) -> None:
 
 def test_old_name_leads_to_the_events(hub: RunningHub) -> None:
     """A follower continues after a move, with the same numbers."""
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         moved: dict[str, Any] = {"fromRepo": "ada/tiny", "toRepo": "ada/small", "type": "model"}
         assert ada.post("/api/repos/move", json=moved).status_code == 200
         answer = ada.get("/api/models/ada/tiny/events?after=1")

@@ -2,9 +2,9 @@
 
 import httpx
 import pytest
-from tests.bed.people import api, browser_of, make_organization, make_token, make_user, post, submit
-from tests.bed.repos import committed, make_repo
-from tests.bed.running import RunningHub
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user, post, submit
+from tests.bed.repos import create_commit, create_repo
+from tests.bed.running_hub import RunningHub
 
 pytestmark = pytest.mark.one_engine
 
@@ -25,7 +25,7 @@ def flash_after(client: httpx.Client, response: httpx.Response) -> str:
     ],
 )
 def test_repo_is_created(hub: RunningHub, page: str, more: dict[str, str], address: str) -> None:
-    with browser_of(hub, make_user(hub, "ada")) as client, hub.client() as visitor:
+    with browser_of(hub, create_user(hub, "ada")) as client, hub.client() as visitor:
         made = submit(client, page, owner="ada", **NEW, **more)
         assert made.headers["location"] == address
         shown = flash_after(client, made)
@@ -37,7 +37,7 @@ def test_repo_is_created(hub: RunningHub, page: str, more: dict[str, str], addre
 
 
 def test_invalid_form_is_rejected(hub: RunningHub) -> None:
-    with browser_of(hub, make_user(hub, "ada")) as client:
+    with browser_of(hub, create_user(hub, "ada")) as client:
         assert submit(client, "/new", **NEW).status_code == 303
         taken = submit(client, "/new", **NEW)
         assert taken.status_code == 422
@@ -53,9 +53,9 @@ def test_invalid_form_is_rejected(hub: RunningHub) -> None:
 
 
 def test_form_offers_owners_that_the_role_allows(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    make_organization(hub, "acme", ada, bob="contributor")
-    make_organization(hub, "readers", ada, bob="read")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    create_organization(hub, "acme", ada, bob="contributor")
+    create_organization(hub, "readers", ada, bob="read")
     with browser_of(hub, bob) as client:
         page = client.get("/new?owner=acme").text
         assert '<option value="acme" selected>' in page
@@ -78,12 +78,12 @@ def test_visitors_are_sent_to_sign_in(hub: RunningHub) -> None:
 @pytest.fixture
 def acmes(hub: RunningHub) -> str:
     """A public repo of an organization with one member of each role."""
-    people = {name: make_user(hub, name) for name in ("ada", "writer", "contributor", "reader", "stranger")}
+    people = {name: create_user(hub, name) for name in ("ada", "writer", "contributor", "reader", "stranger")}
     roles = {"writer": "write", "contributor": "contributor", "reader": "read"}
-    make_organization(hub, "acme", people["ada"], **roles)
-    with api(hub, make_token(hub, people["ada"])) as client:
-        make_repo(client, "acme/tiny")
-        committed(client, "acme/tiny", {"a.txt": b"a"})
+    create_organization(hub, "acme", people["ada"], **roles)
+    with api(hub, create_token(hub, people["ada"])) as client:
+        create_repo(client, "acme/tiny")
+        create_commit(client, "acme/tiny", {"a.txt": b"a"})
     return "/acme/tiny"
 
 

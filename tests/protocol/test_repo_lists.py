@@ -1,9 +1,9 @@
 """Lists of repos: public ones, those on profiles and on the home page, and the counts in overviews."""
 
 import pytest
-from tests.bed.people import api, browser_of, make_organization, make_token, make_user
-from tests.bed.repos import committed, make_repo
-from tests.bed.running import RunningHub
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user
+from tests.bed.repos import create_commit, create_repo
+from tests.bed.running_hub import RunningHub
 
 
 def main_of(page: str) -> str:
@@ -11,13 +11,13 @@ def main_of(page: str) -> str:
 
 
 def test_lists_can_be_searched_sorted_and_filtered(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as client:
         for name in ("first", "second", "third_one"):
-            make_repo(client, name)
+            create_repo(client, name)
             hub.clock.advance(1)
-        make_repo(client, "words", "dataset")
-        make_repo(client, "hidden", private=True)
-        committed(client, "ada/first", {"README.md": b"---\ntags: [vision]\n---\n"})
+        create_repo(client, "words", "dataset")
+        create_repo(client, "hidden", private=True)
+        create_commit(client, "ada/first", {"README.md": b"---\ntags: [vision]\n---\n"})
     with hub.client() as client:
         models = main_of(client.get("/models").text)
         assert models.index('"/ada/first"') < models.index('"/ada/third_one"') < models.index('"/ada/second"')
@@ -40,9 +40,9 @@ def test_lists_can_be_searched_sorted_and_filtered(hub: RunningHub) -> None:
 
 
 def test_long_list_has_pages(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as client:
         for number in range(33):
-            make_repo(client, f"repo-{number}")
+            create_repo(client, f"repo-{number}")
     with hub.client() as client:
         first = main_of(client.get("/models?search=repo&sort=createdAt").text)
         assert first.count('class="repo-name"') == 30
@@ -58,13 +58,13 @@ def test_long_list_has_pages(hub: RunningHub) -> None:
 @pytest.fixture
 def acme(hub: RunningHub) -> str:
     """Two models, one of them private, and a private dataset."""
-    ada, _ = make_user(hub, "ada"), make_user(hub, "bob")
-    make_organization(hub, "acme", ada, bob="read")
-    make_user(hub, "stranger")
-    with api(hub, make_token(hub, ada)) as client:
-        make_repo(client, "acme/open")
-        make_repo(client, "acme/closed", private=True)
-        make_repo(client, "acme/words", "dataset", private=True)
+    ada, _ = create_user(hub, "ada"), create_user(hub, "bob")
+    create_organization(hub, "acme", ada, bob="read")
+    create_user(hub, "stranger")
+    with api(hub, create_token(hub, ada)) as client:
+        create_repo(client, "acme/open")
+        create_repo(client, "acme/closed", private=True)
+        create_repo(client, "acme/words", "dataset", private=True)
     return "acme"
 
 
@@ -75,7 +75,7 @@ def test_profiles_and_overviews_count_visible_repos(
     from hubgate.server.accounts import store
 
     user = hub.call(lambda opened: store.user_by_name(opened.db, who)) if who else None
-    with browser_of(hub, user) as browser, api(hub, make_token(hub, user) if user else None) as client:
+    with browser_of(hub, user) as browser, api(hub, create_token(hub, user) if user else None) as client:
         profile = main_of(browser.get("/acme").text)
         assert f"Models {models}" in profile
         assert f"Datasets {datasets}" in profile
@@ -87,11 +87,11 @@ def test_profiles_and_overviews_count_visible_repos(
 
 
 def test_users_overview_and_profile_count_repos(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    with api(hub, make_token(hub, ada)) as client, hub.client() as visitor, browser_of(hub, ada) as browser:
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as client, hub.client() as visitor, browser_of(hub, ada) as browser:
         assert "No repos yet." in visitor.get("/ada").text
-        make_repo(client, "app", "space")
-        make_repo(client, "draft", private=True)
+        create_repo(client, "app", "space")
+        create_repo(client, "draft", private=True)
         own, other = (one.get("/api/users/ada/overview").json() for one in (client, visitor))
         assert (own["numModels"], own["numSpaces"]) == (1, 1)
         assert (other["numModels"], other["numSpaces"]) == (0, 1)
@@ -102,10 +102,10 @@ def test_users_overview_and_profile_count_repos(hub: RunningHub) -> None:
 
 
 def test_home_page_shows_recent_repos(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    with api(hub, make_token(hub, ada)) as client:
-        make_repo(client, "tiny")
-        make_repo(client, "draft", private=True)
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    with api(hub, create_token(hub, ada)) as client:
+        create_repo(client, "tiny")
+        create_repo(client, "draft", private=True)
     with hub.client() as visitor, browser_of(hub, ada) as owner, browser_of(hub, bob) as other:
         out, own, others = (main_of(client.get("/").text) for client in (visitor, owner, other))
     assert 'href="/ada/tiny"' in out

@@ -8,9 +8,9 @@ from html import unescape
 
 import httpx
 import pytest
-from tests.bed.people import api, browser_of, make_organization, make_token, make_user
-from tests.bed.repos import commit, committed, make_repo
-from tests.bed.running import RunningHub
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user
+from tests.bed.repos import create_commit, create_repo, send_commit
+from tests.bed.running_hub import RunningHub
 
 pytestmark = pytest.mark.one_engine
 
@@ -31,8 +31,8 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 @pytest.fixture
 def tiny(hub: RunningHub) -> str:
     """Ada's public model with all kinds of files."""
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
-        make_repo(client, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as client:
+        create_repo(client, "tiny")
         files = {
             "README.md": README.encode(),
             "config.json": b'{"a": 1}\n',
@@ -42,7 +42,7 @@ def tiny(hub: RunningHub) -> str:
             "weights.safetensors": b"\1\2\3" * 100,
             "notes é?.txt": b"first\nsecond\n",
         }
-        committed(client, "ada/tiny", files, summary="Add <everything>")
+        create_commit(client, "ada/tiny", files, summary="Add <everything>")
     return "/ada/tiny"
 
 
@@ -68,9 +68,9 @@ def test_card_page_shows_the_readme_and_its_metadata(hub: RunningHub, tiny: str)
 
 
 def test_empty_repo_says_how_to_fill_it(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    with api(hub, make_token(hub, ada)) as client:
-        make_repo(client, "words", "dataset", license="mit")
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as client:
+        create_repo(client, "words", "dataset", license="mit")
     with browser_of(hub, ada) as owner, hub.client() as visitor:
         own, other = main_of(owner.get("/datasets/ada/words")), main_of(visitor.get("/datasets/ada/words"))
     assert f"export HF_ENDPOINT={hub.url}\nhf auth login\nhf upload ada/words . --repo-type dataset" in own
@@ -96,9 +96,9 @@ def test_folder_page_lists_files(hub: RunningHub, tiny: str) -> None:
 
 
 def test_large_folder_has_pages(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
-        make_repo(client, "many")
-        committed(client, "ada/many", {f"a/{number:03}.txt": b"x" for number in range(230)})
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as client:
+        create_repo(client, "many")
+        create_commit(client, "ada/many", {f"a/{number:03}.txt": b"x" for number in range(230)})
         pages = [main_of(client.get(f"/ada/many/tree/main/a?page={number}")) for number in (1, 2, 3)]
         assert [page.count("/blob/main/a/") for page in pages] == [100, 100, 30]
         assert "230 in all" in pages[0]
@@ -136,10 +136,10 @@ def test_markdown_images_and_large_files_are_shown(hub: RunningHub, tiny: str) -
 
 
 def test_direction_marks_are_spelled_out_and_binary_files_not_shown(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
-        make_repo(client, "trick")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as client:
+        create_repo(client, "trick")
         files = {"a.py": "x = '\u202e'\n".encode(), "b.bin2": b"\0\1", "c.txt": b"", "d.txt": b"\xff\xfe"}
-        committed(client, "ada/trick", files)
+        create_commit(client, "ada/trick", files)
         trick = client.get("/ada/trick/blob/main/a.py").text
         assert "\u202e" not in trick
         assert "[RIGHT-TO-LEFT OVERRIDE]" in trick
@@ -149,19 +149,21 @@ def test_direction_marks_are_spelled_out_and_binary_files_not_shown(hub: Running
 
 
 def test_too_large_file_is_not_shown(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
-        make_repo(client, "big")
-        committed(client, "ada/big", {"a.txt": b"a" * 300_000, "b.txt": b"\n" * 6000, "README.md": b"[" * 90_000})
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as client:
+        create_repo(client, "big")
+        create_commit(client, "ada/big", {"a.txt": b"a" * 300_000, "b.txt": b"\n" * 6000, "README.md": b"[" * 90_000})
         assert "Too large to show here." in client.get("/ada/big/blob/main/a.txt").text
         assert "too many to show here" in client.get("/ada/big/blob/main/b.txt").text
         assert "[[[[" in main_of(client.get("/ada/big"))
 
 
 def test_history_and_commits_are_shown(hub: RunningHub, tiny: str) -> None:
-    with api(hub, make_token(hub, make_user(hub, "bob"))) as client:
-        make_repo(client, "steps")
-        committed(client, "bob/steps", {"a.txt": b"one\ntwo\nthree\n", "b.bin": b"\0" * 9}, summary="First <b>")
-        sha = committed(client, "bob/steps", {"a.txt": b"one\n2 & <i>\nthree\n"}, summary="Second", delete=["b.bin"])
+    with api(hub, create_token(hub, create_user(hub, "bob"))) as client:
+        create_repo(client, "steps")
+        create_commit(client, "bob/steps", {"a.txt": b"one\ntwo\nthree\n", "b.bin": b"\0" * 9}, summary="First <b>")
+        sha = create_commit(
+            client, "bob/steps", {"a.txt": b"one\n2 & <i>\nthree\n"}, summary="Second", delete=["b.bin"]
+        )
         history = main_of(client.get("/bob/steps/commits/main"))
         one = main_of(client.get(f"/bob/steps/commit/{sha}"))
         short = client.get(f"/bob/steps/commit/{sha[:8]}")
@@ -177,10 +179,10 @@ def test_history_and_commits_are_shown(hub: RunningHub, tiny: str) -> None:
 
 
 def test_history_has_pages(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
-        make_repo(client, "long")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as client:
+        create_repo(client, "long")
         for number in range(55):
-            committed(client, "ada/long", {"a.txt": b"%d" % number}, summary=f"Step {number}.")
+            create_commit(client, "ada/long", {"a.txt": b"%d" % number}, summary=f"Step {number}.")
         first, second = (main_of(client.get(f"/ada/long/commits/main?page={page}")) for page in (1, 2))
         assert (first.count("Step "), second.count("Step ")) == (50, 5)
         (older,) = re.findall(r'href="(\?page=2&amp;cursor=[^"]+)"', first)
@@ -195,12 +197,12 @@ def test_history_has_pages(hub: RunningHub) -> None:
 
 
 def test_branches_and_tags_can_be_chosen_without_script(hub: RunningHub, tiny: str) -> None:
-    ada = api(hub, make_token(hub, make_user(hub, "carl")))
+    ada = api(hub, create_token(hub, create_user(hub, "carl")))
     with ada as client:
-        make_repo(client, "refs")
+        create_repo(client, "refs")
         assert client.post("/api/models/carl/refs/branch/feature%2Fone", json={}).status_code == 200
         assert client.post("/api/models/carl/refs/tag/main", json={"tag": "v1.0"}).status_code == 200
-        assert commit(client, "carl/refs", {"x.txt": b"x"}, rev="feature/one").status_code == 200
+        assert send_commit(client, "carl/refs", {"x.txt": b"x"}, rev="feature/one").status_code == 200
         page = main_of(client.get("/carl/refs/tree/main"))
         assert "<option>feature/one</option>" in page
         assert "<option>v1.0</option>" in page
@@ -246,9 +248,9 @@ TAILS = ["", "/tree/main", "/blob/main/.gitattributes", "/commits/main", "/setti
 
 @pytest.mark.parametrize("tail", TAILS)
 def test_private_repo_is_404_for_others(hub: RunningHub, tail: str) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    with api(hub, make_token(hub, ada)) as client:
-        make_repo(client, "secret", "dataset", private=True)
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    with api(hub, create_token(hub, ada)) as client:
+        create_repo(client, "secret", "dataset", private=True)
     with browser_of(hub, ada) as owner, browser_of(hub, bob) as other, hub.client() as visitor:
         assert owner.get(f"/datasets/ada/secret{tail}").status_code == 200
         for client in (other, visitor):
@@ -261,11 +263,11 @@ def test_private_repo_is_404_for_others(hub: RunningHub, tail: str) -> None:
 
 
 def test_members_read_private_repos_and_their_files_in_the_browser(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    make_organization(hub, "acme", ada, bob="read")
-    with api(hub, make_token(hub, ada)) as client:
-        make_repo(client, "acme/inner", private=True)
-        committed(client, "acme/inner", {"a.png": PNG, "page.html": b"<script>alert(1)</script>"})
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    create_organization(hub, "acme", ada, bob="read")
+    with api(hub, create_token(hub, ada)) as client:
+        create_repo(client, "acme/inner", private=True)
+        create_commit(client, "acme/inner", {"a.png": PNG, "page.html": b"<script>alert(1)</script>"})
     with browser_of(hub, bob) as member, hub.client() as visitor:
         assert member.get("/acme/inner").status_code == 200
         shown = member.get("/acme/inner/resolve/main/a.png")
@@ -278,8 +280,8 @@ def test_members_read_private_repos_and_their_files_in_the_browser(hub: RunningH
 
 
 def test_former_name_redirects_to_the_current_one(hub: RunningHub, tiny: str) -> None:
-    with api(hub, make_token(hub, make_user(hub, "bob"))) as client:
-        make_repo(client, "old")
+    with api(hub, create_token(hub, create_user(hub, "bob"))) as client:
+        create_repo(client, "old")
         moved = client.post("/api/repos/move", json={"fromRepo": "bob/old", "toRepo": "bob/new-name", "type": "model"})
         assert moved.status_code == 200
         for tail in ("", "/tree/main", "/blob/main/.gitattributes?plain=1", "/commits/main"):
@@ -288,10 +290,10 @@ def test_former_name_redirects_to_the_current_one(hub: RunningHub, tiny: str) ->
 
 
 def test_gated_repo_shows_its_card_but_not_its_files(hub: RunningHub, tiny: str) -> None:
-    with api(hub, make_token(hub, make_user(hub, "bob"))) as client:
-        make_repo(client, "gated")
+    with api(hub, create_token(hub, create_user(hub, "bob"))) as client:
+        create_repo(client, "gated")
         files = {"README.md": b"# What it is", "data.txt": b"inside the gate\n", "x.safetensors": b"12345"}
-        sha = committed(client, "bob/gated", files)
+        sha = create_commit(client, "bob/gated", files)
         assert client.put("/api/models/bob/gated/settings", json={"gated": "manual"}).status_code == 200
     with hub.client() as visitor:
         assert "What it is" in main_of(visitor.get("/bob/gated"))
@@ -306,10 +308,10 @@ def test_gated_repo_shows_its_card_but_not_its_files(hub: RunningHub, tiny: str)
 
 
 def test_clone_url_redirects_to_the_card(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    with api(hub, make_token(hub, ada)) as client:
-        make_repo(client, "rows", "dataset")
-        make_repo(client, "secret", private=True)
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as client:
+        create_repo(client, "rows", "dataset")
+        create_repo(client, "secret", private=True)
     with browser_of(hub, ada) as owner, browser_of(hub) as anyone:
         assert anyone.get("/datasets/ada/rows.git").headers["location"] == "/datasets/ada/rows"
         assert owner.get("/ada/secret.git").headers["location"] == "/ada/secret"

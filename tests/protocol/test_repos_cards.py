@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
-from tests.bed.people import api, make_token, make_user
-from tests.bed.repos import committed, make_repo
-from tests.bed.running import RunningHub
+from tests.bed.people import api, create_token, create_user
+from tests.bed.repos import create_commit, create_repo
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.hub.git.threads import in_text_thread, in_thread
 from hubgate.server.jobs.caller import JobCaller, current_caller
@@ -46,12 +46,12 @@ HOSTILE = {
 @pytest.mark.parametrize("as_file", [False, True])
 def test_hostile_front_matter_breaks_neither_commit_nor_page(hub: RunningHub, as_file: bool) -> None:
     """Whether or not it becomes a card, the commit succeeds and the repo can be shown."""
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         for name, text in HOSTILE.items():
             readme = f"---\n{text}\n---\n# Tiny\n"
             if as_file:
-                committed(ada, "ada/tiny", {"README.md": readme.encode()})
+                create_commit(ada, "ada/tiny", {"README.md": readme.encode()})
                 for address in ("/api/models/ada/tiny", "/api/models?full=1", "/api/models/ada/tiny/events?limit=1000"):
                     assert ada.get(address).status_code == 200, (name, address)
             else:
@@ -98,9 +98,9 @@ SLOW = {
 
 
 @pytest.mark.parametrize("name", SLOW)
-def test_slow_front_matter_is_rejected(on_sqlite: RunningHub, name: str) -> None:
+def test_slow_front_matter_is_rejected(sqlite_hub: RunningHub, name: str) -> None:
     text, reason = SLOW[name]
-    with api(on_sqlite) as anyone:
+    with api(sqlite_hub) as anyone:
         answer = anyone.post("/api/validate-yaml", json={"content": f"---\n{text}\n---\n", "repoType": "model"})
         assert answer.status_code == 400
         assert reason in answer.json()["errors"][0]["message"]
@@ -131,24 +131,24 @@ def all_threads_busy(hub: RunningHub, in_thread: Callable[..., Awaitable[bool]],
         assert all(one.result(20) for one in held)
 
 
-def test_text_and_file_work_do_not_wait_for_each_other(on_sqlite: RunningHub) -> None:
+def test_text_and_file_work_do_not_wait_for_each_other(sqlite_hub: RunningHub) -> None:
     """Anyone may have YAML checked and cards rendered: such requests must not delay downloads and commits."""
     readme = "---\nlicense: mit\n---\n# Tiny"
-    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
-        make_repo(ada, "tiny")
-        with all_threads_busy(on_sqlite, in_text_thread, 2):
-            committed(ada, "ada/tiny", {"README.md": readme.encode()})
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
+        with all_threads_busy(sqlite_hub, in_text_thread, 2):
+            create_commit(ada, "ada/tiny", {"README.md": readme.encode()})
             assert ada.get("/api/models/ada/tiny/tree/main").status_code == 200
-        with all_threads_busy(on_sqlite, in_thread, 8):
+        with all_threads_busy(sqlite_hub, in_thread, 8):
             assert ada.post("/api/validate-yaml", json={"content": readme, "repoType": "model"}).status_code == 200
 
 
 def test_repos_are_found_by_tags_of_their_card(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         tags = '[PyTorch, "a\\"b", "50%", a_b, é]'
         card = f"---\nlicense: mit\ntags: {tags}\nlanguage: [en]\npipeline_tag: fill-mask\n---\n"
-        committed(ada, "ada/tiny", {"README.md": card.encode()})
+        create_commit(ada, "ada/tiny", {"README.md": card.encode()})
         info = ada.get("/api/models/ada/tiny").json()
         assert info["tags"] == ["PyTorch", 'a"b', "50%", "a_b", "é", "en", "fill-mask", "license:mit"]
         assert (info["pipeline_tag"], info["cardData"]["license"]) == ("fill-mask", "mit")
@@ -180,9 +180,9 @@ source_datasets: [original]
 tags: [mine]
 ---
 """
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "rows", "dataset")
-        committed(ada, "ada/rows", {"README.md": card.encode()}, repo_type="dataset")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "rows", "dataset")
+        create_commit(ada, "ada/rows", {"README.md": card.encode()}, repo_type="dataset")
         info = ada.get("/api/datasets/ada/rows").json()
         assert set(info["tags"]) == {
             "mine",

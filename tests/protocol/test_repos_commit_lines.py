@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 from tests.bed.engines import SqliteEngine, settings_for
-from tests.bed.people import api, make_token, make_user
+from tests.bed.people import api, create_token, create_user
 from tests.bed.repos import (
-    commit,
-    committed,
+    create_commit,
+    create_repo,
     head_of,
-    make_repo,
     paths_in,
     send_body,
+    send_commit,
     send_large,
     send_lines,
     text_file,
 )
-from tests.bed.running import RunningHub, running
+from tests.bed.running_hub import RunningHub, run_hub
 
 pytestmark = pytest.mark.one_engine
 
@@ -27,8 +27,8 @@ HEADER = b'{"key": "header", "value": {"summary": "x"}}\n'
 
 
 def test_every_kind_of_line_works(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         oid = send_large(ada, "ada/tiny", b"\0large")
         encoded = {"path": "b", "content": base64.b64encode(b"\0\xff").decode(), "encoding": "base64"}
         large: dict[str, Any] = {"path": "w.bin", "algo": "sha256", "oid": oid, "size": 6}
@@ -64,8 +64,8 @@ def test_every_kind_of_line_works(hub: RunningHub) -> None:
 
 
 def test_file_replaces_a_folder_only_if_the_commit_deletes_it(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
 
         def after(*lines: tuple[str, dict[str, Any]]) -> set[str] | int:
             answer = send_lines(ada, "ada/tiny", *lines)
@@ -101,8 +101,8 @@ def test_file_replaces_a_folder_only_if_the_commit_deletes_it(hub: RunningHub) -
 
 
 def test_header_line_is_validated(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         sha = head_of(ada, "ada/tiny")
 
         def status(**header: Any) -> int:
@@ -130,7 +130,7 @@ def test_header_line_is_validated(hub: RunningHub) -> None:
             ("refs/heads/main", 200),
             ("HEAD", 200),
         ):
-            assert commit(ada, "ada/tiny", {"f": b"x"}, rev=rev).status_code == expected, rev
+            assert send_commit(ada, "ada/tiny", {"f": b"x"}, rev=rev).status_code == expected, rev
 
 
 def _line(key: str, **value: Any) -> bytes:
@@ -171,10 +171,10 @@ BODIES: dict[str, tuple[bytes, int]] = {
 }  # fmt: skip
 
 
-def test_malformed_bodies_are_rejected(on_sqlite: RunningHub) -> None:
-    hub = on_sqlite
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
+def test_malformed_bodies_are_rejected(sqlite_hub: RunningHub) -> None:
+    hub = sqlite_hub
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         sha = head_of(ada, "ada/tiny")
         for name, (body, status) in BODIES.items():
             answer = send_body(ada, "ada/tiny", body)
@@ -185,9 +185,9 @@ def test_malformed_bodies_are_rejected(on_sqlite: RunningHub) -> None:
         assert len(ada.get("/api/models/ada/tiny/events").json()) == 1
 
 
-def test_long_line_around_an_empty_file_is_accepted(on_sqlite: RunningHub) -> None:
-    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
-        make_repo(ada, "tiny")
+def test_long_line_around_an_empty_file_is_accepted(sqlite_hub: RunningHub) -> None:
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         body = (
             HEADER
             + json.dumps(
@@ -201,10 +201,10 @@ def test_long_line_around_an_empty_file_is_accepted(on_sqlite: RunningHub) -> No
         assert ada.get("/ada/tiny/resolve/main/empty").content == b""
 
 
-def test_description_of_the_maximum_length_is_accepted(on_sqlite: RunningHub) -> None:
+def test_description_of_the_maximum_length_is_accepted(sqlite_hub: RunningHub) -> None:
     """Characters are counted, not the up to twelve bytes of an escaped one."""
-    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         for letter in ("d", "ü", "😀"):
             header = {"summary": letter * 1_000, "description": letter * 65_536}
             assert send_lines(ada, "ada/tiny", ("header", header), text_file("f", letter)).status_code == 200
@@ -223,10 +223,10 @@ def test_description_of_the_maximum_length_is_accepted(on_sqlite: RunningHub) ->
                 assert send_lines(ada, "ada/tiny", *lines).status_code == 400, (letter, lines[0][0])
 
 
-def test_long_text_of_escapes_is_accepted(on_sqlite: RunningHub) -> None:
+def test_long_text_of_escapes_is_accepted(sqlite_hub: RunningHub) -> None:
     """Wherever the network splits it: the halves of a surrogate pair stay together."""
-    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         for before in range(4):
             text = "x" * before + "😀" * 40_000 + "\\ud83d" * 40_000
             assert send_lines(ada, "ada/tiny", text_file("f", text)).status_code == 200, before
@@ -235,15 +235,15 @@ def test_long_text_of_escapes_is_accepted(on_sqlite: RunningHub) -> None:
 
 def test_too_large_commit_is_rejected(sqlite_template: Path, tmp_path: Path) -> None:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
-    with running(settings_for(url, tmp_path, regular_upload_max="150000")) as hub:
-        token = make_token(hub, make_user(hub, "ada"))
+    with run_hub(settings_for(url, tmp_path, regular_upload_max="150000")) as hub:
+        token = create_token(hub, create_user(hub, "ada"))
         with api(hub, token) as ada:
-            make_repo(ada, "tiny")
-            assert commit(ada, "ada/tiny", {"f": b"x" * 150_000}).status_code == 200
+            create_repo(ada, "tiny")
+            assert send_commit(ada, "ada/tiny", {"f": b"x" * 150_000}).status_code == 200
             escaped = json.dumps({"key": "file", "value": {"path": "g", "content": "\u0001" * 150_000}}).encode()
             assert send_body(ada, "ada/tiny", HEADER + escaped).status_code == 200
             for more in (1, 100_000, 1_000_000):
-                refused = commit(ada, "ada/tiny", {"f": b"x" * (150_000 + more)})
+                refused = send_commit(ada, "ada/tiny", {"f": b"x" * (150_000 + more)})
                 assert (refused.status_code, "150,000 bytes" in refused.json()["error"]) == (413, True), more
                 assert send_lines(ada, "ada/tiny", text_file("f", "x" * (150_000 + more))).status_code == 413
             asked = {
@@ -255,13 +255,13 @@ def test_too_large_commit_is_rejected(sqlite_template: Path, tmp_path: Path) -> 
             assert list((hub.settings.data_dir / "lfs/incoming").glob("*")) == []
 
 
-def test_many_small_files_are_not_buffered_in_memory(on_sqlite: RunningHub) -> None:
+def test_many_small_files_are_not_buffered_in_memory(sqlite_hub: RunningHub) -> None:
     """Beyond a few megabytes the body is stored on disk."""
-    hub = on_sqlite
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    hub = sqlite_hub
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         files = {f"f{number:03}": b"%d" % number * 20_000 for number in range(150)}
-        committed(ada, "ada/tiny", files)
+        create_commit(ada, "ada/tiny", files)
         for name in ("f000", "f075", "f149"):
             assert ada.get(f"/ada/tiny/resolve/main/{name}").content == files[name]
         assert len(paths_in(ada, "ada/tiny")) == 150

@@ -7,9 +7,9 @@ import pygit2
 import pytest
 from tests.bed import packs
 from tests.bed.on_disk import write_objects
-from tests.bed.people import api, make_token, make_user
-from tests.bed.repos import commit, committed, head_of, make_repo, paths_in, send_lines, text_file
-from tests.bed.running import RunningHub
+from tests.bed.people import api, create_token, create_user
+from tests.bed.repos import create_commit, create_repo, head_of, paths_in, send_commit, send_lines, text_file
+from tests.bed.running_hub import RunningHub
 
 pytestmark = pytest.mark.one_engine
 
@@ -31,11 +31,11 @@ KEPT = (
 )  # fmt: skip
 
 
-def test_paths_outside_a_checkout_are_rejected(on_sqlite: RunningHub) -> None:
-    hub = on_sqlite
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
-        committed(ada, "ada/tiny", {"here": b""})
+def test_paths_outside_a_checkout_are_rejected(sqlite_hub: RunningHub) -> None:
+    hub = sqlite_hub
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
+        create_commit(ada, "ada/tiny", {"here": b""})
         sha = head_of(ada, "ada/tiny")
         for path in REFUSED:
             given = [
@@ -58,21 +58,21 @@ def test_paths_outside_a_checkout_are_rejected(on_sqlite: RunningHub) -> None:
         assert len(folders) == 1, "what was half made is gone"
 
 
-def test_odd_paths_are_stored_unchanged(on_sqlite: RunningHub) -> None:
-    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
-        make_repo(ada, "tiny")
-        committed(ada, "ada/tiny", {path: path.encode() for path in KEPT})
+def test_odd_paths_are_stored_unchanged(sqlite_hub: RunningHub) -> None:
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
+        create_commit(ada, "ada/tiny", {path: path.encode() for path in KEPT})
         assert paths_in(ada, "ada/tiny") == set(KEPT)
         for path in KEPT:
             got = ada.get(f"/ada/tiny/resolve/main/{quote(path, safe='')}")
             assert (got.status_code, got.content) == (200, path.encode()), path
-        committed(ada, "ada/tiny", {}, delete=["readme"])
+        create_commit(ada, "ada/tiny", {}, delete=["readme"])
         assert paths_in(ada, "ada/tiny") == set(KEPT) - {"readme"}
 
 
 def test_pushed_symlinks_and_submodules_are_not_followed(hub: RunningHub) -> None:
     """Nothing can be added below either."""
-    token = make_token(hub, make_user(hub, "ada"))
+    token = create_token(hub, create_user(hub, "ada"))
     target, elsewhere = packs.blob(b"/etc/passwd"), packs.commit("0" * 40)
     script = packs.blob(b"#!/bin/sh\n")
     root = packs.tree(
@@ -80,7 +80,7 @@ def test_pushed_symlinks_and_submodules_are_not_followed(hub: RunningHub) -> Non
     )
     head = packs.commit(root)
     with api(hub, token) as ada:
-        make_repo(ada, "tiny")
+        create_repo(ada, "tiny")
         body = packs.commands([(None, head.sha, "refs/heads/odd")]) + packs.pack([target, script, root, head])
         assert packs.report_of(packs.push(hub.url, token, body)) == ["unpack ok", "ok refs/heads/odd"]
         assert ada.get("/ada/tiny/resolve/odd/link").content == b"/etc/passwd"
@@ -92,10 +92,10 @@ def test_pushed_symlinks_and_submodules_are_not_followed(hub: RunningHub) -> Non
         assert [one["path"] for one in listed.json()] == ["link", "run.sh", "up"]
         assert len(ada.get("/api/models/ada/tiny/revision/odd?blobs=1").json()["siblings"]) == 3
         for path in ("link/x", "sub/x", "run.sh/x"):
-            refused = commit(ada, "ada/tiny", {path: b"x"}, rev="odd")
+            refused = send_commit(ada, "ada/tiny", {path: b"x"}, rev="odd")
             assert (refused.status_code, "is a file" in refused.json()["error"]) == (422, True), path
-        committed(ada, "ada/tiny", {"link": b"now a file", "run.sh": b"#!/bin/sh\necho\n"}, rev="odd")
-        committed(ada, "ada/tiny", {}, delete=["sub"], rev="odd")
+        create_commit(ada, "ada/tiny", {"link": b"now a file", "run.sh": b"#!/bin/sh\necho\n"}, rev="odd")
+        create_commit(ada, "ada/tiny", {}, delete=["sub"], rev="odd")
         assert ada.get("/ada/tiny/resolve/odd/link").content == b"now a file"
         assert _modes(hub, ada.get("/api/models/ada/tiny").json()["_id"], head_of(ada, "ada/tiny", "odd")) == {
             "link": 0o100644,
@@ -104,9 +104,9 @@ def test_pushed_symlinks_and_submodules_are_not_followed(hub: RunningHub) -> Non
         }
 
 
-def test_odd_paths_in_a_repo_can_be_deleted_and_renamed(on_sqlite: RunningHub) -> None:
+def test_odd_paths_in_a_repo_can_be_deleted_and_renamed(sqlite_hub: RunningHub) -> None:
     """git still accepts some of them in a push; others were pushed to an older version."""
-    hub = on_sqlite
+    hub = sqlite_hub
     text, elsewhere = packs.blob(b"text"), packs.commit("0" * 40)
     below = packs.tree(("100644", "a", text), ("100644", "b\\", text))
     root = packs.tree(
@@ -114,8 +114,8 @@ def test_odd_paths_in_a_repo_can_be_deleted_and_renamed(on_sqlite: RunningHub) -
         ("160000", "sub\\module", elsewhere), ("100644", "tab\t", text),
     )  # fmt: skip
     head = packs.commit(root)
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         write_objects(hub, ada, "ada/tiny", [text, below, root, head])
         assert ada.post("/api/models/ada/tiny/branch/odd", json={"startingPoint": head.sha}).status_code == 200
         for lines in (
@@ -148,10 +148,10 @@ def _modes(hub: RunningHub, repo_id: str, sha: str) -> dict[str, int]:
     return {str(item.name): int(item.filemode) for item in commit_object.tree}
 
 
-def test_dangerous_submodules_are_rejected(on_sqlite: RunningHub) -> None:
+def test_dangerous_submodules_are_rejected(sqlite_hub: RunningHub) -> None:
     """What git fsck rejects in a push (CVE-2018-11235, CVE-2018-17456) is rejected here too."""
-    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         for text in (
             '[submodule "../../x"]\n\tpath = x\n\turl = https://example.org/x\n',
             '[submodule "x"]\n\tpath = x\n\turl = -u./payload\n',

@@ -6,10 +6,10 @@ import socket
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tests.bed.people import api, make_organization, make_token, make_user
+from tests.bed.people import api, create_organization, create_token, create_user
 from tests.bed.processes import until
-from tests.bed.repos import committed, head_of, make_repo, paths_in, send_large
-from tests.bed.running import RunningHub
+from tests.bed.repos import create_commit, create_repo, head_of, paths_in, send_large
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.roles import Role
@@ -24,9 +24,9 @@ def _line(key: str, **value: Any) -> bytes:
 
 def test_commit_may_be_one_json_document(hub: RunningHub) -> None:
     """As older clients send it."""
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
-        sha = committed(ada, "ada/tiny", {"gone": b"", "dir/x": b"", "entry": b""})
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
+        sha = create_commit(ada, "ada/tiny", {"gone": b"", "dir/x": b"", "entry": b""})
         oid = send_large(ada, "ada/tiny", b"\0large")
         content = base64.b64encode(b"x" * 100_000).decode()
         body = {
@@ -54,12 +54,12 @@ def test_commit_may_be_one_json_document(hub: RunningHub) -> None:
         assert ada.post(address, content=large, headers={"content-type": "application/json"}).status_code == 413
 
 
-def test_client_that_disconnects_commits_nothing(on_sqlite: RunningHub) -> None:
-    hub = on_sqlite
-    token = make_token(hub, make_user(hub, "ada"))
+def test_client_that_disconnects_commits_nothing(sqlite_hub: RunningHub) -> None:
+    hub = sqlite_hub
+    token = create_token(hub, create_user(hub, "ada"))
     incoming = hub.settings.data_dir / "lfs/incoming"
     with api(hub, token) as ada:
-        make_repo(ada, "tiny")
+        create_repo(ada, "tiny")
         sha = head_of(ada, "ada/tiny")
         body = HEADER + _line("file", path="a", content="A" * 200_000)
         for cut in (len(HEADER) + 10, 100_000, len(body) - 1):
@@ -75,12 +75,12 @@ def test_client_that_disconnects_commits_nothing(on_sqlite: RunningHub) -> None:
 
 def test_permission_lost_during_the_upload_rejects_the_commit(hub: RunningHub) -> None:
     """A body may take hours to be received: permissions are checked at its end (as for a push)."""
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, bob="write")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, bob="write")
     incoming = hub.settings.data_dir / "lfs/incoming"
-    with api(hub, make_token(hub, ada)) as admin, api(hub, make_token(hub, bob)) as writer:
-        make_repo(admin, "acme/core")
-        make_repo(admin, "acme/gone")
+    with api(hub, create_token(hub, ada)) as admin, api(hub, create_token(hub, bob)) as writer:
+        create_repo(admin, "acme/core")
+        create_repo(admin, "acme/gone")
 
         def slowly(interrupt: Callable[[], object]) -> Iterator[bytes]:
             line = _line("file", path="a", content="A" * 200_000)

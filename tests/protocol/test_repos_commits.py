@@ -8,10 +8,10 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.bed.at_once import at_once
-from tests.bed.people import api, make_token, make_user
-from tests.bed.repos import commit, committed, make_repo, send_large
-from tests.bed.running import RunningHub
+from tests.bed.concurrency import run_concurrently
+from tests.bed.people import api, create_token, create_user
+from tests.bed.repos import create_commit, create_repo, send_commit, send_large
+from tests.bed.running_hub import RunningHub
 
 pytestmark = pytest.mark.one_engine
 
@@ -25,21 +25,21 @@ def tree(client: httpx.Client, repo: str, rev: str = "main") -> dict[str, dict[s
 
 
 def test_files_are_added_changed_and_deleted(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
-        committed(ada, "ada/tiny", {"a.txt": b"one", "deep/er/b.txt": b"two", "empty": b""})
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
+        create_commit(ada, "ada/tiny", {"a.txt": b"one", "deep/er/b.txt": b"two", "empty": b""})
         assert {"a.txt", "deep", "deep/er", "deep/er/b.txt", "empty", ".gitattributes"} == set(tree(ada, "ada/tiny"))
-        committed(ada, "ada/tiny", {"a.txt": b"changed"}, delete=["deep"])
+        create_commit(ada, "ada/tiny", {"a.txt": b"changed"}, delete=["deep"])
         assert set(tree(ada, "ada/tiny")) == {"a.txt", "empty", ".gitattributes"}
         assert ada.get("/ada/tiny/resolve/main/a.txt").content == b"changed"
 
 
 def test_stale_parent_is_rejected_with_the_text_clients_compare(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         first = ada.get("/api/models/ada/tiny").json()["sha"]
-        committed(ada, "ada/tiny", {"a": b"1"}, parent=first)
-        refused = commit(ada, "ada/tiny", {"a": b"2"}, parent=first)
+        create_commit(ada, "ada/tiny", {"a": b"1"}, parent=first)
+        refused = send_commit(ada, "ada/tiny", {"a": b"2"}, parent=first)
         assert refused.status_code == 412
         expected = "The branch was updated since you opened this page. Please refresh and try again."
         assert refused.json()["error"] == expected
@@ -64,29 +64,29 @@ def test_stale_parent_is_rejected_with_the_text_clients_compare(hub: RunningHub)
     ],
 )
 def test_paths_outside_a_checkout_are_rejected(hub: RunningHub, path: str) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         before = tree(ada, "ada/tiny")
-        assert commit(ada, "ada/tiny", {"good": b"", path: b"x"}).status_code == 422
+        assert send_commit(ada, "ada/tiny", {"good": b"", path: b"x"}).status_code == 422
         asked = {"files": [{"path": path, "size": 1, "sample": ""}]}
         assert ada.post("/api/models/ada/tiny/preupload/main", json=asked).status_code == 422
         assert tree(ada, "ada/tiny") == before
 
 
 def test_deleting_a_missing_file_is_rejected(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
-        refused = commit(ada, "ada/tiny", {}, delete=["nothing"])
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
+        refused = send_commit(ada, "ada/tiny", {}, delete=["nothing"])
         assert (refused.status_code, refused.headers["x-error-code"]) == (404, "EntryNotFound")
         assert "A file with this name doesn't exist" in refused.json()["error"]
 
 
 def test_large_file_is_stored_once_however_it_is_sent(hub: RunningHub) -> None:
     content = b"\x00weights" * 1000
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "one")
-        make_repo(ada, "two")
-        committed(ada, "ada/one", {"w.safetensors": content})
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "one")
+        create_repo(ada, "two")
+        create_commit(ada, "ada/one", {"w.safetensors": content})
         oid = send_large(ada, "ada/two", content)
         lines = [
             {"key": "header", "value": {"summary": "Large"}},
@@ -105,11 +105,11 @@ def test_large_file_is_stored_once_however_it_is_sent(hub: RunningHub) -> None:
 
 def test_hash_of_a_file_does_not_give_access_to_it(hub: RunningHub) -> None:
     secret = b"\x00private weights"
-    ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
-    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, eve)) as thief:
-        make_repo(owner, "hidden", private=True)
+    ada, eve = create_user(hub, "ada"), create_user(hub, "eve")
+    with api(hub, create_token(hub, ada)) as owner, api(hub, create_token(hub, eve)) as thief:
+        create_repo(owner, "hidden", private=True)
         oid = send_large(owner, "ada/hidden", secret)
-        make_repo(thief, "mine")
+        create_repo(thief, "mine")
         line = {"key": "lfsFile", "value": {"path": "w.bin", "algo": "sha256", "oid": oid, "size": len(secret)}}
         body = "\n".join(map(json.dumps, [{"key": "header", "value": {"summary": "Mine"}}, line]))
         assert thief.post("/api/models/eve/mine/commit/main", content=body, headers=NDJSON).status_code == 422
@@ -122,8 +122,8 @@ def test_hash_of_a_file_does_not_give_access_to_it(hub: RunningHub) -> None:
 
 
 def test_large_file_that_differs_from_its_announcement_is_rejected(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         oid = hashlib.sha256(b"right").hexdigest()
         asked = {"operation": "upload", "objects": [{"oid": oid, "size": 5}]}
         (one,) = ada.post("/ada/tiny.git/info/lfs/objects/batch", json=asked).json()["objects"]
@@ -151,9 +151,9 @@ def test_content_is_read_correctly_at_every_split(hub: RunningHub, size: int, en
     lines = [{"key": "header", "value": {"summary": "Text"}}, {"key": "file", "value": value}]
     for ascii_only in (True, False):
         body = "\n".join(json.dumps(line, ensure_ascii=ascii_only) for line in lines).encode()
-        with api(hub, make_token(hub, _user(hub, f"ada{ascii_only:d}"))) as ada:
+        with api(hub, create_token(hub, _user(hub, f"ada{ascii_only:d}"))) as ada:
             name = ada.get("/api/whoami-v2").json()["name"]
-            make_repo(ada, "tiny")
+            create_repo(ada, "tiny")
             pieces = (body[at : at + 65_531] for at in range(0, len(body), 65_531))
             answer = ada.post(f"/api/models/{name}/tiny/commit/main", content=pieces, headers=NDJSON)
             assert answer.status_code == 200, answer.text
@@ -161,7 +161,7 @@ def test_content_is_read_correctly_at_every_split(hub: RunningHub, size: int, en
 
 
 def _user(hub: RunningHub, name: str) -> Any:
-    return make_user(hub, name)
+    return create_user(hub, name)
 
 
 @pytest.mark.parametrize(
@@ -180,8 +180,8 @@ def _user(hub: RunningHub, name: str) -> Any:
     ],
 )
 def test_malformed_commits_are_rejected(hub: RunningHub, body: bytes) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         answer = ada.post("/api/models/ada/tiny/commit/main", content=body, headers=NDJSON)
         assert answer.status_code in (400, 422), answer.text
         assert list((hub.settings.data_dir / "lfs" / "incoming").glob("*")) == []
@@ -189,9 +189,9 @@ def test_malformed_commits_are_rejected(hub: RunningHub, body: bytes) -> None:
 
 def test_concurrent_commits_form_one_history(hub: RunningHub) -> None:
     """Each commit has another as its parent, and each has exactly one event."""
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "busy")
-        answers = at_once([_one_commit(ada, number) for number in range(30)])
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "busy")
+        answers = run_concurrently([_one_commit(ada, number) for number in range(30)])
         assert [answer.status_code for answer in answers] == [200] * 30
         log = ada.get("/api/models/ada/busy/commits/main?limit=100")
         assert int(log.headers["x-total-count"]) == 31
@@ -204,26 +204,26 @@ def test_concurrent_commits_form_one_history(hub: RunningHub) -> None:
 
 
 def _one_commit(client: httpx.Client, number: int) -> Any:
-    return lambda: commit(client, "ada/busy", {f"file{number}": b"x"}, summary=f"Commit {number}")
+    return lambda: send_commit(client, "ada/busy", {f"file{number}": b"x"}, summary=f"Commit {number}")
 
 
 def test_commit_can_create_a_pull_request(hub: RunningHub) -> None:
-    ada, bob, eve = make_user(hub, "ada"), make_user(hub, "bob"), make_user(hub, "eve")
+    ada, bob, eve = create_user(hub, "ada"), create_user(hub, "bob"), create_user(hub, "eve")
     with (
-        api(hub, make_token(hub, ada)) as owner,
-        api(hub, make_token(hub, bob)) as author,
-        api(hub, make_token(hub, eve)) as other,
+        api(hub, create_token(hub, ada)) as owner,
+        api(hub, create_token(hub, bob)) as author,
+        api(hub, create_token(hub, eve)) as other,
     ):
-        make_repo(owner, "tiny")
-        made = commit(author, "ada/tiny", {"idea": b"1"}, query="?create_pr=1", summary="An idea").json()
+        create_repo(owner, "tiny")
+        made = send_commit(author, "ada/tiny", {"idea": b"1"}, query="?create_pr=1", summary="An idea").json()
         assert made["pullRequestUrl"].endswith("/ada/tiny/discussions/1")
-        assert commit(author, "ada/tiny", {"idea": b"2"}).status_code == 403
-        assert commit(author, "ada/tiny", {"idea": b"2"}, rev="refs/pr/1").status_code == 200
-        assert commit(owner, "ada/tiny", {"idea": b"3"}, rev="refs/pr/1").status_code == 200
-        assert commit(other, "ada/tiny", {"idea": b"4"}, rev="refs/pr/1").status_code == 403
-        assert commit(other, "ada/tiny", {"idea": b"4"}, rev="refs/pr/2").status_code == 404
+        assert send_commit(author, "ada/tiny", {"idea": b"2"}).status_code == 403
+        assert send_commit(author, "ada/tiny", {"idea": b"2"}, rev="refs/pr/1").status_code == 200
+        assert send_commit(owner, "ada/tiny", {"idea": b"3"}, rev="refs/pr/1").status_code == 200
+        assert send_commit(other, "ada/tiny", {"idea": b"4"}, rev="refs/pr/1").status_code == 403
+        assert send_commit(other, "ada/tiny", {"idea": b"4"}, rev="refs/pr/2").status_code == 404
         refs = owner.get("/api/models/ada/tiny/refs?include_prs=1").json()
         assert [ref["ref"] for ref in refs["pullRequests"]] == ["refs/pr/1"]
         assert "idea" not in tree(owner, "ada/tiny")
-        missing = commit(author, "ada/tiny", {"idea": b"1"}, rev="nowhere", query="?create_pr=1")
+        missing = send_commit(author, "ada/tiny", {"idea": b"1"}, rev="nowhere", query="?create_pr=1")
         assert (missing.status_code, missing.headers["x-error-code"]) == (404, "RevisionNotFound")

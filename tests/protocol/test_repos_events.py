@@ -4,9 +4,9 @@ from typing import Any
 
 import httpx
 from tests.bed import packs
-from tests.bed.people import api, make_organization, make_token, make_user
-from tests.bed.repos import commit, committed, head_of, make_repo
-from tests.bed.running import RunningHub
+from tests.bed.people import api, create_organization, create_token, create_user
+from tests.bed.repos import create_commit, create_repo, head_of, send_commit
+from tests.bed.running_hub import RunningHub
 
 EVENTS = "/api/models/ada/tiny/events"
 
@@ -24,24 +24,24 @@ def kinds(client: httpx.Client, repo: str = "ada/tiny") -> list[str]:
 
 
 def test_every_change_is_one_event(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
-    with api(hub, make_token(hub, ada)) as client:
-        make_repo(client, "tiny", license="mit", files=[{"path": "a", "content": "x"}])
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
+    with api(hub, create_token(hub, ada)) as client:
+        create_repo(client, "tiny", license="mit", files=[{"path": "a", "content": "x"}])
         assert kinds(client) == ["repo/create"], "the first commit is a part of it"
         first = head_of(client, "ada/tiny")
-        second = committed(client, "ada/tiny", {"f": b"1"})
+        second = create_commit(client, "ada/tiny", {"f": b"1"})
         repo = "/api/models/ada/tiny"
         assert client.post(f"{repo}/branch/dev", json={"startingPoint": first}).status_code == 200
         assert client.post(f"{repo}/branch/dev", json={"startingPoint": first, "overwrite": True}).status_code == 200
         assert client.post(f"{repo}/tag/main", json={"tag": "v1", "message": "One"}).status_code == 200
         assert client.delete(f"{repo}/tag/v1").status_code == 200
-        assert commit(client, "ada/tiny", {"f": b"2"}, query="?create_pr=1").status_code == 200
+        assert send_commit(client, "ada/tiny", {"f": b"2"}, query="?create_pr=1").status_code == 200
         for refused in (
             client.post(f"{repo}/branch/dev"),
             client.delete(f"{repo}/branch/main"),
-            commit(client, "ada/tiny", {"f": b"2"}, parent=first),
-            commit(client, "ada/tiny", {}, delete=["none"]),
+            send_commit(client, "ada/tiny", {"f": b"2"}, parent=first),
+            send_commit(client, "ada/tiny", {}, delete=["none"]),
             client.put(f"{repo}/settings", json={"private": False}),
         ):
             assert refused.status_code in (200, 400, 404, 409, 412)
@@ -66,9 +66,9 @@ def test_every_change_is_one_event(hub: RunningHub) -> None:
 
 
 def test_three_refs_of_one_push_are_one_event(hub: RunningHub) -> None:
-    token = make_token(hub, make_user(hub, "ada"))
+    token = create_token(hub, create_user(hub, "ada"))
     with api(hub, token) as ada:
-        make_repo(ada, "tiny")
+        create_repo(ada, "tiny")
         head = head_of(ada, "ada/tiny")
         refs = ["refs/heads/a", "refs/heads/b", "refs/tags/c"]
         body = packs.commands([(None, head, ref) for ref in refs]) + packs.pack([])
@@ -81,11 +81,11 @@ def test_three_refs_of_one_push_are_one_event(hub: RunningHub) -> None:
 
 
 def test_events_have_pages_and_need_permission(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other, api(hub) as anyone:
-        make_repo(owner, "tiny")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    with api(hub, create_token(hub, ada)) as owner, api(hub, create_token(hub, bob)) as other, api(hub) as anyone:
+        create_repo(owner, "tiny")
         for number in range(5):
-            committed(owner, "ada/tiny", {"f": b"%d" % number})
+            create_commit(owner, "ada/tiny", {"f": b"%d" % number})
         assert [one["seq"] for one in listed(anyone, "?after=2&limit=3")] == [3, 4, 5]
         assert listed(anyone, "?after=6") == listed(anyone, f"?after={10**17}") == []
         assert [one["seq"] for one in listed(anyone, "?limit=1")] == [1]
@@ -101,25 +101,25 @@ def test_events_of_a_private_time_stay_private(hub: RunningHub) -> None:
     """Otherwise readers of a published repo would learn its former name, and the ids of squashed commits, which can
     still be read.
     """
-    ada, rob, eve = (make_user(hub, name) for name in ("ada", "rob", "eve"))
-    make_organization(hub, "acme", ada, rob="read")
-    tokens = [make_token(hub, user) for user in (ada, rob, eve)]
+    ada, rob, eve = (create_user(hub, name) for name in ("ada", "rob", "eve"))
+    create_organization(hub, "acme", ada, rob="read")
+    tokens = [create_token(hub, user) for user in (ada, rob, eve)]
     with api(hub, tokens[0]) as owner, api(hub, tokens[1]) as member, api(hub, tokens[2]) as other, api(hub) as anyone:
-        make_repo(owner, "acme/merger", private=True)
-        secret = committed(owner, "acme/merger", {"README.md": b"the secret"})
+        create_repo(owner, "acme/merger", private=True)
+        secret = create_commit(owner, "acme/merger", {"README.md": b"the secret"})
         assert owner.post("/api/models/acme/merger/branch/buy-eve").status_code == 200
         assert owner.delete("/api/models/acme/merger/branch/buy-eve").status_code == 200
         moved = {"fromRepo": "acme/merger", "toRepo": "acme/tiny", "type": "model"}
         assert owner.post("/api/repos/move", json=moved).status_code == 200
-        committed(owner, "acme/tiny", {"README.md": b"fit for all"})
+        create_commit(owner, "acme/tiny", {"README.md": b"fit for all"})
         assert owner.post("/api/models/acme/tiny/super-squash/main").status_code == 200
         settings = "/api/models/acme/tiny/settings"
         assert owner.put(settings, json={"private": False}).status_code == 200
-        shown = committed(owner, "acme/tiny", {"f": b"1"})
+        shown = create_commit(owner, "acme/tiny", {"f": b"1"})
         assert owner.put(settings, json={"private": True}).status_code == 200
-        committed(owner, "acme/tiny", {"f": b"2"})
+        create_commit(owner, "acme/tiny", {"f": b"2"})
         assert owner.put(settings, json={"private": False}).status_code == 200
-        committed(owner, "acme/tiny", {"f": b"3"})
+        create_commit(owner, "acme/tiny", {"f": b"3"})
 
         for client in (owner, member):
             assert [one["seq"] for one in listed(client, repo="acme/tiny")] == list(range(1, 14))

@@ -5,9 +5,9 @@ from urllib.parse import quote, unquote
 
 import httpx
 import pytest
-from tests.bed.people import api, make_token, make_user
-from tests.bed.repos import commit, committed, make_repo, send_body, send_large, send_lines, text_file
-from tests.bed.running import RunningHub
+from tests.bed.people import api, create_token, create_user
+from tests.bed.repos import create_commit, create_repo, send_body, send_commit, send_large, send_lines, text_file
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.hub.git.objects import MAX_BLOB_IN_MEMORY, pointer_text
 
@@ -28,9 +28,9 @@ def add_large(client: httpx.Client, repo: str, path: str, content: bytes) -> str
 
 
 def test_resolve_has_the_headers_that_clients_need(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada, api(hub) as anyone:
-        make_repo(ada, "tiny")
-        committed(ada, "ada/tiny", {"a.json": TEXT, "empty": b""})
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada, api(hub) as anyone:
+        create_repo(ada, "tiny")
+        create_commit(ada, "ada/tiny", {"a.json": TEXT, "empty": b""})
         oid = add_large(ada, "ada/tiny", "w.bin", TEXT * 2)
         sha = ada.get("/api/models/ada/tiny").json()["sha"]
         expected = {"a.json": (TEXT, blob_sha(TEXT)), "empty": (b"", blob_sha(b"")), "w.bin": (TEXT * 2, oid)}
@@ -86,15 +86,15 @@ RANGES = {
 
 
 @pytest.mark.parametrize("kind", ["in git", "in git and streamed", "large"])
-def test_ranges_of_a_file_are_served(on_sqlite: RunningHub, kind: str) -> None:
+def test_ranges_of_a_file_are_served(sqlite_hub: RunningHub, kind: str) -> None:
     content = bytes(range(256)) * (MAX_BLOB_IN_MEMORY // 256 + 10) if "streamed" in kind else bytes(range(200))
-    hub = on_sqlite
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    hub = sqlite_hub
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         if kind == "large":
             add_large(ada, "ada/tiny", "file", content)
         else:
-            committed(ada, "ada/tiny", {"file": content})
+            create_commit(ada, "ada/tiny", {"file": content})
         address = "/ada/tiny/resolve/main/file"
         etag = ada.head(address).headers["etag"]
         for header, (status, start, end) in RANGES.items():
@@ -139,11 +139,11 @@ HOSTILE_NAMES = (
 )  # fmt: skip
 
 
-def test_hostile_file_names_do_not_break_headers(on_sqlite: RunningHub) -> None:
-    hub = on_sqlite
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
-        committed(ada, "ada/tiny", {f"d/{name}": name.encode() for name in HOSTILE_NAMES})
+def test_hostile_file_names_do_not_break_headers(sqlite_hub: RunningHub) -> None:
+    hub = sqlite_hub
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
+        create_commit(ada, "ada/tiny", {f"d/{name}": name.encode() for name in HOSTILE_NAMES})
         for name in HOSTILE_NAMES:
             got = ada.get(f"/ada/tiny/resolve/main/d/{quote(name, safe='')}")
             assert got.content == name.encode(), name
@@ -162,19 +162,19 @@ def test_revisions_may_contain_slashes(hub: RunningHub) -> None:
     """Percent-encoded they are one segment; unencoded, the longest existing ref is used."""
     long = "one/two/three/four/five/six/seven"
     with (
-        api(hub, make_token(hub, make_user(hub, "ada"))) as ada,
-        api(hub, make_token(hub, make_user(hub, "bob"))) as bob,
+        api(hub, create_token(hub, create_user(hub, "ada"))) as ada,
+        api(hub, create_token(hub, create_user(hub, "bob"))) as bob,
     ):
-        make_repo(ada, "tiny")
-        committed(ada, "ada/tiny", {"f": b"main", "x/f": b"main x"})
+        create_repo(ada, "tiny")
+        create_commit(ada, "ada/tiny", {"f": b"main", "x/f": b"main x"})
         for branch in ("a/b", long):
             assert ada.post(f"/api/models/ada/tiny/branch/{quote(branch, safe='')}").status_code == 200
-            committed(ada, "ada/tiny", {"f": branch.encode()}, rev=branch)
+            create_commit(ada, "ada/tiny", {"f": branch.encode()}, rev=branch)
         # A tag whose name begins like a branch's: only the encoded form is unambiguous.
-        committed(ada, "ada/tiny", {"f": b"tagged"})
+        create_commit(ada, "ada/tiny", {"f": b"tagged"})
         assert ada.post("/api/models/ada/tiny/tag/main", json={"tag": "main/x"}).status_code == 200
-        committed(ada, "ada/tiny", {"f": b"main", "x/f": b"main x"})
-        assert commit(bob, "ada/tiny", {"f": b"idea"}, query="?create_pr=1").status_code == 200
+        create_commit(ada, "ada/tiny", {"f": b"main", "x/f": b"main x"})
+        assert send_commit(bob, "ada/tiny", {"f": b"idea"}, query="?create_pr=1").status_code == 200
         expected = {
             "a%2Fb/f": b"a/b",
             "a/b/f": b"a/b",
@@ -196,11 +196,11 @@ def test_revisions_may_contain_slashes(hub: RunningHub) -> None:
             assert ada.get(f"/ada/tiny/resolve/{rest}").headers["x-error-code"] == "RevisionNotFound", rest
 
 
-def test_abbreviated_commits_are_found_and_unknown_ones_are_404(on_sqlite: RunningHub) -> None:
-    hub = on_sqlite
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
-        sha = committed(ada, "ada/tiny", {"f": TEXT})
+def test_abbreviated_commits_are_found_and_unknown_ones_are_404(sqlite_hub: RunningHub) -> None:
+    hub = sqlite_hub
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
+        sha = create_commit(ada, "ada/tiny", {"f": TEXT})
         for rev in (sha, sha[:7], sha[:12], sha.upper()):
             assert ada.get(f"/ada/tiny/resolve/{rev}/f").headers["x-repo-commit"] == sha, rev
         blob = ada.get("/api/models/ada/tiny/tree/main").json()[-1]["oid"]
@@ -212,12 +212,12 @@ def test_abbreviated_commits_are_found_and_unknown_ones_are_404(on_sqlite: Runni
 def test_pointer_in_a_commit_does_not_give_access_to_the_file(hub: RunningHub) -> None:
     """Anyone who knows the hash and size of a private file can write a pointer to it."""
     secret = b"\0private weights"
-    ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
-    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, eve)) as thief:
-        make_repo(owner, "hidden", private=True)
+    ada, eve = create_user(hub, "ada"), create_user(hub, "eve")
+    with api(hub, create_token(hub, ada)) as owner, api(hub, create_token(hub, eve)) as thief:
+        create_repo(owner, "hidden", private=True)
         oid = send_large(owner, "ada/hidden", secret)
         pointer = pointer_text(oid, len(secret)).decode()
-        make_repo(thief, "mine")
+        create_repo(thief, "mine")
         for path in ("w.txt", "w.bin"):
             refused = send_lines(thief, "eve/mine", text_file(path, pointer))
             assert refused.status_code == 422, path

@@ -4,9 +4,9 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.bed.people import api, make_token, make_user
-from tests.bed.repos import commit, committed, make_repo, send_large, send_lines
-from tests.bed.running import RunningHub
+from tests.bed.people import api, create_token, create_user
+from tests.bed.repos import create_commit, create_repo, send_commit, send_large, send_lines
+from tests.bed.running_hub import RunningHub
 
 pytestmark = pytest.mark.one_engine
 
@@ -14,8 +14,8 @@ REPO = "/api/models/ada/tiny"
 
 
 def test_repo_info_has_all_fields(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        made = make_repo(ada, "tiny", license="mit")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        made = create_repo(ada, "tiny", license="mit")
         first = ada.get(REPO).json()
         hub.clock.advance(60)
         oid = send_large(ada, "ada/tiny", b"\0large")
@@ -80,22 +80,22 @@ WITHOUT_NAMESPACE = [
 ]
 
 
-def test_repo_without_a_namespace_is_not_found(on_sqlite: RunningHub) -> None:
+def test_repo_without_a_namespace_is_not_found(sqlite_hub: RunningHub) -> None:
     """Clients need the error code: without it `file_exists("gpt2", …)` raises, and a download looks like a lost
     connection.
     """
-    token = make_token(on_sqlite, make_user(on_sqlite, "ada"))
-    for client, status in ((api(on_sqlite, token), 404), (api(on_sqlite), 401)):
+    token = create_token(sqlite_hub, create_user(sqlite_hub, "ada"))
+    for client, status in ((api(sqlite_hub, token), 404), (api(sqlite_hub), 401)):
         with client:
             answers = {asked: client.request(*asked.split()) for asked in WITHOUT_NAMESPACE}
         said = {asked: (answer.status_code, answer.headers.get("x-error-code")) for asked, answer in answers.items()}
         assert said == dict.fromkeys(WITHOUT_NAMESPACE, (status, "RepoNotFound"))
 
 
-def test_repo_may_be_named_like_a_route(on_sqlite: RunningHub) -> None:
-    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
+def test_repo_may_be_named_like_a_route(sqlite_hub: RunningHub) -> None:
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada:
         for name in ("tree", "resolve", "commits", "refs", "raw"):
-            make_repo(ada, name, files=[{"path": "f", "content": "x"}])
+            create_repo(ada, name, files=[{"path": "f", "content": "x"}])
             for tail in ("", "/refs", "/tree/main", "/commits/main", "/revision/main", "/events"):
                 assert ada.get(f"/api/models/ada/{name}{tail}").status_code == 200, (name, tail)
             for verb in ("resolve", "raw"):
@@ -106,9 +106,9 @@ def test_repo_may_be_named_like_a_route(on_sqlite: RunningHub) -> None:
 
 
 def test_visibility_settings_decide_who_sees_it(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada, api(hub) as anyone:
-        make_repo(ada, "tiny")
-        make_repo(ada, "tiny", "space")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada, api(hub) as anyone:
+        create_repo(ada, "tiny")
+        create_repo(ada, "tiny", "space")
 
         def put(settings: Any, repo_type: str = "model") -> httpx.Response:
             return ada.put(f"/api/{repo_type}s/ada/tiny/settings", json=settings)
@@ -147,21 +147,21 @@ def test_visibility_settings_decide_who_sees_it(hub: RunningHub) -> None:
 
 
 def test_pull_requests_can_be_disabled(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other:
-        make_repo(owner, "tiny")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    with api(hub, create_token(hub, ada)) as owner, api(hub, create_token(hub, bob)) as other:
+        create_repo(owner, "tiny")
         assert owner.put(f"{REPO}/settings", json={"discussionsDisabled": True}).json()["discussionsDisabled"] is True
         for client in (owner, other):
-            refused = commit(client, "ada/tiny", {"f": b""}, query="?create_pr=1")
+            refused = send_commit(client, "ada/tiny", {"f": b""}, query="?create_pr=1")
             assert (refused.status_code, "turned off" in refused.json()["error"]) == (403, True)
         assert owner.put(f"{REPO}/settings", json={"discussionsDisabled": False}).status_code == 200
-        assert commit(other, "ada/tiny", {"f": b""}, query="?create_pr=1").status_code == 200
+        assert send_commit(other, "ada/tiny", {"f": b""}, query="?create_pr=1").status_code == 200
 
 
 def test_auth_check_reports_permissions(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other, api(hub) as anyone:
-        make_repo(owner, "tiny")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    with api(hub, create_token(hub, ada)) as owner, api(hub, create_token(hub, bob)) as other, api(hub) as anyone:
+        create_repo(owner, "tiny")
 
         def auth_check(address: str) -> list[tuple[int, str]]:
             answers = [client.get(f"{REPO}/auth-check{address}") for client in (owner, other, anyone)]
@@ -178,11 +178,11 @@ def test_auth_check_reports_permissions(hub: RunningHub) -> None:
 
 def test_repo_can_be_created_with_large_files(hub: RunningHub) -> None:
     """Files that match .gitattributes are stored as large files, however they are sent."""
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         files = [{"path": "w.bin", "content": "AGw=", "encoding": "base64"}, {"path": "a.txt", "content": "x"}]
-        make_repo(ada, "tiny", files=files)
-        make_repo(ada, "second")
-        committed(ada, "ada/second", {"w.bin": b"\0l", "a.txt": b"x"})
+        create_repo(ada, "tiny", files=files)
+        create_repo(ada, "second")
+        create_commit(ada, "ada/second", {"w.bin": b"\0l", "a.txt": b"x"})
         one, two = (ada.get(f"/api/models/ada/{name}/tree/main").json() for name in ("tiny", "second"))
         assert one == two
         assert "lfs" in one[-1]

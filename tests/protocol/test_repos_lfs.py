@@ -6,9 +6,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import httpx
 import pytest
-from tests.bed.people import api, make_token, make_user
-from tests.bed.repos import make_repo, send_large
-from tests.bed.running import RunningHub
+from tests.bed.people import api, create_token, create_user
+from tests.bed.repos import create_repo, send_large
+from tests.bed.running_hub import RunningHub
 
 CONTENT = bytes(range(100))
 OID = hashlib.sha256(CONTENT).hexdigest()
@@ -35,8 +35,8 @@ def changed(href: str, **query: str) -> str:
 
 
 def test_file_is_uploaded_and_downloaded(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada, api(hub) as anyone:
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada, api(hub) as anyone:
+        create_repo(ada, "tiny")
         more = {"hash_algo": "sha_256", "transfers": ["basic", "multipart", "xet"], "ref": {"name": "refs/heads/main"}}
         (one,) = batch(ada, "upload", (OID, 100), **more)
         assert (one["oid"], one["size"], one["authenticated"]) == (OID, 100, True)
@@ -56,8 +56,8 @@ def test_file_is_uploaded_and_downloaded(hub: RunningHub) -> None:
 
 
 def test_upload_that_differs_from_its_announcement_is_not_stored(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada, api(hub) as anyone:
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada, api(hub) as anyone:
+        create_repo(ada, "tiny")
         href = batch(ada, "upload", (OID, 100))[0]["actions"]["upload"]["href"]
         for wrong in (CONTENT[:-1], CONTENT + b"x", b"x" * 100, b"", b"y" * 1_000_000):
             assert anyone.put(href, content=wrong).status_code == 422
@@ -76,8 +76,8 @@ def test_upload_that_differs_from_its_announcement_is_not_stored(hub: RunningHub
 
 def test_signed_url_is_valid_for_one_operation(hub: RunningHub) -> None:
     other = hashlib.sha256(b"other").hexdigest()
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada, api(hub) as anyone:
-        ids = [make_repo(ada, name)["id"] for name in ("tiny", "second")]
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada, api(hub) as anyone:
+        ids = [create_repo(ada, name)["id"] for name in ("tiny", "second")]
         href = batch(ada, "upload", (OID, 100))[0]["actions"]["upload"]["href"]
         tampered = [
             href.replace(OID, other),
@@ -121,13 +121,13 @@ def test_signed_url_is_valid_for_one_operation(hub: RunningHub) -> None:
 
 
 def test_upload_and_download_need_permission(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other, api(hub) as anyone:
-        make_repo(owner, "tiny")
-        make_repo(owner, "hidden", private=True)
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    with api(hub, create_token(hub, ada)) as owner, api(hub, create_token(hub, bob)) as other, api(hub) as anyone:
+        create_repo(owner, "tiny")
+        create_repo(owner, "hidden", private=True)
         send_large(owner, "ada/tiny", CONTENT)
         send_large(owner, "ada/hidden", CONTENT)
-        reader = make_token(hub, ada, "read")
+        reader = create_token(hub, ada, "read")
 
         def status(client: httpx.Client, operation: str, repo: str) -> int:
             asked = {"operation": operation, "objects": [{"oid": OID, "size": 100}]}
@@ -146,8 +146,8 @@ def test_upload_and_download_need_permission(hub: RunningHub) -> None:
 
 @pytest.mark.limits(part_bytes=40, multipart_threshold=80)
 def test_file_is_uploaded_in_parts(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada, api(hub) as anyone:
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada, api(hub) as anyone:
+        create_repo(ada, "tiny")
         (one,) = batch(ada, "upload", (OID, 100), transfers=["basic", "multipart"])
         action = one["actions"]["upload"]
         header = action["header"]
@@ -194,10 +194,10 @@ def test_file_is_uploaded_in_parts(hub: RunningHub) -> None:
         assert ada.post(verify, json={"oid": OID, "size": 99}).status_code == 404
 
 
-def test_number_of_parts_is_limited(on_sqlite: RunningHub) -> None:
+def test_number_of_parts_is_limited(sqlite_hub: RunningHub) -> None:
     """Each part needs a URL: a thousand files of a terabyte would have sixteen million."""
-    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         objects = [(f"{number:064x}", 1 << 40) for number in range(100)]
         said = batch(ada, "upload", *objects, transfers=["multipart"])
         counts = [len(one["actions"]["upload"].get("header", {})) for one in said]
@@ -207,10 +207,10 @@ def test_number_of_parts_is_limited(on_sqlite: RunningHub) -> None:
         assert (len(first) - 1) * int(first["chunk_size"]) >= 1 << 40
 
 
-def test_guests_upload_only_where_they_may_open_pull_requests(on_sqlite: RunningHub) -> None:
-    tokens = [make_token(on_sqlite, make_user(on_sqlite, name)) for name in ("ada", "bob")]
-    with api(on_sqlite, tokens[0]) as ada, api(on_sqlite, tokens[1]) as bob:
-        make_repo(ada, "tiny")
+def test_guests_upload_only_where_they_may_open_pull_requests(sqlite_hub: RunningHub) -> None:
+    tokens = [create_token(sqlite_hub, create_user(sqlite_hub, name)) for name in ("ada", "bob")]
+    with api(sqlite_hub, tokens[0]) as ada, api(sqlite_hub, tokens[1]) as bob:
+        create_repo(ada, "tiny")
         asked = {"operation": "upload", "objects": [{"oid": OID, "size": 100}]}
         address = "/ada/tiny.git/info/lfs/objects/batch"
         assert bob.post(address, json=asked).status_code == 200

@@ -4,9 +4,9 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.bed.people import api, make_organization, make_token, make_user
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub
+from tests.bed.people import api, create_organization, create_token, create_user
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub
 
 TYPES = ("model", "dataset", "space")
 
@@ -18,8 +18,8 @@ def events(client: httpx.Client, repo: str, repo_type: str = "model") -> list[di
 
 @pytest.mark.parametrize("repo_type", TYPES)
 def test_repo_is_created_read_and_deleted(hub: RunningHub, repo_type: str) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada, api(hub) as anyone:
-        made = make_repo(ada, "tiny", repo_type)
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada, api(hub) as anyone:
+        made = create_repo(ada, "tiny", repo_type)
         folder = {"model": "", "dataset": "datasets/", "space": "spaces/"}[repo_type]
         assert made["url"] == f"{hub.settings.base_url}/{folder}ada/tiny"
         assert made["name"] == "ada/tiny"
@@ -32,14 +32,14 @@ def test_repo_is_created_read_and_deleted(hub: RunningHub, repo_type: str) -> No
         assert gone.status_code == 200
         missing = ada.get(f"/api/{repo_type}s/ada/tiny")
         assert (missing.status_code, missing.headers["x-error-code"]) == (404, "RepoNotFound")
-        make_repo(ada, "tiny", repo_type)
+        create_repo(ada, "tiny", repo_type)
 
 
 @pytest.mark.parametrize("name", ["tiny", "1.0", "no", "2026-11-16"])
 def test_new_space_has_a_readme(hub: RunningHub, name: str) -> None:
     """`SpaceCard.load` and `metadata_update` fail without a README.md."""
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, name, "space", sdk="docker", license="mit")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, name, "space", sdk="docker", license="mit")
         card = {"title": name, "sdk": "docker", "license": "mit"}
         assert ada.get(f"/api/spaces/ada/{name}").json()["cardData"] == card
         readme = ada.get(f"/spaces/ada/{name}/resolve/main/README.md").text
@@ -48,18 +48,18 @@ def test_new_space_has_a_readme(hub: RunningHub, name: str) -> None:
 
 
 def test_taken_name_is_explained(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        made = make_repo(ada, "Tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        made = create_repo(ada, "Tiny")
         again = ada.post("/api/repos/create", json={"name": "tiny", "organization": "ada"})
         assert (again.status_code, again.json()["url"].lower()) == (409, made["url"].lower())
-        make_repo(ada, "tiny", "dataset")
+        create_repo(ada, "tiny", "dataset")
 
 
 def test_moved_repo_is_found_by_its_old_name(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
-    with api(hub, make_token(hub, ada)) as client:
-        make_repo(client, "tiny")
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
+    with api(hub, create_token(hub, ada)) as client:
+        create_repo(client, "tiny")
         moved = client.post("/api/repos/move", json={"fromRepo": "ada/tiny", "toRepo": "acme/small", "type": "model"})
         assert moved.status_code == 200
         old = client.get("/api/models/ada/tiny")
@@ -70,17 +70,17 @@ def test_moved_repo_is_found_by_its_old_name(hub: RunningHub) -> None:
         back = client.post("/api/repos/move", json={"fromRepo": "acme/small", "toRepo": "ada/tiny", "type": "model"})
         assert back.status_code == 200
         assert client.get("/api/models/ada/tiny").status_code == 200
-        make_repo(client, "other")
+        create_repo(client, "other")
         clash = client.post("/api/repos/move", json={"fromRepo": "ada/other", "toRepo": "ada/TINY", "type": "model"})
         assert clash.status_code == 409
         assert "A model repository called ada/TINY already exists" in clash.json()["error"]
 
 
 def test_private_repo_is_not_found_by_others(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other, api(hub) as anyone:
-        make_repo(owner, "hidden", private=True)
-        make_repo(owner, "open")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    with api(hub, create_token(hub, ada)) as owner, api(hub, create_token(hub, bob)) as other, api(hub) as anyone:
+        create_repo(owner, "hidden", private=True)
+        create_repo(owner, "open")
         for address in ("", "/revision/main", "/events", "/auth-check"):
             hidden = other.get(f"/api/models/ada/hidden{address}")
             missing = other.get(f"/api/models/ada/nothing{address}")
@@ -92,13 +92,15 @@ def test_private_repo_is_not_found_by_others(hub: RunningHub) -> None:
 
 
 def test_roles_in_an_organization_decide_what_members_may_do(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    people = {role: make_user(hub, name) for role, name in (("read", "rob"), ("contributor", "cat"), ("write", "wim"))}
-    make_organization(hub, "acme", ada, rob="read", cat="contributor", wim="write")
-    with api(hub, make_token(hub, ada)) as admin:
-        make_repo(admin, "acme/core", private=True)
+    ada = create_user(hub, "ada")
+    people = {
+        role: create_user(hub, name) for role, name in (("read", "rob"), ("contributor", "cat"), ("write", "wim"))
+    }
+    create_organization(hub, "acme", ada, rob="read", cat="contributor", wim="write")
+    with api(hub, create_token(hub, ada)) as admin:
+        create_repo(admin, "acme/core", private=True)
     for role, user in people.items():
-        with api(hub, make_token(hub, user)) as client:
+        with api(hub, create_token(hub, user)) as client:
             made = client.post("/api/repos/create", json={"name": f"by-{role}", "organization": "acme"})
             assert made.status_code == (403 if role == "read" else 200)
             deleted = client.request("DELETE", "/api/repos/delete", json={"name": "core", "organization": "acme"})
@@ -111,8 +113,8 @@ def test_roles_in_an_organization_decide_what_members_may_do(hub: RunningHub) ->
 
 
 def test_settings_record_events(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         for settings in ({"private": True}, {"private": True}, {"gated": "auto"}, {"discussionsDisabled": True}):
             answer = ada.put("/api/models/ada/tiny/settings", json=settings)
             assert answer.status_code == 200, answer.text
@@ -125,7 +127,7 @@ def test_settings_record_events(hub: RunningHub) -> None:
 
 @pytest.mark.parametrize("name", ["-a", "a--b", "a..b", "a.git", "a b", "", "x" * 97, "é", "a/b/c"])
 def test_invalid_repo_names_are_rejected(hub: RunningHub, name: str) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         assert ada.post("/api/repos/create", json={"name": name}).status_code in (403, 422)
         if name and "/" not in name:
             assert ada.get(f"/api/models/ada/{name}").status_code == 404
@@ -133,7 +135,7 @@ def test_invalid_repo_names_are_rejected(hub: RunningHub, name: str) -> None:
 
 @pytest.mark.parametrize("content", ["é", "\x80", "A", "QQ=A"])
 def test_initial_files_with_invalid_base64_are_rejected(hub: RunningHub, content: str) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         files = [{"path": "a.txt", "content": content, "encoding": "base64"}]
         refused = ada.post("/api/repos/create", json={"name": "tiny", "files": files})
         assert (refused.status_code, "is not base64" in refused.json()["error"]) == (422, True)
@@ -141,13 +143,13 @@ def test_initial_files_with_invalid_base64_are_rejected(hub: RunningHub, content
 
 
 def test_changes_of_repos_are_in_the_organizations_audit_log(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     for name in ("acme", "other"):
-        make_organization(hub, name, ada)
-    with api(hub, make_token(hub, ada)) as client:
+        create_organization(hub, name, ada)
+    with api(hub, create_token(hub, ada)) as client:
         # So that the order of the entries is known.
         client.event_hooks["response"].append(lambda _: hub.clock.advance(1))
-        make_repo(client, "acme/tiny", visibility="private")
+        create_repo(client, "acme/tiny", visibility="private")
         settings = "/api/models/acme/tiny/settings"
         for change in ({"private": False, "gated": "auto"}, {"gated": "auto"}, {"discussionsDisabled": True}):
             assert client.put(settings, json=change).status_code == 200
@@ -156,7 +158,7 @@ def test_changes_of_repos_are_in_the_organizations_audit_log(hub: RunningHub) ->
             asked = {"fromRepo": "acme/tiny", "toRepo": name}
             assert client.post("/api/repos/move", json=asked).status_code == status
         assert client.request("DELETE", "/api/repos/delete", json={"name": "other/small"}).status_code == 200
-        make_repo(client, "mine")
+        create_repo(client, "mine")
 
         def repo_entries(organization: str) -> list[tuple[str, str]]:
             found = client.get(f"/api/organizations/{organization}/audit-log/export").json()

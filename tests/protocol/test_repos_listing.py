@@ -4,10 +4,10 @@ import re
 from typing import Any
 
 import httpx
-from tests.bed.apps import make_app, tokens_for
-from tests.bed.people import api, make_organization, make_token, make_user
-from tests.bed.repos import committed, make_repo
-from tests.bed.running import RunningHub
+from tests.bed.apps import create_app, tokens_for
+from tests.bed.people import api, create_organization, create_token, create_user
+from tests.bed.repos import create_commit, create_repo
+from tests.bed.running_hub import RunningHub
 
 
 def ids(client: httpx.Client, repo_type: str = "model", **query: Any) -> list[str]:
@@ -17,21 +17,21 @@ def ids(client: httpx.Client, repo_type: str = "model", **query: Any) -> list[st
 
 
 def test_lists_contain_visible_repos_only(hub: RunningHub) -> None:
-    ada, bob, rob = (make_user(hub, name) for name in ("ada", "bob", "rob"))
-    make_organization(hub, "acme", ada, rob="read")
-    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as bobs:
+    ada, bob, rob = (create_user(hub, name) for name in ("ada", "bob", "rob"))
+    create_organization(hub, "acme", ada, rob="read")
+    with api(hub, create_token(hub, ada)) as owner, api(hub, create_token(hub, bob)) as bobs:
         for name in ("ada/hidden", "acme/hidden"):
-            make_repo(owner, name, private=True)
-        make_repo(owner, "ada/open")
-        make_repo(owner, "ada/data", "dataset")
-        make_repo(bobs, "hidden", private=True)
-    app = make_app(hub, scopes=("openid", "profile", "read-repos", "write-repos"))
+            create_repo(owner, name, private=True)
+        create_repo(owner, "ada/open")
+        create_repo(owner, "ada/data", "dataset")
+        create_repo(bobs, "hidden", private=True)
+    app = create_app(hub, scopes=("openid", "profile", "read-repos", "write-repos"))
     callers = {
         None: set(),
-        make_token(hub, ada): {"ada/hidden", "acme/hidden"},
-        make_token(hub, ada, "read"): {"ada/hidden", "acme/hidden"},
-        make_token(hub, bob): {"bob/hidden"},
-        make_token(hub, rob): {"acme/hidden"},
+        create_token(hub, ada): {"ada/hidden", "acme/hidden"},
+        create_token(hub, ada, "read"): {"ada/hidden", "acme/hidden"},
+        create_token(hub, bob): {"bob/hidden"},
+        create_token(hub, rob): {"acme/hidden"},
         tokens_for(app, ada, scope="openid read-repos")["access_token"]: {"ada/hidden"},
         tokens_for(app, ada, scope="openid write-repos")["access_token"]: {"ada/hidden"},
         tokens_for(app, rob, scope="openid read-repos")["access_token"]: set(),
@@ -49,21 +49,21 @@ def test_lists_contain_visible_repos_only(hub: RunningHub) -> None:
         for address in ("/api/models/tiny", "/api/datasets/tiny", "/api/spaces/x%2Fy"):
             refused = anyone.get(address)
             assert (refused.status_code, refused.headers["x-error-code"]) == (401, "RepoNotFound")
-    with api(hub, make_token(hub, bob)) as client:
+    with api(hub, create_token(hub, bob)) as client:
         refused = client.get("/api/models/tiny")
         assert (refused.status_code, refused.headers["x-error-code"]) == (404, "RepoNotFound")
 
 
 def test_lists_can_be_sorted_filtered_and_paged(hub: RunningHub) -> None:
-    ada = make_user(hub, "Ada")
-    make_organization(hub, "acme", ada)
-    with api(hub, make_token(hub, ada)) as client:
+    ada = create_user(hub, "Ada")
+    create_organization(hub, "acme", ada)
+    with api(hub, create_token(hub, ada)) as client:
         names = [f"acme/m{number}" for number in range(7)] + ["Ada/Under_score", "Ada/100-percent"]
         for name in names:
             hub.clock.advance(1)
-            make_repo(client, name)
+            create_repo(client, name)
         hub.clock.advance(1)
-        committed(client, "acme/m3", {"README.md": b"---\ntags: [x]\n---\n"})
+        create_commit(client, "acme/m3", {"README.md": b"---\ntags: [x]\n---\n"})
         assert client.put("/api/models/acme/m5/settings", json={"gated": "auto"}).status_code == 200
         newest_first = list(reversed(names))
         assert ids(client, sort="createdAt") == ids(client, sort="created_at", direction="-1") == newest_first
@@ -93,10 +93,10 @@ def test_lists_can_be_sorted_filtered_and_paged(hub: RunningHub) -> None:
 
 def test_models_are_filtered_by_task(hub: RunningHub) -> None:
     """`list_models(pipeline_tag=...)`, and `listModels({search: {task}})` in JavaScript."""
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as client:
         for name, task in (("one", "fill-mask"), ("two", "summarization")):
-            make_repo(client, name)
-            committed(client, f"ada/{name}", {"README.md": f"---\npipeline_tag: {task}\n---\n".encode()})
+            create_repo(client, name)
+            create_commit(client, f"ada/{name}", {"README.md": f"---\npipeline_tag: {task}\n---\n".encode()})
         assert ids(client, pipeline_tag="fill-mask") == ["ada/one"]
         assert ids(client, pipeline_tag="fill-mask", filter="summarization") == []
         assert set(ids(client, pipeline_tag="")) == {"ada/one", "ada/two"}
@@ -114,9 +114,9 @@ def _paged(client: httpx.Client, query: dict[str, Any]) -> list[str]:
 
 
 def test_full_and_expand_select_fields(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        made = make_repo(ada, "tiny")
-        committed(ada, "ada/tiny", {"README.md": b"---\nlicense: mit\nlibrary_name: x\n---\n"})
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        made = create_repo(ada, "tiny")
+        create_commit(ada, "ada/tiny", {"README.md": b"---\nlicense: mit\nlibrary_name: x\n---\n"})
         (plain,) = ada.get("/api/models").json()
         info = ada.get("/api/models/ada/tiny").json()
         assert "cardData" not in plain

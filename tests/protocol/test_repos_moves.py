@@ -4,10 +4,10 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.bed.at_once import at_once
-from tests.bed.people import api, make_organization, make_token, make_user
-from tests.bed.repos import commit, committed, make_repo
-from tests.bed.running import RunningHub
+from tests.bed.concurrency import run_concurrently
+from tests.bed.people import api, create_organization, create_token, create_user
+from tests.bed.repos import create_commit, create_repo, send_commit
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.organizations import settings
 from hubgate.server.audit.model import SYSTEM
@@ -29,11 +29,11 @@ def redirect_target(client: httpx.Client, address: str) -> str:
 
 
 def test_chain_of_moves_redirects_to_the_current_name(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
-    with api(hub, make_token(hub, ada)) as client, api(hub) as anyone:
-        make_repo(client, "one")
-        committed(client, "ada/one", {"d/f": b"x"})
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
+    with api(hub, create_token(hub, ada)) as client, api(hub) as anyone:
+        create_repo(client, "one")
+        create_commit(client, "ada/one", {"d/f": b"x"})
         for old, new in (("ada/one", "ada/two"), ("ada/two", "acme/three"), ("acme/three", "acme/four")):
             assert move(client, old, new, type="model").json()["url"] == f"{hub.url}/{new}"
         for old in ("ada/one", "ada/two", "acme/three", "ADA/One"):
@@ -50,7 +50,9 @@ def test_chain_of_moves_redirects_to_the_current_name(hub: RunningHub) -> None:
             assert anyone.head(f"/{old}/resolve/main/d/f").headers["location"] == "/acme/four/resolve/main/d/f"
             # Changes are executed without a redirect: no client should resend gigabytes.
             assert (
-                commit(client, old, {"f": old.encode()}).json()["commitUrl"].startswith(f"{hub.url}/acme/four/commit/")
+                send_commit(client, old, {"f": old.encode()})
+                .json()["commitUrl"]
+                .startswith(f"{hub.url}/acme/four/commit/")
             )
             taken = client.post(
                 "/api/repos/create", json={"name": old.split("/")[1], "organization": old.split("/")[0]}
@@ -66,14 +68,14 @@ def test_chain_of_moves_redirects_to_the_current_name(hub: RunningHub) -> None:
         assert delete(client, "one").status_code == 200
         for free in ("ada/two", "acme/three", "acme/four"):
             assert anyone.get(f"/api/models/{free}").status_code == 401
-            make_repo(client, free)
+            create_repo(client, free)
 
 
 def test_deleting_by_an_owners_old_name_is_rejected(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada)
-    with api(hub, make_token(hub, ada)) as client:
-        make_repo(client, "acme/keep")
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
+    with api(hub, create_token(hub, ada)) as client:
+        create_repo(client, "acme/keep")
         hub.call(lambda opened: settings.rename(opened.accounts, acme, "Acme2", SYSTEM))
         for refused in (delete(client, "keep", "acme"), delete(client, "acme/keep"), delete(client, "keep", "nobody")):
             assert (refused.status_code, refused.headers["x-error-code"]) == (404, "RepoNotFound")
@@ -83,14 +85,14 @@ def test_deleting_by_an_owners_old_name_is_rejected(hub: RunningHub) -> None:
 
 
 def test_invalid_moves_are_rejected(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    make_organization(hub, "acme", ada, bob="read")
-    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other, api(hub) as anyone:
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    create_organization(hub, "acme", ada, bob="read")
+    with api(hub, create_token(hub, ada)) as owner, api(hub, create_token(hub, bob)) as other, api(hub) as anyone:
         for name in ("one", "two"):
-            make_repo(owner, name)
-        make_repo(owner, "hidden", private=True)
-        make_repo(owner, "acme/theirs", private=True)
-        make_repo(other, "mine")
+            create_repo(owner, name)
+        create_repo(owner, "hidden", private=True)
+        create_repo(owner, "acme/theirs", private=True)
+        create_repo(other, "mine")
         events = len(owner.get("/api/models/ada/one/events").json())
         taken = move(owner, "ada/one", "ada/Two", type="model")
         assert (taken.status_code, taken.json()["error"]) == (409, "A model repository called ada/Two already exists")
@@ -111,14 +113,14 @@ def test_invalid_moves_are_rejected(hub: RunningHub) -> None:
         # To another case of its name; other types have separate names.
         assert move(owner, "ada/one", "ada/ONE").status_code == 200
         assert owner.get("/api/models/ada/one").json()["id"] == "ada/ONE"
-        make_repo(owner, "one", "dataset")
+        create_repo(owner, "one", "dataset")
 
 
 def test_move_of_a_private_repo_is_invisible_to_others(hub: RunningHub) -> None:
     """Neither name reveals that a repo exists or existed."""
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other:
-        make_repo(owner, "one", private=True)
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    with api(hub, create_token(hub, ada)) as owner, api(hub, create_token(hub, bob)) as other:
+        create_repo(owner, "one", private=True)
         assert move(owner, "ada/one", "ada/two").status_code == 200
         assert redirect_target(owner, "/api/models/ada/one") == "/api/models/ada/two"
         absent = other.get("/api/models/ada/none")
@@ -129,9 +131,9 @@ def test_move_of_a_private_repo_is_invisible_to_others(hub: RunningHub) -> None:
 
 
 def test_creating_and_deleting_validate_names_and_permissions(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    make_organization(hub, "acme", ada)
-    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other, api(hub) as anyone:
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    create_organization(hub, "acme", ada)
+    with api(hub, create_token(hub, ada)) as owner, api(hub, create_token(hub, bob)) as other, api(hub) as anyone:
 
         def create(client: httpx.Client = owner, **asked: Any) -> httpx.Response:
             return client.post("/api/repos/create", json=asked)
@@ -157,7 +159,7 @@ def test_creating_and_deleting_validate_names_and_permissions(hub: RunningHub) -
             assert create(other, name="x", organization=namespace).status_code == 403
             assert create(anyone, name="x", organization=namespace).status_code == 401
         assert create(anyone).status_code == 401
-        with api(hub, make_token(hub, ada, "read")) as reader:
+        with api(hub, create_token(hub, ada, "read")) as reader:
             assert create(reader, name="x").status_code == 403
             assert delete(reader, "own").status_code == 403
         assert delete(owner, "own", type="dataset").status_code == 404, "another type is another repo"
@@ -174,16 +176,16 @@ def test_creating_and_deleting_validate_names_and_permissions(hub: RunningHub) -
 
 @pytest.mark.parametrize("count", [8])
 def test_concurrent_creations_of_one_name_create_one_repo(hub: RunningHub, count: int) -> None:
-    ada = make_user(hub, "ada")
-    with api(hub, make_token(hub, ada)) as client:
-        answers = at_once([lambda: client.post("/api/repos/create", json={"name": "x"}) for _ in range(count)])
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as client:
+        answers = run_concurrently([lambda: client.post("/api/repos/create", json={"name": "x"}) for _ in range(count)])
         assert sorted(answer.status_code for answer in answers) == [200, *[409] * (count - 1)]
         assert all(answer.json()["url"] == f"{hub.url}/ada/x" for answer in answers)
         for number in range(count):
-            make_repo(client, f"m{number}")
-        moves = at_once([_moving(client, number) for number in range(count)])
+            create_repo(client, f"m{number}")
+        moves = run_concurrently([_moving(client, number) for number in range(count)])
         assert sorted(answer.status_code for answer in moves) == [200, *[409] * (count - 1)]
-        deletions = at_once([lambda: delete(client, "x") for _ in range(count)])
+        deletions = run_concurrently([lambda: delete(client, "x") for _ in range(count)])
         assert sorted(answer.status_code for answer in deletions) == [200, *[404] * (count - 1)]
         folders = list((hub.settings.data_dir / "repos").glob("??/*"))
         assert len(folders) == count, "what lost a race left nothing behind"

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 import httpx
-from tests.bed.at_once import at_once
-from tests.bed.people import PASSWORD, api, browser_of, make_organization, make_token, make_user, submit
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub
+from tests.bed.concurrency import run_concurrently
+from tests.bed.people import PASSWORD, api, browser_of, create_organization, create_token, create_user, submit
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import own_account
 from hubgate.server.accounts.organizations import settings
@@ -30,9 +30,9 @@ def owners_without_account(hub: RunningHub) -> int:
 
 
 def test_users_repos_are_deleted_with_the_account(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    with api(hub, make_token(hub, ada)) as script, browser_of(hub, ada) as browser:
-        made = [make_repo(script, "tiny", kind) for kind in ("model", "dataset", "space")]
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as script, browser_of(hub, ada) as browser:
+        made = [create_repo(script, "tiny", kind) for kind in ("model", "dataset", "space")]
         assert "with 3 repos, 1 access token and 0 memberships" in browser.get("/settings/delete").text
         assert submit(browser, "/settings/delete", name="ada", password=PASSWORD).status_code == 303
     for repo in made:
@@ -43,10 +43,10 @@ def test_users_repos_are_deleted_with_the_account(hub: RunningHub) -> None:
 
 
 def test_organizations_repos_are_deleted_with_it_and_members_repos_remain(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_organization(hub, "acme", ada)
-    with api(hub, make_token(hub, ada)) as script, browser_of(hub, ada) as browser:
-        theirs, own = make_repo(script, "acme/tiny"), make_repo(script, "tiny")
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
+    with api(hub, create_token(hub, ada)) as script, browser_of(hub, ada) as browser:
+        theirs, own = create_repo(script, "acme/tiny"), create_repo(script, "tiny")
         path = "/organizations/acme/settings/delete"
         assert "with 1 repo, 1 member and 0 open invitations" in browser.get(path).text
         assert submit(browser, path, name="acme").status_code == 303
@@ -58,11 +58,11 @@ def test_organizations_repos_are_deleted_with_it_and_members_repos_remain(hub: R
 
 def test_no_repo_is_created_in_or_moved_to_a_deleted_account(hub: RunningHub) -> None:
     """Creating, moving there and moving away happen before the deletion or not at all."""
-    ada = make_user(hub, "ada")
-    with api(hub, make_token(hub, ada)) as script:
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as script:
         for number in range(ROUNDS):
-            acme = make_organization(hub, f"acme{number}", ada)
-            coming, going = make_repo(script, f"coming{number}"), make_repo(script, f"acme{number}/going")
+            acme = create_organization(hub, f"acme{number}", ada)
+            coming, going = create_repo(script, f"coming{number}"), create_repo(script, f"acme{number}/going")
 
             def delete(acme: object = acme) -> httpx.Response:
                 hub.call(lambda opened: settings.delete(opened.accounts, acme, SYSTEM))  # type: ignore[arg-type]
@@ -75,7 +75,7 @@ def test_no_repo_is_created_in_or_moved_to_a_deleted_account(hub: RunningHub) ->
                 return script.post("/api/repos/create", json={"name": "new", "organization": owner})
 
             moves = [move(coming["name"], f"{acme.name}/came"), move(going["name"], f"ada/went{number}")]
-            _, *answers = at_once([delete, create, *moves])
+            _, *answers = run_concurrently([delete, create, *moves])
             assert {answer.status_code for answer in answers} <= {200, 403, 404}, [answer.text for answer in answers]
             assert owners_without_account(hub) == 0
             went = script.get(f"/api/models/ada/went{number}").status_code
@@ -83,8 +83,8 @@ def test_no_repo_is_created_in_or_moved_to_a_deleted_account(hub: RunningHub) ->
 
 
 def test_operator_deletes_a_user_with_repos(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    with api(hub, make_token(hub, ada)) as script:
-        made = make_repo(script, "tiny")
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as script:
+        made = create_repo(script, "tiny")
     hub.call(lambda opened: own_account.delete(opened.accounts, ada, SYSTEM))
     assert [action for _, action, _ in kinds_recorded(hub, made["id"])] == ["create", "delete"]

@@ -5,9 +5,9 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.bed.people import api, make_token, make_user
-from tests.bed.repos import commit, committed, make_repo, send_large, send_lines, text_file
-from tests.bed.running import RunningHub
+from tests.bed.people import api, create_token, create_user
+from tests.bed.repos import create_commit, create_repo, send_commit, send_large, send_lines, text_file
+from tests.bed.running_hub import RunningHub
 
 pytestmark = pytest.mark.one_engine
 
@@ -34,8 +34,8 @@ def modes(said: dict[str, dict[str, Any]]) -> dict[str, str]:
 
 
 def test_mode_depends_on_name_size_and_client(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         files = {"a.txt": 10, "w.bin": 10, "d/w.safetensors": 10, "big.txt": 10 * MIB + 1, "w.h5": 0}
         large = dict.fromkeys(("w.bin", "d/w.safetensors", "big.txt"), "lfs")
         assert modes(preupload(ada, files)) == {**dict.fromkeys(files, "regular"), **large}
@@ -73,9 +73,9 @@ def test_shard_of_a_library_without_a_user_agent_gets_a_warning(hub: RunningHub)
         return answer.headers.get("x-hf-warning", "")
 
     shard = "data/train-00000-of-00001.parquet"
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "rows")
-        make_repo(ada, "rows", "dataset")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "rows")
+        create_repo(ada, "rows", "dataset")
         said = warned(ada, "dataset", NEW, shard)
         assert "set HF_HUB_DISABLE_XET=1 and HF_HUB_USER_AGENT_ORIGIN=lfs and try again" in said
         assert not warned(ada, "dataset", f"{NEW}; origin/lfs", shard)
@@ -87,9 +87,9 @@ def test_shard_of_a_library_without_a_user_agent_gets_a_warning(hub: RunningHub)
 
 
 def test_existing_files_are_reported(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
-        committed(ada, "ada/tiny", {"a.txt": b"text", "in-commit.bin": b"\0one"})
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
+        create_commit(ada, "ada/tiny", {"a.txt": b"text", "in-commit.bin": b"\0one"})
         oid = send_large(ada, "ada/tiny", b"\0two")
         value = {"path": "sent.bin", "algo": "sha256", "oid": oid, "size": 4}
         assert send_lines(ada, "ada/tiny", ("lfsFile", value)).status_code == 200
@@ -108,8 +108,8 @@ def test_existing_files_are_reported(hub: RunningHub) -> None:
 
 
 def test_ignored_files_are_reported(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         files = dict.fromkeys(("a.log", "keep.log", "build/x", "src/build/y", "src/a.tmp", "a.txt"), 1)
 
         def ignored(**more: str) -> set[str]:
@@ -124,9 +124,9 @@ def test_ignored_files_are_reported(hub: RunningHub) -> None:
 
 
 def test_invalid_requests_are_rejected(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    with api(hub, make_token(hub, ada)) as owner, api(hub, make_token(hub, bob)) as other, api(hub) as anyone:
-        make_repo(owner, "tiny")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    with api(hub, create_token(hub, ada)) as owner, api(hub, create_token(hub, bob)) as other, api(hub) as anyone:
+        create_repo(owner, "tiny")
         address, body = "/api/models/ada/tiny/preupload/", {"files": [{"path": "a", "size": 1, "sample": ""}]}
         for rev in ("nowhere", "0" * 40, "refs%2Fpr%2F1"):
             refused = owner.post(address + rev, json=body)
@@ -143,26 +143,26 @@ def test_invalid_requests_are_rejected(hub: RunningHub) -> None:
 
 def test_slow_patterns_take_linear_time(hub: RunningHub) -> None:
     """A pattern with many stars must not take longer than its length justifies, nor delay others."""
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         slow = "*a" * 60 + "b", "**/a" * 40 + "/b", "[" * 200, "a**" * 50 + "b", "?*" * 60 + "b"
         files = {"a" * 250: 1, "/".join("a" * 90): 1}
         said = preupload(
             ada, files, gitIgnore="\n".join(slow), gitAttributes="\n".join(f"{p} filter=lfs" for p in slow)
         )
         assert {file["uploadMode"] for file in said.values()} == {"regular"}
-        committed(ada, "ada/tiny", {".gitattributes": "\n".join(f"{p} filter=lfs" for p in slow).encode()})
-        committed(ada, "ada/tiny", dict.fromkeys(files, b"x"))
+        create_commit(ada, "ada/tiny", {".gitattributes": "\n".join(f"{p} filter=lfs" for p in slow).encode()})
+        create_commit(ada, "ada/tiny", dict.fromkeys(files, b"x"))
 
 
 @pytest.mark.limits(matching_seconds=0.3)
-def test_too_many_rules_are_rejected(on_sqlite: RunningHub) -> None:
+def test_too_many_rules_are_rejected(sqlite_hub: RunningHub) -> None:
     """Many rules for many long paths would take hours: the request is rejected, and nobody else waits."""
     rules = [f"{'ab*' * 40}{'?' * (number % 7)}c" for number in range(1500)]
     attributes = "\n".join(f"{rule} filter=lfs" for rule in rules)
     paths = ["/".join(["ab" * 60] * 30) + f"/{number}{'ab' * 100}" for number in range(1500, 1900)]
-    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada, api(on_sqlite) as nobody:
-        make_repo(ada, "tiny")
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada, api(sqlite_hub) as nobody:
+        create_repo(ada, "tiny")
         given = {"files": [{"path": path, "size": 1} for path in paths]}
         address = "/api/models/ada/tiny/preupload/main?create_pr=1"
         for slow in ({"gitAttributes": attributes}, {"gitIgnore": "/\n".join(rules)}):
@@ -170,18 +170,18 @@ def test_too_many_rules_are_rejected(on_sqlite: RunningHub) -> None:
             assert (answer.status_code, "too long" in answer.text) == (422, True), answer.text
         assert nobody.post(address, json=given).status_code == 401
         files = {".gitattributes": attributes.encode(), **dict.fromkeys(paths[:90], b"x")}
-        assert commit(ada, "ada/tiny", files).status_code == 422
+        assert send_commit(ada, "ada/tiny", files).status_code == 422
         said = [{"path": path, "content": content.decode()} for path, content in files.items()]
         assert ada.post("/api/repos/create", json={"name": "slow", "files": said}).status_code == 422
         # The same files with the default rules of a repo are accepted.
-        committed(ada, "ada/tiny", dict.fromkeys((f"{path}.{n}" for path in paths[:50] for n in range(20)), b"x"))
+        create_commit(ada, "ada/tiny", dict.fromkeys((f"{path}.{n}" for path in paths[:50] for n in range(20)), b"x"))
 
 
 def test_rule_for_an_odd_file_name_is_added_once(hub: RunningHub) -> None:
     """Spaces and pattern characters are escaped so that all readers understand them."""
     names = ["my big file.txt", "what?[1]*.txt", "#x.txt", "é.txt", "a\u00a0b.txt", '"quoted".txt', "!x.txt"]
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         before = len(ada.get("/ada/tiny/resolve/main/.gitattributes").text.splitlines())
         oid = send_large(ada, "ada/tiny", b"large")
         for path in (*names, *names):

@@ -4,9 +4,9 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.bed.people import api, make_token, make_user
-from tests.bed.repos import commit, committed, head_of, make_repo, paths_in
-from tests.bed.running import RunningHub
+from tests.bed.people import api, create_token, create_user
+from tests.bed.repos import create_commit, create_repo, head_of, paths_in, send_commit
+from tests.bed.running_hub import RunningHub
 
 REPO = "/api/models/ada/tiny"
 
@@ -20,9 +20,9 @@ def error(answer: httpx.Response) -> tuple[int, str, str]:
 
 
 def test_history_has_pages(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
-        made = [committed(ada, "ada/tiny", {"f": b"%d" % n}, summary=f"<b>{n}</b>\n\nand why") for n in range(4)]
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
+        made = [create_commit(ada, "ada/tiny", {"f": b"%d" % n}, summary=f"<b>{n}</b>\n\nand why") for n in range(4)]
         answer = ada.get(f"{REPO}/commits/main?limit=3")
         assert [one["id"] for one in answer.json()] == made[:0:-1]
         assert answer.headers["x-total-count"] == "5"
@@ -49,10 +49,10 @@ def test_history_has_pages(hub: RunningHub) -> None:
 
 
 def test_branches_are_created_and_deleted(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         first = head_of(ada, "ada/tiny")
-        second = committed(ada, "ada/tiny", {"f": b"1"})
+        second = create_commit(ada, "ada/tiny", {"f": b"1"})
         assert ada.post(f"{REPO}/branch/dev").status_code == 200
         assert ada.post(f"{REPO}/branch/deep%2Fer", json={"startingPoint": first}).status_code == 200
         assert ada.post(f"{REPO}/branch/void", json={"emptyBranch": True}).status_code == 200
@@ -61,7 +61,7 @@ def test_branches_are_created_and_deleted(hub: RunningHub) -> None:
         assert ada.get(f"{REPO}/tree/void").json() == []
         gone = ada.get("/ada/tiny/resolve/void/f")
         assert (gone.status_code, gone.headers["x-error-code"]) == (404, "EntryNotFound")
-        assert committed(ada, "ada/tiny", {"g": b""}, rev="void")
+        assert create_commit(ada, "ada/tiny", {"g": b""}, rev="void")
         again = ada.post(f"{REPO}/branch/dev", json={"startingPoint": first})
         assert error(again) == (409, "", "Reference refs/heads/dev already exists")
         assert ada.post(f"{REPO}/branch/dev", json={"startingPoint": first, "overwrite": True}).status_code == 200
@@ -81,17 +81,17 @@ def test_branches_are_created_and_deleted(hub: RunningHub) -> None:
 
 
 def test_unknown_revision_is_named_before_a_bad_tag_name(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         assert error(ada.post(f"{REPO}/tag/nowhere", json={"tag": "a b"}))[:2] == (404, "RevisionNotFound")
         assert ada.post(f"{REPO}/tag/main", json={"tag": "a b"}).status_code == 422
 
 
 def test_tags_may_be_plain_or_annotated(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         first = head_of(ada, "ada/tiny")
-        second = committed(ada, "ada/tiny", {"f": b"1"})
+        second = create_commit(ada, "ada/tiny", {"f": b"1"})
         assert ada.post(f"{REPO}/tag/main", json={"tag": "v2", "message": "Two\n\n>From <x>"}).status_code == 200
         assert ada.post(f"{REPO}/tag/{first[:10]}", json={"tag": "v1"}).status_code == 200
         # At a tag, and with the name of a branch.
@@ -102,7 +102,7 @@ def test_tags_may_be_plain_or_annotated(hub: RunningHub) -> None:
         assert head_of(ada, "ada/tiny", "refs/tags/main") == first
         assert error(ada.post(f"{REPO}/tag/main", json={"tag": "v1"}))[0] == 409
         assert error(ada.post(f"{REPO}/tag/nowhere", json={"tag": "v3"}))[:2] == (404, "RevisionNotFound")
-        assert commit(ada, "ada/tiny", {"f": b""}, rev="v2").headers["x-error-code"] == "RevisionNotFound"
+        assert send_commit(ada, "ada/tiny", {"f": b""}, rev="v2").headers["x-error-code"] == "RevisionNotFound"
         assert ada.post(f"{REPO}/branch/dev").status_code == 200
         assert error(ada.delete(f"{REPO}/tag/dev"))[0] == 400
         assert error(ada.delete(f"{REPO}/tag/v9"))[:2] == (404, "RevisionNotFound")
@@ -117,11 +117,11 @@ BAD_NAMES = (
 )  # fmt: skip
 
 
-def test_invalid_ref_names_are_rejected(on_sqlite: RunningHub) -> None:
+def test_invalid_ref_names_are_rejected(sqlite_hub: RunningHub) -> None:
     """A branch with the name of a commit would be mistaken for that commit."""
-    hub = on_sqlite
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
+    hub = sqlite_hub
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
         sha = head_of(ada, "ada/tiny")
         before = ada.get(f"{REPO}/refs").json()
         for name in (*BAD_NAMES, sha, sha.upper()):
@@ -142,9 +142,9 @@ def _quoted(name: str) -> str:
 
 
 def test_history_can_be_squashed_into_one_commit(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
-        head = [committed(ada, "ada/tiny", {"f": b"%d" % n}) for n in range(3)][-1]
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
+        head = [create_commit(ada, "ada/tiny", {"f": b"%d" % n}) for n in range(3)][-1]
         assert ada.post(f"{REPO}/branch/dev").status_code == 200
         assert ada.post(f"{REPO}/super-squash/main", json={"message": "All\n\nof it"}).status_code == 200
         (one,) = ada.get(f"{REPO}/commits/main").json()
@@ -159,10 +159,10 @@ def test_history_can_be_squashed_into_one_commit(hub: RunningHub) -> None:
 
 
 @pytest.mark.parametrize("rev", ["HEAD", "refs/heads/main", "refs%2Fheads%2Fmain"])
-def test_main_may_be_named_in_other_ways(on_sqlite: RunningHub, rev: str) -> None:
-    with api(on_sqlite, make_token(on_sqlite, make_user(on_sqlite, "ada"))) as ada:
-        make_repo(ada, "tiny")
-        sha = committed(ada, "ada/tiny", {"a/f": b"here"})
+def test_main_may_be_named_in_other_ways(sqlite_hub: RunningHub, rev: str) -> None:
+    with api(sqlite_hub, create_token(sqlite_hub, create_user(sqlite_hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
+        sha = create_commit(ada, "ada/tiny", {"a/f": b"here"})
         assert ada.get(f"{REPO}/revision/{rev}").json()["sha"] == sha
         assert ada.get(f"{REPO}/commits/{rev}").json()[0]["id"] == sha
         assert ada.get(f"{REPO}/tree/{rev}/a").json()[0]["path"] == "a/f"

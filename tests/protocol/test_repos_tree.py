@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pygit2
 import pytest
-from tests.bed.people import api, make_token, make_user
-from tests.bed.repos import committed, head_of, make_repo, paths_in, send_large, send_lines
-from tests.bed.running import RunningHub
+from tests.bed.people import api, create_token, create_user
+from tests.bed.repos import create_commit, create_repo, head_of, paths_in, send_large, send_lines
+from tests.bed.running_hub import RunningHub
 
 pytestmark = pytest.mark.one_engine
 
@@ -32,9 +32,9 @@ def pages(client: httpx.Client, address: str) -> list[list[dict[str, Any]]]:
 
 
 def test_tree_lists_folders_files_and_other_entries(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
-        committed(ada, "ada/tiny", {"a.txt": b"one", "deep/er/b.txt": b"two", "deep/é?.txt": b""})
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
+        create_commit(ada, "ada/tiny", {"a.txt": b"one", "deep/er/b.txt": b"two", "deep/é?.txt": b""})
         root = {entry["path"]: entry for entry in ada.get(f"{TREE}/main").json()}
         assert set(root) == {".gitattributes", "a.txt", "deep"}
         assert root["a.txt"] == {"type": "file", "path": "a.txt", "size": 3, "oid": root["a.txt"]["oid"]}
@@ -56,10 +56,10 @@ def test_tree_lists_folders_files_and_other_entries(hub: RunningHub) -> None:
 
 
 def test_pages_include_the_last_commit_of_each_entry(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
-        first = committed(ada, "ada/tiny", {f"f{number:02}": b"x" for number in range(60)}, summary="Many")
-        second = committed(ada, "ada/tiny", {"f07": b"y", "dir/f": b"z"}, summary="Few\n\nmore")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
+        first = create_commit(ada, "ada/tiny", {f"f{number:02}": b"x" for number in range(60)}, summary="Many")
+        second = create_commit(ada, "ada/tiny", {"f07": b"y", "dir/f": b"z"}, summary="Few\n\nmore")
         found = pages(ada, f"{TREE}/main?expand=true&recursive=1")
         assert [len(page) for page in found] == [50, 13], "with expand there are 50 to a page"
         by_path = {entry["path"]: entry["lastCommit"] for page in found for entry in page}
@@ -75,9 +75,9 @@ def test_pages_include_the_last_commit_of_each_entry(hub: RunningHub) -> None:
 def test_page_continues_where_the_last_one_ended(hub: RunningHub) -> None:
     """In git's order a folder sorts as if its name ended in a slash: a.b, a/, a0."""
     names = ["a.b/x", "a/x", "a/y/z", "a0", "b", "b-c", "b0/q"]
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
-        committed(ada, "ada/tiny", dict.fromkeys(names, b""))
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
+        create_commit(ada, "ada/tiny", dict.fromkeys(names, b""))
         whole = [one["path"] for one in ada.get(f"{TREE}/main?recursive=true").json()]
         for limit in (1, 2, 3, 4):
             found = pages(ada, f"{TREE}/main?recursive=true&limit={limit}")
@@ -86,16 +86,16 @@ def test_page_continues_where_the_last_one_ended(hub: RunningHub) -> None:
         for gone, left in (("a/x", ["a/y", "a/y/z", "a0", "b"]), ("a", ["a0", "b"])):
             first = ada.get(f"{TREE}/main?recursive=true&limit={whole.index('a/x') + 1}")
             (address,) = re.findall("<(.*)>", first.headers["link"])
-            committed(ada, "ada/tiny", {}, delete=[gone])
+            create_commit(ada, "ada/tiny", {}, delete=[gone])
             after = [one["path"] for one in ada.get(address).json()]
             assert after[: len(left)] == left
-            committed(ada, "ada/tiny", {"a/x": b"", "a/y/z": b""})
+            create_commit(ada, "ada/tiny", {"a/x": b"", "a/y/z": b""})
 
 
 def test_paths_info_accepts_form_and_json(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_repo(ada, "tiny")
-        committed(ada, "ada/tiny", {"a.txt": b"one", "deep/b.txt": b"two"})
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
+        create_commit(ada, "ada/tiny", {"a.txt": b"one", "deep/b.txt": b"two"})
         wanted = ["a.txt", "deep", "deep/b.txt", "nothing", "../a.txt", "a.txt/", "", "/"]
         by_form, by_json = ada.post(INFO, data={"paths": wanted}), ada.post(INFO, json={"paths": wanted})
         assert [one["path"] for one in by_form.json()] == ["a.txt", "deep", "deep/b.txt"]
@@ -112,8 +112,8 @@ def test_paths_info_accepts_form_and_json(hub: RunningHub) -> None:
 
 
 def test_gated_repo_hides_hashes_of_large_files(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada, api(hub) as anyone:
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada, api(hub) as anyone:
+        create_repo(ada, "tiny")
         content = b"\0weights"
         oid = send_large(ada, "ada/tiny", content)
         value = {"path": "w.bin", "algo": "sha256", "oid": oid, "size": len(content)}
@@ -126,17 +126,17 @@ def test_gated_repo_hides_hashes_of_large_files(hub: RunningHub) -> None:
             assert answer.status_code == 200
             assert "w.bin" in answer.text
             assert oid not in answer.text, address
-        with api(hub, make_token(hub, make_user(hub, "bob"))) as bob:
+        with api(hub, create_token(hub, create_user(hub, "bob"))) as bob:
             asked = {"files": [{"path": "w.bin", "size": len(content), "sample": ""}]}
             answer = bob.post("/api/models/ada/tiny/preupload/main?create_pr=1", json=asked)
             assert answer.status_code == 200
             assert "oid" not in answer.json()["files"][0]
 
 
-def test_a_hundred_thousand_files_can_be_listed(on_sqlite: RunningHub) -> None:
-    hub = on_sqlite
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        made = make_repo(ada, "tiny")
+def test_a_hundred_thousand_files_can_be_listed(sqlite_hub: RunningHub) -> None:
+    hub = sqlite_hub
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        made = create_repo(ada, "tiny")
         sha = _many_files(hub, made["id"], 100_000)
         assert ada.post("/api/models/ada/tiny/branch/many", json={"startingPoint": sha}).status_code == 200
         first = ada.get(f"{TREE}/many")
@@ -145,7 +145,7 @@ def test_a_hundred_thousand_files_can_be_listed(on_sqlite: RunningHub) -> None:
         assert ada.get(address).json()[0]["path"] == "f001000"
         assert len(ada.get("/api/models/ada/tiny/revision/many").json()["siblings"]) == 100_000
         # A commit on top, which does not touch the other files.
-        committed(ada, "ada/tiny", {"f050000": b"changed", "new": b""}, rev="many")
+        create_commit(ada, "ada/tiny", {"f050000": b"changed", "new": b""}, rev="many")
         assert ada.get("/ada/tiny/resolve/many/f050000").content == b"changed"
         assert len(paths_in(ada, "ada/tiny")) == 0
         assert head_of(ada, "ada/tiny", "many") != sha

@@ -4,20 +4,20 @@ from contextlib import ExitStack
 
 import httpx
 import pytest
-from tests.bed.at_once import at_once
+from tests.bed.concurrency import run_concurrently
 from tests.bed.people import (
     PASSWORD,
     Page,
     api,
     browser_of,
-    filled,
+    create_token,
+    create_user,
+    fill_form,
     link_in,
     mails_to,
-    make_token,
-    make_user,
     submit,
 )
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import store
 
@@ -42,7 +42,7 @@ def link_for(hub: RunningHub, name: str) -> str:
 
 
 def test_link_sets_a_new_password(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     link = link_for(hub, "ada")
     with hub.client() as client, browser_of(hub, ada) as elsewhere:
         assert ">ada<" in client.get(link).text
@@ -60,7 +60,7 @@ def test_link_sets_a_new_password(hub: RunningHub) -> None:
 
 @pytest.mark.parametrize("address", ["ada@example.org", "ADA@example.org", "nobody@example.org"])
 def test_answer_is_always_the_same(hub: RunningHub, address: str) -> None:
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     with hub.client() as client:
         response = ask(client, address)
     assert response.status_code == 200
@@ -69,8 +69,8 @@ def test_answer_is_always_the_same(hub: RunningHub, address: str) -> None:
 
 
 def test_disabled_account_gets_no_mail(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_user(hub, "bob")
+    ada = create_user(hub, "ada")
+    create_user(hub, "bob")
     hub.call(lambda opened: opened.db.write(lambda tx: store.set_disabled(tx, ada.id, 1)))
     with hub.client() as client:
         assert SENT in ask(client, "ada@example.org").text
@@ -88,7 +88,7 @@ def test_invalid_address_is_rejected(hub: RunningHub) -> None:
 
 @pytest.mark.parametrize("address", ["ada@example.org", "nobody@example.org"])
 def test_requests_are_limited_whether_or_not_mail_is_sent(hub: RunningHub, address: str) -> None:
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     with hub.client() as client:
         assert [ask(client, address).status_code for _ in range(6)] == [200] * 5 + [429]
         refused = ask(client, address)
@@ -97,7 +97,7 @@ def test_requests_are_limited_whether_or_not_mail_is_sent(hub: RunningHub, addre
 
 
 def test_link_expires_after_an_hour(hub: RunningHub) -> None:
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     link = link_for(hub, "ada")
     with hub.client() as client:
         hidden = Page(client.get(link)).hidden()
@@ -107,7 +107,7 @@ def test_link_expires_after_an_hour(hub: RunningHub) -> None:
 
 
 def test_invalid_password_does_not_use_up_the_link(hub: RunningHub) -> None:
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     link = link_for(hub, "ada")
     with hub.client() as client:
         response = submit(client, link, password="short")
@@ -117,7 +117,7 @@ def test_invalid_password_does_not_use_up_the_link(hub: RunningHub) -> None:
 
 
 def test_using_one_link_ends_the_others(hub: RunningHub) -> None:
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     first, second = link_for(hub, "ada"), link_for(hub, "ada")
     with hub.client() as client:
         assert client.get(first).status_code == 200
@@ -127,8 +127,8 @@ def test_using_one_link_ends_the_others(hub: RunningHub) -> None:
 
 def test_tokens_created_before_the_address_was_proven_are_revoked(hub: RunningHub) -> None:
     """The creator of the account may not be the owner of the address."""
-    ada, bob = make_user(hub, "ada", verified=False), make_user(hub, "bob")
-    tokens = make_token(hub, ada), make_token(hub, bob)
+    ada, bob = create_user(hub, "ada", verified=False), create_user(hub, "bob")
+    tokens = create_token(hub, ada), create_token(hub, bob)
     with hub.client() as client:
         for name in ("ada", "bob"):
             assert submit(client, link_for(hub, name), password=NEW).status_code == 303
@@ -140,12 +140,12 @@ def test_tokens_created_before_the_address_was_proven_are_revoked(hub: RunningHu
 
 
 def test_concurrent_uses_of_one_link_have_one_winner(hub: RunningHub) -> None:
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     link = link_for(hub, "ada")
     passwords = [f"password number {number}" for number in range(6)]
     with ExitStack() as stack:
-        forms = [filled(stack.enter_context(hub.client()), link, password=password) for password in passwords]
-        answers = at_once(forms)
+        forms = [fill_form(stack.enter_context(hub.client()), link, password=password) for password in passwords]
+        answers = run_concurrently(forms)
     assert sorted(answer.status_code for answer in answers) == [303] + [404] * 5
     with hub.client() as client:
         for password, answer in zip(passwords, answers, strict=True):

@@ -2,7 +2,7 @@
 
 import pytest
 from starlette.responses import Response
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.edge.routes import Route, public
 from hubgate.server.edge.table import RouteTable

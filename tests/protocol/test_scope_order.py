@@ -2,10 +2,10 @@
 
 import pytest
 from tests.bed import devices
-from tests.bed.apps import Client, answer_of, approve, make_app, tokens_for
-from tests.bed.exchange import exchanged, make_exchanger
-from tests.bed.people import browser_of, make_organization, make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import Client, approve, create_app, redirect_parameters, tokens_for
+from tests.bed.exchange import create_exchange_app, exchange_token
+from tests.bed.people import browser_of, create_organization, create_user
+from tests.bed.running_hub import RunningHub
 
 pytestmark = pytest.mark.one_engine
 
@@ -14,7 +14,7 @@ ORDER = "openid profile email read-repos"
 
 @pytest.fixture
 def client(hub: RunningHub) -> Client:
-    return make_app(hub, make_user(hub, "olga"), refresh_tokens=True)
+    return create_app(hub, create_user(hub, "olga"), refresh_tokens=True)
 
 
 def introspected(client: Client, token: str) -> object:
@@ -29,7 +29,7 @@ def refreshed(client: Client, token: str, **more: str) -> dict[str, str]:
 
 
 def test_code_and_refresh(hub: RunningHub, client: Client) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     for scope in (ORDER, "email read-repos openid"):
         first = tokens_for(client, ada, scope=scope)
         assert first["scope"] == scope
@@ -41,20 +41,20 @@ def test_code_and_refresh(hub: RunningHub, client: Client) -> None:
 
 
 def test_unticked_scopes_leave_the_others_in_order(hub: RunningHub, client: Client) -> None:
-    with browser_of(hub, make_user(hub, "ada")) as browser:
+    with browser_of(hub, create_user(hub, "ada")) as browser:
         sent = approve(browser, client.address(scope="profile read-repos openid email"), scopes=[])
-    assert client.redeem(answer_of(sent)["code"]).json()["scope"] == "profile openid email"
+    assert client.redeem(redirect_parameters(sent)["code"]).json()["scope"] == "profile openid email"
 
 
 def test_device(hub: RunningHub, client: Client) -> None:
     started = devices.start(client, scope=ORDER)
-    devices.approve(hub, make_user(hub, "ada"), started["user_code"], ORDER)
+    devices.approve(hub, create_user(hub, "ada"), started["user_code"], ORDER)
     tokens = devices.poll(client, started["device_code"]).json()
     assert tokens["scope"] == ORDER
     assert refreshed(client, tokens["refresh_token"])["scope"] == ORDER
 
 
 def test_exchange(hub: RunningHub) -> None:
-    exchanger = make_exchanger(hub, make_organization(hub, "acme", make_user(hub, "ada")))
-    token = exchanged(exchanger, "ada@example.org", scope=ORDER)
+    exchanger = create_exchange_app(hub, create_organization(hub, "acme", create_user(hub, "ada")))
+    token = exchange_token(exchanger, "ada@example.org", scope=ORDER)
     assert token["scope"] == introspected(exchanger, token["access_token"]) == ORDER

@@ -3,8 +3,8 @@
 from typing import Any
 
 import httpx
-from tests.bed.people import PASSWORD, api, browser_of, make_token, make_user, submit
-from tests.bed.running import RunningHub
+from tests.bed.people import PASSWORD, api, browser_of, create_token, create_user, submit
+from tests.bed.running_hub import RunningHub
 
 PATH = "/api/settings/sessions"
 
@@ -18,8 +18,8 @@ def listed(hub: RunningHub, token: str) -> list[dict[str, Any]]:
 
 
 def test_sessions_are_listed(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    token = make_token(hub, ada, "read")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    token = create_token(hub, ada, "read")
     with browser_of(hub, ada) as mine, browser_of(hub, bob):
         (session,) = listed(hub, token)
         assert session == {
@@ -33,18 +33,18 @@ def test_sessions_are_listed(hub: RunningHub) -> None:
 
 
 def test_long_user_agent_is_truncated(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with hub.client(headers={"user-agent": "Mozilla/5.0 " + "x" * 5000}) as browser:
         assert submit(browser, "/login", username="ada", password=PASSWORD).status_code == 303
-    (session,) = listed(hub, make_token(hub, ada))
+    (session,) = listed(hub, create_token(hub, ada))
     assert session["userAgent"] == "Mozilla/5.0 " + "x" * 288
 
 
 def test_list_has_pages(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     for _ in range(5):
         browser_of(hub, ada).close()
-    with api(hub, make_token(hub, ada)) as client:
+    with api(hub, create_token(hub, ada)) as client:
         found, address = [], f"{PATH}?limit=2"
         while address:
             page = client.get(address)
@@ -55,8 +55,8 @@ def test_list_has_pages(hub: RunningHub) -> None:
 
 
 def test_write_token_ends_a_session(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    reader, writer = make_token(hub, ada, "read"), make_token(hub, ada, "write")
+    ada = create_user(hub, "ada")
+    reader, writer = create_token(hub, ada, "read"), create_token(hub, ada, "write")
     with browser_of(hub, ada) as browser:
         (session,) = listed(hub, reader)
         address = f"{PATH}/{session['id']}"
@@ -71,8 +71,8 @@ def test_write_token_ends_a_session(hub: RunningHub) -> None:
 
 
 def test_another_users_session_is_404_and_continues(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    mine, theirs = make_token(hub, ada), make_token(hub, bob)
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    mine, theirs = create_token(hub, ada), create_token(hub, bob)
     with browser_of(hub, bob) as browser:
         (session,) = listed(hub, theirs)
         with api(hub, mine) as client:
@@ -82,7 +82,7 @@ def test_another_users_session_is_404_and_continues(hub: RunningHub) -> None:
 
 
 def test_request_without_a_token_is_401(hub: RunningHub) -> None:
-    with browser_of(hub, make_user(hub, "ada")) as client:
+    with browser_of(hub, create_user(hub, "ada")) as client:
         assert client.get(PATH).status_code == 401
     assert httpx.get(hub.url + PATH).status_code == 401
     assert httpx.delete(f"{hub.url}{PATH}/x").status_code == 401

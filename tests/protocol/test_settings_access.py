@@ -3,8 +3,8 @@
 from urllib.parse import quote
 
 import pytest
-from tests.bed.people import Page, browser_of, make_organization, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.people import Page, browser_of, create_organization, create_token, create_user
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.sessions import store as session_store
@@ -123,15 +123,15 @@ def test_visitor_is_sent_to_sign_in(hub: RunningHub) -> None:
 
 
 def test_token_opens_no_page(hub: RunningHub) -> None:
-    token = make_token(hub, make_user(hub, "ada"))
+    token = create_token(hub, create_user(hub, "ada"))
     with hub.client(headers={"authorization": f"Bearer {token}"}) as program:
         assert program.get("/settings/profile").status_code == 303
 
 
 @pytest.mark.parametrize("given", ["missing", "empty", "another's"])
 def test_o35_form_with_a_missing_or_foreign_csrf_token_is_403(hub: RunningHub, given: str) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    make_organization(hub, "acme", bob, ada="read")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    create_organization(hub, "acme", bob, ada="read")
     with browser_of(hub, ada) as mine, browser_of(hub, bob) as theirs:
         foreign = Page(theirs.get("/settings/profile")).hidden()["csrf"]
         csrf = {"missing": {}, "empty": {"csrf": ""}, "another's": {"csrf": foreign}}[given]
@@ -140,7 +140,7 @@ def test_o35_form_with_a_missing_or_foreign_csrf_token_is_403(hub: RunningHub, g
 
 
 def test_ended_session_submits_no_form(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with browser_of(hub, ada) as client:
         hidden = Page(client.get("/settings/profile")).hidden()
         hub.call(lambda opened: opened.db.write(lambda tx: session_store.remove_all(tx, ada.id)))
@@ -150,8 +150,8 @@ def test_ended_session_submits_no_form(hub: RunningHub) -> None:
 
 @pytest.mark.parametrize("end", ["", "/refresh", "/revoke"])
 def test_another_users_token_is_404(hub: RunningHub, end: str) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    make_token(hub, ada)
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    create_token(hub, ada)
     address = f"/settings/tokens/{token_id(hub, ada)}{end}"
     with browser_of(hub, ada) as owner, browser_of(hub, bob) as other:
         shown = owner.get(address)
@@ -163,14 +163,14 @@ def test_another_users_token_is_404(hub: RunningHub, end: str) -> None:
 
 
 def test_first_page_is_the_profile(hub: RunningHub) -> None:
-    with browser_of(hub, make_user(hub, "ada")) as client:
+    with browser_of(hub, create_user(hub, "ada")) as client:
         response = client.get("/settings")
     assert (response.status_code, response.headers["location"]) == (303, "/settings/profile")
 
 
 @pytest.mark.parametrize("path", ["/settings/tokens", "/settings/sessions", "/settings/organizations"])
 def test_invalid_page_number_is_404(hub: RunningHub, path: str) -> None:
-    with browser_of(hub, make_user(hub, "ada")) as client:
+    with browser_of(hub, create_user(hub, "ada")) as client:
         for page in ("0", "2", "x", "-1", "²", "9" * 30):
             assert client.get(path, params={"page": page}).status_code == 404, page
         assert client.get(path, params={"page": "1"}).status_code == 200

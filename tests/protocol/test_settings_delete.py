@@ -1,8 +1,8 @@
 """Deleting an account: consequences first, then name and password; rejected if an organization would have no admin."""
 
 import pytest
-from tests.bed.people import PASSWORD, api, browser_of, make_organization, make_token, make_user, submit
-from tests.bed.running import RunningHub
+from tests.bed.people import PASSWORD, api, browser_of, create_organization, create_token, create_user, submit
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import signup, store
 from hubgate.server.accounts.model import User
@@ -20,10 +20,10 @@ def exists(hub: RunningHub, name: str) -> bool:
 
 
 def test_page_lists_the_consequences_with_counts(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    make_organization(hub, "acme", bob, ada="write")
-    make_token(hub, ada)
-    make_token(hub, ada)
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    create_organization(hub, "acme", bob, ada="write")
+    create_token(hub, ada)
+    create_token(hub, ada)
     with browser_of(hub, ada) as client:
         page = client.get(PATH).text
     told = "This permanently deletes <bdi>ada</bdi> with 0 repos, 2 access tokens and 1 membership."
@@ -34,9 +34,9 @@ def test_page_lists_the_consequences_with_counts(hub: RunningHub) -> None:
 
 
 def test_everything_is_deleted_but_the_name_stays_reserved_and_the_address_is_free(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "Ada"), make_user(hub, "bob")
-    make_organization(hub, "acme", bob, Ada="admin")
-    token = make_token(hub, ada)
+    ada, bob = create_user(hub, "Ada"), create_user(hub, "bob")
+    create_organization(hub, "acme", bob, Ada="admin")
+    token = create_token(hub, ada)
     hub.clock.advance(24 * 3600)
     with browser_of(hub, ada) as client, browser_of(hub, ada) as other, browser_of(hub, bob) as theirs:
         deleted = submit(client, PATH, name="Ada", password=PASSWORD)
@@ -63,7 +63,7 @@ def test_everything_is_deleted_but_the_name_stays_reserved_and_the_address_is_fr
     [("", PASSWORD, "name"), ("bob", PASSWORD, "name"), ("ADA", PASSWORD, "name"), ("ada", "wrong", "password")],
 )
 def test_name_and_password_are_required(hub: RunningHub, name: str, password: str, field: str) -> None:
-    with browser_of(hub, make_user(hub, "ada")) as client:
+    with browser_of(hub, create_user(hub, "ada")) as client:
         refused = submit(client, PATH, name=name, password=password)
         assert refused.status_code == 422
         assert f'href="#{field}"' in refused.text
@@ -72,16 +72,16 @@ def test_name_and_password_are_required(hub: RunningHub, name: str, password: st
 
 
 def test_guesses_are_throttled(hub: RunningHub) -> None:
-    with browser_of(hub, make_user(hub, "ada")) as client:
+    with browser_of(hub, create_user(hub, "ada")) as client:
         tries = [submit(client, PATH, name="ada", password="guess").status_code for _ in range(11)]
         assert tries == [422] * 10 + [429]
 
 
 def test_only_admin_sees_the_names_of_these_organizations(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_user(hub, "bob")
-    make_organization(hub, "acme", ada, bob="write")
-    make_organization(hub, "workshop", ada, bob="admin")
+    ada = create_user(hub, "ada")
+    create_user(hub, "bob")
+    create_organization(hub, "acme", ada, bob="write")
+    create_organization(hub, "workshop", ada, bob="admin")
     with browser_of(hub, ada) as client:
         page = client.get(PATH).text
         assert "You are the only admin of:" in page

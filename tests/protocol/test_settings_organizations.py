@@ -3,9 +3,9 @@
 import re
 
 import pytest
-from tests.bed.organizations import put_into_organizations
-from tests.bed.people import api, browser_of, make_organization, make_token, make_user, post, submit
-from tests.bed.running import RunningHub
+from tests.bed.organizations import add_to_many_organizations
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user, post, submit
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.model import Organization
 from hubgate.server.accounts.organizations import invitations
@@ -29,9 +29,9 @@ def roles(hub: RunningHub, token: str) -> dict[str, str]:
 
 
 def test_organizations_are_listed_with_the_role(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    make_organization(hub, "acme", bob, ada="contributor")
-    with browser_of(hub, ada) as member, browser_of(hub, make_user(hub, "eve")) as other:
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    create_organization(hub, "acme", bob, ada="contributor")
+    with browser_of(hub, ada) as member, browser_of(hub, create_user(hub, "eve")) as other:
         page = member.get(PATH).text
         assert 'href="/acme"' in page
         assert "contributor" in page
@@ -42,8 +42,8 @@ def test_organizations_are_listed_with_the_role(hub: RunningHub) -> None:
 
 
 def test_long_list_has_pages(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    put_into_organizations(hub, ada, 120)
+    ada = create_user(hub, "ada")
+    add_to_many_organizations(hub, ada, 120)
     with browser_of(hub, ada) as client:
 
         def names(page: str) -> list[str]:
@@ -63,9 +63,9 @@ def test_long_list_has_pages(hub: RunningHub) -> None:
 
 
 def test_invitation_by_name_is_accepted(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    invite(hub, make_organization(hub, "acme", bob), "ada")
-    token = make_token(hub, ada)
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    invite(hub, create_organization(hub, "acme", bob), "ada")
+    token = create_token(hub, ada)
     with browser_of(hub, ada) as client:
         (address,) = ACCEPT.findall(client.get(PATH).text)
         assert submit(client, PATH, address).status_code == 303
@@ -76,8 +76,8 @@ def test_invitation_by_name_is_accepted(hub: RunningHub) -> None:
 
 
 def test_invitation_by_address_needs_a_verified_address(hub: RunningHub) -> None:
-    acme = make_organization(hub, "acme", make_user(hub, "bob"))
-    ada, eve = make_user(hub, "ada"), make_user(hub, "eve", verified=False)
+    acme = create_organization(hub, "acme", create_user(hub, "bob"))
+    ada, eve = create_user(hub, "ada"), create_user(hub, "eve", verified=False)
     invite(hub, acme, ada.email)
     invite(hub, acme, eve.email)
     with browser_of(hub, ada) as proven, browser_of(hub, eve) as unproven:
@@ -86,9 +86,9 @@ def test_invitation_by_address_needs_a_verified_address(hub: RunningHub) -> None
 
 
 def test_invitation_is_declined(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    invite(hub, make_organization(hub, "acme", bob), "ada")
-    token = make_token(hub, ada)
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    invite(hub, create_organization(hub, "acme", bob), "ada")
+    token = create_token(hub, ada)
     with browser_of(hub, ada) as client:
         (address,) = DECLINE.findall(client.get(PATH).text)
         assert submit(client, PATH, address).status_code == 303
@@ -98,20 +98,20 @@ def test_invitation_is_declined(hub: RunningHub) -> None:
 
 
 def test_another_users_invitation_is_404(hub: RunningHub) -> None:
-    ada, eve = make_user(hub, "ada"), make_user(hub, "eve")
-    invite(hub, make_organization(hub, "acme", make_user(hub, "bob")), "ada")
+    ada, eve = create_user(hub, "ada"), create_user(hub, "eve")
+    invite(hub, create_organization(hub, "acme", create_user(hub, "bob")), "ada")
     with browser_of(hub, ada) as invited, browser_of(hub, eve) as other:
         page = invited.get(PATH).text
         for (address,) in (ACCEPT.findall(page), DECLINE.findall(page)):
             assert post(other, address).status_code == 404
         assert ACCEPT.findall(invited.get(PATH).text) == ACCEPT.findall(page)
-    assert roles(hub, make_token(hub, eve)) == {}
+    assert roles(hub, create_token(hub, eve)) == {}
 
 
 def test_leaving_needs_confirmation_and_takes_effect_at_once(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    make_organization(hub, "acme", bob, ada="write")
-    token = make_token(hub, ada)
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    create_organization(hub, "acme", bob, ada="write")
+    token = create_token(hub, ada)
     with browser_of(hub, ada) as client:
         address = f"{PATH}/acme/leave"
         assert "Leave <bdi>acme</bdi>" in client.get(address).text
@@ -124,9 +124,9 @@ def test_leaving_needs_confirmation_and_takes_effect_at_once(hub: RunningHub) ->
 
 
 def test_admins_leave_on_the_same_page(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_user(hub, "bob")
-    make_organization(hub, "acme", ada, bob="admin")
+    ada = create_user(hub, "ada")
+    create_user(hub, "bob")
+    create_organization(hub, "acme", ada, bob="admin")
     with browser_of(hub, ada) as client:
         members = client.get("/organizations/acme/settings/members").text
         assert f'href="{PATH}/acme/leave">Leave' in members
@@ -135,9 +135,9 @@ def test_admins_leave_on_the_same_page(hub: RunningHub) -> None:
 
 
 def test_last_admin_cannot_leave(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_user(hub, "bob")
-    make_organization(hub, "acme", ada, bob="write")
+    ada = create_user(hub, "ada")
+    create_user(hub, "bob")
+    create_organization(hub, "acme", ada, bob="write")
     with browser_of(hub, ada) as client:
         refused = submit(client, f"{PATH}/acme/leave")
         assert refused.status_code == 409
@@ -145,11 +145,11 @@ def test_last_admin_cannot_leave(hub: RunningHub) -> None:
         assert '<form class="row" id="leave"' in refused.text
         assert "autofocus" in refused.text
         assert "<title>Error: " in refused.text
-    assert roles(hub, make_token(hub, ada)) == {"acme": "admin"}
+    assert roles(hub, create_token(hub, ada)) == {"acme": "admin"}
 
 
 def test_organization_of_others_is_404(hub: RunningHub) -> None:
-    make_organization(hub, "acme", make_user(hub, "bob"))
-    with browser_of(hub, make_user(hub, "ada")) as client:
+    create_organization(hub, "acme", create_user(hub, "bob"))
+    with browser_of(hub, create_user(hub, "ada")) as client:
         for name in ("acme", "nothing", "%00"):
             assert client.get(f"{PATH}/{name}/leave").status_code in (400, 404)

@@ -1,8 +1,8 @@
 """Changing the password: the current one is required, other browsers are signed out, the owner is notified."""
 
 import pytest
-from tests.bed.people import PASSWORD, api, browser_of, mails_to, make_token, make_user, submit
-from tests.bed.running import RunningHub
+from tests.bed.people import PASSWORD, api, browser_of, create_token, create_user, mails_to, submit
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import store
 from hubgate.server.accounts.model import User
@@ -23,7 +23,7 @@ def is_password(hub: RunningHub, user: User, password: str) -> bool:
 
 
 def test_o55_session_is_new_and_the_others_end(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with browser_of(hub, ada) as mine, browser_of(hub, ada) as other, hub.client() as thief:
         before = mine.cookies["token"]
         thief.cookies.set("token", before, domain=hub.settings.host)
@@ -46,7 +46,7 @@ def test_o55_session_is_new_and_the_others_end(hub: RunningHub) -> None:
     [("wrong", NEW, "current_password"), (PASSWORD, "short", "new_password"), (PASSWORD, "x" * 1025, "new_password")],
 )
 def test_rejected_change_changes_nothing(hub: RunningHub, current: str, new: str, field: str) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with browser_of(hub, ada) as client, browser_of(hub, ada) as other:
         response = submit(client, PATH, current_password=current, new_password=new)
         assert response.status_code == 422
@@ -58,7 +58,7 @@ def test_rejected_change_changes_nothing(hub: RunningHub, current: str, new: str
 
 
 def test_guesses_are_throttled(hub: RunningHub) -> None:
-    with browser_of(hub, make_user(hub, "ada")) as client:
+    with browser_of(hub, create_user(hub, "ada")) as client:
         tries = [submit(client, PATH, current_password="guess", new_password=NEW).status_code for _ in range(11)]
         assert tries == [422] * 10 + [429]
         hub.clock.advance(15 * 60)
@@ -66,7 +66,7 @@ def test_guesses_are_throttled(hub: RunningHub) -> None:
 
 
 def test_personal_tokens_still_work(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    with browser_of(hub, ada) as client, api(hub, make_token(hub, ada)) as program:
+    ada = create_user(hub, "ada")
+    with browser_of(hub, ada) as client, api(hub, create_token(hub, ada)) as program:
         submit(client, PATH, current_password=PASSWORD, new_password=NEW)
         assert program.get("/api/whoami-v2").status_code == 200

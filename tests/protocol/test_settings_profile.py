@@ -6,15 +6,15 @@ from tests.bed.people import (
     Page,
     api,
     browser_of,
+    create_organization,
+    create_token,
+    create_user,
     link_in,
     mails_to,
-    make_organization,
-    make_token,
-    make_user,
     submit,
     wait_for_mail,
 )
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import store
 
@@ -32,7 +32,7 @@ DAY = 24 * 3600
 
 
 def test_profile_is_saved_and_shown(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with browser_of(hub, ada) as client:
         saved = submit(client, PROFILE, PROFILE, fullname="  Ada   Lovelace ", website="https://ada.example")
         assert (saved.status_code, saved.headers["location"]) == (303, PROFILE)
@@ -54,7 +54,7 @@ def test_profile_is_saved_and_shown(hub: RunningHub) -> None:
     ],
 )
 def test_invalid_profile_form_retains_what_was_typed(hub: RunningHub, field: str, value: str) -> None:
-    with browser_of(hub, make_user(hub, "ada")) as client:
+    with browser_of(hub, create_user(hub, "ada")) as client:
         response = submit(client, PROFILE, PROFILE, **{"fullname": "Ada", "website": "", field: value})
         assert response.status_code == 422
         assert "<title>Error: Profile" in response.text
@@ -65,7 +65,7 @@ def test_invalid_profile_form_retains_what_was_typed(hub: RunningHub, field: str
 
 
 def test_names_chosen_by_others_cannot_reverse_the_text(hub: RunningHub) -> None:
-    with browser_of(hub, make_user(hub, "ada")) as client:
+    with browser_of(hub, create_user(hub, "ada")) as client:
         submit(client, PROFILE, PROFILE, fullname='<b>"Ada"', website="")
         page = client.get(PROFILE).text
     assert "<b>" not in page
@@ -73,7 +73,7 @@ def test_names_chosen_by_others_cannot_reverse_the_text(hub: RunningHub) -> None
 
 
 def test_renamed_user_retains_the_old_name(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "Ada"), make_user(hub, "bob")
+    ada, bob = create_user(hub, "Ada"), create_user(hub, "bob")
     hub.clock.advance(DAY)
     with browser_of(hub, ada) as mine, browser_of(hub, bob) as theirs:
         assert submit(mine, PROFILE, RENAME, username="lovelace").status_code == 303
@@ -85,20 +85,20 @@ def test_renamed_user_retains_the_old_name(hub: RunningHub) -> None:
         hub.clock.advance(DAY)
         assert submit(mine, PROFILE, RENAME, username="ada").status_code == 303
         assert submit(theirs, PROFILE, RENAME, username="lovelace").status_code == 422
-        with api(hub, make_token(hub, ada)) as program:
+        with api(hub, create_token(hub, ada)) as program:
             assert program.get("/api/whoami-v2").json()["name"] == "ada"
 
 
 @pytest.mark.parametrize("name", ["", "-x", "a--b", "settings", "x" * 43, "ädä", "a b"])
 def test_invalid_name_is_rejected(hub: RunningHub, name: str) -> None:
-    with browser_of(hub, make_user(hub, "ada")) as client:
+    with browser_of(hub, create_user(hub, "ada")) as client:
         response = submit(client, PROFILE, RENAME, username=name)
         assert response.status_code == 422
         assert 'href="#username"' in response.text
 
 
 def test_name_may_change_its_case(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with browser_of(hub, ada) as client:
         assert submit(client, PROFILE, RENAME, username="ADA").status_code == 303
     found = hub.call(lambda opened: store.user_by_name(opened.db, "ada"))
@@ -107,7 +107,7 @@ def test_name_may_change_its_case(hub: RunningHub) -> None:
 
 
 def test_new_address_takes_effect_when_confirmed_and_the_old_one_is_notified(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with browser_of(hub, ada) as client:
         asked = submit(client, PROFILE, EMAIL, email="Ada@New.example", password=PASSWORD)
         assert asked.status_code == 303
@@ -136,7 +136,7 @@ def test_new_address_takes_effect_when_confirmed_and_the_old_one_is_notified(hub
     ],
 )
 def test_invalid_address_is_rejected(hub: RunningHub, email: str, password: str, field: str) -> None:
-    with browser_of(hub, make_user(hub, "ada")) as client:
+    with browser_of(hub, create_user(hub, "ada")) as client:
         response = submit(client, PROFILE, EMAIL, email=email, password=password)
         assert response.status_code == 422
         assert f'href="#{field}"' in response.text
@@ -146,8 +146,8 @@ def test_invalid_address_is_rejected(hub: RunningHub, email: str, password: str,
 
 
 def test_known_address_is_revealed_only_to_its_owner(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_user(hub, "bob")
+    ada = create_user(hub, "ada")
+    create_user(hub, "bob")
     with browser_of(hub, ada) as client:
         answers = []
         for email in ("bob@example.org", "new@example.org"):
@@ -162,7 +162,7 @@ def test_known_address_is_revealed_only_to_its_owner(hub: RunningHub) -> None:
 
 
 def test_only_the_last_requested_address_can_be_confirmed(hub: RunningHub) -> None:
-    with browser_of(hub, make_user(hub, "ada")) as client:
+    with browser_of(hub, create_user(hub, "ada")) as client:
         links = []
         for email in ("first@example.org", "second@example.org"):
             submit(client, PROFILE, EMAIL, email=email, password=PASSWORD)
@@ -173,7 +173,7 @@ def test_only_the_last_requested_address_can_be_confirmed(hub: RunningHub) -> No
 
 def test_changed_password_cancels_a_pending_change_of_address(hub: RunningHub) -> None:
     """It may have been requested by somebody who knew the old password."""
-    with browser_of(hub, make_user(hub, "ada")) as client:
+    with browser_of(hub, create_user(hub, "ada")) as client:
         submit(client, PROFILE, EMAIL, email="thief@example.org", password=PASSWORD)
         link = link_in(mails_to(hub, "thief@example.org")[0])
         assert client.get(link).status_code == 200
@@ -182,7 +182,7 @@ def test_changed_password_cancels_a_pending_change_of_address(hub: RunningHub) -
 
 
 def test_confirmation_can_be_requested_again_up_to_a_limit(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada", verified=False)
+    ada = create_user(hub, "ada", verified=False)
     with browser_of(hub, ada) as client:
         page = client.get(PROFILE)
         assert "Not verified" in page.text
@@ -203,7 +203,7 @@ def test_confirmation_can_be_requested_again_up_to_a_limit(hub: RunningHub) -> N
 
 
 def test_password_guesses_are_throttled(hub: RunningHub) -> None:
-    with browser_of(hub, make_user(hub, "ada")) as client:
+    with browser_of(hub, create_user(hub, "ada")) as client:
         tries = [submit(client, PROFILE, EMAIL, email="x@example.org", password="guess") for _ in range(11)]
         assert [answer.status_code for answer in tries] == [422] * 10 + [429]
         assert "Too many attempts. Try again in 15 minutes." in tries[-1].text
@@ -212,7 +212,7 @@ def test_password_guesses_are_throttled(hub: RunningHub) -> None:
 
 
 def test_unverified_old_address_is_not_notified(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada", verified=False)
+    ada = create_user(hub, "ada", verified=False)
     with browser_of(hub, ada) as client:
         submit(client, PROFILE, EMAIL, email="new@example.org", password=PASSWORD)
         submit(client, link_in(mails_to(hub, "new@example.org")[0]))
@@ -221,9 +221,9 @@ def test_unverified_old_address_is_not_notified(hub: RunningHub) -> None:
 
 
 def test_export_contains_everything_but_secrets(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    organization = make_organization(hub, "acme", ada)
-    token = make_token(hub, ada, "read", "laptop")
+    ada = create_user(hub, "ada")
+    organization = create_organization(hub, "acme", ada)
+    token = create_token(hub, ada, "read", "laptop")
     hub.clock.advance(DAY)
     with browser_of(hub, ada) as client:
         submit(client, PROFILE, RENAME, username="lovelace")

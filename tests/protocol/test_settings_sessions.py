@@ -3,9 +3,9 @@
 import re
 
 import pytest
-from tests.bed.people import browser_of, make_user, post, submit
+from tests.bed.people import browser_of, create_user, post, submit
 from tests.bed.processes import until
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import operator_actions
 from hubgate.server.accounts.model import User, Visitor
@@ -27,7 +27,7 @@ def sign_in_from(hub: RunningHub, user: User, visitor: Visitor) -> str:
 
 
 def test_sessions_are_listed_and_the_current_one_is_marked(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     sign_in_from(hub, ada, Visitor("203.0.113.7", FIREFOX))
     sign_in_from(hub, ada, Visitor("2001:db8::1", "<script>alert(1)</script>"))
     with browser_of(hub, ada) as client:
@@ -40,7 +40,7 @@ def test_sessions_are_listed_and_the_current_one_is_marked(hub: RunningHub) -> N
 
 
 def test_ended_session_is_rejected_at_its_next_request(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with browser_of(hub, ada) as mine, browser_of(hub, ada) as other:
         assert other.get(PATH).status_code == 200
         (address,) = END.findall(mine.get(PATH).text)
@@ -53,7 +53,7 @@ def test_ended_session_is_rejected_at_its_next_request(hub: RunningHub) -> None:
 
 
 def test_all_other_sessions_are_ended(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     with browser_of(hub, ada) as mine, browser_of(hub, ada) as other, browser_of(hub, bob) as theirs:
         sign_in_from(hub, ada, Visitor("203.0.113.7", FIREFOX))
         assert submit(mine, PATH, f"{PATH}/end-others").status_code == 303
@@ -65,7 +65,7 @@ def test_all_other_sessions_are_ended(hub: RunningHub) -> None:
 
 
 def test_another_users_session_is_404_and_continues(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     with browser_of(hub, ada) as mine, browser_of(hub, bob) as first, browser_of(hub, bob) as second:
         (address,) = END.findall(first.get(PATH).text)
         assert post(mine, address).status_code == 404
@@ -73,7 +73,7 @@ def test_another_users_session_is_404_and_continues(hub: RunningHub) -> None:
 
 
 def test_ending_the_current_session_signs_out(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with browser_of(hub, ada) as mine, browser_of(hub, ada) as other:
         (address,) = END.findall(other.get(PATH).text)
         ended = post(mine, address)
@@ -83,7 +83,7 @@ def test_ending_the_current_session_signs_out(hub: RunningHub) -> None:
 
 
 def test_last_use_is_recorded_occasionally(hub: RunningHub) -> None:
-    with browser_of(hub, make_user(hub, "ada")) as client:
+    with browser_of(hub, create_user(hub, "ada")) as client:
         assert "14:13 UTC" in client.get(PATH).text
         hub.clock.advance(60)
         assert "14:13 UTC" in client.get(PATH).text
@@ -93,7 +93,7 @@ def test_last_use_is_recorded_occasionally(hub: RunningHub) -> None:
 
 
 def test_session_ends_30_days_after_its_last_use(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with browser_of(hub, ada) as mine, browser_of(hub, ada) as idle:
         for _ in range(31):
             hub.clock.advance(24 * 3600)
@@ -108,7 +108,7 @@ def last_use_of(hub: RunningHub, user: User) -> int:
 
 
 def test_disabled_users_sessions_are_rejected_at_the_next_request(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with browser_of(hub, ada) as client:
         assert client.get(PATH).status_code == 200
         hub.call(lambda opened: operator_actions.disable(opened.accounts, ada))
@@ -116,7 +116,7 @@ def test_disabled_users_sessions_are_rejected_at_the_next_request(hub: RunningHu
 
 
 def test_long_list_has_pages(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     for _ in range(60):
         sign_in_from(hub, ada, Visitor("203.0.113.7", FIREFOX))
     with browser_of(hub, ada) as client:

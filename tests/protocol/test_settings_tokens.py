@@ -5,9 +5,9 @@ import re
 import httpx
 import pytest
 from tests.bed.dump import dump
-from tests.bed.people import Page, api, browser_of, link_in, mails_to, make_token, make_user, submit
+from tests.bed.people import Page, api, browser_of, create_token, create_user, link_in, mails_to, submit
 from tests.bed.processes import until
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.tokens import personal
 
@@ -37,7 +37,7 @@ def works(hub: RunningHub, token: str) -> bool:
 
 
 def test_token_is_shown_once_and_stored_as_a_hash(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with browser_of(hub, ada) as client:
         assert "Tokens let scripts and git act on your behalf." in client.get(PATH).text
         made = submit(client, PATH, PATH, name="laptop", role="read")
@@ -59,7 +59,7 @@ def test_token_is_shown_once_and_stored_as_a_hash(hub: RunningHub) -> None:
 
 
 def test_owner_is_notified_by_mail(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with browser_of(hub, ada) as client:
         token = secret_in(submit(client, PATH, PATH, name="laptop", role="write"))
     (told,) = mails_to(hub, ada.email)
@@ -71,7 +71,7 @@ def test_owner_is_notified_by_mail(hub: RunningHub) -> None:
 
 def test_unverified_address_gets_no_mail_about_tokens(hub: RunningHub) -> None:
     """The caller chooses its subject: a stranger must not receive it."""
-    ada = make_user(hub, "ada", verified=False)
+    ada = create_user(hub, "ada", verified=False)
     with browser_of(hub, ada) as client:
         submit(client, PATH, PATH, name="buy now", role="read")
         submit(client, "/settings/profile", "/settings/email/confirmation")
@@ -79,7 +79,7 @@ def test_unverified_address_gets_no_mail_about_tokens(hub: RunningHub) -> None:
 
 
 def test_reload_creates_no_second_token(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with browser_of(hub, ada) as client:
         form = Page(client.get(PATH)).hidden(PATH) | {"name": "laptop", "role": "read"}
         token = secret_in(client.post(PATH, data=form))
@@ -99,7 +99,7 @@ def test_reload_creates_no_second_token(hub: RunningHub) -> None:
 
 
 def test_form_number_is_valid_for_its_user_for_a_day(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     with browser_of(hub, ada) as mine, browser_of(hub, bob) as theirs:
         form = Page(mine.get(PATH)).hidden(PATH) | {"name": "laptop", "role": "read"}
         foreign = Page(theirs.get(PATH)).hidden(PATH)["once"]
@@ -121,7 +121,7 @@ def test_form_number_is_valid_for_its_user_for_a_day(hub: RunningHub) -> None:
      ("a", "", "role")],
 )  # fmt: skip
 def test_invalid_form_creates_no_token_and_is_not_used_up(hub: RunningHub, name: str, role: str, field: str) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with browser_of(hub, ada) as client:
         form = Page(client.get(PATH)).hidden(PATH)
         refused = client.post(PATH, data=form | {"name": name, "role": role})
@@ -132,8 +132,8 @@ def test_invalid_form_creates_no_token_and_is_not_used_up(hub: RunningHub, name:
 
 
 def test_token_is_renamed(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    token = make_token(hub, ada, name="old")
+    ada = create_user(hub, "ada")
+    token = create_token(hub, ada, name="old")
     with browser_of(hub, ada) as client:
         address = address_in(client.get(PATH).text)
         assert submit(client, address, name="").status_code == 422
@@ -144,8 +144,8 @@ def test_token_is_renamed(hub: RunningHub) -> None:
 
 
 def test_refresh_replaces_the_secret_at_once_and_only_once(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    old = make_token(hub, ada, "read", "laptop")
+    ada = create_user(hub, "ada")
+    old = create_token(hub, ada, "read", "laptop")
     with browser_of(hub, ada) as client:
         address = f"{address_in(client.get(PATH).text)}/refresh"
         form = Page(client.get(address)).hidden()
@@ -163,8 +163,8 @@ def test_refresh_replaces_the_secret_at_once_and_only_once(hub: RunningHub) -> N
 
 
 def test_revoking_needs_confirmation(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    token = make_token(hub, ada, name="laptop")
+    ada = create_user(hub, "ada")
+    token = create_token(hub, ada, name="laptop")
     with browser_of(hub, ada) as client:
         address = f"{address_in(client.get(PATH).text)}/revoke"
         asked = client.get(address).text
@@ -179,8 +179,8 @@ def test_revoking_needs_confirmation(hub: RunningHub) -> None:
 
 
 def test_last_use_is_recorded(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    token = make_token(hub, ada)
+    ada = create_user(hub, "ada")
+    token = create_token(hub, ada)
     with browser_of(hub, ada) as client:
         assert "never" in client.get(PATH).text
         hub.clock.advance(60)
@@ -189,9 +189,9 @@ def test_last_use_is_recorded(hub: RunningHub) -> None:
 
 
 def test_number_of_tokens_is_limited(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     for number in range(personal.MOST_PER_USER):
-        make_token(hub, ada, "read", f"number {number}")
+        create_token(hub, ada, "read", f"number {number}")
     with browser_of(hub, ada) as client:
         refused = submit(client, PATH, PATH, name="one more", role="read")
         assert refused.status_code == 422

@@ -3,9 +3,9 @@
 from contextlib import ExitStack
 
 import pytest
-from tests.bed.at_once import at_once
-from tests.bed.people import PASSWORD, filled, link_in, mails_to, make_user, setup_link, submit
-from tests.bed.running import RunningHub
+from tests.bed.concurrency import run_concurrently
+from tests.bed.people import PASSWORD, create_user, fill_form, link_in, mails_to, setup_link, submit
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import store
 from hubgate.server.resources import Hub
@@ -44,7 +44,7 @@ def test_wrong_link_is_rejected(hub: RunningHub) -> None:
 
 
 def test_invalid_form_does_not_use_up_the_link(hub: RunningHub) -> None:
-    make_user(hub, "ada")
+    create_user(hub, "ada")
     link = setup_link(hub)
     with hub.client() as client:
         for name, email in (("ada", "new@example.org"), ("boss", "ada@example.org"), ("boss", "no address")):
@@ -56,7 +56,7 @@ def test_invalid_form_does_not_use_up_the_link(hub: RunningHub) -> None:
 
 def test_link_ends_if_an_operator_exists(hub: RunningHub) -> None:
     link = setup_link(hub)
-    make_user(hub, "boss", operator=True)
+    create_user(hub, "boss", operator=True)
     with hub.client() as client:
         assert client.get(link).status_code == 404
 
@@ -67,8 +67,8 @@ def test_concurrent_uses_create_one_operator(hub: RunningHub) -> None:
         forms = []
         for number in range(6):
             client, name = stack.enter_context(hub.client()), f"boss{number}"
-            forms.append(filled(client, link, username=name, email=f"{name}@example.org", password=PASSWORD))
-        answers = at_once(forms)
+            forms.append(fill_form(client, link, username=name, email=f"{name}@example.org", password=PASSWORD))
+        answers = run_concurrently(forms)
     assert sorted(answer.status_code for answer in answers) == [303] + [404] * 5
     made = [is_operator(hub, f"boss{number}") for number in range(6)]
     assert made == [answer.status_code == 303 for answer in answers]

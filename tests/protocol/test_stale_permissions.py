@@ -6,20 +6,20 @@ from contextlib import ExitStack
 from urllib.parse import urlsplit
 
 import pytest
-from tests.bed.at_once import at_once
+from tests.bed.concurrency import run_concurrently
 from tests.bed.organizations import entries_of
 from tests.bed.people import (
-    HOME,
     PASSWORD,
+    VISITOR,
     browser_of,
-    filled,
+    create_organization,
+    create_user,
+    fill_form,
     link_in,
     mails_to,
-    make_organization,
-    make_user,
     submit,
 )
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import addresses, operator_actions, own_account, password_changes, store
 from hubgate.server.accounts.model import User
@@ -53,16 +53,16 @@ def delete(hub: RunningHub, user: User) -> None:
 
 def test_old_password_cannot_change_the_address_after_a_reset(hub: RunningHub) -> None:
     """An intruder who knows the old password keeps requesting to move the account to their own address."""
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with ExitStack() as open_until_done:
         calls = []
         for number in range(9):
             intruder = open_until_done.enter_context(browser_of(hub, ada))
             form = {"email": f"eve{number}@example.org", "password": PASSWORD}
-            calls.append(filled(intruder, "/settings/profile", "/settings/email", **form))
+            calls.append(fill_form(intruder, "/settings/profile", "/settings/email", **form))
         owner = open_until_done.enter_context(browser_of(hub))
-        calls.append(filled(owner, reset_path(hub, ada), password=NEW))
-        *asked, reset = [response.status_code for response in at_once(calls)]
+        calls.append(fill_form(owner, reset_path(hub, ada), password=NEW))
+        *asked, reset = [response.status_code for response in run_concurrently(calls)]
     assert reset == 303
     # 401: the session had ended before the caller was identified.
     assert set(asked) <= {303, 401, 422}
@@ -70,16 +70,16 @@ def test_old_password_cannot_change_the_address_after_a_reset(hub: RunningHub) -
 
 
 def test_old_password_cannot_undo_a_reset(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with ExitStack() as open_until_done:
         calls = []
         for _ in range(6):
             intruder = open_until_done.enter_context(browser_of(hub, ada))
             form = {"current_password": PASSWORD, "new_password": "chosen by the intruder"}
-            calls.append(filled(intruder, "/settings/password", **form))
+            calls.append(fill_form(intruder, "/settings/password", **form))
         owner = open_until_done.enter_context(browser_of(hub))
-        calls.append(filled(owner, reset_path(hub, ada), password=NEW))
-        *changed, reset = [response.status_code for response in at_once(calls)]
+        calls.append(fill_form(owner, reset_path(hub, ada), password=NEW))
+        *changed, reset = [response.status_code for response in run_concurrently(calls)]
         # A change that was first invalidated the mailed link; the owner then requests another one.
         if reset == 404:
             assert changed.count(303) == 1
@@ -91,7 +91,7 @@ def test_old_password_cannot_undo_a_reset(hub: RunningHub) -> None:
 
 
 def test_account_disabled_during_the_request_accepts_no_password(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     known = hub.call(lambda opened: store.password_hash(opened.db, ada.id))
     assert known is not None
     hub.call(lambda opened: operator_actions.disable(opened.accounts, ada))
@@ -100,7 +100,7 @@ def test_account_disabled_during_the_request_accepts_no_password(hub: RunningHub
 
 def test_disabling_an_account_ends_its_links(hub: RunningHub) -> None:
     """A thief who requested a change of address must not be mailed the owner's next reset link."""
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with browser_of(hub, ada) as thief:
         form = {"email": "thief@example.org", "password": PASSWORD}
         assert submit(thief, "/settings/profile", "/settings/email", **form).status_code == 303
@@ -115,30 +115,30 @@ def test_disabling_an_account_ends_its_links(hub: RunningHub) -> None:
 
 
 def test_deleted_account_is_rejected_without_a_server_error(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with ExitStack() as open_until_done:
         browsers = [open_until_done.enter_context(browser_of(hub, ada)) for _ in range(8)]
-        calls = [filled(browsers[0], "/settings/delete", name="ada", password=PASSWORD)]
+        calls = [fill_form(browsers[0], "/settings/delete", name="ada", password=PASSWORD)]
         form = {"current_password": PASSWORD, "new_password": NEW}
-        calls += [filled(browser, "/settings/password", **form) for browser in browsers[1:4]]
+        calls += [fill_form(browser, "/settings/password", **form) for browser in browsers[1:4]]
         for number, browser in enumerate(browsers[4:]):
             moved = {"email": f"new{number}@example.org", "password": PASSWORD}
-            calls.append(filled(browser, "/settings/profile", "/settings/email", **moved))
-        answers = [response.status_code for response in at_once(calls)]
+            calls.append(fill_form(browser, "/settings/profile", "/settings/email", **moved))
+        answers = [response.status_code for response in run_concurrently(calls)]
     assert set(answers) <= {303, 401, 422}, answers
 
 
 @pytest.mark.parametrize("what", ["token", "confirmation", "reset", "invitation", "password", "address", "deletion"])
 def test_each_use_case_rejects_a_deleted_account(hub: RunningHub, what: str) -> None:
-    ada, bob = make_user(hub, "ada", verified=False), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", bob)
+    ada, bob = create_user(hub, "ada", verified=False), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", bob)
     admin = Actor("bob", bob.id)
 
     async def work(opened: Hub) -> None:
         accounts = opened.accounts
         match what:
             case "token":
-                await personal.create(accounts, ada, "laptop", TokenRole.READ, HOME.ip)
+                await personal.create(accounts, ada, "laptop", TokenRole.READ, VISITOR.ip)
             case "confirmation":
                 await addresses.resend_confirmation(accounts, ada)
             case "reset":
@@ -146,7 +146,7 @@ def test_each_use_case_rejects_a_deleted_account(hub: RunningHub, what: str) -> 
             case "invitation":
                 await invitations.invite(accounts, acme, "ada", Role.READ, admin)
             case "password":
-                await password_changes.change(accounts, ada, PASSWORD, NEW, HOME)
+                await password_changes.change(accounts, ada, PASSWORD, NEW, VISITOR)
             case "address":
                 await addresses.request_change(accounts, ada, "new@example.org", PASSWORD)
             case "deletion":
@@ -158,7 +158,7 @@ def test_each_use_case_rejects_a_deleted_account(hub: RunningHub, what: str) -> 
 
 
 def test_concurrent_requests_do_not_pass_the_limit_of_tokens(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
 
     async def nearly(tx: Tx) -> None:
         sql = """
@@ -171,15 +171,15 @@ def test_concurrent_requests_do_not_pass_the_limit_of_tokens(hub: RunningHub) ->
     hub.call(lambda opened: opened.db.write(nearly))
     with ExitStack() as open_until_done:
         browsers = [open_until_done.enter_context(browser_of(hub, ada)) for _ in range(20)]
-        calls = [filled(browser, "/settings/tokens", name="laptop", role="read") for browser in browsers]
-        answers = [response.status_code for response in at_once(calls)]
+        calls = [fill_form(browser, "/settings/tokens", name="laptop", role="read") for browser in browsers]
+        answers = [response.status_code for response in run_concurrently(calls)]
     assert sorted(answers) == [200] * 3 + [422] * 17
     assert count(hub, "access_tokens", ada) == MOST_PER_USER
 
 
 def test_former_admin_cannot_change_billing(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, bob="write")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, bob="write")
     former = Actor("bob", bob.id)
     with pytest.raises(Forbidden):
         hub.call(lambda opened: settings.set_billing(opened.accounts, acme, True, former))
@@ -188,9 +188,9 @@ def test_former_admin_cannot_change_billing(hub: RunningHub) -> None:
 
 def test_audit_log_names_the_invited_user_by_their_current_name(hub: RunningHub) -> None:
     """Not as the inviter spelled it: a Kelvin sign equals `K` in a comparison without case."""
-    ada = make_user(hub, "ada")
-    make_user(hub, "Kate")
-    acme = make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    create_user(hub, "Kate")
+    acme = create_organization(hub, "acme", ada)
     page = "/organizations/acme/settings/members"
     with browser_of(hub, ada) as browser:
         assert submit(browser, page, page, invitee="\u212aATE", role="read").status_code == 303
@@ -204,6 +204,6 @@ def test_audit_log_names_the_invited_user_by_their_current_name(hub: RunningHub)
 @pytest.mark.parametrize("page", ["/settings/sessions", "/settings/tokens", "/settings/organizations"])
 @pytest.mark.parametrize("number", ["000000001" + "0" * 5000, "0000000019", "-1", "\u00b2"])
 def test_invalid_page_number_is_404(hub: RunningHub, page: str, number: str) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     with browser_of(hub, ada) as browser:
         assert browser.get(page, params={"page": number}).status_code == 404

@@ -3,8 +3,8 @@
 import asyncio
 
 from tests.bed.clock import FrozenClock
-from tests.bed.engines import Engine, opened
-from tests.bed.running import RunningHub
+from tests.bed.engines import Engine, opened_database
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.errors import TooManyRequests
 from hubgate.server.throttle.rate_limiter import Hit, Limit, Limiter
@@ -26,7 +26,7 @@ def test_over_the_limit_is_429_until_the_window_ends(hub: RunningHub) -> None:
 
 async def test_concurrent_tries_on_two_machines_do_not_pass_the_limit(engine: Engine, clock: FrozenClock) -> None:
     url = engine.fresh_url()
-    async with opened(url) as here, opened(url) as there:
+    async with opened_database(url) as here, opened_database(url) as there:
         limiters = [Limiter(here, clock), Limiter(there, clock)]
         tries = await asyncio.gather(
             *(limiters[i % 2].take(LIMIT, "someone") for i in range(60)), return_exceptions=True
@@ -37,7 +37,7 @@ async def test_concurrent_tries_on_two_machines_do_not_pass_the_limit(engine: En
 
 
 async def test_refunded_place_does_not_count(engine: Engine, clock: FrozenClock) -> None:
-    async with opened(engine.fresh_url()) as db:
+    async with opened_database(engine.fresh_url()) as db:
         limiter = Limiter(db, clock)
         for _ in range(30):
             await limiter.refund(await limiter.take(LIMIT, "honest"))
@@ -54,7 +54,7 @@ async def test_refunded_place_does_not_count(engine: Engine, clock: FrozenClock)
 async def test_rejected_try_takes_no_place(engine: Engine, clock: FrozenClock) -> None:
     """After concurrent tries that were all refunded, nothing is counted: neither the accepted ones nor the rest."""
     url = engine.fresh_url()
-    async with opened(url) as here, opened(url) as there:
+    async with opened_database(url) as here, opened_database(url) as there:
         limiters = [Limiter(here, clock), Limiter(there, clock)]
         for _ in range(3):
             tries = await asyncio.gather(
@@ -70,7 +70,7 @@ async def test_rejected_try_takes_no_place(engine: Engine, clock: FrozenClock) -
 
 
 async def test_sweep_drops_only_ended_windows(engine: Engine, clock: FrozenClock) -> None:
-    async with opened(engine.fresh_url()) as db:
+    async with opened_database(engine.fresh_url()) as db:
         limiter = Limiter(db, clock)
         await asyncio.gather(*(limiter.take(LIMIT, f"s{i}") for i in range(1200)))
         clock.advance(600)

@@ -3,26 +3,26 @@
 from typing import Any
 
 import pytest
-from tests.bed.apps import SCOPES, make_app
-from tests.bed.exchange import ACCESS_TOKEN, exchange, exchanged, make_exchanger
-from tests.bed.people import api, make_organization, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import SCOPES, create_app
+from tests.bed.exchange import ACCESS_TOKEN, create_exchange_app, exchange_token, send_exchange
+from tests.bed.people import api, create_organization, create_token, create_user
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.model import Organization, User
 
 
 def audit(hub: RunningHub, admin: User, organization: Organization) -> list[dict[str, Any]]:
-    with api(hub, make_token(hub, admin)) as script:
+    with api(hub, create_token(hub, admin)) as script:
         entries = script.get(f"/api/organizations/{organization.name}/audit-log/export?q=type:oauth.token").json()
     return list(entries)
 
 
 def test_token_is_issued_for_a_member(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, bob="read")
-    make_organization(hub, "other", bob)
-    client = make_exchanger(hub, acme)
-    answer = exchanged(client, "Bob@Example.org")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, bob="read")
+    create_organization(hub, "other", bob)
+    client = create_exchange_app(hub, acme)
+    answer = exchange_token(client, "Bob@Example.org")
     assert (answer["token_type"], answer["expires_in"]) == ("bearer", 28800)
     assert set(answer["scope"].split()) == set(SCOPES)
     assert answer["issued_token_type"] == ACCESS_TOKEN
@@ -40,8 +40,8 @@ def test_token_is_issued_for_a_member(hub: RunningHub) -> None:
 
 
 def test_fewer_scopes_may_be_requested(hub: RunningHub) -> None:
-    acme = make_organization(hub, "acme", make_user(hub, "ada"))
-    answer = exchanged(make_exchanger(hub, acme), "ada@example.org", scope="read-repos")
+    acme = create_organization(hub, "acme", create_user(hub, "ada"))
+    answer = exchange_token(create_exchange_app(hub, acme), "ada@example.org", scope="read-repos")
     assert answer["scope"] == "read-repos"
     assert "id_token" not in answer
 
@@ -61,18 +61,18 @@ def test_fewer_scopes_may_be_requested(hub: RunningHub) -> None:
 def test_invalid_exchanges_are_rejected(
     hub: RunningHub, email: str, more: dict[str, str], status: int, error: str
 ) -> None:
-    make_user(hub, "eve")
-    acme = make_organization(hub, "acme", make_user(hub, "ada"))
-    answer = exchange(make_exchanger(hub, acme), email, **more)
+    create_user(hub, "eve")
+    acme = create_organization(hub, "acme", create_user(hub, "ada"))
+    answer = send_exchange(create_exchange_app(hub, acme), email, **more)
     assert (answer.status_code, answer.json()["error"]) == (status, error), answer.text
 
 
 def test_exchange_requires_basic_authentication_and_the_privilege(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada)
-    privileged, plain, own = make_exchanger(hub, acme), make_app(hub, organization=acme), make_app(hub, ada)
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
+    privileged, plain, own = create_exchange_app(hub, acme), create_app(hub, organization=acme), create_app(hub, ada)
     for client in (plain, own):
-        answer = exchange(client, "ada@example.org")
+        answer = send_exchange(client, "ada@example.org")
         assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client")
     with hub.client() as http:
         form = {

@@ -12,9 +12,9 @@ import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from tests.bed.engines import settings_for
-from tests.bed.people import api, browser_of, make_token, make_user
+from tests.bed.people import api, browser_of, create_token, create_user
 from tests.bed.processes import until
-from tests.bed.running import RunningHub, running
+from tests.bed.running_hub import RunningHub, run_hub
 
 from hubgate.server.accounts import operator_actions
 from hubgate.server.resources import Hub
@@ -29,7 +29,7 @@ WHOAMI = "/api/whoami-v2"
 @pytest.fixture
 def neighbour(hub: RunningHub) -> Iterator[RunningHub]:
     """Another web process on the same database."""
-    with running(settings_for(hub.settings.database_url, hub.settings.data_dir)) as other:
+    with run_hub(settings_for(hub.settings.database_url, hub.settings.data_dir)) as other:
         yield other
 
 
@@ -65,11 +65,11 @@ async def unwritable(hub: RunningHub) -> AsyncIterator[None]:
 
 
 def test_tokens_are_listed(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_token(hub, make_user(hub, "bob"), name="not mine")
-    first = make_token(hub, ada, "read", "first")
+    ada = create_user(hub, "ada")
+    create_token(hub, create_user(hub, "bob"), name="not mine")
+    first = create_token(hub, ada, "read", "first")
     hub.clock.advance(3)
-    second = make_token(hub, ada, "write", "second")
+    second = create_token(hub, ada, "write", "second")
     until(lambda: listed(hub, first)[1]["lastUsedAt"] is not None)
     newest, oldest = listed(hub, first)
     assert newest == {
@@ -88,8 +88,8 @@ def test_tokens_are_listed(hub: RunningHub) -> None:
 
 
 def test_list_has_pages(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    tokens = [make_token(hub, ada, "read", f"number {number}") for number in range(5)]
+    ada = create_user(hub, "ada")
+    tokens = [create_token(hub, ada, "read", f"number {number}") for number in range(5)]
     with api(hub, tokens[0]) as client:
         found, address = [], f"{PATH}?limit=2"
         while address:
@@ -100,8 +100,8 @@ def test_list_has_pages(hub: RunningHub) -> None:
 
 
 def test_read_token_reads_and_changes_nothing(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    token, other = make_token(hub, ada, "read", "reader"), make_token(hub, ada, "write", "other")
+    ada = create_user(hub, "ada")
+    token, other = create_token(hub, ada, "read", "reader"), create_token(hub, ada, "write", "other")
     address = f"{PATH}/{named(hub, token, 'other')}"
     with api(hub, token) as client:
         for refused in (client.delete(address), client.patch(address, json={"name": "x"})):
@@ -112,8 +112,8 @@ def test_read_token_reads_and_changes_nothing(hub: RunningHub) -> None:
 
 
 def test_write_token_renames_and_revokes_even_itself(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    token, other = make_token(hub, ada, "write", "writer"), make_token(hub, ada, "read", "other")
+    ada = create_user(hub, "ada")
+    token, other = create_token(hub, ada, "write", "writer"), create_token(hub, ada, "read", "other")
     address = f"{PATH}/{named(hub, token, 'other')}"
     with api(hub, token) as client:
         renamed = client.patch(address, json={"name": " new   name "})
@@ -128,8 +128,8 @@ def test_write_token_renames_and_revokes_even_itself(hub: RunningHub) -> None:
 
 @pytest.mark.parametrize("role", ["read", "write"])
 def test_no_token_creates_or_refreshes_one(hub: RunningHub, role: str) -> None:
-    ada = make_user(hub, "ada")
-    token = make_token(hub, ada, role)
+    ada = create_user(hub, "ada")
+    token = create_token(hub, ada, role)
     address = f"{PATH}/{listed(hub, token)[0]['id']}/refresh"
     with api(hub, token) as client:
         for refused in (client.post(PATH, json={"name": "x", "role": "read"}), client.post(address), client.post(PATH)):
@@ -139,16 +139,16 @@ def test_no_token_creates_or_refreshes_one(hub: RunningHub, role: str) -> None:
 
 
 def test_o61_session_cookie_is_ignored(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    make_token(hub, ada)
+    ada = create_user(hub, "ada")
+    create_token(hub, ada)
     with browser_of(hub, ada) as client:
         answers = [client.get(PATH), client.post(PATH), client.delete(f"{PATH}/{'0' * 24}"), httpx.get(hub.url + PATH)]
     assert {answer.status_code for answer in answers} == {401}
 
 
 def test_another_users_token_is_404(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    mine, theirs = make_token(hub, ada), make_token(hub, bob)
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    mine, theirs = create_token(hub, ada), create_token(hub, bob)
     (foreign,) = [item["id"] for item in listed(hub, theirs)]
     with api(hub, mine) as client:
         for token_id in (foreign, "0" * 24, "nonsense", "%F0%9F%94%91"):
@@ -175,7 +175,7 @@ def test_another_users_token_is_404(hub: RunningHub) -> None:
     ],
 )
 def test_invalid_change_is_rejected(hub: RunningHub, body: object, status: int) -> None:
-    token = make_token(hub, make_user(hub, "ada"), "write", "kept")
+    token = create_token(hub, create_user(hub, "ada"), "write", "kept")
     with api(hub, token) as client:
         address = f"{PATH}/{named(hub, token, 'kept')}"
         assert client.patch(address, json=body).status_code == status
@@ -184,8 +184,8 @@ def test_invalid_change_is_rejected(hub: RunningHub, body: object, status: int) 
 
 
 def test_revocation_by_another_process_applies_at_the_next_request(hub: RunningHub, neighbour: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    token, other = make_token(hub, ada, "write", "writer"), make_token(hub, ada, "read", "other")
+    ada = create_user(hub, "ada")
+    token, other = create_token(hub, ada, "write", "writer"), create_token(hub, ada, "read", "other")
     with api(hub, other) as here, api(neighbour, token) as there, api(neighbour, other) as also_there:
         assert here.get(WHOAMI).status_code == also_there.get(WHOAMI).status_code == 200
         assert there.delete(f"{PATH}/{named(hub, token, 'other')}").status_code == 204
@@ -193,8 +193,8 @@ def test_revocation_by_another_process_applies_at_the_next_request(hub: RunningH
 
 
 def test_disabled_users_tokens_are_rejected_at_the_next_request(hub: RunningHub, neighbour: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    token = make_token(hub, ada)
+    ada = create_user(hub, "ada")
+    token = create_token(hub, ada)
 
     def switch(enabled: bool) -> None:
         async def work(opened: Hub) -> None:
@@ -213,8 +213,8 @@ def test_disabled_users_tokens_are_rejected_at_the_next_request(hub: RunningHub,
 
 def test_answers_to_a_token_match_the_document(hub: RunningHub) -> None:
     """The fuzzer of test_openapi.py is anonymous, so it sees only refusals."""
-    ada = make_user(hub, "ada")
-    headers = {"authorization": f"Bearer {make_token(hub, ada)}"}
+    ada = create_user(hub, "ada")
+    headers = {"authorization": f"Bearer {create_token(hub, ada)}"}
     browser_of(hub, ada).close()
     config = schemathesis.Config.from_dict({"generation": {"allow-x00": False}})
     document = schemathesis.openapi.from_url(f"{hub.url}/api/openapi.json", config=config)
@@ -237,7 +237,7 @@ def test_answers_to_a_token_match_the_document(hub: RunningHub) -> None:
 
 
 async def test_answer_does_not_wait_for_recording_the_last_use(hub: RunningHub) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as client:
         async with unwritable(hub):
             answers = [client.get(WHOAMI).status_code for _ in range(CONNECTIONS + 2)]
     assert set(answers) == {200}

@@ -1,9 +1,9 @@
 """What every request reads about a user is limited, so that no user can slow the hub down."""
 
 import pytest
-from tests.bed.organizations import put_into_organizations, role_in
-from tests.bed.people import PASSWORD, browser_of, make_organization, make_user, submit
-from tests.bed.running import RunningHub
+from tests.bed.organizations import add_to_many_organizations, role_in
+from tests.bed.people import PASSWORD, browser_of, create_organization, create_user, submit
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.roles import Role
@@ -15,9 +15,9 @@ from hubgate.server.storage.database import Tx
 
 
 def test_organizations_per_user_are_limited(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", bob)
-    put_into_organizations(hub, ada, members.MOST_PER_USER - 1)
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", bob)
+    add_to_many_organizations(hub, ada, members.MOST_PER_USER - 1)
     with browser_of(hub, ada) as browser:
         assert submit(browser, "/organizations/new", name="the-last", fullname="").status_code == 303
         refused = submit(browser, "/organizations/new", name="one-more", fullname="")
@@ -34,9 +34,9 @@ def test_organizations_per_user_are_limited(hub: RunningHub) -> None:
 
 
 def test_invitation_can_be_accepted_once_below_the_limit(hub: RunningHub) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", bob)
-    put_into_organizations(hub, ada, members.MOST_PER_USER)
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", bob)
+    add_to_many_organizations(hub, ada, members.MOST_PER_USER)
     page = "/organizations/acme/settings/members"
     with browser_of(hub, bob) as admin:
         assert submit(admin, page, page, invitee="ada", role="read").status_code == 303
@@ -53,7 +53,7 @@ def test_invitation_can_be_accepted_once_below_the_limit(hub: RunningHub) -> Non
 
 def test_sessions_per_user_are_limited(hub: RunningHub) -> None:
     """The least recently used session ends."""
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     now = hub.clock()
 
     async def unit(tx: Tx) -> None:

@@ -1,23 +1,23 @@
 """`/oauth/userinfo`: organizations of the user; an invalid token is an `invalid_token`, not an `invalid_client`."""
 
 import pytest
-from tests.bed.apps import answer_of, approve, make_app, tokens_for
-from tests.bed.people import api, browser_of, make_organization, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import approve, create_app, redirect_parameters, tokens_for
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user
+from tests.bed.running_hub import RunningHub
 
 pytestmark = pytest.mark.one_engine
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_everything_but_a_valid_app_token_is_an_invalid_token(hub: RunningHub, method: str) -> None:
-    ada = make_user(hub, "ada")
-    client = make_app(hub, ada)
+    ada = create_user(hub, "ada")
+    client = create_app(hub, ada)
     revoked, expired = (tokens_for(client, ada)["access_token"] for _ in range(2))
     client.post("/oauth/revoke", {"token": revoked})
     with api(hub, expired) as app:
         assert app.request(method, "/oauth/userinfo").status_code == 200
         hub.clock.advance(8 * 60 * 60)
-    bearers = (revoked, expired, make_token(hub, ada), "hf_nonsense")
+    bearers = (revoked, expired, create_token(hub, ada), "hf_nonsense")
     headers = [{}, *({"authorization": f"Bearer {bearer}"} for bearer in bearers)]
     with hub.client() as anyone:
         for header in (*headers, {"authorization": "Basic Zm9vOmJhcg=="}, {"authorization": "Bearer"}):
@@ -28,11 +28,11 @@ def test_everything_but_a_valid_app_token_is_an_invalid_token(hub: RunningHub, m
 
 
 def test_granted_organization_has_all_fields(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    acme, other = make_organization(hub, "acme", ada, plan="team"), make_organization(hub, "other", ada)
-    client = make_app(hub, scopes=("openid", "read-billing"))
+    ada = create_user(hub, "ada")
+    acme, other = create_organization(hub, "acme", ada, plan="team"), create_organization(hub, "other", ada)
+    client = create_app(hub, scopes=("openid", "read-billing"))
     with browser_of(hub, ada) as browser:
-        code = answer_of(approve(browser, client.address(), orgs=[acme.id]))["code"]
+        code = redirect_parameters(approve(browser, client.address(), orgs=[acme.id]))["code"]
     with api(hub, client.redeem(code).json()["access_token"]) as app:
         said = app.get("/oauth/userinfo").json()
     plain = {

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from functools import partial
 
-from tests.bed.at_once import at_once
-from tests.bed.people import make_user
-from tests.bed.running import RunningHub
+from tests.bed.concurrency import run_concurrently
+from tests.bed.people import create_user
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import own_account, store
 from hubgate.server.accounts.model import User
@@ -46,9 +46,9 @@ def current_names(hub: RunningHub, user: User) -> list[str]:
 def test_concurrent_renames_leave_one_name(hubs: tuple[RunningHub, RunningHub]) -> None:
     one, other = hubs
     for number in range(ROUNDS):
-        user = make_user(one, f"user{number}")
+        user = create_user(one, f"user{number}")
         renames = [partial(rename, one, user, f"left{number}"), partial(rename, other, user, f"right{number}")]
-        assert at_once(renames) == [True, True]
+        assert run_concurrently(renames) == [True, True]
         latest = one.call(lambda opened, user=user: store.user(opened.db, user.id))
         assert latest is not None
         assert current_names(one, user) == [latest.name]
@@ -57,7 +57,7 @@ def test_concurrent_renames_leave_one_name(hubs: tuple[RunningHub, RunningHub]) 
 def test_user_deleted_during_a_rename_has_no_name(hubs: tuple[RunningHub, RunningHub]) -> None:
     one, other = hubs
     for number in range(ROUNDS):
-        user = make_user(one, f"user{number}")
-        _, deleted = at_once([partial(rename, one, user, f"new{number}"), partial(delete, other, user)])
+        user = create_user(one, f"user{number}")
+        _, deleted = run_concurrently([partial(rename, one, user, f"new{number}"), partial(delete, other, user)])
         assert deleted
         assert current_names(one, user) == []

@@ -2,8 +2,8 @@
 
 import httpx
 import pytest
-from tests.bed.people import PASSWORD, Page, browser_of, link_in, mails_to, make_user, submit
-from tests.bed.running import RunningHub
+from tests.bed.people import PASSWORD, Page, browser_of, create_user, link_in, mails_to, submit
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import addresses, store
 from hubgate.server.accounts.model import User
@@ -31,7 +31,7 @@ def change_to(hub: RunningHub, user: User, new: str) -> str:
 
 
 def test_opening_changes_nothing_and_the_button_confirms(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada", verified=False)
+    ada = create_user(hub, "ada", verified=False)
     link = verification_of(hub, "ada")
     with hub.client() as client:
         for _ in range(3):
@@ -47,7 +47,7 @@ def test_opening_changes_nothing_and_the_button_confirms(hub: RunningHub) -> Non
 
 
 def test_link_expires_after_a_day(hub: RunningHub) -> None:
-    make_user(hub, "ada", verified=False)
+    create_user(hub, "ada", verified=False)
     link = verification_of(hub, "ada")
     with hub.client() as client:
         hidden = Page(client.get(link)).hidden()
@@ -57,7 +57,7 @@ def test_link_expires_after_a_day(hub: RunningHub) -> None:
 
 
 def test_link_of_another_kind_does_nothing(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada", verified=False)
+    ada = create_user(hub, "ada", verified=False)
     secret = verification_of(hub, "ada").rpartition("/")[2]
     with hub.client() as client:
         hidden = Page(client.get(f"/verify/{secret}")).hidden()
@@ -71,7 +71,7 @@ def test_link_of_another_kind_does_nothing(hub: RunningHub) -> None:
 
 
 def test_link_changes_the_address(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     link = change_to(hub, ada, "new@example.org")
     assert link.startswith("/change-email/")
     with hub.client() as client:
@@ -87,8 +87,8 @@ def test_link_changes_the_address(hub: RunningHub) -> None:
 
 
 def test_address_taken_since_then_is_rejected(hub: RunningHub) -> None:
-    link = change_to(hub, make_user(hub, "ada"), "bob@example.org")
-    make_user(hub, "bob")
+    link = change_to(hub, create_user(hub, "ada"), "bob@example.org")
+    create_user(hub, "bob")
     with hub.client() as client:
         response = submit(client, link, password=PASSWORD)
     assert response.status_code == 409
@@ -96,7 +96,7 @@ def test_address_taken_since_then_is_rejected(hub: RunningHub) -> None:
 
 
 def test_mail_can_be_sent_again(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada", verified=False)
+    ada = create_user(hub, "ada", verified=False)
     with browser_of(hub, ada) as client:
         home = client.get("/").text
         assert "Needs attention" in home
@@ -119,7 +119,7 @@ def test_url_with_a_secret_is_not_leaked(hub: RunningHub, door: str) -> None:
 
 
 def test_page_cannot_be_framed_or_called_by_others(hub: RunningHub) -> None:
-    make_user(hub, "ada", verified=False)
+    create_user(hub, "ada", verified=False)
     link = verification_of(hub, "ada")
     assert httpx.post(hub.url + link, data={"csrf": "x"}).status_code == 403
     assert httpx.get(hub.url + link).headers["x-frame-options"] == "DENY"

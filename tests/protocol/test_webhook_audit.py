@@ -8,10 +8,10 @@ import httpx
 import pytest
 from tests.bed.engines import Engine, settings_for
 from tests.bed.organizations import entries_of
-from tests.bed.people import api, browser_of, make_organization, make_token, make_user, submit
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub, running
-from tests.bed.watching import Receiver, make_webhook, settle
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user, submit
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import Receiver, create_webhook, settle
 
 from hubgate.server.accounts.model import Organization, Owner
 from hubgate.server.audit.model import Actor
@@ -26,7 +26,7 @@ WATCHED = [{"type": "org", "name": "acme"}]
 
 @pytest.fixture
 def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    with running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
+    with run_hub(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
         yield started
 
 
@@ -37,9 +37,9 @@ def webhook_entries(hub: RunningHub, organization: Organization) -> list[tuple[s
 
 
 def test_every_change_is_logged_and_nothing_else(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada)
-    with api(hub, make_token(hub, ada)) as admin:
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
+    with api(hub, create_token(hub, ada)) as admin:
 
         def post(path: str, **body: Any) -> dict[str, Any]:
             hub.clock.advance(1)
@@ -64,7 +64,7 @@ def test_every_change_is_logged_and_nothing_else(hub: RunningHub) -> None:
             post(f"{at}/{deed}")
         hub.clock.advance(1)
         assert admin.delete(at).status_code == 200
-        make_webhook(admin, "https://mine.example/", "user:ada")
+        create_webhook(admin, "https://mine.example/", "user:ada")
         here = {"webhook": webhook, "host": "other.example:8443"}
         there = "to other.example:8443"
         assert webhook_entries(hub, acme) == [
@@ -100,13 +100,13 @@ def test_every_change_is_logged_and_nothing_else(hub: RunningHub) -> None:
 
 
 def test_suspension_is_logged_for_the_hub_and_its_end_for_the_admin(hub: RunningHub, receiver: Receiver) -> None:
-    ada = make_user(hub, "ada")
-    acme = make_organization(hub, "acme", ada)
+    ada = create_user(hub, "ada")
+    acme = create_organization(hub, "acme", ada)
     receiver.status = 410
-    with api(hub, make_token(hub, ada)) as admin, browser_of(hub, ada) as browser:
+    with api(hub, create_token(hub, ada)) as admin, browser_of(hub, ada) as browser:
         webhook = admin.post(PATH, json={"url": receiver.url, "watched": WATCHED}).json()["webhook"]
         hub.clock.advance(1)
-        make_repo(admin, "acme/tiny")
+        create_repo(admin, "acme/tiny")
         settle(hub)
         hub.clock.advance(1)
         page = f"/organizations/acme/settings/webhooks/{webhook['id']}"
@@ -120,10 +120,10 @@ def test_suspension_is_logged_for_the_hub_and_its_end_for_the_admin(hub: Running
 
 def test_former_admin_changes_nothing(hub: RunningHub) -> None:
     """The permission is checked when the request is received, and again in the transaction of the change."""
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    acme = make_organization(hub, "acme", ada, bob="write")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    acme = create_organization(hub, "acme", ada, bob="write")
     owner, actor = Owner(org_id=acme.id), Actor("bob", bob.id)
-    with api(hub, make_token(hub, ada)) as admin:
+    with api(hub, create_token(hub, ada)) as admin:
         webhook = admin.post(PATH, json={"url": "https://ci.example/", "watched": WATCHED}).json()["webhook"]
         wanted = WebhookRequest(url="https://evil.example/", watched=[("org", "acme")])
         for deed in (

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import api, browser_of, make_token, make_user
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub, running
-from tests.bed.watching import make_webhook, receiving, settle
+from tests.bed.people import api, browser_of, create_token, create_user
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import create_webhook, run_receiver, settle
 
 from hubgate.server.accounts import own_account
 from hubgate.server.audit.model import SYSTEM
@@ -27,7 +27,7 @@ PATH = "/api/settings/webhooks"
 
 @pytest.fixture
 def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    with running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
+    with run_hub(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
         yield started
 
 
@@ -55,11 +55,11 @@ def copy_delivery(hub: RunningHub, count: int, state: str = "pending", only: str
 
 def test_lane_of_thousands_is_listed_quickly(hub: RunningHub) -> None:
     """Which deliveries are parked is determined without comparing each with each."""
-    user = make_user(hub, "ada")
-    with api(hub, make_token(hub, user)) as ada, browser_of(hub, user) as browser:
-        with receiving() as closed:
-            webhook = make_webhook(ada, closed.url, "user:ada", ordered=True)
-        make_repo(ada, "tiny")
+    user = create_user(hub, "ada")
+    with api(hub, create_token(hub, user)) as ada, browser_of(hub, user) as browser:
+        with run_receiver() as closed:
+            webhook = create_webhook(ada, closed.url, "user:ada", ordered=True)
+        create_repo(ada, "tiny")
         settle(hub)
         copy_delivery(hub, COUNT)
         began = time.monotonic()
@@ -77,9 +77,9 @@ def test_lane_of_thousands_is_listed_quickly(hub: RunningHub) -> None:
 
 def test_many_failed_deliveries_do_not_slow_down_claims(hub: RunningHub) -> None:
     """Due deliveries are found without comparing each with all failed ones, which would block the only writer."""
-    with receiving() as receiver, api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        make_webhook(ada, receiver.url, "user:ada")
-        make_repo(ada, "tiny")
+    with run_receiver() as receiver, api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_webhook(ada, receiver.url, "user:ada")
+        create_repo(ada, "tiny")
         hub.call(_fanned)
         copy_delivery(hub, 3 * COUNT)
 
@@ -99,7 +99,7 @@ def test_many_failed_deliveries_do_not_slow_down_claims(hub: RunningHub) -> None
 @pytest.mark.parametrize("whole_account", [False, True], ids=["a webhook", "its user"])
 def test_deletion_does_not_wait_for_the_backlog(hub: RunningHub, whole_account: bool) -> None:
     """The webhook is gone for its owner and sends nothing at once; its rows are deleted in steps."""
-    user = make_user(hub, "ada")
+    user = create_user(hub, "ada")
     counted = (
         "SELECT (SELECT count(*) FROM webhooks), (SELECT count(*) FROM deliveries), (SELECT count(*) FROM attempts)"
     )
@@ -113,13 +113,13 @@ def test_deletion_does_not_wait_for_the_backlog(hub: RunningHub, whole_account: 
         while await Retention(opened.webhooks, 30).step():
             pass
 
-    with receiving() as receiver, api(hub, make_token(hub, user)) as ada:
-        webhook = make_webhook(ada, receiver.url, "user:ada")
-        make_webhook(ada, receiver.url, "user:ada")
-        make_repo(ada, "tiny")
+    with run_receiver() as receiver, api(hub, create_token(hub, user)) as ada:
+        webhook = create_webhook(ada, receiver.url, "user:ada")
+        create_webhook(ada, receiver.url, "user:ada")
+        create_repo(ada, "tiny")
         settle(hub)
         copy_delivery(hub, 1500, only=webhook["id"])
-        make_repo(ada, "next")
+        create_repo(ada, "next")
         (fanned,) = hub.call(lambda opened: _claimed(opened, webhook["id"]))
         result = hub.call(lambda opened: Sender(opened.webhooks, silence_seconds=0).send(fanned))
         if whole_account:

@@ -8,9 +8,9 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.bed.engines import SqliteEngine, settings_for
-from tests.bed.people import api, browser_of, make_token, make_user, submit
-from tests.bed.running import RunningHub, running
-from tests.bed.watching import make_webhook, secret_of
+from tests.bed.people import api, browser_of, create_token, create_user, submit
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import create_webhook, secret_of
 
 from hubgate.server.accounts.model import User
 
@@ -22,18 +22,18 @@ NOT_CHOSEN = "“Use this one” was not chosen. Choose it and type the secret a
 
 @pytest.fixture
 def hub(sqlite_template: Path, tmp_path: Path) -> Iterator[RunningHub]:
-    with running(settings_for(SqliteEngine(sqlite_template, tmp_path).fresh_url(), tmp_path)) as started:
+    with run_hub(settings_for(SqliteEngine(sqlite_template, tmp_path).fresh_url(), tmp_path)) as started:
         yield started
 
 
 @pytest.fixture
 def ada(hub: RunningHub) -> User:
-    return make_user(hub, "ada")
+    return create_user(hub, "ada")
 
 
 @pytest.fixture
 def program(hub: RunningHub, ada: User) -> Iterator[httpx.Client]:
-    with api(hub, make_token(hub, ada)) as client:
+    with api(hub, create_token(hub, ada)) as client:
         yield client
 
 
@@ -74,7 +74,7 @@ def test_typing_a_secret_selects_it_with_script(browser: httpx.Client) -> None:
 def test_replacing_a_secret_does_not_discard_the_typed_one(
     hub: RunningHub, browser: httpx.Client, program: httpx.Client
 ) -> None:
-    webhook = make_webhook(program, "https://ci.example/hook", "user:ada", secret="first")
+    webhook = create_webhook(program, "https://ci.example/hook", "user:ada", secret="first")
     page = f"{ROOT}/{webhook['id']}/secret"
     refused = submit(browser, page, page, secretKind="make", secret="second", overlapSeconds="3600")
     assert complaints(refused) == {"secret": NOT_CHOSEN}

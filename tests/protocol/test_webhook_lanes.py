@@ -7,11 +7,11 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import api, make_token, make_user
+from tests.bed.people import api, create_token, create_user
 from tests.bed.processes import until
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub, running
-from tests.bed.watching import Receiver, make_webhook, settle
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import Receiver, create_webhook, settle
 from tests.protocol.test_webhook_backlogs import copy_delivery
 
 from hubgate.server.webhooks.context import Webhooks
@@ -27,13 +27,13 @@ LOGS = "/api/settings/webhooks/{}/logs"
 @pytest.fixture
 def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
     settings = settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8", webhook_quota="3")
-    with running(settings) as started:
+    with run_hub(settings) as started:
         yield started
 
 
 @pytest.fixture
 def ada(hub: RunningHub) -> Iterator[httpx.Client]:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as client:
         yield client
 
 
@@ -56,12 +56,12 @@ def send(hub: RunningHub, one: Claim) -> None:
 def test_backlog_of_one_repo_does_not_delay_others(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client, ordered: bool
 ) -> None:
-    make_webhook(ada, receiver.url, "user:ada", ordered=ordered)
-    make_repo(ada, "busy")
+    create_webhook(ada, receiver.url, "user:ada", ordered=ordered)
+    create_repo(ada, "busy")
     hub.call(lambda opened: fanned(opened.webhooks))
     copy_delivery(hub, 500)
     hub.clock.advance(1)
-    make_repo(ada, "calm")
+    create_repo(ada, "calm")
     assert len(claimed(hub)) == 2, "the first of each repo"
 
 
@@ -70,12 +70,12 @@ def test_backlog_delays_neither_retries_nor_tests(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client, ordered: bool
 ) -> None:
     """They do not wait for a lane, so a backlog must not hide them."""
-    webhook = make_webhook(ada, receiver.url, "user:ada", ordered=ordered)
-    make_repo(ada, "busy")
+    webhook = create_webhook(ada, receiver.url, "user:ada", ordered=ordered)
+    create_repo(ada, "busy")
     hub.call(lambda opened: fanned(opened.webhooks))
     copy_delivery(hub, 500)
     hub.clock.advance(1)
-    make_repo(ada, "calm")
+    create_repo(ada, "calm")
     receiver.status = 503
     busy, calm = claimed(hub)
     send(hub, calm)
@@ -96,16 +96,16 @@ def test_backlog_delays_neither_retries_nor_tests(
 
 
 def test_window_that_began_in_the_future_ends(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
-    webhook = make_webhook(ada, receiver.url, "user:ada")
+    webhook = create_webhook(ada, receiver.url, "user:ada")
     hub.clock.advance(30 * DAY)
-    make_repo(ada, "ahead")
+    create_repo(ada, "ahead")
     settle(hub)
     hub.clock.advance(-30 * DAY)
     for number in range(3):
-        make_repo(ada, f"today{number}")
+        create_repo(ada, f"today{number}")
     settle(hub)
     hub.clock.advance(DAY + 1)
-    make_repo(ada, "tomorrow")
+    create_repo(ada, "tomorrow")
     settle(hub)
     (log,) = [log for log in ada.get(LOGS.format(webhook["id"])).json() if log["repo"]["name"] == "ada/tomorrow"]
     assert (log["state"], log.get("reason")) == ("delivered", None)
@@ -113,8 +113,8 @@ def test_window_that_began_in_the_future_ends(hub: RunningHub, receiver: Receive
 
 def test_webhook_created_in_the_future_receives_events(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
     hub.clock.advance(2 * DAY)
-    make_webhook(ada, receiver.url, "user:ada")
+    create_webhook(ada, receiver.url, "user:ada")
     hub.clock.advance(-2 * DAY)
-    make_repo(ada, "tiny")
+    create_repo(ada, "tiny")
     settle(hub)
     assert receiver.kinds == ["repo create"]

@@ -9,15 +9,15 @@ from typing import Any
 import httpx
 import pytest
 from tests.bed import packs
-from tests.bed.at_once import at_once
+from tests.bed.background_delivery import deliver_in_background
+from tests.bed.concurrency import run_concurrently
+from tests.bed.egress_hub import deliver
 from tests.bed.engines import Engine, settings_for
-from tests.bed.guarding import deliver
 from tests.bed.organizations import two_hubs
-from tests.bed.people import api, make_organization, make_token, make_user
-from tests.bed.repos import head_of, make_repo
-from tests.bed.running import RunningHub, running
-from tests.bed.sending import delivering
-from tests.bed.watching import Receiver, make_webhook, settle
+from tests.bed.people import api, create_organization, create_token, create_user
+from tests.bed.repos import create_repo, head_of
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import Receiver, create_webhook, settle
 
 PATH = "/api/settings/webhooks"
 OF_ACME = "/api/organizations/acme/settings/webhooks"
@@ -27,7 +27,7 @@ LARGEST = 256 * 1024
 @pytest.fixture
 def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
     settings = settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8", webhook_quota="5")
-    with running(settings) as started:
+    with run_hub(settings) as started:
         yield started
 
 
@@ -38,16 +38,16 @@ def body(*names: str, kind: str = "user") -> dict[str, Any]:
 def test_each_owner_has_at_most_fifty_webhooks(engine: Engine, tmp_path: Path) -> None:
     """The last places are raced for by two hubs on one database, which alone decides."""
     with two_hubs(engine, tmp_path) as (hub, other):
-        ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-        make_organization(hub, "acme", ada, bob="admin")
-        clients = [api(one, make_token(one, user)) for one in (hub, other) for user in (ada, bob)]
+        ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+        create_organization(hub, "acme", ada, bob="admin")
+        clients = [api(one, create_token(one, user)) for one in (hub, other) for user in (ada, bob)]
         mine = clients[::2]
         for _ in range(47):
             assert mine[0].post(PATH, json=body("ada")).status_code == 200
             assert mine[0].post(OF_ACME, json=body("acme", kind="org")).status_code == 200
         calls = [partial(one.post, PATH, json=body("ada")) for one in mine * 6]
         calls += [partial(one.post, OF_ACME, json=body("acme", kind="org")) for one in clients * 3]
-        answers = at_once(calls)
+        answers = run_concurrently(calls)
         assert sorted(answer.status_code for answer in answers[:12]) == [200] * 3 + [422] * 9
         assert sorted(answer.status_code for answer in answers[12:]) == [200] * 3 + [422] * 9
         refused = next(answer for answer in answers if answer.status_code == 422)
@@ -62,7 +62,7 @@ def test_each_owner_has_at_most_fifty_webhooks(engine: Engine, tmp_path: Path) -
 
 def test_webhook_watches_at_most_a_hundred_names(hub: RunningHub) -> None:
     """After concurrent changes it watches what one of them set, never a mixture."""
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         hundred = [f"u{number}" for number in range(100)]
         webhook = ada.post(PATH, json=body(*hundred)).json()["webhook"]
         at = f"{PATH}/{webhook['id']}"
@@ -75,7 +75,7 @@ def test_webhook_watches_at_most_a_hundred_names(hub: RunningHub) -> None:
                     "watched: At most 100 names can be watched.",
                 )
         sets = [[f"s{number}-{turn}" for number in range(100)] for turn in range(8)]
-        answers = at_once([partial(ada.post, at, json=body(*names)) for names in sets])
+        answers = run_concurrently([partial(ada.post, at, json=body(*names)) for names in sets])
         assert {answer.status_code for answer in answers} == {200}
         found = [watch["name"] for watch in ada.get(at).json()["webhook"]["watched"]]
         assert found in sets
@@ -83,12 +83,12 @@ def test_webhook_watches_at_most_a_hundred_names(hub: RunningHub) -> None:
 
 def test_concurrent_changes_do_not_restore_a_deleted_webhook(hub: RunningHub) -> None:
     """A change after the deletion is 404."""
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
         for _ in range(5):
             at = f"{PATH}/{ada.post(PATH, json=body('ada')).json()['webhook']['id']}"
             calls: list[Any] = [partial(ada.post, at, json={**body("ada", "bob"), "secret": "s"})] * 4
             calls += [partial(ada.post, f"{at}/disable"), partial(ada.post, f"{at}/enable"), partial(ada.delete, at)]
-            answers: list[httpx.Response] = at_once(calls)
+            answers: list[httpx.Response] = run_concurrently(calls)
             assert {answer.status_code for answer in answers} <= {200, 404}
             assert answers[-1].status_code == 200
             assert ada.get(at).status_code == 404
@@ -97,22 +97,22 @@ def test_concurrent_changes_do_not_restore_a_deleted_webhook(hub: RunningHub) ->
 
 def test_quota_counts_only_events(hub: RunningHub, receiver: Receiver) -> None:
     """Tests and replays do not count, and deliveries over the quota can be replayed."""
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        webhook = make_webhook(ada, receiver.url, "user:ada")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        webhook = create_webhook(ada, receiver.url, "user:ada")
         at = f"{PATH}/{webhook['id']}"
         for number in range(4):
-            make_repo(ada, f"r{number}")
+            create_repo(ada, f"r{number}")
         settle(hub)
         log = ada.get(f"{at}/logs").json()[0]
-        with delivering(hub, deliver):
+        with deliver_in_background(hub, deliver):
             for tail in ("test", f"replay/{log['id']}", "test"):
                 assert ada.post(f"{at}/{tail}").json()["status"] == 200
         for number in range(4, 7):
-            make_repo(ada, f"r{number}")
+            create_repo(ada, f"r{number}")
         settle(hub)
         skipped = [log for log in ada.get(f"{at}/logs").json() if log["state"] == "skipped"]
         assert [log["reason"] for log in skipped] == ["quota", "quota"]
-        with delivering(hub, deliver):
+        with deliver_in_background(hub, deliver):
             assert ada.post(f"{at}/replay/{skipped[0]['id']}").json()["status"] == 200
 
 
@@ -121,13 +121,13 @@ def test_payload_is_limited_to_256_kib(
     hub: RunningHub, receiver: Receiver, refs: int, length: int, is_cut: bool | None
 ) -> None:
     """A larger one is cut after the refs that fit, says so, and is the same on every attempt; the push is complete."""
-    token = make_token(hub, make_user(hub, "ada"))
+    token = create_token(hub, create_user(hub, "ada"))
     receiver.status = 500
     with api(hub, token) as ada:
-        make_repo(ada, "tiny")
+        create_repo(ada, "tiny")
         settle(hub)
         hub.clock.advance(1)
-        make_webhook(ada, receiver.url, "user:ada")
+        create_webhook(ada, receiver.url, "user:ada")
         head = head_of(ada, "ada/tiny")
         names = [
             f"refs/heads/{number:04}/{'/'.join(['x' * 90] * 4)[: length - 16]}".rstrip("/") for number in range(refs)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import api, mails_to, make_organization, make_token, make_user, wait_for_mail
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub, running
-from tests.bed.watching import Receiver, make_webhook, receiving, settle
+from tests.bed.people import api, create_organization, create_token, create_user, mails_to, wait_for_mail
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import Receiver, create_webhook, run_receiver, settle
 
 PATH = "/api/settings/webhooks"
 HOUR = 3600
@@ -17,13 +17,13 @@ HOUR = 3600
 
 @pytest.fixture
 def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    with running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
+    with run_hub(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
         yield started
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with receiving() as started:
+    with run_receiver() as started:
         started.status = 500
         yield started
 
@@ -42,16 +42,16 @@ def webhook_mails(hub: RunningHub, name: str) -> list[EmailMessage]:
 
 def test_one_mail_is_sent_half_way_and_one_at_the_suspension(hub: RunningHub, receiver: Receiver) -> None:
     """To its user, or to the admins of its organization, except those without a usable address."""
-    ada, bob, _ = (make_user(hub, name, verified=name != "carl") for name in ("ada", "bob", "carl"))
-    make_organization(hub, "acme", ada, bob="write", carl="admin")
-    with api(hub, make_token(hub, ada)) as admin, api(hub, make_token(hub, bob)) as writer:
-        make_webhook(writer, f"{receiver.url}?q='%0d%0aBcc:%20eve@example.org", "user:bob")
+    ada, bob, _ = (create_user(hub, name, verified=name != "carl") for name in ("ada", "bob", "carl"))
+    create_organization(hub, "acme", ada, bob="write", carl="admin")
+    with api(hub, create_token(hub, ada)) as admin, api(hub, create_token(hub, bob)) as writer:
+        create_webhook(writer, f"{receiver.url}?q='%0d%0aBcc:%20eve@example.org", "user:bob")
         body = {"url": receiver.url, "watched": [{"type": "user", "name": "bob"}]}
         of_acme = admin.post("/api/organizations/acme/settings/webhooks", json=body).json()["webhook"]
         for number in range(62):
             # Two at a time, so that two failures are at each threshold.
             for letter in "ab":
-                make_repo(writer, f"r{number}{letter}")
+                create_repo(writer, f"r{number}{letter}")
             pass_time(hub, 2 * HOUR)
         for name, link in (
             ("ada", f"{hub.url}/organizations/acme/settings/webhooks/{of_acme['id']}"),
@@ -72,16 +72,16 @@ def test_one_mail_is_sent_half_way_and_one_at_the_suspension(hub: RunningHub, re
         found = writer.get(PATH).json()[0]
         assert found["disabled"] == "suspended-after-failure"
         received = len(receiver.received)
-        make_repo(writer, "silent")
+        create_repo(writer, "silent")
         settle(hub)
         assert len(receiver.received) == received
 
 
 def test_success_resets_the_failure_period(hub: RunningHub, receiver: Receiver) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        webhook = make_webhook(ada, receiver.url, "user:ada")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        webhook = create_webhook(ada, receiver.url, "user:ada")
         for number in range(24):
-            make_repo(ada, f"r{number}")
+            create_repo(ada, f"r{number}")
             pass_time(hub, 6 * HOUR)
             receiver.status = 200 if number == 8 else 500
         assert [mail["Subject"].split(":")[0] for mail in webhook_mails(hub, "ada")] == ["Webhook failing"]

@@ -7,10 +7,10 @@ from typing import Any
 import httpx
 import pytest
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import api, browser_of, make_organization, make_token, make_user, submit
-from tests.bed.repos import committed, make_repo
-from tests.bed.running import RunningHub, running
-from tests.bed.watching import Receiver, make_webhook, settle
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user, submit
+from tests.bed.repos import create_commit, create_repo
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import Receiver, create_webhook, settle
 
 from hubgate.server.accounts.model import User
 from hubgate.server.resources import Hub
@@ -22,24 +22,24 @@ PATH = "/api/settings/webhooks"
 
 @pytest.fixture
 def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
-    with running(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
+    with run_hub(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
         yield started
 
 
 @pytest.fixture
 def user(hub: RunningHub) -> User:
-    return make_user(hub, "ada")
+    return create_user(hub, "ada")
 
 
 @pytest.fixture
 def ada(hub: RunningHub, user: User) -> Iterator[httpx.Client]:
-    with api(hub, make_token(hub, user)) as client:
+    with api(hub, create_token(hub, user)) as client:
         yield client
 
 
 @pytest.fixture
 def bob(hub: RunningHub) -> Iterator[httpx.Client]:
-    with api(hub, make_token(hub, make_user(hub, "bob"))) as client:
+    with api(hub, create_token(hub, create_user(hub, "bob"))) as client:
         yield client
 
 
@@ -63,13 +63,13 @@ def test_watch_binds_despite_different_clocks(
 ) -> None:
     """Another machine's clock may be ahead, and the creation of a repo starts before the repo exists."""
     hub.clock.advance(ahead)
-    webhooks = [make_webhook(bob, receiver.url, "model:ada/soon"), make_webhook(bob, receiver.url, "user:eve")]
+    webhooks = [create_webhook(bob, receiver.url, "model:ada/soon"), create_webhook(bob, receiver.url, "user:eve")]
     hub.clock.advance(-ahead)
-    make_repo(ada, "soon")
-    with api(hub, make_token(hub, make_user(hub, "eve"))) as eve:
-        make_repo(eve, "first")
+    create_repo(ada, "soon")
+    with api(hub, create_token(hub, create_user(hub, "eve"))) as eve:
+        create_repo(eve, "first")
     settle(hub)
-    committed(ada, "ada/soon", {"a.txt": b"a"})
+    create_commit(ada, "ada/soon", {"a.txt": b"a"})
     settle(hub)
     assert received(receiver, webhooks[0]) == ["repo create ada/soon", "repo.content update ada/soon"]
     assert received(receiver, webhooks[1]) == ["repo create eve/first"]
@@ -79,10 +79,10 @@ def test_repo_deleted_before_it_was_watched_does_not_bind(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client, bob: httpx.Client
 ) -> None:
     """With a delayed fan-out: a watch binds to the next repo of that name, not to a deleted one."""
-    before = make_webhook(bob, receiver.url, "model:ada/x")
-    later = make_webhook(bob, receiver.url, "user:bob")
+    before = create_webhook(bob, receiver.url, "model:ada/x")
+    later = create_webhook(bob, receiver.url, "user:bob")
     hub.clock.advance(1)
-    make_repo(ada, "x")
+    create_repo(ada, "x")
     delete(ada, "x")
     hub.clock.advance(1)
     watched = {"watched": [{"type": "model", "name": "ada/x"}]}
@@ -90,7 +90,7 @@ def test_repo_deleted_before_it_was_watched_does_not_bind(
     settle(hub)
     assert received(receiver, before) == ["repo create ada/x", "repo delete ada/x"]
     assert received(receiver, later) == []
-    make_repo(ada, "x")
+    create_repo(ada, "x")
     settle(hub)
     assert received(receiver, later) == ["repo create ada/x"]
 
@@ -101,11 +101,11 @@ def test_watch_that_never_binds_does_not_delay_the_fan_out(
     """Anyone may watch an organization by a user's name, or a deleted repo: many events are still processed in one
     step.
     """
-    make_repo(ada, "gone")
+    create_repo(ada, "gone")
     delete(ada, "gone")
-    webhook = make_webhook(ada, receiver.url, "model:ada/tiny")
-    make_webhook(ada, receiver.url, "org:ada", "dataset:ada/tiny", "model:ada/gone")
-    make_repo(ada, "tiny")
+    webhook = create_webhook(ada, receiver.url, "model:ada/tiny")
+    create_webhook(ada, receiver.url, "org:ada", "dataset:ada/tiny", "model:ada/gone")
+    create_repo(ada, "tiny")
     for number in range(60):
         switch = {"discussionsDisabled": number % 2 == 0}
         assert ada.put("/api/models/ada/tiny/settings", json=switch).status_code == 200
@@ -124,13 +124,13 @@ def test_watch_that_never_binds_does_not_delay_the_fan_out(
 def test_watch_by_a_former_name_of_the_owner_binds(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client, bob: httpx.Client, user: User
 ) -> None:
-    make_organization(hub, "acme", user)
+    create_organization(hub, "acme", user)
     hub.clock.advance(24 * HOUR)
     with browser_of(hub, user) as browser:
         at = "/organizations/acme/settings"
         assert submit(browser, f"{at}/profile", f"{at}/rename", name="apex").status_code == 303
-    webhook = make_webhook(bob, receiver.url, "model:acme/soon")
-    make_repo(ada, "soon", organization="apex")
+    webhook = create_webhook(bob, receiver.url, "model:acme/soon")
+    create_repo(ada, "soon", organization="apex")
     settle(hub)
     assert received(receiver, webhook) == ["repo create apex/soon"]
 
@@ -140,10 +140,10 @@ def test_moves_are_sent_with_their_target_at_that_time(
 ) -> None:
     """Not with the repo's name at the time of the fan-out."""
     for name in ("aorg", "borg", "corg"):
-        make_organization(hub, name, user)
-    first, second, third = (make_webhook(bob, receiver.url, f"org:{name}") for name in ("aorg", "borg", "corg"))
-    by_name = make_webhook(bob, receiver.url, "model:corg/there")
-    make_repo(ada, "m", organization="aorg")
+        create_organization(hub, name, user)
+    first, second, third = (create_webhook(bob, receiver.url, f"org:{name}") for name in ("aorg", "borg", "corg"))
+    by_name = create_webhook(bob, receiver.url, "model:corg/there")
+    create_repo(ada, "m", organization="aorg")
     move(ada, "aorg/m", "borg/m")
     move(ada, "borg/m", "corg/there")
     settle(hub)
@@ -151,7 +151,7 @@ def test_moves_are_sent_with_their_target_at_that_time(
     assert received(receiver, second) == ["repo move aorg/m", "repo move borg/m"]
     assert received(receiver, third) == ["repo move borg/m"]
     assert received(receiver, by_name) == ["repo move borg/m"], "what came before is not of that name"
-    committed(ada, "corg/there", {"a.txt": b"a"})
+    create_commit(ada, "corg/there", {"a.txt": b"a"})
     settle(hub)
     assert received(receiver, third)[-1] == received(receiver, by_name)[-1] == "repo.content update corg/there"
     assert len(received(receiver, first)) == 2

@@ -9,13 +9,23 @@ from html import unescape
 
 import httpx
 import pytest
-from tests.bed.at_once import at_once
+from tests.bed.background_delivery import deliver_in_background
+from tests.bed.concurrency import run_concurrently
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import Page, api, browser_of, filled, mails_to, make_organization, make_token, make_user, submit
-from tests.bed.repos import committed, make_repo
-from tests.bed.running import RunningHub, running
-from tests.bed.sending import delivering
-from tests.bed.watching import Receiver, make_webhook, secret_of, settle
+from tests.bed.people import (
+    Page,
+    api,
+    browser_of,
+    create_organization,
+    create_token,
+    create_user,
+    fill_form,
+    mails_to,
+    submit,
+)
+from tests.bed.repos import create_commit, create_repo
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import Receiver, create_webhook, secret_of, settle
 from tests.protocol.test_phone_columns import columns
 
 from hubgate.server.accounts.model import User
@@ -38,18 +48,18 @@ FIELDS: dict[str, str | list[str]] = {
 @pytest.fixture
 def hub(engine: Engine, tmp_path) -> Iterator[RunningHub]:
     settings = settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8", webhooks_per_owner="3")
-    with running(settings) as started:
+    with run_hub(settings) as started:
         yield started
 
 
 @pytest.fixture
 def ada(hub: RunningHub) -> User:
-    return make_user(hub, "ada")
+    return create_user(hub, "ada")
 
 
 @pytest.fixture
 def program(hub: RunningHub, ada: User) -> Iterator[httpx.Client]:
-    with api(hub, make_token(hub, ada)) as client:
+    with api(hub, create_token(hub, ada)) as client:
         yield client
 
 
@@ -184,7 +194,7 @@ def test_invalid_form_is_rejected(browser: httpx.Client, program: httpx.Client) 
 
 
 def test_webhook_is_changed_disabled_and_deleted(hub: RunningHub, browser: httpx.Client, program: httpx.Client) -> None:
-    webhook = make_webhook(program, URL, "user:ada", "model:ada/tiny", secret="s")
+    webhook = create_webhook(program, URL, "user:ada", "model:ada/tiny", secret="s")
     at, one = f"{ROOT}/{webhook['id']}", f"{API}/{webhook['id']}"
     shown = browser.get(f"{at}/settings").text
     assert "\nuser:ada\nmodel:ada/tiny</textarea>" in shown
@@ -230,9 +240,9 @@ def test_webhook_is_changed_disabled_and_deleted(hub: RunningHub, browser: httpx
 def test_events_tab_does_not_reveal_a_hidden_repo(
     hub: RunningHub, browser: httpx.Client, program: httpx.Client
 ) -> None:
-    with api(hub, make_token(hub, make_user(hub, "eve"))) as eve:
-        make_repo(eve, "hidden", private=True)
-    webhook = make_webhook(program, URL, "model:eve/hidden", "model:eve/absent")
+    with api(hub, create_token(hub, create_user(hub, "eve"))) as eve:
+        create_repo(eve, "hidden", private=True)
+    webhook = create_webhook(program, URL, "model:eve/hidden", "model:eve/absent")
     shown = browser.get(f"{ROOT}/{webhook['id']}/events").text
     there, absent = (re.sub("hidden|absent", "x", line) for line in shown.splitlines() if "eve/" in line)
     assert there == absent
@@ -241,14 +251,14 @@ def test_events_tab_does_not_reveal_a_hidden_repo(
 def test_activity_lists_deliveries(
     hub: RunningHub, browser: httpx.Client, program: httpx.Client, receiver: Receiver
 ) -> None:
-    webhook = make_webhook(program, receiver.url, "user:ada", secret="whsec_aHVzaGh1c2g=")
+    webhook = create_webhook(program, receiver.url, "user:ada", secret="whsec_aHVzaGh1c2g=")
     at = f"{ROOT}/{webhook['id']}"
     assert "Deliveries appear here, with the receiver's answers." in text_of(browser.get(at))
     receiver.answer = b"<script>alert(1)</script>\xff\x1b[31m done"
-    make_repo(program, "tiny")
+    create_repo(program, "tiny")
     settle(hub)
     receiver.status = 503
-    committed(program, "ada/tiny", {"a.txt": b"one"})
+    create_commit(program, "ada/tiny", {"a.txt": b"one"})
     settle(hub)
     content, create = program.get(f"{API}/{webhook['id']}/logs").json()
     shown = browser.get(at)
@@ -301,9 +311,9 @@ def test_activity_lists_deliveries(
 def test_page_sends_tests_and_replays(
     hub: RunningHub, browser: httpx.Client, program: httpx.Client, receiver: Receiver
 ) -> None:
-    webhook = make_webhook(program, receiver.url, "user:ada")
+    webhook = create_webhook(program, receiver.url, "user:ada")
     at = f"{ROOT}/{webhook['id']}"
-    with delivering(hub):
+    with deliver_in_background(hub):
         tested = press(browser, at, f"{at}/test")
         assert "Sent a test. The receiver answered 200." in text_after(browser, tested)
         assert receiver.received[0].headers["x-hubgate-test"] == "1"
@@ -324,16 +334,16 @@ def test_page_sends_tests_and_replays(
 def test_suspended_webhook_is_resumed_with_one_click(
     hub: RunningHub, browser: httpx.Client, program: httpx.Client, receiver: Receiver
 ) -> None:
-    webhook = make_webhook(program, receiver.url, "user:ada")
+    webhook = create_webhook(program, receiver.url, "user:ada")
     at = f"{ROOT}/{webhook['id']}"
     receiver.status = 500
-    make_repo(program, "first")
+    create_repo(program, "first")
     for _ in range(16):
         settle(hub)
         # As the background process would.
         hub.call(lambda opened: opened.outbox.send_due())
         hub.clock.advance(seconds=0.4 * 86_400)
-    make_repo(program, "while-suspended")
+    create_repo(program, "while-suspended")
     settle(hub)
     assert program.get(f"{API}/{webhook['id']}").json()["webhook"]["disabled"] == "suspended-after-failure"
     mail = mails_to(hub, "ada@example.org", 2)[-1]
@@ -366,9 +376,9 @@ def test_suspended_webhook_is_resumed_with_one_click(
 def test_webhook_suspended_by_410_shows_the_reason(
     hub: RunningHub, browser: httpx.Client, program: httpx.Client, receiver: Receiver
 ) -> None:
-    webhook = make_webhook(program, receiver.url, "user:ada")
+    webhook = create_webhook(program, receiver.url, "user:ada")
     receiver.status = 410
-    make_repo(program, "tiny")
+    create_repo(program, "tiny")
     settle(hub)
     at = f"{ROOT}/{webhook['id']}"
     assert "the receiver answered 410 (gone). Fix the receiver, then re-enable and replay 1 event." in text_of(
@@ -383,7 +393,7 @@ def test_webhook_suspended_by_410_shows_the_reason(
 def test_deliveries_have_pages(hub: RunningHub, browser: httpx.Client, program: httpx.Client) -> None:
     webhook = program.post(API, json={"pull": True, "watched": [{"type": "user", "name": "ada"}]}).json()["webhook"]
     at = f"{ROOT}/{webhook['id']}"
-    make_repo(program, "tiny")
+    create_repo(program, "tiny")
     for number in range(ROWS + 4):
         program.put("/api/models/ada/tiny/settings", json={"private": number % 2 == 0})
     settle(hub)
@@ -410,15 +420,15 @@ def test_deliveries_have_pages(hub: RunningHub, browser: httpx.Client, program: 
 def test_admins_manage_an_organizations_webhooks(
     hub: RunningHub, ada: User, browser: httpx.Client, receiver: Receiver
 ) -> None:
-    bob = make_user(hub, "bob")
-    make_organization(hub, "acme", ada, bob="write")
+    bob = create_user(hub, "bob")
+    create_organization(hub, "acme", ada, bob="write")
     root = "/organizations/acme/settings/webhooks"
     assert f'<a href="{root}" aria-current="page">Webhooks</a>' in browser.get(root).text
     assert "\norg:acme</textarea>" in browser.get(f"{root}/new").text
     saved = submit(browser, f"{root}/new", root, **{**FIELDS, "url": receiver.url, "watched": "org:acme"})
     at = saved.headers["location"]
-    with api(hub, make_token(hub, bob)) as writer:
-        make_repo(writer, "acme/tiny", private=True)
+    with api(hub, create_token(hub, bob)) as writer:
+        create_repo(writer, "acme/tiny", private=True)
     settle(hub)
     assert receiver.kinds == ["repo create"]
     assert "acme/tiny" in text_of(browser.get(at))
@@ -437,34 +447,34 @@ def test_saving_does_not_change_untouched_fields(
     hub: RunningHub, program: httpx.Client, browser: httpx.Client, receiver: Receiver
 ) -> None:
     """A name that another repo has now is not watched by accident; kinds that only the API sets remain."""
-    make_repo(program, "tiny")
-    webhook = make_webhook(program, receiver.url, "model:ada/tiny", "kernel:ada/x")
+    create_repo(program, "tiny")
+    webhook = create_webhook(program, receiver.url, "model:ada/tiny", "kernel:ada/x")
     page = f"{ROOT}/{webhook['id']}/settings"
     settle(hub)
     assert program.request("DELETE", "/api/repos/delete", json={"name": "tiny"}).status_code == 200
-    make_repo(program, "tiny")
+    create_repo(program, "tiny")
     settle(hub)
     told = len(receiver.received)
     fields = {"url": receiver.url, "domains": ["repo"], "watched": "model:ada/tiny\r\nkernel:ada/x\r\n"}
     assert submit(browser, page, page, **fields).status_code == 303
     assert program.get(f"{API}/{webhook['id']}").json()["webhook"]["domains"] == ["repo"]
-    committed(program, "ada/tiny", {"a.txt": b"a"})
+    create_commit(program, "ada/tiny", {"a.txt": b"a"})
     settle(hub)
     assert len(receiver.received) == told, "the new repo of that name is not the one that was chosen"
     fields["watched"] = "model:ada/tiny\r\nkernel:ada/x\r\nuser:eve"
     assert submit(browser, page, page, **fields).status_code == 303
-    committed(program, "ada/tiny", {"a.txt": b"b"})
+    create_commit(program, "ada/tiny", {"a.txt": b"b"})
     settle(hub)
     assert len(receiver.received) == told + 1, "written anew, it is"
 
 
 def test_concurrent_edits_are_merged_and_conflicts_reported(browser: httpx.Client, program: httpx.Client) -> None:
     """Fields that one did not change stay as the other set them; the second user sees which fields both changed."""
-    webhook = make_webhook(program, URL, "user:ada")
+    webhook = create_webhook(program, URL, "user:ada")
     page, one = f"{ROOT}/{webhook['id']}/settings", f"{API}/{webhook['id']}"
     as_shown = {"url": URL, "domains": ["repo", "discussion"], "watched": "user:ada"}
-    second = filled(browser, page, page, **{**as_shown, "watched": "user:ada\r\norg:acme", "ordered": "on"})
-    third = filled(browser, page, page, **{**as_shown, "url": "https://third.example/", "domains": ["discussion"]})
+    second = fill_form(browser, page, page, **{**as_shown, "watched": "user:ada\r\norg:acme", "ordered": "on"})
+    third = fill_form(browser, page, page, **{**as_shown, "url": "https://third.example/", "domains": ["discussion"]})
     first = {**as_shown, "url": "https://first.example/", "domains": ["repo"]}
     assert submit(browser, page, page, **first).status_code == 303
 
@@ -490,9 +500,9 @@ def test_concurrent_edits_are_merged_and_conflicts_reported(browser: httpx.Clien
 
 
 def test_of_two_simultaneous_conflicting_saves_one_is_rejected(browser: httpx.Client, program: httpx.Client) -> None:
-    webhook = make_webhook(program, URL, "user:ada")
+    webhook = create_webhook(program, URL, "user:ada")
     page = f"{ROOT}/{webhook['id']}/settings"
     for number in range(8):
         fields = {"domains": ["repo", "discussion"], "watched": "user:ada"}
-        saves = [filled(browser, page, page, **fields, url=f"https://{who}.example/{number}") for who in ("a", "b")]
-        assert sorted(answer.status_code for answer in at_once(saves)) == [303, 422]
+        saves = [fill_form(browser, page, page, **fields, url=f"https://{who}.example/{number}") for who in ("a", "b")]
+        assert sorted(answer.status_code for answer in run_concurrently(saves)) == [303, 422]

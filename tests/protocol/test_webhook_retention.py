@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import api, browser_of, make_token, make_user, submit
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub, running
-from tests.bed.watching import Receiver, make_webhook, settle
+from tests.bed.people import api, browser_of, create_token, create_user, submit
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import Receiver, create_webhook, settle
 
 from hubgate.server.resources import Hub
 from hubgate.server.webhooks.retention.deletion import Retention
@@ -19,7 +19,7 @@ DAY_SECONDS = 24 * 3600
 @pytest.fixture
 def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
     url = engine.fresh_url()
-    with running(settings_for(url, tmp_path, egress_allow="127.0.0.0/8", delivery_retention_days="1")) as started:
+    with run_hub(settings_for(url, tmp_path, egress_allow="127.0.0.0/8", delivery_retention_days="1")) as started:
         yield started
 
 
@@ -33,11 +33,11 @@ def sweep(hub: RunningHub) -> None:
 
 def test_failed_delivery_is_retained_from_its_last_attempt(hub: RunningHub, receiver: Receiver) -> None:
     """Attempts continue for longer than a day; an owner who is notified of the end must be able to replay."""
-    user = make_user(hub, "ada")
+    user = create_user(hub, "ada")
     receiver.status = 500
-    with api(hub, make_token(hub, user)) as ada, browser_of(hub, user) as browser:
-        webhook = make_webhook(ada, receiver.url, "user:ada")
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, user)) as ada, browser_of(hub, user) as browser:
+        webhook = create_webhook(ada, receiver.url, "user:ada")
+        create_repo(ada, "tiny")
         settle(hub)
         hub.clock.advance(DAY_SECONDS + 60)
         receiver.status = 410

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import Page, api, browser_of, make_token, make_user
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub, running
-from tests.bed.watching import settle
+from tests.bed.people import Page, api, browser_of, create_token, create_user
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import settle
 
 pytestmark = pytest.mark.one_engine
 
@@ -18,7 +18,7 @@ THREE_HOURS = 3 * 3600
 
 @pytest.fixture
 def hub(engine: Engine, tmp_path) -> Iterator[RunningHub]:
-    with running(settings_for(engine.fresh_url(), tmp_path)) as started:
+    with run_hub(settings_for(engine.fresh_url(), tmp_path)) as started:
         yield started
 
 
@@ -37,11 +37,11 @@ def pressed(browser: httpx.Client, page: str, action: str) -> httpx.Response:
 
 
 def test_delivery_shows_when_its_event_happened(hub: RunningHub) -> None:
-    user = make_user(hub, "ada")
-    with api(hub, make_token(hub, user)) as program, browser_of(hub, user) as browser:
+    user = create_user(hub, "ada")
+    with api(hub, create_token(hub, user)) as program, browser_of(hub, user) as browser:
         asked = {"pull": True, "watched": [{"type": "user", "name": "ada"}]}
         webhook = program.post("/api/settings/webhooks", json=asked).json()["webhook"]
-        make_repo(program, "tiny")
+        create_repo(program, "tiny")
         (event,) = program.get("/api/models/ada/tiny/events").json()
         hub.clock.advance(THREE_HOURS)
         settle(hub)

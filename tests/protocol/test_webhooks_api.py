@@ -7,13 +7,13 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.bed.apps import make_app, tokens_for
+from tests.bed.apps import create_app, tokens_for
+from tests.bed.background_delivery import deliver_in_background
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import api, make_organization, make_token, make_user
-from tests.bed.repos import committed, make_repo
-from tests.bed.running import RunningHub, running
-from tests.bed.sending import delivering
-from tests.bed.watching import Receiver, make_webhook, receiving, settle
+from tests.bed.people import api, create_organization, create_token, create_user
+from tests.bed.repos import create_commit, create_repo
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import Receiver, create_webhook, run_receiver, settle
 
 PATH = "/api/settings/webhooks"
 NOBODY = "0" * 24
@@ -25,13 +25,13 @@ URL = "https://ci.example/hook"
 @pytest.fixture
 def hub(engine: Engine, tmp_path) -> Iterator[RunningHub]:
     settings = settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8", webhooks_per_owner="3")
-    with running(settings) as started:
+    with run_hub(settings) as started:
         yield started
 
 
 @pytest.fixture
 def ada(hub: RunningHub) -> Iterator[httpx.Client]:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as client:
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as client:
         yield client
 
 
@@ -112,9 +112,9 @@ def test_webhooks_of_others_are_not_found(hub: RunningHub, ada: httpx.Client) ->
         ("GET", f"/logs/{NOBODY}"),
         ("POST", f"/replay/{NOBODY}"),
     ]
-    eve = make_user(hub, "eve")
-    make_organization(hub, "acme", eve)
-    with api(hub, make_token(hub, eve)) as stranger, api(hub) as visitor:
+    eve = create_user(hub, "eve")
+    create_organization(hub, "acme", eve)
+    with api(hub, create_token(hub, eve)) as stranger, api(hub) as visitor:
         for method, tail in tails:
             body = {"json": {}} if (method, tail) == ("POST", "") else {}
             for client, root, name, status in (
@@ -191,14 +191,14 @@ def test_number_of_webhooks_is_limited(hub: RunningHub, ada: httpx.Client) -> No
         made(ada)
     refused = ada.post(PATH, json={"url": URL, "watched": WATCHED})
     assert (refused.status_code, refused.json()["error"]) == (422, "At most 3 webhooks. Delete one first.")
-    with api(hub, make_token(hub, make_user(hub, "bob"))) as bob:
+    with api(hub, create_token(hub, create_user(hub, "bob"))) as bob:
         made(bob)
 
 
 def test_pull_webhook_has_no_url(hub: RunningHub, ada: httpx.Client) -> None:
     webhook = ada.post(PATH, json={"pull": True, "watched": WATCHED}).json()["webhook"]
     assert ("url" in webhook, webhook["pull"]) == (False, True)
-    make_repo(ada, "tiny")
+    create_repo(ada, "tiny")
     settle(hub)
     (log,) = ada.get(f"{PATH}/{webhook['id']}/logs").json()
     assert (log["state"], log["attempts"], log["nextAttemptAt"]) == ("stored", 0, None)
@@ -210,12 +210,12 @@ def test_pull_webhook_has_no_url(hub: RunningHub, ada: httpx.Client) -> None:
 
 def test_logs_list_deliveries(hub: RunningHub, ada: httpx.Client, receiver: Receiver) -> None:
     receiver.answer = b"<b>no</b>"
-    webhook = make_webhook(ada, receiver.url, "user:ada", secret="whsec_c2VjcmV0")
+    webhook = create_webhook(ada, receiver.url, "user:ada", secret="whsec_c2VjcmV0")
     at = f"{PATH}/{webhook['id']}"
-    make_repo(ada, "tiny")
+    create_repo(ada, "tiny")
     settle(hub)
     receiver.status = 503
-    committed(ada, "ada/tiny", {"a.txt": b"one"})
+    create_commit(ada, "ada/tiny", {"a.txt": b"one"})
     settle(hub)
     content, create = ada.get(f"{at}/logs").json()
     assert MOMENT.fullmatch(content["at"])
@@ -264,11 +264,11 @@ def test_logs_list_deliveries(hub: RunningHub, ada: httpx.Client, receiver: Rece
 
 
 def test_no_answer_has_one_text_for_all_causes(hub: RunningHub, ada: httpx.Client) -> None:
-    with receiving() as closed:
+    with run_receiver() as closed:
         pass
     for url in (closed.url, "http://nobody.invalid/hook"):
-        webhook = make_webhook(ada, url, "user:ada")
-        with delivering(hub):
+        webhook = create_webhook(ada, url, "user:ada")
+        with deliver_in_background(hub):
             sent = ada.post(f"{PATH}/{webhook['id']}/test").json()
         assert sent["status"] is None
         (tried,) = ada.get(f"{PATH}/{webhook['id']}/logs/{sent['id']}").json()["tries"]
@@ -276,14 +276,14 @@ def test_no_answer_has_one_text_for_all_causes(hub: RunningHub, ada: httpx.Clien
 
 
 def test_test_delivery_uses_the_newest_repo_or_a_sample(hub: RunningHub, ada: httpx.Client, receiver: Receiver) -> None:
-    webhook = make_webhook(ada, receiver.url, "user:ada", secret="s")
+    webhook = create_webhook(ada, receiver.url, "user:ada", secret="s")
     at = f"{PATH}/{webhook['id']}"
-    with delivering(hub):
+    with deliver_in_background(hub):
         sample = ada.post(f"{at}/test")
         assert (sample.status_code, sample.json()) == (200, {"status": 200, "id": sample.json()["id"]})
-        make_repo(ada, "old")
+        create_repo(ada, "old")
         hub.clock.advance(seconds=1)
-        make_repo(ada, "rows", "dataset", private=True)
+        create_repo(ada, "rows", "dataset", private=True)
         sent = ada.post(f"{at}/test").json()
     by_id = {one.headers["webhook-id"]: one for one in receiver.received}
     assert by_id[sample.json()["id"]].json["repo"] | {"url": 0, "headSha": 0, "head_sha": 0} == {
@@ -306,9 +306,9 @@ def test_test_delivery_uses_the_newest_repo_or_a_sample(hub: RunningHub, ada: ht
     logged = ada.get(f"{at}/logs/{sent['id']}").json()
     assert (logged["replayOf"], logged["request"]["headers"]["X-Hubgate-Test"]) == (None, "1")
     # Repos that its owner may not read cannot be tested.
-    with api(hub, make_token(hub, make_user(hub, "eve"))) as eve:
-        foreign = make_webhook(eve, receiver.url, "user:ada")
-        with delivering(hub):
+    with api(hub, create_token(hub, create_user(hub, "eve"))) as eve:
+        foreign = create_webhook(eve, receiver.url, "user:ada")
+        with deliver_in_background(hub):
             told = eve.post(f"{PATH}/{foreign['id']}/test").json()
     (one,) = [one for one in receiver.received if one.headers["webhook-id"] == told["id"]]
     assert one.json["repo"]["name"] == "ada/old"
@@ -318,8 +318,8 @@ def test_test_delivery_works_without_an_existing_watched_repo(
     hub: RunningHub, ada: httpx.Client, receiver: Receiver
 ) -> None:
     """Existing clients know buckets and kernels."""
-    webhook = make_webhook(ada, receiver.url, "bucket:ada/b", "kernel:ada/k")
-    with delivering(hub):
+    webhook = create_webhook(ada, receiver.url, "bucket:ada/b", "kernel:ada/k")
+    with deliver_in_background(hub):
         assert ada.post(f"{PATH}/{webhook['id']}/test").json()["status"] == 200
     (one,) = receiver.received
     assert (one.json["repo"]["type"], one.json["repo"]["name"]) == ("model", "ada/b")
@@ -327,14 +327,14 @@ def test_test_delivery_works_without_an_existing_watched_repo(
 
 def test_delivery_can_be_replayed(hub: RunningHub, ada: httpx.Client, receiver: Receiver) -> None:
     receiver.status = 500
-    webhook = make_webhook(ada, receiver.url, "user:ada", secret="old")
+    webhook = create_webhook(ada, receiver.url, "user:ada", secret="old")
     at = f"{PATH}/{webhook['id']}"
-    make_repo(ada, "tiny")
+    create_repo(ada, "tiny")
     settle(hub)
     (log,) = ada.get(f"{at}/logs").json()
     receiver.status = 201
     ada.post(at, json={"secret": "new"})
-    with delivering(hub):
+    with deliver_in_background(hub):
         answer = ada.post(f"{at}/replay/{log['id']}")
     first, second = receiver.received
     assert (answer.status_code, answer.json()) == (200, {"status": 201, "id": second.headers["webhook-id"]})
@@ -350,13 +350,13 @@ def test_delivery_can_be_replayed(hub: RunningHub, ada: httpx.Client, receiver: 
 
 
 def test_organizations_webhooks_are_for_its_admins(hub: RunningHub, receiver: Receiver) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    make_organization(hub, "acme", ada, bob="write")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    create_organization(hub, "acme", ada, bob="write")
     path = "/api/organizations/acme/settings/webhooks"
     body = {"url": receiver.url, "watched": [{"type": "org", "name": "acme"}]}
-    with api(hub, make_token(hub, ada)) as admin, api(hub, make_token(hub, bob)) as writer:
+    with api(hub, create_token(hub, ada)) as admin, api(hub, create_token(hub, bob)) as writer:
         webhook = admin.post(path, json=body).json()["webhook"]
-        make_repo(writer, "acme/tiny", private=True)
+        create_repo(writer, "acme/tiny", private=True)
         settle(hub)
         assert receiver.kinds == ["repo create"]
         assert admin.get(path).json()[0]["id"] == webhook["id"]
@@ -367,15 +367,15 @@ def test_organizations_webhooks_are_for_its_admins(hub: RunningHub, receiver: Re
 
 
 def test_w31_unsent_delivery_is_hidden_after_the_permission_is_lost(hub: RunningHub, receiver: Receiver) -> None:
-    ada, bob = make_user(hub, "ada"), make_user(hub, "bob")
-    make_organization(hub, "acme", ada, bob="read")
-    with api(hub, make_token(hub, bob)) as member, api(hub, make_token(hub, ada)) as admin:
-        webhook = make_webhook(member, receiver.url, "org:acme")
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    create_organization(hub, "acme", ada, bob="read")
+    with api(hub, create_token(hub, bob)) as member, api(hub, create_token(hub, ada)) as admin:
+        webhook = create_webhook(member, receiver.url, "org:acme")
         at = f"{PATH}/{webhook['id']}/logs"
-        make_repo(admin, "acme/tiny", private=True)
+        create_repo(admin, "acme/tiny", private=True)
         settle(hub)
         receiver.status = 500
-        committed(admin, "acme/tiny", {"a.txt": b"one"})
+        create_commit(admin, "acme/tiny", {"a.txt": b"one"})
         settle(hub)
         failed, delivered = (log["id"] for log in member.get(at).json())
         assert member.get(f"{at}/{failed}").json()["payload"]
@@ -388,8 +388,8 @@ def test_w31_unsent_delivery_is_hidden_after_the_permission_is_lost(hub: Running
 
 
 def test_webhooks_scope_is_required(hub: RunningHub) -> None:
-    ada = make_user(hub, "ada")
-    client = make_app(hub, scopes=("openid", "webhooks", "manage-repos"))
+    ada = create_user(hub, "ada")
+    client = create_app(hub, scopes=("openid", "webhooks", "manage-repos"))
 
     def token(scope: str) -> str:
         return tokens_for(client, ada, scope=scope)["access_token"]
@@ -400,6 +400,6 @@ def test_webhooks_scope_is_required(hub: RunningHub) -> None:
         assert allowed.get(PATH).json() == [webhook]
     with api(hub, token("openid manage-repos")) as other:
         assert [other.get(PATH).status_code, other.post(PATH, json={}).status_code] == [403, 403]
-    with api(hub, make_token(hub, ada, "read")) as reader:
+    with api(hub, create_token(hub, ada, "read")) as reader:
         assert reader.get(PATH).status_code == 200
         assert reader.post(f"{PATH}/{webhook['id']}/disable").status_code == 403

@@ -7,24 +7,24 @@ from collections.abc import Iterator
 
 import pytest
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import api, make_token, make_user
-from tests.bed.repos import committed, make_repo
-from tests.bed.running import RunningHub, running
-from tests.bed.watching import Receiver, make_webhook, settle
+from tests.bed.people import api, create_token, create_user
+from tests.bed.repos import create_commit, create_repo
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import Receiver, create_webhook, settle
 
 
 @pytest.fixture
 def hub(engine: Engine, tmp_path) -> Iterator[RunningHub]:
     settings = settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")
-    with running(settings) as started:
+    with run_hub(settings) as started:
         yield started
 
 
 def test_every_change_of_a_watched_user_is_received_in_order(hub: RunningHub, receiver: Receiver) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        webhook = make_webhook(ada, receiver.url, "user:ada", secret="whsec_" + base64.b64encode(b"k" * 24).decode())
-        make_repo(ada, "tiny")
-        sha = committed(ada, "ada/tiny", {"a.txt": b"one"})
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        webhook = create_webhook(ada, receiver.url, "user:ada", secret="whsec_" + base64.b64encode(b"k" * 24).decode())
+        create_repo(ada, "tiny")
+        sha = create_commit(ada, "ada/tiny", {"a.txt": b"one"})
         settle(hub)
         assert receiver.kinds == ["repo create", "repo.content update"]
         first, second = receiver.received
@@ -45,9 +45,9 @@ def test_every_change_of_a_watched_user_is_received_in_order(hub: RunningHub, re
 
 def test_failure_is_retried_with_the_same_id_and_body(hub: RunningHub, receiver: Receiver) -> None:
     receiver.status = 500
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        webhook = make_webhook(ada, receiver.url, "user:ada")
-        make_repo(ada, "tiny")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        webhook = create_webhook(ada, receiver.url, "user:ada")
+        create_repo(ada, "tiny")
         assert settle(hub) == 1
         (log,) = ada.get(f"/api/settings/webhooks/{webhook['id']}/logs").json()
         assert (log["state"], log["status"], log["attempts"]) == ("retrying", 500, 1)
@@ -65,23 +65,23 @@ def test_failure_is_retried_with_the_same_id_and_body(hub: RunningHub, receiver:
 def test_events_of_a_private_repo_are_sent_only_to_watchers_who_may_read_it(
     hub: RunningHub, receiver: Receiver
 ) -> None:
-    make_user(hub, "ada")
-    eve = make_user(hub, "eve")
-    with api(hub, make_token(hub, eve)) as stranger:
-        make_webhook(stranger, receiver.url, "user:ada")
-    with api(hub, make_token(hub, make_user(hub, "zoe"))) as zoe:
-        make_webhook(zoe, receiver.url, "user:zoe")
-        make_repo(zoe, "secret", private=True)
+    create_user(hub, "ada")
+    eve = create_user(hub, "eve")
+    with api(hub, create_token(hub, eve)) as stranger:
+        create_webhook(stranger, receiver.url, "user:ada")
+    with api(hub, create_token(hub, create_user(hub, "zoe"))) as zoe:
+        create_webhook(zoe, receiver.url, "user:zoe")
+        create_repo(zoe, "secret", private=True)
     settle(hub)
     assert [one.json["repo"]["name"] for one in receiver.received] == ["zoe/secret"]
 
 
 def test_disabled_webhook_sends_nothing_and_lists_what_it_skipped(hub: RunningHub, receiver: Receiver) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        webhook = make_webhook(ada, receiver.url, "user:ada")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        webhook = create_webhook(ada, receiver.url, "user:ada")
         path = f"/api/settings/webhooks/{webhook['id']}"
         assert ada.post(f"{path}/disable").json()["webhook"]["disabled"] is True
-        make_repo(ada, "tiny")
+        create_repo(ada, "tiny")
         settle(hub)
         assert receiver.received == []
         (log,) = ada.get(f"{path}/logs").json()
@@ -90,8 +90,8 @@ def test_disabled_webhook_sends_nothing_and_lists_what_it_skipped(hub: RunningHu
 
 
 def test_deep_changes_are_not_delivered(hub: RunningHub, receiver: Receiver) -> None:
-    with api(hub, make_token(hub, make_user(hub, "ada"))) as ada:
-        webhook = make_webhook(ada, receiver.url, "user:ada")
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        webhook = create_webhook(ada, receiver.url, "user:ada")
         for depth in (3, 4):
             asked = {"name": f"tiny{depth}"}
             ada.post("/api/repos/create", json=asked, headers={"x-hubgate-depth": str(depth)})

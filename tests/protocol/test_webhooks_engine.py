@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 
 import httpx
 import pytest
+from tests.bed.background_delivery import deliver_in_background
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import api, browser_of, make_token, make_user, submit
+from tests.bed.people import api, browser_of, create_token, create_user, submit
 from tests.bed.processes import until
-from tests.bed.repos import committed, make_repo
-from tests.bed.running import RunningHub, running
-from tests.bed.sending import delivering
-from tests.bed.watching import Receiver, make_webhook, receiving, settle
+from tests.bed.repos import create_commit, create_repo
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import Receiver, create_webhook, run_receiver, settle
 
 from hubgate.server.accounts.model import User
 from hubgate.server.webhooks.context import Webhooks
@@ -34,18 +34,18 @@ LOGS = "/api/settings/webhooks/{}/logs"
 @pytest.fixture
 def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
     settings = settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8", webhook_quota="30")
-    with running(settings) as started:
+    with run_hub(settings) as started:
         yield started
 
 
 @pytest.fixture
 def user(hub: RunningHub) -> User:
-    return make_user(hub, "ada")
+    return create_user(hub, "ada")
 
 
 @pytest.fixture
 def ada(hub: RunningHub, user: User) -> Iterator[httpx.Client]:
-    with api(hub, make_token(hub, user)) as client:
+    with api(hub, create_token(hub, user)) as client:
         yield client
 
 
@@ -82,8 +82,8 @@ def logs(ada: httpx.Client, webhook: dict[str, Any]) -> list[dict[str, Any]]:
 def test_lost_lease_is_a_failed_attempt_and_not_the_last(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client
 ) -> None:
-    webhook = make_webhook(ada, receiver.url, "user:ada")
-    make_repo(ada, "tiny")
+    webhook = create_webhook(ada, receiver.url, "user:ada")
+    create_repo(ada, "tiny")
     (one,) = claimed(hub)
     late = send(hub, one)
     hub.clock.advance(31)
@@ -111,9 +111,9 @@ def test_lost_lease_is_a_failed_attempt_and_not_the_last(
 
 def test_breaker_lets_one_delivery_through(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
     receiver.status = 500
-    webhook = make_webhook(ada, receiver.url, "user:ada")
+    webhook = create_webhook(ada, receiver.url, "user:ada")
     for number in range(20):
-        make_repo(ada, f"tiny{number}")
+        create_repo(ada, f"tiny{number}")
     assert settle(hub) == 16, "eight, and eight more, among which is the tenth that opens it"
     hub.clock.advance(9.9)
     assert settle(hub) == 0
@@ -141,8 +141,8 @@ def test_410_of_the_old_url_does_not_suspend_the_new_one(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client, browser: httpx.Client
 ) -> None:
     receiver.status = 410
-    webhook = make_webhook(ada, receiver.url, "user:ada")
-    make_repo(ada, "tiny")
+    webhook = create_webhook(ada, receiver.url, "user:ada")
+    create_repo(ada, "tiny")
     (one,) = claimed(hub)
     gone = send(hub, one)
     moved = {"url": f"{receiver.url}/new", "watched": webhook["watched"], "domains": webhook["domains"]}
@@ -158,19 +158,19 @@ def test_410_of_the_old_url_does_not_suspend_the_new_one(
 def test_test_delivery_does_not_wait_for_the_breaker(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
     """An owner who fixed the receiver checks it with a test."""
     receiver.status = 500
-    webhook = make_webhook(ada, receiver.url, "user:ada")
+    webhook = create_webhook(ada, receiver.url, "user:ada")
     for number in range(20):
-        make_repo(ada, f"tiny{number}")
+        create_repo(ada, f"tiny{number}")
     assert settle(hub) == 16
     hub.clock.advance(6)
     test = f"/api/settings/webhooks/{webhook['id']}/test"
-    with delivering(hub):
+    with deliver_in_background(hub):
         assert ada.post(test).json()["status"] == 500
     settle(hub)
     assert [one.headers.get("x-hubgate-test") for one in receiver.received[16:]] == ["1", None], "itself, then a probe"
     assert {log["nextAttemptAt"] for log in logs(ada, webhook)} == {"2026-09-21T14:13:46.000Z"}, "and a longer pause"
     receiver.status = 200
-    with delivering(hub):
+    with deliver_in_background(hub):
         assert ada.post(test).json()["status"] == 200
     hub.clock.advance(6)
     settle(hub)
@@ -182,9 +182,9 @@ def test_result_of_an_earlier_attempt_does_not_reopen_the_breaker(
 ) -> None:
     """It was sent before the pause began, so it does not extend one that a test has ended."""
     receiver.status = 500
-    webhook = make_webhook(ada, receiver.url, "user:ada")
+    webhook = create_webhook(ada, receiver.url, "user:ada")
     for number in range(20):
-        make_repo(ada, f"tiny{number}")
+        create_repo(ada, f"tiny{number}")
     first, second = claimed(hub), claimed(hub)
     assert (len(first), second) == (8, [])
     for one in first[:6]:
@@ -214,12 +214,12 @@ def test_loop_stays_a_loop_after_a_suspension(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client, browser: httpx.Client
 ) -> None:
     receiver.status = 410
-    webhook = make_webhook(ada, receiver.url, "user:ada")
-    make_repo(ada, "tiny")
+    webhook = create_webhook(ada, receiver.url, "user:ada")
+    create_repo(ada, "tiny")
     settle(hub)
     deep = {"x-hubgate-depth": "4"}
     assert ada.post("/api/repos/create", json={"name": "deep"}, headers=deep).status_code == 200
-    make_repo(ada, "after")
+    create_repo(ada, "after")
     settle(hub)
     receiver.status, receiver.received[:] = 200, []
     submit(browser, f"/settings/webhooks/{webhook['id']}", f"/settings/webhooks/{webhook['id']}/enable")
@@ -233,9 +233,9 @@ def test_loop_stays_a_loop_after_a_suspension(
 def test_result_in_flight_does_not_change_the_reason_of_a_suspension(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client, browser: httpx.Client, together: bool
 ) -> None:
-    webhook = make_webhook(ada, receiver.url, "user:ada")
-    make_repo(ada, "tiny")
-    make_repo(ada, "huge")
+    webhook = create_webhook(ada, receiver.url, "user:ada")
+    create_repo(ada, "tiny")
+    create_repo(ada, "huge")
     first, second = claimed(hub)
     arrived = send(hub, first)
     receiver.status = 410
@@ -249,8 +249,8 @@ def test_days_without_an_attempt_do_not_count_as_failure(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client, browser: httpx.Client
 ) -> None:
     receiver.status = 500
-    webhook = make_webhook(ada, receiver.url, "user:ada")
-    make_repo(ada, "tiny")
+    webhook = create_webhook(ada, receiver.url, "user:ada")
+    create_repo(ada, "tiny")
     settle(hub)
     while logs(ada, webhook)[0]["state"] != "failed":
         hub.clock.advance(3600)
@@ -259,10 +259,10 @@ def test_days_without_an_attempt_do_not_count_as_failure(
     shown = browser.get(f"/settings/webhooks/{webhook['id']}").text
     assert "No success since" in shown
     assert "will be suspended" not in shown
-    with delivering(hub):
+    with deliver_in_background(hub):
         # A test has no consequences.
         assert ada.post(f"/api/settings/webhooks/{webhook['id']}/test").json()["status"] == 500
-    make_repo(ada, "huge")
+    create_repo(ada, "huge")
     assert settle(hub) == 1
     assert logs(ada, webhook)[0]["state"] == "parked", "to be tried again"
     assert ada.get(f"/api/settings/webhooks/{webhook['id']}").json()["webhook"]["disabled"] is False
@@ -276,11 +276,11 @@ def test_ordered_webhook_blocks_its_lane_for_five_minutes(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client
 ) -> None:
     receiver.status = 500
-    webhook = make_webhook(ada, receiver.url, "user:ada", ordered=True)
+    webhook = create_webhook(ada, receiver.url, "user:ada", ordered=True)
     # Waiting for the first attempt does not count.
-    make_repo(ada, "tiny")
+    create_repo(ada, "tiny")
     hub.clock.advance(3600)
-    committed(ada, "ada/tiny", {"a.txt": b"one"})
+    create_commit(ada, "ada/tiny", {"a.txt": b"one"})
     assert settle(hub) == 1
     assert [log["state"] for log in logs(ada, webhook)] == ["parked", "retrying"]
     hub.clock.advance(290)
@@ -293,9 +293,9 @@ def test_ordered_webhook_blocks_its_lane_for_five_minutes(
 
 def test_later_deliveries_overtake_a_failed_one(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
     receiver.status = 500
-    make_webhook(ada, receiver.url, "user:ada")
-    make_repo(ada, "tiny")
-    committed(ada, "ada/tiny", {"a.txt": b"one"})
+    create_webhook(ada, receiver.url, "user:ada")
+    create_repo(ada, "tiny")
+    create_commit(ada, "ada/tiny", {"a.txt": b"one"})
     assert [one.row["repo_seq"] for one in claimed(hub, times=3)] == [1], "not before the first try has ended"
     hub.clock.advance(31)
     assert within(hub, release_lost) == 1
@@ -306,18 +306,18 @@ def test_later_deliveries_overtake_a_failed_one(hub: RunningHub, receiver: Recei
 def test_at_most_eight_deliveries_of_a_webhook_are_in_flight(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client
 ) -> None:
-    make_webhook(ada, receiver.url, "user:ada")
+    create_webhook(ada, receiver.url, "user:ada")
     for number in range(12):
-        make_repo(ada, f"tiny{number}")
+        create_repo(ada, f"tiny{number}")
     assert len(claimed(hub, times=4)) == 8
     assert claimed(hub, times=2) == []
 
 
 def test_webhook_disabled_while_a_delivery_is_in_flight(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
     receiver.status = 500
-    webhook = make_webhook(ada, receiver.url, "user:ada")
+    webhook = create_webhook(ada, receiver.url, "user:ada")
     for number in range(3):
-        make_repo(ada, f"tiny{number}")
+        create_repo(ada, f"tiny{number}")
     sent, unsent, _ = claimed(hub)
     result = send(hub, sent)
     ada.post(f"/api/settings/webhooks/{webhook['id']}/disable")
@@ -333,8 +333,8 @@ def test_webhook_disabled_while_a_delivery_is_in_flight(hub: RunningHub, receive
 
 
 def test_webhook_deleted_while_a_delivery_is_in_flight(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
-    webhook = make_webhook(ada, receiver.url, "user:ada")
-    make_repo(ada, "tiny")
+    webhook = create_webhook(ada, receiver.url, "user:ada")
+    create_repo(ada, "tiny")
     (one,) = claimed(hub)
     result = send(hub, one)
     assert ada.delete(f"/api/settings/webhooks/{webhook['id']}").status_code == 200
@@ -344,8 +344,8 @@ def test_webhook_deleted_while_a_delivery_is_in_flight(hub: RunningHub, receiver
 
 
 def test_released_delivery_does_not_count_as_an_attempt(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
-    webhook = make_webhook(ada, receiver.url, "user:ada")
-    make_repo(ada, "tiny")
+    webhook = create_webhook(ada, receiver.url, "user:ada")
+    create_repo(ada, "tiny")
     (one,) = claimed(hub)
     within(hub, lambda webhooks: note(webhooks, [Unsent(one, webhooks.clock())]))
     assert settle(hub) == 1
@@ -354,13 +354,13 @@ def test_released_delivery_does_not_count_as_an_attempt(hub: RunningHub, receive
 
 
 def test_old_deliveries_and_their_events_are_deleted(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
-    webhook = make_webhook(ada, receiver.url, "user:ada")
-    make_repo(ada, "done")
+    webhook = create_webhook(ada, receiver.url, "user:ada")
+    create_repo(ada, "done")
     settle(hub)
     receiver.status = 500
-    make_repo(ada, "failing")
+    create_repo(ada, "failing")
     settle(hub)
-    make_repo(ada, "unfanned")
+    create_repo(ada, "unfanned")
     hub.clock.advance(30 * 24 * 3600 + 1)
     within(hub, lambda webhooks: Retention(webhooks, 30).step())
     assert [log["repo"]["name"] for log in logs(ada, webhook)] == ["ada/failing"]
@@ -373,12 +373,12 @@ def test_old_deliveries_and_their_events_are_deleted(hub: RunningHub, receiver: 
 
 
 def test_clock_set_back_loses_no_event(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
-    make_webhook(ada, receiver.url, "user:ada")
-    make_repo(ada, "before")
+    create_webhook(ada, receiver.url, "user:ada")
+    create_repo(ada, "before")
     (lost,) = claimed(hub)
     hub.clock.advance(-3000)
     assert not lost.until <= hub.clock()
-    make_repo(ada, "after")
+    create_repo(ada, "after")
     # The lease of a process that died would last for an hour.
     assert within(hub, release_lost) == 1
     hub.clock.advance(7)
@@ -387,10 +387,10 @@ def test_clock_set_back_loses_no_event(hub: RunningHub, receiver: Receiver, ada:
 
 
 def test_disabled_webhook_uses_no_quota(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
-    webhook = make_webhook(ada, receiver.url, "user:ada")
+    webhook = create_webhook(ada, receiver.url, "user:ada")
     path = f"/api/settings/webhooks/{webhook['id']}"
     ada.post(f"{path}/disable")
-    make_repo(ada, "tiny")
+    create_repo(ada, "tiny")
     for number in range(30):
         ada.put("/api/models/ada/tiny/settings", json={"discussionsDisabled": not number % 2})
     settle(hub)
@@ -405,9 +405,9 @@ def test_disabled_webhook_uses_no_quota(hub: RunningHub, receiver: Receiver, ada
 def test_leases_of_a_dead_worker_are_released_for_a_disabled_webhook(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client
 ) -> None:
-    webhook = make_webhook(ada, receiver.url, "user:ada")
+    webhook = create_webhook(ada, receiver.url, "user:ada")
     path = f"/api/settings/webhooks/{webhook['id']}"
-    make_repo(ada, "tiny")
+    create_repo(ada, "tiny")
     assert len(claimed(hub)) == 1
     ada.post(f"{path}/disable")
     hub.clock.advance(31)
@@ -421,11 +421,11 @@ def test_leases_of_a_dead_worker_are_released_for_a_disabled_webhook(
 
 def test_new_url_starts_without_failures(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
     """Neither the open breaker of the old URL nor its days of failure apply to it."""
-    with receiving() as old:
+    with run_receiver() as old:
         old.status = 500
-        webhook = make_webhook(ada, old.url, "user:ada")
+        webhook = create_webhook(ada, old.url, "user:ada")
         for number in range(12):
-            make_repo(ada, f"tiny{number}")
+            create_repo(ada, f"tiny{number}")
         assert settle(hub) == 12
     hub.clock.advance(6)
     assert settle(hub) == 0, "the breaker is open"
@@ -441,9 +441,9 @@ def test_all_leases_of_a_dead_worker_are_released_together(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client
 ) -> None:
     for _ in range(40):
-        make_webhook(ada, receiver.url, "user:ada")
+        create_webhook(ada, receiver.url, "user:ada")
     for number in range(8):
-        make_repo(ada, f"tiny{number}")
+        create_repo(ada, f"tiny{number}")
     assert len(claimed(hub)) == 320
     hub.clock.advance(31)
     assert within(hub, release_lost) == 320

@@ -2,8 +2,8 @@
 
 import httpx
 import pytest
-from tests.bed.people import api, browser_of, make_organization, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user
+from tests.bed.running_hub import RunningHub
 
 pytestmark = pytest.mark.one_engine
 
@@ -11,9 +11,9 @@ WHOAMI = "/api/whoami-v2"
 
 
 def test_personal_token_is_described(hub: RunningHub) -> None:
-    ada = make_user(hub, "Ada")
-    organization = make_organization(hub, "acme", ada, plan="team")
-    with api(hub, make_token(hub, ada, "read", "laptop")) as client:
+    ada = create_user(hub, "Ada")
+    organization = create_organization(hub, "acme", ada, plan="team")
+    with api(hub, create_token(hub, ada, "read", "laptop")) as client:
         said = client.get(WHOAMI).json()
     created_at = said["auth"]["accessToken"].pop("createdAt")
     assert created_at.endswith("Z")
@@ -62,10 +62,10 @@ def test_invalid_token_is_401(hub: RunningHub, header: str) -> None:
 
 
 def test_session_cookie_is_ignored(hub: RunningHub) -> None:
-    with browser_of(hub, make_user(hub, "ada")) as client:
+    with browser_of(hub, create_user(hub, "ada")) as client:
         assert client.get(WHOAMI).status_code == 401
 
 
 def test_token_in_the_query_is_rejected(hub: RunningHub) -> None:
-    token = make_token(hub, make_user(hub, "ada"))
+    token = create_token(hub, create_user(hub, "ada"))
     assert httpx.get(f"{hub.url}{WHOAMI}?access_token={token}").status_code == 400

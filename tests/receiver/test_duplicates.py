@@ -5,13 +5,13 @@ import threading
 
 import httpx
 import pytest
-from tests.bed.at_once import at_once
-from tests.bed.blocking import blocking
-from tests.bed.receivers import SECRET, post, serving
+from tests.bed.blocking import run_blocking
+from tests.bed.concurrency import run_concurrently
+from tests.bed.receiver_library import SECRET, post, serve_receiver
 
 from hubgate.receiver import WebhooksServer
 from hubgate.receiver.runner import DeliveryState, ProcessedDeliveries
-from hubgate.receiver.testing import Deliverer, signed
+from hubgate.receiver.testing import Deliverer, signed_delivery
 
 
 @pytest.fixture
@@ -30,9 +30,9 @@ def test_running_delivery_is_answered_503_with_retry_after(app: WebhooksServer) 
         assert go_on.wait(20)
         return "done"
 
-    delivery = signed("repo.create", secret=SECRET)
+    delivery = signed_delivery("repo.create", secret=SECRET)
     answers: list[httpx.Response] = []
-    with serving(app) as client:
+    with serve_receiver(app) as client:
         first = threading.Thread(target=lambda: answers.append(post(client, "/webhooks/slow", delivery)))
         first.start()
         assert began.wait(20)
@@ -42,7 +42,7 @@ def test_running_delivery_is_answered_503_with_retry_after(app: WebhooksServer) 
         first.join(20)
         assert answers[0].json() == "done"
         again = post(client, "/webhooks/slow", delivery)
-        assert (again.status_code, again.json()) == (200, {"status": "done before"})
+        assert (again.status_code, again.json()) == (200, {"status": "already processed"})
     assert len(runs) == 1
 
 
@@ -57,7 +57,7 @@ def test_retry_after_a_disconnect_does_not_run_twice(app: WebhooksServer) -> Non
         began.set()
         assert go_on.wait(20)
 
-    delivery = signed("repo.create", secret=SECRET)
+    delivery = signed_delivery("repo.create", secret=SECRET)
 
     async def leave_and_come_back() -> None:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as client:
@@ -79,7 +79,7 @@ def test_retry_after_a_disconnect_does_not_run_twice(app: WebhooksServer) -> Non
             assert status == 200
 
     try:
-        blocking(leave_and_come_back())
+        run_blocking(leave_and_come_back())
     finally:
         go_on.set()
         app.close()
@@ -97,7 +97,7 @@ def test_failed_delivery_runs_again(app: WebhooksServer, caplog: pytest.LogCaptu
         return len(runs)
 
     with Deliverer(app) as deliver:
-        delivery = deliver.signed("repo.create")
+        delivery = deliver.signed_delivery("repo.create")
         assert [deliver(delivery).status for _ in range(4)] == [500, 500, 200, 200]
     assert len(runs) == 3
 
@@ -113,7 +113,7 @@ def test_error_status_counts_as_failure(app: WebhooksServer) -> None:
         return Response(status_code=409)
 
     with Deliverer(app) as deliver:
-        delivery = deliver.signed("repo.create")
+        delivery = deliver.signed_delivery("repo.create")
         assert [deliver(delivery).status for _ in range(2)] == [409, 409]
     assert len(runs) == 2
 
@@ -123,7 +123,7 @@ def test_deliveries_are_distinguished_by_id_and_address(app: WebhooksServer) -> 
     app.add_webhook("one")(lambda: runs.append("one"))
     app.add_webhook("two")(lambda: runs.append("two"))
     with Deliverer(app) as deliver:
-        delivery = deliver.signed("repo.create")
+        delivery = deliver.signed_delivery("repo.create")
         for path in ("/webhooks/one", "/webhooks/two", "/webhooks/one"):
             deliver(delivery, to=path)
         deliver("repo.create", to="/webhooks/one")
@@ -152,6 +152,6 @@ def test_oldest_processed_deliveries_are_forgotten_but_never_running_ones() -> N
 
 def test_only_one_of_concurrent_duplicates_runs(app: WebhooksServer) -> None:
     seen = ProcessedDeliveries()
-    found = at_once([lambda: seen.begin(("/", "x"))] * 20)
+    found = run_concurrently([lambda: seen.begin(("/", "x"))] * 20)
     assert found.count(DeliveryState.NEW) == 1
     assert found.count(DeliveryState.RUNNING) == 19

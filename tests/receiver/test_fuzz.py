@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.bed.receivers import SECRET
+from tests.bed.receiver_library import SECRET
 
 from hubgate.receiver import Request, WebhookPayload, WebhooksServer
-from hubgate.receiver.testing import Answer, Deliverer, new_key, signed
+from hubgate.receiver.testing import Deliverer, Response, new_key, signed_delivery
 
 KEY = new_key()
-GOOD = signed("repo.content.update", secret=SECRET)
-KEYED = signed("repo.content.update", key=KEY)
+GOOD = signed_delivery("repo.content.update", secret=SECRET)
+KEYED = signed_delivery("repo.content.update", key=KEY)
 NAMES = [
     "x-webhook-secret",
     "webhook-id",
@@ -102,7 +102,7 @@ quick = settings(
 )
 
 
-def send(where: Ground, path: str, raw: list[tuple[bytes, bytes]], body: bytes) -> Answer:
+def send(where: Ground, path: str, raw: list[tuple[bytes, bytes]], body: bytes) -> Response:
     return where.deliver.raw("POST", path, raw, body)
 
 
@@ -152,7 +152,7 @@ def test_requests_with_the_secret_never_cause_a_500(
 @given(at=st.integers(0, len(GOOD.body) - 1), byte=st.integers(0, 255))
 def test_changed_byte_invalidates_the_signature(locked: Ground, at: int, byte: int) -> None:
     # Made now: one from the start of a long run would be refused for its age.
-    good = signed("repo.content.update", secret=SECRET)
+    good = signed_delivery("repo.content.update", secret=SECRET)
     changed = bytearray(good.body)
     changed[at] = byte
     raw = [(name.encode(), value.encode()) for name, value in good.headers.items() if name != "X-Webhook-Secret"]

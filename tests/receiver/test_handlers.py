@@ -13,11 +13,11 @@ import pytest
 from starlette.exceptions import HTTPException
 from starlette.requests import Request as StarletteRequest
 from starlette.responses import JSONResponse
-from tests.bed.receivers import SECRET, post, serving
+from tests.bed.receiver_library import SECRET, post, serve_receiver
 
 from hubgate.depth import delivery_depth
 from hubgate.receiver import PayloadError, Request, WebhookPayload, WebhooksServer
-from hubgate.receiver.testing import Deliverer, signed
+from hubgate.receiver.testing import Deliverer, signed_delivery
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_handler_without_parameters_is_called(app: WebhooksServer) -> None:
 
     with Deliverer(app) as deliver:
         assert deliver("repo.create").body == b"null"
-        headers = deliver.signed("repo.create").headers
+        headers = deliver.signed_delivery("repo.create").headers
         assert deliver.post("/webhooks/poked", {"X-Webhook-Secret": SECRET}, b"\xff no json").status == 200
         assert headers["X-Webhook-Secret"] == SECRET
 
@@ -169,7 +169,7 @@ def test_handler_can_use_its_own_pydantic_model(app: WebhooksServer) -> None:
 def test_parameter_that_cannot_be_filled_is_rejected(app: WebhooksServer) -> None:
     def confused(payload: WebhookPayload, database: int) -> None: ...
 
-    with pytest.raises(TypeError, match="confused: no value of a delivery fits its parameter 'database'"):
+    with pytest.raises(TypeError, match="confused: a delivery has no value for the parameter 'database'"):
         app.add_webhook(confused)
 
 
@@ -246,9 +246,9 @@ def test_response_without_a_body(app: WebhooksServer) -> None:
     def nothing() -> None:
         raise HTTPException(204, headers={"x-mine": "1"})
 
-    with serving(app) as client:
+    with serve_receiver(app) as client:
         for _ in range(2):
-            answer = post(client, "/webhooks/nothing", signed("repo.create", secret=SECRET))
+            answer = post(client, "/webhooks/nothing", signed_delivery("repo.create", secret=SECRET))
             assert (answer.status_code, answer.content, answer.headers["x-mine"]) == (204, b"", "1")
 
 
@@ -309,9 +309,11 @@ def test_sync_handlers_run_concurrently_in_threads(app: WebhooksServer) -> None:
         together.wait()
         return threading.current_thread().name
 
-    with serving(app) as client:
+    with serve_receiver(app) as client:
         sends = [
-            threading.Thread(target=post, args=(client, "/webhooks/waits", signed("repo.create", secret=SECRET)))
+            threading.Thread(
+                target=post, args=(client, "/webhooks/waits", signed_delivery("repo.create", secret=SECRET))
+            )
             for _ in range(2)
         ]
         for one in sends:

@@ -15,13 +15,13 @@ import pytest
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from tests.bed.processes import environment, until
-from tests.bed.receivers import SECRET, post, script, serving
+from tests.bed.receiver_library import SECRET, post, run_script, serve_receiver
 
 from hubgate.depth import delivery_depth
 from hubgate.receiver import Request, WebhookPayload, WebhooksServer
 from hubgate.receiver.inbox.store import RETENTION_SECONDS, Store, WorkerLock
-from hubgate.receiver.inbox.worker import DELAYS, MAX_STARTS, POLL_SECONDS
-from hubgate.receiver.testing import Deliverer, signed
+from hubgate.receiver.inbox.worker import MAX_STARTS, POLL_SECONDS, RETRY_DELAYS
+from hubgate.receiver.testing import Deliverer, signed_delivery
 
 
 @pytest.fixture
@@ -58,8 +58,8 @@ def test_response_does_not_wait_for_the_handler(app: WebhooksServer, file: Path)
         runs.append(payload.repo.name)
         return "told nobody"
 
-    delivery = signed("repo.create", secret=SECRET, id="one")
-    with serving(app) as client:
+    delivery = signed_delivery("repo.create", secret=SECRET, id="one")
+    with serve_receiver(app) as client:
         first = post(client, "/webhooks/slow", delivery)
         assert (first.status_code, first.json()) == (202, {"status": "accepted"})
         until(lambda: states(file) == {"one": "running"})
@@ -67,7 +67,7 @@ def test_response_does_not_wait_for_the_handler(app: WebhooksServer, file: Path)
         go_on.set()
         until(lambda: states(file) == {"one": "done"})
         again = post(client, "/webhooks/slow", delivery)
-        assert (again.status_code, again.json()) == (200, {"status": "done before"})
+        assert (again.status_code, again.json()) == (200, {"status": "already processed"})
     assert runs == ["ada/tiny"]
 
 
@@ -81,7 +81,7 @@ def test_handler_gets_the_same_arguments(app: WebhooksServer) -> None:
         seen.append({"x-webhook-secret", "webhook-signature", "authorization", "cookie"} & set(headers))
 
     with Deliverer(app) as deliver:
-        delivery = deliver.signed("repo.delete", id="one", attempt=3, depth=2)
+        delivery = deliver.signed_delivery("repo.delete", id="one", attempt=3, depth=2)
         delivery.headers.update(Authorization="Bearer x", Cookie="y")
         assert deliver(delivery).status == 202
         deliver.settle()
@@ -121,13 +121,13 @@ def test_failed_delivery_is_retried_and_finally_fails(
         raise RuntimeError
 
     with Deliverer(app) as deliver:
-        delivery = deliver.signed("repo.create", id="one")
+        delivery = deliver.signed_delivery("repo.create", id="one")
         deliver(delivery)
         until(lambda: is_given_up(file))
-        assert len(runs) == len(DELAYS) + 1
+        assert len(runs) == len(RETRY_DELAYS) + 1
         assert "failed permanently" in caplog.text
         assert deliver(delivery).status == 202, "sent again it gets another chance"
-        until(lambda: len(runs) > len(DELAYS) + 1)
+        until(lambda: len(runs) > len(RETRY_DELAYS) + 1)
 
 
 def test_failed_delivery_waits_before_its_retry(
@@ -231,13 +231,13 @@ def test_ids_are_retained_seven_days_without_content(file: Path) -> None:
     store.put("/webhooks/x", "one", [(b"a", b"b")], b"private things", 0.0)
     (kept,) = store.claim(1, 1.0)
     assert (kept.headers, kept.body) == ([(b"a", b"b")], b"private things")
-    store.done(kept.number, 1.0)
+    store.mark_done(kept.number, 1.0)
     with sqlite3.connect(file) as db:
         assert db.execute("SELECT headers, body FROM deliveries").fetchall() == [(None, None)]
     db.close()
-    store.sweep(1.0 + RETENTION_SECONDS - 1)
+    store.delete_expired(1.0 + RETENTION_SECONDS - 1)
     assert store.put("/webhooks/x", "one", [], b"{}", 2.0) == "done"
-    store.sweep(1.0 + RETENTION_SECONDS + 1)
+    store.delete_expired(1.0 + RETENTION_SECONDS + 1)
     assert store.put("/webhooks/x", "one", [], b"{}", 3.0) == "waiting"
     (kept,) = store.claim(1, 4.0)
     assert (kept.headers, kept.body) == ([], b"{}")
@@ -353,8 +353,8 @@ def test_another_process_takes_over_the_inbox(tmp_path: Path) -> None:
     ran = tmp_path / "ran.txt"
     ran.touch()
     with (
-        script(tmp_path / "a.py", TWO, "a", **LOCKED) as first,
-        script(tmp_path / "b.py", TWO, "b", **LOCKED) as second,
+        run_script(tmp_path / "a.py", TWO, "a", **LOCKED) as first,
+        run_script(tmp_path / "b.py", TWO, "b", **LOCKED) as second,
     ):
         httpx.post(first.addresses[0], **_as_sent("ada/one"))
         until(lambda: ran.read_text() == "a ada/one\n")
@@ -367,7 +367,7 @@ def test_another_process_takes_over_the_inbox(tmp_path: Path) -> None:
 
 def test_ctrl_c_waits_for_running_handlers(tmp_path: Path) -> None:
     text = TWO.replace("    with open", "    import time; open('began', 'w').close(); time.sleep(0.5)\n    with open")
-    with script(tmp_path / "a.py", text, "a", **LOCKED) as running:
+    with run_script(tmp_path / "a.py", text, "a", **LOCKED) as running:
         httpx.post(running.addresses[0], **_as_sent("ada/one"))
         until((tmp_path / "began").exists)
         assert running.stop() == 0
@@ -376,5 +376,5 @@ def test_ctrl_c_waits_for_running_handlers(tmp_path: Path) -> None:
 
 
 def _as_sent(name: str) -> dict[str, object]:
-    delivery = signed("repo.create", name=name, secret=SECRET)
+    delivery = signed_delivery("repo.create", name=name, secret=SECRET)
     return {"headers": delivery.headers, "content": delivery.body}

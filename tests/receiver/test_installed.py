@@ -7,10 +7,10 @@ from pathlib import Path
 
 import httpx
 from tests.bed.processes import ROOT
-from tests.bed.receivers import EXAMPLES, PORT_OF_ITS_OWN, SECRET, Script
+from tests.bed.receiver_library import EXAMPLES, RANDOM_PORT, SECRET, Script
 from tests.receiver.conftest import run
 
-from hubgate.receiver.testing import signed
+from hubgate.receiver.testing import signed_delivery
 
 MOST_PACKAGES = 10
 
@@ -32,10 +32,10 @@ def test_installed_receiver_works_in_ten_lines(python: Path, tmp_path: Path) -> 
     example = (EXAMPLES / "receiver.py").read_text()
     code = [line for line in example.splitlines() if line and not re.match(r' *"""', line)]
     assert len(code) <= 10
-    (tmp_path / "app.py").write_text(PORT_OF_ITS_OWN + example)
+    (tmp_path / "app.py").write_text(RANDOM_PORT + example)
     script = Script(tmp_path / "app.py", python=str(python), WEBHOOK_SECRET=SECRET, PYTHONPATH="").wait_for(1)
     try:
-        delivery = signed("repo.content.update", type="dataset", secret=SECRET)
+        delivery = signed_delivery("repo.content.update", type="dataset", secret=SECRET)
         answer = httpx.post(script.addresses[0], headers=delivery.headers, content=delivery.body)
         assert (answer.status_code, answer.json()) == (200, {"seen": "a" * 40})
         assert script.process.stdout is not None

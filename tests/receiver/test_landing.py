@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from tests.bed.receivers import SECRET, post, serving
+from tests.bed.receiver_library import SECRET, post, serve_receiver
 
 from hubgate.receiver import WebhookPayload, WebhooksServer
 from hubgate.receiver.landing import is_local
 from hubgate.receiver.log import RejectionLog
 from hubgate.receiver.recent import MAX_ACCEPTED, MAX_REJECTED
-from hubgate.receiver.testing import Deliverer, new_key, signed
+from hubgate.receiver.testing import Deliverer, new_key, signed_delivery
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def client() -> Iterator[httpx.Client]:
         """Trains anew <quickly>."""
 
     app.on("repo.content", type="dataset")(lambda: None)
-    with serving(app) as client:
+    with serve_receiver(app) as client:
         yield client
 
 
@@ -54,8 +54,8 @@ def test_page_has_no_external_or_inline_resources(client: httpx.Client) -> None:
 
 
 def test_page_lists_recent_deliveries(client: httpx.Client) -> None:
-    post(client, "/webhooks/train", signed("repo.content.update", name="ada/tiny", secret=SECRET, id="the-id"))
-    post(client, "/webhooks/train", signed("repo.create", secret="wrong"))
+    post(client, "/webhooks/train", signed_delivery("repo.content.update", name="ada/tiny", secret=SECRET, id="the-id"))
+    post(client, "/webhooks/train", signed_delivery("repo.create", secret="wrong"))
     page = client.get("/").text
     for expected in ("repo.content update", "ada/tiny", "the-id", "✓ Done", "✕ Rejected", "403", "UTC</time>"):
         assert expected in page, expected
@@ -63,7 +63,7 @@ def test_page_lists_recent_deliveries(client: httpx.Client) -> None:
 
 def test_names_are_escaped(client: httpx.Client) -> None:
     name = "ada/<b>\u202e\x07" + "x" * 500
-    post(client, "/webhooks/train", signed("repo.create", name=name, secret=SECRET, id="<i>"))
+    post(client, "/webhooks/train", signed_delivery("repo.create", name=name, secret=SECRET, id="<i>"))
     page = client.get("/").text
     assert "<bdi>ada/&lt;b&gt;xxx" in page
     assert "&lt;i&gt;" in page
@@ -77,7 +77,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 def test_names_cannot_forge_log_lines(client: httpx.Client, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", "hubgate.receiver"):
-        post(client, "/webhooks/train", signed("repo.create", name="ada/x\nWARNING forged", secret=SECRET))
+        post(client, "/webhooks/train", signed_delivery("repo.create", name="ada/x\nWARNING forged", secret=SECRET))
     (line,) = lines(caplog)
     assert line == "/webhooks/train repo create ada/xWARNING forged: done, 200"
 
@@ -103,7 +103,7 @@ def test_rejected_deliveries_do_not_flood_the_log(caplog: pytest.LogCaptureFixtu
 def test_lone_surrogate_does_not_break_the_page(client: httpx.Client, caplog: pytest.LogCaptureFixture) -> None:
     """And as none in the log, which may go to where only whole characters can."""
     with caplog.at_level("INFO", "hubgate.receiver"):
-        post(client, "/webhooks/train", signed("repo.create", name="ada/\ud800", secret=SECRET))
+        post(client, "/webhooks/train", signed_delivery("repo.create", name="ada/\ud800", secret=SECRET))
     assert client.get("/").status_code == 200
     (line,) = lines(caplog)
     assert line.encode() == b"/webhooks/train repo create ada/: done, 200"
@@ -123,7 +123,7 @@ def test_lone_surrogate_does_not_break_the_page(client: httpx.Client, caplog: py
 )
 def test_remote_visitors_do_not_see_deliveries(client: httpx.Client, headers: dict[str, str]) -> None:
     """Visitors of a proxy on this machine, and sites whose name somebody pointed at it."""
-    post(client, "/webhooks/train", signed("repo.create", name="ada/private", secret=SECRET))
+    post(client, "/webhooks/train", signed_delivery("repo.create", name="ada/private", secret=SECRET))
     assert "ada/private" in client.get("/").text
     page = client.get("/", headers=headers).text
     assert "ada/private" not in page
@@ -152,7 +152,7 @@ def test_only_direct_loopback_visitors_are_local(address: str | None, host: byte
 
 
 def test_rejected_deliveries_do_not_displace_accepted_ones(client: httpx.Client) -> None:
-    post(client, "/webhooks/train", signed("repo.create", name="ada/kept", secret=SECRET))
+    post(client, "/webhooks/train", signed_delivery("repo.create", name="ada/kept", secret=SECRET))
     for _ in range(MAX_ACCEPTED + 5):
         client.post("/webhooks/train")
     page = client.get("/").text
@@ -161,7 +161,7 @@ def test_rejected_deliveries_do_not_displace_accepted_ones(client: httpx.Client)
 
 
 def test_page_without_a_secret_and_without_webhooks() -> None:
-    with serving(WebhooksServer()) as client:
+    with serve_receiver(WebhooksServer()) as client:
         page = client.get("/").text
         assert "Open to everybody" in page
         assert "No webhook is registered" in page

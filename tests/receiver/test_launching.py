@@ -10,13 +10,13 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.bed.blocking import blocking
+from tests.bed.blocking import run_blocking
 from tests.bed.processes import environment, until
-from tests.bed.receivers import PORT_OF_ITS_OWN, SECRET, post, script, serving
+from tests.bed.receiver_library import RANDOM_PORT, SECRET, post, run_script, serve_receiver
 
 from hubgate.receiver import WebhooksServer
 from hubgate.receiver.launch import listen
-from hubgate.receiver.testing import signed
+from hubgate.receiver.testing import signed_delivery
 
 ENDPOINTS = """
 from hubgate.receiver import webhook_endpoint, WebhookPayload
@@ -45,9 +45,9 @@ def run(text: str, folder: Path, *flags: str, **variables: str) -> "subprocess.C
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_shared_receiver_starts_when_the_script_ends(tmp_path: Path, how: signal.Signals) -> None:
     """Threads and pools still work then, in handlers of both kinds."""
-    with script(tmp_path / "app.py", ENDPOINTS, addresses=2, WEBHOOK_SECRET=SECRET) as running:
+    with run_script(tmp_path / "app.py", ENDPOINTS, addresses=2, WEBHOOK_SECRET=SECRET) as running:
         assert [one.partition("/webhooks/")[2] for one in running.addresses] == ["trigger_training", "say_hello"]
-        delivery = signed("repo.content.update", secret=SECRET)
+        delivery = signed_delivery("repo.content.update", secret=SECRET)
         first = httpx.post(running.addresses[0], headers=delivery.headers, content=delivery.body)
         assert (first.status_code, first.json()) == (200, None)
         second = httpx.post(running.addresses[1], headers=delivery.headers, content=delivery.body)
@@ -61,7 +61,7 @@ def test_shared_receiver_starts_when_the_script_ends(tmp_path: Path, how: signal
 
 def test_launched_receiver_does_not_start_again_at_exit(tmp_path: Path) -> None:
     text = ENDPOINTS.replace('print("the script is over", flush=True)', "hello.launch()\nprint('really over')")
-    with script(tmp_path / "app.py", text, addresses=2, WEBHOOK_SECRET=SECRET) as running:
+    with run_script(tmp_path / "app.py", text, addresses=2, WEBHOOK_SECRET=SECRET) as running:
         assert httpx.get(running.url).status_code == 200
         running.process.send_signal(signal.SIGINT)
         assert running.process.stdout is not None
@@ -110,7 +110,7 @@ if __name__ == "__main__":
 
 
 def test_missing_secret_is_logged(tmp_path: Path) -> None:
-    with script(tmp_path / "app.py", ENDPOINTS, addresses=2) as running:
+    with run_script(tmp_path / "app.py", ENDPOINTS, addresses=2) as running:
         assert running.errors.startswith("No webhook secret is set")
         assert httpx.post(running.addresses[1], json={}).status_code == 422
 
@@ -140,7 +140,7 @@ def test_port_in_use_at_the_end_of_a_script_is_one_clear_error(tmp_path: Path) -
     """The parent, such as systemd, sees the failure; threads of the script end with it."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        first = PORT_OF_ITS_OWN.replace('", 0,', f'", {port},')
+        first = RANDOM_PORT.replace('", 0,', f'", {port},')
         ends = "import atexit\natexit.register(print, 'ended', end='')\n"
         kept = "log = open('log', 'w')\nlog.write('kept')\n"
         done = run(kept + ends + first + ENDPOINTS + ends, tmp_path, WEBHOOK_SECRET=SECRET)
@@ -158,9 +158,9 @@ def test_launch_returns_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
         app.launch(port=0)
 
     with pytest.raises(RuntimeError, match="An event loop is already running"):
-        blocking(cell())
+        run_blocking(cell())
     monkeypatch.setattr(sys, "ps1", "In : ", raising=False)
-    blocking(cell())
+    run_blocking(cell())
     try:
         assert httpx.get(str(app.url)).status_code == 200
         with pytest.raises(RuntimeError, match="already running at http"):
@@ -195,8 +195,8 @@ def test_receiver_can_be_launched_again() -> None:
     app = WebhooksServer(webhook_secret=SECRET)
     app.add_webhook("x")(lambda: "x")
     for _ in range(2):
-        with serving(app) as client:
-            assert post(client, "/webhooks/x", signed("repo.create", secret=SECRET)).json() == "x"
+        with serve_receiver(app) as client:
+            assert post(client, "/webhooks/x", signed_delivery("repo.create", secret=SECRET)).json() == "x"
         with pytest.raises(httpx.ConnectError):
             httpx.get(str(client.base_url))
 
@@ -227,12 +227,12 @@ def test_sender_that_disconnects_early_is_ignored(caplog: pytest.LogCaptureFixtu
     ran: list[int] = []
     app = WebhooksServer(webhook_secret=SECRET)
     app.add_webhook("x")(lambda: ran.append(1))
-    with serving(app) as client:
+    with serve_receiver(app) as client:
         with socket.create_connection((client.base_url.host, client.base_url.port or 0)) as half:
             half.sendall(
                 b"POST /webhooks/x HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n"
                 b"X-Webhook-Secret: correct horse battery\r\n\r\n{"
             )
-        assert post(client, "/webhooks/x", signed("repo.create", secret=SECRET)).status_code == 200
+        assert post(client, "/webhooks/x", signed_delivery("repo.create", secret=SECRET)).status_code == 200
         until(lambda: ran == [1])
     assert [one for one in caplog.records if one.levelno >= logging.WARNING] == []

@@ -12,14 +12,14 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.websockets import WebSocket
-from tests.bed.blocking import blocking
+from tests.bed.blocking import run_blocking
 from tests.bed.processes import until
-from tests.bed.receivers import SECRET, post, serving
+from tests.bed.receiver_library import SECRET, post, serve_receiver
 
 from hubgate.receiver import WebhookPayload, WebhooksServer
 from hubgate.receiver.asgi import App
 from hubgate.receiver.launch import Server, listen, url_of
-from hubgate.receiver.testing import Deliverer, signed
+from hubgate.receiver.testing import Deliverer, signed_delivery
 
 
 @contextmanager
@@ -51,8 +51,10 @@ def test_receiver_mounted_below_a_path(mount: str) -> None:
     app, ran = receiver()
     with served(Starlette(routes=[Route("/mine", _mine), Mount(mount, app)])) as client:
         below = mount.rstrip("/")
-        assert post(client, f"{below}/webhooks/heard", signed("repo.create", secret=SECRET)).json() == "ada/tiny"
-        assert post(client, f"{below}/webhooks/heard", signed("repo.create", secret="x")).status_code == 403
+        assert (
+            post(client, f"{below}/webhooks/heard", signed_delivery("repo.create", secret=SECRET)).json() == "ada/tiny"
+        )
+        assert post(client, f"{below}/webhooks/heard", signed_delivery("repo.create", secret="x")).status_code == 403
         assert client.get("/mine").text == "mine"
         page = client.get(f"{below}/").text
         assert f"<code>{str(client.base_url).rstrip('/')}{below}/webhooks/heard</code>" in page
@@ -83,7 +85,7 @@ def test_mounted_inbox_with_lifespan(tmp_path: Path) -> None:
     app, ran = receiver(ack="before", inbox=tmp_path / "inbox.db")
     with served(Starlette(routes=[Mount("/hooks", app)], lifespan=app.lifespan)) as client:
         until(lambda: ran == ["left/over"])
-        assert post(client, "/hooks/webhooks/heard", signed("repo.create", secret=SECRET)).status_code == 202
+        assert post(client, "/hooks/webhooks/heard", signed_delivery("repo.create", secret=SECRET)).status_code == 202
         until(lambda: ran == ["left/over", "ada/tiny"])
     app.close()
 
@@ -105,7 +107,7 @@ def test_each_request_may_use_its_own_event_loop(tmp_path: Path) -> None:
     app, ran = receiver(ack="before", inbox=tmp_path / "inbox.db")
     mounted = Starlette(routes=[Mount("/hooks", app)])
     for number in range(3):
-        delivery = signed("repo.create", name=f"ada/{number}", secret=SECRET)
+        delivery = signed_delivery("repo.create", name=f"ada/{number}", secret=SECRET)
         with httpx.Client(transport=_InOneLoopEach(mounted), base_url="http://x") as client:
             assert post(client, "/hooks/webhooks/heard", delivery).status_code == 202
     with served(app):
@@ -115,12 +117,12 @@ def test_each_request_may_use_its_own_event_loop(tmp_path: Path) -> None:
 
 def test_ui_can_be_html() -> None:
     app, _ = receiver(ui="<h1>Mine</h1>")
-    with serving(app) as client:
+    with serve_receiver(app) as client:
         page = client.get("/")
         assert (page.text, page.headers["content-type"]) == ("<h1>Mine</h1>", "text/html; charset=utf-8")
         assert client.get("/other").status_code == 404
         assert client.post("/").status_code == 405
-        assert post(client, "/webhooks/heard", signed("repo.create", secret=SECRET)).status_code == 200
+        assert post(client, "/webhooks/heard", signed_delivery("repo.create", secret=SECRET)).status_code == 200
 
 
 def test_ui_can_be_an_asgi_app(tmp_path: Path) -> None:
@@ -135,11 +137,11 @@ def test_ui_can_be_an_asgi_app(tmp_path: Path) -> None:
 
     routes = [Route("/mine", _mine), WebSocketRoute("/talk", _talk)]
     app, ran = receiver(ui=Starlette(routes=routes, lifespan=lifespan), ack="before", inbox=tmp_path / "inbox.db")
-    with serving(app) as client:
+    with serve_receiver(app) as client:
         assert life == ["up"]
         assert client.get("/mine").text == "mine"
         assert client.get("/webhooks/unknown").status_code == 404
-        assert post(client, "/webhooks/heard", signed("repo.create", secret=SECRET)).status_code == 202
+        assert post(client, "/webhooks/heard", signed_delivery("repo.create", secret=SECRET)).status_code == 202
         until(lambda: ran == ["ada/tiny"])
     assert life == ["up", "down"]
     assert _talked(app) == ["websocket.accept", "websocket.send", "websocket.close"]
@@ -152,9 +154,9 @@ def test_ui_can_be_an_app_without_lifespan(tmp_path: Path) -> None:
         await PlainTextResponse("bare")(scope, receive, send)
 
     app, ran = receiver(ui=bare, ack="before", inbox=tmp_path / "inbox.db")
-    with serving(app) as client:
+    with serve_receiver(app) as client:
         assert client.get("/").text == "bare"
-        post(client, "/webhooks/heard", signed("repo.create", secret=SECRET))
+        post(client, "/webhooks/heard", signed_delivery("repo.create", secret=SECRET))
         until(lambda: ran == ["ada/tiny"])
 
 
@@ -191,7 +193,9 @@ class _InOneLoopEach(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         body = request.read()
-        return blocking(self._ask(httpx.Request(request.method, request.url, headers=request.headers, content=body)))
+        return run_blocking(
+            self._ask(httpx.Request(request.method, request.url, headers=request.headers, content=body))
+        )
 
     async def _ask(self, request: httpx.Request) -> httpx.Response:
         answer = await httpx.ASGITransport(self._app).handle_async_request(request)
@@ -209,7 +213,7 @@ def _talked(app: App) -> list[str]:
         said.append(message["type"])
 
     scope = {"type": "websocket", "path": "/talk", "root_path": "", "headers": [], "query_string": b""}
-    blocking(_awaited(app, scope, receive, send))
+    run_blocking(_awaited(app, scope, receive, send))
     return said
 
 
@@ -221,5 +225,5 @@ def _put_in(app: WebhooksServer) -> None:
     inbox = app._intake.inbox
     assert inbox is not None
     body = b'{"event": {"action": "create", "scope": "repo"}, "repo": {"type": "model", "name": "left/over"}}'
-    blocking(inbox.put("/webhooks/heard", "left", [], body))
+    run_blocking(inbox.put("/webhooks/heard", "left", [], body))
     app.close()

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from tests.bed.receivers import SECRET, post, serving
+from tests.bed.receiver_library import SECRET, post, serve_receiver
 
 from hubgate.receiver import WebhookPayload, WebhooksServer
 from hubgate.receiver.body import MAX_BYTES
-from hubgate.receiver.testing import Deliverer, Signed, signed
+from hubgate.receiver.testing import Deliverer, SignedDelivery, signed_delivery
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_unhandled_kind_is_answered_200(app: WebhooksServer) -> None:
     app.on("discussion")(handler)
     with Deliverer(app) as deliver:
         passed = deliver("repo.create")
-        assert (passed.status, passed.json()) == (200, {"status": "no handler for it"})
+        assert (passed.status, passed.json()) == (200, {"status": "no handler for this event"})
 
 
 def test_scope_with_many_dots_is_cheap(app: WebhooksServer) -> None:
@@ -116,7 +116,7 @@ def test_star_handles_all_other_kinds(app: WebhooksServer) -> None:
 
 def test_only_posts_to_known_addresses(app: WebhooksServer) -> None:
     app.add_webhook(handler)
-    with serving(app) as client:
+    with serve_receiver(app) as client:
         for method in ("GET", "HEAD", "PUT", "DELETE", "OPTIONS"):
             answer = client.request(method, "/webhooks/handler")
             assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
@@ -127,7 +127,7 @@ def test_only_posts_to_known_addresses(app: WebhooksServer) -> None:
 
 def test_large_bodies_are_rejected(app: WebhooksServer) -> None:
     app.add_webhook(handler)
-    with serving(app) as client:
+    with serve_receiver(app) as client:
         headers = {"X-Webhook-Secret": SECRET}
         assert client.post("/webhooks/handler", content=b" " * MAX_BYTES, headers=headers).status_code == 200
         too_long = b" " * (MAX_BYTES + 1)
@@ -145,16 +145,19 @@ def test_invalid_payload_is_422(app: WebhooksServer, given: bytes) -> None:
         raise AssertionError
 
     app.on("repo")(handler)
-    with serving(app) as client:
+    with serve_receiver(app) as client:
         for path in app.addresses:
-            answer = post(client, path, Signed({"X-Webhook-Secret": SECRET}, given))
+            answer = post(client, path, SignedDelivery({"X-Webhook-Secret": SECRET}, given))
             assert answer.status_code == 422
             assert answer.json()["error"]
 
 
 def test_long_ids_are_rejected(app: WebhooksServer) -> None:
     app.add_webhook(handler)
-    with serving(app) as client:
-        delivery = signed("repo.create", secret=SECRET, id="x" * 257)
+    with serve_receiver(app) as client:
+        delivery = signed_delivery("repo.create", secret=SECRET, id="x" * 257)
         assert post(client, "/webhooks/handler", delivery).status_code == 400
-        assert post(client, "/webhooks/handler", signed("repo.create", secret=SECRET, id="x" * 256)).status_code == 200
+        assert (
+            post(client, "/webhooks/handler", signed_delivery("repo.create", secret=SECRET, id="x" * 256)).status_code
+            == 200
+        )

@@ -9,11 +9,11 @@ import pytest
 from tests.bed.clock import FrozenClock
 from tests.bed.devices import approve
 from tests.bed.engines import SqliteEngine, settings_for
-from tests.bed.people import make_user
+from tests.bed.people import create_user
 from tests.bed.processes import environment
-from tests.bed.receivers import EXAMPLES, PORT_OF_ITS_OWN, SECRET, Script
-from tests.bed.running import RunningHub
-from tests.bed.watching import settle
+from tests.bed.receiver_library import EXAMPLES, RANDOM_PORT, SECRET, Script
+from tests.bed.running_hub import RunningHub
+from tests.bed.webhooks import settle
 
 from hubgate.server.clock import system_clock
 
@@ -31,10 +31,10 @@ def hub(sqlite_template: Path, tmp_path: Path) -> Iterator[RunningHub]:
 
 
 def test_ten_line_receiver_gets_a_real_delivery(hub: RunningHub, python: Path, tmp_path: Path) -> None:
-    ada = make_user(hub, "ada")
+    ada = create_user(hub, "ada")
     home = tmp_path / "home"
     home.mkdir()
-    (home / "app.py").write_text(PORT_OF_ITS_OWN + (EXAMPLES / "receiver.py").read_text())
+    (home / "app.py").write_text(RANDOM_PORT + (EXAMPLES / "receiver.py").read_text())
     (home / "data.txt").write_text("one row")
     variables = environment(XDG_CONFIG_HOME=str(home / "config"), PYTHONPATH="", HOME=str(home))
     command = python.with_name("hubgate")

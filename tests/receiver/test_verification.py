@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 import httpx
 import pytest
-from tests.bed.receivers import SECRET, post, serving
+from tests.bed.receiver_library import SECRET, post, serve_receiver
 
 from hubgate.receiver import WebhookPayload, WebhooksServer
-from hubgate.receiver.testing import Deliverer, Signed, new_key, new_secret, signed
+from hubgate.receiver.testing import Deliverer, SignedDelivery, new_key, new_secret, signed_delivery
 
 OLD = "the one before"
 KEY, OTHER_KEY = new_key(), new_key()
@@ -23,18 +23,18 @@ class Ground:
     client: httpx.Client
     ran: list[str] = field(default_factory=list)
 
-    def send(self, delivery: Signed, **headers: str | None) -> int:
+    def send(self, delivery: SignedDelivery, **headers: str | None) -> int:
         """`headers` replace or, with None, remove; `_` stands for a dash."""
         changed = {**delivery.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
         kept = {name: value for name, value in changed.items() if value is not None}
         before = len(self.ran)
-        answer = post(self.client, "/webhooks/heard", Signed(kept, delivery.body))
+        answer = post(self.client, "/webhooks/heard", SignedDelivery(kept, delivery.body))
         assert (len(self.ran) > before) == (answer.status_code == 200), "it runs exactly when it is let in"
         return answer.status_code
 
 
 def ground(app: WebhooksServer) -> Iterator[Ground]:
-    with serving(app) as client:
+    with serve_receiver(app) as client:
         made = Ground(client)
 
         @app.add_webhook
@@ -64,8 +64,8 @@ def with_both() -> Iterator[Ground]:
     yield from ground(WebhooksServer(webhook_secret=SECRET, public_key=[OTHER_KEY.public, KEY.public]))
 
 
-def right(**more: object) -> Signed:
-    return signed("repo.create", secret=SECRET, **more)  # type: ignore[arg-type]
+def right(**more: object) -> SignedDelivery:
+    return signed_delivery("repo.create", secret=SECRET, **more)  # type: ignore[arg-type]
 
 
 def test_deliveries_of_the_hub_are_accepted(with_secret: Ground) -> None:
@@ -82,17 +82,17 @@ def test_signature_alone_is_accepted(with_secret: Ground) -> None:
 
 
 def test_missing_is_401_and_wrong_is_403(with_secret: Ground) -> None:
-    assert with_secret.send(signed("repo.create")) == 401
+    assert with_secret.send(signed_delivery("repo.create")) == 401
     for wrong in ("wrong", "", SECRET + "x", SECRET[:-1], SECRET.upper()):
-        assert with_secret.send(signed("repo.create"), X_Webhook_Secret=wrong) == 403, wrong
-    assert with_secret.send(signed("repo.create", secret="wrong"), X_Webhook_Secret=None) == 403
+        assert with_secret.send(signed_delivery("repo.create"), X_Webhook_Secret=wrong) == 403, wrong
+    assert with_secret.send(signed_delivery("repo.create", secret="wrong"), X_Webhook_Secret=None) == 403
 
 
 def test_secret_and_signature_must_both_be_valid(with_secret: Ground) -> None:
-    assert with_secret.send(signed("repo.create", secret="wrong"), X_Webhook_Secret=SECRET) == 403
+    assert with_secret.send(signed_delivery("repo.create", secret="wrong"), X_Webhook_Secret=SECRET) == 403
     assert with_secret.send(right(), X_Webhook_Secret="wrong") == 403
     forged = right()
-    assert with_secret.send(Signed(forged.headers, forged.body.replace(b"tiny", b"evil"))) == 403
+    assert with_secret.send(SignedDelivery(forged.headers, forged.body.replace(b"tiny", b"evil"))) == 403
     assert with_secret.send(right(), webhook_id="another") == 403
 
 
@@ -125,7 +125,7 @@ def test_changed_signature_is_rejected() -> None:
     """The last one too, though it has two bits more than the signature needs."""
     app = WebhooksServer(webhook_secret=SECRET)
     app.add_webhook("heard")(lambda: None)
-    delivery = signed("repo.create", secret=SECRET)
+    delivery = signed_delivery("repo.create", secret=SECRET)
     del delivery.headers["X-Webhook-Secret"]
     good = delivery.headers["webhook-signature"]
     assert good.startswith("v1,")
@@ -168,42 +168,42 @@ def test_repeated_headers_are_rejected(with_secret: Ground) -> None:
 
 def test_several_secrets_are_accepted_during_a_rotation(with_two: Ground) -> None:
     assert with_two.send(right()) == 200
-    assert with_two.send(signed("repo.create", secret=OLD)) == 200
-    assert with_two.send(signed("repo.create", secret=SECRET, old_secret=OLD)) == 200
-    assert with_two.send(signed("repo.create", secret=SECRET, old_secret="unknown here")) == 200
-    assert with_two.send(signed("repo.create", secret="neither")) == 403
+    assert with_two.send(signed_delivery("repo.create", secret=OLD)) == 200
+    assert with_two.send(signed_delivery("repo.create", secret=SECRET, old_secret=OLD)) == 200
+    assert with_two.send(signed_delivery("repo.create", secret=SECRET, old_secret="unknown here")) == 200
+    assert with_two.send(signed_delivery("repo.create", secret="neither")) == 403
 
 
 def test_whsec_secret_is_decoded_for_the_signature() -> None:
     secret = new_secret()
-    delivery = signed("repo.create", secret=secret)
+    delivery = signed_delivery("repo.create", secret=secret)
     content = f"{delivery.id}.{delivery.headers['webhook-timestamp']}.".encode() + delivery.body
     digest = hmac.digest(base64.b64decode(secret.removeprefix("whsec_")), content, hashlib.sha256)
     assert delivery.headers["webhook-signature"] == "v1," + base64.b64encode(digest).decode()
     for ground_made in ground(WebhooksServer(webhook_secret=secret)):
         assert ground_made.send(delivery, X_Webhook_Secret=None) == 200
-        assert ground_made.send(signed("repo.create", secret=secret)) == 200
+        assert ground_made.send(signed_delivery("repo.create", secret=secret)) == 200
 
 
 def test_public_key_verifies_v1a_signatures(with_key: Ground) -> None:
-    delivery = signed("repo.create", key=KEY)
+    delivery = signed_delivery("repo.create", key=KEY)
     assert with_key.send(delivery) == 200
-    assert with_key.send(signed("repo.create", key=OTHER_KEY)) == 403
-    assert with_key.send(Signed(delivery.headers, delivery.body + b" ")) == 403
-    assert with_key.send(signed("repo.create")) == 401
+    assert with_key.send(signed_delivery("repo.create", key=OTHER_KEY)) == 403
+    assert with_key.send(SignedDelivery(delivery.headers, delivery.body + b" ")) == 403
+    assert with_key.send(signed_delivery("repo.create")) == 401
     assert with_key.send(right()) == 401, "a secret nobody set proves nothing"
-    assert with_key.send(signed("repo.create", key=KEY, at=time.time() - 400)) == 401
+    assert with_key.send(signed_delivery("repo.create", key=KEY, at=time.time() - 400)) == 401
     assert with_key.send(delivery, webhook_signature="v1a,QUJD") == 403
     assert with_key.send(delivery, webhook_signature="v1a,!") == 401
 
 
 def test_public_key_does_not_replace_the_secret(with_both: Ground) -> None:
-    keyed = signed("repo.create", key=KEY)
+    keyed = signed_delivery("repo.create", key=KEY)
     assert with_both.send(keyed) == 401
     assert with_both.send(keyed, X_Webhook_Secret="wrong") == 403
     assert with_both.send(keyed, X_Webhook_Secret=SECRET) == 200
     assert with_both.send(right()) == 200
-    forged = Signed({**keyed.headers, "X-Webhook-Secret": SECRET}, keyed.body + b" ")
+    forged = SignedDelivery({**keyed.headers, "X-Webhook-Secret": SECRET}, keyed.body + b" ")
     assert with_both.send(forged) == 403, "what is signed has to fit all the same"
 
 
@@ -211,8 +211,8 @@ def test_without_secret_or_key_all_deliveries_are_accepted(caplog: pytest.LogCap
     app = WebhooksServer()
     assert "anybody who can reach" in caplog.text
     for made in ground(app):
-        assert made.send(signed("repo.create")) == 200
-        assert made.send(signed("repo.create", secret="any", at=5)) == 200
+        assert made.send(signed_delivery("repo.create")) == 200
+        assert made.send(signed_delivery("repo.create", secret="any", at=5)) == 200
 
 
 def test_secret_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.bed.blocking import blocking
-from tests.bed.engines import opened, set_up
+from tests.bed.blocking import run_blocking
+from tests.bed.engines import opened_database, set_up_database
 
 from hubgate.server.errors import StartupError
 from hubgate.server.storage import data_folder
@@ -21,7 +21,7 @@ from hubgate.server.storage.archive import backup, restore
 def data(tmp_path: Path) -> Path:
     folder = tmp_path / "data"
     folder.mkdir()
-    blocking(set_up(url_of(folder), folder))
+    run_blocking(set_up_database(url_of(folder), folder))
     (folder / "repos/aa").mkdir(parents=True)
     (folder / "repos/aa/object").write_bytes(b"the content of an object")
     (folder / "secret.key").write_text("k" * 40)
@@ -36,7 +36,7 @@ async def test_backup_under_load_restores_completely(data: Path, tmp_path: Path)
     archive, target = tmp_path / "hub.tar", tmp_path / "restored"
     sql = "INSERT INTO leases (name, holder, expires_at) VALUES (:name, 'h', 0)"
     acknowledged = 0
-    async with opened(url_of(data)) as db:
+    async with opened_database(url_of(data)) as db:
 
         async def load() -> None:
             nonlocal acknowledged
@@ -54,7 +54,7 @@ async def test_backup_under_load_restores_completely(data: Path, tmp_path: Path)
         await loading
     assert acknowledged > before, "the load ran on while the backup was taken"
     restore(url_of(target), target, archive)
-    async with opened(url_of(target)) as db:
+    async with opened_database(url_of(target)) as db:
         rows = await db.read_long(lambda tx: tx.all("SELECT name FROM leases ORDER BY name"))
     names = [row[0] for row in rows]
     assert names == [f"n{i:06d}" for i in range(len(names))], "a prefix: nothing is missing in the middle"

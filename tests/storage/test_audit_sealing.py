@@ -9,10 +9,10 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from tests.bed.audit_log import ACME, ADA, OTHER, forget_all, found, sealer_on, verified, write_entries
-from tests.bed.blocking import blocking
+from tests.bed.audit_log import ACME, ADA, OTHER, apply_retention, record_creation, sealer_on, verify_log, write_entries
+from tests.bed.blocking import run_blocking
 from tests.bed.clock import START, FrozenClock
-from tests.bed.engines import Engine, opened
+from tests.bed.engines import Engine, opened_database
 from tests.bed.processes import environment
 
 from hubgate.server import failpoint
@@ -40,10 +40,10 @@ async def unsealed(db: Database, org_id: str = ACME) -> int:
 
 
 async def test_entries_become_batches_that_verify(storage: Engine, clock: FrozenClock) -> None:
-    async with opened(storage.fresh_url()) as db:
-        await found(db)
+    async with opened_database(storage.fresh_url()) as db:
+        await record_creation(db)
         await write_entries(db, 2 * BATCH_SIZE + 3, at=START + 1)
-        await found(db, OTHER)
+        await record_creation(db, OTHER)
         sealer = sealer_on(db, clock)
         while await sealer.step():
             clock.advance(1)
@@ -52,16 +52,16 @@ async def test_entries_become_batches_that_verify(storage: Engine, clock: Frozen
         assert not await sealer.step()
         assert await sizes(db) == [BATCH_SIZE, BATCH_SIZE, 4], "nothing new, no batch"
         assert await sealed_messages(db) == ["created acme", *(f"added user{n}" for n in range(2 * BATCH_SIZE + 3))]
-        report = await verified(db)
+        report = await verify_log(db)
         assert (report.flaws, report.organizations, report.batches) == ([], 2, 4)
         assert (report.entries, report.waiting) == (2 * BATCH_SIZE + 5, 0)
 
 
 async def test_long_backlog_does_not_delay_others(storage: Engine, clock: FrozenClock) -> None:
-    async with opened(storage.fresh_url()) as db:
-        await found(db)
+    async with opened_database(storage.fresh_url()) as db:
+        await record_creation(db)
         await write_entries(db, 5 * BATCH_SIZE)
-        await found(db, OTHER)
+        await record_creation(db, OTHER)
         sealer = sealer_on(db, clock)
         assert await sealer.step(), "acme has more"
         assert await sizes(db) == [BATCH_SIZE]
@@ -73,8 +73,8 @@ async def test_long_backlog_does_not_delay_others(storage: Engine, clock: Frozen
 
 async def test_looking_for_work_does_not_scan_the_log(storage: Engine, clock: FrozenClock) -> None:
     """It happens every second."""
-    async with opened(storage.fresh_url()) as db:
-        await found(db)
+    async with opened_database(storage.fresh_url()) as db:
+        await record_creation(db)
         await write_entries(db, 4 * BATCH_SIZE)
         while await sealer_on(db, clock).seal(ACME):
             continue
@@ -84,9 +84,9 @@ async def test_looking_for_work_does_not_scan_the_log(storage: Engine, clock: Fr
 
 
 async def test_organization_that_cannot_be_sealed_does_not_delay_the_rest(storage: Engine, clock: FrozenClock) -> None:
-    async with opened(storage.fresh_url()) as db:
-        await found(db)
-        await found(db, OTHER)
+    async with opened_database(storage.fresh_url()) as db:
+        await record_creation(db)
+        await record_creation(db, OTHER)
         await db.write(lambda tx: tx.exec("UPDATE audit_entries SET data = '{' WHERE org_id = :o", {"o": ACME}))
         sealer = sealer_on(db, clock)
         with pytest.raises(ValueError):
@@ -97,8 +97,8 @@ async def test_organization_that_cannot_be_sealed_does_not_delay_the_rest(storag
 
 async def test_concurrent_sealers_seal_each_entry_once(storage: Engine, clock: FrozenClock) -> None:
     url = storage.fresh_url()
-    async with opened(url) as here, opened(url) as there:
-        await found(here)
+    async with opened_database(url) as here, opened_database(url) as there:
+        await record_creation(here)
         await write_entries(here, 40, at=START + 1)
         for start in range(10):
             await write_entries(here, 20, at=START + 1000 * (start + 1))
@@ -107,14 +107,14 @@ async def test_concurrent_sealers_seal_each_entry_once(storage: Engine, clock: F
             await sealer_on(here, clock).seal(ACME)
         messages = await sealed_messages(here)
         assert len(messages) == sum(await sizes(here)) == 241
-        assert (await verified(here)).flaws == []
+        assert (await verify_log(here)).flaws == []
 
 
 async def test_sealing_does_not_block_writers(storage: Engine, clock: FrozenClock) -> None:
     """Entries that it missed are in a later batch."""
     url = storage.fresh_url()
-    async with opened(url) as here, opened(url) as there:
-        await found(here)
+    async with opened_database(url) as here, opened_database(url) as there:
+        await record_creation(here)
         writing = True
 
         async def write(number: int) -> None:
@@ -136,14 +136,14 @@ async def test_sealing_does_not_block_writers(storage: Engine, clock: FrozenCloc
         await sealer_on(here, clock).seal(ACME)
         messages = await sealed_messages(here)
         assert len(messages) == len(set(messages)) == 201
-        assert (await verified(here)).flaws == []
+        assert (await verify_log(here)).flaws == []
 
 
 async def test_late_commit_is_in_the_batch_that_finds_it(storage: Engine, clock: FrozenClock) -> None:
     """Its time is before that of sealed entries. Followers still get it, once."""
     url = storage.fresh_url()
-    async with opened(url) as db:
-        await found(db)
+    async with opened_database(url) as db:
+        await record_creation(db)
         late = connection = None
         if storage.name == "postgres":
             connection = await asyncpg.connect(url)
@@ -167,7 +167,7 @@ async def test_late_commit_is_in_the_batch_that_finds_it(storage: Engine, clock:
         rest = await follow(db, ACME, Filter(), first.end, 100)
         assert [listed.entry.message for listed in rest.entries] == ["late"]
         assert (await follow(db, ACME, Filter(), rest.end, 100)).entries == []
-        assert (await verified(db)).flaws == []
+        assert (await verify_log(db)).flaws == []
 
 
 class Cut(Exception):
@@ -187,18 +187,18 @@ def cut_off() -> Iterator[None]:
 
 
 async def test_interrupted_sealing_changes_nothing(storage: Engine, clock: FrozenClock) -> None:
-    async with opened(storage.fresh_url()) as db:
-        await found(db)
+    async with opened_database(storage.fresh_url()) as db:
+        await record_creation(db)
         await sealer_on(db, clock).seal(ACME)
         await write_entries(db, 5)
         with cut_off(), pytest.raises(Cut):
             await sealer_on(db, clock).seal(ACME)
         assert await unsealed(db) == 5
         assert await sizes(db) == [1]
-        assert (await verified(db)).flaws == []
+        assert (await verify_log(db)).flaws == []
         assert await sealer_on(db, clock).seal(ACME) == 5
         assert await sizes(db) == [1, 5]
-        assert (await verified(db)).flaws == []
+        assert (await verify_log(db)).flaws == []
 
 
 _KILLED = """
@@ -220,29 +220,29 @@ def test_chain_is_intact_after_a_kill_anywhere(storage: Engine, moment: str, tmp
     url = storage.fresh_url()
 
     async def prepare() -> None:
-        async with opened(url) as db:
-            await found(db)
+        async with opened_database(url) as db:
+            await record_creation(db)
             await write_entries(db, 7)
 
-    blocking(prepare())
+    run_blocking(prepare())
     killed = subprocess.run([sys.executable, "-c", _KILLED, url, moment], env=environment(), timeout=60, check=False)
     assert killed.returncode == -9
 
     async def look() -> None:
-        async with opened(url) as db:
+        async with opened_database(url) as db:
             done = moment == "storage.after_commit"
             assert await sizes(db) == ([8] if done else [])
-            assert (await verified(db)).flaws == []
+            assert (await verify_log(db)).flaws == []
             assert await sealer_on(db, FrozenClock()).seal(ACME) == (0 if done else 8)
             assert await sizes(db) == [8]
-            assert (await verified(db)).flaws == []
+            assert (await verify_log(db)).flaws == []
 
-    blocking(look())
+    run_blocking(look())
 
 
 async def test_retention_drops_whole_batches_and_retains_their_hashes(storage: Engine, clock: FrozenClock) -> None:
-    async with opened(storage.fresh_url()) as db:
-        await found(db)
+    async with opened_database(storage.fresh_url()) as db:
+        await record_creation(db)
         await sealer_on(db, clock).seal(ACME)
         for _ in range(3):
             clock.now += 10 * DAY
@@ -250,26 +250,26 @@ async def test_retention_drops_whole_batches_and_retains_their_hashes(storage: E
             await sealer_on(db, clock).seal(ACME)
         await write_entries(db, 2, at=START)
         before = await db.read_long(lambda tx: store.batches(tx, ACME, 0, 10))
-        await forget_all(db, clock, days=15)
+        await apply_retention(db, clock, days=15)
         after = await db.read_long(lambda tx: store.batches(tx, ACME, 0, 10))
         assert [batch.dropped_at for batch in after] == [clock(), clock(), None, None]
         assert [batch.hash for batch in after] == [batch.hash for batch in before]
         assert len(await sealed_messages(db)) == 8
         assert await unsealed(db) == 2, "what is not sealed is not dropped, however old"
-        report = await verified(db)
+        report = await verify_log(db)
         assert (report.flaws, report.batches, report.entries) == ([], 4, 8)
         # The chain continues, and dropped batches do not return.
         await sealer_on(db, clock).seal(ACME)
         clock.now += 100 * DAY
-        await forget_all(db, clock, days=15)
+        await apply_retention(db, clock, days=15)
         assert await sealed_messages(db) == []
-        assert (await verified(db)).flaws == []
+        assert (await verify_log(db)).flaws == []
 
 
 async def test_retention_during_sealing_keeps_the_chain_intact(storage: Engine, clock: FrozenClock) -> None:
     url = storage.fresh_url()
-    async with opened(url) as here, opened(url) as there:
-        await found(here)
+    async with opened_database(url) as here, opened_database(url) as there:
+        await record_creation(here)
         for number in range(12):
             await write_entries(here, 3, at=START + number)
             await sealer_on(here, clock).seal(ACME)
@@ -281,20 +281,20 @@ async def test_retention_during_sealing_keeps_the_chain_intact(storage: Engine, 
                 while await unsealed(here):
                     await sealer_on(here, clock).seal(ACME)
 
-        await asyncio.gather(forget_all(there, clock, days=7), go_on())
+        await asyncio.gather(apply_retention(there, clock, days=7), go_on())
         batches = await here.read_long(lambda tx: store.batches(tx, ACME, 0, 100))
         assert [batch.dropped_at is not None for batch in batches] == [True] * 12 + [False] * 12
-        assert (await verified(here)).flaws == []
+        assert (await verify_log(here)).flaws == []
 
 
 async def test_batch_that_does_not_verify_is_not_dropped(storage: Engine, clock: FrozenClock) -> None:
-    async with opened(storage.fresh_url()) as db:
+    async with opened_database(storage.fresh_url()) as db:
         for org_id in (ACME, OTHER):
-            await found(db, org_id)
+            await record_creation(db, org_id)
             await sealer_on(db, clock).seal(org_id)
         await db.write(lambda tx: tx.exec("UPDATE audit_entries SET message = 'x' WHERE org_id = :o", {"o": ACME}))
         clock.now += 30 * DAY
-        await forget_all(db, clock, days=7)
+        await apply_retention(db, clock, days=7)
         assert await sealed_messages(db) == ["x"]
         assert await sealed_messages(db, OTHER) == [], "the others are not kept for it"
-        assert len((await verified(db)).flaws) == 1
+        assert len((await verify_log(db)).flaws) == 1

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.bed.engines import Engine, opened
+from tests.bed.engines import Engine, opened_database
 
 from hubgate.server.storage.database import Batch, ConstraintViolated, Database
 
@@ -26,13 +26,13 @@ COUNT = Batch(
 
 
 async def test_each_caller_gets_its_own_row_back(storage: Engine) -> None:
-    async with opened(storage.fresh_url()) as db:
+    async with opened_database(storage.fresh_url()) as db:
         rows = await asyncio.gather(*(db.batch(ADD, {"name": f"n{i}", "holder": "h", "at": i}) for i in range(1200)))
         assert [(row["name"], row["expires_at"]) for row in rows if row] == [(f"n{i}", i) for i in range(1200)]
 
 
 async def test_row_that_violates_a_constraint_fails_alone(storage: Engine) -> None:
-    async with opened(storage.fresh_url()) as db:
+    async with opened_database(storage.fresh_url()) as db:
         await db.batch(ADD, {"name": "taken", "holder": "h", "at": 0})
         names = ["a", "taken", "b", "c"]
         outcomes = await asyncio.gather(
@@ -44,20 +44,20 @@ async def test_row_that_violates_a_constraint_fails_alone(storage: Engine) -> No
 
 
 async def test_rows_with_one_key_run_one_after_another(storage: Engine) -> None:
-    async with opened(storage.fresh_url()) as db:
+    async with opened_database(storage.fresh_url()) as db:
         rows = await asyncio.gather(*(db.batch(COUNT, {"name": "same"}) for _ in range(30)))
         assert sorted(row["expires_at"] for row in rows if row) == list(range(1, 31))
 
 
 async def test_row_the_driver_cannot_send_fails_alone(storage: Engine) -> None:
-    async with opened(storage.fresh_url()) as db:
+    async with opened_database(storage.fresh_url()) as db:
         rows = [{"name": name, "holder": "h", "at": at} for name, at in (("a", 1), ("b", 2**70), ("c", 3))]
         outcomes = await asyncio.gather(*(db.batch(ADD, row) for row in rows), return_exceptions=True)
         assert [isinstance(outcome, Exception) for outcome in outcomes] == [False, True, False]
 
 
 async def test_row_without_its_key_does_not_block_the_rest(storage: Engine) -> None:
-    async with opened(storage.fresh_url()) as db:
+    async with opened_database(storage.fresh_url()) as db:
         with pytest.raises(Exception, match="name"):
             await db.batch(ADD, {"holder": "h", "at": 1})
         assert await asyncio.wait_for(db.batch(ADD, {"name": "a", "holder": "h", "at": 1}), 10) is not None
@@ -65,7 +65,7 @@ async def test_row_without_its_key_does_not_block_the_rest(storage: Engine) -> N
 
 async def test_two_machines_that_touch_the_same_rows_do_not_deadlock(storage: Engine) -> None:
     url = storage.fresh_url()
-    async with opened(url) as here, opened(url) as there:
+    async with opened_database(url) as here, opened_database(url) as there:
         names = [f"n{i}" for i in range(60)]
 
         async def hammer(db: Database, order: list[str]) -> None:

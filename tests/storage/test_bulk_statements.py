@@ -1,7 +1,7 @@
 """A statement for many rows: one round trip on PostgreSQL, and the same result on both engines."""
 
 import pytest
-from tests.bed.engines import Engine, opened
+from tests.bed.engines import Engine, opened_database
 
 from hubgate.server.storage.database import ConstraintViolated, Tx
 from hubgate.server.storage.sqltext import Params, RowStatement, as_single_statement
@@ -32,7 +32,7 @@ def some(*names: str) -> list[Params]:
 
 
 async def test_rows_are_added_changed_and_found(storage: Engine) -> None:
-    async with opened(storage.fresh_url()) as db:
+    async with opened_database(storage.fresh_url()) as db:
         added = await db.write(lambda tx: tx.each(ADD, some("a", "b", "c", "d")))
         assert [row["name"] for row in added] == ["a", "b", "c", "d"]
 
@@ -50,12 +50,12 @@ async def test_rows_are_added_changed_and_found(storage: Engine) -> None:
 
 
 async def test_no_rows_run_no_statement(storage: Engine) -> None:
-    async with opened(storage.fresh_url()) as db:
+    async with opened_database(storage.fresh_url()) as db:
         assert list(await db.write(lambda tx: tx.each(ADD, []))) == []
 
 
 async def test_one_invalid_row_rolls_the_unit_back(storage: Engine) -> None:
-    async with opened(storage.fresh_url()) as db:
+    async with opened_database(storage.fresh_url()) as db:
         with pytest.raises(ConstraintViolated):
             await db.write(lambda tx: tx.each(ADD, some("a", "b", "a")))
         assert await db.one("SELECT 1 FROM leases WHERE name IN ('a', 'b')") is None

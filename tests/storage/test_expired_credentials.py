@@ -1,9 +1,9 @@
 """Expired codes, tokens, secrets and documents are deleted, and nothing before."""
 
-from tests.bed.apps import code_for, make_app, tokens_for
-from tests.bed.documents import keep_document
-from tests.bed.people import api, make_token, make_user
-from tests.bed.running import RunningHub
+from tests.bed.apps import code_for, create_app, tokens_for
+from tests.bed.cimd_documents import store_document
+from tests.bed.people import api, create_token, create_user
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.resources import Hub
 from hubgate.server.worker.sweep import Sweep
@@ -29,12 +29,12 @@ def swept(hub: RunningHub) -> dict[str, int]:
 
 
 def test_expired_rows_are_deleted_and_no_others(hub: RunningHub) -> None:
-    ada, olga = make_user(hub, "ada"), make_user(hub, "olga")
-    client = make_app(hub, olga, refresh_tokens=True)
+    ada, olga = create_user(hub, "ada"), create_user(hub, "olga")
+    client = create_app(hub, olga, refresh_tokens=True)
     tokens = tokens_for(client, ada)
     code_for(client, ada, prompt="consent")
-    keep_document(hub)
-    with api(hub, make_token(hub, olga)) as owner:
+    store_document(hub)
+    with api(hub, create_token(hub, olga)) as owner:
         owner.post(f"/api/settings/applications/{client.id}/secret", json={"overlapSeconds": 2 * 60 * 60})
     everything = {"codes": 2, "app_tokens": 1, "refresh_tokens": 1, "app_secrets": 2, "cimd_documents": 1}
     assert rows(hub) == swept(hub) == everything

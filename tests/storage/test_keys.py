@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from tests.bed.clock import FrozenClock
-from tests.bed.engines import SECRET_KEY, Engine, opened
+from tests.bed.engines import SECRET_KEY, Engine, opened_database
 
 from hubgate.server.clock import HOUR, MINUTE
 from hubgate.server.errors import Conflict, NotFound
@@ -28,7 +28,7 @@ async def states(ring: KeyRing) -> list[KeyState]:
 
 
 async def test_rotation_follows_its_schedule(engine: Engine, clock: FrozenClock) -> None:
-    async with opened(engine.fresh_url()) as db:
+    async with opened_database(engine.fresh_url()) as db:
         await empty(db)
         ring = ring_on(db, clock)
         await ring.ensure_signing_key()
@@ -51,7 +51,7 @@ async def test_rotation_follows_its_schedule(engine: Engine, clock: FrozenClock)
 
 async def test_concurrent_first_starts_create_one_key(engine: Engine, clock: FrozenClock) -> None:
     url = engine.fresh_url()
-    async with opened(url) as here, opened(url) as there:
+    async with opened_database(url) as here, opened_database(url) as there:
         await empty(here)
         await asyncio.gather(*(ring_on(db, clock).ensure_signing_key() for db in (here, there, here, there)))
         assert len(await ring_on(here, clock).every()) == 1
@@ -60,7 +60,7 @@ async def test_concurrent_first_starts_create_one_key(engine: Engine, clock: Fro
 async def test_concurrent_rotations_never_share_a_number(engine: Engine, clock: FrozenClock) -> None:
     """If they overlap, one finds its number taken and says so; one after the other, both succeed."""
     url = engine.fresh_url()
-    async with opened(url) as here, opened(url) as there:
+    async with opened_database(url) as here, opened_database(url) as there:
         outcomes = await asyncio.gather(*(ring_on(db, clock).rotate() for db in (here, there)), return_exceptions=True)
         refused = sum(isinstance(outcome, Conflict) for outcome in outcomes)
         keys = await ring_on(here, clock).every()
@@ -69,7 +69,7 @@ async def test_concurrent_rotations_never_share_a_number(engine: Engine, clock: 
 
 
 async def test_revoked_key_never_signs_again_and_another_does(engine: Engine, clock: FrozenClock) -> None:
-    async with opened(engine.fresh_url()) as db:
+    async with opened_database(engine.fresh_url()) as db:
         ring = ring_on(db, clock)
         clock.now = (await ring.every())[0].created_at
         first = (await ring.every())[0].kid
@@ -86,7 +86,7 @@ async def test_revoked_key_never_signs_again_and_another_does(engine: Engine, cl
 @pytest.mark.parametrize("wait", [0, HOUR])
 async def test_revoking_the_newest_key_leaves_a_successor(engine: Engine, clock: FrozenClock, wait: int) -> None:
     """The older key is already retiring: without a successor nothing would sign a day later."""
-    async with opened(engine.fresh_url()) as db:
+    async with opened_database(engine.fresh_url()) as db:
         await empty(db)
         ring = ring_on(db, clock)
         await ring.ensure_signing_key()

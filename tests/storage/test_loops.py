@@ -3,7 +3,7 @@
 import asyncio
 
 from tests.bed.clock import FrozenClock
-from tests.bed.engines import Engine, opened
+from tests.bed.engines import Engine, opened_database
 
 from hubgate.server.clock import SECOND
 from hubgate.server.storage.database import Database
@@ -38,7 +38,7 @@ async def until_of(db: Database) -> int | None:
 
 async def test_one_of_two_runners_holds_the_lease(storage: Engine, clock: FrozenClock) -> None:
     url, stop = storage.fresh_url(), asyncio.Event()
-    async with opened(url) as here, opened(url) as there:
+    async with opened_database(url) as here, opened_database(url) as there:
         first, second = Counted(clock, stop, 30), Counted(clock, stop, 30)
         await asyncio.gather(
             LoopRunner(here, clock, stop).run([first.loop()]), LoopRunner(there, clock, stop).run([second.loop()])
@@ -51,7 +51,7 @@ async def test_one_of_two_runners_holds_the_lease(storage: Engine, clock: Frozen
 
 async def test_dead_holder_is_replaced(storage: Engine, clock: FrozenClock) -> None:
     stop = asyncio.Event()
-    async with opened(storage.fresh_url()) as db:
+    async with opened_database(storage.fresh_url()) as db:
         expires_at = clock() + LEASE_SECONDS * SECOND
         assert await db.write(lambda tx: store.acquire(tx, "test", "the dead", clock(), expires_at))
         follower = Counted(clock, stop, 1)
@@ -74,7 +74,7 @@ async def test_dead_holder_is_replaced(storage: Engine, clock: FrozenClock) -> N
 async def test_clock_set_back_stops_no_loop(storage: Engine, clock: FrozenClock) -> None:
     """A living holder continues, and nobody waits for a dead one until the clock has caught up."""
     stop = asyncio.Event()
-    async with opened(storage.fresh_url()) as db:
+    async with opened_database(storage.fresh_url()) as db:
         expires_at = clock() + LEASE_SECONDS * SECOND
         assert await db.write(lambda tx: store.acquire(tx, "test", "the dead", clock(), expires_at))
         clock.advance(-24 * 3600)
@@ -90,7 +90,7 @@ async def test_clock_set_back_stops_no_loop(storage: Engine, clock: FrozenClock)
 
 async def test_holder_renews_in_time_and_not_at_every_step(storage: Engine, clock: FrozenClock) -> None:
     stop, left = asyncio.Event(), []
-    async with opened(storage.fresh_url()) as db:
+    async with opened_database(storage.fresh_url()) as db:
         counted = Counted(clock, stop, 100, seconds=1)
 
         async def step() -> bool:

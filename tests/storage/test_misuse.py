@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.bed.engines import Engine, SqliteEngine, opened
+from tests.bed.engines import Engine, SqliteEngine, opened_database
 from tests.bed.processes import environment
 
 from hubgate.server.errors import StorageUnavailable
@@ -23,7 +23,7 @@ def add(name: str):
 
 
 async def test_task_started_by_a_rejected_unit_cannot_write_afterwards(storage: Engine) -> None:
-    async with opened(storage.fresh_url()) as db:
+    async with opened_database(storage.fresh_url()) as db:
         stray: list[asyncio.Task[int]] = []
 
         async def unit(tx: Tx) -> None:
@@ -40,7 +40,7 @@ async def test_task_started_by_a_rejected_unit_cannot_write_afterwards(storage: 
 
 
 async def test_reading_calls_cannot_write(storage: Engine) -> None:
-    async with opened(storage.fresh_url()) as db:
+    async with opened_database(storage.fresh_url()) as db:
         with pytest.raises(ValueError, match="not a look-up"):
             await db.one(ADD + " RETURNING name", {"name": "a"})
         for read in (db.read, db.read_long):
@@ -52,7 +52,7 @@ async def test_reading_calls_cannot_write(storage: Engine) -> None:
 
 
 async def test_row_counts_are_the_same_on_every_engine(storage: Engine) -> None:
-    async with opened(storage.fresh_url()) as db:
+    async with opened_database(storage.fresh_url()) as db:
         await db.write(add("a"))
         for sql, count in (
             ("UPDATE leases SET holder = 'x' RETURNING name", 1),
@@ -63,7 +63,7 @@ async def test_row_counts_are_the_same_on_every_engine(storage: Engine) -> None:
 
 
 async def test_unusual_exception_fails_only_its_own_unit(storage: Engine) -> None:
-    async with opened(storage.fresh_url()) as db:
+    async with opened_database(storage.fresh_url()) as db:
 
         def stops(_: Tx):
             raise StopIteration
@@ -81,7 +81,7 @@ async def test_unusual_exception_fails_only_its_own_unit(storage: Engine) -> Non
 
 
 async def test_after_closing_every_call_is_answered(storage: Engine) -> None:
-    async with opened(storage.fresh_url()) as db:
+    async with opened_database(storage.fresh_url()) as db:
         callers = [asyncio.create_task(db.write(add(f"n{i}"))) for i in range(200)]
         await asyncio.sleep(0)
         await db.close()
@@ -98,7 +98,7 @@ async def test_file_overwritten_while_open_is_an_error_and_not_a_busy_loop(
 ) -> None:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
     path = Path(url.removeprefix("sqlite:///"))
-    async with opened(url) as db, opened(url) as other:
+    async with opened_database(url) as db, opened_database(url) as other:
         await db.write(add("before"))
         await other.write(add("other"))
         for name in (path, path.with_name(path.name + "-wal")):
@@ -129,7 +129,7 @@ asyncio.run(main())
 
 async def test_stopped_writer_causes_an_error_and_not_a_hang(sqlite_template: Path, tmp_path: Path) -> None:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
-    async with opened(url) as db:
+    async with opened_database(url) as db:
         holder = subprocess.Popen(
             [sys.executable, "-c", _HOLDER, url], env=environment(), stdout=subprocess.PIPE, text=True
         )

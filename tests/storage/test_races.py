@@ -4,7 +4,7 @@ import asyncio
 import subprocess
 import sys
 
-from tests.bed.engines import Engine, opened
+from tests.bed.engines import Engine, opened_database
 from tests.bed.processes import environment
 
 from hubgate.server.storage.database import Batch, Tx
@@ -28,7 +28,7 @@ async def put_up_prize(tx: Tx) -> None:
 
 async def test_fifty_racers_have_one_winner(storage: Engine) -> None:
     url = storage.fresh_url()
-    async with opened(url) as db, opened(url) as other:
+    async with opened_database(url) as db, opened_database(url) as other:
         await db.write(put_up_prize)
         start = asyncio.Barrier(RACERS)
 
@@ -42,7 +42,7 @@ async def test_fifty_racers_have_one_winner(storage: Engine) -> None:
 
 async def test_fifty_batched_racers_have_one_winner(storage: Engine) -> None:
     url = storage.fresh_url()
-    async with opened(url) as db, opened(url) as other:
+    async with opened_database(url) as db, opened_database(url) as other:
         await db.write(put_up_prize)
         start = asyncio.Barrier(RACERS)
 

@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.bed.blocking import blocking
-from tests.bed.engines import PostgresEngine, SqliteEngine, opened, run_sql, set_up
+from tests.bed.blocking import run_blocking
+from tests.bed.engines import PostgresEngine, SqliteEngine, opened_database, run_sql, set_up_database
 from tests.bed.postgres import Cluster
 
 from hubgate.server.errors import StorageUnavailable
@@ -21,8 +21,8 @@ GET = "SELECT holder FROM leases WHERE name = :name"
 
 async def test_lost_connections_are_replaced_unnoticed(own_cluster: Cluster, tmp_path: Path) -> None:
     url = own_cluster.url()
-    await set_up(url, tmp_path)
-    async with opened(url) as db:
+    await set_up_database(url, tmp_path)
+    async with opened_database(url) as db:
         await asyncio.gather(*(db.write(lambda tx, i=i: tx.exec(ADD, {"name": f"n{i}"})) for i in range(20)))
         await run_sql(
             url,
@@ -38,8 +38,8 @@ async def test_stopped_server_is_reported_and_used_again(
     own_cluster: Cluster, tmp_path: Path, how: signal.Signals
 ) -> None:
     url = own_cluster.url()
-    await set_up(url, tmp_path)
-    async with opened(url) as db:
+    await set_up_database(url, tmp_path)
+    async with opened_database(url) as db:
         await db.write(lambda tx: tx.exec(ADD, {"name": "before"}))
         await asyncio.to_thread(own_cluster.stop, how)
         for attempt in (db.one(GET, {"name": "before"}), db.write(lambda tx: tx.exec(ADD, {"name": "during"}))):
@@ -53,8 +53,8 @@ async def test_stopped_server_is_reported_and_used_again(
 
 async def test_unit_is_run_again_on_a_fresh_connection(own_cluster: Cluster, tmp_path: Path) -> None:
     url = own_cluster.url()
-    await set_up(url, tmp_path)
-    async with opened(url) as db:
+    await set_up_database(url, tmp_path)
+    async with opened_database(url) as db:
         runs = 0
 
         async def unit(tx: Tx) -> None:
@@ -71,7 +71,7 @@ async def test_unit_is_run_again_on_a_fresh_connection(own_cluster: Cluster, tmp
 
 async def test_lock_of_another_process_is_waited_for(sqlite_template: Path, tmp_path: Path) -> None:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
-    async with opened(url) as db:
+    async with opened_database(url) as db:
         stranger = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None, check_same_thread=False)
         stranger.execute("BEGIN EXCLUSIVE")
         release = threading.Timer(0.3, lambda: stranger.execute("COMMIT"))
@@ -86,7 +86,7 @@ async def test_lock_of_another_process_is_waited_for(sqlite_template: Path, tmp_
 
 async def test_full_disk_is_reported_and_recovered_from(sqlite_template: Path, tmp_path: Path) -> None:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
-    async with opened(url) as db:
+    async with opened_database(url) as db:
         # SQLite's own size limit raises the same error as a full disk.
         pages = await db.write(lambda tx: tx.one("PRAGMA page_count"))
         assert pages is not None
@@ -108,11 +108,11 @@ def test_tests_run_on_the_engine_versions_they_name(
     request: pytest.FixtureRequest, storage: PostgresEngine | SqliteEngine
 ) -> None:
     async def version() -> str:
-        async with opened(storage.fresh_url()) as db:
-            on_sqlite = storage.name == "sqlite"
-            row = await db.one("SELECT sqlite_version()" if on_sqlite else "SELECT current_setting('server_version')")
+        async with opened_database(storage.fresh_url()) as db:
+            sqlite_hub = storage.name == "sqlite"
+            row = await db.one("SELECT sqlite_version()" if sqlite_hub else "SELECT current_setting('server_version')")
             assert row is not None
             return str(row[0]).partition(".")[0]
 
     expected = "3" if storage.name == "sqlite" else request.node.callspec.params["storage"].removeprefix("postgres ")
-    assert blocking(version()) == expected
+    assert run_blocking(version()) == expected

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.bed import statements
-from tests.bed.engines import Engine, SqliteEngine, opened
+from tests.bed.engines import Engine, SqliteEngine, opened_database
 
 from hubgate.server.storage.database import Tx, Unit
 from hubgate.server.storage.sqltext import RowStatement
@@ -17,8 +17,8 @@ _EACH = RowStatement("SELECT id FROM users WHERE name = :name", {"name": "text"}
 async def _refused(storage: Engine, template: Path, folder: Path, unit: Unit[object]) -> str:
     """The check's objections to a unit that succeeds on SQLite; empty if there are none."""
     try:
-        with statements.checked([storage.fresh_url()]):
-            async with opened(SqliteEngine(template, folder).fresh_url()) as db:
+        with statements.check_on_postgres([storage.fresh_url()]):
+            async with opened_database(SqliteEngine(template, folder).fresh_url()) as db:
                 await db.read(unit)
     except AssertionError as error:
         return str(error)

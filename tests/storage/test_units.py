@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.bed.engines import Engine, opened
+from tests.bed.engines import Engine, opened_database
 
 from hubgate.server.storage.database import ConstraintViolated, Database, ForeignAwait, Tx
 
@@ -21,7 +21,7 @@ async def holder_of(db: Database, name: str) -> str | None:
 
 
 async def test_values_are_read_back_unchanged(storage: Engine) -> None:
-    async with opened(storage.fresh_url()) as db:
+    async with opened_database(storage.fresh_url()) as db:
         sql = "INSERT INTO rate_limits (bucket, hits, resets_at) VALUES (:bucket, :hits, :at) RETURNING bucket, hits"
         bucket = bytes(range(256))
         row = await db.write(lambda tx: tx.one(sql, {"bucket": bucket, "hits": 2**63 - 1, "at": -1}))
@@ -32,7 +32,7 @@ async def test_values_are_read_back_unchanged(storage: Engine) -> None:
 
 
 async def test_exec_returns_the_number_of_changed_rows(storage: Engine) -> None:
-    async with opened(storage.fresh_url()) as db:
+    async with opened_database(storage.fresh_url()) as db:
         await db.write(lambda tx: tx.exec_many(ADD, [{"name": f"n{i}", "holder": "h", "at": i} for i in range(5)]))
         update = "UPDATE leases SET holder = :h WHERE expires_at > :at"
         changed = await db.write(lambda tx: tx.exec(update, {"h": "x", "at": 2}))
@@ -41,7 +41,7 @@ async def test_exec_returns_the_number_of_changed_rows(storage: Engine) -> None:
 
 
 async def test_failing_unit_leaves_no_trace_and_does_not_affect_others(storage: Engine) -> None:
-    async with opened(storage.fresh_url()) as db:
+    async with opened_database(storage.fresh_url()) as db:
 
         async def half_way(tx: Tx) -> None:
             await add("half")(tx)
@@ -57,7 +57,7 @@ async def test_failing_unit_leaves_no_trace_and_does_not_affect_others(storage: 
 
 
 async def test_constraint_violation_is_one_error_on_every_engine(storage: Engine) -> None:
-    async with opened(storage.fresh_url()) as db:
+    async with opened_database(storage.fresh_url()) as db:
         await db.write(add("taken"))
         names = ["a", "taken", "b"]
         outcomes = await asyncio.gather(*(db.write(add(name)) for name in names), return_exceptions=True)
@@ -65,7 +65,7 @@ async def test_constraint_violation_is_one_error_on_every_engine(storage: Engine
 
 
 async def test_swallowing_a_statement_error_does_not_save_the_unit(storage: Engine) -> None:
-    async with opened(storage.fresh_url()) as db:
+    async with opened_database(storage.fresh_url()) as db:
         await db.write(add("taken"))
 
         async def stubborn(tx: Tx) -> str:
@@ -83,7 +83,7 @@ async def test_swallowing_a_statement_error_does_not_save_the_unit(storage: Engi
 
 async def test_reads_see_earlier_writes(storage: Engine) -> None:
     url = storage.fresh_url()
-    async with opened(url) as db, opened(url) as other:
+    async with opened_database(url) as db, opened_database(url) as other:
         for i in range(50):
             await db.write(add(f"n{i}", f"h{i}"))
             assert await holder_of(db, f"n{i}") == f"h{i}"
@@ -92,7 +92,7 @@ async def test_reads_see_earlier_writes(storage: Engine) -> None:
 
 
 async def test_unit_sees_its_own_changes(storage: Engine) -> None:
-    async with opened(storage.fresh_url()) as db:
+    async with opened_database(storage.fresh_url()) as db:
 
         async def unit(tx: Tx) -> str:
             await add("mine", "old")(tx)
@@ -106,7 +106,7 @@ async def test_unit_sees_its_own_changes(storage: Engine) -> None:
 
 async def test_read_sees_one_snapshot(storage: Engine) -> None:
     url = storage.fresh_url()
-    async with opened(url) as db, opened(url) as writer:
+    async with opened_database(url) as db, opened_database(url) as writer:
         loop = asyncio.get_running_loop()
         seen_first, changed = asyncio.Event(), asyncio.Event()
 
@@ -139,13 +139,13 @@ def _spin_until(event: asyncio.Event) -> None:
 
 
 async def _read_elsewhere(url: str, unit):
-    async with opened(url) as db:
+    async with opened_database(url) as db:
         return await db.read(unit)
 
 
 @pytest.mark.parametrize("how", ["write", "write_long", "read", "read_long"])
 async def test_unit_that_awaits_something_else_is_rejected(storage: Engine, how: str) -> None:
-    async with opened(storage.fresh_url()) as db:
+    async with opened_database(storage.fresh_url()) as db:
 
         async def dawdle(tx: Tx) -> None:
             if how.startswith("write"):
@@ -160,14 +160,14 @@ async def test_unit_that_awaits_something_else_is_rejected(storage: Engine, how:
 
 
 async def test_long_units_and_short_ones_take_turns(storage: Engine) -> None:
-    async with opened(storage.fresh_url()) as db:
+    async with opened_database(storage.fresh_url()) as db:
         await asyncio.gather(*((db.write_long if i % 5 == 0 else db.write)(add(f"n{i}")) for i in range(50)))
         rows = await db.read_long(lambda tx: tx.all("SELECT count(*) FROM leases"))
         assert rows[0][0] == 50
 
 
 async def test_cancelled_waiter_does_not_disturb_the_rest(storage: Engine) -> None:
-    async with opened(storage.fresh_url()) as db:
+    async with opened_database(storage.fresh_url()) as db:
         waiting = [asyncio.create_task(db.write(add(f"n{i}"))) for i in range(40)]
         await asyncio.sleep(0)
         for task in waiting[::2]:

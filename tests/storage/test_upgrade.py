@@ -8,7 +8,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import BigInteger, Column, LargeBinary, create_engine
 from sqlalchemy.ext.asyncio import create_async_engine
-from tests.bed.engines import Engine, opened
+from tests.bed.engines import Engine, opened_database
 
 from hubgate.server.errors import StartupError
 from hubgate.server.storage import upgrade
@@ -40,7 +40,7 @@ async def differences_at(url: str) -> list[object]:
 
 async def structure(url: str) -> list[tuple[object, ...]]:
     """The tables as the engine itself describes them."""
-    async with opened(url) as db:
+    async with opened_database(url) as db:
         if url.startswith("sqlite"):
             sql = "SELECT type, name, tbl_name FROM sqlite_master WHERE tbl_name <> 'alembic_version' ORDER BY name"
             rows = list(await db.read_long(lambda tx: tx.all(sql)))
@@ -60,7 +60,7 @@ async def structure(url: str) -> list[tuple[object, ...]]:
 async def test_migrated_schema_equals_the_declared_one(storage: Engine) -> None:
     """In SQLAlchemy's metadata and in the engine's own description."""
     migrated, declared = storage.empty_url(), storage.empty_url()
-    async with opened(migrated) as db:
+    async with opened_database(migrated) as db:
         assert await schema_state(db) is SchemaState.EMPTY
         assert await migrate(db, migrated)
         assert await schema_state(db) is SchemaState.CURRENT
@@ -97,7 +97,7 @@ def test_revisions_are_consecutive() -> None:
 
 async def build_previous(url: str, revision: str = REVISIONS[-1]) -> None:
     """A database as the version before that revision left it, with a row in every table."""
-    async with opened(url) as db:
+    async with opened_database(url) as db:
         await migrate(db, url, REVISIONS[REVISIONS.index(revision) - 1])
         there = await db.tables() - {upgrade.VERSION_TABLE}
         # Referenced tables first.
@@ -117,7 +117,7 @@ def sample(column: Column[Any]) -> Value:
 async def test_consents_are_remembered_for_the_hub(storage: Engine) -> None:
     url = storage.empty_url()
     await build_previous(url, "0014")
-    async with opened(url) as db:
+    async with opened_database(url) as db:
         await migrate(db, url)
         rows = await db.read(lambda tx: tx.all("SELECT * FROM consent_approvals"))
     assert [tuple(row) for row in rows] == [("x", "", "", "", "x", 1)]
@@ -126,7 +126,7 @@ async def test_consents_are_remembered_for_the_hub(storage: Engine) -> None:
 async def test_organizations_are_granted_with_the_scopes_of_their_consent(storage: Engine) -> None:
     url = storage.empty_url()
     await build_previous(url, "0012")
-    async with opened(url) as db:
+    async with opened_database(url) as db:
         before = "openid read-repos webhooks profile"
         await db.write(lambda tx: tx.exec("UPDATE consents SET scopes = :scopes", {"scopes": before}))
         await db.write(lambda tx: tx.exec("UPDATE memberships SET joined_at = 7"))
@@ -148,7 +148,7 @@ async def test_grants_name_their_servers_and_what_they_began_under(storage: Engi
         UPDATE webhooks SET org_id = 'x', client_id = 'x', granted_by = 'x', grant_kind = 'exchange', granted_at = 7
         """,
     )
-    async with opened(url) as db:
+    async with opened_database(url) as db:
         for sql in changes:
             await db.write(lambda tx, sql=sql: tx.exec(sql))
         await migrate(db, url)
@@ -166,7 +166,7 @@ async def test_grants_name_their_servers_and_what_they_began_under(storage: Engi
 async def test_older_schema_is_upgraded_on_sqlite_and_reported_on_postgres(storage: Engine) -> None:
     url = storage.empty_url()
     await build_previous(url)
-    async with opened(url) as db:
+    async with opened_database(url) as db:
         assert await schema_state(db) is SchemaState.OLDER
         if storage.name == "sqlite":
             await ensure_current_schema(db, url)
@@ -182,7 +182,7 @@ async def test_older_schema_is_upgraded_on_sqlite_and_reported_on_postgres(stora
 
 async def test_newer_schema_is_rejected(storage: Engine) -> None:
     url = storage.fresh_url()
-    async with opened(url) as db:
+    async with opened_database(url) as db:
         await db.write(lambda tx: tx.exec("UPDATE alembic_version SET version_num = '9999'"))
         for attempt in (ensure_current_schema, migrate):
             with pytest.raises(StartupError, match="newer version"):
@@ -192,7 +192,7 @@ async def test_newer_schema_is_rejected(storage: Engine) -> None:
 
 async def test_foreign_database_is_not_touched(storage: Engine) -> None:
     url = storage.empty_url()
-    async with opened(url) as db:
+    async with opened_database(url) as db:
         await db.write(lambda tx: tx.exec("CREATE TABLE theirs (id bigint)"))
         with pytest.raises(StartupError, match="tables of another program"):
             await ensure_current_schema(db, url)
@@ -203,17 +203,17 @@ async def test_concurrent_first_starts_create_one_schema(storage: Engine) -> Non
     url = storage.empty_url()
 
     async def first_start() -> None:
-        async with opened(url) as db:
+        async with opened_database(url) as db:
             await ensure_current_schema(db, url)
 
     await asyncio.gather(*(asyncio.to_thread(asyncio.run, first_start()) for _ in range(4)))
-    async with opened(url) as db:
+    async with opened_database(url) as db:
         assert await schema_state(db) is SchemaState.CURRENT
 
 
 async def test_failed_upgrade_leaves_the_old_schema_intact(storage: Engine) -> None:
     url = storage.empty_url()
-    async with opened(url) as db:
+    async with opened_database(url) as db:
         await migrate(db, url, REVISIONS[0])
         # A table of a late migration already exists, so the migrations before it must be undone.
         there = await db.tables()

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.bed.blocking import blocking
+from tests.bed.blocking import run_blocking
 
 from hubgate.server.accounts.emails import check_email
 from hubgate.server.accounts.names import check_name, name_key
@@ -91,7 +91,7 @@ def test_passwords_are_hashed_and_compared() -> None:
         assert not await password_matches("correct horsf", stored)
         assert not await password_matches("correct horse", None)
 
-    blocking(run())
+    run_blocking(run())
     for bad in ("short", "x" * 1025):
         with pytest.raises(Unprocessable):
             check_password(bad)

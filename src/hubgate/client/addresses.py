@@ -4,9 +4,9 @@ import re
 from pathlib import PurePosixPath
 from urllib.parse import quote, urlsplit
 
-from hubgate.client.errors import UnexpectedAnswer
+from hubgate.client.errors import UnexpectedResponse
 
-TYPES = ("model", "dataset", "space")
+REPO_TYPES = ("model", "dataset", "space")
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+\Z")
 _PORTS = {"http": 80, "https": 443}
@@ -42,7 +42,7 @@ def checked_url(url: object) -> str:
             return url
     except ValueError:
         pass
-    raise UnexpectedAnswer(f"The hub sent an invalid address: {str(url)[:100]!r}")
+    raise UnexpectedResponse(f"The hub sent an invalid address: {str(url)[:100]!r}")
 
 
 def checked_name(given: object) -> str:
@@ -52,7 +52,8 @@ def checked_name(given: object) -> str:
     return given
 
 
-def segment(name: str) -> str:
+def path_segment(name: str) -> str:
+    """Quote a name as one segment of a path. Raises ValueError."""
     if checked_name(name) in (".", ".."):
         raise ValueError(f"{name!r} is not a name.")
     return quote(name, safe="")
@@ -61,8 +62,8 @@ def segment(name: str) -> str:
 def checked_type(repo_type: str | None) -> str:
     if repo_type is None:
         return "model"
-    if repo_type not in TYPES:
-        raise ValueError(f"type must be one of {', '.join(TYPES)}.")
+    if repo_type not in REPO_TYPES:
+        raise ValueError(f"type must be one of {', '.join(REPO_TYPES)}.")
     return repo_type
 
 
@@ -90,12 +91,12 @@ def file_path(path: object) -> str:
     return quote(path, safe="/")
 
 
-def local_parts(path: str, *, windows: bool) -> PurePosixPath:
-    """The local path of a repo's file below the target folder. Names come from the hub and must not lead out of it."""
+def local_path(path: str, *, windows: bool) -> PurePosixPath:
+    """The local path of a repo's file below the target folder. The hub's file names must not escape that folder."""
     parts = path.split("/")
     unsafe = any(part in ("", ".", "..") or "\0" in part for part in parts)
     if windows:
         unsafe = unsafe or any(set(part) & set('\\:*?"<>|') or part != part.rstrip(". ") for part in parts)
     if unsafe:
-        raise UnexpectedAnswer(f"The repo has a file whose name cannot be used here: {path[:200]!r}")
+        raise UnexpectedResponse(f"The repo has a file whose name cannot be used here: {path[:200]!r}")
     return PurePosixPath(*parts)

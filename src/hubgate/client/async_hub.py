@@ -5,10 +5,10 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from hubgate.client.async_transport import AsyncDriver
-from hubgate.client.base import BaseHub, documented
+from hubgate.client.base import BaseHub, copy_signature
 from hubgate.client.files import downloads, uploads
 from hubgate.client.login import sign_in
-from hubgate.client.operations import oauth, people, repos, webhooks
+from hubgate.client.operations import accounts, oauth, repos, webhooks
 from hubgate.client.session import Session
 from hubgate.client.wire import Flow
 
@@ -22,7 +22,7 @@ def _awaitable(
     async def method(self: "AsyncHub", /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._driver.run(operation(self._session, *args, **kwargs))
 
-    return documented(method, operation)
+    return copy_signature(method, operation)
 
 
 class AsyncHub(BaseHub):
@@ -45,11 +45,11 @@ class AsyncHub(BaseHub):
     login = _awaitable(sign_in.login)
     login_in_browser = _awaitable(sign_in.login_in_browser)
     logout = _awaitable(sign_in.logout)
-    whoami = _awaitable(people.whoami)
+    whoami = _awaitable(accounts.whoami)
     exchange_token = _awaitable(oauth.exchange_token)
-    list_tokens = _awaitable(people.list_tokens)
-    rename_token = _awaitable(people.rename_token)
-    revoke_token = _awaitable(people.revoke_token)
+    list_tokens = _awaitable(accounts.list_tokens)
+    rename_token = _awaitable(accounts.rename_token)
+    revoke_token = _awaitable(accounts.revoke_token)
     create_webhook = _awaitable(webhooks.create_webhook)
     list_webhooks = _awaitable(webhooks.list_webhooks)
     get_webhook = _awaitable(webhooks.get_webhook)
@@ -72,8 +72,8 @@ class AsyncHub(BaseHub):
     delete_files = _awaitable(repos.delete_files)
     download = _awaitable(downloads.download)
     download_all = _awaitable(downloads.download_all)
-    get_organization = _awaitable(people.get_organization)
-    list_members = _awaitable(people.list_members)
-    set_member_role = _awaitable(people.set_member_role)
-    remove_member = _awaitable(people.remove_member)
-    export_audit_log = _awaitable(people.export_audit_log)
+    get_organization = _awaitable(accounts.get_organization)
+    list_members = _awaitable(accounts.list_members)
+    set_member_role = _awaitable(accounts.set_member_role)
+    remove_member = _awaitable(accounts.remove_member)
+    export_audit_log = _awaitable(accounts.export_audit_log)

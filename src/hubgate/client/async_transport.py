@@ -60,7 +60,7 @@ class AsyncDriver:
             async with self._client(request.url).stream(**arguments) as raw:
                 reader = ResponseReader(request, raw, request.read_timeout or self._timeout)
                 sink = request.sink
-                if sink is not None and reader.is_success and await asyncio.to_thread(sink.begin, reader.start):
+                if sink is not None and reader.is_success and await asyncio.to_thread(sink.begin, reader.head):
                     async for piece in raw.aiter_raw():
                         await asyncio.to_thread(sink.write, piece)
                 else:

@@ -37,7 +37,7 @@ class BaseHub:
         return f"{type(self).__name__}({self.endpoint!r})"
 
 
-def documented(method: F, operation: Callable[..., Any]) -> F:
+def copy_signature(method: F, operation: Callable[..., Any]) -> F:
     """Set the name, the docstring and the signature of a method from its operation."""
     functools.update_wrapper(method, operation)
     signature = inspect.signature(operation)

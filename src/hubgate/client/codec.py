@@ -1,6 +1,6 @@
 """Converts JSON to the dataclasses of `models` and back. Unknown members are ignored, known ones are checked.
 
-A required member that is missing or has the wrong type raises UnexpectedAnswer with its name, instead of a later
+A required member that is missing or has the wrong type raises UnexpectedResponse with its name, instead of a later
 AttributeError in the user's script.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from hubgate.client.errors import UnexpectedAnswer
+from hubgate.client.errors import UnexpectedResponse
 
 T = TypeVar("T")
 
@@ -23,14 +23,14 @@ def decode(shape: type[T], data: object) -> T:
 
 def decode_list(shape: type[T], data: object) -> list[T]:
     if not isinstance(data, list):
-        raise UnexpectedAnswer(f"The hub did not answer with a list of {shape.__name__}.")
+        raise UnexpectedResponse(f"The hub's response is not a list of {shape.__name__}.")
     return [decode(shape, item) for item in data]
 
 
 def member(data: object, name: str) -> Any:
     """A member of a JSON object in a response."""
     if not isinstance(data, dict) or name not in data:
-        raise UnexpectedAnswer(f"The hub's answer has no {name!r}.")
+        raise UnexpectedResponse(f"The hub's response has no {name!r}.")
     return data[name]
 
 
@@ -89,7 +89,7 @@ def _read(kind: Any, data: object, where: str) -> object:
         return _read_time(data, where)
     elif isinstance(data, kind) and (kind is bool or not isinstance(data, bool)):
         return data
-    raise UnexpectedAnswer(f"The hub's answer has an unexpected value at {where}.")
+    raise UnexpectedResponse(f"The hub's response has an unexpected value at {where}.")
 
 
 def _read_union(kind: Any, data: object, where: str) -> object:
@@ -100,7 +100,7 @@ def _read_union(kind: Any, data: object, where: str) -> object:
         if option is not types.NoneType:
             try:
                 return _read(option, data, where)
-            except UnexpectedAnswer:
+            except UnexpectedResponse:
                 continue
     last = options[-1] if options[-1] is not types.NoneType else options[-2]
     return _read(last, data, where)
@@ -112,7 +112,7 @@ def _read_fields(shape: type[Any], data: dict[str, Any], where: str) -> object:
         if wire in data:
             given[name] = _read(kind, data[wire], f"{where}.{wire}")
         elif required and not (isinstance(kind, types.UnionType) and types.NoneType in typing.get_args(kind)):
-            raise UnexpectedAnswer(f"The hub's answer has no {where}.{wire}.")
+            raise UnexpectedResponse(f"The hub's response has no {where}.{wire}.")
         elif required:
             given[name] = None
     return shape(**given)
@@ -125,4 +125,4 @@ def _read_time(data: object, where: str) -> datetime:
             return found if found.tzinfo else found.replace(tzinfo=UTC)
     except ValueError:
         pass
-    raise UnexpectedAnswer(f"The hub's answer has no valid time at {where}.")
+    raise UnexpectedResponse(f"The hub's response has no valid time at {where}.")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Literal
 
 from hubgate.client.addresses import checked_endpoint
-from hubgate.client.errors import HubgateError, NotSignedIn, SignInFailed, UnexpectedAnswer
+from hubgate.client.errors import HubgateError, NotSignedIn, SignInFailed, UnexpectedResponse
 from hubgate.client.models import Token
 from hubgate.client.operations import oauth
 from hubgate.client.session import Session
@@ -49,13 +49,13 @@ class FixedToken:
         yield from ()
         return self._token
 
-    def renewed(self, _: Session, __: str) -> Flow[str | None]:
+    def renew(self, _: Session, __: str) -> Flow[str | None]:
         yield from ()
         return None
 
 
 class StoredCredentials:
-    """The stored sign-in for the session's hub. Sign-ins are stored by origin, so no other hub gets its token."""
+    """The stored sign-in for the session's hub. Sign-ins are stored by origin: no token is sent to another hub."""
 
     def __init__(self, sign_in: SignIn | None = None) -> None:
         self._sign_in = sign_in
@@ -80,7 +80,7 @@ class StoredCredentials:
                 return stored.access_token
             raise
 
-    def renewed(self, session: Session, rejected: str) -> Flow[str | None]:
+    def renew(self, session: Session, rejected: str) -> Flow[str | None]:
         return (yield from self._refresh(session, rejected))
 
     def _refresh(self, session: Session, old: str) -> Flow[str]:
@@ -93,13 +93,13 @@ class StoredCredentials:
             if stored is None:
                 raise NotSignedIn("not signed in. Run: hubgate login", status=401)
             if stored.access_token == old:
-                stored = yield from self._request_next(session, contents, stored)
+                stored = yield from self._request_refresh(session, contents, stored)
             self._sign_in = stored
             return stored.access_token
         finally:
             lock.release()
 
-    def _request_next(self, session: Session, contents: StoredSignIns, stored: SignIn) -> Flow[SignIn]:
+    def _request_refresh(self, session: Session, contents: StoredSignIns, stored: SignIn) -> Flow[SignIn]:
         if stored.refresh_token in ("", self._rejected):
             raise NotSignedIn(EXPIRED, status=401)
         try:
@@ -119,7 +119,7 @@ def sign_in_from(token: Token, now: float, client_id: str, name: str) -> SignIn:
     try:
         access_token = checked_token(token.access_token)
     except ValueError:
-        raise UnexpectedAnswer("The hub sent an invalid token.") from None
+        raise UnexpectedResponse("The hub sent an invalid token.") from None
     return SignIn(
         access_token=access_token,
         refresh_token=token.refresh_token,

@@ -4,8 +4,8 @@ HubgateError
 ├── Unreachable              the connection failed; nothing was sent
 ├── ConnectionLost           the connection broke during a request; a change may or may not have been made
 │   └── TimedOut             no response in time
-├── UnexpectedAnswer         not a hub's response: malformed, wrong content type, too long or incomplete
-│   └── WrongHash            a download does not match the announced hash and was deleted
+├── UnexpectedResponse       not a hub's response: malformed, wrong content type, too long or incomplete
+│   └── WrongHash            a download does not match the expected hash and was deleted
 ├── UnsafeRedirect           the hub redirected a request that must not be redirected
 ├── Refused                  the hub rejected the request (status, code, request_id)
 │   ├── NotSignedIn 401      the token is missing, expired or revoked
@@ -47,11 +47,11 @@ class TimedOut(ConnectionLost):
     pass
 
 
-class UnexpectedAnswer(HubgateError):
+class UnexpectedResponse(HubgateError):
     pass
 
 
-class WrongHash(UnexpectedAnswer):
+class WrongHash(UnexpectedResponse):
     pass
 
 

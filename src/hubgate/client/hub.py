@@ -4,10 +4,10 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
-from hubgate.client.base import BaseHub, documented
+from hubgate.client.base import BaseHub, copy_signature
 from hubgate.client.files import downloads, uploads
 from hubgate.client.login import sign_in
-from hubgate.client.operations import oauth, people, repos, webhooks
+from hubgate.client.operations import accounts, oauth, repos, webhooks
 from hubgate.client.session import Session
 from hubgate.client.transport import Driver
 from hubgate.client.wire import Flow
@@ -20,7 +20,7 @@ def _blocking(operation: Callable[Concatenate[Session, P], Flow[T]]) -> Callable
     def method(self: "Hub", /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._driver.run(operation(self._session, *args, **kwargs))
 
-    return documented(method, operation)
+    return copy_signature(method, operation)
 
 
 class Hub(BaseHub):
@@ -49,13 +49,13 @@ class Hub(BaseHub):
     login = _blocking(sign_in.login)
     login_in_browser = _blocking(sign_in.login_in_browser)
     logout = _blocking(sign_in.logout)
-    whoami = _blocking(people.whoami)
+    whoami = _blocking(accounts.whoami)
     exchange_token = _blocking(oauth.exchange_token)
 
     # Personal tokens, which can be created only on the hub's web pages.
-    list_tokens = _blocking(people.list_tokens)
-    rename_token = _blocking(people.rename_token)
-    revoke_token = _blocking(people.revoke_token)
+    list_tokens = _blocking(accounts.list_tokens)
+    rename_token = _blocking(accounts.rename_token)
+    revoke_token = _blocking(accounts.revoke_token)
 
     # Webhooks of the user or, with `organization`, of an organization.
     create_webhook = _blocking(webhooks.create_webhook)
@@ -86,8 +86,8 @@ class Hub(BaseHub):
     download_all = _blocking(downloads.download_all)
 
     # Organizations.
-    get_organization = _blocking(people.get_organization)
-    list_members = _blocking(people.list_members)
-    set_member_role = _blocking(people.set_member_role)
-    remove_member = _blocking(people.remove_member)
-    export_audit_log = _blocking(people.export_audit_log)
+    get_organization = _blocking(accounts.get_organization)
+    list_members = _blocking(accounts.list_members)
+    set_member_role = _blocking(accounts.set_member_role)
+    remove_member = _blocking(accounts.remove_member)
+    export_audit_log = _blocking(accounts.export_audit_log)

@@ -72,7 +72,7 @@ class Delivery:
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentDelivery:
     """The result of a test or replay: the new delivery, and the receiver's status if it responded in twenty seconds."""
 
     id: str
@@ -181,7 +181,7 @@ class Commit:
 
 
 @dataclass(frozen=True)
-class Uploaded:
+class UploadResult:
     """The result of an upload. `commit` is None if nothing had changed. Paths are paths in the repo."""
 
     commit: Commit | None

@@ -11,11 +11,11 @@ from hubgate.client.errors import ConnectionLost, HubgateError, Unreachable
 from hubgate.client.wire import Response
 
 IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS"})
-LONGEST_WAIT = 60.0
+MAX_WAIT_SECONDS = 60.0
 # The error code for a change whose outcome the hub does not know.
 OUTCOME_UNKNOWN = "OutcomeUnknown"
 
-_FIRST, _MOST = 0.5, 8.0
+_FIRST_DELAY, _MAX_DELAY = 0.5, 8.0
 _TRANSIENT = frozenset({408, 500, 502, 503, 504})
 
 
@@ -25,25 +25,25 @@ def may_repeat_after_error(error: HubgateError, *, repeatable: bool) -> bool:
     return repeatable and isinstance(error, ConnectionLost)
 
 
-def may_repeat_after_answer(answer: Response, *, repeatable: bool) -> bool:
-    if answer.status == 429:
+def may_repeat_after_response(response: Response, *, repeatable: bool) -> bool:
+    if response.status == 429:
         return True
-    if answer.status == 503 and answer.headers.get("x-error-code") == OUTCOME_UNKNOWN:
+    if response.status == 503 and response.headers.get("x-error-code") == OUTCOME_UNKNOWN:
         return repeatable
-    if answer.status == 503 and "retry-after" in answer.headers:
+    if response.status == 503 and "retry-after" in response.headers:
         return True
-    return repeatable and answer.status in _TRANSIENT
+    return repeatable and response.status in _TRANSIENT
 
 
-def wait(tries: int, requested: float | None, jitter: Callable[[], float]) -> float | None:
-    """Seconds to wait before the next try; None if the hub asks for more than LONGEST_WAIT.
+def retry_delay(tries: int, requested: float | None, jitter: Callable[[], float]) -> float | None:
+    """Seconds to wait before the next try; None if the hub asks for more than MAX_WAIT_SECONDS.
 
     Jitter is added to the time that the hub asks for, so that rejected clients do not all return at once.
     """
-    backoff: float = min(_FIRST * 2.0 ** (tries - 1), _MOST)
+    backoff: float = min(_FIRST_DELAY * 2.0 ** (tries - 1), _MAX_DELAY)
     if requested is None:
         return backoff * (0.5 + jitter() / 2)
-    if requested > LONGEST_WAIT:
+    if requested > MAX_WAIT_SECONDS:
         return None
     return requested + min(backoff, 1.0) * jitter()
 

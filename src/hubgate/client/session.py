@@ -13,9 +13,9 @@ from typing import Any, Protocol
 from urllib.parse import urlencode, urljoin
 
 from hubgate import __version__
-from hubgate.client import answers, retry_policy
+from hubgate.client import responses, retry_policy
 from hubgate.client.addresses import checked_url, origin_of
-from hubgate.client.errors import ConnectionLost, HubgateError, UnexpectedAnswer, UnsafeRedirect
+from hubgate.client.errors import ConnectionLost, HubgateError, UnexpectedResponse, UnsafeRedirect
 from hubgate.client.store import Store
 from hubgate.client.wire import MAX_JSON_BYTES, Flow, Request, Response, Sink, Upload, send, sleep
 from hubgate.depth import HEADER as DEPTH
@@ -33,7 +33,7 @@ class Credentials(Protocol):
     def current(self, session: "Session") -> Flow[str | None]:
         """The token to send, refreshed if it is about to expire."""
 
-    def renewed(self, session: "Session", refused: str) -> Flow[str | None]:
+    def renew(self, session: "Session", rejected: str) -> Flow[str | None]:
         """A new token after the hub rejected this one, or None."""
 
 
@@ -78,40 +78,40 @@ class Session:
 
     def call(self, call: Call) -> Flow[Response]:
         """The response, if it is a success; otherwise raises the matching exception."""
-        answer = yield from self.response(call)
-        if not 200 <= answer.status < 300:
-            raise answers.refusal(answer, self.clock())
-        return answer
+        response = yield from self.response(call)
+        if not 200 <= response.status < 300:
+            raise responses.refusal(response, self.clock())
+        return response
 
     def json(self, call: Call) -> Flow[Any]:
-        answer = yield from self.call(replace(call, headers={"Accept": "application/json", **call.headers}))
-        return answers.json_of(answer)
+        response = yield from self.call(replace(call, headers={"Accept": "application/json", **call.headers}))
+        return responses.json_of(response)
 
     def response(self, call: Call) -> Flow[Response]:
         """The final response, with any status."""
         token = (yield from self.credentials.current(self)) if call.send_token else None
-        answer = yield from self._follow(call, token)
-        if answer.status == 401 and token is not None:
-            new = yield from self.credentials.renewed(self, token)
+        response = yield from self._follow(call, token)
+        if response.status == 401 and token is not None:
+            new = yield from self.credentials.renew(self, token)
             if new is not None:
-                answer = yield from self._follow(call, new)
-        return answer
+                response = yield from self._follow(call, new)
+        return response
 
     def pages(self, call: Call, limit: int | None) -> Flow[list[Any]]:
         """The items of all pages of a list, at most `limit`."""
         found: list[Any] = []
         for _ in range(MAX_PAGES):
-            answer = yield from self.call(call)
-            items = answers.json_of(answer)
+            response = yield from self.call(call)
+            items = responses.json_of(response)
             if not isinstance(items, list):
-                raise UnexpectedAnswer("The hub did not answer with a list.")
+                raise UnexpectedResponse("The hub's response is not a list.")
             found += items
-            following = answers.next_page(answer)
-            if not items or following is None or (limit is not None and len(found) >= limit):
+            next_url = responses.next_page(response)
+            if not items or next_url is None or (limit is not None and len(found) >= limit):
                 break
-            if origin_of(checked_url(following)) != self.endpoint:
-                raise UnexpectedAnswer("The next page of the list is on another host. It was not fetched.")
-            call = replace(call, url=following, path="", query={})
+            if origin_of(checked_url(next_url)) != self.endpoint:
+                raise UnexpectedResponse("The next page of the list is on another host. It was not fetched.")
+            call = replace(call, url=next_url, path="", query={})
         return found if limit is None else found[:limit]
 
     def _follow(self, call: Call, token: str | None) -> Flow[Response]:
@@ -126,40 +126,40 @@ class Session:
                 call.max_bytes,
                 call.read_timeout,
             )
-            answer = yield from self._send_with_retries(request, call)
-            if answer.status not in _REDIRECTS or "location" not in answer.headers:
-                return answer
-            location = self._redirect_target(call, answer, url)
+            response = yield from self._send_with_retries(request, call)
+            if response.status not in _REDIRECTS or "location" not in response.headers:
+                return response
+            location = self._redirect_target(call, response, url)
             if location is None:
-                return answer
+                return response
             url = location
             if origin_of(url) != self.endpoint:
                 # Permanently: another host that redirects back must not choose what is requested with our token.
                 token = None
-        raise UnexpectedAnswer("The hub redirected too often.")
+        raise UnexpectedResponse("The hub redirected too often.")
 
     def _send_with_retries(self, request: Request, call: Call) -> Flow[Response]:
         repeatable = call.repeatable or request.method in retry_policy.IDEMPOTENT
-        tries, unsure = 0, False
+        tries, may_have_succeeded = 0, False
         while True:
             tries += 1
             try:
-                answer = yield from send(request)
+                response = yield from send(request)
             except HubgateError as error:
                 if tries > self.retries or not retry_policy.may_repeat_after_error(error, repeatable=repeatable):
                     raise
-                unsure, requested = unsure or isinstance(error, ConnectionLost), None
+                may_have_succeeded, requested = may_have_succeeded or isinstance(error, ConnectionLost), None
             else:
-                if unsure and request.method == "DELETE" and answer.status == 404:
+                if may_have_succeeded and request.method == "DELETE" and response.status == 404:
                     # An earlier try succeeded, and only its response was lost.
-                    return Response(200, {"content-type": "application/json"}, answer.url, b"{}")
-                if tries > self.retries or not retry_policy.may_repeat_after_answer(answer, repeatable=repeatable):
-                    return answer
-                unsure = unsure or answer.status != 429
-                requested = retry_policy.retry_after(answer.headers.get("retry-after"), self.clock())
-            pause = retry_policy.wait(tries, requested, self.jitter)
+                    return Response(200, {"content-type": "application/json"}, response.url, b"{}")
+                if tries > self.retries or not retry_policy.may_repeat_after_response(response, repeatable=repeatable):
+                    return response
+                may_have_succeeded = may_have_succeeded or response.status != 429
+                requested = retry_policy.retry_after(response.headers.get("retry-after"), self.clock())
+            pause = retry_policy.retry_delay(tries, requested, self.jitter)
             if pause is None:
-                return answer
+                return response
             yield from sleep(pause)
 
     def _headers(self, call: Call, url: str, token: str | None) -> dict[str, str]:
@@ -176,13 +176,13 @@ class Session:
             headers.pop("Authorization", None)
         return headers
 
-    def _redirect_target(self, call: Call, answer: Response, url: str) -> str | None:
+    def _redirect_target(self, call: Call, response: Response, url: str) -> str | None:
         try:
-            location = checked_url(urljoin(url, answer.headers["location"]))
+            location = checked_url(urljoin(url, response.headers["location"]))
         except ValueError:
-            raise UnexpectedAnswer("The hub redirected to an invalid address.") from None
+            raise UnexpectedResponse("The hub redirected to an invalid address.") from None
         origin, target = origin_of(url), origin_of(location)
-        if call.method not in ("GET", "HEAD") and answer.status not in (307, 308):
+        if call.method not in ("GET", "HEAD") and response.status not in (307, 308):
             raise UnsafeRedirect(f"The hub redirected a {call.method} as a GET. Nothing was sent to {target}.")
         if target != origin and call.return_redirect:
             return None

@@ -17,7 +17,7 @@ from typing import IO, Any
 from hubgate.client.errors import StoreUnusable
 from hubgate.client.wire import Flow, sleep, work
 
-WAIT_FOR_LOCK = 60.0
+LOCK_WAIT_SECONDS = 60.0
 _VERSION = 1
 
 
@@ -67,7 +67,7 @@ class Store:
         except (OSError, UnicodeDecodeError) as error:
             raise StoreUnusable(f"Cannot read {self.path}: {getattr(error, 'strerror', None) or error}") from error
         try:
-            return _parsed(json.loads(text))
+            return _parse(json.loads(text))
         except (ValueError, TypeError, AttributeError, RecursionError):
             raise StoreUnusable(f"{self.path} is damaged. Delete it and sign in again.") from None
 
@@ -79,15 +79,15 @@ class Store:
             import tempfile
 
             # mkstemp creates the file with mode 0600, so others can never read it.
-            descriptor, draft = tempfile.mkstemp(prefix=".credentials-", dir=self._folder)
+            descriptor, temporary = tempfile.mkstemp(prefix=".credentials-", dir=self._folder)
             try:
                 with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                     json.dump(content, file, indent=2)
                     file.flush()
                     os.fsync(file.fileno())
-                Path(draft).replace(self.path)
+                Path(temporary).replace(self.path)
             except BaseException:
-                Path(draft).unlink(missing_ok=True)
+                Path(temporary).unlink(missing_ok=True)
                 raise
         except OSError as error:
             raise StoreUnusable(f"Cannot write {self.path}: {error.strerror or error}") from error
@@ -102,15 +102,15 @@ class Store:
 class Lock:
     """A lock between processes and threads. Each Lock opens the file separately."""
 
-    def __init__(self, path: Path, before: Callable[[], None]) -> None:
+    def __init__(self, path: Path, create_folder: Callable[[], None]) -> None:
         self._path = path
-        self._before = before
+        self._create_folder = create_folder
         self._file: IO[bytes] | None = None
 
     def try_acquire(self) -> bool:
         """Try to acquire the lock, without waiting."""
         try:
-            self._before()
+            self._create_folder()
             file = self._path.open("a+b")
         except OSError as error:
             raise StoreUnusable(f"Cannot lock {self._path}: {error.strerror or error}") from error
@@ -128,7 +128,7 @@ class Lock:
 
 
 def acquire(lock: Lock) -> Flow[None]:
-    deadline = time.monotonic() + WAIT_FOR_LOCK
+    deadline = time.monotonic() + LOCK_WAIT_SECONDS
     while not (yield from work(lock.try_acquire)):
         if time.monotonic() > deadline:
             raise StoreUnusable("Another process has locked the stored sign-ins for a minute. Try again.")
@@ -155,7 +155,7 @@ def without_hub(contents: StoredSignIns, origin: str) -> StoredSignIns:
     return replace(contents, endpoint="" if contents.endpoint == origin else contents.endpoint, hubs=hubs)
 
 
-def _parsed(content: Any) -> StoredSignIns:
+def _parse(content: Any) -> StoredSignIns:
     hubs = {}
     for origin, given in content.get("hubs", {}).items():
         known = {name: given[name] for name in SignIn.__dataclass_fields__ if name in given}

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from hubgate.client.errors import ConnectionLost, HubgateError, TimedOut, UnexpectedAnswer, Unreachable
+from hubgate.client.errors import ConnectionLost, HubgateError, TimedOut, UnexpectedResponse, Unreachable
 from hubgate.client.wire import Flow, Request, Response, Send, Sleep, Upload
 
 if TYPE_CHECKING:
@@ -28,30 +28,30 @@ _IDLE_SECONDS = 3.0
 class ResponseReader:
     """A response that is being read: the part that both drivers share."""
 
-    def __init__(self, request: Request, answer: "httpx.Response", seconds: float) -> None:
-        headers = {name.lower(): value for name, value in answer.headers.items()}
-        self.start = Response(answer.status_code, headers, request.url)
-        self.is_success = 200 <= answer.status_code < 300
+    def __init__(self, request: Request, response: "httpx.Response", seconds: float) -> None:
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        self.head = Response(response.status_code, headers, request.url)
+        self.is_success = 200 <= response.status_code < 300
         self._max_bytes = request.max_bytes if self.is_success else MAX_ERROR_BYTES
         self._deadline = time.monotonic() + seconds
         self._body = bytearray()
         if self.is_success and headers.get("content-encoding", "identity").lower() != "identity":
-            raise UnexpectedAnswer("The hub answered with a compressed body that was not requested.")
+            raise UnexpectedResponse("The hub answered with a compressed body that was not requested.")
 
     def add(self, piece: bytes) -> bool:
         """Add a piece of the body; False if the rest should not be read."""
         self._body += piece
         if len(self._body) > self._max_bytes:
             if self.is_success:
-                raise UnexpectedAnswer(f"The hub answered with more than {self._max_bytes:,} bytes. Reading stopped.")
+                raise UnexpectedResponse(f"The hub answered with more than {self._max_bytes:,} bytes. Reading stopped.")
             return False
         if time.monotonic() > self._deadline:
-            raise TimedOut("The hub's answer was not complete in time.")
+            raise TimedOut("The hub's response was not complete in time.")
         return True
 
     @property
     def response(self) -> Response:
-        return Response(self.start.status, self.start.headers, self.start.url, bytes(self._body))
+        return Response(self.head.status, self.head.headers, self.head.url, bytes(self._body))
 
 
 class Driver:
@@ -97,7 +97,7 @@ class Driver:
             with self._client(request.url).stream(**request_arguments(request, self._timeout)) as raw:
                 reader = ResponseReader(request, raw, request.read_timeout or self._timeout)
                 sink = request.sink
-                if sink is not None and reader.is_success and sink.begin(reader.start):
+                if sink is not None and reader.is_success and sink.begin(reader.head):
                     for piece in raw.iter_raw():
                         sink.write(piece)
                 else:
@@ -169,7 +169,7 @@ def request_arguments(request: Request, timeout: float) -> dict[str, Any]:
 
 
 def translate_error(error: Exception, url: str) -> HubgateError:
-    """Convert an httpx error to one of `errors`. Messages contain only the host: a URL may include a permission."""
+    """Convert an httpx error to one of `errors`. Messages contain only the host: a signed URL is a credential."""
     import ssl
 
     import httpx
@@ -187,8 +187,8 @@ def translate_error(error: Exception, url: str) -> HubgateError:
     text = str(error)
     ended_early = "disconnected" in text or "peer closed" in text
     if isinstance(error, httpx.NetworkError) or ended_early:
-        return ConnectionLost(f"The connection to {host} was lost before the answer was complete.")
-    return UnexpectedAnswer(f"{host} did not answer with valid HTTP.")
+        return ConnectionLost(f"The connection to {host} was lost before the response was complete.")
+    return UnexpectedResponse(f"{host} did not answer with valid HTTP.")
 
 
 def _causes(error: BaseException | None) -> list[BaseException]:

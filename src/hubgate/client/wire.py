@@ -26,7 +26,7 @@ class Upload:
 class Sink(Protocol):
     """Receives the body of a download in pieces. `AsyncHub` calls it in worker threads."""
 
-    def begin(self, answer: "Response") -> bool:
+    def begin(self, response: "Response") -> bool:
         """Whether the sink accepts this body; otherwise the body is read into the response."""
 
     def write(self, piece: bytes) -> None: ...

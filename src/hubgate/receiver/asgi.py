@@ -51,5 +51,5 @@ async def respond_json(send: Send, status: int, value: object, *more: tuple[byte
     await respond(send, status, json.dumps(value).encode(), "application/json", *more)
 
 
-async def refuse(send: Send, status: int, text: str, *more: tuple[bytes, bytes]) -> None:
+async def respond_error(send: Send, status: int, text: str, *more: tuple[bytes, bytes]) -> None:
     await respond_json(send, status, {"error": text}, *more)

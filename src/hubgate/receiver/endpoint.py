@@ -1,7 +1,7 @@
 """`@webhook_endpoint`: a shared receiver that is created implicitly and starts when the script ends."""
 
 import atexit
-import concurrent.futures.thread  # noqa: F401 (registers its own end, which has to come after ours)
+import concurrent.futures.thread  # noqa: F401 (registers its exit hook, which must run after ours)
 import contextlib
 import gc
 import io
@@ -59,7 +59,7 @@ def _register(handler: F, path: str | None) -> F:
     app.add_webhook(path)(handler)
     if not _Shared.is_registered:
         _Shared.is_registered = True
-        _call_at_end(_start)
+        _call_at_exit(_start)
 
     def launch(*given: Any, **named: Any) -> None:
         _Shared.starts_at_exit = False
@@ -69,7 +69,7 @@ def _register(handler: F, path: str | None) -> F:
     return handler
 
 
-def _call_at_end(start: Callable[[], None]) -> None:
+def _call_at_exit(start: Callable[[], None]) -> None:
     """Call `start` when the main thread has finished, while threads can still be started.
 
     Functions of atexit run too late: thread pools are closed by then, and since Python 3.12 no thread can be started.

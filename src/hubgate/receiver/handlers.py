@@ -79,16 +79,16 @@ def plan_for(handler: Handler) -> Plan:
     named: dict[str, Argument] = {}
     hints = _hints(handler)
     parameters = [
-        one
-        for one in inspect.signature(handler).parameters.values()
-        if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+        parameter
+        for parameter in inspect.signature(handler).parameters.values()
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     ]
-    needed = [one for one in parameters if one.default is one.empty]
+    required = [parameter for parameter in parameters if parameter.default is parameter.empty]
     for parameter in parameters:
-        argument = _argument_for(parameter.name, _plain(hints.get(parameter.name)), only=needed == [parameter])
+        argument = _argument_for(parameter.name, _plain(hints.get(parameter.name)), only=required == [parameter])
         if argument is None and parameter.default is parameter.empty:
             name = getattr(handler, "__qualname__", type(handler).__name__)
-            raise TypeError(f"{name}: no value of a delivery fits its parameter {parameter.name!r}.")
+            raise TypeError(f"{name}: a delivery has no value for the parameter {parameter.name!r}.")
         if argument is not None and parameter.kind is parameter.POSITIONAL_ONLY:
             positional.append(argument)
         elif argument is not None:
@@ -142,7 +142,7 @@ def _plain(hint: Any) -> Any:
     """The type without `| None` and without type parameters; None if the annotation is Any or object."""
     if hint is Any or hint is object:
         return None
-    options = [one for one in typing.get_args(hint) if one is not type(None)]
+    options = [option for option in typing.get_args(hint) if option is not type(None)]
     if len(options) == 1 and type(None) in typing.get_args(hint):
         return _plain(options[0])
     return typing.get_origin(hint) or hint

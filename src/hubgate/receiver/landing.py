@@ -13,8 +13,8 @@ from html import escape
 from pathlib import Path
 from typing import Any, cast
 
-from hubgate.receiver.asgi import App, Receive, Scope, Send, header_values, path_of, refuse, respond
-from hubgate.receiver.recent import Entry, Recent
+from hubgate.receiver.asgi import App, Receive, Scope, Send, header_values, path_of, respond, respond_error
+from hubgate.receiver.recent import Entry, RecentDeliveries
 from hubgate.receiver.request import Headers
 from hubgate.receiver.routes import EVENTS, Endpoint, Routes
 from hubgate.receiver.verification import Verifier
@@ -22,23 +22,27 @@ from hubgate.receiver.verification import Verifier
 STYLE = "/landing.css"
 _STYLE_FILE = Path(__file__).with_name("landing.css")
 _FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
-_MARK = (
+_LOGO = (
     '<svg viewBox="0 0 24 24" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="2.5"'
     ' stroke-linecap="round" stroke-linejoin="round"><path d="M4 21V11a8 8 0 0 1 16 0V21M12 14V21"/>'
     '<circle cx="12" cy="12" r="2.5" fill="currentColor" stroke="none"/></svg>'
 )
-_POLICY = (
+_CONTENT_SECURITY_POLICY = (
     b"default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _SAMPLE = {"event": {"action": "update", "scope": "repo.content"}, "repo": {"type": "model", "name": "ada/tiny"}}
 
 
-async def respond_with_page(scope: Scope, send: Send, routes: Routes, recent: Recent, verifier: Verifier) -> None:
+async def respond_with_page(
+    scope: Scope, send: Send, routes: Routes, recent: RecentDeliveries, verifier: Verifier
+) -> None:
     path = path_of(scope)
     if path not in ("/", STYLE):
-        await refuse(send, 404, "Page not found.")
+        await respond_error(send, 404, "Page not found.")
     elif scope["method"] not in ("GET", "HEAD"):
-        await refuse(send, 405, "This is a page. Send webhooks to their own addresses.", (b"allow", b"GET, HEAD"))
+        await respond_error(
+            send, 405, "This is a page. Send webhooks to their own addresses.", (b"allow", b"GET, HEAD")
+        )
     elif path == STYLE:
         await respond(send, 200, _STYLE_FILE.read_bytes(), "text/css; charset=utf-8", (b"cache-control", b"no-cache"))
     else:
@@ -49,7 +53,7 @@ async def respond_with_page(scope: Scope, send: Send, routes: Routes, recent: Re
             200,
             body.encode("utf-8", "replace"),
             "text/html; charset=utf-8",
-            (b"content-security-policy", _POLICY),
+            (b"content-security-policy", _CONTENT_SECURITY_POLICY),
             (b"cache-control", b"no-store"),
             (b"referrer-policy", b"no-referrer"),
         )
@@ -60,7 +64,12 @@ def is_local(scope: Scope) -> bool:
     headers = Headers(scope["headers"])
     hosts = header_values(scope["headers"], b"host")
     # No browser uses HTTP/1.0, but proxies that add no headers do.
-    if not client or len(hosts) != 1 or scope.get("http_version") == "1.0" or any(one in headers for one in _FORWARDED):
+    if (
+        not client
+        or len(hosts) != 1
+        or scope.get("http_version") == "1.0"
+        or any(name in headers for name in _FORWARDED)
+    ):
         return False
     return _is_loopback(str(client[0])) and _names_this_machine(hosts[0].decode("latin-1"))
 
@@ -94,7 +103,7 @@ def page(base: str, endpoints: list[Endpoint], recent: list[Entry] | None, verif
         '<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">',
         '<link rel="icon" href="data:,">',
         f'<title>Webhook receiver</title><link rel="stylesheet" href="{escape(root + STYLE)}"></head><body>',
-        f'<header>{_MARK}<h1>Webhook receiver</h1><span class="badge {lock[0]}">{lock[1]}</span></header><main>',
+        f'<header>{_LOGO}<h1>Webhook receiver</h1><span class="badge {lock[0]}">{lock[1]}</span></header><main>',
         *(
             ["<p>Set <code>WEBHOOK_SECRET</code> here and the same secret on the webhook.</p>"]
             if verifier.accepts_all
@@ -117,15 +126,16 @@ def _addresses(base: str, endpoints: list[Endpoint]) -> str:
             "Put <code>@app.add_webhook</code> above a function.</p></div>"
         )
     rows = [
-        f'<tr><td class="what"><code>{escape(base + one.path)}</code></td><td class="repo">{_described(one)}</td></tr>'
-        for one in endpoints
+        f'<tr><td class="primary"><code>{escape(base + endpoint.path)}</code></td>'
+        f'<td class="repo">{_describe_handlers(endpoint)}</td></tr>'
+        for endpoint in endpoints
     ]
     return _table("Addresses", ["POST to", "calls"], rows)
 
 
-def _described(endpoint: Endpoint) -> str:
-    if endpoint.always is not None:
-        handler = endpoint.always.handler
+def _describe_handlers(endpoint: Endpoint) -> str:
+    if endpoint.catch_all is not None:
+        handler = endpoint.catch_all.handler
         first = (handler.__doc__ or "").strip().partition("\n")[0]
         name = f"<code>{escape(getattr(handler, '__name__', type(handler).__name__))}</code>"
         return f"{name} {escape(first)}"
@@ -142,18 +152,20 @@ def _instructions(base: str, endpoint: Endpoint, verifier: Verifier) -> list[str
         header = '  -H "X-Webhook-Secret: $WEBHOOK_SECRET" \\\n'
     curl = f"curl {address} \\\n  -H 'Content-Type: application/json' \\\n{header}  -d '{json.dumps(_SAMPLE)}'"
     # If only a public key is configured, only the hub can sign.
-    by_hand = bool(verifier.secrets) or verifier.accepts_all
-    same = ["<p>In a terminal that has the receiver's <code>WEBHOOK_SECRET</code>:</p>"] if verifier.secrets else []
-    several = " All kinds registered with <code>@app.on</code> share one address." if endpoint.path == EVENTS else ""
+    can_send_manually = bool(verifier.secrets) or verifier.accepts_all
+    secret_note = (
+        ["<p>In a terminal that has the receiver's <code>WEBHOOK_SECRET</code>:</p>"] if verifier.secrets else []
+    )
+    shared = " All kinds registered with <code>@app.on</code> share one address." if endpoint.path == EVENTS else ""
     return [
         "<h2>Send a webhook here</h2>",
-        f"<p>On the hub, under Settings, Webhooks, or here; the hub must be able to reach the address.{several}</p>",
-        *same,
+        f"<p>On the hub, under Settings, Webhooks, or here; the hub must be able to reach the address.{shared}</p>",
+        *secret_note,
         f"<pre tabindex=0>{escape(create)}</pre>",
         "<h2>Try it</h2>",
-        f"<p>Let the hub send a test{', or send one yourself' if by_hand else ''}:</p>",
+        f"<p>Let the hub send a test{', or send one yourself' if can_send_manually else ''}:</p>",
         "<pre tabindex=0>hubgate webhooks test ID</pre>",
-        *([f"<pre tabindex=0>{escape(curl)}</pre>"] if by_hand else []),
+        *([f"<pre tabindex=0>{escape(curl)}</pre>"] if can_send_manually else []),
     ]
 
 
@@ -171,10 +183,11 @@ def _row(entry: Entry) -> str:
     outcome = entry.outcome
     took = f" in {entry.seconds * 1000:.0f} ms" if entry.seconds is not None else ""
     return (
-        f'<tr><td class="whole"><time datetime="{at.isoformat(timespec="seconds")}">{at:%H:%M:%S} UTC</time></td>'
-        f'<td class="whole"><span class="badge {outcome.tone}">{outcome.mark} {outcome.word}</span> '
+        f'<tr><td class="nowrap"><time datetime="{at.isoformat(timespec="seconds")}">{at:%H:%M:%S} UTC</time></td>'
+        f'<td class="nowrap"><span class="badge {outcome.tone}">{outcome.mark} {outcome.word}</span> '
         f'<span class="muted">{entry.status or ""}{took}</span></td>'
-        f'<td class="what">{_bdi(entry.event or "not read")}<br><span class="muted">{escape(entry.path)}</span></td>'
+        f'<td class="primary">{_bdi(entry.event or "not parsed")}<br>'
+        f'<span class="muted">{escape(entry.path)}</span></td>'
         f'<td class="repo">{_bdi(entry.repo) if entry.repo else ""}</td>'
         f'<td class="minor"><code>{escape(entry.delivery_id)}</code></td></tr>'
     )
@@ -219,9 +232,9 @@ def _html_app(html: str) -> App:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
         elif path_of(scope) != "/":
-            await refuse(send, 404, "Page not found.")
+            await respond_error(send, 404, "Page not found.")
         elif scope["method"] not in ("GET", "HEAD"):
-            await refuse(send, 405, "This is a page. Use GET.", (b"allow", b"GET, HEAD"))
+            await respond_error(send, 405, "This is a page. Use GET.", (b"allow", b"GET, HEAD"))
         else:
             await respond(send, 200, body, "text/html; charset=utf-8")
 

@@ -28,7 +28,7 @@ class _NotStarted(Exception):
     """Aborts the wrapped app after a failed start, which the server already knows about."""
 
 
-async def run_around(app: App, scope: Scope, receive: Receive, send: Send, start: Step, stop: Step) -> None:
+async def run_with_app(app: App, scope: Scope, receive: Receive, send: Send, start: Step, stop: Step) -> None:
     """Run the lifespan of `app`. The receiver starts before the app and stops before it."""
     was_received = was_answered = False
 

@@ -33,7 +33,7 @@ class RejectionLog:
 
 
 class ErrorLog:
-    """Logs an error that lasts only once, when it begins."""
+    """Logs a persistent error once, when it begins."""
 
     def __init__(self, summary: str) -> None:
         self._summary, self._last_logged = summary, ""

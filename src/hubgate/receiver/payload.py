@@ -15,17 +15,17 @@ class PayloadError(ValueError):
     """The body is not a valid payload; the message says where."""
 
 
-# The hub's payloads have five levels. Python can recurse this deep in anything that a handler does with a payload.
+# The hub's payloads have five levels. Recursive code in a handler is safe at this depth.
 MAX_LEVELS = 100
 
-_HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
+_CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 
 def _snake(name: str) -> str:
-    return _HUMP.sub(lambda found: "_" + found[1], name).lower()
+    return _CAPITAL.sub(lambda found: "_" + found[1], name).lower()
 
 
-class Part:
+class PayloadObject:
     """An object in the payload. Members are accessible by their name on the wire and in snake_case."""
 
     # Name on the wire -> its type, or a list with the type of its items.
@@ -65,7 +65,7 @@ class Part:
         return name in self._raw
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Part) and self._raw == other._raw
+        return isinstance(other, PayloadObject) and self._raw == other._raw
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -96,20 +96,20 @@ class Part:
         return type(self), (self.raw,)
 
 
-class Owner(Part):
+class Owner(PayloadObject):
     id: str | None
 
     _known: ClassVar = {"id": str}
 
 
-class Url(Part):
+class Url(PayloadObject):
     web: str | None
     api: str | None
 
     _known: ClassVar = {"web": str, "api": str}
 
 
-class Event(Part):
+class Event(PayloadObject):
     """The event. `action` and `scope` may be unknown to this version."""
 
     action: str
@@ -119,7 +119,7 @@ class Event(Part):
     _required: ClassVar = ("action", "scope")
 
 
-class Repo(Part):
+class Repo(PayloadObject):
     type: str
     name: str
     id: str | None
@@ -144,14 +144,14 @@ class Repo(Part):
     _required: ClassVar = ("type", "name")
 
 
-class Changes(Part):
+class Changes(PayloadObject):
     base: str | None
     merge_commit_id: str | None
 
     _known: ClassVar = {"base": str, "mergeCommitId": str}
 
 
-class Discussion(Part):
+class Discussion(PayloadObject):
     id: str | None
     num: int | None
     title: str | None
@@ -175,7 +175,7 @@ class Discussion(Part):
     }
 
 
-class Comment(Part):
+class Comment(PayloadObject):
     id: str | None
     author: Owner | None
     content: str | None
@@ -185,21 +185,21 @@ class Comment(Part):
     _known: ClassVar = {"id": str, "author": Owner, "content": str, "hidden": bool, "url": Url}
 
 
-class Webhook(Part):
+class Webhook(PayloadObject):
     id: str | None
     version: int | None
 
     _known: ClassVar = {"id": str, "version": int}
 
 
-class MovedTo(Part):
+class MovedTo(PayloadObject):
     name: str | None
     owner: Owner | None
 
     _known: ClassVar = {"name": str, "owner": Owner}
 
 
-class UpdatedRef(Part):
+class UpdatedRef(PayloadObject):
     ref: str
     old_sha: str | None
     new_sha: str | None
@@ -208,13 +208,13 @@ class UpdatedRef(Part):
     _required: ClassVar = ("ref",)
 
 
-class UpdatedConfig(Part):
+class UpdatedConfig(PayloadObject):
     private: bool | None
 
     _known: ClassVar = {"private": bool}
 
 
-class WebhookPayload(Part):
+class WebhookPayload(PayloadObject):
     event: Event
     repo: Repo
     webhook: Webhook | None
@@ -288,7 +288,7 @@ def _typed(value: Any, kind: Any, where: str) -> Any:
         if not isinstance(value, list):
             raise PayloadError(f"{where} is not a list.")
         return [_typed(item, kind[0], f"{where}[{at}]") for at, item in enumerate(value)]
-    if issubclass(kind, Part):
+    if issubclass(kind, PayloadObject):
         if not isinstance(value, dict):
             raise PayloadError(f"{where} is not an object.")
         return kind(value, where)
@@ -301,7 +301,7 @@ def _typed(value: Any, kind: Any, where: str) -> Any:
 def _wrapped(value: Any) -> Any:
     """Wrap an unknown member, so that its members are accessible in the same way."""
     if isinstance(value, dict):
-        return Part(value)
+        return PayloadObject(value)
     if isinstance(value, list):
-        return [Part(item) if isinstance(item, dict) else item for item in value]
+        return [PayloadObject(item) if isinstance(item, dict) else item for item in value]
     return value

@@ -42,7 +42,7 @@ class Entry:
     at: float = field(default_factory=time.time)
 
 
-class Recent:
+class RecentDeliveries:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._accepted: deque[Entry] = deque(maxlen=MAX_ACCEPTED)
@@ -57,7 +57,7 @@ class Recent:
             return sorted((*self._accepted, *self._rejected), key=lambda entry: entry.at, reverse=True)
 
 
-def entry(
+def create_entry(
     path: str,
     payload: WebhookPayload | None,
     delivery_id: str | None,

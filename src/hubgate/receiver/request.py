@@ -126,7 +126,7 @@ def without_secrets(headers: Iterable[tuple[bytes, bytes]]) -> RawHeaders:
     return [(name, value) for name, value in headers if name.lower() not in SECRET_HEADERS]
 
 
-def rebuilt_request(path: str, headers: RawHeaders, content: bytes) -> Request:
+def rebuild_request(path: str, headers: RawHeaders, content: bytes) -> Request:
     """Rebuild a request from the inbox."""
     scope: Scope = {
         "type": "http",

@@ -20,18 +20,18 @@ class Endpoint:
     """An address, with either one handler for all deliveries, or several by kind and type."""
 
     path: str
-    always: Plan | None = None
+    catch_all: Plan | None = None
     by_kind: dict[tuple[str, str | None], Plan] = field(default_factory=dict)
 
     @property
     def needs_payload(self) -> bool:
         """Whether the body must be a payload. Routing by kind always needs it."""
-        return self.always is None or self.always.needs_payload
+        return self.catch_all is None or self.catch_all.needs_payload
 
     def plan_for(self, payload: WebhookPayload | None) -> Plan | None:
         """The most specific matching handler: first by kind, then by type."""
-        if self.always is not None or payload is None:
-            return self.always
+        if self.catch_all is not None or payload is None:
+            return self.catch_all
         for kind in kinds_of(payload):
             for repo_type in (payload.repo.type, None):
                 if found := self.by_kind.get((kind, repo_type)):
@@ -74,7 +74,7 @@ class Routes:
 
     def on(self, handler: Handler, kind: str, repo_type: str | None) -> None:
         endpoint = self.endpoints.setdefault(EVENTS, Endpoint(EVENTS))
-        if endpoint.always is not None:
+        if endpoint.catch_all is not None:
             raise ValueError(f"{EVENTS} is already registered, as an address of its own.")
         if (kind, repo_type) in endpoint.by_kind:
             raise ValueError(f"{kind} ({repo_type or 'any type'}) is already registered.")

@@ -15,9 +15,9 @@ from enum import Enum, auto
 from typing import Any
 
 from hubgate.depth import delivery_depth
-from hubgate.receiver.answers import Answer, answer_for_exception, failure
 from hubgate.receiver.handlers import Delivery, Plan
 from hubgate.receiver.log import printable
+from hubgate.receiver.responses import HandlerResponse, error_response, response_for_exception
 
 MAX_THREADS = 40
 MAX_PROCESSED = 10_000
@@ -34,33 +34,33 @@ class Runner:
         self._threads: ThreadPoolExecutor | None = None
 
     async def run(
-        self, plan: Plan, call: Callable[[], Any], delivery: Delivery, to_answer: Callable[[object], Answer]
-    ) -> Answer:
-        """Run a handler. `call` is the bound handler; `to_answer` converts its return value to a response.
+        self, plan: Plan, call: Callable[[], Any], delivery: Delivery, to_response: Callable[[object], HandlerResponse]
+    ) -> HandlerResponse:
+        """Run a handler. `call` is the bound handler; `to_response` converts its return value to a response.
 
         Exceptions of the handler are never raised: a handler that calls sys.exit must not stop the others.
         """
-        before = delivery_depth.set(delivery.request.depth)
+        outer_depth = delivery_depth.set(delivery.request.depth)
         try:
             result = call() if plan.is_async else await self._in_thread(call)
-            return to_answer(await result if inspect.isawaitable(result) else result)
+            return to_response(await result if inspect.isawaitable(result) else result)
         except (Exception, SystemExit, asyncio.CancelledError) as error:
-            if isinstance(error, asyncio.CancelledError) and _cancelled():
+            if isinstance(error, asyncio.CancelledError) and _is_task_cancelled():
                 raise
-            answer = answer_for_exception(error)
-            if answer is None:
+            response = response_for_exception(error)
+            if response is None:
                 which = printable(delivery.request.delivery_id or "a delivery")
                 logger.exception("%s failed on %s", delivery.path, which)
-                answer = failure("The handler failed.")
-            return answer
+                response = error_response("The handler failed.")
+            return response
         finally:
-            delivery_depth.reset(before)
+            delivery_depth.reset(outer_depth)
 
     async def _in_thread(self, call: Callable[[], Any]) -> Any:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(MAX_THREADS, "hubgate-webhook")
         context = contextvars.copy_context()
-        error, result = await asyncio.get_running_loop().run_in_executor(self._threads, context.run, _caught, call)
+        error, result = await asyncio.get_running_loop().run_in_executor(self._threads, context.run, _call_safely, call)
         if error is not None:
             raise error
         return result
@@ -110,14 +110,14 @@ class ProcessedDeliveries:
                     self._done.popitem(last=False)
 
 
-def _cancelled() -> bool:
+def _is_task_cancelled() -> bool:
     """Whether this task was cancelled, and not something inside the handler."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
-def _caught(call: Callable[[], Any]) -> tuple[BaseException | None, Any]:
-    """Call and return the error as a value, because a future cannot carry StopIteration."""
+def _call_safely(call: Callable[[], Any]) -> tuple[BaseException | None, Any]:
+    """Call the function and return its error as a value, because a future cannot carry StopIteration."""
     try:
         return None, call()
     except BaseException as error:

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, overload
 
 from hubgate.receiver import landing, launch, lifespan
-from hubgate.receiver.asgi import App, Receive, Scope, Send, path_of, refuse
+from hubgate.receiver.asgi import App, Receive, Scope, Send, path_of, respond_error
 from hubgate.receiver.handlers import Handler
 from hubgate.receiver.intake import Intake
 from hubgate.receiver.routes import Routes, check_kind
-from hubgate.receiver.verification import verifier
+from hubgate.receiver.verification import create_verifier
 
 F = TypeVar("F", bound=Handler)
 
-OPEN = (
+OPEN_WARNING = (
     "No webhook secret is set: anybody who can reach this receiver can call its handlers. "
     "Set WEBHOOK_SECRET, or pass webhook_secret or public_key."
 )
@@ -53,20 +53,21 @@ class WebhooksServer:
         self._ui = ui
         self._ui_app: App | None = None
         self._routes = Routes()
-        checks = verifier(_as_list(webhook_secret, "webhook_secret"), _as_list(public_key, "public_key"))
-        self._intake = Intake(checks, self._routes)
+        verifier = create_verifier(_as_list(webhook_secret, "webhook_secret"), _as_list(public_key, "public_key"))
+        self._intake = Intake(verifier, self._routes)
         if ack == "before":
             # Absolute, in case the program changes its working folder.
             self._intake.use_inbox(Path(inbox).absolute())
         self._serving: launch.Server | None = None
         self.url: str | None = None
-        if checks.accepts_all:
-            logger.warning(OPEN)
+        if verifier.accepts_all:
+            logger.warning(OPEN_WARNING)
 
     @property
     def registered_webhooks(self) -> dict[str, Handler]:
         """The handlers that have their own address, by address."""
-        return {path: one.always.handler for path, one in self._routes.endpoints.items() if one.always is not None}
+        endpoints = self._routes.endpoints.items()
+        return {path: endpoint.catch_all.handler for path, endpoint in endpoints if endpoint.catch_all is not None}
 
     @property
     def addresses(self) -> list[str]:
@@ -158,7 +159,7 @@ class WebhooksServer:
 
         Without it, processing of the inbox starts only with the first request.
         """
-        await self._begin()
+        await self._check_and_start()
         try:
             yield
         finally:
@@ -173,18 +174,18 @@ class WebhooksServer:
         if endpoint is None:
             await self._respond_with_ui(scope, receive, send)
         elif scope["method"] != "POST":
-            await refuse(send, 405, "Webhooks are sent with POST.", (b"allow", b"POST"))
+            await respond_error(send, 405, "Webhooks are sent with POST.", (b"allow", b"POST"))
         else:
             await self._intake.handle(endpoint, scope, receive, send)
 
     async def _run_lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self._ui_as_app()
         if app is None:
-            await lifespan.run(receive, send, self._begin, self._stop)
+            await lifespan.run(receive, send, self._check_and_start, self._stop)
         else:
-            await lifespan.run_around(app, scope, receive, send, self._begin, self._stop)
+            await lifespan.run_with_app(app, scope, receive, send, self._check_and_start, self._stop)
 
-    async def _begin(self) -> None:
+    async def _check_and_start(self) -> None:
         """Start with the server. An unusable inbox fails the start instead of every delivery."""
         if self._intake.inbox is not None:
             await asyncio.to_thread(self._intake.inbox.check)
@@ -217,10 +218,10 @@ def _as_list(value: str | Sequence[str] | None, name: str) -> list[str]:
     if value is None:
         return []
     values = [value] if isinstance(value, str | bytes) else list(value)
-    if not all(isinstance(one, str) for one in values):
+    if not all(isinstance(item, str) for item in values):
         raise TypeError(f"{name} takes a string or a list of strings.")
     # A secret read from a file often ends in a newline, which a header cannot contain.
-    values = [one.strip() for one in values]
+    values = [item.strip() for item in values]
     # An empty list would accept all deliveries.
     if not values or not all(values):
         raise ValueError(f"{name} is empty.")

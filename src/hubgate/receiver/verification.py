@@ -26,7 +26,7 @@ _TIME = re.compile(rb"[0-9]{1,12}")
 _BLIND = random.token_bytes(32)
 
 
-class Refused(Exception):
+class DeliveryRejected(Exception):
     """The delivery was rejected. 401: a header is missing, malformed or stale. 403: a secret or signature is wrong."""
 
     def __init__(self, status: int, text: str) -> None:
@@ -49,29 +49,29 @@ class Verifier:
     def accepts_all(self) -> bool:
         return not self.secrets and not self.keys
 
-    def needs_body(self, headers: Sequence[tuple[bytes, bytes]]) -> bool:
+    def check_headers(self, headers: Sequence[tuple[bytes, bytes]]) -> bool:
         """Check the headers; return whether `check_body` must verify a signature. Raises Refused."""
         if self.accepts_all:
             return False
         given = header_values(headers, SECRET)
         if self.secrets and given and (len(given) > 1 or not self._is_known(given[0])):
-            raise Refused(403, "X-Webhook-Secret is not the configured one.")
+            raise DeliveryRejected(403, "X-Webhook-Secret is not the configured one.")
         signatures = _signatures(header_values(headers, SIGNATURE))
         signed = [version for version, _ in signatures]
         if self.secrets and not given and b"v1" not in signed:
-            raise Refused(401, "X-Webhook-Secret is missing.")
+            raise DeliveryRejected(401, "X-Webhook-Secret is missing.")
         if not self.secrets and b"v1a" not in signed:
-            raise Refused(401, "webhook-signature is missing.")
+            raise DeliveryRejected(401, "webhook-signature is missing.")
         return (b"v1" in signed and bool(self.secrets)) or (b"v1a" in signed and bool(self.keys))
 
     def check_body(self, headers: Sequence[tuple[bytes, bytes]], body: bytes, now: float) -> None:
-        """Verify signatures, after `needs_body` returned True. Each kind that can be checked must be valid."""
+        """Verify signatures, after `check_headers` returned True. Each kind that can be checked must be valid."""
         content = _content(headers, body, now)
         signatures = _signatures(header_values(headers, SIGNATURE))
         for version, checks in ((b"v1", tuple(map(_hmac_check, self.secrets))), (b"v1a", self.keys)):
             given = [signature for known, signature in signatures if known == version]
             if given and checks and not _any_valid(checks, given, content):
-                raise Refused(403, "webhook-signature was not created with the configured secret or key.")
+                raise DeliveryRejected(403, "webhook-signature was not created with the configured secret or key.")
 
     def _is_known(self, given: bytes) -> bool:
         """Whether the secret is configured. All secrets are always compared, against timing attacks."""
@@ -81,7 +81,7 @@ class Verifier:
         return is_valid
 
 
-def verifier(secrets: Iterable[str], public_keys: Iterable[str]) -> Verifier:
+def create_verifier(secrets: Iterable[str], public_keys: Iterable[str]) -> Verifier:
     """Create a Verifier. Raises ValueError for an invalid secret or key, ImportError if keys need an extra."""
     known = tuple(secrets)
     # Anybody could sign with an empty key, and anybody knows an empty secret.
@@ -107,9 +107,9 @@ def signed_content(delivery_id: bytes, timestamp: bytes, body: bytes) -> bytes:
 def _content(headers: Sequence[tuple[bytes, bytes]], body: bytes, now: float) -> bytes:
     ids, times = header_values(headers, ID), header_values(headers, TIMESTAMP)
     if len(ids) != 1 or len(times) != 1 or not _TIME.fullmatch(times[0]):
-        raise Refused(401, "webhook-id or webhook-timestamp is missing or malformed.")
+        raise DeliveryRejected(401, "webhook-id or webhook-timestamp is missing or malformed.")
     if abs(now - int(times[0])) > TOLERANCE_SECONDS:
-        raise Refused(401, "webhook-timestamp differs too much from this machine's clock.")
+        raise DeliveryRejected(401, "webhook-timestamp differs too much from this machine's clock.")
     return signed_content(ids[0], times[0], body)
 
 
@@ -117,15 +117,15 @@ def _signatures(values: list[bytes]) -> list[tuple[bytes, bytes]]:
     if not values:
         return []
     if len(values) > 1:
-        raise Refused(401, "webhook-signature is repeated.")
+        raise DeliveryRejected(401, "webhook-signature is repeated.")
     entries = values[0].split()
     matches = [_ENTRY.fullmatch(entry) for entry in entries]
     if not entries or len(entries) > MAX_SIGNATURES or not all(matches):
-        raise Refused(401, "webhook-signature is malformed.")
+        raise DeliveryRejected(401, "webhook-signature is malformed.")
     try:
         return [(match[1], _decoded(match[2])) for match in matches if match]
     except binascii.Error:
-        raise Refused(401, "webhook-signature is malformed.") from None
+        raise DeliveryRejected(401, "webhook-signature is malformed.") from None
 
 
 def _decoded(text: bytes) -> bytes:

@@ -6,9 +6,9 @@ import sys
 
 from hubgate.cli.user import common
 from hubgate.client import Hub, HubgateError
-from hubgate.client.answers import sanitized
 from hubgate.client.codec import encode
 from hubgate.client.models import DeviceCode
+from hubgate.client.responses import sanitized
 
 
 def configure_login(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from hubgate.cli.output import print_json, print_table
 from hubgate.client import Hub, HubgateError, NotSignedIn, Unreachable
-from hubgate.client.addresses import TYPES
+from hubgate.client.addresses import REPO_TYPES
 from hubgate.client.codec import encode
 
 Subparsers = Any
@@ -51,7 +51,7 @@ def add(commands: Subparsers, name: str, summary: str, run: Run, examples: str) 
 
 
 def add_type(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--type", choices=TYPES, help="the type of the repo (default model)")
+    parser.add_argument("--type", choices=REPO_TYPES, help="the type of the repo (default model)")
 
 
 def perform(options: argparse.Namespace) -> int:

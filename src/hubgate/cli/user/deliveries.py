@@ -9,9 +9,9 @@ from hubgate.cli.user import common
 from hubgate.cli.user.progress import Counter
 from hubgate.cli.user.webhook_arguments import add_with_id, org_option
 from hubgate.client import Hub, HubgateError, Refused
-from hubgate.client.answers import sanitized
 from hubgate.client.codec import decode, decode_list, member
-from hubgate.client.models import Delivery, Sent
+from hubgate.client.models import Delivery, SentDelivery
+from hubgate.client.responses import sanitized
 
 STATES = ("pending", "retrying", "parked", "delivered", "failed", "skipped", "cancelled", "stored")
 _SLOWEST, _FASTEST = 0.001, 1000
@@ -136,7 +136,7 @@ def _replay(options: argparse.Namespace, hub: Hub) -> int:
             state=options.state,
             rate=options.rate,
             progress=counter.report,
-            refused=lambda _, error: refused.append(error),
+            on_refused=lambda _, error: refused.append(error),
             organization=options.org,
         )
     skipped = f"{len(refused)} skipped: {refused[0]}" if refused else ""
@@ -148,7 +148,7 @@ def _replay(options: argparse.Namespace, hub: Hub) -> int:
     return 0
 
 
-def _summary(options: argparse.Namespace, hub: Hub, sent: list[Sent]) -> str:
+def _summary(options: argparse.Namespace, hub: Hub, sent: list[SentDelivery]) -> str:
     if not sent:
         return "Nothing to replay."
     succeeded = sum(_succeeded(delivery) for delivery in sent)
@@ -159,7 +159,7 @@ def _summary(options: argparse.Namespace, hub: Hub, sent: list[Sent]) -> str:
     return f"! {len(sent)} replayed, {succeeded} delivered so far. {_activity_hint(options)}"
 
 
-def _report(options: argparse.Namespace, hub: Hub, sent: Sent) -> int:
+def _report(options: argparse.Namespace, hub: Hub, sent: SentDelivery) -> int:
     state, attempts = _current_state(options, hub, sent) if sent.status is None else ("", 1)
     succeeded = _succeeded(sent) or state == "stored"
     if options.json:
@@ -175,7 +175,7 @@ def _report(options: argparse.Namespace, hub: Hub, sent: Sent) -> int:
     return 0 if succeeded else 1
 
 
-def _current_state(options: argparse.Namespace, hub: Hub, sent: Sent) -> tuple[str, int]:
+def _current_state(options: argparse.Namespace, hub: Hub, sent: SentDelivery) -> tuple[str, int]:
     """The state and the number of attempts of a delivery without a response."""
     try:
         found = hub.get_delivery(options.id, sent.id, organization=options.org)
@@ -185,7 +185,7 @@ def _current_state(options: argparse.Namespace, hub: Hub, sent: Sent) -> tuple[s
     return found["state"], found.get("attempts", 0)
 
 
-def _succeeded(sent: Sent) -> bool:
+def _succeeded(sent: SentDelivery) -> bool:
     return sent.status is not None and 200 <= sent.status < 300
 
 

@@ -7,9 +7,9 @@ from pathlib import Path, PurePosixPath
 from hubgate.cli.user import common
 from hubgate.cli.user.progress import Bar
 from hubgate.client import EntryNotFound, Hub, HubgateError
-from hubgate.client.addresses import local_parts
-from hubgate.client.answers import sanitized
+from hubgate.client.addresses import local_path
 from hubgate.client.codec import encode
+from hubgate.client.responses import sanitized
 
 
 def configure_upload(parser: argparse.ArgumentParser) -> None:
@@ -90,13 +90,13 @@ def _download(options: argparse.Namespace, hub: Hub) -> int:
             place = hub.download_all(repo, options.to or Path(repo.partition("/")[2]), progress=bar.report, **more)
         else:
             below = options.to or Path()
-            place = below / local_parts(path, windows=os.name == "nt")
+            place = below / local_path(path, windows=os.name == "nt")
             try:
                 hub.download(repo, path, place, progress=bar.report, **more)
             except EntryNotFound:
                 entries = hub.list_files(repo, path=path, **more)
                 for entry in entries:
                     if entry.type == "file":
-                        local = below / local_parts(entry.path, windows=os.name == "nt")
+                        local = below / local_path(entry.path, windows=os.name == "nt")
                         hub.download(repo, entry.path, local, progress=bar.report, **more)
     return common.print_result(options, encode({"path": str(place)}), f"✓ {place}")

@@ -4,8 +4,8 @@ import argparse
 
 from hubgate.cli.user import common
 from hubgate.client import Hub
-from hubgate.client.addresses import TYPES
-from hubgate.client.answers import sanitized
+from hubgate.client.addresses import REPO_TYPES
+from hubgate.client.responses import sanitized
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     example = "  hubgate repos list\n  hubgate repos list --owner acme --type dataset --json"
     listed = common.add(commands, "list", "list repos, by default your own", _list, example)
     listed.add_argument("--owner", metavar="O", help="a user or organization")
-    listed.add_argument("--type", choices=TYPES, help="only repos of this type")
+    listed.add_argument("--type", choices=REPO_TYPES, help="only repos of this type")
     delete = common.add(commands, "delete", "delete a repo permanently", _delete, "  hubgate repos delete acme/vision")
     delete.add_argument("name", metavar="NAME", help="namespace/name, or a name in your own namespace")
     common.add_type(delete)
@@ -37,7 +37,7 @@ def _create(options: argparse.Namespace, hub: Hub) -> int:
 
 def _list(options: argparse.Namespace, hub: Hub) -> int:
     owner = options.owner or hub.whoami().name
-    kinds = [options.type] if options.type else TYPES
+    kinds = [options.type] if options.type else REPO_TYPES
     found = [repo for kind in kinds for repo in hub.list_repos(type=kind, owner=owner)]
     if not found and not options.json:
         print("No repos. Try: hubgate repos create --help")

@@ -9,8 +9,8 @@ from typing import cast, get_args, get_type_hints
 from hubgate.cli.user import common, deliveries
 from hubgate.cli.user.webhook_arguments import add, add_with_id, org_option
 from hubgate.client import Hub, HubgateError
-from hubgate.client.answers import sanitized
 from hubgate.client.models import Webhook, WebhookOptions
+from hubgate.client.responses import sanitized
 
 DOMAINS = ("repo", "discussion")
 _MAX_COUNT = 1000

@@ -5,14 +5,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from hubgate.client.addresses import checked_name, file_path, local_parts, page_path, segment
-from hubgate.client.answers import refusal
-from hubgate.client.errors import ConnectionLost, HubFailure, HubgateError, RateLimited, UnexpectedAnswer, Unreachable
-from hubgate.client.files.parts import Part, hash_from, is_whole
+from hubgate.client.addresses import checked_name, file_path, local_path, page_path, path_segment
+from hubgate.client.errors import ConnectionLost, HubFailure, HubgateError, RateLimited, UnexpectedResponse, Unreachable
+from hubgate.client.files.partial_files import PartialFile, has_content, hash_from
 from hubgate.client.files.sources import Progress
 from hubgate.client.files.uploads import Target
 from hubgate.client.operations import repos
-from hubgate.client.retry_policy import wait
+from hubgate.client.responses import refusal
+from hubgate.client.retry_policy import retry_delay
 from hubgate.client.session import Call, Session
 from hubgate.client.wire import Flow, Response, sleep, work
 
@@ -31,9 +31,9 @@ def download(
 
     An interrupted download is resumed. The file appears only when it is complete and its hash has been verified.
     """
-    place = Path(local_parts(checked_name(path).rsplit("/", 1)[-1], windows=os.name == "nt")) if to is None else to
-    yield from _fetch(session, Target(repo, type, revision), path, place, progress)
-    return place
+    destination = Path(local_path(checked_name(path).rsplit("/", 1)[-1], windows=os.name == "nt")) if to is None else to
+    yield from _fetch(session, Target(repo, type, revision), path, destination, progress)
+    return destination
 
 
 def download_all(
@@ -51,48 +51,50 @@ def download_all(
         return to
     entries = yield from repos.list_files(session, repo, type=type, revision=sha)
     # Check all names before the first download: a repo with an unsafe name must not write anything.
-    places = {
-        entry.path: to / local_parts(entry.path, windows=os.name == "nt") for entry in entries if entry.type == "file"
+    destinations = {
+        entry.path: to / local_path(entry.path, windows=os.name == "nt") for entry in entries if entry.type == "file"
     }
-    for path, place in places.items():
-        yield from _fetch(session, Target(repo, type, sha), path, place, progress)
+    for path, destination in destinations.items():
+        yield from _fetch(session, Target(repo, type, sha), path, destination, progress)
     return to
 
 
-def _fetch(session: Session, target: Target, path: str, place: Path, progress: Progress | None) -> Flow[None]:
-    address = f"{page_path(target.repo, target.type)}/resolve/{segment(target.revision)}/{file_path(path)}"
+def _fetch(session: Session, target: Target, path: str, destination: Path, progress: Progress | None) -> Flow[None]:
+    address = f"{page_path(target.repo, target.type)}/resolve/{path_segment(target.revision)}/{file_path(path)}"
     head = yield from session.response(Call("HEAD", address, return_redirect=True))
-    name, size = _expected_content(session, head)
-    if (yield from work(lambda: is_whole(place, name, size))):
+    expected_hash, size = _expected_content(session, head)
+    if (yield from work(lambda: has_content(destination, expected_hash, size))):
         if progress is not None:
             progress(path, size, size)
         return
     report: Callable[[int], object] | None = None
     if progress is not None:
         report = lambda done: progress(path, done, size)  # noqa: E731
-    part = yield from work(lambda: Part(place, name, size, report))
+    part = yield from work(lambda: PartialFile(destination, expected_hash, size, report))
     try:
         if not part.is_complete:
             # From the commit in the HEAD response: a branch may move between the two requests.
             commit = head.headers.get("x-repo-commit", target.revision)
-            address = f"{page_path(target.repo, target.type)}/resolve/{segment(commit)}/{file_path(path)}"
+            address = f"{page_path(target.repo, target.type)}/resolve/{path_segment(commit)}/{file_path(path)}"
             yield from _receive(session, address, part)
         yield from work(part.finish)
     finally:
         part.close()
 
 
-def _receive(session: Session, address: str, part: Part) -> Flow[None]:
+def _receive(session: Session, address: str, part: PartialFile) -> Flow[None]:
     """Download the rest of a file, resuming after failures. The retry count restarts after any progress."""
     # Each attempt needs another range; the session's retries would repeat the first range.
-    once, tries = replace(session, retries=0), 0
+    without_retries, tries = replace(session, retries=0), 0
     while not part.is_complete:
         before = part.done
         headers = {"Range": f"bytes={before}-"} if before else {}
         failed: HubgateError = ConnectionLost("The connection was lost before the download was complete.")
         retry_after = None
         try:
-            yield from once.call(Call("GET", address, headers=headers, sink=part, follow_to_other_origin=True))
+            yield from without_retries.call(
+                Call("GET", address, headers=headers, sink=part, follow_to_other_origin=True)
+            )
         except (ConnectionLost, Unreachable) as error:
             failed = error
         except (RateLimited, HubFailure) as error:
@@ -100,7 +102,7 @@ def _receive(session: Session, address: str, part: Part) -> Flow[None]:
         if part.is_complete:
             return
         tries = 1 if part.done > before else tries + 1
-        pause = wait(tries, retry_after, session.jitter)
+        pause = retry_delay(tries, retry_after, session.jitter)
         if tries > session.retries or pause is None:
             raise failed
         yield from sleep(pause)
@@ -115,5 +117,5 @@ def _expected_content(session: Session, head: Response) -> tuple[str, int]:
     etag = head.headers.get("x-linked-etag") or head.headers.get("etag", "")
     text = head.headers.get("x-linked-size") or head.headers.get("content-length", "")
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise UnexpectedAnswer("The hub did not send the file's size, so the file was not downloaded.")
+        raise UnexpectedResponse("The hub did not send the file's size, so the file was not downloaded.")
     return hash_from(etag), int(text)

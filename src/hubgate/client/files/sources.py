@@ -10,8 +10,8 @@ from typing import BinaryIO
 from hubgate.client.errors import FileChanged
 from hubgate.client.wire import MIB, Upload
 
-PIECE = MIB
-_SAMPLE = 512
+PIECE_SIZE = MIB
+_SAMPLE_SIZE = 512
 
 Progress = Callable[[str, int, int], object]
 
@@ -24,18 +24,18 @@ class Source:
     content: Path | bytes
     size: int
 
-    def opened(self) -> BinaryIO:
+    def open(self) -> BinaryIO:
         return io.BytesIO(self.content) if isinstance(self.content, bytes) else self.content.open("rb")
 
     def sample(self) -> bytes:
-        with self.opened() as file:
-            return file.read(_SAMPLE)
+        with self.open() as file:
+            return file.read(_SAMPLE_SIZE)
 
-    def pieces(self, start: int = 0, length: int | None = None, step: int = PIECE) -> Iterator[bytes]:
+    def pieces(self, start: int = 0, length: int | None = None, step: int = PIECE_SIZE) -> Iterator[bytes]:
         """Yield exactly `length` bytes or raise FileChanged, because the request's Content-Length is fixed."""
         left = self.size - start if length is None else length
         to_the_end = start + left == self.size
-        with self.opened() as file:
+        with self.open() as file:
             file.seek(start)
             while left:
                 piece = file.read(min(step, left))
@@ -73,7 +73,7 @@ class Source:
         return Upload(length, pieces)
 
 
-def source(path: str, content: Path | bytes) -> Source:
+def source_for(path: str, content: Path | bytes) -> Source:
     if isinstance(content, bytes):
         return Source(path, content, len(content))
     return Source(path, content, content.stat().st_size)

@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hubgate.client.addresses import api_path, checked_url, file_path, page_path, segment
+from hubgate.client.addresses import api_path, checked_url, file_path, page_path, path_segment
 from hubgate.client.codec import decode, member
-from hubgate.client.errors import BadRequest, UnexpectedAnswer
-from hubgate.client.files.sources import PIECE, Progress, Source, source
-from hubgate.client.models import Commit, Uploaded
+from hubgate.client.errors import BadRequest, UnexpectedResponse
+from hubgate.client.files.sources import PIECE_SIZE, Progress, Source, source_for
+from hubgate.client.models import Commit, UploadResult
 from hubgate.client.operations.repos import COMMIT_SECONDS, NDJSON
 from hubgate.client.session import Call, Session, json_call
 from hubgate.client.wire import Flow, Upload, work
@@ -43,7 +43,7 @@ def upload(
     parent: str | None = None,
     create_pr: bool = False,
     progress: Progress | None = None,
-) -> Flow[Uploaded]:
+) -> Flow[UploadResult]:
     """Upload files to a repo in one commit. `files` maps paths in the repo to local files or contents.
 
     `progress` receives the path, the bytes sent and the total bytes. `AsyncHub` calls it from a worker thread.
@@ -51,7 +51,7 @@ def upload(
     target = Target(repo, type, revision)
     if not files:
         raise ValueError("files is empty: name at least one file.")
-    sources = yield from work(lambda: [_checked(path, content) for path, content in files.items()])
+    sources = yield from work(lambda: [_checked_source(path, content) for path, content in files.items()])
     modes = yield from _upload_modes(session, target, sources, create_pr=create_pr)
     regular: list[Source] = []
     large: list[tuple[Source, str]] = []
@@ -63,37 +63,37 @@ def upload(
             continue
         is_large = mode.get("uploadMode") == "lfs" and file.size > 0
         # Regular files are hashed only if the hub has a file at that path; large files need their hash anyway.
-        name = None
+        oid = None
         if is_large:
-            name = yield from work(file.sha256)
+            oid = yield from work(file.sha256)
         elif "oid" in mode:
-            name = yield from work(file.git_id)
-        if name is not None and name == mode.get("oid"):
+            oid = yield from work(file.git_id)
+        if oid is not None and oid == mode.get("oid"):
             unchanged.append(file.path)
-        elif is_large and name is not None:
-            large.append((file, name))
+        elif is_large and oid is not None:
+            large.append((file, oid))
         else:
             regular.append(file)
     if not regular and not large:
-        return Uploaded(None, [], unchanged, ignored)
+        return UploadResult(None, [], unchanged, ignored)
     yield from _send_large(session, target, large, progress)
     sent = [file.path for file in regular] + [file.path for file, _ in large]
     summary = message or f"Upload {sent[0] if len(sent) == 1 else f'{len(sent)} files'}"
     header = {"summary": summary, "description": description or "", "parentCommit": parent}
     call = Call(
         "POST",
-        f"{api_path(target.repo, target.type)}/commit/{segment(target.revision)}",
+        f"{api_path(target.repo, target.type)}/commit/{path_segment(target.revision)}",
         query={"create_pr": 1 if create_pr else None},
         headers=NDJSON,
         body=_commit_body(header, regular, large, progress),
         read_timeout=COMMIT_SECONDS,
     )
-    return Uploaded(decode(Commit, (yield from session.json(call))), sent, unchanged, ignored)
+    return UploadResult(decode(Commit, (yield from session.json(call))), sent, unchanged, ignored)
 
 
-def _checked(path: str, content: Path | bytes) -> Source:
+def _checked_source(path: str, content: Path | bytes) -> Source:
     file_path(path)
-    return source(path, content)
+    return source_for(path, content)
 
 
 def _upload_modes(
@@ -102,10 +102,10 @@ def _upload_modes(
     found: dict[str, dict[str, Any]] = {}
     for start in range(0, len(sources), _BATCH_SIZE):
         batch = sources[start : start + _BATCH_SIZE]
-        files = yield from work(partial(_described, batch))
+        files = yield from work(partial(_preupload_entries, batch))
         call = json_call(
             "POST",
-            f"{api_path(target.repo, target.type)}/preupload/{segment(target.revision)}",
+            f"{api_path(target.repo, target.type)}/preupload/{path_segment(target.revision)}",
             {"files": files},
             query={"create_pr": 1 if create_pr else None},
             repeatable=True,
@@ -115,11 +115,11 @@ def _upload_modes(
             if isinstance(item, dict) and isinstance(item.get("path"), str):
                 found[item["path"]] = item
     if missing := [file.path for file in sources if file.path not in found]:
-        raise UnexpectedAnswer(f"The hub did not say how to upload {missing[0]!r}.")
+        raise UnexpectedResponse(f"The hub did not say how to upload {missing[0]!r}.")
     return found
 
 
-def _described(sources: Sequence[Source]) -> list[dict[str, Any]]:
+def _preupload_entries(sources: Sequence[Source]) -> list[dict[str, Any]]:
     return [
         {"path": file.path, "size": file.size, "sample": base64.b64encode(file.sample()).decode()} for file in sources
     ]
@@ -140,19 +140,19 @@ def _send_large(
         }
         call = json_call("POST", path, content, headers={"Content-Type": _LFS, "Accept": _LFS}, repeatable=True)
         objects = member((yield from session.json(call)), "objects")
-        answers = {item.get("oid"): item for item in objects if isinstance(item, dict)}
+        described = {item.get("oid"): item for item in objects if isinstance(item, dict)}
         for oid, file in by_oid.items():
-            if oid not in answers:
-                raise UnexpectedAnswer(f"The hub did not say where to upload {file.path!r}.")
-            yield from _send_one(session, file, oid, answers[oid], progress)
+            if oid not in described:
+                raise UnexpectedResponse(f"The hub did not say where to upload {file.path!r}.")
+            yield from _send_one(session, file, oid, described[oid], progress)
 
 
 def _send_one(
-    session: Session, file: Source, oid: str, answer: dict[str, Any], progress: Progress | None
+    session: Session, file: Source, oid: str, described: dict[str, Any], progress: Progress | None
 ) -> Flow[None]:
-    if isinstance(error := answer.get("error"), dict):
+    if isinstance(error := described.get("error"), dict):
         raise BadRequest(f"The hub rejected {file.path}: {str(error.get('message', ''))[:200]}", status=422)
-    actions = answer.get("actions")
+    actions = described.get("actions")
     if not isinstance(actions, dict) or "upload" not in actions:
         # The hub already has the content.
         if progress is not None:
@@ -162,7 +162,7 @@ def _send_one(
     if "chunk_size" in header:
         yield from _send_parts(session, file, oid, action, header, progress)
     else:
-        body = file.upload(0, file.size, _reporting(file, progress))
+        body = file.upload(0, file.size, _reporter(file, progress))
         call = Call("PUT", url=action, headers=header, body=body, send_token=False, read_timeout=_SEND_SECONDS)
         yield from session.call(call)
     if "verify" in actions:
@@ -180,18 +180,18 @@ def _send_parts(
     length = int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
     count = -(-file.size // length) if length else 0
     if not 0 < count <= _MAX_PARTS:
-        raise UnexpectedAnswer("The hub asked for parts of an invalid size.")
+        raise UnexpectedResponse("The hub asked for parts of an invalid size.")
     parts = []
     for number in range(1, count + 1):
         start = (number - 1) * length
         # Part numbers have five digits, but a hub may omit leading zeros.
         address = checked_url(header.get(f"{number:05d}") or header.get(str(number)))
-        body = file.upload(start, min(length, file.size - start), _reporting(file, progress))
+        body = file.upload(start, min(length, file.size - start), _reporter(file, progress))
         call = Call("PUT", url=address, body=body, send_token=False, read_timeout=_SEND_SECONDS)
-        answer = yield from session.call(call)
-        if "etag" not in answer.headers:
-            raise UnexpectedAnswer("The hub accepted a part of a file without sending its ETag.")
-        parts.append({"partNumber": number, "etag": answer.headers["etag"]})
+        response = yield from session.call(call)
+        if "etag" not in response.headers:
+            raise UnexpectedResponse("The hub accepted a part of a file without sending its ETag.")
+        parts.append({"partNumber": number, "etag": response.headers["etag"]})
     content = {"oid": oid, "parts": parts}
     call = json_call("POST", "", content, url=action, headers={"Accept": _LFS}, send_token=False, repeatable=True)
     yield from session.call(replace(call, read_timeout=_SEND_SECONDS))
@@ -204,7 +204,7 @@ def _action(value: object) -> tuple[str, dict[str, str]]:
     return checked_url(member(value, "href")), plain
 
 
-def _reporting(file: Source, progress: Progress | None) -> Any:
+def _reporter(file: Source, progress: Progress | None) -> Any:
     return None if progress is None else lambda done: progress(file.path, done, file.size)
 
 
@@ -217,24 +217,24 @@ def _commit_body(
         value = {"path": file.path, "algo": "sha256", "oid": oid, "size": file.size}
         before.append(json.dumps({"key": "lfsFile", "value": value}).encode() + b"\n")
     head = b"".join(before)
-    opened = [
+    prefixes = [
         b'{"key":"file","value":{"encoding":"base64","path":' + json.dumps(file.path).encode() + b',"content":"'
         for file in regular
     ]
-    closed = b'"}}\n'
+    suffix = b'"}}\n'
 
     def pieces() -> Iterator[bytes]:
         yield head
-        for file, opening in zip(regular, opened, strict=True):
-            yield opening
+        for file, prefix in zip(regular, prefixes, strict=True):
+            yield prefix
             done = 0
             # Multiples of three bytes, so that the base64 pieces join without padding.
-            for piece in file.pieces(step=PIECE * 3 // 4 // 3 * 3):
+            for piece in file.pieces(step=PIECE_SIZE * 3 // 4 // 3 * 3):
                 yield base64.b64encode(piece)
                 done += len(piece)
                 if progress is not None:
                     progress(file.path, done, file.size)
-            yield closed
+            yield suffix
 
-    contents = sum(len(opening) + -(-file.size // 3) * 4 for file, opening in zip(regular, opened, strict=True))
-    return Upload(len(head) + contents + len(closed) * len(regular), pieces)
+    contents = sum(len(prefix) + -(-file.size // 3) * 4 for file, prefix in zip(regular, prefixes, strict=True))
+    return Upload(len(head) + contents + len(suffix) * len(regular), pieces)

@@ -9,11 +9,11 @@ from hubgate.client.errors import SignInExpired
 from hubgate.client.login.request import has_state
 
 PATH = "/callback"
-_LONGEST_HEAD = 16 * 1024
+_MAX_HEAD_BYTES = 16 * 1024
 # The time to read one request, so that a slow client does not block the next.
 _READ_SECONDS = 2.0
 _DONE = "Done. Return to your terminal or notebook; this window can be closed."
-_NOT_HERE = "Page not found. This address only waits for a sign-in."
+_NOT_HERE = "Page not found. This address only receives the result of a sign-in."
 
 
 class Listener:
@@ -29,16 +29,16 @@ class Listener:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and not self._closed:
             try:
-                visitor, _ = self._socket.accept()
+                connection, _ = self._socket.accept()
             except TimeoutError:
                 continue
             except OSError:
                 break
-            with visitor, contextlib.suppress(OSError):
-                visitor.settimeout(_READ_SECONDS)
-                query = _query_of(visitor)
+            with connection, contextlib.suppress(OSError):
+                connection.settimeout(_READ_SECONDS)
+                query = _query_of(connection)
                 good = query is not None and has_state(query, state)
-                visitor.sendall(_page("200 OK" if good else "404 Not Found", _DONE if good else _NOT_HERE))
+                connection.sendall(_page("200 OK" if good else "404 Not Found", _DONE if good else _NOT_HERE))
                 if good and query is not None:
                     return query
         raise SignInExpired("The sign-in was not completed in time. Try again.")
@@ -48,12 +48,12 @@ class Listener:
         self._socket.close()
 
 
-def _query_of(visitor: socket.socket) -> str | None:
+def _query_of(connection: socket.socket) -> str | None:
     head, deadline = b"", time.monotonic() + _READ_SECONDS
     while b"\r\n\r\n" not in head:
-        piece = visitor.recv(4096)
+        piece = connection.recv(4096)
         head += piece
-        if not piece or len(head) > _LONGEST_HEAD or time.monotonic() > deadline:
+        if not piece or len(head) > _MAX_HEAD_BYTES or time.monotonic() > deadline:
             return None
     words = head.partition(b"\r\n")[0].decode("latin-1").split(" ")
     if len(words) != 3 or words[0] != "GET":

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, urlencode
 
-from hubgate.client.answers import sanitized
-from hubgate.client.errors import SignInDenied, SignInFailed, UnexpectedAnswer
+from hubgate.client.errors import SignInDenied, SignInFailed, UnexpectedResponse
+from hubgate.client.responses import sanitized
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ def has_state(query: str, state: str) -> bool:
 def code_from(query: str, request: AuthorizationRequest, endpoint: str) -> str:
     fields = parse_qs(query, keep_blank_values=True)
     if not has_state(query, request.state):
-        raise UnexpectedAnswer("The state of the sign-in does not match. Sign in again.")
+        raise UnexpectedResponse("The state of the sign-in does not match. Sign in again.")
     if fields.get("iss", [endpoint]) != [endpoint]:
-        # Mix-up attack: a code of another server (RFC 9207, section 2.4).
-        raise UnexpectedAnswer("The answer to the sign-in is from another hub. Sign in again.")
+        # Mix-up attack: a code from another server (RFC 9207, section 2.4).
+        raise UnexpectedResponse("The response to the sign-in is from another hub. Sign in again.")
     if "error" in fields:
         error = sanitized(fields["error"][0], 60)
         if error == "access_denied":
@@ -58,5 +58,5 @@ def code_from(query: str, request: AuthorizationRequest, endpoint: str) -> str:
         raise SignInFailed(f"{error}: {description}" if description else error, error=error, description=description)
     code = fields.get("code", [])
     if len(code) != 1 or not code[0]:
-        raise UnexpectedAnswer("The hub answered the sign-in without a code. Sign in again.")
+        raise UnexpectedResponse("The hub's response to the sign-in has no code. Sign in again.")
     return code[0]

@@ -9,7 +9,7 @@ from hubgate.client.errors import HubgateError
 from hubgate.client.login.loopback import Listener
 from hubgate.client.login.request import authorization_request, code_from
 from hubgate.client.models import DeviceCode, Token, WhoAmI
-from hubgate.client.operations import oauth, people
+from hubgate.client.operations import accounts, oauth
 from hubgate.client.operations.oauth import CLI_CLIENT_ID
 from hubgate.client.session import Session
 from hubgate.client.store import update, with_hub, without_hub
@@ -27,9 +27,9 @@ def login(
 
     `show` must display the code, which the user enters in any browser.
     """
-    code = yield from oauth.start_device(session, client_id, scopes)
+    code = yield from oauth.request_device_code(session, client_id, scopes)
     yield from work(lambda: show(code))
-    token = yield from oauth.wait_for_device(session, client_id, code)
+    token = yield from oauth.poll_for_token(session, client_id, code)
     return (yield from _store_sign_in(session, token, client_id))
 
 
@@ -54,7 +54,7 @@ def login_in_browser(
     finally:
         listener.close()
     code = code_from(query, request, session.endpoint)
-    token = yield from oauth.redeem(session, client_id, code, request.redirect_uri, request.verifier)
+    token = yield from oauth.redeem_code(session, client_id, code, request.redirect_uri, request.verifier)
     return (yield from _store_sign_in(session, token, client_id))
 
 
@@ -78,7 +78,7 @@ def _open_in_browser(url: str) -> None:
 
 def _store_sign_in(session: Session, token: Token, client_id: str) -> Flow[WhoAmI]:
     new = sign_in_from(token, session.clock(), client_id, "")
-    me = yield from people.whoami(replace(session, credentials=FixedToken(new.access_token)))
+    me = yield from accounts.whoami(replace(session, credentials=FixedToken(new.access_token)))
     new = replace(new, name=me.name)
     yield from update(session.store, lambda contents: with_hub(contents, session.endpoint, new))
     session.credentials = StoredCredentials(new)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote, urlencode
 
-from hubgate.client import answers
+from hubgate.client import responses
 from hubgate.client.codec import decode
 from hubgate.client.errors import ConnectionLost, SignInDenied, SignInExpired, SignInFailed, Unreachable
 from hubgate.client.models import DeviceCode, Token
@@ -20,7 +20,7 @@ _DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
 _EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 _TOKEN_PATH = "/oauth/token"  # noqa: S105 (a path)
 _SLOW_DOWN_SECONDS = 5.0
-_LONGEST_INTERVAL = 60.0
+_MAX_INTERVAL = 60.0
 
 
 def exchange_token(
@@ -36,12 +36,12 @@ def exchange_token(
 
 
 def refresh(session: Session, client_id: str, refresh_token: str) -> Flow[Token]:
-    # A repeated request returns the same successor, so a retry after a lost response is safe.
+    # A repeated request returns the same new tokens, so a retry after a lost response is safe.
     fields = {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": client_id}
     return (yield from _request_token(session, _TOKEN_PATH, fields, repeatable=True))
 
 
-def redeem(session: Session, client_id: str, code: str, redirect_uri: str, verifier: str) -> Flow[Token]:
+def redeem_code(session: Session, client_id: str, code: str, redirect_uri: str, verifier: str) -> Flow[Token]:
     fields = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect_uri}
     # Not retried: a replayed code revokes the tokens of its first use.
     return (
@@ -50,34 +50,34 @@ def redeem(session: Session, client_id: str, code: str, redirect_uri: str, verif
 
 
 def revoke(session: Session, client_id: str, token: str) -> Flow[None]:
-    yield from session.call(_form("/oauth/revoke", {"token": token, "client_id": client_id}, repeatable=True))
+    yield from session.call(_form_call("/oauth/revoke", {"token": token, "client_id": client_id}, repeatable=True))
 
 
-def start_device(session: Session, client_id: str, scopes: Sequence[str] | None) -> Flow[DeviceCode]:
+def request_device_code(session: Session, client_id: str, scopes: Sequence[str] | None) -> Flow[DeviceCode]:
     fields = {"client_id": client_id} | ({} if scopes is None else {"scope": " ".join(scopes)})
-    answer = yield from session.response(_form("/oauth/device", fields))
-    _check(session, answer)
-    return decode(DeviceCode, answers.json_of(answer))
+    response = yield from session.response(_form_call("/oauth/device", fields))
+    _raise_for_error(session, response)
+    return decode(DeviceCode, responses.json_of(response))
 
 
-def wait_for_device(session: Session, client_id: str, code: DeviceCode) -> Flow[Token]:
+def poll_for_token(session: Session, client_id: str, code: DeviceCode) -> Flow[Token]:
     """Poll until the user has approved or denied the request (RFC 8628, section 3.5)."""
     deadline = time.monotonic() + min(max(code.expires_in, 1), 3600)
-    interval = min(max(float(code.interval), 1.0), _LONGEST_INTERVAL)
+    interval = min(max(float(code.interval), 1.0), _MAX_INTERVAL)
     fields = {"grant_type": _DEVICE, "device_code": code.device_code, "client_id": client_id}
     while time.monotonic() < deadline:
         yield from sleep(interval)
         try:
-            answer = yield from session.response(_form(_TOKEN_PATH, fields))
+            response = yield from session.response(_form_call(_TOKEN_PATH, fields))
         except (ConnectionLost, Unreachable):
             # The laptop slept or the hub restarts: the code is still valid.
             continue
-        error, _ = answers.oauth_error(answer)
+        error, _ = responses.oauth_error(response)
         if error == "slow_down":
-            interval = min(interval + _SLOW_DOWN_SECONDS, _LONGEST_INTERVAL)
-        elif error != "authorization_pending" and answer.status < 500:
-            _check(session, answer)
-            return decode(Token, answers.json_of(answer))
+            interval = min(interval + _SLOW_DOWN_SECONDS, _MAX_INTERVAL)
+        elif error != "authorization_pending" and response.status < 500:
+            _raise_for_error(session, response)
+            return decode(Token, responses.json_of(response))
     raise SignInExpired("The code was not used in time. Sign in again.", error="expired_token")
 
 
@@ -89,12 +89,12 @@ def _request_token(
     basic: tuple[str, str] | None = None,
     repeatable: bool = False,
 ) -> Flow[Token]:
-    answer = yield from session.response(_form(path, fields, basic, repeatable=repeatable))
-    _check(session, answer)
-    return decode(Token, answers.json_of(answer))
+    response = yield from session.response(_form_call(path, fields, basic, repeatable=repeatable))
+    _raise_for_error(session, response)
+    return decode(Token, responses.json_of(response))
 
 
-def _form(
+def _form_call(
     path: str, fields: Mapping[str, str], basic: tuple[str, str] | None = None, *, repeatable: bool = False
 ) -> Call:
     headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
@@ -105,12 +105,12 @@ def _form(
     return Call("POST", path, headers=headers, body=urlencode(fields).encode(), send_token=False, repeatable=repeatable)
 
 
-def _check(session: Session, answer: Response) -> None:
-    if 200 <= answer.status < 300:
+def _raise_for_error(session: Session, response: Response) -> None:
+    if 200 <= response.status < 300:
         return
-    error, description = answers.oauth_error(answer)
-    if not error or answer.status >= 500 or answer.status == 429:
-        raise answers.refusal(answer, session.clock())
+    error, description = responses.oauth_error(response)
+    if not error or response.status >= 500 or response.status == 429:
+        raise responses.refusal(response, session.clock())
     kinds = {"access_denied": SignInDenied, "expired_token": SignInExpired}
     texts = {
         "access_denied": "The sign-in was denied. Nothing was shared.",

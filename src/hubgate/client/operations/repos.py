@@ -4,11 +4,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from hubgate.client.addresses import api_path, checked_name, checked_repo, checked_type, file_path, segment
-from hubgate.client.answers import json_of, refusal
+from hubgate.client.addresses import api_path, checked_name, checked_repo, checked_type, file_path, path_segment
 from hubgate.client.codec import decode, decode_list
-from hubgate.client.errors import UnexpectedAnswer
+from hubgate.client.errors import UnexpectedResponse
 from hubgate.client.models import Commit, CreatedRepo, Entry, Repo
+from hubgate.client.responses import json_of, refusal
 from hubgate.client.session import Call, Session, json_call
 from hubgate.client.wire import Flow
 
@@ -27,32 +27,32 @@ def create_repo(
     exist_ok: bool = False,
 ) -> Flow[CreatedRepo]:
     """Create a repo, in the user's own namespace if `name` has none."""
-    namespace, own = _split(name)
-    body: dict[str, Any] = {"name": own, "organization": namespace, "type": checked_type(type)}
+    namespace, repo_name = _split(name)
+    body: dict[str, Any] = {"name": repo_name, "organization": namespace, "type": checked_type(type)}
     body["visibility"] = "private" if private else "public"
     if sdk is not None:
         body["sdk"] = sdk
-    answer = yield from session.response(json_call("POST", "/api/repos/create", body))
-    if answer.status == 409 and exist_ok:
-        value = json_of(answer)
+    response = yield from session.response(json_call("POST", "/api/repos/create", body))
+    if response.status == 409 and exist_ok:
+        value = json_of(response)
         if isinstance(value, dict) and isinstance(value.get("url"), str):
             return CreatedRepo(value["url"], name)
-    if not 200 <= answer.status < 300:
-        raise refusal(answer, session.clock())
-    return decode(CreatedRepo, json_of(answer))
+    if not 200 <= response.status < 300:
+        raise refusal(response, session.clock())
+    return decode(CreatedRepo, json_of(response))
 
 
 def _split(name: str) -> tuple[str | None, str]:
     """Split a repo name. An empty namespace is rejected, because it is probably an unset variable."""
     if "/" not in checked_name(name):
         return None, name
-    namespace, _, own = checked_repo(name).partition("/")
-    return namespace, own
+    namespace, _, repo_name = checked_repo(name).partition("/")
+    return namespace, repo_name
 
 
 def delete_repo(session: Session, name: str, *, type: str | None = None) -> Flow[None]:  # noqa: A002
-    namespace, own = _split(name)
-    body = {"name": own, "organization": namespace, "type": checked_type(type)}
+    namespace, repo_name = _split(name)
+    body = {"name": repo_name, "organization": namespace, "type": checked_type(type)}
     yield from session.call(json_call("DELETE", "/api/repos/delete", body))
 
 
@@ -82,7 +82,7 @@ def repo_info(
     type: str | None = None,  # noqa: A002
     revision: str | None = None,
 ) -> Flow[Repo]:
-    tail = "" if revision is None else f"/revision/{segment(revision)}"
+    tail = "" if revision is None else f"/revision/{path_segment(revision)}"
     return _repo((yield from session.json(Call("GET", api_path(repo, type) + tail))), type)
 
 
@@ -108,7 +108,7 @@ def list_files(
     revision: str = "main",
     recursive: bool = True,
 ) -> Flow[list[Entry]]:
-    tail = f"/tree/{segment(revision)}" + (f"/{file_path(path)}" if path else "")
+    tail = f"/tree/{path_segment(revision)}" + (f"/{file_path(path)}" if path else "")
     call = Call("GET", api_path(repo, type) + tail, query={"recursive": "true" if recursive else None})
     return decode_list(Entry, (yield from session.pages(call, None)))
 
@@ -130,7 +130,7 @@ def delete_files(
     lines += [{"key": "deletedEntry", "value": {"path": checked_name(path)}} for path in paths]
     call = Call(
         "POST",
-        f"{api_path(repo, type)}/commit/{segment(revision)}",
+        f"{api_path(repo, type)}/commit/{path_segment(revision)}",
         headers=NDJSON,
         body="\n".join(map(json.dumps, lines)).encode(),
         read_timeout=COMMIT_SECONDS,
@@ -140,5 +140,5 @@ def delete_files(
 
 def _repo(value: object, repo_type: str | None) -> Repo:
     if not isinstance(value, dict):
-        raise UnexpectedAnswer("The hub did not answer with a repo.")
+        raise UnexpectedResponse("The hub's response is not a repo.")
     return decode(Repo, {**value, "type": checked_type(repo_type)})

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Unpack
 
-from hubgate.client.addresses import segment
+from hubgate.client.addresses import path_segment
 from hubgate.client.codec import camel_case, decode, decode_list, member
 from hubgate.client.errors import Conflict, Forbidden, NotFound, Refused
-from hubgate.client.models import Delivery, Sent, Watched, Webhook, WebhookOptions
+from hubgate.client.models import Delivery, SentDelivery, Watched, Webhook, WebhookOptions
 from hubgate.client.session import Call, Session, json_call
 from hubgate.client.wire import Flow, sleep
 
@@ -40,8 +40,8 @@ def create_webhook(
         raise ValueError("Set either url or pull=True.")
     body: dict[str, Any] = {"watched": [_watched(item) for item in watched]}
     body |= {"pull": True} if pull else {"url": url}
-    body |= _given(domains=_listed(domains), secret=secret, **_options(options))
-    return _one((yield from session.json(json_call("POST", _list_path(organization), body))))
+    body |= _without_none(domains=_as_list(domains), secret=secret, **_options(options))
+    return _webhook_from((yield from session.json(json_call("POST", _list_path(organization), body))))
 
 
 def list_webhooks(session: Session, *, organization: str | None = None) -> Flow[list[Webhook]]:
@@ -49,7 +49,7 @@ def list_webhooks(session: Session, *, organization: str | None = None) -> Flow[
 
 
 def get_webhook(session: Session, webhook_id: str, *, organization: str | None = None) -> Flow[Webhook]:
-    return _one((yield from session.json(Call("GET", _path(organization, webhook_id)))))
+    return _webhook_from((yield from session.json(Call("GET", _path(organization, webhook_id)))))
 
 
 def update_webhook(
@@ -70,15 +70,15 @@ def update_webhook(
     `overlap_seconds`.
     """
     changed = None if watched is None else [_watched(item) for item in watched]
-    body = _given(
+    body = _without_none(
         url=url,
         watched=changed,
-        domains=_listed(domains),
+        domains=_as_list(domains),
         secret=secret,
         overlapSeconds=overlap_seconds,
         **_options(options),
     )
-    return _one((yield from session.json(json_call("POST", _path(organization, webhook_id), body))))
+    return _webhook_from((yield from session.json(json_call("POST", _path(organization, webhook_id), body))))
 
 
 def enable_webhook(session: Session, webhook_id: str, *, organization: str | None = None) -> Flow[Webhook]:
@@ -92,17 +92,17 @@ def disable_webhook(session: Session, webhook_id: str, *, organization: str | No
 def _switch(session: Session, webhook_id: str, verb: str, organization: str | None) -> Flow[Webhook]:
     # Both are idempotent.
     call = Call("POST", f"{_path(organization, webhook_id)}/{verb}", repeatable=True)
-    return _one((yield from session.json(call)))
+    return _webhook_from((yield from session.json(call)))
 
 
 def delete_webhook(session: Session, webhook_id: str, *, organization: str | None = None) -> Flow[None]:
     yield from session.call(Call("DELETE", _path(organization, webhook_id)))
 
 
-def test_webhook(session: Session, webhook_id: str, *, organization: str | None = None) -> Flow[Sent]:  # noqa: PT028
+def test_webhook(session: Session, webhook_id: str, *, organization: str | None = None) -> Flow[SentDelivery]:  # noqa: PT028
     """Send a sample delivery, and wait up to twenty seconds for the receiver's response."""
     call = Call("POST", f"{_path(organization, webhook_id)}/test", read_timeout=_SEND_SECONDS)
-    return decode(Sent, (yield from session.json(call)))
+    return decode(SentDelivery, (yield from session.json(call)))
 
 
 def webhook_activity(
@@ -126,7 +126,7 @@ def get_delivery(
     session: Session, webhook_id: str, delivery_id: str, *, organization: str | None = None
 ) -> Flow[dict[str, Any]]:
     """Get a delivery with its payload, request and attempts."""
-    value = yield from session.json(Call("GET", f"{_path(organization, webhook_id)}/logs/{segment(delivery_id)}"))
+    value = yield from session.json(Call("GET", f"{_path(organization, webhook_id)}/logs/{path_segment(delivery_id)}"))
     decode(Delivery, value)
     found: dict[str, Any] = value
     return found
@@ -134,10 +134,10 @@ def get_delivery(
 
 def replay_webhook(
     session: Session, webhook_id: str, delivery_id: str, *, organization: str | None = None
-) -> Flow[Sent]:
+) -> Flow[SentDelivery]:
     """Send a delivery again, to the webhook's current URL and with its current secret."""
-    path = f"{_path(organization, webhook_id)}/replay/{segment(delivery_id)}"
-    return decode(Sent, (yield from session.json(Call("POST", path, read_timeout=_SEND_SECONDS))))
+    path = f"{_path(organization, webhook_id)}/replay/{path_segment(delivery_id)}"
+    return decode(SentDelivery, (yield from session.json(Call("POST", path, read_timeout=_SEND_SECONDS))))
 
 
 def replay_webhook_since(
@@ -148,13 +148,13 @@ def replay_webhook_since(
     state: str | None = None,
     rate: float | None = None,
     progress: Callable[[int, int], object] | None = None,
-    refused: Callable[[Delivery, Refused], object] | None = None,
+    on_refused: Callable[[Delivery, Refused], object] | None = None,
     organization: str | None = None,
-) -> Flow[list[Sent]]:
-    """Send every event since a time again, oldest first and one at a time, at most `rate` per second.
+) -> Flow[list[SentDelivery]]:
+    """Replay all deliveries since a given time, oldest first and one at a time, at most `rate` per second.
 
     With `state="failed"`, only failed deliveries are replayed. `progress` receives the number processed and the
-    total. A delivery that the hub rejects is passed to `refused` and skipped; without `refused`, the error is
+    total. A delivery that the hub rejects is passed to `on_refused` and skipped; without `on_refused`, the error is
     raised.
     """
     if rate is not None and not rate > 0:
@@ -162,16 +162,16 @@ def replay_webhook_since(
     moment = since if since.tzinfo else since.replace(tzinfo=UTC)
     logged = yield from webhook_activity(session, webhook_id, state=state, limit=None, organization=organization)
     selected = [entry for entry in reversed(logged) if entry.at >= moment and _is_replayable(entry)]
-    sent: list[Sent] = []
+    sent: list[SentDelivery] = []
     for number, entry in enumerate(selected, 1):
         started = time.monotonic()
         try:
             sent.append((yield from replay_webhook(session, webhook_id, entry.id, organization=organization)))
         except (Forbidden, NotFound, Conflict) as error:
             # A conflict on the first replay concerns the webhook, so all others would fail too.
-            if refused is None or (isinstance(error, Conflict) and not sent):
+            if on_refused is None or (isinstance(error, Conflict) and not sent):
                 raise
-            refused(entry, error)
+            on_refused(entry, error)
         if progress is not None:
             progress(number, len(selected))
         if rate is not None and number < len(selected):
@@ -185,17 +185,17 @@ def _is_replayable(entry: Delivery) -> bool:
     return entry.replay_of is None and entry.event.id != entry.id and entry.state not in _IN_PROGRESS
 
 
-def _one(value: object) -> Webhook:
+def _webhook_from(value: object) -> Webhook:
     return decode(Webhook, member(value, "webhook"))
 
 
 def _list_path(organization: str | None) -> str:
-    owner = "" if organization is None else f"/organizations/{segment(organization)}"
+    owner = "" if organization is None else f"/organizations/{path_segment(organization)}"
     return f"/api{owner}/settings/webhooks"
 
 
 def _path(organization: str | None, webhook_id: str) -> str:
-    return f"{_list_path(organization)}/{segment(webhook_id)}"
+    return f"{_list_path(organization)}/{path_segment(webhook_id)}"
 
 
 def _watched(item: Watchable) -> dict[str, str]:
@@ -212,7 +212,7 @@ def _watched(item: Watchable) -> dict[str, str]:
     return {"type": kind, "name": name}
 
 
-def _listed(values: Sequence[str] | None) -> list[str] | None:
+def _as_list(values: Sequence[str] | None) -> list[str] | None:
     return None if values is None else list(values)
 
 
@@ -224,5 +224,5 @@ def _options(options: WebhookOptions) -> dict[str, object]:
     return {camel_case(name): value for name, value in options.items()}
 
 
-def _given(**members: object) -> dict[str, Any]:
+def _without_none(**members: object) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}

@@ -63,7 +63,7 @@ class Store:
         self._db.close()
 
     @contextlib.contextmanager
-    def _unit(self) -> Iterator[None]:
+    def _transaction(self) -> Iterator[None]:
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -76,7 +76,7 @@ class Store:
     def put(self, path: str, delivery_id: str, headers: RawHeaders, body: bytes, now: float) -> str:
         """Add a delivery and return its state: `waiting` for a new one. A failed delivery is reset to `waiting`."""
         given = {"path": path, "id": delivery_id, "now": now, "headers": _encode_headers(headers), "body": body}
-        with self._unit():
+        with self._transaction():
             self._db.execute(
                 """
                 INSERT INTO deliveries (path, delivery_id, state, received_at, due_at, headers, body)
@@ -98,7 +98,7 @@ class Store:
 
     def claim(self, limit: int, now: float) -> list[StoredDelivery]:
         """Claim due deliveries, oldest first, and mark them as running. RETURNING would need a newer SQLite."""
-        with self._unit():
+        with self._transaction():
             rows = self._db.execute(
                 """
                 SELECT number, path, delivery_id, starts + 1, headers, body FROM deliveries
@@ -119,7 +119,7 @@ class Store:
         row = self._db.execute("SELECT min(due_at) FROM deliveries WHERE state = 'waiting'").fetchone()
         return None if row is None else row[0]
 
-    def pending(self, now: float) -> int:
+    def count_pending(self, now: float) -> int:
         """The number of deliveries that are running or due."""
         row = self._db.execute(
             "SELECT count(*) FROM deliveries WHERE state = 'running' OR (state = 'waiting' AND due_at <= :now)",
@@ -127,7 +127,7 @@ class Store:
         ).fetchone()
         return int(row[0])
 
-    def done(self, number: int, now: float) -> None:
+    def mark_done(self, number: int, now: float) -> None:
         """Mark a delivery as done. Its id is retained, its content is deleted."""
         self._db.execute(
             """
@@ -137,19 +137,19 @@ class Store:
             {"number": number, "now": now},
         )
 
-    def retry(self, number: int, due_at: float, error: str) -> None:
+    def schedule_retry(self, number: int, due_at: float, error: str) -> None:
         self._db.execute(
             "UPDATE deliveries SET state = 'waiting', due_at = :due_at, error = :error WHERE number = :number",
             {"number": number, "due_at": due_at, "error": error},
         )
 
-    def failed(self, number: int, now: float, error: str) -> None:
+    def mark_failed(self, number: int, now: float, error: str) -> None:
         self._db.execute(
             "UPDATE deliveries SET state = 'failed', ended_at = :now, error = :error WHERE number = :number",
             {"number": number, "now": now, "error": error},
         )
 
-    def sweep(self, now: float) -> None:
+    def delete_expired(self, now: float) -> None:
         self._db.execute("DELETE FROM deliveries WHERE ended_at < :before", {"before": now - RETENTION_SECONDS})
 
 

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 MAX_CONCURRENT = 8
 # Seconds before each retry of a failed handler. After the last retry the delivery fails permanently.
-DELAYS = (5.0, 30.0, 120.0, 600.0, 1800.0)
+RETRY_DELAYS = (5.0, 30.0, 120.0, 600.0, 1800.0)
 # A delivery that crashes the process is not restarted more often than this.
 MAX_STARTS = 12
 # How often to check for deliveries that other processes added, and for processes that died.
@@ -31,7 +31,10 @@ logger = logging.getLogger("hubgate.receiver")
 
 
 class Inbox:
-    """The inbox. `work` runs a delivery and returns whether it succeeded. Several loops may add, one of them works."""
+    """The inbox. `work` runs a delivery and returns whether it succeeded.
+
+    Several event loops may add deliveries; one of them processes them.
+    """
 
     def __init__(self, file: Path, work: Callable[[StoredDelivery], Awaitable[bool]]) -> None:
         self.file, self._work = file, work
@@ -59,16 +62,16 @@ class Inbox:
             self._worker.wake()
         return state
 
-    async def with_store(self, use: Callable[..., T], *given: object) -> T:
+    async def with_store(self, operation: Callable[..., T], *given: object) -> T:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "hubgate-inbox")
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._use, use, given)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._call, operation, given)
 
-    def _use(self, use: Callable[..., T], given: tuple[object, ...]) -> T:
+    def _call(self, operation: Callable[..., T], given: tuple[object, ...]) -> T:
         if self._store is None:
             self._store = Store(self.file)
             self._opened.append(self._store)
-        return use(self._store, *given)
+        return operation(self._store, *given)
 
     async def has_lock(self) -> bool:
         def acquire(_: Store) -> bool:
@@ -97,7 +100,7 @@ class Inbox:
 
     async def settle(self) -> None:
         """Wait until no delivery is running or due."""
-        while await self.with_store(Store.pending, time.time()):  # noqa: ASYNC110 (other processes give no event)
+        while await self.with_store(Store.count_pending, time.time()):  # noqa: ASYNC110 (other processes cannot notify this one)
             await asyncio.sleep(0.02)
 
     def close(self) -> None:
@@ -157,13 +160,13 @@ class _Worker:
                 return
             await self._pause(POLL_SECONDS)
         if not self._running:
-            left = await self._inbox.with_store(Store.recover)
-            if left:
-                logger.warning("%d deliveries were interrupted and are run again", left)
+            interrupted = await self._inbox.with_store(Store.recover)
+            if interrupted:
+                logger.warning("%d deliveries were interrupted and are run again", interrupted)
         swept = 0.0
         while not self._stopping:
             if time.monotonic() - swept > SWEEP_SECONDS:
-                await self._inbox.with_store(Store.sweep, time.time())
+                await self._inbox.with_store(Store.delete_expired, time.time())
                 swept = time.monotonic()
             if not await self._start_due():
                 due = await self._inbox.with_store(Store.next_due)
@@ -178,10 +181,10 @@ class _Worker:
         for delivery in claimed:
             task = self._loop.create_task(self._run(delivery))
             self._running.add(task)
-            task.add_done_callback(self._ended)
+            task.add_done_callback(self._on_task_done)
         return bool(claimed)
 
-    def _ended(self, task: "asyncio.Task[None]") -> None:
+    def _on_task_done(self, task: "asyncio.Task[None]") -> None:
         self._running.discard(task)
         self._woken.set()
 
@@ -199,16 +202,18 @@ class _Worker:
                 printable(delivery.delivery_id),
                 delivery.starts - 1,
             )
-            await self._record(Store.failed, delivery.number, time.time(), "interrupted too often")
+            await self._record(Store.mark_failed, delivery.number, time.time(), "interrupted too often")
         elif await self._succeeds(delivery):
-            await self._record(Store.done, delivery.number, time.time())
-        elif delivery.starts <= len(DELAYS):
-            await self._record(Store.retry, delivery.number, time.time() + DELAYS[delivery.starts - 1], "failed")
+            await self._record(Store.mark_done, delivery.number, time.time())
+        elif delivery.starts <= len(RETRY_DELAYS):
+            await self._record(
+                Store.schedule_retry, delivery.number, time.time() + RETRY_DELAYS[delivery.starts - 1], "failed"
+            )
         else:
             logger.error(
                 "%s failed %d times and has failed permanently", printable(delivery.delivery_id), delivery.starts
             )
-            await self._record(Store.failed, delivery.number, time.time(), "failed")
+            await self._record(Store.mark_failed, delivery.number, time.time(), "failed")
 
     async def _succeeds(self, delivery: StoredDelivery) -> bool:
         """Run a delivery. Any exception is a failure: otherwise the delivery would stay running until a restart."""
@@ -218,11 +223,11 @@ class _Worker:
             logger.exception("%s could not be run", printable(delivery.delivery_id))
             return False
 
-    async def _record(self, use: Callable[..., None], *given: object) -> None:
+    async def _record(self, operation: Callable[..., None], *given: object) -> None:
         """Record the outcome of a delivery, and retry indefinitely: a full disk must not make a delivery run twice."""
         while True:
             try:
-                await self._inbox.with_store(use, *given)
+                await self._inbox.with_store(operation, *given)
             except sqlite3.Error as error:
                 self._record_errors.add(error)
                 await asyncio.sleep(POLL_SECONDS)

@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 from hubgate.receiver.asgi import App, Message, Scope
 from hubgate.receiver.endpoint import shared_app
 from hubgate.receiver.server import WebhooksServer
-from hubgate.receiver.testing.signing import Key, Signed, signed
+from hubgate.receiver.testing.signing import Key, SignedDelivery, signed_delivery
 
 T = TypeVar("T")
 SECONDS = 30.0
 
 
 @dataclass(frozen=True)
-class Answer:
+class Response:
     status: int
     headers: dict[str, str]
     body: bytes
@@ -51,7 +51,7 @@ class Deliverer:
         try:
             self._run(self._lifespan.start())
         except BaseException:
-            self._end()
+            self._stop_loop()
             raise
         return self
 
@@ -61,32 +61,34 @@ class Deliverer:
         try:
             self._run(self._lifespan.stop())
         finally:
-            self._end()
+            self._stop_loop()
 
-    def _end(self) -> None:
+    def _stop_loop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(SECONDS)
         self._loop.close()
         if isinstance(self._app, WebhooksServer):
             self._app.close()
 
-    def __call__(self, what: str | dict[str, Any] | Signed, *, to: str | None = None, **more: Any) -> Answer:
-        """Send a delivery: a kind, a payload, or the result of `signed`. `more` is passed to `signed`."""
-        delivery = what if isinstance(what, Signed) else self.signed(what, **more)
+    def __call__(
+        self, content: str | dict[str, Any] | SignedDelivery, *, to: str | None = None, **more: Any
+    ) -> Response:
+        """Send a delivery: a kind, a payload, or a signed delivery. `more` is passed to `signed_delivery`."""
+        delivery = content if isinstance(content, SignedDelivery) else self.signed_delivery(content, **more)
         return self.post(to or self._address(), delivery.headers, delivery.body)
 
-    def signed(self, what: str | dict[str, Any], **more: Any) -> Signed:
-        return signed(what, **{"secret": self._secret, "key": self._key, **more})
+    def signed_delivery(self, content: str | dict[str, Any], **more: Any) -> SignedDelivery:
+        return signed_delivery(content, **{"secret": self._secret, "key": self._key, **more})
 
-    def post(self, path: str, headers: dict[str, str], body: bytes) -> Answer:
+    def post(self, path: str, headers: dict[str, str], body: bytes) -> Response:
         """Send a POST with any headers and body, unchanged."""
         raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
         return self.raw("POST", path, raw, body)
 
-    def get(self, path: str = "/") -> Answer:
+    def get(self, path: str = "/") -> Response:
         return self.raw("GET", path, [(b"host", b"127.0.0.1")], b"")
 
-    def raw(self, method: str, path: str, headers: list[tuple[bytes, bytes]], body: bytes) -> Answer:
+    def raw(self, method: str, path: str, headers: list[tuple[bytes, bytes]], body: bytes) -> Response:
         lowered = [(name.lower(), value) for name, value in headers]
         return self._run(_request(self._app, method, path, lowered, body))
 
@@ -117,7 +119,7 @@ class _Lifespan:
         self._incoming: asyncio.Queue[Message] = asyncio.Queue()
         self._outgoing: asyncio.Queue[Message] = asyncio.Queue()
         scope: Scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": {}}
-        self._task = asyncio.create_task(_quietly(self._app, scope, self._incoming, self._outgoing))
+        self._task = asyncio.create_task(_run_lifespan(self._app, scope, self._incoming, self._outgoing))
         await self._notify("lifespan.startup")
 
     async def stop(self) -> None:
@@ -129,14 +131,14 @@ class _Lifespan:
         if self._task.done():
             return
         self._incoming.put_nowait({"type": kind})
-        answer = asyncio.create_task(self._outgoing.get())
-        await asyncio.wait((answer, self._task), return_when=asyncio.FIRST_COMPLETED)
-        if answer.done() and answer.result()["type"].endswith(".failed"):
-            raise RuntimeError(answer.result().get("message", "The app did not start."))
-        answer.cancel()
+        response = asyncio.create_task(self._outgoing.get())
+        await asyncio.wait((response, self._task), return_when=asyncio.FIRST_COMPLETED)
+        if response.done() and response.result()["type"].endswith(".failed"):
+            raise RuntimeError(response.result().get("message", "The app did not start."))
+        response.cancel()
 
 
-async def _quietly(
+async def _run_lifespan(
     app: App, scope: Scope, incoming: "asyncio.Queue[Message]", outgoing: "asyncio.Queue[Message]"
 ) -> None:
     """Run the lifespan. An app without lifespan support may raise, and is served anyway."""
@@ -148,7 +150,7 @@ async def _quietly(
         raise
 
 
-async def _request(app: App, method: str, path: str, headers: list[tuple[bytes, bytes]], body: bytes) -> Answer:
+async def _request(app: App, method: str, path: str, headers: list[tuple[bytes, bytes]], body: bytes) -> Response:
     scope: Scope = {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},
@@ -171,7 +173,7 @@ async def _request(app: App, method: str, path: str, headers: list[tuple[bytes, 
         outgoing.append(message)
 
     await app(scope, incoming.get, send)
-    start = next(one for one in outgoing if one["type"] == "http.response.start")
-    content = b"".join(one.get("body", b"") for one in outgoing if one["type"] == "http.response.body")
+    start = next(message for message in outgoing if message["type"] == "http.response.start")
+    content = b"".join(message.get("body", b"") for message in outgoing if message["type"] == "http.response.body")
     shown = {name.decode("latin-1"): value.decode("latin-1") for name, value in start["headers"]}
-    return Answer(start["status"], shown, content)
+    return Response(start["status"], shown, content)

@@ -17,7 +17,7 @@ _COMMENT = {
 }
 
 # The members other than event, repo, discussion and webhook.
-_MORE: dict[str, dict[str, Any]] = {
+_EXTRA_MEMBERS: dict[str, dict[str, Any]] = {
     "repo.create": {},
     "repo.delete": {},
     "repo.update": {},
@@ -33,12 +33,12 @@ _MORE: dict[str, dict[str, Any]] = {
     "discussion.comment.update": {"comment": {**_COMMENT, "content": "Which data is this trained on?"}},
 }
 
-KINDS = tuple(_MORE)
+KINDS = tuple(_EXTRA_MEMBERS)
 
 
 def sample(kind: str, *, type: str = "model", name: str = "ada/tiny", **more: Any) -> dict[str, Any]:  # noqa: A002
     """A sample payload. `kind` is one of KINDS, otherwise ValueError is raised. `more` replaces or adds members."""
-    if kind not in _MORE:
+    if kind not in _EXTRA_MEMBERS:
         raise ValueError(f"Unknown kind {kind!r}. Known kinds: {', '.join(KINDS)}.")
     scope, _, action = kind.rpartition(".")
     web = f"https://hub.example/{_PLURAL.get(type, f'{type}s/')}{name}"
@@ -46,7 +46,7 @@ def sample(kind: str, *, type: str = "model", name: str = "ada/tiny", **more: An
         "event": {"action": action, "scope": scope},
         "repo": _repo(type, name, web, with_head=scope.startswith("repo")),
         **({"discussion": _discussion(web)} if scope.startswith("discussion") else {}),
-        **copy.deepcopy(_MORE[kind]),
+        **copy.deepcopy(_EXTRA_MEMBERS[kind]),
         "webhook": {"id": _ID[7], "version": 3},
     }
     if "comment" in payload:

@@ -17,7 +17,7 @@ from hubgate.receiver.verification import hmac_key, signed_content
 
 
 @dataclass(frozen=True)
-class Signed:
+class SignedDelivery:
     headers: dict[str, str]
     body: bytes
 
@@ -53,8 +53,8 @@ def new_key() -> Key:
     return Key("whpk_" + base64.b64encode(private.public_key().public_bytes_raw()).decode(), private)
 
 
-def signed(
-    what: str | dict[str, Any],
+def signed_delivery(
+    content: str | dict[str, Any],
     *,
     secret: str | None = None,
     key: Key | None = None,
@@ -66,17 +66,17 @@ def signed(
     depth: int = 0,
     test: bool = False,
     **more: Any,
-) -> Signed:
-    """A delivery of a sample of this kind (`more` is passed to `sample`), or of your own payload.
+) -> SignedDelivery:
+    """A signed delivery. `content` is a kind, whose sample is sent (`more` is passed to `sample`), or a payload.
 
     With `secret`, the delivery has the secret and a `v1` signature, and a second one with `old_secret`, as during a
     rotation. With `key` alone, the delivery has a `v1a` signature. Use the same `id` again to simulate a retry.
     """
-    payload = sample(what, **more) if isinstance(what, str) else {**what, **more}
+    payload = sample(content, **more) if isinstance(content, str) else {**content, **more}
     body = json.dumps(payload).encode()
     delivery_id = id or uuid.uuid4().hex
     timestamp = str(int(time.time() if at is None else at))
-    content = signed_content(delivery_id.encode(), timestamp.encode(), body)
+    to_sign = signed_content(delivery_id.encode(), timestamp.encode(), body)
     headers = {
         "Content-Type": "application/json",
         "User-Agent": f"hubgate-webhook/{__version__}",
@@ -90,11 +90,11 @@ def signed(
     }
     if secret is not None:
         headers["X-Webhook-Secret"] = secret
-        secrets = [one for one in (secret, old_secret) if one is not None]
-        headers["webhook-signature"] = " ".join(_v1(one, content) for one in secrets)
+        secrets = [secret, *([] if old_secret is None else [old_secret])]
+        headers["webhook-signature"] = " ".join(_v1(value, to_sign) for value in secrets)
     elif key is not None:
-        headers["webhook-signature"] = "v1a," + base64.b64encode(key.sign(content)).decode()
-    return Signed(headers, body)
+        headers["webhook-signature"] = "v1a," + base64.b64encode(key.sign(to_sign)).decode()
+    return SignedDelivery(headers, body)
 
 
 def _v1(secret: str, content: bytes) -> str:

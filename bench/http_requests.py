@@ -15,19 +15,19 @@ from typing import NamedTuple
 import httpx
 from tests.bed.processes import ROOT, HubProcess, children_of, environment, hub_process
 
-from bench.ground import Ground
-from bench.harness import Table, interleaved, table
+from bench.harness import Table, run_interleaved, table
 from bench.load import REPEAT, Request
+from bench.workspace import Workspace
 
 TURN = 1.5
 CONNECTIONS = 32
 PATHS = ("/healthz", "/oauth/jwks")
 BARE, HUB = "bare ASGI handler", "hubgate serve"
 # Headers that the HTTP server adds.
-OF_THE_SERVER = {"date", "server"}
+SERVER_HEADERS = {"date", "server"}
 
 # A fixed response: headers and body.
-Answer = tuple[list[tuple[str, str]], str]
+FixedResponse = tuple[list[tuple[str, str]], str]
 
 
 class Server(NamedTuple):
@@ -40,7 +40,7 @@ class Server(NamedTuple):
     def of(cls, hub: HubProcess) -> "Server":
         return cls(httpx.URL(hub.url).port or 80, hub.process.pid)
 
-    def processor_seconds(self) -> float:
+    def cpu_seconds(self) -> float:
         """The CPU time used so far; 0 on systems without /proc."""
         ticks = 0
         for pid in (self.pid, *children_of(self.pid)):
@@ -60,15 +60,15 @@ class Contestant:
 
     server: Server
     requests: Callable[[], Sequence[Request]]
-    manner: str = REPEAT
+    mode: str = REPEAT
     connections: int = CONNECTIONS
 
-    def answer(self) -> Answer:
-        return answer_to(self.server, self.requests()[0])
+    def response(self) -> FixedResponse:
+        return response_to(self.server, self.requests()[0])
 
     def load(self, seconds: float) -> dict[str, float]:
-        plan = json.dumps({"requests": self.requests(), "manner": self.manner})
-        used = self.server.processor_seconds()
+        plan = json.dumps({"requests": self.requests(), "mode": self.mode})
+        used = self.server.cpu_seconds()
         done = subprocess.run(
             [sys.executable, "-m", "bench.load", str(self.server.port), str(self.connections), str(seconds)],
             cwd=ROOT,
@@ -79,34 +79,35 @@ class Contestant:
             check=True,
         )
         figures: dict[str, float] = json.loads(done.stdout)
-        per_request = (self.server.processor_seconds() - used) / figures.pop("answers")
-        return {**figures, "processor µs": 1e6 * per_request}
+        per_request = (self.server.cpu_seconds() - used) / figures.pop("responses")
+        return {**figures, "CPU µs": 1e6 * per_request}
 
 
-def getting(server: Server, path: str, headers: Mapping[str, str] | None = None) -> Contestant:
+def get_contestant(server: Server, path: str, headers: Mapping[str, str] | None = None) -> Contestant:
     return Contestant(server, lambda: [Request("GET", path, headers or {})])
 
 
-def answer_to(server: Server, request: Request) -> Answer:
+def response_to(server: Server, request: Request) -> FixedResponse:
     response = httpx.request(
         request.method, f"http://127.0.0.1:{server.port}{request.path}", headers=request.headers, content=request.body
     ).raise_for_status()
-    return [pair for pair in response.headers.items() if pair[0] not in OF_THE_SERVER], response.text
+    return [pair for pair in response.headers.items() if pair[0] not in SERVER_HEADERS], response.text
 
 
-def measure(ground: Ground) -> list[Table]:
-    with hub_process(ground.subfolder("http")) as hub:
-        hubs = {path: getting(Server.of(hub), path) for path in PATHS}
-        with bare_process({path: hub.answer() for path, hub in hubs.items()}) as bare:
+def measure(workspace: Workspace) -> list[Table]:
+    with hub_process(workspace.subfolder("http")) as hub:
+        hubs = {path: get_contestant(Server.of(hub), path) for path in PATHS}
+        with bare_process({path: hub.response() for path, hub in hubs.items()}) as bare:
             return [
-                compare(ground, f"HTTP, GET {path}", {BARE: getting(bare, path), HUB: hubs[path]}) for path in PATHS
+                compare(workspace, f"HTTP, GET {path}", {BARE: get_contestant(bare, path), HUB: hubs[path]})
+                for path in PATHS
             ]
 
 
-def compare(ground: Ground, title: str, contestants: Mapping[str, Contestant]) -> Table:
-    seconds = ground.budget.seconds(TURN)
-    turns = interleaved(
-        {name: partial(contestant.load, seconds) for name, contestant in contestants.items()}, ground.budget.rounds
+def compare(workspace: Workspace, title: str, contestants: Mapping[str, Contestant]) -> Table:
+    seconds = workspace.budget.seconds(TURN)
+    turns = run_interleaved(
+        {name: partial(contestant.load, seconds) for name, contestant in contestants.items()}, workspace.budget.rounds
     )
     rates = {name: [turn["rate"] for turn in taken] for name, taken in turns.items()}
     more = {name: medians(taken) for name, taken in turns.items()}
@@ -120,9 +121,9 @@ def medians(turns: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 @contextlib.contextmanager
-def bare_process(answers: Mapping[str, Answer]) -> Iterator[Server]:
+def bare_process(responses: Mapping[str, FixedResponse]) -> Iterator[Server]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "bench.bare"],
+        [sys.executable, "-m", "bench.bare_handler"],
         cwd=ROOT,
         env=environment(),
         stdin=subprocess.PIPE,
@@ -132,7 +133,7 @@ def bare_process(answers: Mapping[str, Answer]) -> Iterator[Server]:
         try:
             assert process.stdin is not None
             assert process.stdout is not None
-            process.stdin.write(json.dumps(answers).encode() + b"\n")
+            process.stdin.write(json.dumps(responses).encode() + b"\n")
             process.stdin.flush()
             yield Server(int(process.stdout.readline()), process.pid)
         finally:

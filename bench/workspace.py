@@ -24,7 +24,7 @@ POSTGRES = "16"
 
 
 @dataclass
-class Ground:
+class Workspace:
     folder: Path
     budget: Budget
     _stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
@@ -66,11 +66,11 @@ class Ground:
 
 
 @contextlib.contextmanager
-def ground(parent: Path, budget: Budget) -> Iterator[Ground]:
+def open_workspace(parent: Path, budget: Budget) -> Iterator[Workspace]:
     folder = Path(tempfile.mkdtemp(prefix="hubgate-bench-", dir=parent))
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        yield Ground(folder, budget, stack)
+        yield Workspace(folder, budget, stack)
 
 
 def file_system(folder: Path) -> str:

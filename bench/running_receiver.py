@@ -1,4 +1,4 @@
-"""The webhook receiver as a separate process."""
+"""The receiver of `bench.receiver` in a separate process."""
 
 import contextlib
 import subprocess
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import httpx
 from tests.bed.processes import ROOT, environment
 
-from bench.cores import aside
+from bench.cores import on_other_cores
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Receiver:
     def count(self) -> tuple[int, float]:
         """The number of deliveries received so far, and the CPU time used."""
         figures = httpx.get(f"http://127.0.0.1:{self.port}/count").json()
-        return figures["count"], figures["processor"]
+        return figures["count"], figures["cpu"]
 
     def timed(self) -> list[tuple[float, str]]:
         """The time and the body of each delivery since the last call."""
@@ -38,7 +38,7 @@ class Receiver:
 @contextlib.contextmanager
 def receiver_process() -> Iterator[Receiver]:
     process = subprocess.Popen(
-        aside([sys.executable, "-m", "bench.receiver"]),
+        on_other_cores([sys.executable, "-m", "bench.receiver"]),
         cwd=ROOT,
         env=environment(),
         stdin=subprocess.PIPE,

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.resources import Hub
 from hubgate.server.webhooks.context import Webhooks
@@ -63,7 +63,7 @@ class Receiver:
 
 
 @contextmanager
-def receiving() -> Iterator[Receiver]:
+def run_receiver() -> Iterator[Receiver]:
     receiver = Receiver("")
 
     class Handler(BaseHTTPRequestHandler):
@@ -96,7 +96,7 @@ def receiving() -> Iterator[Receiver]:
         thread.join(10)
 
 
-async def worked_off(webhooks: Webhooks, sender: Sender) -> int:
+async def deliver_due(webhooks: Webhooks, sender: Sender) -> int:
     """Fan out and send until nothing is due by the hub's clock; the number of attempts."""
     attempts = 0
     await release_lost(webhooks)
@@ -114,10 +114,10 @@ async def worked_off(webhooks: Webhooks, sender: Sender) -> int:
 
 def settle(hub: RunningHub) -> int:
     """Deliver everything that is due, without the delay that hides network errors (attack W18)."""
-    return hub.call(lambda opened: worked_off(opened.webhooks, Sender(opened.webhooks, silence_seconds=0)))
+    return hub.call(lambda opened: deliver_due(opened.webhooks, Sender(opened.webhooks, silence_seconds=0)))
 
 
-def make_webhook(client: httpx.Client, url: str, *watched: str, **more: Any) -> dict[str, Any]:
+def create_webhook(client: httpx.Client, url: str, *watched: str, **more: Any) -> dict[str, Any]:
     """Create a webhook. Each of `watched` is `type:name`."""
     watches = [dict(zip(("type", "name"), text.split(":"), strict=True)) for text in watched]
     response = client.post("/api/settings/webhooks", json={"url": url, "watched": watches, **more})

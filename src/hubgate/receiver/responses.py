@@ -8,11 +8,11 @@ from enum import Enum
 from typing import Any, Protocol, cast
 
 from hubgate.receiver.asgi import Scope, Send, respond
-from hubgate.receiver.payload import Part
+from hubgate.receiver.payload import PayloadObject
 from hubgate.receiver.request import Request
 
 
-class AsgiAnswer(Protocol):
+class AsgiResponse(Protocol):
     """A response object of Starlette or FastAPI."""
 
     status_code: int
@@ -20,7 +20,7 @@ class AsgiAnswer(Protocol):
     async def __call__(self, scope: Scope, receive: Any, send: Send) -> None: ...
 
 
-class Answer:
+class HandlerResponse:
     """A response that is ready to be sent. `status` decides whether the delivery succeeded."""
 
     def __init__(self, status: int, body: bytes = b"null", *headers: tuple[bytes, bytes]) -> None:
@@ -30,12 +30,14 @@ class Answer:
     def succeeded(self) -> bool:
         return 200 <= self.status < 300
 
-    async def send(self, request: Request, send: Send) -> None:  # noqa: ARG002 (a foreign one needs it)
+    async def send(self, request: Request, send: Send) -> None:  # noqa: ARG002 (WrappedResponse needs it)
         await respond(send, self.status, self.body, "application/json", *self.headers)
 
 
-class ForeignAnswer(Answer):
-    def __init__(self, response: AsgiAnswer) -> None:
+class WrappedResponse(HandlerResponse):
+    """A response object of Starlette or FastAPI that the handler returned."""
+
+    def __init__(self, response: AsgiResponse) -> None:
         super().__init__(response.status_code)
         self._response = response
 
@@ -43,23 +45,26 @@ class ForeignAnswer(Answer):
         await self._response(request.scope, request.receive(), send)
 
 
-def answer_for(value: object) -> Answer:
+def response_for(value: object) -> HandlerResponse:
     """The response for a handler's return value. Raises TypeError, ValueError or RecursionError if it is not JSON."""
-    return _foreign(value) or Answer(200, json.dumps(value, default=_plain, allow_nan=False).encode())
+    return _wrapped(value) or HandlerResponse(200, json.dumps(value, default=_plain, allow_nan=False).encode())
 
 
-def result_of(value: object) -> Answer:
-    """The result of a handler whose sender no longer waits. Any value is a success, except a response that failed."""
-    return _foreign(value) or Answer(200)
+def response_without_body(value: object) -> HandlerResponse:
+    """The response for a handler that runs after the acknowledgement: only its status is used.
+
+    Any return value is a success, except a response object with an error status.
+    """
+    return _wrapped(value) or HandlerResponse(200)
 
 
-def _foreign(value: object) -> Answer | None:
+def _wrapped(value: object) -> HandlerResponse | None:
     if callable(value) and isinstance(getattr(value, "status_code", None), int):
-        return ForeignAnswer(cast("AsgiAnswer", value))
+        return WrappedResponse(cast("AsgiResponse", value))
     return None
 
 
-def answer_for_exception(error: BaseException) -> Answer | None:
+def response_for_exception(error: BaseException) -> HandlerResponse | None:
     """The response for an HTTPException of Starlette or FastAPI; None for other exceptions."""
     status = getattr(error, "status_code", None)
     if not isinstance(status, int) or not hasattr(error, "detail") or not 200 <= status <= 599:
@@ -71,15 +76,15 @@ def answer_for_exception(error: BaseException) -> Answer | None:
         raw = [(str(key).encode("latin-1"), str(headers[key]).encode("latin-1")) for key in headers]
     except (TypeError, ValueError, RecursionError):
         return None
-    return Answer(status, body, *raw)
+    return HandlerResponse(status, body, *raw)
 
 
-def failure(text: str) -> Answer:
-    return Answer(500, json.dumps({"error": text}).encode())
+def error_response(text: str) -> HandlerResponse:
+    return HandlerResponse(500, json.dumps({"error": text}).encode())
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Part):
+    if isinstance(value, PayloadObject):
         return value.raw
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)

@@ -1,12 +1,12 @@
-"""All credentials and belongings of an account, and a check of which still work."""
+"""Everything an account owns or can sign in with, and a check of which of these still work."""
 
 from dataclasses import dataclass
 
 import httpx
 from tests.bed import devices
-from tests.bed.apps import Client, code_for, make_app, proof, tokens_for
-from tests.bed.people import api, browser_of, link_in, mails_to, make_organization, make_token, make_user, submit
-from tests.bed.running import RunningHub
+from tests.bed.apps import Client, code_for, create_app, pkce_pair, tokens_for
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user, link_in, mails_to, submit
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.model import User
 
@@ -18,7 +18,9 @@ EVERYTHING = SIGN_INS | CREATED
 
 
 @dataclass
-class Belongings:
+class AccountAssets:
+    """Credentials and possessions of a user."""
+
     hub: RunningHub
     user: User
     # A session cookie.
@@ -40,8 +42,8 @@ class Belongings:
         client.cookies.set("token", self.session, domain=self.hub.settings.host)
         return client
 
-    def working(self) -> set[str]:
-        """The names of belongings that still work. The check consumes the refresh token and the codes."""
+    def usable(self) -> set[str]:
+        """The names of the assets that still work. The check consumes the refresh token and the codes."""
         refresh = {"grant_type": "refresh_token", "refresh_token": self.tokens["refresh_token"]}
         introspected = self.own_app.post("/oauth/introspect", {"token": self.token_of_own_app})
         with browser_of(self.hub, self.user) as owner, browser_of(self.hub) as visitor, self.browser() as signed_in:
@@ -65,20 +67,20 @@ class Belongings:
             return program.get("/api/whoami-v2").status_code == 200
 
 
-def make_belongings(hub: RunningHub, user: User) -> Belongings:
-    developer, fan = make_user(hub, f"developer-of-{user.name}"), make_user(hub, f"fan-of-{user.name}")
-    app = make_app(hub, developer, name="Elsewhere", refresh_tokens=True)
-    own_app = make_app(hub, user, name="Homemade")
-    token = make_token(hub, user)
+def create_account_assets(hub: RunningHub, user: User) -> AccountAssets:
+    developer, fan = create_user(hub, f"developer-of-{user.name}"), create_user(hub, f"fan-of-{user.name}")
+    app = create_app(hub, developer, name="Elsewhere", refresh_tokens=True)
+    own_app = create_app(hub, user, name="Homemade")
+    token = create_token(hub, user)
     with api(hub, token) as program:
         body = {"url": "https://ci.example/hook", "watched": [{"type": "user", "name": user.name}]}
         assert program.post("/api/settings/webhooks", json=body).status_code == 200
-    verifier, challenge = proof()
+    verifier, challenge = pkce_pair()
     tokens = tokens_for(app, user)
     code = code_for(app, user, code_challenge=challenge, code_challenge_method="S256")
     started = devices.start(app)
     devices.approve(hub, user, started["user_code"], " ".join(app.app.scopes))
-    organization = make_organization(hub, f"org-of-{user.name}", user)
+    organization = create_organization(hub, f"org-of-{user.name}", user)
     page = f"/organizations/{organization.name}/settings/members"
     guest = f"guest-of-{user.name}@example.com"
     with browser_of(hub, user) as browser:
@@ -86,7 +88,7 @@ def make_belongings(hub: RunningHub, user: User) -> Belongings:
         # End the sessions in which apps and devices were approved, so that a single session is left.
         assert submit(browser, "/settings/sessions", "/settings/sessions/end-others").status_code == 303
         session = browser.cookies["token"]
-    return Belongings(
+    return AccountAssets(
         hub=hub,
         user=user,
         session=session,

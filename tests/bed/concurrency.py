@@ -8,7 +8,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def at_once(calls: Sequence[Callable[[], T]]) -> list[T]:
+def run_concurrently(calls: Sequence[Callable[[], T]]) -> list[T]:
     """Run the calls in threads that start at the same time; the results are in the order of the calls."""
     barrier = threading.Barrier(len(calls), timeout=30)
 

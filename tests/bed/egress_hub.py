@@ -10,10 +10,10 @@ from typing import Any
 
 import httpx
 from tests.bed.engines import SqliteEngine, settings_for
-from tests.bed.people import make_token, make_user
-from tests.bed.repos import make_repo
-from tests.bed.running import RunningHub, running
-from tests.bed.watching import make_webhook, worked_off
+from tests.bed.people import create_token, create_user
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.webhooks import create_webhook, deliver_due
 from tests.egress.farend import Names
 
 from hubgate.server.egress.client import Egress
@@ -26,7 +26,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 @dataclass(frozen=True)
-class Guarded:
+class EgressHub:
     """A hub with one user, ada. Each repo she creates is delivered to all of her webhooks."""
 
     hub: RunningHub
@@ -34,12 +34,12 @@ class Guarded:
     ada: httpx.Client
 
     def watch(self, *urls: str, **more: Any) -> list[dict[str, Any]]:
-        return [make_webhook(self.ada, url, "user:ada", **more) for url in urls]
+        return [create_webhook(self.ada, url, "user:ada", **more) for url in urls]
 
     def change(self, name: str = "tiny") -> None:
-        make_repo(self.ada, name)
+        create_repo(self.ada, name)
 
-    def told(self, webhook: dict[str, Any]) -> dict[str, Any]:
+    def last_delivery(self, webhook: dict[str, Any]) -> dict[str, Any]:
         """The last delivery of a webhook, in full."""
         logs = f"/api/settings/webhooks/{webhook['id']}/logs"
         last = self.ada.get(logs).json()[0]
@@ -48,24 +48,24 @@ class Guarded:
 
 
 @contextmanager
-def guarded(
+def run_egress_hub(
     template: Path,
     folder: Path,
     names: dict[str, list[Sequence[str]]] | None = None,
     allowed: Sequence[str] = LOOPBACK,
     tls: ssl.SSLContext | None = None,
     **settings: str,
-) -> Iterator[Guarded]:
+) -> Iterator[EgressHub]:
     """Run a hub with these egress rules, on SQLite because the rules do not depend on the engine. Without `names` the
     system resolver is used.
     """
     resolve = Names(names or {})
     egress = Egress([ip_network(text) for text in allowed], resolve=None if names is None else resolve, tls=tls)
     url = SqliteEngine(template, folder).fresh_url()
-    with running(settings_for(url, folder, webhooks_per_owner="500", **settings), egress) as hub:
-        headers = {"authorization": f"Bearer {make_token(hub, make_user(hub, 'ada'))}"}
+    with run_hub(settings_for(url, folder, webhooks_per_owner="500", **settings), egress) as hub:
+        headers = {"authorization": f"Bearer {create_token(hub, create_user(hub, 'ada'))}"}
         with hub.client(headers=headers, trust_env=False) as ada:
-            yield Guarded(hub, resolve, ada)
+            yield EgressHub(hub, resolve, ada)
 
 
 def deliver(hub: RunningHub, seconds: float = DEADLINE) -> int:
@@ -73,6 +73,6 @@ def deliver(hub: RunningHub, seconds: float = DEADLINE) -> int:
 
     async def work(opened: Hub) -> int:
         webhooks = replace(opened.webhooks, pace=replace(opened.webhooks.pace, deadline_seconds=seconds))
-        return await worked_off(webhooks, Sender(webhooks))
+        return await deliver_due(webhooks, Sender(webhooks))
 
     return hub.call(work)

@@ -105,7 +105,7 @@ class RunningHub:
 
 
 @contextmanager
-def running(settings: Settings, egress: Egress | None = None, limits: Limits | None = None) -> Iterator[RunningHub]:
+def run_hub(settings: Settings, egress: Egress | None = None, limits: Limits | None = None) -> Iterator[RunningHub]:
     hub = RunningHub(settings, egress=egress, limits=limits or Limits())
     hub.start()
     try:

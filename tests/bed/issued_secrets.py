@@ -4,10 +4,10 @@ import re
 
 import httpx
 from tests.bed import devices
-from tests.bed.apps import code_for, make_app, proof
-from tests.bed.exchange import exchanged, make_exchanger
-from tests.bed.people import PASSWORD, link_in, mails_to, make_organization, make_user, setup_link, submit
-from tests.bed.running import RunningHub
+from tests.bed.apps import code_for, create_app, pkce_pair
+from tests.bed.exchange import create_exchange_app, exchange_token
+from tests.bed.people import PASSWORD, create_organization, create_user, link_in, mails_to, setup_link, submit
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.organizations import invitations
 from hubgate.server.resources import Hub
@@ -15,7 +15,7 @@ from hubgate.server.resources import Hub
 PASSWORDS = ("the first passphrase", "the second passphrase", "a passphrase that is wrong")
 
 
-def secrets_given(hub: RunningHub) -> dict[str, str]:
+def collect_issued_secrets(hub: RunningHub) -> dict[str, str]:
     """The issued secrets by description. For each kind of link, one is used and another stays unused."""
     first, second, wrong = PASSWORDS
     given = dict(zip(("password", "new password", "wrong password"), PASSWORDS, strict=True))
@@ -51,9 +51,9 @@ def secrets_given(hub: RunningHub) -> dict[str, str]:
 
 
 def _app_secrets(hub: RunningHub) -> dict[str, str]:
-    dora = make_user(hub, "dora")
-    client = make_app(hub, dora, refresh_tokens=True)
-    verifier, challenge = proof()
+    dora = create_user(hub, "dora")
+    client = create_app(hub, dora, refresh_tokens=True)
+    verifier, challenge = pkce_pair()
     used = code_for(client, dora, code_challenge=challenge, code_challenge_method="S256")
     tokens = client.redeem(used, code_verifier=verifier).json()
     refreshed = client.post("/oauth/token", {"grant_type": "refresh_token", "refresh_token": tokens["refresh_token"]})
@@ -71,8 +71,8 @@ def _app_secrets(hub: RunningHub) -> dict[str, str]:
 
 
 def _device_secrets(hub: RunningHub) -> dict[str, str]:
-    fritz = make_user(hub, "fritz")
-    client = make_exchanger(hub, make_organization(hub, "devices", fritz), refresh_tokens=True)
+    fritz = create_user(hub, "fritz")
+    client = create_exchange_app(hub, create_organization(hub, "devices", fritz), refresh_tokens=True)
     used, waiting = devices.start(client), devices.start(client)
     devices.approve(hub, fritz, used["user_code"], "openid profile")
     tokens = devices.poll(client, used["device_code"]).json()
@@ -83,13 +83,13 @@ def _device_secrets(hub: RunningHub) -> dict[str, str]:
         "open user code": waiting["user_code"],
         "access token of a device": tokens["access_token"],
         "refresh token of a device": tokens["refresh_token"],
-        "exchanged token": exchanged(client, "fritz@example.org")["access_token"],
+        "exchanged token": exchange_token(client, "fritz@example.org")["access_token"],
         "secret of the exchanger": client.secret or "",
     }
 
 
 def _invitations(hub: RunningHub, client: httpx.Client) -> dict[str, str]:
-    make_organization(hub, "acme", make_user(hub, "carol"))
+    create_organization(hub, "acme", create_user(hub, "carol"))
 
     async def to_hub(opened: Hub) -> str:
         return await invitations.invite_to_hub(opened.accounts, "guest@example.org")

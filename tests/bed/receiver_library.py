@@ -12,13 +12,13 @@ import httpx
 from tests.bed.processes import ROOT, environment
 
 from hubgate.receiver import WebhooksServer
-from hubgate.receiver.testing import Signed
+from hubgate.receiver.testing import SignedDelivery
 
 SECRET = "correct horse battery"
 
 
 @contextmanager
-def serving(app: WebhooksServer) -> Iterator[httpx.Client]:
+def serve_receiver(app: WebhooksServer) -> Iterator[httpx.Client]:
     app.launch(port=0, prevent_thread_lock=True)
     assert app.url
     try:
@@ -28,7 +28,7 @@ def serving(app: WebhooksServer) -> Iterator[httpx.Client]:
         app.close()
 
 
-def post(client: httpx.Client, path: str, delivery: Signed) -> httpx.Response:
+def post(client: httpx.Client, path: str, delivery: SignedDelivery) -> httpx.Response:
     return client.post(path, headers=delivery.headers, content=delivery.body)
 
 
@@ -68,7 +68,7 @@ class Script:
                 self.addresses.append(found[1])
             if self.url and len(self.addresses) >= addresses:
                 return self
-        raise AssertionError(f"it ended with {self.process.wait()}: {self.errors}")
+        raise AssertionError(f"the script exited with {self.process.wait()}: {self.errors}")
 
     @property
     def errors(self) -> str:
@@ -90,9 +90,9 @@ class Script:
 
 
 @contextmanager
-def script(file: Path, text: str, *arguments: str, addresses: int = 1, **variables: str) -> Iterator[Script]:
+def run_script(file: Path, text: str, *arguments: str, addresses: int = 1, **variables: str) -> Iterator[Script]:
     """Write a script to `file` and start it; the script listens on a random port."""
-    file.write_text(PORT_OF_ITS_OWN + text)
+    file.write_text(RANDOM_PORT + text)
     running = Script(file, *arguments, python=sys.executable, passed=(), **variables)
     try:
         yield running.wait_for(addresses)
@@ -102,7 +102,7 @@ def script(file: Path, text: str, *arguments: str, addresses: int = 1, **variabl
 
 
 # Scripts call launch() without a port, as users do; parallel tests cannot share the default port 7860.
-PORT_OF_ITS_OWN = """\
+RANDOM_PORT = """\
 from hubgate.receiver import WebhooksServer as _S
 _S.launch.__defaults__ = ("127.0.0.1", 0, False, False)
 """

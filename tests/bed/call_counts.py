@@ -1,4 +1,4 @@
-"""Counting the Python functions that a hub calls on its event loop, where work blocks every other request."""
+"""Counts the Python functions that a hub calls on its event loop, where work blocks every other request."""
 
 import contextlib
 import sys
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.resources import Hub
 

@@ -1,4 +1,4 @@
-"""A hub with watchers of some repos: changes that know what was acknowledged, and the history of a run."""
+"""A hub with webhooks that watch some repos, a load that records acknowledged changes, and the history of a run."""
 
 import contextlib
 import signal
@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import httpx
-from tests.bed.blocking import blocking
-from tests.bed.engines import opened, settings_for
+from tests.bed.blocking import run_blocking
+from tests.bed.engines import opened_database, settings_for
 from tests.bed.people import PASSWORD
 from tests.bed.processes import TEST_BUILD, HubProcess, environment, hub_process, until
 from tests.faults.conftest import Store
-from tests.faults.history import Change, History, Silence, complaints
-from tests.faults.watchers import Watchers, named
+from tests.faults.history import Change, DisabledPeriod, History, violations
+from tests.faults.watchers import Watchers, with_webhook_names
 
 from hubgate.server.accounts import signup
 from hubgate.server.accounts.model import User
@@ -31,10 +31,10 @@ from hubgate.server.webhooks.management.lifecycle import WebhookRequest
 
 TEST_DELIVER = [sys.executable, "-m", "tests.bed.testdeliver"]
 # Leases of two seconds, deadlines of one.
-QUICK = {"TEST_PACE": "2,1"}
+SHORT_PACE = {"TEST_PACE": "2,1"}
 REPOS = ("ada/one", "ada/two", "ada/hidden")
 EVERYTHING, PUBLIC = frozenset(REPOS), frozenset({"ada/one", "ada/two"})
-# Owner of the webhook, what it watches, which repos it receives. A private repo is for its owner only.
+# The webhook's owner, the watched name, and the repos whose events it receives. Only its owner may read a private repo.
 ENTITLED = {
     "own": ("ada", "user:ada", EVERYTHING),
     "stranger": ("bob", "user:ada", PUBLIC),
@@ -45,13 +45,13 @@ ENTITLED = {
 
 
 @dataclass
-class Scene:
+class Scenario:
     store: Store
     watchers: Watchers
     token: str
-    # Ids of webhooks to their names.
+    # The names of the webhooks by id.
     names: dict[str, str]
-    silences: list[Silence] = field(default_factory=list)
+    disabled_periods: list[DisabledPeriod] = field(default_factory=list)
     # The last known setting of each repo.
     settings: dict[str, bool | None] = field(default_factory=lambda: dict.fromkeys(REPOS, False))
 
@@ -64,24 +64,24 @@ class Scene:
 
     @contextlib.contextmanager
     def hub(self, *flags: str, **variables: str) -> Iterator[HubProcess]:
-        options = {**QUICK, **variables}
+        options = {**SHORT_PACE, **variables}
         with hub_process(self.store.folder, *self.flags, *flags, program=TEST_BUILD, **options) as hub:
             yield hub
 
     def deliver(self, **variables: str) -> "subprocess.Popen[bytes]":
-        """`hubgate deliver` of the test build; it is running when this returns."""
+        """Start `hubgate deliver` of the test build, and wait until it runs."""
         with (self.store.folder / "deliver.log").open("ab") as errors:
             process = subprocess.Popen(
                 [*TEST_DELIVER, *self.flags],
                 cwd=self.store.folder,
-                env=environment(**{**QUICK, **variables}),
+                env=environment(**{**SHORT_PACE, **variables}),
                 stdout=subprocess.PIPE,
                 stderr=errors,
             )
         assert process.stdout is not None
         with process.stdout:
             line = process.stdout.readline()
-        # An armed process may already be dead.
+        # A process with an armed failpoint may already be dead.
         assert b"is running" in line or process.wait(20) < 0
         return process
 
@@ -99,29 +99,32 @@ class Scene:
         return httpx.Client(base_url=hub.url, headers={"authorization": f"Bearer {self.token}"}, timeout=40)
 
     def change(self, client: httpx.Client, repo: str) -> bool:
-        """One event; True if it was acknowledged. After a lost answer the setting is unknown."""
+        """Change a setting of a repo, which causes an event; whether the change was acknowledged.
+
+        After a lost response the setting is unknown, so the next change may have no effect and is not counted.
+        """
         before, self.settings[repo] = self.settings[repo], None
-        answer = client.put(f"/api/models/{repo}/settings", json={"discussionsDisabled": not before})
-        if answer.status_code != 200:
+        response = client.put(f"/api/models/{repo}/settings", json={"discussionsDisabled": not before})
+        if response.status_code != 200:
             return False
         self.settings[repo] = not before
         return before is not None
 
-    def changed(self, client: httpx.Client, *repos: str, times: int = 1) -> int:
-        """The number of changes."""
+    def change_all(self, client: httpx.Client, *repos: str, times: int = 1) -> int:
+        """Change each repo this many times; the number of changes, all of which must be acknowledged."""
         for repo in repos * times:
             assert self.change(client, repo)
         return times * len(repos)
 
     def rows(self, sql: str) -> Sequence[tuple[object, ...]]:
         async def read() -> list[tuple[object, ...]]:
-            async with opened(self.store.url) as db:
+            async with opened_database(self.store.url) as db:
                 return [tuple(row) for row in await db.read_long(lambda tx: tx.all(sql))]
 
-        return blocking(read())
+        return run_blocking(read())
 
     def is_settled(self) -> bool:
-        """Every event is fanned out, and no delivery is waiting."""
+        """Whether every event is fanned out and no delivery is waiting."""
         sql = """
             SELECT (SELECT count(*) FROM events WHERE fanned_at IS NULL)
                 + (SELECT count(*) FROM deliveries WHERE state IN ('pending', 'retrying', 'parked'))
@@ -129,7 +132,7 @@ class Scene:
         return self.rows(sql) == [(0,)]
 
     def settle(self, seconds: float = 90.0) -> None:
-        """With a process that is not disturbed."""
+        """Deliver everything, with a process that is not disturbed."""
         with self.delivering():
             until(self.is_settled, seconds)
 
@@ -139,52 +142,52 @@ class Scene:
         found = self.rows(sql)
         return frozenset(Change(f"ada/{name}", int(str(seq))) for name, seq in found)
 
-    def check(self, acknowledged: int, ended: Sequence[str] = ("delivered",)) -> None:
+    def check(self, acknowledged: int, final_states: Sequence[str] = ("delivered",)) -> None:
         """Check all invariants."""
         committed = self.changes()
-        assert len(committed) >= acknowledged, "an acknowledged change is gone"
+        assert len(committed) >= acknowledged, "an acknowledged change is missing"
         entitled = {name: repos for name, (_, _, repos) in ENTITLED.items()}
-        arrivals = named(self.watchers.arrivals, self.names)
-        history = History(committed, entitled, arrivals, self.silences)
-        assert complaints(history) == []
-        assert self.rows("SELECT DISTINCT state FROM deliveries ORDER BY state") == [(state,) for state in ended]
+        received = with_webhook_names(self.watchers.received, self.names)
+        history = History(committed, entitled, received, self.disabled_periods)
+        assert violations(history) == []
+        assert self.rows("SELECT DISTINCT state FROM deliveries ORDER BY state") == [(state,) for state in final_states]
 
 
-def make_scene(store: Store, watchers: Watchers) -> Scene:
-    async def work() -> Scene:
+def create_scenario(store: Store, watchers: Watchers) -> Scenario:
+    async def work() -> Scenario:
         hub = await open_hub(settings_for(store.url, store.folder / "data", egress_allow="127.0.0.0/8"))
         try:
-            people = {name: await _person(hub, name) for name in ("ada", "bob")}
-            ada = people["ada"]
+            users = {name: await _create_user(hub, name) for name in ("ada", "bob")}
+            ada = users["ada"]
             token, _ = await personal.create(hub.accounts, ada, "test", TokenRole.WRITE, "127.0.0.1")
             for name in REPOS:
-                wanted = NewRepo(RepoType.MODEL, name.partition("/")[2], private=name == "ada/hidden")
-                await create(hub.repos, ada, RepoOwner("user", ada.id, ada.name), wanted, SYSTEM)
-            # A webhook receives nothing from before its creation.
+                new_repo = NewRepo(RepoType.MODEL, name.partition("/")[2], private=name == "ada/hidden")
+                await create(hub.repos, ada, RepoOwner("user", ada.id, ada.name), new_repo, SYSTEM)
+            # Mark the creation of the repos as fanned out, so that no webhook receives it.
             await hub.db.write(lambda tx: tx.exec("UPDATE events SET fanned_at = created_at"))
             names = {}
-            for name, (who, watched, _) in ENTITLED.items():
+            for name, (owner, watched, _) in ENTITLED.items():
                 kind, _, target = watched.partition(":")
-                asked = WebhookRequest(url=watchers.url(name), watched=[(kind, target)])
-                kept = await lifecycle.create(hub.webhooks, lifecycle.Owner(user_id=people[who].id), asked, SYSTEM)
-                names[kept.webhook.id] = name
-            return Scene(store, watchers, token, names)
+                request = WebhookRequest(url=watchers.url(name), watched=[(kind, target)])
+                stored = await lifecycle.create(hub.webhooks, lifecycle.Owner(user_id=users[owner].id), request, SYSTEM)
+                names[stored.webhook.id] = name
+            return Scenario(store, watchers, token, names)
         finally:
             await hub.close()
 
-    return blocking(work())
+    return run_blocking(work())
 
 
-async def _person(hub: Hub, name: str) -> User:
+async def _create_user(hub: Hub, name: str) -> User:
     candidate = Candidate(name, f"{name}@example.org", PASSWORD)
     return await signup.create_by_operator(hub.accounts, candidate, verified=True, operator=False)
 
 
 @dataclass
 class ChangeLoad:
-    """One client for each repo, which changes it as fast as it is answered. `acknowledged` counts the changes."""
+    """One client for each repo, which changes it again after each response. `acknowledged` counts the changes."""
 
-    scene: Scene
+    scenario: Scenario
     url: str
     acknowledged: int = 0
 
@@ -199,7 +202,7 @@ class ChangeLoad:
 
     def wait_for(self, count: int, seconds: float = 60.0) -> None:
         with self._enough:
-            assert self._enough.wait_for(lambda: self.acknowledged >= count, seconds), "the load got nowhere"
+            assert self._enough.wait_for(lambda: self.acknowledged >= count, seconds), "the load made no progress"
 
     def stop(self) -> int:
         self._stop.set()
@@ -208,11 +211,11 @@ class ChangeLoad:
         return self.acknowledged
 
     def _run(self, repo: str) -> None:
-        headers = {"authorization": f"Bearer {self.scene.token}"}
+        headers = {"authorization": f"Bearer {self.scenario.token}"}
         with httpx.Client(base_url=self.url, headers=headers, timeout=20) as client:
             while not self._stop.wait(0.01):
                 try:
-                    done = self.scene.change(client, repo)
+                    done = self.scenario.change(client, repo)
                 except httpx.TransportError:
                     continue
                 if done:

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.bed.blocking import blocking
-from tests.bed.engines import Engine, settings_for
-from tests.bed.engines import opened as opened_database
-from tests.bed.git import Work, cloned
-from tests.bed.people import api, make_token, make_user
-from tests.bed.repos import commit, make_repo
-from tests.bed.running import RunningHub, running
+from tests.bed.blocking import run_blocking
+from tests.bed.engines import Engine, opened_database, settings_for
+from tests.bed.git import WorkingCopy, clone_repo
+from tests.bed.people import api, create_token, create_user
+from tests.bed.repos import create_repo, send_commit
+from tests.bed.running_hub import RunningHub, run_hub
 
 from hubgate.server import failpoint
 from hubgate.server.accounts.model import User
@@ -26,7 +25,9 @@ API = f"/api/models/{REPO}"
 
 
 @dataclass(frozen=True)
-class Guests:
+class PublicRepo:
+    """A hub with Ada's public repo, and the clients and tokens of Ada and Eve."""
+
     hub: RunningHub
     folder: Path
     ada: httpx.Client
@@ -45,9 +46,9 @@ class Guests:
 
     def propose(self, files: dict[str, bytes], *, by: httpx.Client | None = None, repo: str = REPO) -> httpx.Response:
         """Commit with `create_pr`, as Eve unless `by` is given."""
-        return commit(by or self.eve, repo, files, query="?create_pr=1")
+        return send_commit(by or self.eve, repo, files, query="?create_pr=1")
 
-    def proposed(self, files: dict[str, bytes]) -> tuple[int, str]:
+    def create_pull_request(self, files: dict[str, bytes]) -> tuple[int, str]:
         """The number of Eve's new pull request, and its commit."""
         response = self.propose(files)
         assert response.status_code == 200, response.text
@@ -69,7 +70,7 @@ class Guests:
         (listed,) = self.ada.get("/api/settings/repositories").json()
         return self.ada.get(API).json()["usedStorage"], listed["storage"]
 
-    def tidy(self) -> None:
+    def run_housekeeping(self) -> None:
         async def work(opened: Hub) -> None:
             housekeeping = Housekeeping(opened.repos)
             while await housekeeping.step():
@@ -99,21 +100,23 @@ class Guests:
 
         def act() -> None:
             del failpoint.armed[name]
-            blocking(work())
+            run_blocking(work())
 
         failpoint.armed[name] = act
 
-    def clone(self, name: str, token: str | None = None) -> Work:
+    def clone(self, name: str, token: str | None = None) -> WorkingCopy:
         """Clone the repo, as Eve unless another token is given."""
-        return cloned(self.hub, REPO, self.folder / name, token or self.eve_token)
+        return clone_repo(self.hub, REPO, self.folder / name, token or self.eve_token)
 
 
 @contextmanager
-def guests(engine: Engine, folder: Path, limits: Limits | None = None, **settings: str) -> Iterator[Guests]:
+def hub_with_public_repo(
+    engine: Engine, folder: Path, limits: Limits | None = None, **settings: str
+) -> Iterator[PublicRepo]:
     given = settings_for(engine.fresh_url(), folder / "data", **settings)
-    with running(given, limits=limits) as hub, ExitStack() as stack:
-        ada_user, eve_user = make_user(hub, "ada"), make_user(hub, "eve")
-        ada_token, eve_token = make_token(hub, ada_user), make_token(hub, eve_user)
+    with run_hub(given, limits=limits) as hub, ExitStack() as stack:
+        ada_user, eve_user = create_user(hub, "ada"), create_user(hub, "eve")
+        ada_token, eve_token = create_token(hub, ada_user), create_token(hub, eve_user)
         ada, eve = (stack.enter_context(api(hub, token)) for token in (ada_token, eve_token))
-        make_repo(ada, "tiny")
-        yield Guests(hub, folder, ada, eve, ada_user, eve_user, ada_token, eve_token)
+        create_repo(ada, "tiny")
+        yield PublicRepo(hub, folder, ada, eve, ada_user, eve_user, ada_token, eve_token)

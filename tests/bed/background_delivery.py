@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 
-from tests.bed.running import RunningHub
-from tests.bed.watching import settle
+from tests.bed.running_hub import RunningHub
+from tests.bed.webhooks import settle
 
 
 @contextmanager
-def delivering(hub: RunningHub, send: Callable[[RunningHub], object] = settle) -> Iterator[None]:
+def deliver_in_background(hub: RunningHub, send: Callable[[RunningHub], object] = settle) -> Iterator[None]:
     """Deliver in a thread, for responses that wait for a delivery."""
     stop = Event()
 

@@ -1,4 +1,4 @@
-"""An ASGI handler that only sends fixed responses, on the hub's HTTP server: `python -m bench.bare`.
+"""An ASGI handler that only sends fixed responses, on the hub's HTTP server: `python -m bench.bare_handler`.
 
 The first line of standard input is a JSON object of responses by path: pairs of headers, and the body. The program
 prints its port and serves until standard input ends.
@@ -15,7 +15,7 @@ from hubgate.server.worker.child import stop_event
 from hubgate.server.worker.servers import BACKLOG, serve_with_granian
 
 
-def repeating(answers: dict[str, tuple[list[list[str]], str]]) -> ASGIApp:
+def fixed_responses(responses: dict[str, tuple[list[list[str]], str]]) -> ASGIApp:
     messages = {
         path: (
             {
@@ -25,7 +25,7 @@ def repeating(answers: dict[str, tuple[list[list[str]], str]]) -> ASGIApp:
             },
             {"type": "http.response.body", "body": body.encode()},
         )
-        for path, (headers, body) in answers.items()
+        for path, (headers, body) in responses.items()
     }
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -40,7 +40,7 @@ def repeating(answers: dict[str, tuple[list[list[str]], str]]) -> ASGIApp:
 
 
 async def main() -> None:
-    app = repeating(json.loads(sys.stdin.buffer.readline()))
+    app = fixed_responses(json.loads(sys.stdin.buffer.readline()))
     listener = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
     listener.setblocking(False)
     print(listener.getsockname()[1], flush=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import httpx
 from tests.bed.processes import until
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 GREEDY, OTHER = "127.0.0.2", "127.0.0.3"
 
@@ -22,7 +22,7 @@ def _connected(hub: RunningHub, source: str) -> socket.socket:
 
 
 @contextlib.contextmanager
-def asking(
+def send_requests(
     hub: RunningHub, targets: Sequence[str], body: bytes = b"", source: str = GREEDY, authorization: str = ""
 ) -> Iterator[list[socket.socket]]:
     """Send concurrent requests on separate connections; leaving the block closes the connections."""
@@ -36,7 +36,7 @@ def asking(
         yield connections
 
 
-def answered(connections: Sequence[socket.socket]) -> int:
+def count_answered(connections: Sequence[socket.socket]) -> int:
     return len(select.select(connections, [], [], 0)[0])
 
 
@@ -50,11 +50,11 @@ def client_from(hub: RunningHub, source: str) -> httpx.Client:
     return httpx.Client(base_url=hub.url, timeout=60, transport=httpx.HTTPTransport(local_address=source))
 
 
-def broken_off(
+def statuses_after_disconnect(
     hub: RunningHub, targets: Sequence[str], body: bytes = b"", source: str = GREEDY, authorization: str = ""
 ) -> list[int]:
     """The statuses of requests whose clients disconnected at once, in the order in which they finished."""
-    with asking(hub, targets, body, source, authorization), client_from(hub, OTHER) as other:
+    with send_requests(hub, targets, body, source, authorization), client_from(hub, OTHER) as other:
         # The response shows that the hub has received all requests above.
         assert other.get("/healthz").status_code == 200
     until(lambda: len(statuses(hub, source)) == len(targets), 60)

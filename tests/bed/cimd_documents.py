@@ -3,7 +3,7 @@
 import json
 
 from tests.bed.apps import Client
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
 from hubgate.server.clock import HOUR
 from hubgate.server.oauth.cimd import store
@@ -11,26 +11,26 @@ from hubgate.server.oauth.cimd.rules import check_document
 from hubgate.server.resources import Hub
 
 URL = "https://notes.example/.well-known/oauth-cimd"
-ANSWERED_AT = "https://notes.example/callback"
+REDIRECT_URI = "https://notes.example/callback"
 
 
-def keep_document(hub: RunningHub, url: str = URL, **members: object) -> Client:
+def store_document(hub: RunningHub, url: str = URL, **members: object) -> Client:
     """Store a document for `url`, replacing the cached document."""
     document = {
         "client_id": url,
         "client_name": "Field Notes",
-        "redirect_uris": [ANSWERED_AT],
+        "redirect_uris": [REDIRECT_URI],
         "token_endpoint_auth_method": "none",
         **members,
     }
     text = json.dumps(document)
     findings, app = check_document(url, text.encode())
     assert app is not None, findings
-    keep_text(hub, url, text)
+    store_document_text(hub, url, text)
     return Client(hub, app, None)
 
 
-def keep_text(hub: RunningHub, url: str, text: str) -> None:
+def store_document_text(hub: RunningHub, url: str, text: str) -> None:
     """Store a text as the document for `url` without validation."""
 
     async def work(opened: Hub) -> None:

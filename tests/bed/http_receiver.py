@@ -22,22 +22,22 @@ class Receiver(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.answer = answer
         self.received: list[Received] = []
-        self._arrived = threading.Condition()
+        self._request_received = threading.Condition()
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def record(self, request: Received) -> tuple[int, bytes]:
-        with self._arrived:
+        with self._request_received:
             self.received.append(request)
-            self._arrived.notify_all()
+            self._request_received.notify_all()
         return self.answer(request)
 
     def wait_for(self, count: int, seconds: float = 15.0) -> list[Received]:
-        with self._arrived:
-            arrived = self._arrived.wait_for(lambda: len(self.received) >= count, seconds)
-        assert arrived, f"{len(self.received)} of {count} requests arrived"
+        with self._request_received:
+            in_time = self._request_received.wait_for(lambda: len(self.received) >= count, seconds)
+        assert in_time, f"{len(self.received)} of {count} requests were received"
         return self.received
 
 
@@ -61,7 +61,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def receiving(answer: Callable[[Received], tuple[int, bytes]] = lambda _: (200, b"{}")) -> Iterator[Receiver]:
+def run_http_receiver(answer: Callable[[Received], tuple[int, bytes]] = lambda _: (200, b"{}")) -> Iterator[Receiver]:
     receiver = Receiver(answer)
     thread = threading.Thread(target=receiver.serve_forever, daemon=True)
     thread.start()

@@ -57,7 +57,7 @@ def _address() -> str:
     """Start the fork server; the address of its socket. The server exits when this process does."""
     folder = Path(tempfile.mkdtemp(prefix="hubgate-warm-"))
     address = str(folder / "s")
-    process = subprocess.Popen([sys.executable, "-m", "tests.bed.warm", address], env=environment(), cwd="/")
+    process = subprocess.Popen([sys.executable, "-m", "tests.bed.fork_server", address], env=environment(), cwd="/")
     atexit.register(_end, process, folder)
     until(lambda: Path(address).exists())
     return address

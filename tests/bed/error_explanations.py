@@ -4,9 +4,9 @@ import re
 
 import httpx
 from tests.bed.processes import until
-from tests.bed.running import RunningHub
+from tests.bed.running_hub import RunningHub
 
-ELSEWHERE = "Nothing here differs from the registration. The sentence at the top names the cause."
+NO_DIFFERENCE = "Nothing here differs from the registration. The sentence at the top names the cause."
 
 
 def path_of(hub: RunningHub, error_uri: str) -> str:
@@ -14,7 +14,7 @@ def path_of(hub: RunningHub, error_uri: str) -> str:
     return error_uri.removeprefix(hub.url)
 
 
-def explained(browser: httpx.Client, path: str) -> str:
+def explanation_page(browser: httpx.Client, path: str) -> str:
     """The text of the page, once it exists: the hub stores it in the background."""
     until(lambda: browser.get(path).status_code == 200)
     return browser.get(path).text

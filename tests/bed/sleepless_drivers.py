@@ -8,7 +8,7 @@ from hubgate.client.async_transport import AsyncDriver
 from hubgate.client.transport import Driver
 from hubgate.client.wire import Sleep
 
-Face = TypeVar("Face", Hub, AsyncHub)
+AnyHub = TypeVar("AnyHub", Hub, AsyncHub)
 
 
 class SleeplessDriver(Driver):
@@ -35,7 +35,7 @@ class AsyncSleeplessDriver(AsyncDriver):
         return await super()._perform(effect)
 
 
-def without_sleeping(hub: Face, instead: Callable[[float], object]) -> Face:
+def without_sleeping(hub: AnyHub, instead: Callable[[float], object]) -> AnyHub:
     driver: Any = {Hub: SleeplessDriver, AsyncHub: AsyncSleeplessDriver}[type(hub)]
     hub._driver = driver(hub._driver._timeout, instead)
     return hub

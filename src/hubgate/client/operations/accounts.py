@@ -1,6 +1,6 @@
 """The signed-in user, personal tokens, and organizations with their audit log."""
 
-from hubgate.client.addresses import segment
+from hubgate.client.addresses import path_segment
 from hubgate.client.codec import decode, decode_list
 from hubgate.client.models import AccessToken, AuditEntry, Member, Organization, WhoAmI
 from hubgate.client.session import Call, Session, json_call
@@ -21,12 +21,12 @@ def list_tokens(session: Session, *, limit: int | None = None) -> Flow[list[Acce
 
 
 def rename_token(session: Session, token_id: str, name: str) -> Flow[AccessToken]:
-    call = json_call("PATCH", f"/api/settings/tokens/{segment(token_id)}", {"name": name}, repeatable=True)
+    call = json_call("PATCH", f"/api/settings/tokens/{path_segment(token_id)}", {"name": name}, repeatable=True)
     return decode(AccessToken, (yield from session.json(call)))
 
 
 def revoke_token(session: Session, token_id: str) -> Flow[None]:
-    yield from session.call(Call("DELETE", f"/api/settings/tokens/{segment(token_id)}"))
+    yield from session.call(Call("DELETE", f"/api/settings/tokens/{path_segment(token_id)}"))
 
 
 def get_organization(session: Session, name: str) -> Flow[Organization]:
@@ -41,12 +41,12 @@ def list_members(
 
 
 def set_member_role(session: Session, name: str, user: str, role: str) -> Flow[None]:
-    yield from session.call(json_call("PUT", f"{_path(name)}/members/{segment(user)}/role", {"role": role}))
+    yield from session.call(json_call("PUT", f"{_path(name)}/members/{path_segment(user)}/role", {"role": role}))
 
 
 def remove_member(session: Session, name: str, user: str) -> Flow[None]:
     """Remove a member from an organization. Members may remove themselves; only admins may remove others."""
-    yield from session.call(Call("DELETE", f"{_path(name)}/members/{segment(user)}"))
+    yield from session.call(Call("DELETE", f"{_path(name)}/members/{path_segment(user)}"))
 
 
 def export_audit_log(session: Session, name: str, *, query: str | None = None) -> Flow[list[AuditEntry]]:
@@ -65,7 +65,7 @@ def export_audit_log(session: Session, name: str, *, query: str | None = None) -
 
 
 def _path(organization: str) -> str:
-    return f"/api/organizations/{segment(organization)}"
+    return f"/api/organizations/{path_segment(organization)}"
 
 
 def _page_size(limit: int | None) -> int | None:
