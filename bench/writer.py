@@ -1,4 +1,4 @@
-"""A process that writes to a SQLite file as fast as possible: `python -m bench.writer KIND FILE SECONDS MOST`.
+"""A process that writes to a SQLite file as fast as possible: `python -m bench.writer KIND FILE SECONDS LIMIT`.
 
 The program prints `ready`, waits for a line, writes, and prints the number of units completed in time.
 """

@@ -15,13 +15,13 @@ from tests.bed.people import api
 from tests.bed.public_repo import API, REPO, PublicRepo, hub_with_public_repo
 from tests.bed.repos import create_commit, send_large, send_lines, text_file
 
-MOST_BYTES = 1_000_000
+MAX_BYTES = 1_000_000
 TOO_MUCH = "1,000,000 bytes"
 
 
 @pytest.fixture
 def scene(engine: Engine, tmp_path: Path) -> Iterator[PublicRepo]:
-    with hub_with_public_repo(engine, tmp_path, guest_pull_requests="2", guest_bytes=str(MOST_BYTES)) as opened:
+    with hub_with_public_repo(engine, tmp_path, guest_pull_requests="2", guest_bytes=str(MAX_BYTES)) as opened:
         yield opened
 
 
@@ -32,7 +32,7 @@ def noise(seed: int) -> bytes:
 def has_room(scene: PublicRepo) -> bool:
     """Whether Eve may announce most of her whole allowance."""
     content = random.Random().randbytes(20)
-    asked = {"oid": hashlib.sha256(content).hexdigest(), "size": MOST_BYTES - 50_000}
+    asked = {"oid": hashlib.sha256(content).hexdigest(), "size": MAX_BYTES - 50_000}
     return scene.batch(scene.eve, asked).status_code == 200
 
 
@@ -44,11 +44,11 @@ def test_o72_app_without_write_permission_is_a_guest_even_for_the_owner(scene: P
     """The token decides, not the role behind it: Ada owns the repo and granted her app only `write-discussions`."""
     client = create_app(scene.hub, scene.ada_user, scopes=("openid", "write-discussions"))
     token = tokens_for(client, scene.ada_user, scope="openid write-discussions")["access_token"]
-    most = scene.hub.settings.guest_pull_requests
+    limit = scene.hub.settings.guest_pull_requests
     content = b"x" * 5_000
     with api(scene.hub, token) as app:
-        answers = [scene.propose({f"{n}.txt": b"x"}, by=app).status_code for n in range(most + 1)]
-        assert answers == [200] * most + [403]
+        answers = [scene.propose({f"{n}.txt": b"x"}, by=app).status_code for n in range(limit + 1)]
+        assert answers == [200] * limit + [403]
         before = scene.storage()
         send_large(app, REPO, content)
         assert scene.storage() == before, "not the owner's until a writer uses it"
@@ -151,7 +151,7 @@ def test_o72_small_commits_that_store_much_are_charged_for_it(scene: PublicRepo,
         assert answer.status_code == 200, answer.text
     else:
         pytest.fail(f"never refused, and {stored(scene) - before:,} bytes stored")
-    assert stored(scene) - before < MOST_BYTES
+    assert stored(scene) - before < MAX_BYTES
 
 
 def test_o72_file_announced_twice_is_charged_by_its_larger_size(scene: PublicRepo) -> None:
@@ -199,7 +199,7 @@ def test_o72_guests_do_not_make_a_repo_look_newer(scene: PublicRepo) -> None:
 
 def test_o72_empty_files_are_charged_for_their_disk_space(scene: PublicRepo) -> None:
     """Otherwise an unlimited number of rows and files would cost nothing."""
-    asked = [{"oid": f"{number:064x}", "size": number % 2} for number in range(MOST_BYTES // 4096 + 1)]
+    asked = [{"oid": f"{number:064x}", "size": number % 2} for number in range(MAX_BYTES // 4096 + 1)]
     refused = scene.batch(scene.eve, *asked)
     assert (refused.status_code, TOO_MUCH in refused.json().get("message", "")) == (403, True), refused.text
     assert scene.batch(scene.eve, *asked[1:]).status_code == 200

@@ -16,12 +16,12 @@ from hubgate.server.audit.model import SYSTEM
 from hubgate.server.clock import DAY, SECOND
 from hubgate.server.hub.context import Limits
 
-MOST_BYTES = 1_000_000
+MAX_BYTES = 1_000_000
 
 
 @pytest.fixture
 def scene(engine: Engine, tmp_path: Path) -> Iterator[PublicRepo]:
-    with hub_with_public_repo(engine, tmp_path, guest_pull_requests="2", guest_bytes=str(MOST_BYTES)) as opened:
+    with hub_with_public_repo(engine, tmp_path, guest_pull_requests="2", guest_bytes=str(MAX_BYTES)) as opened:
         yield opened
 
 

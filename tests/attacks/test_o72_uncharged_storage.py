@@ -13,14 +13,14 @@ from tests.bed.repos import send_commit, send_large, send_lines, text_file
 
 from hubgate.server.clock import DAY, SECOND
 
-MOST_BYTES = 1_000_000
+MAX_BYTES = 1_000_000
 TOO_MUCH = "1,000,000 bytes"
 LARGE = b"w" * 600_000
 
 
 @pytest.fixture
 def scene(engine: Engine, tmp_path: Path) -> Iterator[PublicRepo]:
-    with hub_with_public_repo(engine, tmp_path, guest_pull_requests="3", guest_bytes=str(MOST_BYTES)) as opened:
+    with hub_with_public_repo(engine, tmp_path, guest_pull_requests="3", guest_bytes=str(MAX_BYTES)) as opened:
         yield opened
 
 
@@ -33,7 +33,7 @@ def large(content: bytes, path: str = "model.bin") -> tuple[str, dict[str, objec
     return "lfsFile", {"path": path, "algo": "sha256", "oid": oid, "size": len(content)}
 
 
-def has_room(scene: PublicRepo, size: int = MOST_BYTES - 50_000) -> bool:
+def has_room(scene: PublicRepo, size: int = MAX_BYTES - 50_000) -> bool:
     """Whether Eve may announce that much, which is most of her allowance."""
     asked = {"oid": hashlib.sha256(random.Random().randbytes(20)).hexdigest(), "size": size}
     return scene.batch(scene.eve, asked).status_code == 200
@@ -175,7 +175,7 @@ def test_o72_pack_is_not_unpacked_beyond_the_guests_allowance(scene: PublicRepo)
 
 def test_o72_guest_at_the_limit_can_still_rewind(scene: PublicRepo) -> None:
     scene.create_pull_request({"1.txt": b"1"})
-    size = MOST_BYTES
+    size = MAX_BYTES
     while size >= 4096:
         size = size if has_room(scene, size) else size // 2
     work = scene.clone("eves")

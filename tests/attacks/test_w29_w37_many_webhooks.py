@@ -19,7 +19,7 @@ from tests.bed.running_hub import RunningHub, run_hub
 from tests.bed.webhooks import create_webhook
 from tests.egress.farend import answering, read_request, serving
 
-from hubgate.server.egress.client import MOST_PER_ADDRESS, WAIT_SECONDS
+from hubgate.server.egress.client import MAX_PER_ADDRESS, WAIT_SECONDS
 from hubgate.server.ids import new_id
 from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
@@ -36,7 +36,7 @@ DEADLINE = Pace().deadline_seconds
 class Victim:
     """Counts concurrent requests, and answers none of them until told to."""
 
-    most: int = 0
+    limit: int = 0
     requests: int = 0
     _now: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -47,7 +47,7 @@ class Victim:
             with self._lock:
                 self.requests += 1
                 self._now += 1
-                self.most = max(self.most, self._now)
+                self.limit = max(self.limit, self._now)
             self.answers.wait(20)
             with self._lock:
                 self._now -= 1
@@ -75,21 +75,21 @@ def test_w29_concurrent_requests_to_one_address_are_limited(sqlite_template: Pat
             (apart,) = here.watch(f"http://127.0.0.9:{other.port}/")
             here.change()
             with working(here.hub, 10):
-                until(lambda: victim.requests == MOST_PER_ADDRESS and len(here.names.asked) == len(urls))
+                until(lambda: victim.requests == MAX_PER_ADDRESS and len(here.names.asked) == len(urls))
                 # The others have waited as long as they may.
                 over = time.monotonic() + 2 * WAIT_SECONDS
                 until(lambda: time.monotonic() > over)
                 victim.answers.set()
-            assert (victim.requests, victim.most) == (MOST_PER_ADDRESS, MOST_PER_ADDRESS)
+            assert (victim.requests, victim.limit) == (MAX_PER_ADDRESS, MAX_PER_ADDRESS)
             logs = [here.last_delivery(webhook) for webhook in webhooks]
             logs += [EgressHub(here.hub, here.names, eve).last_delivery(webhook) for webhook in theirs]
             waiting = [log for log in logs if log["state"] == "pending"]
-            assert len(waiting) == len(urls) - MOST_PER_ADDRESS
+            assert len(waiting) == len(urls) - MAX_PER_ADDRESS
             assert all(log["attempts"] == 0 and log["tries"] == [] for log in waiting)
             assert here.last_delivery(apart)["state"] == "delivered"
             here.hub.clock.advance(seconds=4)
             assert deliver(here.hub, 10) == len(waiting)
-            assert (victim.requests, victim.most) == (80, MOST_PER_ADDRESS)
+            assert (victim.requests, victim.limit) == (80, MAX_PER_ADDRESS)
 
 
 @contextlib.contextmanager

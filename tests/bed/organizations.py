@@ -21,7 +21,7 @@ def role_in(hub: RunningHub, organization: Organization, user: User) -> str | No
 
 def admins_of(hub: RunningHub, organization: Organization) -> list[str]:
     async def unit(tx: Tx) -> list[str]:
-        found = await store.members(tx, organization.id, search="", email="", after="", most=1000)
+        found = await store.members(tx, organization.id, search="", email="", after="", limit=1000)
         return [member.user.name for member in found if member.role.label == "admin"]
 
     return hub.call(lambda opened: opened.db.read_long(unit))

@@ -16,7 +16,7 @@ from hubgate.server.resources import Hub
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.claiming import claim
 from hubgate.server.webhooks.delivering.losing import release_lost
-from hubgate.server.webhooks.delivering.noting import MOST, note
+from hubgate.server.webhooks.delivering.noting import LIMIT, note
 from hubgate.server.webhooks.delivering.sending import Sender, Tried
 from hubgate.server.webhooks.fanout.fanning import FanOut
 from hubgate.server.webhooks.sealed_secrets import opened_secret
@@ -103,12 +103,12 @@ async def deliver_due(webhooks: Webhooks, sender: Sender) -> int:
     while True:
         while await FanOut(webhooks).step():
             pass
-        claimed = await claim(webhooks, MOST)
+        claimed = await claim(webhooks, LIMIT)
         if not claimed:
             return attempts
         results = await asyncio.gather(*(sender.send(delivery) for delivery in claimed))
-        for first in range(0, len(results), MOST):
-            await note(webhooks, results[first : first + MOST])
+        for first in range(0, len(results), LIMIT):
+            await note(webhooks, results[first : first + LIMIT])
         attempts += sum(isinstance(result, Tried) for result in results)
 
 

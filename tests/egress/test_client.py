@@ -16,7 +16,7 @@ from tests.bed.blocking import run_blocking
 from tests.egress.farend import Names, answering, certificate_for, read_request, serving, silent
 
 from hubgate.server.egress.client import Egress
-from hubgate.server.egress.connection import LONGEST_ROUND_TRIP, MOST_HEAD_BYTES
+from hubgate.server.egress.connection import LONGEST_ROUND_TRIP, MAX_HEAD_BYTES
 from hubgate.server.egress.resolve import Unreachable
 
 LOOPBACK = [ip_network("127.0.0.0/8")]
@@ -178,7 +178,7 @@ async def test_endless_headers_and_interim_answers_are_limited(piece: bytes) -> 
     with serving(endless(start, piece)) as server:  # type: ignore[arg-type]
         with pytest.raises(Unreachable) as failure:
             await get(egress, f"http://127.0.0.1:{server.port}/")
-        assert f"{MOST_HEAD_BYTES:,}" in failure.value.cause
+        assert f"{MAX_HEAD_BYTES:,}" in failure.value.cause
     egress.close()
 
 

@@ -41,7 +41,7 @@ def test_restored_repo_is_complete(sqlite_template: Path, tmp_path: Path) -> Non
                     hub.call(tidied)
 
             async def tidied(opened: Hub) -> None:
-                await Housekeeping(opened.repos, most_packs=1).step()
+                await Housekeeping(opened.repos, max_packs=1).step()
 
             going = threading.Thread(target=go_on)
             going.start()

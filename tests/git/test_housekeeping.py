@@ -13,9 +13,9 @@ from hubgate.server.resources import Hub
 from hubgate.server.storage import data_folder
 
 
-def tidy(scene: Scene, most_packs: int = 3) -> None:
+def tidy(scene: Scene, max_packs: int = 3) -> None:
     async def work(opened: Hub) -> None:
-        housekeeping = Housekeeping(opened.repos, most_packs)
+        housekeeping = Housekeeping(opened.repos, max_packs)
         while await housekeeping.step():
             continue
 

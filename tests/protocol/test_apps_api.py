@@ -281,15 +281,15 @@ def test_number_out_of_range_is_answered_with_the_range(hub: RunningHub) -> None
     create_organization(hub, "acme", ada)
     with api(hub, create_token(hub, ada)) as client:
         one = f"{ACME}/{client.post(ACME, json={'name': 'Notebook'}).json()['clientId']}"
-        for name, sentence, least, most in (
+        for name, sentence, least, limit in (
             ("tokenLifetime", "tokenLifetime must be 60 to 2,592,000 seconds.", 60, 2592000),
             ("tokenDuration", "tokenDuration must be 60 to 2,592,000 seconds.", 60, 2592000),
             ("dailyQuota", "A quota is a number from 1 to 1,000,000,000, or none.", 1, 1000000000),
         ):
-            for value in (least - 1, most + 1, -(10**30), 10**30):
+            for value in (least - 1, limit + 1, -(10**30), 10**30):
                 refused = client.patch(one, json={name: value})
                 assert (refused.status_code, refused.json()["error"]) == (422, sentence)
-            for value in (least, most):
+            for value in (least, limit):
                 assert client.patch(one, json={name: value}).json()[name] == value
         for value in (-1, 604801, 10**30):
             refused = client.post(f"{one}/secret", json={"overlapSeconds": value})

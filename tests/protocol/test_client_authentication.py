@@ -14,7 +14,7 @@ from tests.bed.running_hub import RunningHub
 
 pytestmark = pytest.mark.one_engine
 
-MOST = 100
+LIMIT = 100
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def ask(hub: RunningHub, client_id: str, secret: str) -> httpx.Response:
 def test_valid_secret_is_accepted_however_many_requests_are_concurrent(hub: RunningHub, client: Client) -> None:
     with ExitStack() as stack:
         # Each has its own connections: threads that share a pool would wait for its lock.
-        apps = [stack.enter_context(hub.client(auth=client.basic)) for _ in range(MOST + 50)]
+        apps = [stack.enter_context(hub.client(auth=client.basic)) for _ in range(LIMIT + 50)]
         for _ in range(2):
             answers = run_concurrently([partial(app.post, "/oauth/introspect", data={"token": "x"}) for app in apps])
             assert {answer.status_code for answer in answers} == {200}
@@ -37,7 +37,7 @@ def test_valid_secret_is_accepted_however_many_requests_are_concurrent(hub: Runn
 
 def test_guesses_are_throttled_while_the_app_continues(hub: RunningHub, client: Client) -> None:
     with hub.client() as guesser:
-        for number in range(MOST):
+        for number in range(LIMIT):
             answer = guesser.post("/oauth/introspect", data={"token": "x"}, auth=(client.id, f"hfcs_{number}"))
             assert answer.status_code == 401, number
         refused = guesser.post("/oauth/introspect", data={"token": "x"}, auth=(client.id, "hfcs_one more"))

@@ -7,7 +7,7 @@ from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.roles import Role
-from hubgate.server.accounts.sessions.model import MOST_PER_USER as MOST_SESSIONS
+from hubgate.server.accounts.sessions.model import MAX_PER_USER as MAX_SESSIONS
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.errors import Unprocessable
 from hubgate.server.resources import Hub
@@ -17,7 +17,7 @@ from hubgate.server.storage.database import Tx
 def test_organizations_per_user_are_limited(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     acme = create_organization(hub, "acme", bob)
-    add_to_many_organizations(hub, ada, members.MOST_PER_USER - 1)
+    add_to_many_organizations(hub, ada, members.MAX_PER_USER - 1)
     with browser_of(hub, ada) as browser:
         assert submit(browser, "/organizations/new", name="the-last", fullname="").status_code == 303
         refused = submit(browser, "/organizations/new", name="one-more", fullname="")
@@ -36,7 +36,7 @@ def test_organizations_per_user_are_limited(hub: RunningHub) -> None:
 def test_invitation_can_be_accepted_once_below_the_limit(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     acme = create_organization(hub, "acme", bob)
-    add_to_many_organizations(hub, ada, members.MOST_PER_USER)
+    add_to_many_organizations(hub, ada, members.MAX_PER_USER)
     page = "/organizations/acme/settings/members"
     with browser_of(hub, bob) as admin:
         assert submit(admin, page, page, invitee="ada", role="read").status_code == 303
@@ -61,7 +61,7 @@ def test_sessions_per_user_are_limited(hub: RunningHub) -> None:
             INSERT INTO sessions (key, id, user_id, created_at, last_used_at, ip, user_agent)
             VALUES (:key, :id, :user_id, 1, :used, '', '')
         """
-        numbers = range(MOST_SESSIONS)
+        numbers = range(MAX_SESSIONS)
         rows = [{"key": b"%032d" % n, "id": f"{n:024x}", "user_id": ada.id, "used": now - n} for n in numbers]
         await tx.exec_many(sql, rows)
 
@@ -74,6 +74,6 @@ def test_sessions_per_user_are_limited(hub: RunningHub) -> None:
         return [row["id"] for row in await tx.all("SELECT id FROM sessions ORDER BY id")]
 
     ids = hub.call(lambda opened: opened.db.read_long(left))
-    assert len(ids) == MOST_SESSIONS
-    assert f"{MOST_SESSIONS - 1:024x}" not in ids
-    assert f"{MOST_SESSIONS - 2:024x}" in ids
+    assert len(ids) == MAX_SESSIONS
+    assert f"{MAX_SESSIONS - 1:024x}" not in ids
+    assert f"{MAX_SESSIONS - 2:024x}" in ids

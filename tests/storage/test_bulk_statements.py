@@ -20,7 +20,7 @@ SET = RowStatement(
 # The limit applies to every row separately.
 BEFORE = RowStatement(
     """
-    SELECT CAST(:name AS text) AS asked, l.name FROM leases l WHERE l.name < :name ORDER BY l.name DESC LIMIT :most
+    SELECT CAST(:name AS text) AS asked, l.name FROM leases l WHERE l.name < :name ORDER BY l.name DESC LIMIT :limit
     /*pg FOR NO KEY UPDATE */
     """,
     {"name": "text"},
@@ -45,7 +45,7 @@ async def test_rows_are_added_changed_and_found(storage: Engine) -> None:
         assert [tuple(row) for row in held] == [("aa", 10), ("bb", 11), ("of c", 2), ("of d", 3)]
 
         asked: list[Params] = [{"name": "d"}, {"name": "a"}, {"name": "c"}]
-        found = await db.write(lambda tx: tx.each(BEFORE, asked, {"most": 2}))
+        found = await db.write(lambda tx: tx.each(BEFORE, asked, {"limit": 2}))
         assert [tuple(row) for row in found] == [("d", "c"), ("d", "b"), ("c", "b"), ("c", "a")]
 
 

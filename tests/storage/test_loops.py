@@ -14,16 +14,16 @@ ACQUIRED = "SELECT expires_at FROM leases WHERE name = 'test'"
 
 
 class Counted:
-    """A loop that counts its steps, each followed by a pause in which another may run, and stops all after `most`."""
+    """A loop that counts its steps, each followed by a pause in which another may run, and stops all after `limit`."""
 
-    def __init__(self, clock: FrozenClock, stop: asyncio.Event, most: int, seconds: float = 0.0) -> None:
+    def __init__(self, clock: FrozenClock, stop: asyncio.Event, limit: int, seconds: float = 0.0) -> None:
         self.steps = 0
-        self._clock, self._stop, self._most, self._seconds = clock, stop, most, seconds
+        self._clock, self._stop, self._limit, self._seconds = clock, stop, limit, seconds
 
     async def step(self) -> bool:
         self.steps += 1
         self._clock.advance(self._seconds)
-        if self.steps >= self._most:
+        if self.steps >= self._limit:
             self._stop.set()
         return False
 

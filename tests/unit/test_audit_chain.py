@@ -19,7 +19,7 @@ from hubgate.server.audit.chain import (
     find_flaw,
     sealed_batch,
 )
-from hubgate.server.audit.filters import MOST_TERMS, Filter, Term, parse_filter
+from hubgate.server.audit.filters import MAX_TERMS, Filter, Term, parse_filter
 from hubgate.server.audit.model import Entry, EntryType
 from hubgate.server.errors import Unprocessable
 
@@ -200,6 +200,6 @@ def test_filters_are_parsed() -> None:
     assert str(parse_filter("author:ada  added")) == "author:ada added"
     assert str(parse_filter("author:ada added").without(Term("author", "ada"))) == "added"
     assert parse_filter("") == Filter()
-    for refused in ("author:", "x " * 501, " ".join(f"w{n}" for n in range(MOST_TERMS + 1))):
+    for refused in ("author:", "x " * 501, " ".join(f"w{n}" for n in range(MAX_TERMS + 1))):
         with pytest.raises(Unprocessable):
             parse_filter(refused)

@@ -20,7 +20,7 @@ class Gate:
 
     def __init__(self) -> None:
         self.begun: list[str] = []
-        self.most = 0
+        self.limit = 0
         self._running = 0
         self._lock = threading.Lock()
         self._opened = threading.Event()
@@ -30,7 +30,7 @@ class Gate:
             with self._lock:
                 self.begun.append(name)
                 self._running += 1
-                self.most = max(self.most, self._running)
+                self.limit = max(self.limit, self._running)
             assert self._opened.wait(LONG)
             with self._lock:
                 self._running -= 1

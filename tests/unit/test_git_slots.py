@@ -9,22 +9,22 @@ from hubgate.server.jobs.slots import Slots
 
 
 async def test_no_caller_gets_more_than_its_share() -> None:
-    places, running, most = Slots(4, 2), 0, 0
+    places, running, limit = Slots(4, 2), 0, 0
 
     async def work(caller: str) -> None:
-        nonlocal running, most
+        nonlocal running, limit
         async with places.acquire(caller):
             running += 1
-            most = max(most, running)
+            limit = max(limit, running)
             for _ in range(5):
                 await asyncio.sleep(0)
             running -= 1
 
     await asyncio.gather(*(work("greedy") for _ in range(20)))
-    assert most == 2
-    most = 0
+    assert limit == 2
+    limit = 0
     await asyncio.gather(*(work(str(number)) for number in range(20)))
-    assert most == 4
+    assert limit == 4
 
 
 async def test_caller_that_waits_too_long_gets_an_error() -> None:

@@ -32,9 +32,9 @@ class Line:
         await asyncio.sleep(0)
 
 
-async def parts(closed: list[bool], most: int, error: Exception | None = None) -> AsyncGenerator[bytes, None]:
+async def parts(closed: list[bool], limit: int, error: Exception | None = None) -> AsyncGenerator[bytes, None]:
     try:
-        for number in range(most):
+        for number in range(limit):
             yield str(number).encode()
         if error is not None:
             raise error

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from cryptography.exceptions import InvalidSignature
 
-from hubgate.server.audit.verify import MOST_FLAWS, verify
+from hubgate.server.audit.verify import MAX_FLAWS, verify
 from hubgate.server.clock import MINUTE, SECOND, Clock, iso, system_clock
 from hubgate.server.errors import HubError, StartupError
 from hubgate.server.hub.git.program import require_git
@@ -24,7 +24,7 @@ from hubgate.server.storage.upgrade import SchemaState, schema_error, schema_sta
 from hubgate.server.webhooks.management.store import oldest_waiting
 
 # Leases and codes tolerate clocks this far apart. A larger skew means that the machine is misconfigured.
-MOST_SKEW_SECONDS = 5
+MAX_SKEW_SECONDS = 5
 # The sealing loop runs every second.
 LONGEST_UNSEALED = MINUTE
 # The fan-out and delivery loops run many times a second.
@@ -128,9 +128,9 @@ async def _clock(hub: Hub) -> Finding:
     skew = abs(local - remote) / SECOND
     if local < EARLIEST_PLAUSIBLE_TIME:
         return Finding("clock", "fail", "this machine's clock is years behind. Set it, or tokens will not expire.")
-    if skew > MOST_SKEW_SECONDS:
+    if skew > MAX_SKEW_SECONDS:
         return Finding("clock", "fail", f"this machine and the database differ by {skew:.0f} s. Run a time service.")
-    return Finding("clock", "ok", f"within {MOST_SKEW_SECONDS} s of the database's")
+    return Finding("clock", "ok", f"within {MAX_SKEW_SECONDS} s of the database's")
 
 
 async def _keys(hub: Hub) -> AsyncIterator[Finding]:
@@ -154,7 +154,7 @@ async def _audit_log(hub: Hub) -> AsyncIterator[Finding]:
     report = await verify(hub.db, hub.secret)
     for flaw in report.flaws:
         yield Finding("audit log", "fail", flaw)
-    if len(report.flaws) == MOST_FLAWS:
+    if len(report.flaws) == MAX_FLAWS:
         yield Finding("audit log", "fail", "other organizations were not checked.")
     entries = _counted(report.waiting, "entry", "entries")
     if report.waiting_since is not None and hub.clock() - report.waiting_since > LONGEST_UNSEALED:

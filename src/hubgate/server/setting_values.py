@@ -39,10 +39,10 @@ def flag(value: str) -> bool:
     raise ValueError(f"expected true or false, not {value!r}")
 
 
-def whole_number(least: int, most: int) -> Parse:
+def whole_number(least: int, limit: int) -> Parse:
     def parse(value: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,15}", value.strip()) or not least <= int(value) <= most:
-            raise ValueError(f"expected a whole number from {least} to {most}, not {value!r}")
+        if not re.fullmatch(r"[0-9]{1,15}", value.strip()) or not least <= int(value) <= limit:
+            raise ValueError(f"expected a whole number from {least} to {limit}, not {value!r}")
         return int(value)
 
     return parse

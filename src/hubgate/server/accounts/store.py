@@ -226,7 +226,7 @@ async def remove_user(tx: Tx, user_id: str) -> None:
     await tx.exec("DELETE FROM users WHERE id = :id", {"id": user_id})
 
 
-async def list_users(tx: Tx, search: str, after: str, most: int) -> list[User]:
+async def list_users(tx: Tx, search: str, after: str, limit: int) -> list[User]:
     """Users by id, so oldest first. `search` is part of a name, a full name or an address."""
     rows = await tx.all(
         f"""
@@ -234,9 +234,9 @@ async def list_users(tx: Tx, search: str, after: str, most: int) -> list[User]:
         WHERE u.id > :after
             AND (:search = '' OR lower(u.name) LIKE lower(:pattern) ESCAPE '!'
                 OR lower(u.fullname) LIKE lower(:pattern) ESCAPE '!' OR u.email LIKE lower(:pattern) ESCAPE '!')
-        ORDER BY u.id LIMIT :most
+        ORDER BY u.id LIMIT :limit
         """,
-        {"after": after, "search": search, "pattern": containing(search), "most": most},
+        {"after": after, "search": search, "pattern": containing(search), "limit": limit},
     )
     return [User(*row) for row in rows]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hubgate.server.errors import Unprocessable
 
 KEYS = ("app", "author", "ip", "type")
-MOST_TERMS = 8
+MAX_TERMS = 8
 LONGEST_FILTER = 500
 
 
@@ -37,8 +37,8 @@ def parse_filter(q: str) -> Filter:
     if len(q) > LONGEST_FILTER:
         raise Unprocessable(f"A filter has at most {LONGEST_FILTER} characters.")
     terms = tuple(dict.fromkeys(map(_term, q.split())))
-    if len(terms) > MOST_TERMS:
-        raise Unprocessable(f"A filter has at most {MOST_TERMS} parts.")
+    if len(terms) > MAX_TERMS:
+        raise Unprocessable(f"A filter has at most {MAX_TERMS} parts.")
     return Filter(terms)
 
 

@@ -37,7 +37,7 @@ async def reseal(db: Database, secret: ServerSecret) -> int:
     """Create new MACs for all heads; returns how many changed. A head that matches no configured secret is left
     unchanged, so that `hubgate doctor` reports it."""
     authenticator, changed, after = HeadAuthenticator(secret), 0, ""
-    while heads := await db.read_long(partial(store.heads, after=after, most=_HEADS_AT_ONCE)):
+    while heads := await db.read_long(partial(store.heads, after=after, limit=_HEADS_AT_ONCE)):
         after = heads[-1].org_id
         for head in heads:
             resealed = authenticator.with_mac(head)

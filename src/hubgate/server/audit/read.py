@@ -8,9 +8,9 @@ from hubgate.server.audit.filters import Filter
 from hubgate.server.audit.model import Batch, ListedEntry
 from hubgate.server.storage.database import Database, Tx
 
-MOST_EXPORTED = 100_000
+MAX_EXPORTED = 100_000
 EXPORTED_AT_ONCE = 500
-MOST_COUNTED = 10_000
+MAX_COUNTED = 10_000
 
 ListPosition = tuple[int, str]
 """Time and id of an entry: its position in a list that is sorted newest first."""
@@ -22,24 +22,24 @@ CHAIN_START = (0, 0)
 """The position before the first entry of the chain."""
 
 
-async def older(db: Database, org_id: str, only: Filter, before: ListPosition, most: int) -> list[ListedEntry]:
-    return await db.read_long(lambda tx: store.older(tx, org_id, only, before, most))
+async def older(db: Database, org_id: str, only: Filter, before: ListPosition, limit: int) -> list[ListedEntry]:
+    return await db.read_long(lambda tx: store.older(tx, org_id, only, before, limit))
 
 
-async def newer(db: Database, org_id: str, only: Filter, after: ListPosition, most: int) -> list[ListedEntry]:
-    """The `most` entries that directly follow `after` in time, newest first."""
-    found = await db.read_long(lambda tx: store.newer(tx, org_id, only, after, most))
+async def newer(db: Database, org_id: str, only: Filter, after: ListPosition, limit: int) -> list[ListedEntry]:
+    """The `limit` entries that directly follow `after` in time, newest first."""
+    found = await db.read_long(lambda tx: store.newer(tx, org_id, only, after, limit))
     return found[::-1]
 
 
 async def count(db: Database, org_id: str, only: Filter) -> int:
-    """The number of matching entries; MOST_COUNTED + 1 means more than MOST_COUNTED."""
-    return await db.read_long(lambda tx: store.count(tx, org_id, only, MOST_COUNTED + 1))
+    """The number of matching entries; MAX_COUNTED + 1 means more than MAX_COUNTED."""
+    return await db.read_long(lambda tx: store.count(tx, org_id, only, MAX_COUNTED + 1))
 
 
 async def export(db: Database, org_id: str, only: Filter) -> AsyncGenerator[list[ListedEntry], None]:
-    """Up to MOST_EXPORTED entries, newest first, in parts, so that they are never in memory together."""
-    before, left = LIST_START, MOST_EXPORTED
+    """Up to MAX_EXPORTED entries, newest first, in parts, so that they are never in memory together."""
+    before, left = LIST_START, MAX_EXPORTED
     while left > 0:
         part = await older(db, org_id, only, before, min(left, EXPORTED_AT_ONCE))
         if not part:
@@ -61,12 +61,12 @@ class ChainPage:
     end: tuple[int, int]
 
 
-async def follow(db: Database, org_id: str, only: Filter, after: tuple[int, int], most: int) -> ChainPage:
+async def follow(db: Database, org_id: str, only: Filter, after: tuple[int, int], limit: int) -> ChainPage:
     """Sealed entries after a position. Positions are assigned on sealing, so no entry ever appears before `after`."""
 
     async def unit(tx: Tx) -> ChainPage:
-        found = await store.in_chain_order(tx, org_id, only, after, most)
-        if len(found) < most and only.terms:
+        found = await store.in_chain_order(tx, org_id, only, after, limit)
+        if len(found) < limit and only.terms:
             # The remaining entries do not match: the next call can skip them.
             return ChainPage(found, max(after, await store.chain_end(tx, org_id) or CHAIN_START))
         return ChainPage(found, _chain_position(found[-1]) if found else after)
@@ -78,11 +78,11 @@ def _chain_position(listed: ListedEntry) -> tuple[int, int]:
     return listed.entry.batch or 0, listed.entry.position or 0
 
 
-async def batches(db: Database, org_id: str, after: int, most: int) -> list[tuple[Batch, list[str]]]:
+async def batches(db: Database, org_id: str, after: int, limit: int) -> list[tuple[Batch, list[str]]]:
     """The batches of the chain, each with the ids of its entries."""
 
     async def unit(tx: Tx) -> list[tuple[Batch, list[str]]]:
-        found = await store.batches(tx, org_id, after, most)
+        found = await store.batches(tx, org_id, after, limit)
         ids: dict[int, list[str]] = {batch.seq: [] for batch in found}
         if found:
             for seq, entry_id in await store.ids_in_batches(tx, org_id, found[0].seq, found[-1].seq):

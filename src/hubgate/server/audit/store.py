@@ -46,13 +46,13 @@ async def next_unsealed(db: Database, after: str) -> str | None:
     return row["org_id"] if row else None
 
 
-async def unsealed(tx: Tx, org_id: str, most: int) -> list[Entry]:
+async def unsealed(tx: Tx, org_id: str, limit: int) -> list[Entry]:
     rows = await tx.all(
         f"""
         SELECT {ENTRY} FROM audit_entries e WHERE e.org_id = :org_id AND e.batch IS NULL
-        ORDER BY e.batch, e.created_at, e.id LIMIT :most
+        ORDER BY e.batch, e.created_at, e.id LIMIT :limit
         """,
-        {"org_id": org_id, "most": most},
+        {"org_id": org_id, "limit": limit},
     )
     return [Entry(*row) for row in rows]
 
@@ -87,9 +87,9 @@ async def put_head(tx: Tx, new: Head, old: Head | None) -> bool:
     return await tx.exec(sql, {**values, "old_mac": old.mac}) == 1
 
 
-async def heads(tx: Tx, after: str, most: int) -> list[Head]:
-    sql = f"SELECT {HEAD} FROM audit_heads h WHERE h.org_id > :after ORDER BY h.org_id LIMIT :most"
-    return [Head(*row) for row in await tx.all(sql, {"after": after, "most": most})]
+async def heads(tx: Tx, after: str, limit: int) -> list[Head]:
+    sql = f"SELECT {HEAD} FROM audit_heads h WHERE h.org_id > :after ORDER BY h.org_id LIMIT :limit"
+    return [Head(*row) for row in await tx.all(sql, {"after": after, "limit": limit})]
 
 
 # Verifying ----------------------------------------------------------------------------------------------------------
@@ -130,22 +130,22 @@ async def last_batch(tx: Tx | Database, org_id: str, before: int = 2**63 - 1) ->
     return Batch(*row) if row else None
 
 
-async def batches(tx: Tx, org_id: str, after: int, most: int) -> list[Batch]:
+async def batches(tx: Tx, org_id: str, after: int, limit: int) -> list[Batch]:
     rows = await tx.all(
-        f"SELECT {BATCH} FROM audit_batches b WHERE b.org_id = :org_id AND b.seq > :after ORDER BY b.seq LIMIT :most",
-        {"org_id": org_id, "after": after, "most": most},
+        f"SELECT {BATCH} FROM audit_batches b WHERE b.org_id = :org_id AND b.seq > :after ORDER BY b.seq LIMIT :limit",
+        {"org_id": org_id, "after": after, "limit": limit},
     )
     return [Batch(*row) for row in rows]
 
 
-async def in_batches(tx: Tx, org_id: str, first: int, last: int, most: int) -> list[Entry]:
+async def in_batches(tx: Tx, org_id: str, first: int, last: int, limit: int) -> list[Entry]:
     """The entries of a range of batches, in chain order."""
     rows = await tx.all(
         f"""
         SELECT {ENTRY} FROM audit_entries e WHERE e.org_id = :org_id AND e.batch BETWEEN :first AND :last
-        ORDER BY e.batch, e.position LIMIT :most
+        ORDER BY e.batch, e.position LIMIT :limit
         """,
-        {"org_id": org_id, "first": first, "last": last, "most": most},
+        {"org_id": org_id, "first": first, "last": last, "limit": limit},
     )
     return [Entry(*row) for row in rows]
 
@@ -218,55 +218,55 @@ async def mark_dropped(tx: Tx, org_id: str, seq: int, now: int) -> None:
 # Reading ------------------------------------------------------------------------------------------------------------
 
 
-async def older(tx: Tx, org_id: str, only: Filter, before: tuple[int, str], most: int) -> list[ListedEntry]:
+async def older(tx: Tx, org_id: str, only: Filter, before: tuple[int, str], limit: int) -> list[ListedEntry]:
     """Entries before `before`, newest first."""
     where, values = _condition(only)
     rows = await tx.all(
         f"""
         {_LISTED} WHERE e.org_id = :org_id AND (e.created_at, e.id) < (:created_at, :id) {where}
-        ORDER BY e.created_at DESC, e.id DESC LIMIT :most
+        ORDER BY e.created_at DESC, e.id DESC LIMIT :limit
         """,
-        {**values, "org_id": org_id, "created_at": before[0], "id": before[1], "most": most},
+        {**values, "org_id": org_id, "created_at": before[0], "id": before[1], "limit": limit},
     )
     return [_listed(row) for row in rows]
 
 
-async def newer(tx: Tx, org_id: str, only: Filter, after: tuple[int, str], most: int) -> list[ListedEntry]:
+async def newer(tx: Tx, org_id: str, only: Filter, after: tuple[int, str], limit: int) -> list[ListedEntry]:
     """Entries after `after`, oldest first."""
     where, values = _condition(only)
     rows = await tx.all(
         f"""
         {_LISTED} WHERE e.org_id = :org_id AND (e.created_at, e.id) > (:created_at, :id) {where}
-        ORDER BY e.created_at, e.id LIMIT :most
+        ORDER BY e.created_at, e.id LIMIT :limit
         """,
-        {**values, "org_id": org_id, "created_at": after[0], "id": after[1], "most": most},
+        {**values, "org_id": org_id, "created_at": after[0], "id": after[1], "limit": limit},
     )
     return [_listed(row) for row in rows]
 
 
-async def count(tx: Tx, org_id: str, only: Filter, most: int) -> int:
-    """The number of matching entries, up to `most`, so that a long log is not read completely."""
+async def count(tx: Tx, org_id: str, only: Filter, limit: int) -> int:
+    """The number of matching entries, up to `limit`, so that a long log is not read completely."""
     where, values = _condition(only)
     row = await tx.one(
         f"""
         SELECT count(*) AS n FROM (
-            SELECT 1 FROM audit_entries e WHERE e.org_id = :org_id {where} LIMIT :most
+            SELECT 1 FROM audit_entries e WHERE e.org_id = :org_id {where} LIMIT :limit
         ) AS found
         """,
-        {**values, "org_id": org_id, "most": most},
+        {**values, "org_id": org_id, "limit": limit},
     )
     return int(row["n"]) if row else 0
 
 
-async def in_chain_order(tx: Tx, org_id: str, only: Filter, after: tuple[int, int], most: int) -> list[ListedEntry]:
+async def in_chain_order(tx: Tx, org_id: str, only: Filter, after: tuple[int, int], limit: int) -> list[ListedEntry]:
     """Sealed entries after a position, in chain order. Unsealed entries have no batch and never match."""
     where, values = _condition(only)
     rows = await tx.all(
         f"""
         {_LISTED} WHERE e.org_id = :org_id AND (e.batch, e.position) > (:batch, :position) {where}
-        ORDER BY e.batch, e.position LIMIT :most
+        ORDER BY e.batch, e.position LIMIT :limit
         """,
-        {**values, "org_id": org_id, "batch": after[0], "position": after[1], "most": most},
+        {**values, "org_id": org_id, "batch": after[0], "position": after[1], "limit": limit},
     )
     return [_listed(row) for row in rows]
 

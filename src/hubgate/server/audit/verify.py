@@ -18,7 +18,7 @@ from hubgate.server.storage.database import Database, Tx
 BATCHES_AT_ONCE = 200
 ENTRIES_AT_ONCE = 4000
 QUICK_CHECK_ENTRIES = 1000
-MOST_FLAWS = 20
+MAX_FLAWS = 20
 
 
 @dataclass
@@ -53,7 +53,7 @@ async def verify(db: Database, secret: ServerSecret) -> Report:
         flaw = await _verify_organization(db, HeadAuthenticator(secret), org_id, report)
         if flaw is not None:
             report.flaws.append(f"{await store.organization_name(db, org_id) or org_id}: {flaw}.")
-            if len(report.flaws) == MOST_FLAWS:
+            if len(report.flaws) == MAX_FLAWS:
                 break
     return report
 
@@ -118,8 +118,8 @@ async def _entries_of(tx: Tx, batches: Sequence[Batch]) -> dict[int, list[Entry]
         return {}
     found: dict[int, list[Entry]] = {}
     # Limited, in case an attacker put a million rows into a batch.
-    most = ENTRIES_AT_ONCE + 1
-    for entry in await store.in_batches(tx, batches[0].org_id, batches[0].seq, batches[-1].seq, most):
+    limit = ENTRIES_AT_ONCE + 1
+    for entry in await store.in_batches(tx, batches[0].org_id, batches[0].seq, batches[-1].seq, limit):
         found.setdefault(entry.batch or 0, []).append(entry)
     return found
 

@@ -193,7 +193,7 @@ def own(action: Action, handler: Handler[Caller]) -> Endpoint:
 KIB = 1024
 MIB = 1024 * KIB
 # The largest body that is read into memory.
-MOST_IN_MEMORY = 16 * MIB
+MAX_IN_MEMORY = 16 * MIB
 
 PARAMETER = re.compile(r"\{(\w+)(:path)?\}([\w.-]*)\Z")
 
@@ -239,7 +239,7 @@ class Route:
         # mypy checks this too; a route that slipped past mypy must not be served.
         if not isinstance(self.endpoint, Endpoint):
             raise TypeError(f"{self.method} {self.path} takes an Endpoint: an action, a locator and a handler.")
-        if self.body_cap > MOST_IN_MEMORY and not self.streams:
+        if self.body_cap > MAX_IN_MEMORY and not self.streams:
             raise TypeError(f"{self.method} {self.path} would read a body of {self.body_cap:,} bytes into memory.")
 
     @property

@@ -14,7 +14,7 @@ from hubgate.server.egress.pool import Key, Pool
 from hubgate.server.egress.resolve import CheckedResolver, NoFreeSlot, Resolve, SystemResolver, Unreachable
 from hubgate.server.egress.target import AddressNotAllowed, Target, parse_target
 
-MOST_PER_ADDRESS = 64
+MAX_PER_ADDRESS = 64
 # A receiver that responds frees a slot within this time. If all requests hang, waiting longer is useless.
 WAIT_SECONDS = 0.5
 
@@ -129,7 +129,7 @@ class AddressSlots:
     async def acquire(self, address: Address) -> AsyncIterator[bool]:
         """Take a slot for the duration of the block; False if none is free in time. All spellings share one limit."""
         reached = effective_address(address)
-        if self._taken[reached] < MOST_PER_ADDRESS:
+        if self._taken[reached] < MAX_PER_ADDRESS:
             self._taken[reached] += 1
         elif not await self._wait_for_slot(reached):
             yield False

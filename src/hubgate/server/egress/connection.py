@@ -15,7 +15,7 @@ import httptools
 from hubgate.server.egress.resolve import Unreachable
 
 # Status line and headers of the response, interim responses included.
-MOST_HEAD_BYTES = 64 * 1024
+MAX_HEAD_BYTES = 64 * 1024
 LONGEST_ROUND_TRIP = 0.25
 # Chunks of one byte, the worst legitimate framing, make a body this much longer on the wire.
 _FRAMING = 8
@@ -89,7 +89,7 @@ class Connection(asyncio.Protocol):
         if not self._in_body:
             self._head_bytes += len(data)
         self._received += len(data)
-        if self._received > 2 * MOST_HEAD_BYTES + _FRAMING * self._cap and self._in_body:
+        if self._received > 2 * MAX_HEAD_BYTES + _FRAMING * self._cap and self._in_body:
             # Neither headers nor body: trailers or chunk extensions.
             self._fail("more framing than body")
             return
@@ -98,8 +98,8 @@ class Connection(asyncio.Protocol):
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._fail(f"the answer is not HTTP: {error}")
             return
-        if not self._in_body and self._head_bytes > MOST_HEAD_BYTES:
-            self._fail(f"more than {MOST_HEAD_BYTES:,} bytes of headers")
+        if not self._in_body and self._head_bytes > MAX_HEAD_BYTES:
+            self._fail(f"more than {MAX_HEAD_BYTES:,} bytes of headers")
 
     def eof_received(self) -> bool:
         if self._in_body and not self._length_is_known:

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from hubgate.server.egress.addresses import Address
-from hubgate.server.egress.connection import MOST_HEAD_BYTES, Connection
+from hubgate.server.egress.connection import MAX_HEAD_BYTES, Connection
 from hubgate.server.egress.resolve import Unreachable
 from hubgate.server.egress.target import Target
 
 CONNECT_SECONDS = 5.0
 IDLE_SECONDS = 20.0
-MOST_IDLE = 1024
+MAX_IDLE = 1024
 # The number of requests that may be in flight to one address, so that a busy receiver's connections are reused.
-MOST_IDLE_PER_KEY = 64
+MAX_IDLE_PER_KEY = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,9 @@ class Pool:
         self._idle.setdefault(key, []).append((connection, now))
         self._idle.move_to_end(key)
         self._count += 1
-        if len(self._idle[key]) > MOST_IDLE_PER_KEY:
+        if len(self._idle[key]) > MAX_IDLE_PER_KEY:
             self._drop_first(key)
-        if self._count > MOST_IDLE:
+        if self._count > MAX_IDLE:
             self._drop_first(next(iter(self._idle)))
         if now - self._swept_at > IDLE_SECONDS / 4:
             self._swept_at = now
@@ -143,7 +143,7 @@ class _ConnectResponse(asyncio.Protocol):
             return
         if self._head.endswith(b"\r\n\r\n") and self._head.split(b" ", 2)[1:2] == [b"200"]:
             self.succeeded.set_result(None)
-        elif b"\r\n\r\n" in self._head or len(self._head) > MOST_HEAD_BYTES:
+        elif b"\r\n\r\n" in self._head or len(self._head) > MAX_HEAD_BYTES:
             self.succeeded.set_exception(Unreachable(f"the proxy refused: {self._head[:100]!r}"))
 
     def connection_lost(self, _: Exception | None) -> None:

@@ -11,7 +11,7 @@ LARGEST_BODY = 256 * 1024
 # Bytes of LARGEST_BODY reserved for the `webhook` member, which is added last.
 _WEBHOOK_BYTES = 128
 # The most refs in a truncated payload.
-MOST_REFS_LISTED = 1_000
+MAX_REFS_LISTED = 1_000
 FOLDERS = {"model": "", "dataset": "datasets/", "space": "spaces/"}
 
 
@@ -47,7 +47,7 @@ def _shortened(payload: dict[str, Any]) -> bytes:
     refs: Sequence[RefChange] = payload.get("updatedRefs", ())
     shortened = {**payload, "updatedRefs": [], "truncated": True}
     room = LARGEST_BODY - _WEBHOOK_BYTES - len(msgspec.json.encode(shortened))
-    for ref in refs[:MOST_REFS_LISTED]:
+    for ref in refs[:MAX_REFS_LISTED]:
         room -= len(msgspec.json.encode(ref)) + len(",")
         if room < 0:
             break

@@ -44,23 +44,23 @@ def _row(event_id: str, kind: Kind, repo: Snapshot, seq: int, body: bytes, now: 
     }
 
 
-async def of_repo(tx: Tx, repo_id: str, after: int, most: int) -> Sequence[Row]:
+async def of_repo(tx: Tx, repo_id: str, after: int, limit: int) -> Sequence[Row]:
     """The events of a repo after `after`, in order; columns repo_seq, created_at, body."""
     return await tx.all(
         """
         SELECT repo_seq, created_at, body FROM events WHERE repo_id = :repo_id AND repo_seq > :after
-        ORDER BY repo_seq LIMIT :most
+        ORDER BY repo_seq LIMIT :limit
         """,
-        {"repo_id": repo_id, "after": after, "most": most},
+        {"repo_id": repo_id, "after": after, "limit": limit},
     )
 
 
-async def of_repo_in_public(tx: Tx, repo_id: str, after: int, most: int) -> Sequence[Row]:
+async def of_repo_in_public(tx: Tx, repo_id: str, after: int, limit: int) -> Sequence[Row]:
     """Like `of_repo`, but only events from when the repo was public; the sequence then has gaps."""
     return await tx.all(
         """
         SELECT repo_seq, created_at, body FROM events WHERE repo_id = :repo_id AND repo_seq > :after AND private = 0
-        ORDER BY repo_seq LIMIT :most
+        ORDER BY repo_seq LIMIT :limit
         """,
-        {"repo_id": repo_id, "after": after, "most": most},
+        {"repo_id": repo_id, "after": after, "limit": limit},
     )

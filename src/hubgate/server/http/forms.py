@@ -8,7 +8,7 @@ from urllib.parse import unquote_to_bytes
 
 from hubgate.server.errors import BadRequest
 
-MOST_FIELDS = 1000
+MAX_FIELDS = 1000
 
 
 class Fields:
@@ -40,9 +40,9 @@ def _repeated(name: str) -> BadRequest:
     return BadRequest(f"{name[:60]} was sent more than once.")
 
 
-def parse_fields(body: bytes, most: int = MOST_FIELDS) -> Fields:
-    if body.count(b"&") >= most:
-        raise BadRequest(f"More than {most} fields were sent.")
+def parse_fields(body: bytes, limit: int = MAX_FIELDS) -> Fields:
+    if body.count(b"&") >= limit:
+        raise BadRequest(f"More than {limit} fields were sent.")
     pairs = []
     for part in body.split(b"&"):
         if part:

@@ -12,7 +12,7 @@ from starlette.types import Message, Receive, Scope
 
 from hubgate.server.errors import BadRequest, HeadersTooLarge, PayloadTooLarge, RequestTimeout
 
-MOST_HEADER_BYTES = 32 * 1024
+MAX_HEADER_BYTES = 32 * 1024
 LONGEST_TARGET = 16 * 1024
 # Legitimate clients reach this rate even on a slow connection; the deadline grows with the bytes received at this rate.
 SLOWEST_BYTES_PER_SECOND = 16 * 1024
@@ -42,7 +42,7 @@ def check_head(scope: Scope) -> None:
             if name in values:
                 raise BadRequest(f"The {name.decode()} header was sent more than once.")
             values[name] = value
-    if size > MOST_HEADER_BYTES:
+    if size > MAX_HEADER_BYTES:
         raise HeadersTooLarge("The headers are too large.")
     if len(scope["raw_path"]) + len(scope["query_string"]) > LONGEST_TARGET:
         raise HeadersTooLarge("The address is too long.")

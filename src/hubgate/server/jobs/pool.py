@@ -24,7 +24,7 @@ from hubgate.server.jobs.job import Job, deadline_exceeded
 T = TypeVar("T")
 
 # Queued jobs of one caller: more than the connections that any client opens.
-MOST_WAITING = 1_000
+MAX_WAITING = 1_000
 # Seconds of CPU time that cause no rest: nearly all jobs use less.
 FREE_CPU_SECONDS = 0.005
 
@@ -91,7 +91,7 @@ class FairPool:
     def _add(self, job: Job[Any]) -> None:
         with self._lock:
             queued = self._queued.setdefault(job.caller, deque())
-            if len(queued) >= MOST_WAITING:
+            if len(queued) >= MAX_WAITING:
                 raise Unavailable("Too many of your requests are waiting. Try again.", retry_after=10)
             queued.append(job)
             self.metrics.queued += 1
@@ -163,7 +163,7 @@ class FairPool:
 
     def _add_rest(self, caller: str, seconds: float) -> None:
         now = monotonic()
-        if len(self._resting_until) >= MOST_WAITING:
+        if len(self._resting_until) >= MAX_WAITING:
             self._resting_until = {other: until for other, until in self._resting_until.items() if until > now}
         self._resting_until[caller] = max(self._resting_until.get(caller, 0), now) + seconds
 

@@ -31,12 +31,12 @@ class _Slot:
 class Slots:
     """A set of slots, granted first come, first served, skipping requests whose caller or repo is at its limit."""
 
-    most: int
+    limit: int
     most_per_caller: int
     refusal: str = "Too many clones, fetches or pushes at once. Try again."
     longest_wait: float = 30.0
     # Queued requests of one caller: each release of a slot scans the whole queue.
-    most_waiting: int = 500
+    max_waiting: int = 500
     # None: no limit per repo.
     most_per_repo: int | None = None
     _caller_slots: Counter[str] = field(default_factory=Counter)
@@ -59,7 +59,7 @@ class Slots:
     async def _wait(self, slot: _Slot) -> None:
         caller = current_caller.get()
         caller.check()
-        if sum(queued.caller == slot.caller for queued in self._queued) >= self.most_waiting:
+        if sum(queued.caller == slot.caller for queued in self._queued) >= self.max_waiting:
             raise Unavailable(self.refusal, retry_after=10)
         self._queued.append(slot)
         caller.waiting.add(slot)
@@ -80,10 +80,10 @@ class Slots:
             caller.waiting.discard(slot)
 
     def _is_free(self, slot: _Slot) -> bool:
-        repo_limit = self.most if self.most_per_repo is None else self.most_per_repo
+        repo_limit = self.limit if self.most_per_repo is None else self.most_per_repo
         # Background work is bounded by its loops, and a process that only delivers has no other caller.
         has_share = slot.caller == BACKGROUND.share_key or self._caller_slots[slot.caller] < self.most_per_caller
-        return has_share and self._caller_slots.total() < self.most and self._repo_slots[slot.repo] < repo_limit
+        return has_share and self._caller_slots.total() < self.limit and self._repo_slots[slot.repo] < repo_limit
 
     def _grant(self, slot: _Slot) -> None:
         slot.is_acquired = True

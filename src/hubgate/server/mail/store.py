@@ -13,10 +13,10 @@ async def add(tx: Tx, mail_id: str, sealed: bytes, due_at: int, expires_at: int)
     await tx.exec(_ADD, values)
 
 
-async def due(tx: Tx, now: int, most: int) -> Sequence[Row]:
+async def due(tx: Tx, now: int, limit: int) -> Sequence[Row]:
     return await tx.all(
-        "SELECT id, sealed, attempts, due_at, expires_at FROM mails WHERE due_at <= :now ORDER BY due_at LIMIT :most",
-        {"now": now, "most": most},
+        "SELECT id, sealed, attempts, due_at, expires_at FROM mails WHERE due_at <= :now ORDER BY due_at LIMIT :limit",
+        {"now": now, "limit": limit},
     )
 
 

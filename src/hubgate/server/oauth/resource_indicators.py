@@ -13,7 +13,7 @@ from hubgate.server.oauth.redirects import host_of, is_web, lacks_scheme, split_
 
 PARAMETER = "resource"
 LONGEST_RESOURCE = 2000
-MOST_RESOURCES = 10
+MAX_RESOURCES = 10
 NOT_AUTHORIZED = "resource names a server that was not authorized. Name some of those that were, or leave it out."
 _BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 
@@ -26,8 +26,8 @@ def requested_resources(values: Sequence[str], base_url: str) -> Requested:
     if not values:
         return None
     named = tuple(dict.fromkeys(values))
-    if len(named) > MOST_RESOURCES:
-        raise invalid_target(f"resource names more than {MOST_RESOURCES} servers.")
+    if len(named) > MAX_RESOURCES:
+        raise invalid_target(f"resource names more than {MAX_RESOURCES} servers.")
     for uri in named:
         _check(uri)
     others = tuple(uri for uri in named if uri not in (base_url, f"{base_url}/"))

@@ -11,10 +11,10 @@ from hubgate.server.throttle import store
 
 @dataclass(frozen=True)
 class Limit:
-    """A rate limit: at most `most` hits per subject within `seconds` from the first hit."""
+    """A rate limit: at most `limit` hits per subject within `seconds` from the first hit."""
 
     name: str
-    most: int
+    max_hits: int
     seconds: int
     message: str = "Too many attempts. Try again in {duration}."
 
@@ -40,7 +40,7 @@ class Limiter:
         """
         now = self.clock()
         bucket = _bucket(limit, subject)
-        full_until = await store.full_until(self.db, bucket, limit.most, now)
+        full_until = await store.full_until(self.db, bucket, limit.max_hits, now)
         if full_until is not None:
             # A flood costs reads only, no writes.
             raise _refusal(limit, full_until - now)
@@ -49,7 +49,7 @@ class Limiter:
             raise RuntimeError("counting a hit returned nothing")
         hits, resets_at = row["hits"], row["resets_at"]
         hit = Hit(bucket, resets_at)
-        if hits > limit.most:
+        if hits > limit.max_hits:
             await self.refund(hit)
             raise _refusal(limit, resets_at - now)
         return hit
@@ -57,7 +57,7 @@ class Limiter:
     async def count_in(self, tx: Tx, limit: Limit, subject: str) -> bool:
         """Count one hit in the transaction of the limited action, so that both commit or neither; False when full."""
         now = self.clock()
-        return await store.count(tx, _bucket(limit, subject), limit.most, now, now + limit.seconds * SECOND)
+        return await store.count(tx, _bucket(limit, subject), limit.max_hits, now, now + limit.seconds * SECOND)
 
     async def require_in(self, tx: Tx, limit: Limit, subject: str) -> None:
         """Like `count_in`, but raises TooManyRequests when the bucket is full."""
@@ -66,12 +66,12 @@ class Limiter:
 
     async def is_full(self, tx: Tx, limit: Limit, subject: str) -> bool:
         """Whether the bucket is full; nothing is counted."""
-        return await store.full_until(tx, _bucket(limit, subject), limit.most, self.clock()) is not None
+        return await store.full_until(tx, _bucket(limit, subject), limit.max_hits, self.clock()) is not None
 
     async def seconds_left(self, tx: Tx, limit: Limit, subject: str) -> int:
         """Seconds until a full bucket accepts hits again, at least 1."""
         now = self.clock()
-        full_until = await store.full_until(tx, _bucket(limit, subject), limit.most, now)
+        full_until = await store.full_until(tx, _bucket(limit, subject), limit.max_hits, now)
         return max(1, -(-((full_until or now) - now) // SECOND))
 
     async def refund(self, hit: Hit) -> None:

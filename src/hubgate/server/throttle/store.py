@@ -22,11 +22,11 @@ TAKE = Batch(
 )
 
 
-async def full_until(db: Database | Tx, bucket: bytes, most: int, now: int) -> int | None:
+async def full_until(db: Database | Tx, bucket: bytes, limit: int, now: int) -> int | None:
     """When the current window ends, if its bucket is full; otherwise None."""
     row = await db.one(
-        "SELECT resets_at FROM rate_limits WHERE bucket = :bucket AND hits >= :most AND resets_at > :now",
-        {"bucket": bucket, "most": most, "now": now},
+        "SELECT resets_at FROM rate_limits WHERE bucket = :bucket AND hits >= :limit AND resets_at > :now",
+        {"bucket": bucket, "limit": limit, "now": now},
     )
     return row["resets_at"] if row else None
 
@@ -37,16 +37,16 @@ _COUNT = insert_row(
     ON CONFLICT (bucket) DO UPDATE SET
         hits = CASE WHEN rate_limits.resets_at <= :now THEN 1 ELSE rate_limits.hits + 1 END,
         resets_at = CASE WHEN rate_limits.resets_at <= :now THEN excluded.resets_at ELSE rate_limits.resets_at END
-    WHERE rate_limits.resets_at <= :now OR rate_limits.hits < :most
+    WHERE rate_limits.resets_at <= :now OR rate_limits.hits < :limit
     RETURNING bucket
     """,
 )
 _CLAIM = insert_row("INSERT INTO rate_limits (bucket, hits, resets_at)", "ON CONFLICT DO NOTHING RETURNING bucket")
 
 
-async def count(tx: Tx, bucket: bytes, most: int, now: int, resets_at: int) -> bool:
+async def count(tx: Tx, bucket: bytes, limit: int, now: int, resets_at: int) -> bool:
     """Count a hit in the transaction of the limited action; False if the bucket is full."""
-    values: Params = {"bucket": bucket, "hits": 1, "resets_at": resets_at, "most": most, "now": now}
+    values: Params = {"bucket": bucket, "hits": 1, "resets_at": resets_at, "limit": limit, "now": now}
     return await tx.one(_COUNT, values) is not None
 
 
@@ -66,12 +66,12 @@ async def touch(tx: Tx, bucket: bytes) -> None:
     await tx.exec("UPDATE rate_limits SET hits = hits WHERE bucket = :bucket", {"bucket": bucket})
 
 
-async def drop_expired(tx: Tx, now: int, most: int) -> int:
-    """Delete up to `most` expired buckets, so that no writer waits long; returns how many were deleted."""
+async def drop_expired(tx: Tx, now: int, limit: int) -> int:
+    """Delete up to `limit` expired buckets, so that no writer waits long; returns how many were deleted."""
     return await tx.exec(
         """
         DELETE FROM rate_limits WHERE bucket IN
-            (SELECT bucket FROM rate_limits WHERE resets_at <= :now ORDER BY resets_at LIMIT :most)
+            (SELECT bucket FROM rate_limits WHERE resets_at <= :now ORDER BY resets_at LIMIT :limit)
         """,
-        {"now": now, "most": most},
+        {"now": now, "limit": limit},
     )

@@ -25,10 +25,10 @@ from hubgate.server.jobs.job import checkpoint
 # Rendering 100 kB takes about a second. Longer texts, and texts that make the parser backtrack, are shown as plain
 # text.
 LONGEST_TEXT = 100_000
-MOST_LINES = 10_000
-MOST_BRACKETS = 4_000
+MAX_LINES = 10_000
+MAX_BRACKETS = 4_000
 # All tables of a text together.
-MOST_CELLS = 30_000
+MAX_CELLS = 30_000
 # Characters in all link targets and titles. Encoding can triple the length of a target.
 LONGEST_TARGETS = 4 * LONGEST_TEXT
 PREFIX = "user-content-"
@@ -102,7 +102,7 @@ def render_markdown(text: str, location: DocumentLocation) -> Markup:
     """Render Markdown. Slow: do not call on the event loop."""
     opened = max(text.count(opening) for opening in "[<")
     lines = text.count("\n") + text.count("\r") - text.count("\r\n")
-    if len(text) > LONGEST_TEXT or lines > MOST_LINES or opened > MOST_BRACKETS:
+    if len(text) > LONGEST_TEXT or lines > MAX_LINES or opened > MAX_BRACKETS:
         return _plain(text)
     return _cached(text, location)
 
@@ -207,14 +207,14 @@ def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """Parse a table; with too many cells it remains text. The parser pads short rows to the width of the first, so a
     few kilobytes can produce a million cells.
     """
-    if state.env["cells"] > MOST_CELLS or not table(state, start, end, True):
+    if state.env["cells"] > MAX_CELLS or not table(state, start, end, True):
         return False
     if silent:
         return True
     columns = state.src.count("|", state.bMarks[start], state.eMarks[start]) + 1
     rows = next((line for line in range(start, end) if state.isEmpty(line)), end) - start
     state.env["cells"] += columns * rows
-    return state.env["cells"] <= MOST_CELLS and table(state, start, end, False)
+    return state.env["cells"] <= MAX_CELLS and table(state, start, end, False)
 
 
 _BOXES = {" ": "☐ ", "x": "☑ "}

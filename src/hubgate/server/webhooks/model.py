@@ -13,7 +13,7 @@ OWNER_TYPES = ("user", "org")
 # Existing clients also send "bucket" and "kernel"; this hub has no events about them.
 WATCHABLE = (*OWNER_TYPES, *REPO_TYPES, "bucket", "kernel")
 
-MOST_WATCHED = 100
+MAX_WATCHED = 100
 LONGEST_SECRET = 256
 # In seconds.
 LONGEST_OVERLAP = 7 * 24 * 60 * 60

@@ -55,7 +55,7 @@ async def reseal(db: Database, secret: ServerSecret) -> int:
     values. A value that no configured key decrypts is not changed: it is readable again once the key is restored.
     """
     changed, after = 0, ""
-    while rows := await db.read_long(partial(store.sealed_values, after=after, most=_BATCH)):
+    while rows := await db.read_long(partial(store.sealed_values, after=after, limit=_BATCH)):
         after = rows[-1]["id"]
         for row in rows:
             for column, kind in _COLUMNS.items():

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 OnReady = Callable[[], None]
 
 HEADER_SECONDS = 10
-MOST_CONNECTIONS = 10_000
+MAX_CONNECTIONS = 10_000
 BACKLOG = 2048
 GRACE_SECONDS = 7
 
@@ -45,7 +45,7 @@ async def serve_with_granian(app: ASGIApp, listener: socket.socket, stop: asynci
         http=HTTPModes.http1,
         websockets=False,
         backlog=BACKLOG,
-        backpressure=MOST_CONNECTIONS,
+        backpressure=MAX_CONNECTIONS,
         http1_settings=HTTP1Settings(header_read_timeout=HEADER_SECONDS * 1000, max_buffer_size=64 * 1024),
         log_enabled=False,
     )

@@ -40,12 +40,12 @@ async def remove_all(tx: Tx, user_id: str) -> None:
     await tx.exec("DELETE FROM links WHERE user_id = :user_id", {"user_id": user_id})
 
 
-async def drop_expired(tx: Tx, now: int, most: int) -> int:
+async def drop_expired(tx: Tx, now: int, limit: int) -> int:
     return await tx.exec(
         """
-        DELETE FROM links WHERE key IN (SELECT key FROM links WHERE expires_at <= :now ORDER BY expires_at LIMIT :most)
+        DELETE FROM links WHERE key IN (SELECT key FROM links WHERE expires_at <= :now ORDER BY expires_at LIMIT :limit)
         """,
-        {"now": now, "most": most},
+        {"now": now, "limit": limit},
     )
 
 

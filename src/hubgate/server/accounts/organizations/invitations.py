@@ -26,7 +26,7 @@ from hubgate.server.secret import fingerprint
 from hubgate.server.storage.database import Tx
 
 LIFETIME = 7 * DAY
-MOST_OPEN = 500
+MAX_OPEN = 500
 CURSOR = (str,)
 GONE = "This invitation was already used or withdrawn, or has expired. Ask for a new one."
 
@@ -61,8 +61,8 @@ async def invite(accounts: Accounts, organization: Organization, invitee: str, r
             await accounts.limiter.require_in(tx, INVITATIONS_BY_SENDER, actor.user_id)
         await accounts.limiter.require_in(tx, INVITATION_MAILS, recipient)
         await store.drop_invitations_of_invitee(tx, organization.id, email, user_id)
-        if await store.count_invitations(tx, organization.id, now) >= MOST_OPEN:
-            raise FieldErrors({"invitee": f"{MOST_OPEN} invitations are open. Withdraw some first."})
+        if await store.count_invitations(tx, organization.id, now) >= MAX_OPEN:
+            raise FieldErrors({"invitee": f"{MAX_OPEN} invitations are open. Withdraw some first."})
         await store.add_invitation(tx, fingerprint(secret), invitation)
         link = accounts.link(f"/invitations/{secret}")
         await accounts.outbox.add(tx, texts.invited_to_organization(recipient, organization.name, actor.name, link))

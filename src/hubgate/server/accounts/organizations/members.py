@@ -16,7 +16,7 @@ from hubgate.server.storage.database import Tx
 LAST_ADMIN = "The last admin cannot leave. Make someone else an admin first."
 
 # Limited, because every request and every view of a profile reads all memberships of a user.
-MOST_PER_USER = 500
+MAX_PER_USER = 500
 
 CURSOR = (str,)
 
@@ -25,10 +25,10 @@ async def list_members(
     accounts: Accounts, organization: Organization, page: PageRequest, search: str = "", email: str = ""
 ) -> Page[Member]:
     """Members by name. `search` is part of a name or full name, `email` a whole verified address."""
-    after, most = page.last_shown(), page.fetch
+    after, limit = page.last_shown(), page.fetch
 
     async def unit(tx: Tx) -> list[Member]:
-        return await store.members(tx, organization.id, search=search, email=email, after=after, most=most)
+        return await store.members(tx, organization.id, search=search, email=email, after=after, limit=limit)
 
     return page_of(await accounts.db.read_long(unit), page, lambda member: (member.user.name.lower(),))
 
@@ -57,14 +57,14 @@ async def join(tx: Tx, organization: Organization, user: User, role: Role, now: 
     if not await store.add_member(tx, organization.id, user.id, role, now):
         return False
     if await exceeds_membership_limit(tx, user):
-        raise Unprocessable(f"{user.name} is in {MOST_PER_USER} organizations, which is the maximum. Leave one first.")
+        raise Unprocessable(f"{user.name} is in {MAX_PER_USER} organizations, which is the maximum. Leave one first.")
     await _drop_invitations_of(tx, organization, user)
     return True
 
 
 async def exceeds_membership_limit(tx: Tx, user: User) -> bool:
     """Whether the user has too many memberships. The transaction must have locked the user, so that the limit holds."""
-    return await store.count_memberships(tx, user.id) > MOST_PER_USER
+    return await store.count_memberships(tx, user.id) > MAX_PER_USER
 
 
 async def record_added(tx: Tx, organization: Organization, user: User, role: Role, actor: Actor, now: int) -> None:

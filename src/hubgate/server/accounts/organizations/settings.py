@@ -10,7 +10,7 @@ from hubgate.server.accounts.model import PLANS, Organization, User
 from hubgate.server.accounts.names import check_name, name_taken_message
 from hubgate.server.accounts.organizations import store
 from hubgate.server.accounts.organizations.locks import lock_organization, lock_organization_as_admin
-from hubgate.server.accounts.organizations.members import MOST_PER_USER, exceeds_membership_limit
+from hubgate.server.accounts.organizations.members import MAX_PER_USER, exceeds_membership_limit
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.audit.record import record
@@ -37,7 +37,7 @@ async def create(
         await store.add(tx, organization)
         await store.add_member(tx, organization.id, owner.id, Role.ADMIN, now)
         if await exceeds_membership_limit(tx, owner):
-            raise FieldErrors({"name": f"You can be in at most {MOST_PER_USER} organizations. Leave one first."})
+            raise FieldErrors({"name": f"You can be in at most {MAX_PER_USER} organizations. Leave one first."})
         if actor.user_id is not None:
             # In the transaction, so that a request that fails for another reason does not count.
             await accounts.limiter.require_in(tx, ORGANIZATIONS_BY_FOUNDER, actor.user_id)

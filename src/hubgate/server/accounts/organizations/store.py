@@ -50,7 +50,7 @@ async def remove(tx: Tx, org_id: str) -> None:
     await tx.exec("DELETE FROM organizations WHERE id = :id", {"id": org_id})
 
 
-async def list_all(tx: Tx, search: str, after: str, most: int) -> list[tuple[Organization, int]]:
+async def list_all(tx: Tx, search: str, after: str, limit: int) -> list[tuple[Organization, int]]:
     """Organizations by id, so oldest first, each with its member count. `search` is part of a name or a full name."""
     rows = await tx.all(
         f"""
@@ -58,9 +58,9 @@ async def list_all(tx: Tx, search: str, after: str, most: int) -> list[tuple[Org
         FROM organizations o
         WHERE o.id > :after AND (:search = '' OR lower(o.name) LIKE lower(:pattern) ESCAPE '!'
             OR lower(o.fullname) LIKE lower(:pattern) ESCAPE '!')
-        ORDER BY o.id LIMIT :most
+        ORDER BY o.id LIMIT :limit
         """,
-        {"after": after, "search": search, "pattern": containing(search), "most": most},
+        {"after": after, "search": search, "pattern": containing(search), "limit": limit},
     )
     return [(Organization(*tuple(row)[:-1]), row["members"]) for row in rows]
 
@@ -175,7 +175,7 @@ async def member_name_by_email(tx: Tx, org_id: str, email: str) -> str | None:
     return row["name"] if row else None
 
 
-async def members(tx: Tx, org_id: str, *, search: str, email: str, after: str, most: int) -> list[Member]:
+async def members(tx: Tx, org_id: str, *, search: str, email: str, after: str, limit: int) -> list[Member]:
     """Members by name, ignoring case. `search` is part of a name or a full name, `email` a whole verified address."""
     rows = await tx.all(
         f"""
@@ -184,7 +184,7 @@ async def members(tx: Tx, org_id: str, *, search: str, email: str, after: str, m
             AND (:search = '' OR lower(u.name) LIKE lower(:pattern) ESCAPE '!'
                 OR lower(u.fullname) LIKE lower(:pattern) ESCAPE '!')
             AND (:email = '' OR (u.email = :email AND u.email_verified_at IS NOT NULL))
-        ORDER BY lower(u.name) LIMIT :most
+        ORDER BY lower(u.name) LIMIT :limit
         """,
         {
             "org_id": org_id,
@@ -192,7 +192,7 @@ async def members(tx: Tx, org_id: str, *, search: str, email: str, after: str, m
             "search": search,
             "pattern": containing(search),
             "email": email,
-            "most": most,
+            "limit": limit,
         },
     )
     return [Member(User(*tuple(row)[:-2]), Role(row["role"]), row["joined_at"]) for row in rows]
@@ -268,16 +268,16 @@ async def count_invitations(tx: Tx | Database, org_id: str, now: int) -> int:
 
 
 async def invitations_of_organization(
-    tx: Tx, org_id: str, now: int, after: str, most: int
+    tx: Tx, org_id: str, now: int, after: str, limit: int
 ) -> list[tuple[Invitation, str]]:
     """Invitations by id, so oldest first, each with the name or address of the invitee."""
     rows = await tx.all(
         f"""
         SELECT {_INVITATION}, coalesce(u.name, i.email) AS invitee FROM invitations i
         LEFT JOIN users u ON u.id = i.user_id
-        WHERE i.org_id = :org_id AND i.expires_at > :now AND i.id > :after ORDER BY i.id LIMIT :most
+        WHERE i.org_id = :org_id AND i.expires_at > :now AND i.id > :after ORDER BY i.id LIMIT :limit
         """,
-        {"org_id": org_id, "now": now, "after": after, "most": most},
+        {"org_id": org_id, "now": now, "after": after, "limit": limit},
     )
     return [(_invitation(row), row["invitee"]) for row in rows]
 
@@ -294,13 +294,13 @@ async def invitations_of_user(tx: Tx, user_id: str, email: str | None, now: int)
     return [(_invitation(row), row["organization"]) for row in rows]
 
 
-async def drop_expired_invitations(tx: Tx, now: int, most: int) -> int:
+async def drop_expired_invitations(tx: Tx, now: int, limit: int) -> int:
     return await tx.exec(
         """
         DELETE FROM invitations WHERE id IN
-            (SELECT id FROM invitations WHERE expires_at <= :now ORDER BY expires_at LIMIT :most)
+            (SELECT id FROM invitations WHERE expires_at <= :now ORDER BY expires_at LIMIT :limit)
         """,
-        {"now": now, "most": most},
+        {"now": now, "limit": limit},
     )
 
 

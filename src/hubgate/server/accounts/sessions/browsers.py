@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Person, Visitor
 from hubgate.server.accounts.sessions import store
-from hubgate.server.accounts.sessions.model import LIFETIME, MOST_PER_USER, USE_RECORDED_EVERY, Session
+from hubgate.server.accounts.sessions.model import LIFETIME, MAX_PER_USER, USE_RECORDED_EVERY, Session
 from hubgate.server.ids import AFTER_ALL, new_id
 from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.secret import fingerprint
@@ -20,7 +20,7 @@ async def start(tx: Tx, user_id: str, visitor: Visitor, now: int) -> str:
     cookie = secrets.token_urlsafe(32)
     session = Session(new_id(now), user_id, now, now, visitor.ip, visitor.user_agent)
     await store.add(tx, fingerprint(cookie), session)
-    await store.remove_least_recent(tx, user_id, MOST_PER_USER)
+    await store.remove_least_recent(tx, user_id, MAX_PER_USER)
     return cookie
 
 

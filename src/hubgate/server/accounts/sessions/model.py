@@ -6,7 +6,7 @@ from hubgate.server.clock import DAY, MINUTE
 
 LIFETIME = 30 * DAY
 # Limited, because the user's page reads all sessions.
-MOST_PER_USER = 500
+MAX_PER_USER = 500
 # Last use is updated at most this often, so that a page view does not cost a write.
 USE_RECORDED_EVERY = 5 * MINUTE
 

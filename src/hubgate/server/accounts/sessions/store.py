@@ -42,15 +42,15 @@ async def of_user(tx: Tx, user_id: str, used_after: int) -> Sequence[Session]:
     return [Session(*row) for row in rows]
 
 
-async def page_of_user(tx: Tx, user_id: str, used_after: int, before: str, most: int) -> Sequence[Session]:
+async def page_of_user(tx: Tx, user_id: str, used_after: int, before: str, limit: int) -> Sequence[Session]:
     """Sessions by age, which is stable while a user pages; `before` is the id of the last session shown."""
     rows = await tx.all(
         f"""
         SELECT {COLUMNS} FROM sessions s
         WHERE s.user_id = :user_id AND s.last_used_at > :used_after AND s.id < :before
-        ORDER BY s.id DESC LIMIT :most
+        ORDER BY s.id DESC LIMIT :limit
         """,
-        {"user_id": user_id, "used_after": used_after, "before": before, "most": most},
+        {"user_id": user_id, "used_after": used_after, "before": before, "limit": limit},
     )
     return [Session(*row) for row in rows]
 
@@ -89,24 +89,24 @@ async def remove_all(tx: Tx, user_id: str) -> None:
     await tx.exec("DELETE FROM sessions WHERE user_id = :user_id", {"user_id": user_id})
 
 
-async def remove_least_recent(tx: Tx, user_id: str, most: int) -> None:
-    """Delete all sessions of a user except the `most` most recently used."""
+async def remove_least_recent(tx: Tx, user_id: str, limit: int) -> None:
+    """Delete all sessions of a user except the `limit` most recently used."""
     await tx.exec(
         """
         DELETE FROM sessions WHERE key IN (
             SELECT key FROM sessions WHERE user_id = :user_id
-            ORDER BY last_used_at DESC, id DESC LIMIT 1000 OFFSET :most
+            ORDER BY last_used_at DESC, id DESC LIMIT 1000 OFFSET :limit
         )
         """,
-        {"user_id": user_id, "most": most},
+        {"user_id": user_id, "limit": limit},
     )
 
 
-async def drop_expired(tx: Tx, used_after: int, most: int) -> int:
+async def drop_expired(tx: Tx, used_after: int, limit: int) -> int:
     return await tx.exec(
         """
         DELETE FROM sessions WHERE key IN
-            (SELECT key FROM sessions WHERE last_used_at <= :used_after ORDER BY last_used_at LIMIT :most)
+            (SELECT key FROM sessions WHERE last_used_at <= :used_after ORDER BY last_used_at LIMIT :limit)
         """,
-        {"used_after": used_after, "most": most},
+        {"used_after": used_after, "limit": limit},
     )

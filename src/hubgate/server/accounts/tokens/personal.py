@@ -10,7 +10,7 @@ from hubgate.server.accounts.model import User
 from hubgate.server.accounts.roles import TokenRole
 from hubgate.server.accounts.single_use_forms import UnusedNonce, consume_nonce
 from hubgate.server.accounts.tokens import store
-from hubgate.server.accounts.tokens.model import MOST_PER_USER, USE_RECORDED_EVERY, PersonalToken, check_token_name
+from hubgate.server.accounts.tokens.model import MAX_PER_USER, USE_RECORDED_EVERY, PersonalToken, check_token_name
 from hubgate.server.accounts.tokens.text import TokenKind, last_four, new_token, read_token
 from hubgate.server.clock import iso
 from hubgate.server.errors import FieldErrors, NotFound
@@ -40,8 +40,8 @@ async def create(
             await consume_nonce(tx, nonce)
         # The lock serializes concurrent requests, so that the limit holds.
         await lock_account_and_credentials(tx, user.id, user.credentials_version)
-        if await store.count(tx, user.id) >= MOST_PER_USER:
-            raise FieldErrors({"name": f"A user has at most {MOST_PER_USER} tokens. Revoke one first."})
+        if await store.count(tx, user.id) >= MAX_PER_USER:
+            raise FieldErrors({"name": f"A user has at most {MAX_PER_USER} tokens. Revoke one first."})
         await store.add(tx, key, token)
         await _notify_user(accounts, tx, user, token, ip)
 
@@ -52,7 +52,7 @@ async def create(
 
 async def of_user(accounts: Accounts, user_id: str) -> Sequence[PersonalToken]:
     """All tokens of a user, newest first."""
-    return await _list(accounts, user_id, AFTER_ALL, MOST_PER_USER)
+    return await _list(accounts, user_id, AFTER_ALL, MAX_PER_USER)
 
 
 async def page_of_user(accounts: Accounts, user_id: str, page: PageRequest) -> Page[PersonalToken]:
@@ -61,8 +61,8 @@ async def page_of_user(accounts: Accounts, user_id: str, page: PageRequest) -> P
     return page_of(await _list(accounts, user_id, before, page.fetch), page, lambda token: (token.id,))
 
 
-async def _list(accounts: Accounts, user_id: str, before: str, most: int) -> Sequence[PersonalToken]:
-    return await accounts.db.read_long(lambda tx: store.of_user(tx, user_id, before, most))
+async def _list(accounts: Accounts, user_id: str, before: str, limit: int) -> Sequence[PersonalToken]:
+    return await accounts.db.read_long(lambda tx: store.of_user(tx, user_id, before, limit))
 
 
 async def get(accounts: Accounts, user_id: str, token_id: str) -> PersonalToken:

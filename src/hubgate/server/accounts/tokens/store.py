@@ -32,14 +32,14 @@ async def add(tx: Tx, key: bytes, token: PersonalToken) -> None:
     await tx.exec(_ADD, as_params(token) | {"key": key, "role": token.role.value})
 
 
-async def of_user(tx: Tx, user_id: str, before: str, most: int) -> Sequence[PersonalToken]:
+async def of_user(tx: Tx, user_id: str, before: str, limit: int) -> Sequence[PersonalToken]:
     """Tokens of a user, newest first; `before` is the id of the last token shown."""
     rows = await tx.all(
         f"""
         SELECT {COLUMNS} FROM access_tokens t WHERE t.user_id = :user_id AND t.id < :before
-        ORDER BY t.id DESC LIMIT :most
+        ORDER BY t.id DESC LIMIT :limit
         """,
-        {"user_id": user_id, "before": before, "most": most},
+        {"user_id": user_id, "before": before, "limit": limit},
     )
     return [PersonalToken.of(tuple(row)) for row in rows]
 

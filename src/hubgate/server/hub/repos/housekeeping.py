@@ -98,7 +98,7 @@ class LargeFileCleanup:
 @dataclass
 class Housekeeping:
     repos: Repos
-    most_packs: int = MAX_PACKS
+    max_packs: int = MAX_PACKS
     _large_files: LargeFileCleanup = field(init=False)
     _guests: GuestSweep = field(init=False)
     _round: Iterator[Path] = field(default_factory=lambda: iter(()))
@@ -138,7 +138,7 @@ class Housekeeping:
 
     def _needs_repack(self, folder: Path) -> bool:
         packs, loose = (folder / "objects/pack").glob("*.pack"), (folder / "objects/17").glob("*")
-        return sum(1 for _ in packs) > self.most_packs or sum(1 for _ in loose) > MAX_LOOSE_SAMPLED
+        return sum(1 for _ in packs) > self.max_packs or sum(1 for _ in loose) > MAX_LOOSE_SAMPLED
 
     def _delete_leftovers(self) -> None:
         folders, large = self.repos.folders.root, self.repos.large_files.root

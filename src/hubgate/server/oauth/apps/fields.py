@@ -14,9 +14,9 @@ from hubgate.server.scopes import SCOPE_NAMES, join_scopes, parse_scopes, unknow
 
 LONGEST_NAME = 96
 LONGEST_HOMEPAGE = 300
-MOST_REDIRECT_URIS = 50
+MAX_REDIRECT_URIS = 50
 SHORTEST_LIFETIME = 60
-MOST_NETWORKS = 100
+MAX_NETWORKS = 100
 LARGEST_QUOTA = 1_000_000_000
 DEFAULT_SCOPES = ("openid", "profile")
 
@@ -39,8 +39,8 @@ def checked(app: App) -> App:
     name = checks.check("name", _name, app.name)
     homepage = checks.check("homepage", _homepage, app.homepage.strip())
     uris = tuple(dict.fromkeys(app.redirect_uris))
-    if len(uris) > MOST_REDIRECT_URIS:
-        checks.add_error("redirectUris", f"An app has at most {MOST_REDIRECT_URIS} redirect URIs.")
+    if len(uris) > MAX_REDIRECT_URIS:
+        checks.add_error("redirectUris", f"An app has at most {MAX_REDIRECT_URIS} redirect URIs.")
     for uri in uris:
         checks.check("redirectUris", check_redirect_uri, uri)
     _check_scopes(checks, "scopes", app.scopes, app)
@@ -71,9 +71,9 @@ def _exchange(checks: FieldChecks, app: App) -> ExchangeSettings:
     if unknown := _first_unknown(limits.roles or (), [role.label for role in Role]):
         checks.add_error("allowedRoles", f"{unknown[:60]} is not a role.")
     networks = limits.networks or ()
-    if len(networks) > MOST_NETWORKS:
-        checks.add_error("allowedNetworks", f"At most {MOST_NETWORKS} networks.")
-    networks = tuple(checks.check("allowedNetworks", _network, network) for network in networks[:MOST_NETWORKS])
+    if len(networks) > MAX_NETWORKS:
+        checks.add_error("allowedNetworks", f"At most {MAX_NETWORKS} networks.")
+    networks = tuple(checks.check("allowedNetworks", _network, network) for network in networks[:MAX_NETWORKS])
     if limits.daily_quota is not None and not 1 <= limits.daily_quota <= LARGEST_QUOTA:
         checks.add_error("dailyQuota", f"A quota is a number from 1 to {LARGEST_QUOTA:,}, or none.")
     # An empty list means no limit.

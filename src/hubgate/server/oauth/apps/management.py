@@ -30,10 +30,10 @@ from hubgate.server.oauth.tokens import store as token_store
 from hubgate.server.secret import fingerprint
 from hubgate.server.storage.database import Row, Tx
 
-MOST_APPS = 200
+MAX_APPS = 200
 # Otherwise repeated rotation with an overlap would accumulate valid secrets.
-MOST_SECRETS = 5
-MOST_USERS_SHOWN = 50
+MAX_SECRETS = 5
+MAX_USERS_SHOWN = 50
 LONGEST_AUDITED = 4000
 _NOT_FOUND = "App not found."
 
@@ -54,8 +54,8 @@ async def create(
         await _require_owner(tx, owner.org_id, actor)
         if nonce is not None:
             await consume_nonce(tx, nonce)
-        if await store.count_owner_apps(tx, owner.user_id, owner.org_id) >= MOST_APPS:
-            raise FieldErrors({"name": f"At most {MOST_APPS} apps. Delete one first."})
+        if await store.count_owner_apps(tx, owner.user_id, owner.org_id) >= MAX_APPS:
+            raise FieldErrors({"name": f"At most {MAX_APPS} apps. Delete one first."})
         if not await store.add(tx, app):
             raise Conflict(f"The client ID {app.client_id} is taken.")
         if secret is not None:
@@ -134,8 +134,8 @@ async def refresh_secret(
         if nonce is not None:
             await consume_nonce(tx, nonce)
         await store.expire_secrets(tx, app.client_id, now + overlap * SECOND)
-        if len(await store.secrets_of(tx, app.client_id, now)) >= MOST_SECRETS:
-            text = f"{MOST_SECRETS} secrets are still valid. Refresh without an overlap."
+        if len(await store.secrets_of(tx, app.client_id, now)) >= MAX_SECRETS:
+            text = f"{MAX_SECRETS} secrets are still valid. Refresh without an overlap."
             raise FieldErrors({"overlapSeconds": text})
         await store.update(tx, replace(before, confidential=True))
         await store.add_secret(tx, app.client_id, fingerprint(secret), secret[-4:], now)
@@ -215,7 +215,7 @@ class AppUsers:
 async def get_users(oauth: OAuth, app: App) -> AppUsers:
     async def unit(tx: Tx) -> AppUsers:
         total = await consent_store.count_app_users(tx, app.client_id)
-        return AppUsers(total, await consent_store.users_of_app(tx, app.client_id, MOST_USERS_SHOWN))
+        return AppUsers(total, await consent_store.users_of_app(tx, app.client_id, MAX_USERS_SHOWN))
 
     return await oauth.db.read_long(unit)
 

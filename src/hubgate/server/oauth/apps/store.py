@@ -69,10 +69,10 @@ async def count_owner_apps(tx: Tx, owner_id: str | None, org_id: str | None) -> 
     return row["apps"] if row else 0
 
 
-async def every(tx: Tx, after: str, most: int) -> list[App]:
+async def every(tx: Tx, after: str, limit: int) -> list[App]:
     rows = await tx.all(
-        f"SELECT {_COLUMNS} FROM apps WHERE client_id > :after ORDER BY client_id LIMIT :most",
-        {"after": after, "most": most},
+        f"SELECT {_COLUMNS} FROM apps WHERE client_id > :after ORDER BY client_id LIMIT :limit",
+        {"after": after, "limit": limit},
     )
     return [app_of(row) for row in rows]
 
@@ -140,13 +140,13 @@ async def secrets_of(tx: Tx, client_id: str, now: int) -> Sequence[Row]:
     )
 
 
-async def drop_expired_secrets(tx: Tx, now: int, most: int) -> int:
+async def drop_expired_secrets(tx: Tx, now: int, limit: int) -> int:
     return await tx.exec(
         """
         DELETE FROM app_secrets WHERE key IN
-            (SELECT key FROM app_secrets WHERE expires_at <= :now ORDER BY expires_at LIMIT :most)
+            (SELECT key FROM app_secrets WHERE expires_at <= :now ORDER BY expires_at LIMIT :limit)
         """,
-        {"now": now, "most": most},
+        {"now": now, "limit": limit},
     )
 
 

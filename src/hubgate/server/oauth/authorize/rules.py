@@ -39,7 +39,7 @@ PROMPTS = frozenset({"none", "login", "consent", "select_account"})
 LONGEST_STATE = 4096
 LONGEST_LOGIN_HINT = 254
 LONGEST_NONCE = 512
-MOST_ORGANIZATIONS = 100
+MAX_ORGANIZATIONS = 100
 
 
 @dataclass
@@ -195,7 +195,7 @@ async def check_scopes(draft: Draft) -> None:
 async def check_organizations(draft: Draft) -> None:
     """Parse `orgIds`. Existence and membership are not checked: an error would reveal both (attack O36)."""
     named = [part.strip() for value in draft.values.get("orgIds", []) for part in value.split(",")]
-    draft.organizations = tuple(dict.fromkeys(filter(is_id, named)))[:MOST_ORGANIZATIONS]
+    draft.organizations = tuple(dict.fromkeys(filter(is_id, named)))[:MAX_ORGANIZATIONS]
 
 
 async def check_resources(draft: Draft) -> None:

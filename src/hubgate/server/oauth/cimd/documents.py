@@ -26,7 +26,7 @@ FETCH_SECONDS = 5.0
 # The lease of a process that fetches; if the process dies, others wait no longer than this.
 LEASE = 7 * SECOND
 WAIT_SECONDS = 0.1
-MOST_WAITS = 100
+MAX_WAITS = 100
 FETCHES_OF_HOST = Limit("cimd host", 10, 60, "Too many fetches from this host. Wait {duration}.")
 FETCHES_FOR_CALLER = Limit("cimd caller", 30, 60, "Too many apps at once. Wait {duration}.")
 
@@ -55,7 +55,7 @@ class Documents:
     clock: Clock
     limiter: Limiter
     egress: Egress
-    most_bytes: int
+    max_bytes: int
     http_loopback: bool
     _fetching: dict[str, asyncio.Task[App]] = field(default_factory=dict)
 
@@ -111,7 +111,7 @@ class Documents:
 
     async def _fetch_or_wait(self, url: str, caller: str) -> App:
         """Fetch in this process, or wait for another process that is fetching already."""
-        for _ in range(MOST_WAITS):
+        for _ in range(MAX_WAITS):
             now = self.clock()
             if await self.db.write(partial(store.claim, client_id=url, now=now, until=now + LEASE)):
                 return await self._fetch_with_lease(url, caller)
@@ -156,7 +156,7 @@ class Documents:
     async def _get(self, url: str) -> HttpResponse:
         # Counted by host name only: another port or spelling is the same host (attack O63).
         await self.limiter.take(FETCHES_OF_HOST, parse_target(url).host)
-        return await self.egress.get(url, _HEADERS, seconds=FETCH_SECONDS, cap=self.most_bytes)
+        return await self.egress.get(url, _HEADERS, seconds=FETCH_SECONDS, cap=self.max_bytes)
 
 
 _HEADERS: Mapping[str, str] = {"Accept": "application/json", "User-Agent": "hubgate"}

@@ -19,7 +19,7 @@ from hubgate.server.scopes import BUILT_IN_SCOPES
 
 LONGEST_NAME = 200
 LONGEST_FOUND = 200
-MOST_REDIRECT_URIS = 50
+MAX_REDIRECT_URIS = 50
 DEFAULT_SCOPES = ("openid", "profile")
 _RESPONDS_WITH_200, _MISSING = "It responds with status 200", "missing"
 _KINDS = {list: "a list", str: "a string", bool: "true or false", type(None): "null"}
@@ -160,8 +160,8 @@ def _member_findings(url: str, document: dict[str, Any]) -> Iterator[Finding]:
 def _redirect_uri_findings(document: dict[str, Any]) -> Iterator[Finding]:
     """One finding for each invalid URI, or a single finding if all are valid."""
     rule, given = "redirect_uris are addresses of the app", document.get("redirect_uris")
-    if not isinstance(given, list) or not 0 < len(given) <= MOST_REDIRECT_URIS:
-        yield Finding(rule, _found(document, "redirect_uris"), f"List 1 to {MOST_REDIRECT_URIS} redirect_uris.")
+    if not isinstance(given, list) or not 0 < len(given) <= MAX_REDIRECT_URIS:
+        yield Finding(rule, _found(document, "redirect_uris"), f"List 1 to {MAX_REDIRECT_URIS} redirect_uris.")
         return
     invalid = [Finding(rule, _as_written(uri), fix) for uri in given if (fix := _redirect_uri_fix(uri))]
     yield from invalid or [Finding(rule, ", ".join(given))]

@@ -46,11 +46,11 @@ async def save(tx: Tx, client_id: str, document: str, now: int, expires_at: int)
     await tx.exec(_SAVE, {"client_id": client_id, "document": document, **times})
 
 
-async def drop_expired(tx: Tx, now: int, most: int) -> int:
+async def drop_expired(tx: Tx, now: int, limit: int) -> int:
     return await tx.exec(
         """
         DELETE FROM cimd_documents WHERE client_id IN
-            (SELECT client_id FROM cimd_documents WHERE expires_at <= :now ORDER BY expires_at LIMIT :most)
+            (SELECT client_id FROM cimd_documents WHERE expires_at <= :now ORDER BY expires_at LIMIT :limit)
         """,
-        {"now": now, "most": most},
+        {"now": now, "limit": limit},
     )

@@ -23,7 +23,7 @@ from hubgate.server.scopes import join_scopes, parse_scopes
 from hubgate.server.storage.database import ConstraintViolated, Database, Row, Tx
 
 # Per consent. A CLI uses a new port each time; for ports of deleted approvals the user is asked again.
-MOST_APPROVALS = 50
+MAX_APPROVALS = 50
 
 
 @dataclass(frozen=True)
@@ -162,8 +162,8 @@ async def _save_approval(tx: Tx, consent_id: str, access: AccessRequest, approve
     await store.set_approval_scopes(tx, consent_id, {key: join_scopes(scopes) for key, scopes in remaining.items()})
     if shown is not None:
         await store.save_approval(tx, consent_id, shown, join_scopes(approved | remaining.get(shown.key, set())), now)
-        if len(rows) >= MOST_APPROVALS:
-            await store.drop_oldest_approvals(tx, consent_id, MOST_APPROVALS)
+        if len(rows) >= MAX_APPROVALS:
+            await store.drop_oldest_approvals(tx, consent_id, MAX_APPROVALS)
 
 
 def _remaining(row: Row, unticked: Collection[str], for_other_servers: bool) -> set[str]:

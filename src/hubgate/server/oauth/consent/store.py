@@ -38,10 +38,10 @@ async def of_user(tx: Tx, user_id: str) -> list[AppConnection]:
     return await _all(tx, f"WHERE c.user_id = :user_id {order}", user_id)
 
 
-async def page_of_user(tx: Tx, user_id: str, before: str, most: int) -> list[AppConnection]:
+async def page_of_user(tx: Tx, user_id: str, before: str, limit: int) -> list[AppConnection]:
     """Newest first, a stable order for paging; `before` is the id of the last consent shown."""
-    page = "SELECT id FROM consents WHERE user_id = :user_id AND id < :before ORDER BY id DESC LIMIT :most"
-    return await _all(tx, f"WHERE c.id IN ({page}) ORDER BY c.id DESC", user_id, before=before, most=most)
+    page = "SELECT id FROM consents WHERE user_id = :user_id AND id < :before ORDER BY id DESC LIMIT :limit"
+    return await _all(tx, f"WHERE c.id IN ({page}) ORDER BY c.id DESC", user_id, before=before, limit=limit)
 
 
 async def _all(tx: Tx, where: str, user_id: str, **more: str | int) -> list[AppConnection]:
@@ -52,14 +52,14 @@ async def _all(tx: Tx, where: str, user_id: str, **more: str | int) -> list[AppC
     return [_connected(consent, by_id[consent.id]) for consent in _consents(rows)]
 
 
-async def users_of_app(tx: Tx, client_id: str, most: int) -> list[Row]:
+async def users_of_app(tx: Tx, client_id: str, limit: int) -> list[Row]:
     """Users who have approved an app, newest first: name, created_at, last_used_at."""
     rows = await tx.all(
         """
         SELECT u.name, c.created_at, c.last_used_at FROM consents c JOIN users u ON u.id = c.user_id
-        WHERE c.client_id = :client_id ORDER BY c.created_at DESC, c.id LIMIT :most
+        WHERE c.client_id = :client_id ORDER BY c.created_at DESC, c.id LIMIT :limit
         """,
-        {"client_id": client_id, "most": most},
+        {"client_id": client_id, "limit": limit},
     )
     return list(rows)
 
@@ -297,14 +297,14 @@ async def save_approval(tx: Tx, consent_id: str, shown: ConsentDetails, scopes: 
     )
 
 
-async def drop_oldest_approvals(tx: Tx, consent_id: str, most: int) -> None:
-    """Delete all but the newest `most`; LIMIT is enough because a consent never has many more."""
+async def drop_oldest_approvals(tx: Tx, consent_id: str, limit: int) -> None:
+    """Delete all but the newest `limit`; LIMIT is enough because a consent never has many more."""
     await tx.exec(
         """
         DELETE FROM consent_approvals WHERE consent_id = :consent_id AND shown IN (
             SELECT shown FROM consent_approvals WHERE consent_id = :consent_id
-            ORDER BY approved_at DESC, shown LIMIT 1000 OFFSET :most
+            ORDER BY approved_at DESC, shown LIMIT 1000 OFFSET :limit
         )
         """,
-        {"consent_id": consent_id, "most": most},
+        {"consent_id": consent_id, "limit": limit},
     )

@@ -113,12 +113,12 @@ def _stored_form(email: str) -> str:
         return ""
 
 
-def quota_of(most: int) -> Limit:
-    return Limit("token exchange", most, DAY_SECONDS)
+def quota_of(limit: int) -> Limit:
+    return Limit("token exchange", limit, DAY_SECONDS)
 
 
 def quota_exceeded(quota: Limit, seconds_left: int) -> Refused:
-    text = f"The daily quota of {quota.most:,} exchanges is used up."
+    text = f"The daily quota of {quota.max_hits:,} exchanges is used up."
     return Refused(TooManyRequests(text, retry_after=seconds_left, code="temporarily_unavailable"), text)
 
 

@@ -66,31 +66,31 @@ _SELECT_LIVE = f"""
     JOIN organizations o ON o.id = t.org_id
     WHERE {_IS_LIVE} AND (t.created_at, t.family) < (:before, :before_id)
 """
-_NEWEST_FIRST = "ORDER BY t.created_at DESC, t.family DESC LIMIT :most"
+_NEWEST_FIRST = "ORDER BY t.created_at DESC, t.family DESC LIMIT :limit"
 
 
 async def of_app(
-    tx: Tx, app: App, token_filter: TokenFilter, before: tuple[int, str], now: int, most: int
+    tx: Tx, app: App, token_filter: TokenFilter, before: tuple[int, str], now: int, limit: int
 ) -> list[ActiveToken]:
     """Newest first."""
     condition, values = _condition(app, token_filter, now)
     rows = await tx.all(
         f"{_SELECT_LIVE} AND {condition} {_NEWEST_FIRST}",
-        {**values, "before": before[0], "before_id": before[1], "most": most},
+        {**values, "before": before[0], "before_id": before[1], "limit": limit},
     )
     return [ActiveToken(*row) for row in rows]
 
 
-async def of_member(tx: Tx, user_id: str, before: tuple[int, str], now: int, most: int) -> list[ActiveToken]:
+async def of_member(tx: Tx, user_id: str, before: tuple[int, str], now: int, limit: int) -> list[ActiveToken]:
     """Tokens of all organizations, newest first."""
     rows = await tx.all(
         f"{_SELECT_LIVE} AND t.user_id = :user_id {_NEWEST_FIRST}",
-        {"user_id": user_id, "now": now, "before": before[0], "before_id": before[1], "most": most},
+        {"user_id": user_id, "now": now, "before": before[0], "before_id": before[1], "limit": limit},
     )
     return [ActiveToken(*row) for row in rows]
 
 
-async def by_member(tx: Tx, app: App, after: str, now: int, most: int) -> list[MemberTokens]:
+async def by_member(tx: Tx, app: App, after: str, now: int, limit: int) -> list[MemberTokens]:
     """By name, ignoring case."""
     condition, values = _condition(app, TokenFilter(), now)
     rows = await tx.all(
@@ -98,9 +98,9 @@ async def by_member(tx: Tx, app: App, after: str, now: int, most: int) -> list[M
         SELECT t.user_id, u.name, count(*), max(t.created_at), max(t.expires_at)
         FROM app_tokens t JOIN users u ON u.id = t.user_id
         WHERE {_IS_LIVE} AND {condition} AND lower(u.name) > :after
-        GROUP BY t.user_id, u.name ORDER BY lower(u.name) LIMIT :most
+        GROUP BY t.user_id, u.name ORDER BY lower(u.name) LIMIT :limit
         """,
-        {**values, "after": after, "most": most},
+        {**values, "after": after, "limit": limit},
     )
     return [MemberTokens(*row) for row in rows]
 

@@ -9,7 +9,7 @@ from hubgate.server.clock import DAY
 from hubgate.server.logs import redacted
 
 RETAINED_FOR = 7 * DAY
-MOST_PER_APP = 50
+MAX_PER_APP = 50
 LONGEST_VALUE = 500
 
 # Parameters whose values are stored: useful to the owner, and not secret.

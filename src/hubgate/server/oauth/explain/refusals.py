@@ -12,13 +12,13 @@ from hubgate.server.clock import MINUTE, Clock
 from hubgate.server.errors import StorageUnavailable
 from hubgate.server.logs import redacted
 from hubgate.server.oauth.explain import store
-from hubgate.server.oauth.explain.model import LONGEST_VALUE, MOST_PER_APP, RETAINED_FOR, Refusal, SentParameters
+from hubgate.server.oauth.explain.model import LONGEST_VALUE, MAX_PER_APP, RETAINED_FOR, Refusal, SentParameters
 from hubgate.server.storage.background_writes import BackgroundWrites
 from hubgate.server.storage.database import Database
 
 # Per minute and process. Anyone can send invalid requests: they must not load the database or displace the entries an
 # owner is looking for.
-MOST_PER_MINUTE, MOST_PER_APP_AND_MINUTE = 300, 20
+MAX_PER_MINUTE, MAX_PER_APP_AND_MINUTE = 300, 20
 # A device polls until its user has decided; these errors are not mistakes of the app.
 _POLLING_ERRORS = frozenset({"authorization_pending", "slow_down"})
 
@@ -33,7 +33,7 @@ class RateLimit:
     def allows(self, client_id: str, now: int) -> bool:
         if now - self.began_at >= MINUTE:
             self.began_at, self.counted = now, Counter()
-        if self.counted.total() >= MOST_PER_MINUTE or self.counted[client_id] >= MOST_PER_APP_AND_MINUTE:
+        if self.counted.total() >= MAX_PER_MINUTE or self.counted[client_id] >= MAX_PER_APP_AND_MINUTE:
             return False
         self.counted[client_id] += 1
         return True
@@ -76,7 +76,7 @@ class Refusals:
     async def of_app(self, client_id: str) -> list[Refusal]:
         """The rejected requests of an app, newest first."""
         since = self.clock() - RETAINED_FOR
-        return await self.db.read_long(lambda tx: store.of_app(tx, client_id, since, MOST_PER_APP))
+        return await self.db.read_long(lambda tx: store.of_app(tx, client_id, since, MAX_PER_APP))
 
     async def find(self, request_id: str) -> Refusal | None:
         return await store.find(self.db, request_id, self.clock() - RETAINED_FOR)
@@ -88,4 +88,4 @@ class Refusals:
             return False
 
     async def _store(self, refusal: Refusal) -> None:
-        await self.db.write(lambda tx: store.add(tx, refusal, MOST_PER_APP))
+        await self.db.write(lambda tx: store.add(tx, refusal, MAX_PER_APP))

@@ -14,15 +14,15 @@ async def is_registered(db: Database, client_id: str) -> bool:
     return await db.one("SELECT 1 FROM apps WHERE client_id = :client_id", {"client_id": client_id}) is not None
 
 
-async def add(tx: Tx, refusal: Refusal, most: int) -> None:
-    """Add a rejected request and delete all but the app's newest `most`. An existing id is not overwritten."""
+async def add(tx: Tx, refusal: Refusal, limit: int) -> None:
+    """Add a rejected request and delete all but the app's newest `limit`. An existing id is not overwritten."""
     await tx.exec(_ADD, as_params(refusal) | {"sent": msgspec.json.encode(refusal.sent).decode()})
     await tx.exec(
         """
         DELETE FROM app_errors WHERE client_id = :client_id AND id NOT IN
-            (SELECT id FROM app_errors WHERE client_id = :client_id ORDER BY created_at DESC, id DESC LIMIT :most)
+            (SELECT id FROM app_errors WHERE client_id = :client_id ORDER BY created_at DESC, id DESC LIMIT :limit)
         """,
-        {"client_id": refusal.client_id, "most": most},
+        {"client_id": refusal.client_id, "limit": limit},
     )
 
 
@@ -32,25 +32,25 @@ async def find(db: Database, refusal_id: str, since: int) -> Refusal | None:
     return _refusal(row) if row else None
 
 
-async def of_app(tx: Tx, client_id: str, since: int, most: int) -> list[Refusal]:
+async def of_app(tx: Tx, client_id: str, since: int, limit: int) -> list[Refusal]:
     """Newest first."""
     rows = await tx.all(
         f"""
         SELECT {COLUMNS} FROM app_errors WHERE client_id = :client_id AND created_at > :since
-        ORDER BY created_at DESC, id DESC LIMIT :most
+        ORDER BY created_at DESC, id DESC LIMIT :limit
         """,
-        {"client_id": client_id, "since": since, "most": most},
+        {"client_id": client_id, "since": since, "limit": limit},
     )
     return [_refusal(row) for row in rows]
 
 
-async def drop_expired(tx: Tx, before: int, most: int) -> int:
+async def drop_expired(tx: Tx, before: int, limit: int) -> int:
     return await tx.exec(
         """
         DELETE FROM app_errors WHERE id IN
-            (SELECT id FROM app_errors WHERE created_at <= :before ORDER BY created_at LIMIT :most)
+            (SELECT id FROM app_errors WHERE created_at <= :before ORDER BY created_at LIMIT :limit)
         """,
-        {"before": before, "most": most},
+        {"before": before, "limit": limit},
     )
 
 

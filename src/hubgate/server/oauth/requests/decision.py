@@ -9,7 +9,7 @@ from hubgate.server.mail import texts
 from hubgate.server.oauth.apps import privileges
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.requests import store
-from hubgate.server.oauth.requests.model import EXCHANGE, MOST_SHOWN, OperatorRequest
+from hubgate.server.oauth.requests.model import EXCHANGE, MAX_SHOWN, OperatorRequest
 from hubgate.server.storage.database import Tx
 
 
@@ -23,7 +23,7 @@ async def every(oauth: OAuth) -> Requests:
     """Pending requests, oldest first, and decided requests, newest first."""
 
     async def unit(tx: Tx) -> Requests:
-        return Requests(await store.pending(tx, MOST_SHOWN), await store.decided(tx, MOST_SHOWN))
+        return Requests(await store.pending(tx, MAX_SHOWN), await store.decided(tx, MAX_SHOWN))
 
     return await oauth.db.read_long(unit)
 

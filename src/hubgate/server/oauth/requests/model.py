@@ -6,8 +6,8 @@ from hubgate.server.oauth.exchange.model import REQUIRED_PLAN
 
 EXCHANGE = "token-exchange"
 LONGEST_REASON = 1000
-MOST_PENDING_PER_APP = 10
-MOST_SHOWN = 50
+MAX_PENDING_PER_APP = 10
+MAX_SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)

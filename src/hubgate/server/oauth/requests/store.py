@@ -43,32 +43,33 @@ async def count_pending(tx: Tx, client_id: str) -> int:
     return row["pending"] if row else 0
 
 
-async def of_app(tx: Tx, client_id: str, most: int) -> list[OperatorRequest]:
+async def of_app(tx: Tx, client_id: str, limit: int) -> list[OperatorRequest]:
     """Newest first."""
     rows = await tx.all(
         f"""
-        SELECT {COLUMNS} FROM {_FROM} WHERE r.client_id = :client_id ORDER BY r.created_at DESC, r.id DESC LIMIT :most
+        SELECT {COLUMNS} FROM {_FROM} WHERE r.client_id = :client_id ORDER BY r.created_at DESC, r.id DESC LIMIT :limit
         """,
-        {"client_id": client_id, "most": most},
+        {"client_id": client_id, "limit": limit},
     )
     return [OperatorRequest(*row) for row in rows]
 
 
-async def pending(tx: Tx, most: int) -> list[OperatorRequest]:
+async def pending(tx: Tx, limit: int) -> list[OperatorRequest]:
     """Oldest first."""
     rows = await tx.all(
-        f"SELECT {COLUMNS} FROM {_FROM} WHERE r.granted IS NULL ORDER BY r.created_at, r.id LIMIT :most", {"most": most}
+        f"SELECT {COLUMNS} FROM {_FROM} WHERE r.granted IS NULL ORDER BY r.created_at, r.id LIMIT :limit",
+        {"limit": limit},
     )
     return [OperatorRequest(*row) for row in rows]
 
 
-async def decided(tx: Tx, most: int) -> list[OperatorRequest]:
+async def decided(tx: Tx, limit: int) -> list[OperatorRequest]:
     """Newest first."""
     rows = await tx.all(
         f"""
-        SELECT {COLUMNS} FROM {_FROM} WHERE r.granted IS NOT NULL ORDER BY r.decided_at DESC, r.id DESC LIMIT :most
+        SELECT {COLUMNS} FROM {_FROM} WHERE r.granted IS NOT NULL ORDER BY r.decided_at DESC, r.id DESC LIMIT :limit
         """,
-        {"most": most},
+        {"limit": limit},
     )
     return [OperatorRequest(*row) for row in rows]
 

@@ -15,8 +15,8 @@ from hubgate.server.oauth.requests import store
 from hubgate.server.oauth.requests.model import (
     EXCHANGE,
     LONGEST_REASON,
-    MOST_PENDING_PER_APP,
-    MOST_SHOWN,
+    MAX_PENDING_PER_APP,
+    MAX_SHOWN,
     OperatorRequest,
     describe,
 )
@@ -42,7 +42,7 @@ async def submit(oauth: OAuth, app: App, wanted: str, reason: str, user: User) -
     operators = await oauth.db.read_long(account_store.operators)
 
     async def unit(tx: Tx) -> None:
-        if await store.count_pending(tx, app.client_id) >= MOST_PENDING_PER_APP:
+        if await store.count_pending(tx, app.client_id) >= MAX_PENDING_PER_APP:
             raise FieldErrors({"reason": "Wait until the operator has decided on your earlier requests."})
         if not await store.add(tx, new_id(now), app.client_id, wanted, reason, user.id, now):
             raise FieldErrors(
@@ -60,7 +60,7 @@ async def submit(oauth: OAuth, app: App, wanted: str, reason: str, user: User) -
 
 
 async def of_app(oauth: OAuth, app: App) -> Sequence[OperatorRequest]:
-    return await oauth.db.read_long(lambda tx: store.of_app(tx, app.client_id, MOST_SHOWN))
+    return await oauth.db.read_long(lambda tx: store.of_app(tx, app.client_id, MAX_SHOWN))
 
 
 def _problem(app: App, wanted: str) -> str:

@@ -27,7 +27,7 @@ CLAIMS_BY_SCOPE: Mapping[str, tuple[str, ...]] = {
     "email": ("email", "email_verified"),
 }
 # Bytes of JSON. Some apps store ID token and claims in one 4,096-byte cookie, where each byte takes about three.
-MOST_USER_CLAIM_BYTES = 640
+MAX_USER_CLAIM_BYTES = 640
 
 
 def user_claims(user: User, scopes: Collection[str], base_url: str) -> dict[str, Any]:
@@ -65,9 +65,9 @@ def claims(
 def _short_claims(user: User, scopes: Collection[str], base_url: str) -> dict[str, Any]:
     """If the claims are too long, drop `website` and shorten `name`; userinfo has them in full (section 5.4)."""
     shortened = user_claims(user, scopes, base_url)
-    if len(json.dumps(shortened)) > MOST_USER_CLAIM_BYTES:
+    if len(json.dumps(shortened)) > MAX_USER_CLAIM_BYTES:
         shortened.pop("website", None)
-    if "name" in shortened and len(json.dumps(shortened)) > MOST_USER_CLAIM_BYTES:
+    if "name" in shortened and len(json.dumps(shortened)) > MAX_USER_CLAIM_BYTES:
         shortened["name"] = user.name
     return shortened
 

@@ -199,9 +199,9 @@ async def remove_scope(tx: Tx, client_id: str, scope: str) -> None:
     )
 
 
-async def drop_expired(tx: Tx, table: str, now: int, most: int) -> int:
-    """Delete up to `most` expired rows. `table` is never user input."""
+async def drop_expired(tx: Tx, table: str, now: int, limit: int) -> int:
+    """Delete up to `limit` expired rows. `table` is never user input."""
     return await tx.exec(
-        f"DELETE FROM {table} WHERE key IN (SELECT key FROM {table} WHERE expires_at <= :now LIMIT :most)",
-        {"now": now, "most": most},
+        f"DELETE FROM {table} WHERE key IN (SELECT key FROM {table} WHERE expires_at <= :now LIMIT :limit)",
+        {"now": now, "limit": limit},
     )

@@ -13,8 +13,8 @@ from hubgate.server.oauth.apps.fields import (
     LARGEST_QUOTA,
     LONGEST_HOMEPAGE,
     LONGEST_NAME,
-    MOST_NETWORKS,
-    MOST_REDIRECT_URIS,
+    MAX_NETWORKS,
+    MAX_REDIRECT_URIS,
     SHORTEST_LIFETIME,
 )
 from hubgate.server.oauth.apps.model import DEFAULT_LIFETIME, LONGEST_LIFETIME, LONGEST_OVERLAP, App
@@ -22,8 +22,8 @@ from hubgate.server.oauth.apps.wire import ADMIN_FIELDS, OWNER_FIELDS, admin_fie
 
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
 Homepage = Annotated[str, Meta(max_length=LONGEST_HOMEPAGE)]
-RedirectUris = Annotated[list[str], Meta(max_length=MOST_REDIRECT_URIS)]
-Networks = Annotated[list[str], Meta(max_length=MOST_NETWORKS)]
+RedirectUris = Annotated[list[str], Meta(max_length=MAX_REDIRECT_URIS)]
+Networks = Annotated[list[str], Meta(max_length=MAX_NETWORKS)]
 # Numbers out of range are rejected with the app's message, not with the parser's.
 Seconds = Annotated[int, Meta(extra_json_schema={"minimum": SHORTEST_LIFETIME, "maximum": LONGEST_LIFETIME})]
 Quota = Annotated[int, Meta(extra_json_schema={"minimum": 1, "maximum": LARGEST_QUOTA})] | None

@@ -24,7 +24,7 @@ from hubgate.server.web.api.listing import PAGING, linked_response
 from hubgate.server.web.audit_entries import AuditEntry, describe, export
 
 PATH = "/api/organizations/{name}/audit-log"
-MOST_BATCHES = 100
+MAX_BATCHES = 100
 
 _ACTION = Action.ORG_READ_AUDIT_LOG
 _FILTER = Query("q", "For example `author:ada type:org.add_user ip:192.0.2.1 app:CLIENT_ID`, and words of the message.")
@@ -61,7 +61,7 @@ def routes(accounts: Accounts) -> list[Route]:
     async def batches(request: HubRequest, organization: Organization) -> ASGIApp:
         page_request = parse_page(request.query(), (int,))
         after = int(page_request.after[0]) if page_request.after else 0
-        found = await read.batches(accounts.db, organization.id, after, min(page_request.limit, MOST_BATCHES))
+        found = await read.batches(accounts.db, organization.id, after, min(page_request.limit, MAX_BATCHES))
         end = found[-1][0].seq if found else after
         return _respond(request, [_describe_batch(batch, ids) for batch, ids in found], (end,))
 
@@ -83,7 +83,7 @@ def routes(accounts: Accounts) -> list[Route]:
             export_all,
             "An organization's audit log, newest first",
             (_FILTER,),
-            f"At most {read.MOST_EXPORTED:,} entries, as a download.",
+            f"At most {read.MAX_EXPORTED:,} entries, as a download.",
             list[AuditEntry],
         ),
         route(
@@ -99,7 +99,7 @@ def routes(accounts: Accounts) -> list[Route]:
             batches,
             "The chain that seals an organization's audit log",
             PAGING,
-            f"In order, at most {MOST_BATCHES} at once. The Link header is always present.",
+            f"In order, at most {MAX_BATCHES} at once. The Link header is always present.",
             list[AuditBatch],
         ),
     ]

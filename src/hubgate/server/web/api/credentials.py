@@ -11,11 +11,11 @@ from hubgate.server.edge.routes import KIB, Route, public
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 
-MOST_AT_ONCE = 1000
+MAX_AT_ONCE = 1000
 
 
 class LeakedCredentials(msgspec.Struct, forbid_unknown_fields=True):
-    credentials: Annotated[list[str], msgspec.Meta(max_length=MOST_AT_ONCE)]
+    credentials: Annotated[list[str], msgspec.Meta(max_length=MAX_AT_ONCE)]
 
 
 def routes(accounts: Accounts) -> list[Route]:

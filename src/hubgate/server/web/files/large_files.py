@@ -34,10 +34,10 @@ from hubgate.server.web.repo_routes import COMMON_ANSWERS, EndpointForType, repo
 
 T = TypeVar("T")
 
-MOST_OBJECTS = 1000
+MAX_OBJECTS = 1000
 LARGEST_FILE = 1 << 40
 # Part addresses in one response; files beyond that are sent in one piece.
-MOST_PARTS = 2_000
+MAX_PARTS = 2_000
 
 
 class LargeObject(msgspec.Struct):
@@ -47,7 +47,7 @@ class LargeObject(msgspec.Struct):
 
 class BatchRequest(msgspec.Struct):
     operation: Literal["upload", "download"]
-    objects: Annotated[list[LargeObject], msgspec.Meta(max_length=MOST_OBJECTS)]
+    objects: Annotated[list[LargeObject], msgspec.Meta(max_length=MAX_OBJECTS)]
     transfers: list[str] = msgspec.field(default_factory=lambda: ["basic"])
 
 
@@ -80,7 +80,7 @@ def routes(repos: Repos) -> list[Route]:
         else:
             by_guest = await _charge_guest(repos, repo, caller_of(request).identity, body.objects)
             # A part that is sent twice is stored twice, so guests send files in one piece, as they are charged.
-            room = MOST_PARTS if "multipart" in body.transfers and not by_guest else 0
+            room = MAX_PARTS if "multipart" in body.transfers and not by_guest else 0
             results = []
             for item in body.objects:
                 layout = _layout(repos, item.size) if item.size >= repos.limits.multipart_threshold else None

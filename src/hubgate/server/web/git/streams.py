@@ -20,19 +20,19 @@ _GZIP = 16 + zlib.MAX_WBITS
 
 
 class RequestBody:
-    """A request body. `most` limits the decompressed size, as the route's cap limits the received size: a few kilobytes
-    of gzip can contain gigabytes.
+    """A request body of at most `limit` bytes after decompression: the route's cap limits only the received size, and a
+    few kilobytes of gzip can contain gigabytes.
 
     `ended` is True once the whole body has been read.
     """
 
-    def __init__(self, request: HubRequest, most: int) -> None:
+    def __init__(self, request: HubRequest, limit: int) -> None:
         self.ended = False
         match request.headers.get("content-encoding", "identity").strip().lower():
             case "identity":
                 self._parts = _parts(request)
             case "gzip" | "x-gzip":
-                self._parts = inflate(_parts(request), most)
+                self._parts = inflate(_parts(request), limit)
             case _:
                 raise UnsupportedMedia("Send the body uncompressed or with gzip.")
 
@@ -51,8 +51,8 @@ async def _parts(request: HubRequest) -> AsyncIterator[bytes]:
             yield part
 
 
-async def inflate(parts: AsyncIterator[bytes], most: int) -> AsyncIterator[bytes]:
-    """Decompress gzip; raises if the result has more than `most` bytes."""
+async def inflate(parts: AsyncIterator[bytes], limit: int) -> AsyncIterator[bytes]:
+    """Decompress gzip; raises if the result has more than `limit` bytes."""
     decompressor, count = zlib.decompressobj(_GZIP), 0
     async for part in parts:
         out = b""
@@ -60,8 +60,8 @@ async def inflate(parts: AsyncIterator[bytes], most: int) -> AsyncIterator[bytes
             out = _decompress(decompressor, part)
             part = decompressor.unconsumed_tail
             count += len(out)
-            if count > most:
-                raise PayloadTooLarge(f"The body has more than {most:,} bytes.")
+            if count > limit:
+                raise PayloadTooLarge(f"The body has more than {limit:,} bytes.")
             if out:
                 yield out
     if not decompressor.eof:

@@ -18,7 +18,7 @@ from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.management import lifecycle
 
 RECENT_REPOS = 8
-MOST_FAILING = 5
+MAX_FAILING = 5
 
 
 def routes(pages: Pages, accounts: Accounts, repos: Repos, webhooks: Webhooks) -> list[Route]:
@@ -29,7 +29,7 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos, webhooks: Webhooks) -
         owners = [person.user.id, *(found.organization.id for found in person.memberships)]
         own = await listing.list_repos(repos, identity, RepoFilter(owners=owners), PageRequest(RECENT_REPOS))
         invited, more_invited = first_rows(await invitations.of_user(accounts, person.user))
-        failing, more_failing = await lifecycle.failing_webhooks(webhooks, person.user.id, MOST_FAILING)
+        failing, more_failing = await lifecycle.failing_webhooks(webhooks, person.user.id, MAX_FAILING)
         memberships, more = first_rows(person.memberships)
         return pages.page(
             request,

@@ -70,10 +70,10 @@ async def page(
 
 
 async def newer(
-    webhooks: Webhooks, webhook: Webhook, criteria: DeliveryFilter, after: int, most: int
+    webhooks: Webhooks, webhook: Webhook, criteria: DeliveryFilter, after: int, limit: int
 ) -> list[LoggedDelivery]:
     now = webhooks.clock()
-    return await webhooks.db.read_long(lambda tx: store.newer(tx, webhook.id, criteria, after, most, now))
+    return await webhooks.db.read_long(lambda tx: store.newer(tx, webhook.id, criteria, after, limit, now))
 
 
 async def count(webhooks: Webhooks, webhook: Webhook, criteria: DeliveryFilter) -> int:

@@ -97,31 +97,31 @@ class DeliveryFilter:
 
 
 async def page(
-    tx: Tx, webhook_id: str, criteria: DeliveryFilter, before: int, most: int, now: int
+    tx: Tx, webhook_id: str, criteria: DeliveryFilter, before: int, limit: int, now: int
 ) -> list[LoggedDelivery]:
     """Matching deliveries before the sequence number `before`, newest first."""
     condition, values = _matching(webhook_id, criteria, now)
     rows = await tx.all(
         f"""
         {_BLOCKED_REPOS} SELECT {_COLUMNS} FROM deliveries d
-        WHERE {condition} AND d.seq < :before ORDER BY d.seq DESC LIMIT :most
+        WHERE {condition} AND d.seq < :before ORDER BY d.seq DESC LIMIT :limit
         """,
-        {**values, "before": before, "most": most},
+        {**values, "before": before, "limit": limit},
     )
     return [LoggedDelivery(*row) for row in rows]
 
 
 async def newer(
-    tx: Tx, webhook_id: str, criteria: DeliveryFilter, after: int, most: int, now: int
+    tx: Tx, webhook_id: str, criteria: DeliveryFilter, after: int, limit: int, now: int
 ) -> list[LoggedDelivery]:
     """The matching deliveries that directly follow the sequence number `after`, newest first."""
     condition, values = _matching(webhook_id, criteria, now)
     rows = await tx.all(
         f"""
         {_BLOCKED_REPOS} SELECT {_COLUMNS} FROM deliveries d
-        WHERE {condition} AND d.seq > :after ORDER BY d.seq LIMIT :most
+        WHERE {condition} AND d.seq > :after ORDER BY d.seq LIMIT :limit
         """,
-        {**values, "after": after, "most": most},
+        {**values, "after": after, "limit": limit},
     )
     return [LoggedDelivery(*row) for row in reversed(rows)]
 
@@ -173,15 +173,15 @@ def _seen(visible: VisibleRepos, values: dict[str, str | int]) -> str:
     """
 
 
-async def latest(tx: Tx, user_id: str | None, org_id: str | None, most: int) -> Sequence[Row]:
+async def latest(tx: Tx, user_id: str | None, org_id: str | None, limit: int) -> Sequence[Row]:
     """webhook_id, state, created_at of the last deliveries of each webhook of an owner, oldest first."""
     return await tx.all(
         """
         SELECT d.webhook_id, d.state, d.created_at FROM webhooks w
-        JOIN deliveries d ON d.webhook_id = w.id AND d.seq > w.last_seq - CAST(:most AS bigint)
+        JOIN deliveries d ON d.webhook_id = w.id AND d.seq > w.last_seq - CAST(:limit AS bigint)
         WHERE w.user_id = :user_id OR w.org_id = :org_id ORDER BY d.webhook_id, d.seq
         """,
-        {"user_id": user_id, "org_id": org_id, "most": most},
+        {"user_id": user_id, "org_id": org_id, "limit": limit},
     )
 
 

@@ -47,17 +47,17 @@ class Claim:
         return time.monotonic() < self.taken + lasts and now < self.until - int(pace.deadline_seconds * SECOND)
 
 
-async def claim(webhooks: Webhooks, most_webhooks: int, each: int = MAX_IN_FLIGHT) -> list[Claim]:
+async def claim(webhooks: Webhooks, max_webhooks: int, each: int = MAX_IN_FLIGHT) -> list[Claim]:
     """At most `each` at a time of every webhook, in one unit for all of them."""
-    return await webhooks.db.write_long(claiming(webhooks, most_webhooks, each))
+    return await webhooks.db.write_long(claiming(webhooks, max_webhooks, each))
 
 
-def claiming(webhooks: Webhooks, most_webhooks: int, each: int) -> Unit[list[Claim]]:
+def claiming(webhooks: Webhooks, max_webhooks: int, each: int) -> Unit[list[Claim]]:
     taken, now = time.monotonic(), webhooks.clock()
     token, until = secrets.token_hex(12), now + webhooks.pace.lease
 
     async def unit(tx: Tx) -> list[Claim]:
-        due = await store.due_webhooks(tx, now, min(most_webhooks, store.MOST_WEBHOOKS))
+        due = await store.due_webhooks(tx, now, min(max_webhooks, store.MAX_WEBHOOKS))
         if not due:
             return []
         turns = {row["id"]: _turn(row, each, now) for row in due}

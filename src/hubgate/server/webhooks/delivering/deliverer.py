@@ -20,13 +20,13 @@ from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.claiming import Claim, claiming
 from hubgate.server.webhooks.delivering.leases import store
 from hubgate.server.webhooks.delivering.losing import release_lost
-from hubgate.server.webhooks.delivering.noting import MOST, Result, noting
+from hubgate.server.webhooks.delivering.noting import LIMIT, Result, noting
 from hubgate.server.webhooks.delivering.sending import Sender, Unsent
 from hubgate.server.webhooks.model import MAX_IN_FLIGHT
 
 log = logging.getLogger("hubgate.deliver")
 
-MOST_IN_THE_AIR = 4096
+MAX_TOTAL_IN_FLIGHT = 4096
 # About so many, of as many webhooks as that takes.
 CLAIMED_AT_ONCE = 96
 FEWEST_WEBHOOKS = 8
@@ -46,7 +46,7 @@ class Deliverer:
     stop: asyncio.Event
     # Set by whoever knows that there is something to send or to write down.
     wake: asyncio.Event = field(default_factory=asyncio.Event)
-    _webhooks_at_once: int = store.MOST_WEBHOOKS
+    _webhooks_at_once: int = store.MAX_WEBHOOKS
     _sending: set["asyncio.Task[None]"] = field(default_factory=set)
     # They stay here, and in the air, until they are written down.
     _results: deque[Result] = field(default_factory=deque)
@@ -76,7 +76,7 @@ class Deliverer:
         """What was claimed; None where there was nothing to do."""
         if self._results and self._sending:
             await asyncio.sleep(GATHERING_SECONDS)
-        results = list(itertools.islice(self._results, MOST))
+        results = list(itertools.islice(self._results, LIMIT))
         webhooks, each = self._room()
         if not results and (not webhooks or not await store.is_any_due(self.webhooks.db, self.webhooks.clock())):
             return None
@@ -102,8 +102,8 @@ class Deliverer:
     def _room(self) -> tuple[int, int]:
         """For how many webhooks, and for how many deliveries of each."""
         in_the_air = len(self._sending) + len(self._results)
-        each = MAX_IN_FLIGHT if in_the_air < MOST_IN_THE_AIR // 2 else 1
-        room = 0 if self.stop.is_set() else (MOST_IN_THE_AIR - in_the_air) // each
+        each = MAX_IN_FLIGHT if in_the_air < MAX_TOTAL_IN_FLIGHT // 2 else 1
+        room = 0 if self.stop.is_set() else (MAX_TOTAL_IN_FLIGHT - in_the_air) // each
         return min(room, self._webhooks_at_once), each
 
     def _adapt(self, claimed: int) -> None:
@@ -111,7 +111,7 @@ class Deliverer:
         if claimed > 2 * CLAIMED_AT_ONCE:
             self._webhooks_at_once = max(self._webhooks_at_once // 2, FEWEST_WEBHOOKS)
         elif claimed < CLAIMED_AT_ONCE:
-            self._webhooks_at_once = min(self._webhooks_at_once * 2, store.MOST_WEBHOOKS)
+            self._webhooks_at_once = min(self._webhooks_at_once * 2, store.MAX_WEBHOOKS)
 
     def _begin(self, sender: Sender, claimed: Claim) -> None:
         if self.stop.is_set():

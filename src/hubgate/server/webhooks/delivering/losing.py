@@ -19,7 +19,7 @@ async def release_lost(webhooks: Webhooks) -> int:
     now, pace = webhooks.clock(), webhooks.pace
 
     async def unit(tx: Tx) -> int:
-        found = await leases.lost(tx, now, pace.lease, results.MOST)
+        found = await leases.lost(tx, now, pace.lease, results.LIMIT)
         if not found:
             return 0
         webhooks_held = await results.hold(tx, {row["webhook_id"] for row in found})

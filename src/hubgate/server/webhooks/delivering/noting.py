@@ -16,7 +16,7 @@ from hubgate.server.webhooks.delivering.sending import Tried, Unsent
 from hubgate.server.webhooks.management import store as managing_store
 from hubgate.server.webhooks.model import DELIVERED, ENABLED, RETRYING, SKIPPED, SUSPENDED, SUSPENDED_AFTER
 
-MOST = store.MOST
+LIMIT = store.LIMIT
 Result = Tried | Unsent
 
 

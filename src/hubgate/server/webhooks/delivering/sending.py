@@ -16,7 +16,7 @@ from hubgate.server.webhooks.delivering.leases import store
 from hubgate.server.webhooks.delivering.outcome import Try
 from hubgate.server.webhooks.delivering.request import Outgoing, outgoing
 
-MOST_READ = 64 * 1024
+MAX_READ = 64 * 1024
 # For a delivery that found no room at its address. It was not tried, so it waits shortly.
 NO_ROOM_WAIT = 2 * SECOND
 # What was claimed longer ago is looked at again: its webhook may have been switched off since.
@@ -75,7 +75,7 @@ class Sender:
         answer: HttpResponse | None = None
         is_public = True
         try:
-            answer = await self.webhooks.egress.post(out.url, out.headers, out.body, seconds=deadline, cap=MOST_READ)
+            answer = await self.webhooks.egress.post(out.url, out.headers, out.body, seconds=deadline, cap=MAX_READ)
         except NoFreeSlot:
             raise
         except Unreachable as failure:

@@ -21,7 +21,7 @@ from hubgate.server.webhooks.fanout.store import Called, Numbers, Unfanned
 from hubgate.server.webhooks.model import MAX_DEPTH
 from hubgate.server.webhooks.watches import store as watches
 
-MOST_EVENTS = 64
+MAX_EVENTS = 64
 WATCHERS_AT_ONCE = 500
 
 
@@ -65,7 +65,7 @@ class FanOut:
     on_told: Callable[[], None] = lambda: None
     _after_repo: str = field(default="", init=False)
     # As many as have watchers for one step: what is read in vain is read again.
-    _events_at_once: int = field(default=MOST_EVENTS, init=False)
+    _events_at_once: int = field(default=MAX_EVENTS, init=False)
 
     async def step(self) -> bool:
         """Whether there is more to do at once."""
@@ -79,10 +79,10 @@ class FanOut:
 
     async def _fan(self, tx: Tx) -> tuple[str, int]:
         """The repo it came to, and how many events to look at in the next step."""
-        now, most = self.webhooks.clock(), self._events_at_once
-        events = await store.unfanned(tx, self._after_repo, most)
+        now, limit = self.webhooks.clock(), self._events_at_once
+        events = await store.unfanned(tx, self._after_repo, limit)
         if not events:
-            events = await store.unfanned(tx, "", most)
+            events = await store.unfanned(tx, "", limit)
         bodies = {event.id: msgspec.json.decode(event.body, type=_Body) for event in events}
         chunks = await _next_chunks(tx, await _with_names(tx, events, bodies), bodies, now)
         await store.advance(tx, [(chunk.event, chunk.cursor) for chunk in chunks], now)
@@ -90,7 +90,7 @@ class FanOut:
         # Watchers of a name that a repo left are told of that, and of nothing that it does elsewhere.
         await watches.end_for_repos(tx, {chunk.event.repo_id for chunk in chunks if chunk.is_end_of_move})
         went_to = chunks[-1].event.repo_id if chunks else ""
-        return went_to, max(most // 2, 1) if len(chunks) < len(events) else min(most * 2, MOST_EVENTS)
+        return went_to, max(limit // 2, 1) if len(chunks) < len(events) else min(limit * 2, MAX_EVENTS)
 
     async def _tell(self, tx: Tx, chunks: list[_Chunk], now: int) -> None:
         counts: dict[str, Numbers] = {}

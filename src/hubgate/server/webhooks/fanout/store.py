@@ -59,15 +59,15 @@ async def is_any(db: Database) -> bool:
     return await db.one("SELECT 1 FROM events WHERE fanned_at IS NULL LIMIT 1") is not None
 
 
-async def unfanned(tx: Tx, after_repo: str, most: int) -> list[Unfanned]:
+async def unfanned(tx: Tx, after_repo: str, limit: int) -> list[Unfanned]:
     """Of each repo in order. The repos take turns: it goes on behind the one that came last."""
     rows = await tx.all(
         f"""
         SELECT {_EVENT}, COALESCE(r.owner_id, e.owner_id) AS owner_now, COALESCE(r.private, e.private) AS private_now
         FROM events e LEFT JOIN repos r ON r.id = e.repo_id
-        WHERE e.fanned_at IS NULL AND e.repo_id > :after ORDER BY e.repo_id, e.repo_seq LIMIT :most
+        WHERE e.fanned_at IS NULL AND e.repo_id > :after ORDER BY e.repo_id, e.repo_seq LIMIT :limit
         """,
-        {"after": after_repo, "most": most},
+        {"after": after_repo, "limit": limit},
     )
     return [Unfanned(*row) for row in rows]
 
@@ -149,7 +149,7 @@ async def bind(tx: Tx, called: Called) -> None:
 # Each list ends by itself: one repo may have a hundred thousand watchers.
 _NEXT = """
     SELECT DISTINCT x.webhook_id FROM watches x
-    WHERE x.target_id = :{} AND x.webhook_id > :cursor ORDER BY x.webhook_id LIMIT :most
+    WHERE x.target_id = :{} AND x.webhook_id > :cursor ORDER BY x.webhook_id LIMIT :limit
 """
 
 
@@ -165,7 +165,7 @@ _WATCHERS = RowStatement(
         SELECT webhook_id FROM ({_NEXT.format("event_owner")}) b
         UNION
         SELECT webhook_id FROM ({_NEXT.format("new_owner")}) n
-        ORDER BY webhook_id LIMIT :most
+        ORDER BY webhook_id LIMIT :limit
     ) c JOIN webhooks w ON w.id = c.webhook_id ORDER BY w.id
     """,
     {
@@ -184,7 +184,7 @@ _WATCHERS = RowStatement(
 
 
 async def watchers(
-    tx: Tx, events: Iterable[Unfanned], new_owners: Mapping[str, str], most: int, now: int
+    tx: Tx, events: Iterable[Unfanned], new_owners: Mapping[str, str], limit: int, now: int
 ) -> dict[str, list[Row]]:
     """By event the next of those who watch the repo or its owner, in order: id, and whether they are told."""
     rows: list[Params] = [
@@ -204,7 +204,7 @@ async def watchers(
         for event in events
     ]
     found: dict[str, list[Row]] = {str(row["event_id"]): [] for row in rows}
-    for row in await tx.each(_WATCHERS, rows, {"most": most, "ahead": now + CLOCKS_DIFFER}):
+    for row in await tx.each(_WATCHERS, rows, {"limit": limit, "ahead": now + CLOCKS_DIFFER}):
         found[row["event_id"]].append(row)
     return found
 

@@ -243,7 +243,7 @@ async def shown_to_app(webhooks: Webhooks, found: Sequence[StoredWebhook], grant
 
 
 async def failing_webhooks(
-    webhooks: Webhooks, user_id: str, most: int
+    webhooks: Webhooks, user_id: str, limit: int
 ) -> tuple[list[FailingWebhook], dict[str | None, int]]:
     """Webhooks that need attention, because they are suspended or have been failing for FAILING_FOR, and how
     many more there are, by organization name; the key None is for the user's own.
@@ -251,8 +251,8 @@ async def failing_webhooks(
     before = webhooks.clock() - FAILING_FOR
 
     async def unit(tx: Tx) -> tuple[list[FailingWebhook], dict[str | None, int]]:
-        found = await store.failing_webhooks(tx, user_id, before, most)
-        if len(found) < most:
+        found = await store.failing_webhooks(tx, user_id, before, limit)
+        if len(found) < limit:
             return found, {}
         listed = Counter(webhook.organization for webhook in found)
         totals = await store.count_failing(tx, user_id, before)

@@ -87,11 +87,11 @@ async def update(tx: Tx, webhook: Webhook) -> None:
     )
 
 
-async def sealed_values(tx: Tx, after: str, most: int) -> Sequence[Row]:
+async def sealed_values(tx: Tx, after: str, limit: int) -> Sequence[Row]:
     """id, secret, old_secret, private_key of the webhooks after an id, ordered by id."""
     return await tx.all(
-        "SELECT id, secret, old_secret, private_key FROM webhooks WHERE id > :after ORDER BY id LIMIT :most",
-        {"after": after, "most": most},
+        "SELECT id, secret, old_secret, private_key FROM webhooks WHERE id > :after ORDER BY id LIMIT :limit",
+        {"after": after, "limit": limit},
     )
 
 
@@ -182,14 +182,14 @@ _NEEDING_ATTENTION = f"""
 """
 
 
-async def failing_webhooks(tx: Tx, user_id: str, failing_before: int, most: int) -> list[FailingWebhook]:
+async def failing_webhooks(tx: Tx, user_id: str, failing_before: int, limit: int) -> list[FailingWebhook]:
     """Suspended webhooks first, then those that have been failing longest."""
     rows = await tx.all(
         f"""
         SELECT w.id, w.url, w.state, o.name {_NEEDING_ATTENTION}
-        ORDER BY CASE w.state WHEN '{SUSPENDED}' THEN 0 ELSE 1 END, COALESCE(w.failing_since, 0), w.id LIMIT :most
+        ORDER BY CASE w.state WHEN '{SUSPENDED}' THEN 0 ELSE 1 END, COALESCE(w.failing_since, 0), w.id LIMIT :limit
         """,
-        {"user_id": user_id, "failing_before": failing_before, "most": most},
+        {"user_id": user_id, "failing_before": failing_before, "limit": limit},
     )
     return [FailingWebhook(*row) for row in rows]
 

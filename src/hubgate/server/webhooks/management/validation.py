@@ -9,7 +9,7 @@ from hubgate.server.webhooks.model import (
     DOMAINS,
     LONGEST_OVERLAP,
     LONGEST_SECRET,
-    MOST_WATCHED,
+    MAX_WATCHED,
     OWNER_TYPES,
     WATCHABLE,
     Watch,
@@ -76,8 +76,8 @@ def check_watched(watched: Sequence[tuple[str, str]]) -> list[Watch]:
     """Check pairs of type and name. The caller need not own the targets, and the targets need not exist."""
     if not watched:
         raise InvalidField("watched", "Name at least one user, organization or repo.")
-    if len(watched) > MOST_WATCHED:
-        raise InvalidField("watched", f"At most {MOST_WATCHED} names can be watched.")
+    if len(watched) > MAX_WATCHED:
+        raise InvalidField("watched", f"At most {MAX_WATCHED} names can be watched.")
     found: dict[tuple[str, str], Watch] = {}
     for kind, name in watched:
         if kind not in WATCHABLE:

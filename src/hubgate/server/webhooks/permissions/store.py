@@ -146,10 +146,10 @@ _APP_WEBHOOKS = f"""
 """
 
 
-async def app_webhooks(tx: Tx, after: str, most: int) -> list[AppWebhook]:
+async def app_webhooks(tx: Tx, after: str, limit: int) -> list[AppWebhook]:
     """Enabled webhooks of apps after an id, ordered by id."""
-    sql = f"{_APP_WEBHOOKS} AND w.id > :after ORDER BY w.id LIMIT :most"
-    return _app_webhooks(await tx.all(sql, {"after": after, "most": most}))
+    sql = f"{_APP_WEBHOOKS} AND w.id > :after ORDER BY w.id LIMIT :limit"
+    return _app_webhooks(await tx.all(sql, {"after": after, "limit": limit}))
 
 
 async def app_webhooks_of(tx: Tx, user_id: str, client_id: str) -> list[AppWebhook]:

@@ -5,7 +5,7 @@ from hubgate.server.webhooks.delivering.store import ALIVE
 from hubgate.server.webhooks.model import CANCELLED, DISABLED
 
 
-async def drop_deliveries(tx: Tx, before: int, most: int) -> int:
+async def drop_deliveries(tx: Tx, before: int, limit: int) -> int:
     """Delete deliveries that finished before `before`; queued and leased deliveries stay. The condition on `created_at`
     follows from `ended_at` and lets the statement use the index.
     """
@@ -15,14 +15,14 @@ async def drop_deliveries(tx: Tx, before: int, most: int) -> int:
             SELECT id FROM deliveries
             WHERE created_at < :before AND COALESCE(ended_at, created_at) < :before AND NOT ({ALIVE})
                 AND lease_until IS NULL
-            ORDER BY created_at LIMIT :most
+            ORDER BY created_at LIMIT :limit
         )
         """,
-        {"before": before, "most": most},
+        {"before": before, "limit": limit},
     )
 
 
-async def drop_events(tx: Tx, before: int, most: int) -> int:
+async def drop_events(tx: Tx, before: int, limit: int) -> int:
     """Delete events created before `before` that were fanned out and have no deliveries."""
     return await tx.exec(
         """
@@ -30,10 +30,10 @@ async def drop_events(tx: Tx, before: int, most: int) -> int:
             SELECT e.id FROM events e
             WHERE e.created_at < :before AND e.fanned_at IS NOT NULL
                 AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.event_id = e.id)
-            ORDER BY e.created_at LIMIT :most
+            ORDER BY e.created_at LIMIT :limit
         )
         """,
-        {"before": before, "most": most},
+        {"before": before, "limit": limit},
     )
 
 
@@ -69,15 +69,15 @@ async def any_abandoned(tx: Tx) -> str | None:
     return row["id"] if row else None
 
 
-async def drop_abandoned(tx: Tx, webhook_id: str, most: int) -> None:
+async def drop_abandoned(tx: Tx, webhook_id: str, limit: int) -> None:
     """Delete a batch of deliveries, with their attempts by cascade, and the webhook once no deliveries are left."""
     deleted = await tx.exec(
         """
         DELETE FROM deliveries WHERE id IN (
-            SELECT id FROM deliveries WHERE webhook_id = :id ORDER BY seq LIMIT :most
+            SELECT id FROM deliveries WHERE webhook_id = :id ORDER BY seq LIMIT :limit
         )
         """,
-        {"id": webhook_id, "most": most},
+        {"id": webhook_id, "limit": limit},
     )
-    if deleted < most:
+    if deleted < limit:
         await tx.exec("DELETE FROM webhooks WHERE id = :id", {"id": webhook_id})

@@ -29,14 +29,14 @@ from hubgate.server.web.api.repos import queries
 from hubgate.server.web.avatars import avatar_url
 from hubgate.server.web.repo_routes import api_routes, first_rest_segment, repo_endpoint, revision_headers
 
-MOST_ENTRIES = 1000
+MAX_ENTRIES = 1000
 # With `expand` each entry costs a walk through the history.
-MOST_EXPANDED = 50
-MOST_PATHS = 2000
-DEFAULT_COMMITS, MOST_COMMITS = 50, 1000
-MOST_AVATARS = 100
+MAX_EXPANDED = 50
+MAX_PATHS = 2000
+DEFAULT_COMMITS, MAX_COMMITS = 50, 1000
+MAX_AVATARS = 100
 
-_TOO_MANY = f"Request at most {MOST_PATHS:,} paths at once."
+_TOO_MANY = f"Request at most {MAX_PATHS:,} paths at once."
 
 
 class PathsRequest(msgspec.Struct):
@@ -54,7 +54,7 @@ def _file_routes(repos: Repos) -> list[Route]:
         expand = queries.flag(fields, "expand")
         rev, path = await _revision_and_path(repos, repo, request, request.param("rest"))
         revision = await lookup.revision(repos, repo, rev)
-        page_request = _page_request(fields, MOST_EXPANDED if expand else MOST_ENTRIES)
+        page_request = _page_request(fields, MAX_EXPANDED if expand else MAX_ENTRIES)
         after = str(page_request.after[0]) if page_request.after else ""
         folder = repos.folders.of(repo.id)
         entries = await trees.list_entries(
@@ -79,7 +79,7 @@ def _file_routes(repos: Repos) -> list[Route]:
         body = await _read_paths(request)
         mark_read_only()
         paths = [body.paths] if isinstance(body.paths, str) else body.paths
-        if len(paths) > MOST_PATHS:
+        if len(paths) > MAX_PATHS:
             raise BadRequest(_TOO_MANY)
         unique_paths = list(dict.fromkeys(path.strip("/") for path in paths))
         found = await trees.entries_at(repos.folders.of(repo.id), revision.sha, [path for path in unique_paths if path])
@@ -134,15 +134,15 @@ async def _revision_and_path(repos: Repos, repo: Repo, request: HubRequest, rest
     return rev, path.strip("/")
 
 
-def _page_request(fields: Fields, most: int) -> PageRequest:
-    page_request = parse_page(queries.paging(fields), (str,), most)
-    return PageRequest(min(page_request.limit, most), page_request.after)
+def _page_request(fields: Fields, limit: int) -> PageRequest:
+    page_request = parse_page(queries.paging(fields), (str,), limit)
+    return PageRequest(min(page_request.limit, limit), page_request.after)
 
 
 async def _read_paths(request: HubRequest) -> PathsRequest:
     """Read the requested paths. One client sends a form, another JSON."""
     if request.content_type == FORM_TYPE:
-        fields = parse_fields(await request.body(), MOST_PATHS + 10)
+        fields = parse_fields(await request.body(), MAX_PATHS + 10)
         return PathsRequest(queries.all_values(fields, "paths"), queries.flag(fields, "expand"))
     return await request.read_json(PathsRequest)
 
@@ -164,7 +164,7 @@ def _history_routes(repos: Repos) -> list[Route]:
         rev, path = await _revision_and_path(repos, repo, request, rest)
         # The history of a single path is not supported: a path after the revision is read as part of the revision.
         revision = await lookup.revision(repos, repo, rest if path else rev)
-        limit = min(max(_number(queries.last_value(fields, "limit"), DEFAULT_COMMITS), 1), MOST_COMMITS)
+        limit = min(max(_number(queries.last_value(fields, "limit"), DEFAULT_COMMITS), 1), MAX_COMMITS)
         total = await history_pages.total_commits(repos, repo, revision)
         position = _position(fields, revision.sha, limit, total)
         page = await history_pages.page_from(repos, repo, revision, position, limit)
@@ -184,7 +184,7 @@ def _history_routes(repos: Repos) -> list[Route]:
     limit = {"type": "integer", "minimum": 0, "maximum": 999_999_999}
     number = {"type": "integer", "minimum": 0, "maximum": history_pages.LAST_PAGE}
     query = (
-        Query("limit", f"Commits per page: {DEFAULT_COMMITS} by default, at most {MOST_COMMITS:,}.", limit),
+        Query("limit", f"Commits per page: {DEFAULT_COMMITS} by default, at most {MAX_COMMITS:,}.", limit),
         Query("cursor", "From the Link header of the previous page."),
         Query("p", "The page number, from 0. Later pages are slow: follow the Link header instead.", number),
         Query("expand", "formatted: also return HTML; may be repeated."),
@@ -219,7 +219,7 @@ async def _avatars(repos: Repos, authors: Collection[str]) -> dict[str, str]:
     """
 
     async def unit(tx: Tx) -> dict[str, str]:
-        found = {name: await store.owner_named(tx, name) for name in sorted(authors)[:MOST_AVATARS]}
+        found = {name: await store.owner_named(tx, name) for name in sorted(authors)[:MAX_AVATARS]}
         return {name: avatar_url(owner.id) for name, owner in found.items() if owner is not None}
 
     return await repos.db.read_long(unit)

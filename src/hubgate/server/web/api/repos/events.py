@@ -17,7 +17,7 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.repo_routes import api_routes, repo_endpoint
 
-MOST_EVENTS = 1000
+MAX_EVENTS = 1000
 
 
 class RepoEvent(msgspec.Struct, rename="camel"):
@@ -31,20 +31,20 @@ def routes(repos: Repos) -> list[Route]:
     async def list_all(request: HubRequest, repo: Repo) -> JsonResponse:
         query = request.query()
         after, limit = _number(query.get("after", "0"), "after"), _number(query.get("limit", "100"), "limit")
-        most = min(max(limit, 1), MOST_EVENTS)
+        limit = min(max(limit, 1), MAX_EVENTS)
         # Events from before a repo was made public stay private: former names, deleted branches, and the ids of
         # readable commits that a squash was meant to remove.
         as_private = msgspec.structs.replace(repo, private=1).as_resource()
         could_see = decide(caller_of(request).identity, Action.REPO_SEE, as_private).allowed
         events = store.of_repo if could_see else store.of_repo_in_public
-        rows = await repos.db.read_long(lambda tx: events(tx, repo.id, after, most))
+        rows = await repos.db.read_long(lambda tx: events(tx, repo.id, after, limit))
         return JsonResponse(
             [RepoEvent(row["repo_seq"], iso(row["created_at"]), msgspec.Raw(bytes(row["body"]))) for row in rows]
         )
 
     query = (
         Query("after", "The number of the last event you have seen.", {"type": "integer", "minimum": 0}),
-        Query("limit", f"At most {MOST_EVENTS:,}.", {"type": "integer", "minimum": 1}),
+        Query("limit", f"At most {MAX_EVENTS:,}.", {"type": "integer", "minimum": 1}),
     )
     answers = {
         200: (

@@ -25,7 +25,7 @@ from hubgate.server.web.repo_targets import RepoMove, move_target, namespace_own
 T = TypeVar("T")
 
 _TYPES = Literal["model", "dataset", "space"]
-MOST_FILES = 100
+MAX_FILES = 100
 
 
 class NewFile(msgspec.Struct):
@@ -43,7 +43,7 @@ class CreateRepo(msgspec.Struct, rename="camel"):
     visibility: Visibility | None = None
     private: bool | None = None
     license: Annotated[str, msgspec.Meta(max_length=100, pattern=r"^[\w.+-]*$")] | None = None
-    files: Annotated[list[NewFile], msgspec.Meta(max_length=MOST_FILES)] | None = None
+    files: Annotated[list[NewFile], msgspec.Meta(max_length=MAX_FILES)] | None = None
     sdk: Annotated[str, msgspec.Meta(max_length=40, pattern=r"^[\w.-]*$")] | None = None
 
 

@@ -20,7 +20,7 @@ from hubgate.server.web import repos_without_namespace
 from hubgate.server.web.api.listing import PAGING, page_response
 from hubgate.server.web.api.repos import queries, wire
 
-MOST_TAGS = 20
+MAX_TAGS = 20
 LONGEST_SEARCH = 200
 # Sorting by a statistic that this hub does not collect (_UNCOUNTED) means sorting by createdAt.
 _SORTS = {
@@ -82,10 +82,10 @@ async def _repo_filter(repos: Repos, kind: RepoType, fields: Fields) -> RepoFilt
     # The task is one of the tags derived from a model's card.
     tags += [task for task in queries.all_values(fields, "pipeline_tag") if task]
     searched = [text.strip()[:LONGEST_SEARCH] for text in queries.all_values(fields, "search") if text.strip()]
-    if len(searched) > MOST_TAGS:
-        raise BadRequest(f"At most {MOST_TAGS} values of search are accepted.")
-    if len(tags) > MOST_TAGS:
-        raise BadRequest(f"At most {MOST_TAGS} values of filter are accepted.")
+    if len(searched) > MAX_TAGS:
+        raise BadRequest(f"At most {MAX_TAGS} values of search are accepted.")
+    if len(tags) > MAX_TAGS:
+        raise BadRequest(f"At most {MAX_TAGS} values of filter are accepted.")
     author, owner_id = queries.last_value(fields, "author"), ""
     if author:
         owner = await store.owner_named(repos.db, author)

@@ -27,7 +27,7 @@ from hubgate.server.web.api.repos.destinations import Destination
 from hubgate.server.web.repo_routes import api_routes, repo_endpoint, repo_endpoint_with_target
 
 # Existing clients ask about 256 files at once.
-MOST_FILES = 2_000
+MAX_FILES = 2_000
 # Some clients split a folder of small files into commits of 100 MB; others send more at once.
 LARGEST_COMMIT = 4096 * MIB
 COMMIT_SECONDS = 600.0
@@ -71,8 +71,8 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
         repo = to.repo
         await destinations.ref_at(repos, to)
         body = await request.read_json(Preupload)
-        if len(body.files) > MOST_FILES:
-            raise Unprocessable(f"Request at most {MOST_FILES:,} files at once.")
+        if len(body.files) > MAX_FILES:
+            raise Unprocessable(f"Request at most {MAX_FILES:,} files at once.")
         revision = await lookup.revision(repos, repo, to.rev)
         client = request.headers.get("user-agent", "")
         results = await upload_modes(

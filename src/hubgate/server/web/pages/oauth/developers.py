@@ -29,7 +29,7 @@ from hubgate.server.web.rendering import Pages
 from hubgate.server.web.untrusted_text import clean
 
 INDEX, SIGN_IN, CHECK = "/docs", "/docs/sign-in", "/docs/cimd"
-MOST_APPS = 200
+MAX_APPS = 200
 _TEMPLATE = "docs/cimd.html"
 _CONTENTS = (
     ("#register", "Register an app"),
@@ -134,6 +134,6 @@ async def _apps(oauth: OAuth, person: Person) -> Sequence[App]:
     """The apps that the user owns or administers."""
     found = list(await management.of_owner(oauth, Owner(user_id=person.user.id)))
     for membership in person.memberships:
-        if membership.role is Role.ADMIN and len(found) < MOST_APPS:
+        if membership.role is Role.ADMIN and len(found) < MAX_APPS:
             found += await management.of_owner(oauth, Owner(org_id=membership.organization.id))
-    return found[:MOST_APPS]
+    return found[:MAX_APPS]

@@ -113,7 +113,7 @@ def _values(here: str, entry_filter: Filter, shown: LogPage, total: int) -> dict
     return {
         "entries": [_row(listed, address) for listed in shown.entries],
         "chips": [(str(term), address(entry_filter.without(term))) for term in entry_filter.terms],
-        "count": f"more than {read.MOST_COUNTED:,}" if total > read.MOST_COUNTED else f"{total:,}",
+        "count": f"more than {read.MAX_COUNTED:,}" if total > read.MAX_COUNTED else f"{total:,}",
         "plural": total != 1,
         "newer": address(entry_filter, shown.newer) if shown.newer else "",
         "older": address(entry_filter, shown.older) if shown.older else "",

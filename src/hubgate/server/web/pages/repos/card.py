@@ -21,9 +21,9 @@ from hubgate.server.web.markdown import DocumentLocation, render_markdown
 from hubgate.server.web.pages.repos.page_context import RepoPageContext
 from hubgate.server.web.untrusted_text import clean
 
-MOST_FACTS = 20
+MAX_FACTS = 20
 LONGEST_FACT = 200
-MOST_TAGS = 24
+MAX_TAGS = 24
 # Files that every new repo has (hub/repos/creation.py).
 _INITIAL_FILES = {".gitattributes", README}
 
@@ -50,7 +50,7 @@ def routes(base: RepoPageContext) -> list[Route]:
             empty=not (readme and readme.text.strip()) and await _is_empty(base, repo),
             may_write=may_write,
             commands=_commands(base.repos.base_url, repo),
-            tags=[clean(tag) for tag in repo.tag_list[:MOST_TAGS]],
+            tags=[clean(tag) for tag in repo.tag_list[:MAX_TAGS]],
         )
 
     async def redirect_from_clone_address(_: HubRequest, repo: Repo) -> Response:
@@ -86,9 +86,9 @@ def _readme(text: str, location: DocumentLocation) -> Readme:
 def facts_of(data: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     """Return the first facts of the front matter; nested values are omitted."""
     facts = []
-    for name, value in list(data.items())[:MOST_FACTS]:
+    for name, value in list(data.items())[:MAX_FACTS]:
         words = value if isinstance(value, list) else [value]
-        texts = [_fact_text(word) for word in words[:MOST_FACTS] if isinstance(word, (str, int, float))]
+        texts = [_fact_text(word) for word in words[:MAX_FACTS] if isinstance(word, (str, int, float))]
         if texts:
             facts.append((clean(name)[:LONGEST_FACT], texts))
     return facts
@@ -104,8 +104,8 @@ async def _is_empty(base: RepoPageContext, repo: Repo) -> bool:
     """Whether the repo contains only its initial files."""
     if repo.head_sha is None:
         return True
-    folder, most = base.repos.folders.of(repo.id), len(_INITIAL_FILES) + 1
-    found = await trees.list_entries(folder, repo.head_sha, "", recursive=False, after="", limit=most)
+    folder, limit = base.repos.folders.of(repo.id), len(_INITIAL_FILES) + 1
+    found = await trees.list_entries(folder, repo.head_sha, "", recursive=False, after="", limit=limit)
     return {entry.path for entry in found or []} <= _INITIAL_FILES
 
 

@@ -12,7 +12,7 @@ from hubgate.server.hub.git import diffs
 from hubgate.server.hub.repos import history_pages
 from hubgate.server.hub.repos.history_pages import LAST_PAGE, from_cursor, from_number
 from hubgate.server.hub.repos.model import Repo
-from hubgate.server.web.pages.repos.page_context import MOST_PAGES, RepoLocation, RepoPageContext, page_number
+from hubgate.server.web.pages.repos.page_context import MAX_PAGES, RepoLocation, RepoPageContext, page_number
 
 ROWS = 50
 
@@ -29,7 +29,7 @@ def routes(base: RepoPageContext) -> list[Route]:
         page = await history_pages.page_from(base.repos, repo, location.revision, position, ROWS)
         if not page.commits:
             raise NotFound("Page not found in this list.")
-        older = urlencode({"page": min(number + 1, MOST_PAGES), "cursor": page.next_cursor}) if page.next_cursor else ""
+        older = urlencode({"page": min(number + 1, MAX_PAGES), "cursor": page.next_cursor}) if page.next_cursor else ""
         return base.show(
             request,
             repo,

@@ -32,7 +32,7 @@ _VERBS = ("tree", "commits")
 
 
 LARGEST_TEXT = 256 * 1024
-MOST_LINES = 5_000
+MAX_LINES = 5_000
 # Bidirectional controls, which can make code look different from what it does.
 _BIDI_CONTROLS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -162,8 +162,8 @@ def _view(content: bytes, location: RepoLocation, plain: bool) -> FileView:
     lines = re.split(r"\r\n|\n|\r", _BIDI_CONTROLS.sub(_spell_out, text))
     if lines and not lines[-1]:
         lines.pop()
-    if len(lines) > MOST_LINES:
-        return FileView(reason=f"More than {MOST_LINES:,} lines: too many to show here.")
+    if len(lines) > MAX_LINES:
+        return FileView(reason=f"More than {MAX_LINES:,} lines: too many to show here.")
     return FileView(lines=tuple(lines), has_bidi_controls=_BIDI_CONTROLS.search(text) is not None)
 
 

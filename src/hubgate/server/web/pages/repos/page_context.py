@@ -23,9 +23,9 @@ from hubgate.server.web.rendering import NO_ERRORS, Pages
 from hubgate.server.web.repo_routes import EndpointForType, first_rest_segment, repo_endpoint
 
 # The picker lists this many branches and tags; others are reached by address.
-MOST_REFS = 200
+MAX_REFS = 200
 # Later pages are too expensive to compute.
-MOST_PAGES = 1_000
+MAX_PAGES = 1_000
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,8 @@ class RepoPageContext:
         """Values for the picker in parts/repos.html: the branches and tags, and always the current revision."""
 
         async def read(tx: Tx) -> tuple[list[str], list[str]]:
-            branches = await store.ref_names(tx, location.repo.id, "heads", MOST_REFS)
-            return branches, await store.ref_names(tx, location.repo.id, "tags", MOST_REFS)
+            branches = await store.ref_names(tx, location.repo.id, "heads", MAX_REFS)
+            return branches, await store.ref_names(tx, location.repo.id, "tags", MAX_REFS)
 
         branches, tags = await self.repos.db.read_long(read)
         branches.sort(key=lambda name: name != MAIN.removeprefix("refs/heads/"))
@@ -124,6 +124,6 @@ def page_number(request: HubRequest) -> int:
     """The number in `?page=`, for lists that are counted and not too long."""
     text = request.query().get("page", "1")
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
-    if not 1 <= number <= MOST_PAGES:
+    if not 1 <= number <= MAX_PAGES:
         raise NotFound("Page not found in this list.")
     return number

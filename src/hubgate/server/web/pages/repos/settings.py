@@ -31,7 +31,7 @@ GATES = (
 
 
 # Beyond this many files the page says "more than".
-MOST_COUNTED = 10_000
+MAX_COUNTED = 10_000
 
 
 def routes(base: RepoPageContext) -> list[Route]:
@@ -126,7 +126,7 @@ def _deletion_routes(base: RepoPageContext) -> list[Route]:
         request: HubRequest, repo: Repo, errors: Mapping[str, str] = NO_ERRORS, typed: str = ""
     ) -> Response:
         folder, repos = base.repos.folders.of(repo.id), base.repos
-        files = await count_files(folder, repo.head_sha, MOST_COUNTED + 1) if repo.head_sha else 0
+        files = await count_files(folder, repo.head_sha, MAX_COUNTED + 1) if repo.head_sha else 0
         return base.show(
             request,
             repo,
@@ -134,7 +134,7 @@ def _deletion_routes(base: RepoPageContext) -> list[Route]:
             "settings",
             errors,
             files=files,
-            most_counted=MOST_COUNTED,
+            max_counted=MAX_COUNTED,
             discussions=await discussions.count(repos.db, repo.id),
             typed=typed,
         )

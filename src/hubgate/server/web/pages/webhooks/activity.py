@@ -41,7 +41,7 @@ from hubgate.server.webhooks.permissions import grants
 _DELIVERY = f"{ONE}/deliveries/{{delivery}}"
 # How long to wait for the receiver's response to a test or a replay.
 _WAIT_SECONDS = 3.0
-_MOST_SHOWN = 16 * 1024
+_MAX_SHOWN = 16 * 1024
 _OLDER, _NEWER = "older", "newer"
 _LONGEST_NAME = 200
 SCOPES = tuple(dict.fromkeys(kind.scope for kind in Kind))
@@ -235,7 +235,7 @@ def _payload_view(payload: bytes | None) -> dict[str, Any] | None:
     if payload is None:
         return None
     text = json.dumps(json.loads(payload), indent=2, ensure_ascii=False)
-    return {"text": "\n".join(map(clean, text[:_MOST_SHOWN].splitlines())), "is_cut": len(text) > _MOST_SHOWN}
+    return {"text": "\n".join(map(clean, text[:_MAX_SHOWN].splitlines())), "is_cut": len(text) > _MAX_SHOWN}
 
 
 def _curl(full: FullDelivery) -> str:

@@ -13,7 +13,7 @@ from hubgate.server.web.pages.webhooks.form import Draft, draft_of
 from hubgate.server.webhooks.management.lifecycle import StoredWebhook, WebhookRequest
 from hubgate.server.webhooks.options import OPTIONS
 
-_MOST_SHOWN = 200
+_MAX_SHOWN = 200
 _FLAGS = frozenset(option.wire for option in OPTIONS if option.is_flag)
 
 
@@ -80,6 +80,6 @@ def _with_values(draft: Draft, values: dict[str, Any]) -> Draft:
 
 def _conflict_message(name: str, value: str | list[str]) -> str:
     text = " and ".join(value) if isinstance(value, list) else ", ".join(value.split("\n"))
-    shown = text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + "…"
+    shown = text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "…"
     empty = "off" if name in _FLAGS else "none"
     return f"Someone else changed this to {shown or empty}. Save again to overwrite it."

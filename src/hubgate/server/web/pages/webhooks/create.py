@@ -27,7 +27,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
         latest = await delivery_log.latest(base.webhooks, context.owner)
         rows = [(stored, name_of(stored.webhook), latest.get(stored.webhook.id)) for stored in found]
         return base.show(
-            request, context, "list.html", shown=list_page(request, rows), most=base.webhooks.max_per_owner
+            request, context, "list.html", shown=list_page(request, rows), limit=base.webhooks.max_per_owner
         )
 
     def show(

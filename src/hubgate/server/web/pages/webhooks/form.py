@@ -31,7 +31,7 @@ OVERLAPS = (
 )
 _NOT_CHOSEN = "“Use this one” was not chosen. Choose it and type the secret again, or leave its field empty."
 _EXAMPLE = "Enter one per line, such as user:ada, org:acme, model:acme/tiny or dataset:acme/rows."
-_MOST_NAMED, _LONGEST_LINE = 3, 60
+_MAX_NAMED, _LONGEST_LINE = 3, 60
 _RANDOM_BYTES = 32
 
 
@@ -172,8 +172,8 @@ def _watch(line: str) -> tuple[str, str]:
 
 
 def _join_lines(lines: list[str]) -> str:
-    more = len(lines) - _MOST_NAMED
-    return ", ".join(lines[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    more = len(lines) - _MAX_NAMED
+    return ", ".join(lines[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _by_path(line: str) -> tuple[str, str]:

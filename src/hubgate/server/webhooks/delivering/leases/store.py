@@ -10,7 +10,7 @@ from hubgate.server.storage.sqltext import Params, RowStatement, as_params
 from hubgate.server.webhooks.delivering.store import ABOUT, ALIVE, MAY_GO
 from hubgate.server.webhooks.model import BREAKER_LONGEST, ENABLED, RETRYING
 
-MOST_WEBHOOKS = 128
+MAX_WEBHOOKS = 128
 # Of a webhook's backlog, and of its repos, for what need not wait.
 LOOKED_AT = 200
 
@@ -25,15 +25,15 @@ async def is_any_due(db: Database, now: int) -> bool:
     return await db.one(f"SELECT 1 FROM webhooks WHERE {_DUE} LIMIT 1", {"now": now}) is not None
 
 
-async def due_webhooks(tx: Tx, now: int, most: int) -> Sequence[Row]:
+async def due_webhooks(tx: Tx, now: int, limit: int) -> Sequence[Row]:
     """id, ordered, failures. Nobody else changes them until this unit ends; what somebody is changing now is left
     out. Whoever was served goes to the end of the line: a backlog does not keep the others waiting.
     """
     sql = f"""
-        SELECT id, ordered, failures FROM webhooks WHERE {_DUE} ORDER BY next_due_at LIMIT :most
+        SELECT id, ordered, failures FROM webhooks WHERE {_DUE} ORDER BY next_due_at LIMIT :limit
         /*pg FOR NO KEY UPDATE SKIP LOCKED */
     """
-    return await tx.all(sql, {"now": now, "most": most})
+    return await tx.all(sql, {"now": now, "limit": limit})
 
 
 # What is in the air counts against the cap, whoever sent it.
@@ -194,14 +194,14 @@ async def is_still_wanted(db: Database, delivery_id: str, token: str) -> bool:
     return row is not None
 
 
-async def lost(tx: Tx, now: int, lease_lasts: int, most: int) -> Sequence[Row]:
+async def lost(tx: Tx, now: int, lease_lasts: int, limit: int) -> Sequence[Row]:
     """id, webhook_id, lease_token where a lease ran out, or was taken by a clock that has been set back since."""
     return await tx.all(
         """
         SELECT id, webhook_id, lease_token FROM deliveries
-        WHERE lease_until IS NOT NULL AND (lease_until <= :now OR lease_until > :too_far) LIMIT :most
+        WHERE lease_until IS NOT NULL AND (lease_until <= :now OR lease_until > :too_far) LIMIT :limit
         """,
-        {"now": now, "too_far": now + 2 * lease_lasts, "most": most},
+        {"now": now, "too_far": now + 2 * lease_lasts, "limit": limit},
     )
 
 

@@ -9,7 +9,7 @@ from hubgate.server.webhooks.delivering.results.health import Health
 from hubgate.server.webhooks.delivering.store import NEXT_DUE
 
 # Of one unit.
-MOST = 256
+LIMIT = 256
 
 _HOLD = RowStatement(
     """
