@@ -3,12 +3,12 @@
 import statistics
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import httpx
 import pytest
+from msgspec.structs import replace
 from tests.bed.apps import Client, create_app
 from tests.bed.concurrency import run_concurrently
 from tests.bed.exchange import GRANT, USER_EMAIL, create_exchange_app, exchange_token, send_exchange

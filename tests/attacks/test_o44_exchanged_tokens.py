@@ -4,10 +4,11 @@ Exchanged tokens answer 401 as if revoked; after a demotion, and under a consent
 """
 
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.bed import devices
 from tests.bed.apps import Client, create_app
 from tests.bed.engines import Engine, settings_for

@@ -7,9 +7,10 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec.structs import replace
 from tests.bed.egress_hub import OK, EgressHub, deliver, run_egress_hub
 from tests.bed.engines import Engine, settings_for
 from tests.bed.people import api, create_token, create_user

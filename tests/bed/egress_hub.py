@@ -3,12 +3,13 @@
 import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
 import httpx
+from msgspec.structs import replace
 from tests.bed.engines import SqliteEngine, settings_for
 from tests.bed.people import create_token, create_user
 from tests.bed.repos import create_repo

@@ -6,10 +6,11 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import httpx
+from msgspec.structs import replace
 from tests.bed import testbuild
 from tests.bed.clock import FrozenClock
 

@@ -6,9 +6,9 @@ Armed failpoints kill the process. `TEST_PACE=lease,deadline`, in seconds, short
 import argparse
 import os
 import sys
-from dataclasses import replace
 from functools import partial
 
+from msgspec.structs import replace
 from tests.bed.failpoints import arm_failpoints
 
 from hubgate.cli import deliver as alone

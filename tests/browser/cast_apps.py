@@ -1,8 +1,9 @@
 """The apps of the stage and their consents: authorization URLs that always lead to the same page."""
 
 import json
-from dataclasses import replace
 from urllib.parse import quote, urlencode
+
+from msgspec.structs import replace
 
 from hubgate.server.accounts.model import Organization, Owner, User
 from hubgate.server.accounts.organizations import settings as organizations

@@ -1,7 +1,6 @@
 """What app developers have on the stage: overlapping secrets, refused requests, requests to the operator."""
 
-from dataclasses import replace
-
+from msgspec.structs import replace
 from tests.browser.cast_apps import ATLAS, SWIFT
 
 from hubgate.server.accounts.model import User

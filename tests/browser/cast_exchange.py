@@ -1,7 +1,6 @@
 """An organization's app on the stage that exchanges tokens: live ones for several members, and refused exchanges."""
 
-from dataclasses import replace
-
+from msgspec.structs import replace
 from tests.browser.cast_apps import EVERY_SCOPE
 
 from hubgate.server.accounts.model import Organization, Owner, Visitor

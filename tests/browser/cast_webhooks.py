@@ -1,6 +1,6 @@
 """Webhooks of the stage: one that works and one of each problem, with all outcomes of a delivery."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.clock import DAY, HOUR, MINUTE, SECOND

@@ -1,11 +1,11 @@
 """`/api/settings/applications` and the same of an organization: create, change, refresh secrets, delete."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
+from msgspec.structs import replace
 from tests.bed.apps import create_app, tokens_for
 from tests.bed.concurrency import run_concurrently
 from tests.bed.dump import dump

@@ -1,10 +1,10 @@
 """The consent page, and what its checkboxes grant."""
 
 import re
-from dataclasses import replace
 from html import unescape
 
 import httpx
+from msgspec.structs import replace
 from tests.bed.apps import Client, approve, create_app, pkce_pair, redirect_parameters
 from tests.bed.cimd_documents import store_document
 from tests.bed.concurrency import run_concurrently

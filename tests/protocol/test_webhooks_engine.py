@@ -4,12 +4,12 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
 import pytest
+from msgspec.structs import replace
 from tests.bed.background_delivery import deliver_in_background
 from tests.bed.engines import Engine, settings_for
 from tests.bed.people import api, browser_of, create_token, create_user, submit

@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from hubgate.server.audit.chain import (
     FIRST_PREVIOUS_HASH,

@@ -1,6 +1,6 @@
 """A webhook's circuit breaker, from one attempt to the next."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from hubgate.server.clock import DAY, MINUTE, SECOND
 from hubgate.server.webhooks.delivering.results.health import WELL, Health

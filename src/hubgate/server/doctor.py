@@ -2,13 +2,13 @@
 
 import stat
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
 from cryptography.exceptions import InvalidSignature
+from msgspec import Struct
 
 from hubgate.server.audit.verify import MAX_FLAWS, verify
 from hubgate.server.clock import MINUTE, SECOND, Clock, iso, system_clock
@@ -33,8 +33,7 @@ START_ADVICE = "If no process delivers, start the hub or hubgate deliver; otherw
 EARLIEST_PLAUSIBLE_TIME = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * SECOND
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(Struct, frozen=True):
     check: str
     level: Literal["ok", "warn", "fail"]
     text: str

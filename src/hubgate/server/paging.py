@@ -8,9 +8,10 @@ import base64
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 from urllib.parse import quote, urlencode
+
+from msgspec import Struct
 
 from hubgate.server.errors import BadRequest
 
@@ -21,8 +22,7 @@ DEFAULT_LIMIT = 100
 MAX_LIMIT = 1000
 
 
-@dataclass(frozen=True)
-class PageRequest:
+class PageRequest(Struct, frozen=True):
     limit: int = DEFAULT_LIMIT
     after: Key | None = None
 
@@ -36,8 +36,7 @@ class PageRequest:
         return str(self.after[0]) if self.after else default
 
 
-@dataclass(frozen=True)
-class Page(Generic[T]):
+class Page(Struct, Generic[T], frozen=True):
     items: list[T]
     next_cursor: str | None
 

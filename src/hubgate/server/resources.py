@@ -1,9 +1,11 @@
 """The open resources of one process, without routes. Web processes, commands and background loops share them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from urllib.parse import urlsplit
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import RevokedCounts
@@ -34,8 +36,7 @@ from hubgate.server.webhooks.retention import deletion as webhook_deletion
 from hubgate.server.webhooks.watches import store as watches
 
 
-@dataclass(frozen=True)
-class Hub:
+class Hub(Struct, frozen=True, dict=True):
     """The open resources of one process, and the use cases built on them."""
 
     settings: Settings

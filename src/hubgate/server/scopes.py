@@ -6,8 +6,9 @@ in `access/policy.py`; the matrix test fails until the matrix has rows for the s
 
 import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 
 class Risk(Enum):
@@ -18,8 +19,7 @@ class Risk(Enum):
     IDENTITY = "Know who you are"
 
 
-@dataclass(frozen=True)
-class Scope:
+class Scope(Struct, frozen=True):
     name: str
     risk: Risk
     text: str

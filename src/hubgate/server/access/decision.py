@@ -1,7 +1,8 @@
 """The result of a permission check, and the error that the edge raises for it."""
 
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from hubgate.server.errors import Forbidden, HubError, NotFound, Unauthorized
 
@@ -12,8 +13,7 @@ class DecisionOutcome(Enum):
     FORBID = "forbid"
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """The result of a permission check.
 
     reason      safe to show; says what the caller can do about it

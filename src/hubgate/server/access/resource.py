@@ -3,18 +3,16 @@
 Use cases build these from rows. Owners are identified by id: names can be reused, ids cannot.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(Struct, frozen=True):
     """A user's own area: profile, credentials, apps, webhooks, and the namespace of the user's repos."""
 
     id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Organization:
+class Organization(Struct, frozen=True):
     """An organization: members, settings, apps, webhooks, audit log, and the namespace of its repos."""
 
     id: str
@@ -27,8 +25,7 @@ NOBODY = Account("")
 """Represents a namespace that does not exist; no user has an empty id."""
 
 
-@dataclass(frozen=True, slots=True)
-class Repo:
+class Repo(Struct, frozen=True):
     """A repo. `granted`: this caller's request for access was accepted; membership and ownership do not set it.
 
     `creator_client` is the client id of the app that created the repo; None if no app was used.
@@ -49,16 +46,14 @@ class Repo:
         return cls(owner, private=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Post:
+class Post(Struct, frozen=True):
     """A discussion, a pull request or a comment. `author_id` is None if that user was deleted."""
 
     repo: Repo
     author_id: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Collection:
+class Collection(Struct, frozen=True):
     owner: Namespace
     private: bool = False
 
@@ -68,8 +63,7 @@ class Collection:
         return cls(owner, private=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Hub:
+class Hub(Struct, frozen=True):
     """The hub itself: its public surface and its operator's pages."""
 
 

@@ -1,7 +1,8 @@
 """The rule of an action: a row of the action registry."""
 
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from hubgate.server.accounts.roles import Role
 
@@ -17,8 +18,7 @@ class Credential(Enum):
     OPERATOR = "an operator's session"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """The rule of an action.
 
     name            stable; used in logs and tests

@@ -3,7 +3,7 @@
 The result is the same as `policy.decide` for each repo; a test compares the two.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.identity import Identity
@@ -11,8 +11,7 @@ from hubgate.server.access.identity import Identity
 _SEE = Action.REPO_SEE.rule
 
 
-@dataclass(frozen=True)
-class VisibleRepos:
+class VisibleRepos(Struct, frozen=True):
     """The visible private repos: all repos of `owners`, and the repos of `owners_of_created` that the app
     `client_id` created.
     """

@@ -1,7 +1,8 @@
 """The dependencies that all account use cases share."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hubgate.server.accounts.model import RevokedCounts
 from hubgate.server.audit.model import Actor
@@ -16,8 +17,7 @@ DeleteOwned = Callable[[Tx, str, int], Awaitable[None]]
 RenameOwned = Callable[[Tx, str, str, str, int], Awaitable[None]]
 
 
-@dataclass(frozen=True)
-class Accounts:
+class Accounts(Struct, frozen=True):
     db: Database
     clock: Clock
     secret: ServerSecret

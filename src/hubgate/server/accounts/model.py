@@ -4,9 +4,9 @@ Values that every request creates are Structs: creating a frozen dataclass takes
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
 
 import msgspec
+from msgspec.structs import fields
 
 from hubgate.server.accounts.roles import ROLES, Role
 from hubgate.server.storage.database import Row
@@ -64,8 +64,7 @@ class Person(msgspec.Struct, frozen=True):
     roles: Mapping[str, Role]
 
 
-@dataclass(frozen=True, slots=True)
-class Visitor:
+class Visitor(msgspec.Struct, frozen=True):
     """The client of a request, for session lists and warning mails."""
 
     ip: str
@@ -94,16 +93,14 @@ def _by_name(membership: Membership) -> str:
     return membership.organization.name.lower()
 
 
-@dataclass(frozen=True)
-class Owner:
+class Owner(msgspec.Struct, frozen=True):
     """The owner of an app or a webhook: either a user or an organization."""
 
     user_id: str | None = None
     org_id: str | None = None
 
 
-@dataclass(frozen=True)
-class RevokedCounts:
+class RevokedCounts(msgspec.Struct, frozen=True):
     """Counts of revoked items, in the order of the summary. Authorization codes are revoked too, but not counted."""
 
     sessions: int = 0

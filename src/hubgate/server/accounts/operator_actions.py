@@ -1,7 +1,8 @@
 """Accounts as operators see and change them: lists and counts; disable, enable, verify, reset, billing."""
 
 import sys
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hubgate.server.accounts import store
 from hubgate.server.accounts.account_locks import lock_account
@@ -87,8 +88,7 @@ async def set_billing(accounts: Accounts, user: User, can_pay: bool) -> None:
 CURSOR = (str,)
 
 
-@dataclass(frozen=True, slots=True)
-class AccountCounts:
+class AccountCounts(Struct, frozen=True):
     users: int
     unverified: int
     disabled: int

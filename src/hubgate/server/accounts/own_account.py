@@ -1,6 +1,6 @@
 """Changes to a user's account: profile, name, deletion."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from hubgate.server.accounts import renames, store
 from hubgate.server.accounts.account_locks import lock_account
@@ -71,8 +71,7 @@ async def delete_in_transaction(tx: Tx, accounts: Accounts, user: User, actor: A
     await store.remove_user(tx, user.id)
 
 
-@dataclass(frozen=True, slots=True)
-class DeletionConsequences:
+class DeletionConsequences(Struct, frozen=True):
     tokens: int
     organizations: int
     # Names of organizations; while there are any, the account cannot be deleted.

@@ -3,7 +3,8 @@
 import asyncio
 import base64
 import hmac
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hubgate.server.accounts import store
 from hubgate.server.accounts.context import Accounts
@@ -28,8 +29,7 @@ OPERATOR_EXISTS = "operator"
 _SETUP = "setup link"
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """The data of a new user. The password is empty if the user will set it through a mailed link."""
 
     name: str

@@ -6,7 +6,8 @@ transaction of the form's action: if the same form is submitted twice concurrent
 
 import hashlib
 import secrets
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import User
@@ -27,8 +28,7 @@ class AlreadyUsed(Conflict):
         super().__init__("Already created. The secret cannot be shown again.")
 
 
-@dataclass(frozen=True, slots=True)
-class UnusedNonce:
+class UnusedNonce(Struct, frozen=True):
     """A verified nonce of a form, to be consumed in the transaction of the form's action."""
 
     bucket: bytes

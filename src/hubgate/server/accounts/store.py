@@ -1,9 +1,11 @@
 """SQL statements on names and users, and the columns to read a person with all memberships in one statement."""
 
+from msgspec.structs import asdict
+
 from hubgate.server.accounts.model import Organization, Person, User, person_of
 from hubgate.server.accounts.names import name_key
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.storage.sqltext import as_params, containing, insert_row
+from hubgate.server.storage.sqltext import containing, insert_row
 
 # In the order of model.User, model.Organization and the role. Statements that read a credential start with PERSON.
 USER = """u.id, u.name, u.fullname, u.email, u.email_verified_at, u.website, u.operator, u.can_pay, u.created_at,
@@ -156,7 +158,7 @@ _ADD_USER = insert_row(
 
 async def add_user(tx: Tx, user: User, password_hash: str | None) -> bool:
     """Insert a user; False if the e-mail address already has an account."""
-    return await tx.one(_ADD_USER, as_params(user) | {"password_hash": password_hash}) is not None
+    return await tx.one(_ADD_USER, asdict(user) | {"password_hash": password_hash}) is not None
 
 
 async def set_profile(tx: Tx, user_id: str, fullname: str, website: str) -> None:

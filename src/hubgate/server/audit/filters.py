@@ -1,6 +1,6 @@
 """Filters on the audit log, such as `author:ada type:org.add_user app:CLIENT_ID` and words of the message. Pure."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from hubgate.server.errors import Unprocessable
 
@@ -9,8 +9,7 @@ MAX_TERMS = 8
 LONGEST_FILTER = 500
 
 
-@dataclass(frozen=True)
-class Term:
+class Term(Struct, frozen=True):
     """A term such as `author:ada`; for a word of the message, `key` is empty."""
 
     key: str
@@ -20,8 +19,7 @@ class Term:
         return f"{self.key}:{self.value}" if self.key else self.value
 
 
-@dataclass(frozen=True)
-class Filter:
+class Filter(Struct, frozen=True):
     """A filter: terms with the same key are combined with OR, everything else with AND."""
 
     terms: tuple[Term, ...] = ()

@@ -5,8 +5,10 @@ compute a new chain from the start, but cannot forge the MAC of the new head. Re
 state remains possible; readers who follow the stream or store exports can detect that (docs/audit.md).
 """
 
-from dataclasses import dataclass, replace
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hubgate.server.audit import store
 from hubgate.server.audit.chain import head_text
@@ -17,8 +19,7 @@ from hubgate.server.storage.database import Database
 _PURPOSE = "audit head"
 
 
-@dataclass(frozen=True)
-class HeadAuthenticator:
+class HeadAuthenticator(Struct, frozen=True):
     """Creates and checks the MACs of heads."""
 
     secret: ServerSecret

@@ -1,9 +1,10 @@
 """Actors, entries, batches and heads of the audit log."""
 
 import json
-from dataclasses import dataclass
 from enum import Enum, unique
 from typing import Any
+
+from msgspec import Struct
 
 
 @unique
@@ -49,8 +50,7 @@ class EntryType(Enum):
     REVOKE_TOKENS = "oauth.revoke_tokens"
 
 
-@dataclass(frozen=True, slots=True)
-class Actor:
+class Actor(Struct, frozen=True):
     """The user who acts, with client address and credential. Names are stored as they were at the time of the change.
 
     `token` and `oauth` are the JSON objects of the wire: the personal token or the app that was used. Whether the token
@@ -71,8 +71,7 @@ class Actor:
 SYSTEM = Actor("system")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """An entry. The fields are in the order of `store.ENTRY`."""
 
     id: str
@@ -94,8 +93,7 @@ class Entry:
     position: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ListedEntry:
+class ListedEntry(Struct, frozen=True):
     """An entry as shown, and whether its author and its token have been deleted since."""
 
     entry: Entry
@@ -103,8 +101,7 @@ class ListedEntry:
     token_gone: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """A sealed batch. The fields are in the order of `store.BATCH`."""
 
     org_id: str
@@ -115,8 +112,7 @@ class Batch:
     dropped_at: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Struct, frozen=True):
     """The end of an organization's chain. The fields are in the order of `store.HEAD`."""
 
     org_id: str

@@ -1,7 +1,8 @@
 """Reads the audit log: newest first, in pages or as an export, and in chain order for readers who follow it."""
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hubgate.server.audit import store
 from hubgate.server.audit.filters import Filter
@@ -53,8 +54,7 @@ def list_position(listed: ListedEntry) -> ListPosition:
     return listed.entry.created_at, listed.entry.id
 
 
-@dataclass(frozen=True)
-class ChainPage:
+class ChainPage(Struct, frozen=True):
     """Sealed entries in chain order, and the position to continue from."""
 
     entries: list[ListedEntry]

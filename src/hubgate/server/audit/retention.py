@@ -6,8 +6,10 @@ A batch that does not verify is retained as evidence, and `hubgate doctor` repor
 
 import logging
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import cached_property, partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hubgate.server.audit import chain, store
 from hubgate.server.audit.head import HeadAuthenticator
@@ -20,8 +22,7 @@ from hubgate.server.storage.database import Database, Tx
 log = logging.getLogger("hubgate.audit")
 
 
-@dataclass(frozen=True)
-class AuditRetention:
+class AuditRetention(Struct, frozen=True, dict=True):
     """The retention loop. `days` is at least 1; without a retention period the loop does not run."""
 
     db: Database

@@ -7,8 +7,11 @@ crash never leaves it half stored; of two concurrent sealers, the second finds t
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hubgate.server import failpoint
 from hubgate.server.audit import chain, store
@@ -29,8 +32,7 @@ class Overtaken(Exception):
     """Another process moved the head of the chain concurrently; raised to roll back the transaction."""
 
 
-@dataclass(frozen=True)
-class NextBatch:
+class NextBatch(Struct, frozen=True):
     """A batch that follows the head `old`, and the resulting head `new`."""
 
     entries: Sequence[Entry]
@@ -64,8 +66,7 @@ class OrganizationRounds:
         return True
 
 
-@dataclass(frozen=True)
-class Sealer:
+class Sealer(Struct, frozen=True, dict=True):
     db: Database
     clock: Clock
     secret: ServerSecret

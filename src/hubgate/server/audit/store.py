@@ -3,10 +3,12 @@
 import json
 from collections.abc import Sequence
 
+from msgspec.structs import asdict
+
 from hubgate.server.audit.filters import Filter
 from hubgate.server.audit.model import Batch, Entry, Head, ListedEntry
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.storage.sqltext import as_params, beginning, containing, insert_row
+from hubgate.server.storage.sqltext import beginning, containing, insert_row
 
 # In the order of model.Entry, model.Batch and model.Head.
 ENTRY = """e.id, e.org_id, e.created_at, e.type, e.message, e.author_id, e.author_name, e.ip, e.user_agent, e.data,
@@ -29,7 +31,7 @@ _ADD_HEAD = insert_row(f"INSERT INTO audit_heads ({HEAD.replace('h.', '')})", "O
 
 
 async def add(tx: Tx, entry: Entry) -> None:
-    await tx.exec(_ADD, as_params(entry))
+    await tx.exec(_ADD, asdict(entry))
 
 
 # Sealing ------------------------------------------------------------------------------------------------------------
@@ -64,7 +66,7 @@ async def head(tx: Tx | Database, org_id: str) -> Head | None:
 
 async def add_batch(tx: Tx, batch: Batch) -> bool:
     """Insert a batch; False if another sealer took the number."""
-    return await tx.one(_ADD_BATCH, as_params(batch)) is not None
+    return await tx.one(_ADD_BATCH, asdict(batch)) is not None
 
 
 async def put_in_batch(tx: Tx, entries: Sequence[Entry], seq: int) -> None:
@@ -77,7 +79,7 @@ async def put_in_batch(tx: Tx, entries: Sequence[Entry], seq: int) -> None:
 
 async def put_head(tx: Tx, new: Head, old: Head | None) -> bool:
     """Replace the head `old` by `new`; False if the head has changed since `old` was read."""
-    values = as_params(new)
+    values = asdict(new)
     if old is None:
         return await tx.one(_ADD_HEAD, values) is not None
     sql = """

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from msgspec import Struct
+
 from hubgate.server.audit import chain, store
 from hubgate.server.audit.head import HeadAuthenticator
 from hubgate.server.audit.model import Batch, Entry, EntryType, Head
@@ -33,8 +35,7 @@ class Report:
     flaws: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class _Section:
+class _Section(Struct, frozen=True):
     """A verified section of a chain: valid up to batch `seq`, unless `flaw` is set."""
 
     seq: int
@@ -162,8 +163,7 @@ async def _flaw_of_end(tx: Tx, head: Head, seq: int, digest: bytes) -> str | Non
     return None if stray is None else f"an entry claims to be in batch {stray:,}, which has no entries"
 
 
-@dataclass(frozen=True)
-class QuickReport:
+class QuickReport(Struct, frozen=True):
     """The result of a quick check. `sealed_at` is None before the first batch."""
 
     sealed_at: int | None

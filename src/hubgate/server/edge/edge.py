@@ -13,8 +13,8 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
 
+from msgspec import Struct
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -50,8 +50,7 @@ CLIENT_LEFT = 499
 NOTHING_HERE = "Nothing here, or you don't have access. Another account may see more."
 
 
-@dataclass(frozen=True)
-class Edge:
+class Edge(Struct, frozen=True):
     table: RouteTable
     guard: Guard
     csrf: Csrf

@@ -12,9 +12,10 @@ The caller is read from the database for every request, so a revocation or role 
 
 import base64
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from urllib.parse import unquote_to_bytes
+
+from msgspec import Struct, field
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import ANONYMOUS, Caller, share_key_of
@@ -40,8 +41,7 @@ BAD_CREDENTIAL = "Invalid credentials in Authorization header"
 FindCaller = Callable[[bytes], Awaitable[Caller | None]]
 
 
-@dataclass(frozen=True)
-class Guard:
+class Guard(Struct, frozen=True, dict=True):
     db: Database
     clock: Clock
     # For the kinds of tokens that other packages issue.

@@ -8,11 +8,11 @@ and the caller has permission for the declared action. Public routes use `public
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar, final
 
 import msgspec
+from msgspec.structs import replace
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp
 
@@ -77,8 +77,7 @@ class Located(msgspec.Struct, Generic[T], frozen=True):
     target: Callable[[], Awaitable[Target[T]]]
 
 
-@dataclass(frozen=True)
-class Locator(Generic[T]):
+class Locator(msgspec.Struct, Generic[T], frozen=True):
     """Finds the resource of a request. `on` lists every kind of resource that `find` may return."""
 
     on: tuple[type, ...]
@@ -198,18 +197,16 @@ MAX_IN_MEMORY = 16 * MIB
 PARAMETER = re.compile(r"\{(\w+)(:path)?\}([\w.-]*)\Z")
 
 
-@dataclass(frozen=True)
-class Query:
+class Query(msgspec.Struct, frozen=True):
     """A documented query parameter."""
 
     name: str
     meaning: str
-    schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
+    schema: Mapping[str, Any] = msgspec.field(default_factory=lambda: {"type": "string"})
     required: bool = False
 
 
-@dataclass(frozen=True)
-class Route:
+class Route(msgspec.Struct, frozen=True, dict=True):
     method: str
     path: str
     endpoint: Endpoint
@@ -219,7 +216,7 @@ class Route:
     body: Any = None
     body_type: str = "application/json"
     # Documented responses: status to (meaning, shape of the JSON body or None).
-    answers: Mapping[int, tuple[str, Any]] = field(default_factory=dict)
+    answers: Mapping[int, tuple[str, Any]] = msgspec.field(default_factory=dict)
     body_cap: int = MIB
     body_seconds: float = 30.0
     # The handler reads the body while it is received, then looks up the caller again.

@@ -3,15 +3,15 @@
 import contextlib
 import ipaddress
 import socket
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from hubgate.server.egress.addresses import Address, effective_address
 
 _LOCALHOST = ("127.0.0.1", "::1")
 
 
-@dataclass(frozen=True)
-class OwnAddresses:
+class OwnAddresses(Struct, frozen=True):
     """The hub's public names, listening addresses and ports. A wildcard covers all addresses of this machine."""
 
     names: frozenset[tuple[str, int]] = field(default_factory=frozenset)

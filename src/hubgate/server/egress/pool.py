@@ -6,8 +6,9 @@ import functools
 import ssl
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct
 
 from hubgate.server.egress.addresses import Address
 from hubgate.server.egress.connection import MAX_HEAD_BYTES, Connection
@@ -21,8 +22,7 @@ MAX_IDLE = 1024
 MAX_IDLE_PER_KEY = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """The properties that a reused connection must match. The certificate was checked for this name only."""
 
     host: str

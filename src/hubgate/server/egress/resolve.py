@@ -6,7 +6,8 @@ import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hubgate.server.egress.addresses import Address, Network, is_allowed
 from hubgate.server.egress.own_addresses import NO_OWN_ADDRESSES, OwnAddresses
@@ -76,8 +77,7 @@ def _look_up(host: str) -> Sequence[Address]:
     return list(dict.fromkeys(ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found))
 
 
-@dataclass(frozen=True)
-class CheckedResolver:
+class CheckedResolver(Struct, frozen=True):
     """Resolves a target and checks its addresses. If any address is blocked, all are rejected (attack W10)."""
 
     resolve: Resolve

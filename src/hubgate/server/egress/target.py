@@ -2,9 +2,10 @@
 
 import ipaddress
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from hubgate.server.egress.addresses import Address
 from hubgate.server.errors import Unprocessable
@@ -39,8 +40,7 @@ class AddressNotAllowed(Unprocessable):
         super().__init__(f"This address is not allowed: {rule}.")
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """A parsed URL. `literal` is set if the host is an IP address, which needs no resolution."""
 
     scheme: str

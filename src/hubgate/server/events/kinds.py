@@ -5,8 +5,9 @@ To add a kind, add a row here and an `outbox.record` call at the change; tests r
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum, unique
+
+from msgspec import Struct
 
 from hubgate.server.events.schemas import (
     DIALECT,
@@ -23,8 +24,7 @@ from hubgate.server.events.schemas import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     scope: str
     action: str
     # Completes "Sent when ...".

@@ -8,8 +8,8 @@ separate visitor cookie. Nothing is stored.
 import base64
 import binascii
 import secrets
-from dataclasses import dataclass
 
+from msgspec import Struct
 from starlette.responses import Response
 
 from hubgate.server.errors import Forbidden
@@ -22,8 +22,7 @@ _PURPOSE = "csrf"
 _REFUSAL = "This form has expired or was sent from another site. Go back, reload the page and send it again."
 
 
-@dataclass(frozen=True)
-class Csrf:
+class Csrf(Struct, frozen=True):
     secret: ServerSecret
     base_url: str
 

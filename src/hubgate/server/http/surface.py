@@ -4,8 +4,9 @@ A route names its surface; an address that matches no route gets a surface by it
 is JSON and elsewhere a page.
 """
 
-from dataclasses import dataclass
 from enum import Enum, unique
+
+from msgspec import Struct
 
 
 class ErrorShape(Enum):
@@ -16,8 +17,7 @@ class ErrorShape(Enum):
     LFS = "lfs"
 
 
-@dataclass(frozen=True)
-class Rules:
+class Rules(Struct, frozen=True):
     errors: ErrorShape
     # Open to browser apps of other origins, without credentials. Never for pages and forms.
     cors: bool

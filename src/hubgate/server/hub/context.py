@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
+
+from msgspec import Struct, field
 
 from hubgate.server.clock import Clock
 from hubgate.server.hub.git.folders import Folders
@@ -14,8 +15,7 @@ from hubgate.server.storage.database import Database, Tx
 from hubgate.server.throttle.rate_limiter import Limiter
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Per-request limits that are not operator settings. The values are injected so that tests can lower them."""
 
     # Bytes per part of a multipart upload, and the file size from which multipart is worth the second write.
@@ -37,8 +37,7 @@ class Limits:
     swept_repos: int = 50
 
 
-@dataclass(frozen=True)
-class BranchLocks:
+class BranchLocks(Struct, frozen=True):
     """Queues the commits to a branch within a process. Without a queue each commit that lands forces all others to
     rewrite their trees: seventy concurrent commits wrote two thousand trees. Between processes, and against pushes, the
     compare-and-swap of the ref decides.
@@ -55,8 +54,7 @@ class BranchLocks:
 OnUnlinked = Callable[[Tx, str], Awaitable[None]]
 
 
-@dataclass(frozen=True)
-class Repos:
+class Repos(Struct, frozen=True):
     """The dependencies of every use case of repos."""
 
     db: Database

@@ -9,6 +9,9 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
+import msgspec
+from msgspec import Struct
+
 from hubgate.server.errors import Unavailable
 from hubgate.server.jobs.caller import BACKGROUND, WATCH_AFTER_SECONDS, ClientLeft, current_caller
 
@@ -27,8 +30,7 @@ class _Slot:
             self.granted.set_exception(ClientLeft())
 
 
-@dataclass(frozen=True)
-class Slots:
+class Slots(Struct, frozen=True):
     """A set of slots, granted first come, first served, skipping requests whose caller or repo is at its limit."""
 
     limit: int
@@ -39,9 +41,9 @@ class Slots:
     max_waiting: int = 500
     # None: no limit per repo.
     most_per_repo: int | None = None
-    _caller_slots: Counter[str] = field(default_factory=Counter)
-    _repo_slots: Counter[str] = field(default_factory=Counter)
-    _queued: deque[_Slot] = field(default_factory=deque)
+    _caller_slots: Counter[str] = msgspec.field(default_factory=Counter)
+    _repo_slots: Counter[str] = msgspec.field(default_factory=Counter)
+    _queued: deque[_Slot] = msgspec.field(default_factory=deque)
 
     @contextlib.asynccontextmanager
     async def acquire(self, caller: str, repo: str = "") -> AsyncIterator[None]:

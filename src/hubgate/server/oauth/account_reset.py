@@ -1,7 +1,8 @@
 """Revokes app sign-ins after a password reset; also deletes consents and apps if the account was never verified."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from hubgate.server.accounts.model import RevokedCounts
 from hubgate.server.audit.model import Actor

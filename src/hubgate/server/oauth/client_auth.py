@@ -1,8 +1,9 @@
 """Client authentication (RFC 6749, section 2.3): Basic, a secret in the body, or the client id alone."""
 
 import base64
-from dataclasses import dataclass
 from urllib.parse import unquote_plus
+
+from msgspec import Struct
 
 from hubgate.server.accounts.limits import network_of
 from hubgate.server.http.request import HubRequest
@@ -20,8 +21,7 @@ from hubgate.server.throttle.rate_limiter import Limit
 FAILED_AUTHENTICATIONS = Limit("client authentication", 100, 15 * 60)
 
 
-@dataclass(frozen=True)
-class ClientCredentials:
+class ClientCredentials(Struct, frozen=True):
     """The client credentials in a request. `secret` is None if the client claims to be public."""
 
     client_id: str

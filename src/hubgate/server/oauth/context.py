@@ -1,7 +1,8 @@
 """The dependencies shared by all OAuth use cases."""
 
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from hubgate.server.clock import Clock
 from hubgate.server.mail.outbox import Outbox
@@ -15,8 +16,7 @@ from hubgate.server.storage.database import Database
 from hubgate.server.throttle.rate_limiter import Limiter
 
 
-@dataclass(frozen=True)
-class OAuth:
+class OAuth(Struct, frozen=True, dict=True):
     db: Database
     clock: Clock
     secret: ServerSecret

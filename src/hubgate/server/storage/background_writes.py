@@ -4,15 +4,15 @@ writes again.
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+
+from msgspec import Struct, field
 
 from hubgate.server.storage.database import Database, Unit
 
 
-@dataclass(frozen=True)
-class BackgroundWrites:
+class BackgroundWrites(Struct, frozen=True):
     db: Database
     # The event loop has only weak references to tasks.
     _tasks: dict[object, asyncio.Task[None]] = field(default_factory=dict)

@@ -11,8 +11,9 @@ concurrent units comes from conditional statements that report whether they won
 """
 
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
+
+from msgspec import Struct
 
 from hubgate.server.storage.sqltext import NO_PARAMS, Kind, Params, RowStatement
 
@@ -52,8 +53,7 @@ class Tx(Protocol):
 Unit = Callable[[Tx], Coroutine[Any, Any, T]]
 
 
-@dataclass(frozen=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """A hot statement that many callers run concurrently, which PostgreSQL executes as one statement for all of them.
 
     `sql` reads its input from a relation named `batch` with the given columns, and returns at most one row for each

@@ -6,9 +6,10 @@ only in this package. PostgreSQL's driver is imported only if it is used.
 
 import os
 import sqlite3
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from hubgate.server.errors import StartupError
 from hubgate.server.storage.database import Database
@@ -17,8 +18,7 @@ from hubgate.server.storage.sqlite import SqliteDatabase
 _SQLITE = "sqlite:///"
 
 
-@dataclass(frozen=True)
-class Engine:
+class Engine(Struct, frozen=True):
     """The capabilities of a database's engine."""
 
     name: str

@@ -7,9 +7,10 @@ The shared subset: text, blob and 64-bit integer columns; ON CONFLICT; RETURNING
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Literal
+
+from msgspec import Struct
 
 Value = str | bytes | int | None
 Params = Mapping[str, Value]
@@ -28,8 +29,7 @@ def positional(sql: str) -> tuple[str, tuple[str, ...]]:
     return _numbered(sql, {})
 
 
-@dataclass(frozen=True, eq=False)
-class RowStatement:
+class RowStatement(Struct, frozen=True, eq=False):
     """A statement that a unit runs for many rows. PostgreSQL executes all rows in one statement.
 
     `columns` differ from row to row and are written `:name`, like other parameters. For a SELECT, PostgreSQL processes
@@ -74,12 +74,6 @@ def insert_row(into: str, suffix: str = "") -> str:
     columns = into[into.index("(") + 1 : into.index(")")].split(",")
     values = ", ".join(f":{column.strip()}" for column in columns)
     return f"{into} VALUES ({values}) {suffix}"
-
-
-def as_params(record: Any) -> dict[str, Value]:
-    """The fields of a dataclass or struct by name. `asdict` would make deep copies."""
-    names = getattr(record, "__struct_fields__", None) or record.__dataclass_fields__
-    return {name: getattr(record, name) for name in names}
 
 
 def containing(part: str) -> str:

@@ -1,7 +1,8 @@
 """Rate limits: count a hit before the attempt, and refund the hit if the attempt should not count."""
 
 import hashlib
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hubgate.server.clock import SECOND, Clock
 from hubgate.server.errors import TooManyRequests
@@ -9,8 +10,7 @@ from hubgate.server.storage.database import Database, Tx
 from hubgate.server.throttle import store
 
 
-@dataclass(frozen=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """A rate limit: at most `limit` hits per subject within `seconds` from the first hit."""
 
     name: str
@@ -19,16 +19,14 @@ class Limit:
     message: str = "Too many attempts. Try again in {duration}."
 
 
-@dataclass(frozen=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """A counted hit, which can be refunded."""
 
     bucket: bytes
     resets_at: int
 
 
-@dataclass(frozen=True)
-class Limiter:
+class Limiter(Struct, frozen=True):
     db: Database
     clock: Clock
 

@@ -1,10 +1,10 @@
 """Sign-in buttons for other sites, at stable addresses so that pages can embed them."""
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from msgspec import Struct
 from starlette.responses import Response
 
 from hubgate.server.edge.edge import NOTHING_HERE
@@ -21,8 +21,7 @@ _FOLDER = Path(__file__).with_name("static") / "buttons"
 _HEADERS = {"content-type": "image/svg+xml", "cache-control": "public, max-age=86400"}
 
 
-@dataclass(frozen=True)
-class Button:
+class Button(Struct, frozen=True):
     theme: str
     size: str
     content: bytes

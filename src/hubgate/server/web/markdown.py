@@ -7,7 +7,6 @@ import posixpath
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -19,6 +18,7 @@ from markdown_it.rules_block import StateBlock, table
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 from markupsafe import Markup, escape
+from msgspec import Struct
 
 from hubgate.server.jobs.job import checkpoint
 
@@ -61,8 +61,7 @@ _VALUES: dict[str, dict[str, set[str]]] = {
 _REMOVED_WITH_CONTENT = {"script", "style", "iframe", "object", "embed", "noscript", "template", "textarea", "select"}
 
 
-@dataclass(frozen=True)
-class DocumentLocation:
+class DocumentLocation(Struct, frozen=True):
     """The location of a text: the repo's address, the revision, the folder of the file."""
 
     repo: str

@@ -3,9 +3,9 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
@@ -23,8 +23,7 @@ from hubgate.server.web.account_paths import address_of, moved_to, organization_
 from hubgate.server.web.rendering import NO_ERRORS, Pages
 
 
-@dataclass(frozen=True)
-class OwnerContext:
+class OwnerContext(Struct, frozen=True):
     """The owner, and the user who acts for the owner."""
 
     user: User
@@ -43,8 +42,7 @@ class OwnerContext:
         return f"{self.root}/{item_id}"
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(Struct, frozen=True):
     """A section of the settings. In each pair of actions, the first is for users, the second for organizations."""
 
     path: str

@@ -2,10 +2,10 @@
 
 import gzip
 import hashlib
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from msgspec import Struct
 from starlette.responses import Response
 
 from hubgate.server.edge.routes import Route, public
@@ -17,8 +17,7 @@ _FOLDER = Path(__file__).with_name("static")
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 
-@dataclass(frozen=True)
-class _Asset:
+class _Asset(Struct, frozen=True):
     digest: str
     kind: str
     content: bytes

@@ -1,6 +1,6 @@
 """The dependencies and limits that all webhook use cases share."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from hubgate.server.clock import Clock
 from hubgate.server.egress.client import Egress
@@ -10,8 +10,7 @@ from hubgate.server.storage.database import Database
 from hubgate.server.webhooks.model import PACE, Pace
 
 
-@dataclass(frozen=True)
-class Webhooks:
+class Webhooks(Struct, frozen=True):
     db: Database
     clock: Clock
     secret: ServerSecret

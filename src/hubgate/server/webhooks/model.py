@@ -1,8 +1,9 @@
 """Webhooks as they are stored, delivery states, and the limits of both."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from urllib.parse import urlsplit
+
+from msgspec import Struct, field
 
 from hubgate.server.clock import DAY, HOUR, MINUTE, SECOND
 from hubgate.server.webhooks.options import OptionValue, default_options
@@ -29,8 +30,7 @@ BACKOFF = tuple(
 JITTER = 0.2
 
 
-@dataclass(frozen=True)
-class Pace:
+class Pace(Struct, frozen=True):
     """Timeouts and retry intervals of deliveries. Tests use shorter values."""
 
     deadline_seconds: float = 15.0
@@ -69,8 +69,7 @@ NO_ID = "0" * 24
 QUOTA, LOOP, FORBIDDEN = "quota", "loop", "forbidden"
 
 
-@dataclass(frozen=True, slots=True)
-class Watch:
+class Watch(Struct, frozen=True):
     type: str
     # The name in the request, or the current name of the target.
     name: str
@@ -81,8 +80,7 @@ class Watch:
         return self.name.lower()
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(Struct, frozen=True):
     """The user and the scopes with which an app manages a webhook. `kind` is "consent" or "exchange"."""
 
     client_id: str
@@ -95,8 +93,7 @@ class Grant:
         return (self.client_id, self.kind, self.user_id) == (webhook.client_id, webhook.grant_kind, webhook.granted_by)
 
 
-@dataclass(frozen=True, slots=True)
-class Webhook:
+class Webhook(Struct, frozen=True):
     """A row of the table `webhooks`. The order of the fields is the order of `management/store.COLUMNS`."""
 
     id: str

@@ -5,14 +5,14 @@ A new option needs a row here, a column in `storage/schema/webhooks.py`, a migra
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 OptionValue = bool | int | str
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(Struct, frozen=True):
     # The column, and the key in `Webhook.options`.
     name: str
     # bool, int or str.

@@ -5,7 +5,8 @@ import contextlib
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hubgate.server.clock import SECOND, Clock
 from hubgate.server.errors import HubError
@@ -20,8 +21,7 @@ LEASE_SECONDS = 60
 RELEASE_SECONDS = 2.0
 
 
-@dataclass(frozen=True)
-class Loop:
+class Loop(Struct, frozen=True):
     """A background loop. `step` does a small piece of work and returns whether there is more to do immediately."""
 
     name: str
@@ -31,8 +31,7 @@ class Loop:
     lease_seconds: int = LEASE_SECONDS
 
 
-@dataclass(frozen=True)
-class LoopRunner:
+class LoopRunner(Struct, frozen=True):
     db: Database
     clock: Clock
     stop: asyncio.Event

@@ -15,6 +15,8 @@ import sys
 import time
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from hubgate.server.errors import StartupError
 from hubgate.server.settings import Settings
 from hubgate.server.worker.child import settings_line
@@ -30,8 +32,7 @@ FIRST_BACKOFF_SECONDS = 0.2
 LONGEST_BACKOFF_SECONDS = 10.0
 
 
-@dataclass(frozen=True)
-class Modules:
+class Modules(Struct, frozen=True):
     """The Python modules that the child processes run."""
 
     web: str = "hubgate.server.worker.web"

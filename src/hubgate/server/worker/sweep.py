@@ -1,6 +1,6 @@
 """Deletes expired rows in small batches, so that tables stay small and look-ups fast."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from hubgate.server.accounts.links import store as link_store
 from hubgate.server.accounts.organizations import store as org_store
@@ -22,8 +22,7 @@ from hubgate.server.worker.loops import Loop
 BATCH = 500
 
 
-@dataclass(frozen=True)
-class Sweep:
+class Sweep(Struct, frozen=True):
     db: Database
     clock: Clock
 

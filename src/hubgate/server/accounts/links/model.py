@@ -1,7 +1,8 @@
 """Mailed links: purpose, lifetime and address."""
 
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from hubgate.server.clock import DAY, HOUR
 
@@ -16,8 +17,7 @@ class Purpose(Enum):
         return HOUR if self is Purpose.RESET else DAY
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     purpose: Purpose
     user_id: str
     # The address that the link proves.

@@ -1,7 +1,8 @@
 """Invitations to an organization, by name or e-mail, and to the hub, by e-mail. Valid for seven days and one use."""
 
 import secrets
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.account_locks import lock_account, require_current_credentials
@@ -31,8 +32,7 @@ CURSOR = (str,)
 GONE = "This invitation was already used or withdrawn, or has expired. Ask for a new one."
 
 
-@dataclass(frozen=True)
-class OpenedInvitation:
+class OpenedInvitation(Struct, frozen=True):
     """An opened invitation, for its page. `organization` is None for an invitation to the hub."""
 
     invitation: Invitation

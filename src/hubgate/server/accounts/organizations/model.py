@@ -1,20 +1,18 @@
 """Members and open invitations."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.roles import Role
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     user: User
     role: Role
     joined_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Invitation:
+class Invitation(Struct, frozen=True):
     """An invitation to the organization `org_id`, or to the hub if None. Either `email` or `user_id` is the invitee."""
 
     id: str

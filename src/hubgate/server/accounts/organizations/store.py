@@ -1,11 +1,13 @@
 """SQL statements on organizations, memberships and invitations."""
 
+from msgspec.structs import asdict
+
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations.model import Invitation, Member
 from hubgate.server.accounts.roles import Role
 from hubgate.server.accounts.store import ORGANIZATION, USER, organization
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.storage.sqltext import as_params, containing, insert_row
+from hubgate.server.storage.sqltext import containing, insert_row
 
 _INVITATION = "i.id, i.org_id, i.email, i.user_id, i.role, i.invited_by, i.created_at, i.expires_at"
 
@@ -16,7 +18,7 @@ _ADD_INVITATION = insert_row(
 
 
 async def add(tx: Tx, organization: Organization) -> None:
-    await tx.exec(_ADD, as_params(organization) | {"members_version": 0})
+    await tx.exec(_ADD, asdict(organization) | {"members_version": 0})
 
 
 async def set_name(tx: Tx, org_id: str, name: str) -> None:
@@ -199,7 +201,7 @@ async def members(tx: Tx, org_id: str, *, search: str, email: str, after: str, l
 
 
 async def add_invitation(tx: Tx, key: bytes, invitation: Invitation) -> None:
-    await tx.exec(_ADD_INVITATION, as_params(invitation) | {"key": key, "role": invitation.role.value})
+    await tx.exec(_ADD_INVITATION, asdict(invitation) | {"key": key, "role": invitation.role.value})
 
 
 async def invitation_by_key(tx: Tx | Database, key: bytes, now: int) -> Invitation | None:

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
+from msgspec.structs import asdict
+
 from hubgate.server.accounts.model import Person, person_of
 from hubgate.server.accounts.sessions.model import Session
 from hubgate.server.accounts.store import MEMBERSHIPS, PERSON
 from hubgate.server.storage.database import Database, Tx
-from hubgate.server.storage.sqltext import as_params, insert_row
+from hubgate.server.storage.sqltext import insert_row
 
 COLUMNS = "s.id, s.user_id, s.created_at, s.last_used_at, s.ip, s.user_agent"
 _WIDTH = 6
@@ -28,7 +30,7 @@ _ADD = insert_row("INSERT INTO sessions (key, id, user_id, created_at, last_used
 
 
 async def add(tx: Tx, key: bytes, session: Session) -> None:
-    await tx.exec(_ADD, as_params(session) | {"key": key})
+    await tx.exec(_ADD, asdict(session) | {"key": key})
 
 
 async def of_user(tx: Tx, user_id: str, used_after: int) -> Sequence[Session]:

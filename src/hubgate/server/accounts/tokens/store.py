@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
+from msgspec.structs import asdict
+
 from hubgate.server.accounts.model import Person, person_of
 from hubgate.server.accounts.store import MEMBERSHIPS, PERSON
 from hubgate.server.accounts.tokens.model import PersonalToken
 from hubgate.server.storage.database import Database, Tx
-from hubgate.server.storage.sqltext import as_params, insert_row
+from hubgate.server.storage.sqltext import insert_row
 
 COLUMNS = "t.id, t.user_id, t.name, t.role, t.last_four, t.created_at, t.last_used_at"
 _WIDTH = 7
@@ -29,7 +31,7 @@ _ADD = insert_row("INSERT INTO access_tokens (key, id, user_id, name, role, last
 
 
 async def add(tx: Tx, key: bytes, token: PersonalToken) -> None:
-    await tx.exec(_ADD, as_params(token) | {"key": key, "role": token.role.value})
+    await tx.exec(_ADD, asdict(token) | {"key": key, "role": token.role.value})
 
 
 async def of_user(tx: Tx, user_id: str, before: str, limit: int) -> Sequence[PersonalToken]:

@@ -5,8 +5,9 @@ Only `filter` attributes are evaluated. As in git, the `.gitattributes` nearest 
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from hubgate.server.hub.commits.patterns import IgnoreRules, Pattern, check_time, time_limit
 
@@ -24,14 +25,12 @@ _ESCAPED = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
 _LETTERS = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 
 
-@dataclass(frozen=True)
-class _Rule:
+class _Rule(Struct, frozen=True):
     pattern: Pattern
     large: bool
 
 
-@dataclass(frozen=True)
-class Attributes:
+class Attributes(Struct, frozen=True):
     """The `.gitattributes` of a commit. `files` has the folder ("" is the root) and text of each, outermost first."""
 
     files: Sequence[tuple[str, str]]

@@ -3,8 +3,9 @@ head is unchanged. If the head has changed, the commit is retried, unless the re
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from hubgate.server import failpoint
 from hubgate.server.access.caller import Caller
@@ -61,8 +62,7 @@ OBJECT_OVERHEAD = 256
 LOSSLESS = "surrogateescape"
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedCommit:
+class PreparedCommit(Struct, frozen=True):
     """The changes to trees, and the large files that .gitattributes does not match yet."""
 
     changes: Sequence[Change]

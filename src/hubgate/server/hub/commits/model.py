@@ -1,12 +1,12 @@
 """The parsed request for a commit over HTTP, and its result."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True, slots=True)
-class Content:
+
+class Content(Struct, frozen=True):
     """The content of a file inside the request: `data` in memory if it is small, else `file` on disk."""
 
     size: int
@@ -14,16 +14,14 @@ class Content:
     file: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AddFile:
+class AddFile(Struct, frozen=True):
     path: str
     content: Content
     # The path before a rename, which is deleted.
     old_path: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AddLarge:
+class AddLarge(Struct, frozen=True):
     """A large file that was uploaded before, or that the repo has under another path."""
 
     path: str
@@ -32,8 +30,7 @@ class AddLarge:
     old_path: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(Struct, frozen=True):
     path: str
     file: bool
     folder: bool
@@ -42,8 +39,7 @@ class Delete:
 Operation = AddFile | AddLarge | Delete
 
 
-@dataclass(frozen=True)
-class CommitRequest:
+class CommitRequest(Struct, frozen=True):
     summary: str
     description: str = ""
     # The head that the client expects; the commit is rejected if the head has changed.
@@ -55,8 +51,7 @@ class CommitRequest:
         return f"{self.summary}\n\n{self.description}" if self.description else self.summary
 
 
-@dataclass(frozen=True, slots=True)
-class CommitResult:
+class CommitResult(Struct, frozen=True):
     sha: str
     # The number of the pull request that was created.
     pull_request: int | None = None

@@ -9,9 +9,10 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from time import monotonic
+
+from msgspec import Struct
 
 from hubgate.server.errors import Unprocessable
 
@@ -65,8 +66,7 @@ class _Malformed(Exception):
     """The pattern is malformed and matches nothing."""
 
 
-@dataclass(frozen=True)
-class Pattern:
+class Pattern(Struct, frozen=True, dict=True):
     """A pattern. `text` does not include the leading `!` of a negation or the trailing `/` that matches folders only. A
     pattern without a slash matches names in any folder; a pattern with a slash matches whole paths.
     """
@@ -233,8 +233,7 @@ def _byte(text: bytes, at: int) -> tuple[int, int]:
     return text[at], at + 1
 
 
-@dataclass(frozen=True)
-class IgnoreRules:
+class IgnoreRules(Struct, frozen=True):
     """The rules of a `.gitignore` at the root."""
 
     rules: Sequence[tuple[Pattern, bool, bool]]

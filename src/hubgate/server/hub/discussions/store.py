@@ -1,11 +1,12 @@
 """SQL statements for discussions and pull requests."""
 
-from dataclasses import dataclass
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from hubgate.server.hub.discussions.model import Discussion
 from hubgate.server.hub.repos.model import pull_request_of
 from hubgate.server.storage.database import Database, Tx
-from hubgate.server.storage.sqltext import as_params, insert_row
+from hubgate.server.storage.sqltext import insert_row
 
 _COLUMNS = "id, repo_id, num, title, description, status, base, author_id, created_at, closed_by"
 
@@ -13,7 +14,7 @@ _ADD = insert_row(f"INSERT INTO discussions ({_COLUMNS})")
 
 
 async def add(tx: Tx, discussion: Discussion) -> None:
-    await tx.exec(_ADD, as_params(discussion))
+    await tx.exec(_ADD, asdict(discussion))
 
 
 async def find(tx: Tx | Database, repo_id: str, num: int) -> Discussion | None:
@@ -54,8 +55,7 @@ async def remove(tx: Tx, repo_id: str, num: int) -> None:
     await tx.exec("DELETE FROM discussions WHERE repo_id = :repo_id AND num = :num", {"repo_id": repo_id, "num": num})
 
 
-@dataclass(frozen=True)
-class DiscussionFilter:
+class DiscussionFilter(Struct, frozen=True):
     """The filters of a list of discussions. None does not filter."""
 
     pull_requests: bool | None = None

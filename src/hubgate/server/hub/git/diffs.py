@@ -1,11 +1,11 @@
 """The changes of a commit against its first parent, limited in size; a clone shows the rest."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 import pygit2
+from msgspec import Struct
 from pygit2.enums import FileMode
 
 from hubgate.server.errors import NotFound
@@ -21,15 +21,13 @@ MAX_LINE_LENGTH = 500
 _KINDS = {"A": "added", "D": "deleted"}
 
 
-@dataclass(frozen=True, slots=True)
-class DiffLine:
+class DiffLine(Struct, frozen=True):
     # " ", "+", "-", or "@" for a hunk header.
     origin: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
+class FileChange(Struct, frozen=True):
     path: str
     # "added", "deleted" or "changed".
     kind: str
@@ -38,8 +36,7 @@ class FileChange:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CommitDiff:
+class CommitDiff(Struct, frozen=True):
     commit: Commit
     parents: tuple[str, ...]
     files: tuple[FileChange, ...]

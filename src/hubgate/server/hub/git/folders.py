@@ -8,8 +8,9 @@ import contextlib
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 # Acknowledged objects survive a power failure. Git's housekeeping is off: it does not know the refs in the database.
 _CONFIG = """\
@@ -28,8 +29,7 @@ _CONFIG = """\
 """
 
 
-@dataclass(frozen=True)
-class Folders:
+class Folders(Struct, frozen=True):
     root: Path
 
     def of(self, repo_id: str) -> Path:

@@ -7,12 +7,12 @@ can continue from there without repeating anything.
 import contextlib
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
 from time import monotonic
 
 import pygit2
+from msgspec import Struct
 
 from hubgate.server.hub.git import program
 from hubgate.server.hub.git.objects import SizedCache, read_repository
@@ -98,8 +98,7 @@ class Walk:
         heapq.heappush(self._heap, (-found.commit_time, next(self._order), found))
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(Struct, frozen=True):
     sha: str
     title: str
     message: str
@@ -108,8 +107,7 @@ class Commit:
     author: str
 
 
-@dataclass(frozen=True, slots=True)
-class CommitPage:
+class CommitPage(Struct, frozen=True):
     commits: list[Commit]
     # Commits the walk would visit next, in order; empty at the end of the history.
     pending: list[str]

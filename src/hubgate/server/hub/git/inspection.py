@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from hubgate.server.errors import Unavailable
 from hubgate.server.hub.git import program
 from hubgate.server.hub.git.objects import MAX_POINTER_BYTES, Pointer, pointer_text, read_pointer
@@ -46,8 +48,7 @@ class Findings:
     commits: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class _Object:
+class _Object(Struct, frozen=True):
     sha: str
     type: str
     size: int

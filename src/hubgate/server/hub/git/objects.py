@@ -5,12 +5,12 @@ avoids sharing state between threads.
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Generic, TypeVar
 
 import pygit2
+from msgspec import Struct
 from pygit2.enums import ConfigLevel, FileMode, Option
 
 from hubgate.server.errors import NotFound
@@ -90,8 +90,7 @@ class EntryType(Enum):
     DIRECTORY = "directory"
 
 
-@dataclass(frozen=True, slots=True)
-class Pointer:
+class Pointer(Struct, frozen=True):
     """The LFS pointer that git stores in place of a large file."""
 
     oid: str
@@ -99,8 +98,7 @@ class Pointer:
     pointer_size: int
 
 
-@dataclass(frozen=True, slots=True)
-class TreeEntry:
+class TreeEntry(Struct, frozen=True):
     """A file or a directory at a commit. A symbolic link is a file that contains its target, as in git. `size` is that
     of the large file if there is a pointer.
     """

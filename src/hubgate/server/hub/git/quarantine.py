@@ -7,10 +7,10 @@ import errno
 import secrets
 import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pygit2
+from msgspec import Struct
 
 from hubgate.server.errors import NotFound, Unavailable
 from hubgate.server.hub.git.fsync import sync_path
@@ -23,8 +23,7 @@ FOLDER = "incoming"
 _ORDER = {".pack": 0, ".rev": 1, ".idx": 2}
 
 
-@dataclass(frozen=True)
-class Quarantine:
+class Quarantine(Struct, frozen=True):
     """Pushed objects in `path`, not yet part of the repo at `folder`. Both are on the same file system."""
 
     folder: Path

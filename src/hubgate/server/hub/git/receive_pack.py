@@ -4,7 +4,8 @@ report. It is implemented here because git's program would move refs on disk, an
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hubgate.server.errors import BadRequest
 from hubgate.server.events.payload import RefChange
@@ -24,8 +25,7 @@ _DATA, _PROGRESS, _FATAL = 1, 2, 3
 KEEPALIVE = pktline.line(bytes([_DATA]))
 
 
-@dataclass(frozen=True)
-class PushRequest:
+class PushRequest(Struct, frozen=True):
     """The commands of a push. `capabilities` are the advertised capabilities that the client chose."""
 
     changes: Sequence[RefChange]
@@ -38,8 +38,7 @@ class PushRequest:
         return "side-band-64k" in self.capabilities
 
 
-@dataclass(frozen=True)
-class PushOutcome:
+class PushOutcome(Struct, frozen=True):
     """The outcome of a push. `refused` has a reason for each ref that did not move. The user sees `messages`."""
 
     refused: Mapping[str, str]

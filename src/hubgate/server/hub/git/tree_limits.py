@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, field
 
 import pygit2
+from msgspec import Struct
 
 from hubgate.server.hub.git.paths import CONTROLS, MAX_FOLDER_DEPTH, MAX_NAME_BYTES
 
@@ -19,8 +20,7 @@ _ENTRY = re.compile(rb"([0-7]{1,6}) ([^\0]+)\0(.{20})", re.DOTALL)
 _FOLDER = (b"40000", b"040000")
 
 
-@dataclass(frozen=True, slots=True)
-class TreeSize:
+class TreeSize(Struct, frozen=True):
     height: int
     files: int
 

@@ -2,19 +2,18 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 import pygit2
+from msgspec import Struct
 from pygit2.enums import FileMode
 
 from hubgate.server.hub.git.objects import EntryType, TreeEntry, blob_of, describe, entry_in, read_repository, tree_of
 from hubgate.server.jobs.job import checkpoint
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadEntry:
+class UnreadEntry(Struct, frozen=True):
     """An entry of a tree whose object has not been read."""
 
     path: str
@@ -193,8 +192,7 @@ def _entries(repo: pygit2.Repository, unread_entries: Iterator[UnreadEntry]) -> 
             yield entry
 
 
-@dataclass(frozen=True)
-class FolderPage:
+class FolderPage(Struct, frozen=True):
     entries: list[TreeEntry]
     # Entries in the whole folder.
     total: int

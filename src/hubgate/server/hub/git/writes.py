@@ -15,6 +15,7 @@ from typing import BinaryIO
 from urllib.parse import urlsplit
 
 import pygit2
+from msgspec import Struct
 from pygit2.enums import FileMode, ObjectType
 
 from hubgate.server.clock import SECOND
@@ -28,15 +29,13 @@ _LARGE = 64 * 1024
 _CHUNK = 256 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(Struct, frozen=True):
     path: str
     sha: str
     mode: int = FileMode.BLOB
 
 
-@dataclass(frozen=True, slots=True)
-class Remove:
+class Remove(Struct, frozen=True):
     """Deletion of a path: of a file, of a folder with its content, or of either if both flags are set."""
 
     path: str
@@ -47,8 +46,7 @@ class Remove:
 Change = Put | Remove
 
 
-@dataclass(frozen=True, slots=True)
-class Author:
+class Author(Struct, frozen=True):
     name: str
     email: str
 
@@ -60,8 +58,7 @@ class Author:
         return cls(name, f"{name}@users.noreply.{urlsplit(base_url).hostname}")
 
 
-@dataclass(frozen=True, slots=True)
-class NewCommit:
+class NewCommit(Struct, frozen=True):
     """A commit to be written. `parent` is None for a first commit."""
 
     parent: str | None

@@ -1,7 +1,8 @@
 """SQL statements for guests: write permission, charges, and commits that are only in pull requests."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hubgate.server.accounts.roles import Role
 from hubgate.server.hub.repos.model import PULL_REQUESTS
@@ -201,8 +202,7 @@ async def expire_files(tx: Tx, before: int) -> None:
 # Large files that only guests uploaded.
 
 
-@dataclass(frozen=True)
-class Links:
+class Links(Struct, frozen=True):
     """The files linked to a repo: the sizes of those that only guests uploaded, and the ids of the owner's."""
 
     of_guests: Mapping[str, int]

@@ -6,16 +6,16 @@ import hashlib
 import os
 import secrets
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from hubgate.server.errors import Unprocessable
 from hubgate.server.hub.git.fsync import sync_path
 from hubgate.server.hub.git.threads import in_thread
 
 
-@dataclass(frozen=True)
-class LargeFiles:
+class LargeFiles(Struct, frozen=True):
     root: Path
 
     def at(self, oid: str) -> Path:

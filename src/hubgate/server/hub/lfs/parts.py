@@ -5,8 +5,9 @@ import os
 import re
 import shutil
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from hubgate.server.errors import Unprocessable
 from hubgate.server.hub.git.threads import in_long_thread, in_thread
@@ -18,8 +19,7 @@ _CHUNK = 1024 * 1024
 _FINGERPRINT = re.compile(r"[0-9a-f]{32}\Z")
 
 
-@dataclass(frozen=True)
-class PartLayout:
+class PartLayout(Struct, frozen=True):
     """The division of a file of `size` bytes into parts of at least `min_part_size` bytes."""
 
     size: int

@@ -1,7 +1,8 @@
 """Pages of lists of repos, and their counts and sizes, restricted to repos that the caller may see."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.visibility import visible_repos
@@ -18,8 +19,7 @@ CURSOR = (int, str)
 MAX_PAGE_CHARACTERS = 2 * 1024 * 1024
 
 
-@dataclass(frozen=True)
-class RepoCounts:
+class RepoCounts(Struct, frozen=True):
     models: int
     datasets: int
     spaces: int
@@ -47,8 +47,7 @@ async def recent_repos(repos: Repos, identity: Identity, limit: int) -> list[Rep
     return await repos.db.read_long(read)
 
 
-@dataclass(frozen=True)
-class StorageUsage:
+class StorageUsage(Struct, frozen=True):
     """The bytes of large files: by repo id, and in total for the repos that the caller may see."""
 
     by_repo: Mapping[str, int]

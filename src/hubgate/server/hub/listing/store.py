@@ -1,7 +1,6 @@
 """SQL statements for lists of repos."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -16,8 +15,7 @@ SORT_COLUMNS = {"createdAt": "r.created_at", "lastModified": "r.updated_at"}
 MAX_OWNERS = 501
 
 
-@dataclass(frozen=True)
-class RepoFilter:
+class RepoFilter(msgspec.Struct, frozen=True):
     """The filters of a list. Empty values do not filter."""
 
     type: str = ""

@@ -7,7 +7,8 @@ A forged cursor must not make a page more expensive, or show commits of a pull r
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hubgate.server.errors import BadRequest
 from hubgate.server.hub.context import Repos
@@ -38,8 +39,7 @@ _IDS = re.compile(rf"(?:[0-9a-f]{{40}}){{0,{MAX_IDS}}}\Z")
 _BAD_CURSOR = "This cursor is invalid. Start again from the first page."
 
 
-@dataclass(frozen=True)
-class HistoryPosition:
+class HistoryPosition(Struct, frozen=True):
     """The start of a page: `skip` commits after `starts`, excluding `visited`. This page and all later pages show at
     most `remaining` commits.
     """
@@ -53,8 +53,7 @@ class HistoryPosition:
         return encode_cursor((self.remaining, "".join(self.starts), "".join(self.visited), self.skip))
 
 
-@dataclass(frozen=True)
-class HistoryPage:
+class HistoryPage(Struct, frozen=True):
     commits: list[history.Commit]
     next_cursor: str | None
 

@@ -1,7 +1,8 @@
 """Resolves names to repos and revisions to commits."""
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hubgate.server.access import resource
 from hubgate.server.errors import NotFound
@@ -16,8 +17,7 @@ from hubgate.server.jobs.caller import charge_repo
 _SHA = re.compile(r"[0-9a-fA-F]{7,40}\Z")
 
 
-@dataclass(frozen=True)
-class Revision:
+class Revision(Struct, frozen=True):
     """A commit, and the ref it was requested by, if any. `in_pull_request` is set if the commit was requested by id and
     is reachable only from a pull request, which anyone may open (attack O72).
     """
@@ -66,8 +66,7 @@ def revision_not_found(text: str) -> NotFound:
     return NotFound(f"Invalid rev id: {text[:200]}", code="RevisionNotFound")
 
 
-@dataclass(frozen=True)
-class PathAtRevision:
+class PathAtRevision(Struct, frozen=True):
     """A revision as written in a URL, a path in it, and the name and id of its ref if already resolved."""
 
     rev: str

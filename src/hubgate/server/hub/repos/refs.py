@@ -5,7 +5,8 @@ ref that still points to the id that the caller read, and records the event.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hubgate.server import failpoint
 from hubgate.server.accounts.account_locks import lock_account_by_id
@@ -23,8 +24,7 @@ from hubgate.server.hub.repos.model import MAIN, REPO_GONE, Card, Repo, is_pull_
 from hubgate.server.storage.database import Tx
 
 
-@dataclass(frozen=True)
-class MoveResult:
+class MoveResult(Struct, frozen=True):
     """The result of moving refs: `stale` are refs that were changed concurrently or conflict with another ref (git
     cannot have both refs/heads/a and refs/heads/a/b).
     """

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from msgspec.structs import asdict
+
 from hubgate.server.hub.repos.model import Card, Redirect, Repo, RepoOwner
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.storage.sqltext import Params, as_params, insert_row
+from hubgate.server.storage.sqltext import Params, insert_row
 
 # In the order of model.Repo.
 REPO = """r.id, r.type, r.owner_kind, r.owner_id, COALESCE(u.name, o.name), r.name, r.private, r.gated,
@@ -189,7 +191,7 @@ _ADD = insert_row(
 
 
 async def add(tx: Tx, repo: Repo) -> None:
-    await tx.exec(_ADD, as_params(repo) | {"last_discussion": 0})
+    await tx.exec(_ADD, asdict(repo) | {"last_discussion": 0})
 
 
 async def next_seq(tx: Tx, repo_id: str, now: int | None) -> int | None:

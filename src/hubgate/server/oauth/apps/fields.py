@@ -3,7 +3,8 @@
 import ipaddress
 import re
 from collections.abc import Collection
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from hubgate.server.accounts.field_checks import FieldChecks
 from hubgate.server.accounts.roles import Role

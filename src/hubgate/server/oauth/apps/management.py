@@ -8,8 +8,10 @@ import json
 import secrets
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.account_locks import lock_credentials
@@ -204,8 +206,7 @@ async def delete_locked(tx: Tx, app: App, actor: Actor, now: int, reason: str = 
     await _record_audit(tx, app, EntryType.APP_DELETE, f"deleted the app {app.name}", actor, now, data)
 
 
-@dataclass(frozen=True)
-class AppUsers:
+class AppUsers(Struct, frozen=True):
     """Users who have approved an app: their number, and the newest."""
 
     total: int

@@ -2,7 +2,9 @@
 
 import hashlib
 import json
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from hubgate.server.oauth.redirects import EXACT, shown_host
 
@@ -11,8 +13,7 @@ LONGEST_LIFETIME = 30 * 24 * 60 * 60
 LONGEST_OVERLAP = 7 * 24 * 60 * 60
 
 
-@dataclass(frozen=True, slots=True)
-class ExchangeSettings:
+class ExchangeSettings(Struct, frozen=True):
     """Token exchange settings of an organization's app. None means no limit."""
 
     privileged: bool = False
@@ -30,8 +31,7 @@ class ExchangeSettings:
         return replace(self, since=max(now, self.since + 1))
 
 
-@dataclass(frozen=True, slots=True)
-class App:
+class App(Struct, frozen=True):
     """An OAuth client.
 
     A registered app has an `owner_id` or an `org_id`. A metadata document app or a configured CLI has neither.

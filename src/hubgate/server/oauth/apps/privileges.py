@@ -1,7 +1,8 @@
 """Privileges that only the operator grants: token exchange, and operator-defined scopes."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.audit.model import Actor, EntryType

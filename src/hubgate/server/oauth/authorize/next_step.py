@@ -1,6 +1,6 @@
 """The dispatcher: chooses the next step from the request, the signed-in user and earlier consent. Pure."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from hubgate.server.accounts.model import Person
 from hubgate.server.accounts.sessions.model import Session
@@ -10,23 +10,19 @@ from hubgate.server.oauth.authorize.sign_in_mark import SignInMark
 from hubgate.server.oauth.consent.model import Consent
 
 
-@dataclass(frozen=True)
-class SignIn:
+class SignIn(Struct, frozen=True):
     """The user has to sign in: not signed in, not recently enough, or not as the user the app expects."""
 
 
-@dataclass(frozen=True)
-class AskConsent:
+class AskConsent(Struct, frozen=True):
     pass
 
 
-@dataclass(frozen=True)
-class IssueCode:
+class IssueCode(Struct, frozen=True):
     """Issue a code without asking: the user approved everything before."""
 
 
-@dataclass(frozen=True)
-class Reject:
+class Reject(Struct, frozen=True):
     error: str
     description: str
 
@@ -34,8 +30,7 @@ class Reject:
 Step = SignIn | AskConsent | IssueCode | Reject
 
 
-@dataclass(frozen=True)
-class Visit:
+class Visit(Struct, frozen=True):
     """The signed-in user and their earlier consent to this app; nobody is signed in if person and session are None.
 
     `mark` was returned from the sign-in page.

@@ -1,7 +1,8 @@
 """A validated authorization request, its return address, and the errors of an invalid one."""
 
-from dataclasses import dataclass
 from urllib.parse import quote, urlencode
+
+from msgspec import Struct
 
 from hubgate.server.errors import BadRequest
 from hubgate.server.http.render import oauth_text
@@ -13,8 +14,7 @@ QUERY, FORM_POST = "query", "form_post"
 RESPONSE_MODES = (QUERY, FORM_POST)
 
 
-@dataclass(frozen=True)
-class ReturnAddress:
+class ReturnAddress(Struct, frozen=True):
     """Where the response is sent: a redirect URI that the app has registered."""
 
     redirect_uri: str
@@ -51,8 +51,7 @@ class RedirectedError(Exception):
         self.to, self.error, self.description, self.about = to, error, oauth_text(description), about
 
 
-@dataclass(frozen=True)
-class AuthorizationRequest:
+class AuthorizationRequest(Struct, frozen=True):
     app: App
     to: ReturnAddress
     # Whether the request had a redirect_uri: then the token request must repeat it.

@@ -10,7 +10,8 @@ import base64
 import binascii
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hubgate.server.accounts.sessions.model import Session
 from hubgate.server.clock import HOUR
@@ -26,8 +27,7 @@ _NEW_SESSION, _SAME_SESSION = "left", "kept"
 Pairs = Iterable[tuple[str, str]]
 
 
-@dataclass(frozen=True)
-class SignInMark:
+class SignInMark(Struct, frozen=True):
     """The session before the sign-in page; `session_id` is empty if nobody was signed in.
 
     `same_session` is set if the user chose to continue with that session.

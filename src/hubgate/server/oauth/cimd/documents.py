@@ -3,10 +3,11 @@
 import asyncio
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import partial
 from urllib.parse import urlsplit
+
+from msgspec import Struct, field
 
 from hubgate.server.accounts.limits import network_of
 from hubgate.server.clock import HOUR, MINUTE, SECOND, Clock
@@ -49,8 +50,7 @@ class DocumentUnavailable(InvalidDocument):
     """The document could not be fetched, so it may be valid or not."""
 
 
-@dataclass(frozen=True)
-class Documents:
+class Documents(Struct, frozen=True):
     db: Database
     clock: Clock
     limiter: Limiter

@@ -7,9 +7,10 @@ document may be written for several servers.
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct
 
 from hubgate.server.egress.connection import HttpResponse
 from hubgate.server.errors import Unprocessable
@@ -32,8 +33,7 @@ _DEVELOPMENT = (
 _NOT_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """The result of one rule. `found` is the actual value; `fix` is empty if the rule holds."""
 
     rule: str

@@ -6,7 +6,9 @@ page only if the user has approved the same details before. Tokens are limited b
 
 import secrets
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hubgate.server.accounts.account_locks import lock_credentials
 from hubgate.server.accounts.model import Person
@@ -26,8 +28,7 @@ from hubgate.server.storage.database import ConstraintViolated, Database, Row, T
 MAX_APPROVALS = 50
 
 
-@dataclass(frozen=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """The user's selection on the consent page."""
 
     scopes: Collection[str]

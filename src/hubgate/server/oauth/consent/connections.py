@@ -1,7 +1,8 @@
 """Connected apps: a user lists, changes and revokes consents. Live tokens are affected from the next request on."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from hubgate.server.accounts.account_locks import lock_credentials
 from hubgate.server.accounts.model import Person
@@ -37,8 +38,7 @@ async def get(oauth: OAuth, user_id: str, client_id: str) -> AppConnection:
     return found
 
 
-@dataclass(frozen=True)
-class Changes:
+class Changes(Struct, frozen=True):
     """Changes to a consent; None leaves a value unchanged.
 
     `in_organizations` has the scopes of single organizations; a new organization that is not in it gets all scopes of

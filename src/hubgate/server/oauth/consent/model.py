@@ -3,8 +3,9 @@
 import hashlib
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.redirects import is_loopback, is_web, shown_host
@@ -16,8 +17,7 @@ _DIGEST_LENGTH = 16
 IDENTITY_SCOPES = frozenset({"openid", "profile", "email"})
 
 
-@dataclass(frozen=True)
-class AccessRequest:
+class AccessRequest(Struct, frozen=True):
     """An app's request for access, from the browser or from a device."""
 
     app: App
@@ -30,8 +30,7 @@ class AccessRequest:
     resources: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Consent:
+class Consent(Struct, frozen=True):
     id: str
     user_id: str
     client_id: str
@@ -67,8 +66,7 @@ class Consent:
         return self.face[_DIGEST_LENGTH:] != face[_DIGEST_LENGTH:]
 
 
-@dataclass(frozen=True, slots=True)
-class AppConnection:
+class AppConnection(Struct, frozen=True):
     """A consent as its user sees it, with the app's registration; that is empty for an unregistered app."""
 
     consent: Consent
@@ -97,8 +95,7 @@ class AppConnection:
         return self.consent.scopes | self.app_scopes
 
 
-@dataclass(frozen=True, slots=True)
-class ConsentDetails:
+class ConsentDetails(Struct, frozen=True):
     """The parts of a consent page that a later request must match to skip the page."""
 
     # As in resource_indicators.py, sorted.

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hubgate.server.accounts.store import current_membership_sql
 from hubgate.server.oauth.consent.model import AppConnection, Consent, ConsentDetails
@@ -64,8 +65,7 @@ async def users_of_app(tx: Tx, client_id: str, limit: int) -> list[Row]:
     return list(rows)
 
 
-@dataclass(frozen=True, slots=True)
-class LockedConsent:
+class LockedConsent(Struct, frozen=True):
     """A consent that the transaction has locked."""
 
     id: str

@@ -1,6 +1,6 @@
 """The user's decision in the browser: find the device by its user code, and approve or deny it."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from hubgate.server.accounts.limits import network_of
 from hubgate.server.accounts.model import Person
@@ -36,8 +36,7 @@ class AlreadyDecided(DeviceNotFound):
         self.denied = denied
 
 
-@dataclass(frozen=True)
-class PendingDevice:
+class PendingDevice(Struct, frozen=True):
     code: DeviceCode
     # As the device shows it.
     user_code: str

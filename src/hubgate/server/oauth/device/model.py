@@ -1,6 +1,6 @@
 """A device code as stored, with the limits of the device flow."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from hubgate.server.clock import HOUR, SECOND
 
@@ -17,8 +17,7 @@ TOLERANCE = SECOND // 2
 PENDING, APPROVED, DENIED, CONSUMED = "pending", "approved", "denied", "consumed"
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceCode:
+class DeviceCode(Struct, frozen=True):
     """A device code. The fields are in the order of the columns."""
 
     key: bytes

@@ -1,7 +1,8 @@
 """Statements on device codes."""
 
-from dataclasses import fields
 from typing import Literal
+
+from msgspec.structs import fields
 
 from hubgate.server.oauth.device.model import APPROVED, CONSUMED, PENDING, DeviceCode
 from hubgate.server.storage.database import Batch, Database, Tx

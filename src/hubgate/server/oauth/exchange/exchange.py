@@ -1,8 +1,9 @@
 """Token exchange: creates the token and its audit log entry in one transaction, or performs a dry run."""
 
 import secrets
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from hubgate.server.accounts.emails import LONGEST_EMAIL, check_email
 from hubgate.server.accounts.model import User, Visitor
@@ -24,8 +25,7 @@ from hubgate.server.throttle.rate_limiter import Limit
 DAY_SECONDS = 24 * 60 * 60
 
 
-@dataclass(frozen=True)
-class Exchanged:
+class Exchanged(Struct, frozen=True):
     user: User
     access_token: str
     scopes: str

@@ -1,6 +1,6 @@
 """The facts for deciding about an exchange, and the verdict."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.roles import Role
@@ -11,16 +11,14 @@ from hubgate.server.oauth.apps.model import App
 REQUIRED_PLAN = "enterprise"
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(Struct, frozen=True):
     user: User
     role: Role
     # When membership, plan and privilege began; the latest of the three.
     since: int
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """The current facts from the database. `member` is None if nobody in the organization has the address."""
 
     app: App
@@ -32,8 +30,7 @@ class Facts:
     scope: str | None
 
 
-@dataclass(frozen=True)
-class TokenFilter:
+class TokenFilter(Struct, frozen=True):
     """A filter for an app's exchanged tokens; the default selects all. Both times are inclusive."""
 
     token_id: str | None = None
@@ -42,14 +39,12 @@ class TokenFilter:
     until: int | None = None
 
 
-@dataclass(frozen=True)
-class Granted:
+class Granted(Struct, frozen=True):
     member: Member
     scopes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Refused:
+class Refused(Struct, frozen=True):
     """A rejected exchange. `why` is for the organization's admins; the app sees only `error`."""
 
     error: HubError

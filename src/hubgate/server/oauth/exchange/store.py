@@ -1,6 +1,6 @@
 """Statements for token exchange: the member by e-mail address, and live tokens."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.roles import Role
@@ -33,8 +33,7 @@ async def app_plan_and_member(tx: Tx, client_id: str, email: str) -> tuple[App, 
     return app, row["plan"] or "", member
 
 
-@dataclass(frozen=True, slots=True)
-class MemberTokens:
+class MemberTokens(Struct, frozen=True):
     """A member for whom an app has live tokens."""
 
     user_id: str
@@ -44,8 +43,7 @@ class MemberTokens:
     until: int
 
 
-@dataclass(frozen=True, slots=True)
-class ActiveToken:
+class ActiveToken(Struct, frozen=True):
     """A live exchanged token. `id` is its family, which no other token shares."""
 
     id: str

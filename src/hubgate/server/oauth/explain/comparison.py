@@ -1,7 +1,8 @@
 """Compares a rejected request with the app's current registration and marks differences or the cause. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hubgate.server.errors import Unprocessable
 from hubgate.server.oauth.apps.model import App
@@ -29,8 +30,7 @@ _LOOPBACK_HINT = "localhost and 127.0.0.1 are different; the port does not matte
 _CHOICES = {"prompt": tuple(sorted(PROMPTS)), "response_mode": RESPONSE_MODES}
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(Struct, frozen=True):
     """One row of the comparison. Both sides are lists of texts; `setting` is the app's field that decides the row."""
 
     label: str

@@ -1,7 +1,6 @@
 """A rejected request as stored, and which parts of a request may be stored. Pure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import msgspec
 
@@ -42,8 +41,7 @@ class SentParameters(msgspec.Struct, frozen=True, omit_defaults=True):
     about: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True):
     """A rejected request. The fields are in the order of `store.COLUMNS`."""
 
     id: str

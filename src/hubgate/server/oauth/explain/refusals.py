@@ -8,6 +8,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import msgspec
+from msgspec import Struct
+
 from hubgate.server.clock import MINUTE, Clock
 from hubgate.server.errors import StorageUnavailable
 from hubgate.server.logs import redacted
@@ -39,14 +42,13 @@ class RateLimit:
         return True
 
 
-@dataclass(frozen=True)
-class Refusals:
+class Refusals(Struct, frozen=True, dict=True):
     db: Database
     clock: Clock
     base_url: str
     # Seconds that a response waits for the write, so that its error_uri works at once.
     longest_wait: float = 0.2
-    _rate_limit: RateLimit = field(default_factory=RateLimit)
+    _rate_limit: RateLimit = msgspec.field(default_factory=RateLimit)
 
     @cached_property
     def background_writes(self) -> BackgroundWrites:

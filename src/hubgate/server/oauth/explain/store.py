@@ -1,10 +1,11 @@
 """Statements on rejected requests."""
 
 import msgspec
+from msgspec.structs import asdict
 
 from hubgate.server.oauth.explain.model import Refusal, SentParameters
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.storage.sqltext import as_params, insert_row
+from hubgate.server.storage.sqltext import insert_row
 
 COLUMNS = "id, client_id, created_at, endpoint, error, description, sent"
 _ADD = insert_row(f"INSERT INTO app_errors ({COLUMNS})", "ON CONFLICT DO NOTHING")
@@ -16,7 +17,7 @@ async def is_registered(db: Database, client_id: str) -> bool:
 
 async def add(tx: Tx, refusal: Refusal, limit: int) -> None:
     """Add a rejected request and delete all but the app's newest `limit`. An existing id is not overwritten."""
-    await tx.exec(_ADD, as_params(refusal) | {"sent": msgspec.json.encode(refusal.sent).decode()})
+    await tx.exec(_ADD, asdict(refusal) | {"sent": msgspec.json.encode(refusal.sent).decode()})
     await tx.exec(
         """
         DELETE FROM app_errors WHERE client_id = :client_id AND id NOT IN

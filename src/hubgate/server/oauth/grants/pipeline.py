@@ -7,8 +7,11 @@ single-use code, and creates the tokens.
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hubgate.server.accounts.model import User, Visitor
 from hubgate.server.accounts.tokens.text import TokenKind, read_token
@@ -27,8 +30,7 @@ from hubgate.server.storage.database import Tx
 RESOURCE_TEXT = "the servers the token is for, among those authorized (RFC 8707); without it, all of them"
 
 
-@dataclass(frozen=True)
-class GrantRequest:
+class GrantRequest(Struct, frozen=True):
     """A token request. `app` is authenticated; None if the request does not name a client."""
 
     oauth: OAuth
@@ -55,8 +57,7 @@ def _for_every_app(_: App) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class Grant:
+class Grant(Struct, frozen=True):
     """A grant type as registered."""
 
     type: str
@@ -67,8 +68,7 @@ class Grant:
     is_enabled: Callable[[App], bool] = _for_every_app
 
 
-@dataclass(frozen=True)
-class Authorization:
+class Authorization(Struct, frozen=True):
     """The user's authorization behind a code or token."""
 
     user: User
@@ -114,8 +114,7 @@ class UserGrant(ABC):
         )
 
 
-@dataclass(frozen=True)
-class _Issued:
+class _Issued(Struct, frozen=True):
     authorization: Authorization
     access_token: str
     refresh_token: str | None

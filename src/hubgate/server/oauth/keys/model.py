@@ -1,8 +1,9 @@
 """A signing key and its states: waiting, signing, retiring, retired, revoked."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from hubgate.server.clock import DAY, HOUR, MINUTE
 
@@ -22,8 +23,7 @@ class KeyState(Enum):
     REVOKED = "revoked"
 
 
-@dataclass(frozen=True)
-class SigningKey:
+class SigningKey(Struct, frozen=True):
     kid: str
     seq: int
     algorithm: str

@@ -3,13 +3,14 @@
 import base64
 import hashlib
 import json
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hubgate.server.clock import Clock
 from hubgate.server.errors import Conflict, NotFound, StartupError
@@ -21,8 +22,7 @@ from hubgate.server.storage.database import Database, Tx
 _BITS = 2048
 
 
-@dataclass(frozen=True)
-class KeyRing:
+class KeyRing(Struct, frozen=True):
     db: Database
     secret: ServerSecret
     clock: Clock

@@ -1,8 +1,10 @@
 """Statements on signing keys."""
 
+from msgspec.structs import asdict
+
 from hubgate.server.oauth.keys.model import SigningKey
 from hubgate.server.storage.database import Row, Tx
-from hubgate.server.storage.sqltext import as_params, insert_row
+from hubgate.server.storage.sqltext import insert_row
 
 _COLUMNS = "kid, seq, algorithm, public_jwk, sealed_private, created_at, signs_from, published_until, revoked_at"
 
@@ -15,7 +17,7 @@ async def every(tx: Tx) -> list[SigningKey]:
 
 async def add(tx: Tx, key: SigningKey) -> bool:
     """Add a key; False if another process has taken its `seq`."""
-    return await tx.one(_ADD, as_params(key)) is not None
+    return await tx.one(_ADD, asdict(key)) is not None
 
 
 async def retire_before(tx: Tx, seq: int, published_until: int) -> None:

@@ -1,6 +1,6 @@
 """An operator grants or rejects a request; of concurrent decisions one wins. The requester is notified by mail."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from hubgate.server.accounts import store as account_store
 from hubgate.server.audit.model import Actor
@@ -13,8 +13,7 @@ from hubgate.server.oauth.requests.model import EXCHANGE, MAX_SHOWN, OperatorReq
 from hubgate.server.storage.database import Tx
 
 
-@dataclass(frozen=True)
-class Requests:
+class Requests(Struct, frozen=True):
     pending: list[OperatorRequest]
     decided: list[OperatorRequest]
 

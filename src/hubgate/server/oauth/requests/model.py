@@ -1,6 +1,6 @@
 """A request to the operator, as the requester and the operator see it."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from hubgate.server.oauth.exchange.model import REQUIRED_PLAN
 
@@ -10,8 +10,7 @@ MAX_PENDING_PER_APP = 10
 MAX_SHOWN = 50
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorRequest:
+class OperatorRequest(Struct, frozen=True):
     """The fields are in the order of `store.COLUMNS`. `owner` is the name of a user or an organization."""
 
     id: str

@@ -1,7 +1,8 @@
 """Authenticates an app's access token: its user, limited by the consent or to the organization of an exchange."""
 
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from hubgate.server.access.caller import AppCredential, Caller
 from hubgate.server.access.identity import Identity
@@ -19,8 +20,7 @@ USE_RECORDING_INTERVAL = 5 * MINUTE
 _TOKEN_COLUMNS = 12
 
 
-@dataclass(frozen=True)
-class BearerTokens:
+class BearerTokens(Struct, frozen=True, dict=True):
     oauth: OAuth
 
     @cached_property

@@ -5,12 +5,12 @@ import base64
 import hashlib
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
+from msgspec import Struct, field
 
 from hubgate.server.accounts.model import User
 from hubgate.server.clock import SECOND
@@ -72,8 +72,7 @@ def _short_claims(user: User, scopes: Collection[str], base_url: str) -> dict[st
     return shortened
 
 
-@dataclass(frozen=True)
-class Signer:
+class Signer(Struct, frozen=True):
     """Signs and verifies ID tokens. Opened private keys never change and are cached; the choice of key is not."""
 
     ring: KeyRing

@@ -1,8 +1,9 @@
 """Issues tokens: stores access and refresh tokens, and builds the token response."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.tokens.text import TokenKind, derived_token, new_token
@@ -23,8 +24,7 @@ def scopes_left(scopes: str, consented: Collection[str]) -> str | None:
     return None if scopes and not left else left
 
 
-@dataclass(frozen=True)
-class TokenDetails:
+class TokenDetails(Struct, frozen=True):
     """The properties of an access token to be created."""
 
     client_id: str
@@ -99,8 +99,7 @@ async def add_first_refresh_token(
     return text
 
 
-@dataclass(frozen=True)
-class SignedIn:
+class SignedIn(Struct, frozen=True):
     """The user's sign-in, for the ID token."""
 
     auth_time: int

@@ -1,6 +1,6 @@
 """Codes, access tokens and refresh tokens as stored."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from hubgate.server.clock import DAY, SECOND
 
@@ -12,8 +12,7 @@ REFRESH_LIFETIME = 90 * DAY
 REFRESH_GRACE = 60 * SECOND
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(Struct, frozen=True):
     key: bytes
     client_id: str
     consent_id: str
@@ -31,8 +30,7 @@ class Code:
     resources: str
 
 
-@dataclass(frozen=True, slots=True)
-class AppToken:
+class AppToken(Struct, frozen=True):
     key: bytes
     client_id: str
     user_id: str
@@ -47,8 +45,7 @@ class AppToken:
     resources: str
 
 
-@dataclass(frozen=True, slots=True)
-class RefreshToken:
+class RefreshToken(Struct, frozen=True):
     key: bytes
     client_id: str
     user_id: str

@@ -1,14 +1,15 @@
 """Statements on codes, access tokens and refresh tokens."""
 
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any
+
+from msgspec.structs import asdict, fields
 
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.store import MEMBERSHIPS, PERSON, USER, current_membership_sql
 from hubgate.server.oauth.tokens.model import AppToken, Code, RefreshToken
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.storage.sqltext import as_params, insert_row
+from hubgate.server.storage.sqltext import insert_row
 
 
 def _columns(shape: Any, prefix: str = "") -> str:
@@ -72,7 +73,7 @@ async def token(tx: Tx | Database, key: bytes) -> AppToken | None:
 
 
 async def add_code(tx: Tx, code: Code) -> None:
-    await tx.exec(_ADD_CODE, as_params(code))
+    await tx.exec(_ADD_CODE, asdict(code))
 
 
 async def code(tx: Tx | Database, key: bytes) -> Code | None:
@@ -98,7 +99,7 @@ async def redeem(tx: Tx, key: bytes, now: int) -> bool:
 
 
 async def add_token(tx: Tx, token: AppToken) -> None:
-    await tx.exec(_ADD_TOKEN, as_params(token))
+    await tx.exec(_ADD_TOKEN, asdict(token))
 
 
 async def refresh_token(tx: Tx | Database, key: bytes) -> RefreshToken | None:
@@ -115,7 +116,7 @@ async def refresh_token_with_user(tx: Tx | Database, key: bytes) -> tuple[Refres
 
 
 async def add_refresh_token(tx: Tx, token: RefreshToken) -> None:
-    await tx.exec(_ADD_REFRESH, as_params(token))
+    await tx.exec(_ADD_REFRESH, asdict(token))
 
 
 async def rotate_refresh_token(tx: Tx, key: bytes, successor: bytes, now: int, expires_at: int) -> None:

@@ -1,10 +1,10 @@
 """An app as JSON: response and request bodies, and applying a request to an app."""
 
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import replace
 
 from hubgate.server.accounts.model import Organization
 from hubgate.server.clock import iso

@@ -1,9 +1,9 @@
 """Apps of the caller and of organizations: `/settings/applications` under `/api` and under an organization."""
 
-from dataclasses import replace
 from typing import Any
 
 from msgspec import UNSET, to_builtins
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from hubgate.server.accounts.context import Accounts

@@ -7,9 +7,9 @@ import asyncio
 import os
 import re
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -33,8 +33,7 @@ _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})\Z", re.IGNORECASE | re.ASCII)
 _ETAG = re.compile(r'(?:W/)?("[^"]*")')
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """The bytes from `start` up to, but not including, `end`."""
 
     start: int
@@ -45,8 +44,7 @@ class Span:
         return self.end - self.start
 
 
-@dataclass(frozen=True)
-class FileSender:
+class FileSender(Struct, frozen=True):
     """Sends files. A client that reads nothing for `longest_stall` seconds is disconnected."""
 
     longest_stall: float

@@ -1,8 +1,8 @@
 """Routes for `git clone`, `fetch` and `push`, with and without `.git` (gitprotocol-http)."""
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 
+from msgspec import Struct
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
@@ -45,8 +45,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
     return [route for kind in RepoType for ending in ("", ".git") for route in git.routes(kind, ending)]
 
 
-@dataclass(frozen=True)
-class _Git:
+class _Git(Struct, frozen=True):
     repos: Repos
     guard: Guard
     fetches: Slots

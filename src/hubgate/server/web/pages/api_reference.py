@@ -3,10 +3,10 @@
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from msgspec import Struct, field
 from starlette.responses import Response
 
 from hubgate.server.edge.openapi import document
@@ -35,8 +35,7 @@ _LAST = ("Documentation", "Client compatibility", "Health")
 _DEFAULT_STATUS = "other"
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """A piece of the text that describes a type; `shape` is the anchor that it links to, if any."""
 
     text: str
@@ -46,8 +45,7 @@ class Piece:
 TypeText = tuple[Piece, ...]
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(Struct, frozen=True):
     name: str
     kind: TypeText
     required: bool
@@ -55,15 +53,13 @@ class Field:
     meaning: str = ""
 
 
-@dataclass(frozen=True)
-class ApiResponse:
+class ApiResponse(Struct, frozen=True):
     status: str
     meaning: str
     kind: TypeText
 
 
-@dataclass(frozen=True)
-class Operation:
+class Operation(Struct, frozen=True):
     anchor: str
     method: str
     path: str
@@ -74,15 +70,13 @@ class Operation:
     answers: tuple[ApiResponse, ...]
 
 
-@dataclass(frozen=True)
-class ApiSubject:
+class ApiSubject(Struct, frozen=True):
     anchor: str
     title: str
     operations: list[Operation] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(Struct, frozen=True):
     anchor: str
     name: str
     kind: TypeText

@@ -1,7 +1,8 @@
 """The title, the advice and the hint for app developers that an error page adds to the error's message."""
 
-from dataclasses import dataclass
 from urllib.parse import urlencode
+
+from msgspec import Struct
 
 from hubgate.server.errors import HubError, OutcomeUnknown, Unavailable
 from hubgate.server.http.request import HubRequest
@@ -9,8 +10,7 @@ from hubgate.server.oauth.authorize.request import ShownError
 from hubgate.server.oauth.cimd.documents import InvalidDocument
 
 
-@dataclass(frozen=True)
-class Advice:
+class Advice(Struct, frozen=True):
     title: str
     text: str
 

@@ -1,9 +1,10 @@
 """Long lists on pages: one page of rows at a time, links to the other pages, and the link back after a form."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
+
+from msgspec import Struct
 
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
@@ -57,8 +58,7 @@ def first_rows(rows: Sequence[T]) -> tuple[Sequence[T], int]:
     return rows[:ROWS], max(0, len(rows) - ROWS)
 
 
-@dataclass(frozen=True)
-class ListPage(Generic[T]):
+class ListPage(Struct, Generic[T], frozen=True):
     """One page of a list that is read as a whole."""
 
     items: Sequence[T]

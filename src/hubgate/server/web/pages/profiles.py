@@ -1,8 +1,8 @@
 """Public profiles of users and organizations: `/{name}`."""
 
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from msgspec import Struct
 from starlette.responses import Response
 
 from hubgate.server.access import resource
@@ -27,8 +27,7 @@ from hubgate.server.web.rendering import Pages
 _PATH = "/{name}"
 
 
-@dataclass(frozen=True)
-class Website:
+class Website(Struct, frozen=True):
     """A website as displayed: the host is complete and in ASCII, so that a look-alike letter is recognizable."""
 
     host: str

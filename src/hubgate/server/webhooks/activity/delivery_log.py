@@ -1,7 +1,9 @@
 """Reading the delivery log: a page of deliveries, or a delivery with its attempts."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from hubgate.server.access.visibility import VisibleRepos
 from hubgate.server.accounts.model import Owner
@@ -24,16 +26,14 @@ _MAX_SEQ = 2**62
 _HMAC = "v1,"
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(Struct, frozen=True):
     """The request of the last attempt, with the secret masked; only the current URL if no request was recorded."""
 
     url: str | None
     headers: dict[str, str]
 
 
-@dataclass(frozen=True)
-class FullDelivery:
+class FullDelivery(Struct, frozen=True):
     """A delivery with its payload, attempts and request."""
 
     logged: LoggedDelivery
@@ -47,8 +47,7 @@ class FullDelivery:
     happened_at: int | None
 
 
-@dataclass(frozen=True)
-class LatestDeliveries:
+class LatestDeliveries(Struct, frozen=True):
     """The states of a webhook's last deliveries, oldest first, and the time at which the last was created."""
 
     states: tuple[str, ...]

@@ -1,7 +1,9 @@
 """SQL statements for the delivery log, replays and test deliveries."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+
+from msgspec import Struct
+from msgspec.structs import fields
 
 from hubgate.server.access.visibility import VisibleRepos
 from hubgate.server.ids import is_id
@@ -19,8 +21,7 @@ from hubgate.server.webhooks.model import LANE_BLOCKED_FOR, NO_ID, PARKED
 from hubgate.server.webhooks.permissions.store import may_read
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedDelivery:
+class LoggedDelivery(Struct, frozen=True):
     """A delivery as its owner sees it."""
 
     id: str
@@ -84,8 +85,7 @@ _COLUMNS = ", ".join(
 )
 
 
-@dataclass(frozen=True)
-class DeliveryFilter:
+class DeliveryFilter(Struct, frozen=True):
     """Criteria for listing deliveries."""
 
     state: str = ""
@@ -93,7 +93,7 @@ class DeliveryFilter:
     repo: str = ""
     scope: str = ""
     # Limits an app to deliveries it may see; None shows all deliveries.
-    visible: VisibleRepos | None = field(default=None, kw_only=True)
+    visible: VisibleRepos | None = None
 
 
 async def page(

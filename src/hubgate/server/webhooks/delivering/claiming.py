@@ -4,7 +4,8 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hubgate.server.clock import SECOND
 from hubgate.server.storage.database import Row, Tx, Unit
@@ -26,8 +27,7 @@ _NEVER = 2**62
 _ORDERED_AGAIN = SECOND
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """A delivery that is ours to send, with all that takes."""
 
     delivery_id: str

@@ -2,7 +2,9 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from hubgate.server.storage.database import Tx, Unit
 from hubgate.server.webhooks import notifications

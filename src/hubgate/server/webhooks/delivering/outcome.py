@@ -4,9 +4,10 @@ import html
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from hubgate.server.clock import SECOND
 from hubgate.server.egress.connection import HttpResponse
@@ -17,8 +18,7 @@ LONGEST_RESPONSE = 4096
 GONE = 410
 
 
-@dataclass(frozen=True)
-class Try:
+class Try(Struct, frozen=True):
     """`answer` is None where none came: blocked, refused and timed out look alike (attack W18)."""
 
     at: int
@@ -44,8 +44,7 @@ class Try:
         return self.answer is not None and 200 <= self.answer.status < 300
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     state: str
     # When to try again; None where that was the last.
     due_at: int | None

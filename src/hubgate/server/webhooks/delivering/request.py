@@ -1,8 +1,9 @@
 """The request that goes out: body, headers, signatures. Pure but for opening what is sealed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from hubgate import __version__
 from hubgate.server.clock import SECOND
@@ -17,8 +18,7 @@ SIGNATURE = "webhook-signature"
 SECRET = "X-Webhook-Secret"  # noqa: S105 (the name of the header)
 
 
-@dataclass(frozen=True)
-class Outgoing:
+class Outgoing(Struct, frozen=True):
     url: str
     headers: dict[str, str]
     body: bytes

@@ -3,7 +3,8 @@
 import asyncio
 import random
 import time
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hubgate.server import failpoint
 from hubgate.server.clock import SECOND
@@ -23,8 +24,7 @@ NO_ROOM_WAIT = 2 * SECOND
 FRESH_SECONDS = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
+class Tried(Struct, frozen=True):
     """A try was made; what it came to is to be written down."""
 
     claim: Claim
@@ -32,16 +32,14 @@ class Tried:
     tried: Try
 
 
-@dataclass(frozen=True, slots=True)
-class Unsent:
+class Unsent(Struct, frozen=True):
     """It was not sent, or nobody knows: given back without counting a try, to be sent at `due_at` by whoever comes."""
 
     claim: Claim
     due_at: int
 
 
-@dataclass(frozen=True)
-class Sender:
+class Sender(Struct, frozen=True):
     """Where no answer came from an address that only this hub could have tried, blocked, refused and timed out are
     written down alike and after the same time, `silence_seconds`: whoever asks for deliveries learns nothing of the
     network around the hub (attack W18).

@@ -1,7 +1,9 @@
 """Statements on the queue of deliveries: what is put in, taken out unsent, and when it is due."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+
+from msgspec import Struct
+from msgspec.structs import asdict, fields
 
 from hubgate.server.storage.database import Tx
 from hubgate.server.storage.sqltext import RowStatement
@@ -26,8 +28,7 @@ MAY_GO = f"""
 """
 
 
-@dataclass(frozen=True, slots=True)
-class NewDelivery:
+class NewDelivery(Struct, frozen=True):
     """The order of the fields is that of the insert."""
 
     id: str

@@ -40,8 +40,7 @@ class _Body(msgspec.Struct, rename="camel"):
     moved_to: _Named | None = None
 
 
-@dataclass(frozen=True)
-class _Chunk:
+class _Chunk(msgspec.Struct, frozen=True):
     event: Unfanned
     repo_name: str
     # Webhooks that are told, in order.

@@ -1,7 +1,9 @@
 """Statements that turn events into deliveries."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+
+from msgspec import Struct
+from msgspec.structs import fields
 
 from hubgate.server.clock import HOUR
 from hubgate.server.storage.database import Database, Row, Tx
@@ -25,8 +27,7 @@ from hubgate.server.webhooks.permissions.store import could_read, may_read
 CLOCKS_DIFFER = HOUR
 
 
-@dataclass(frozen=True, slots=True)
-class Unfanned:
+class Unfanned(Struct, frozen=True):
     """An event on its way, and how far it has come."""
 
     id: str
@@ -72,8 +73,7 @@ async def unfanned(tx: Tx, after_repo: str, limit: int) -> list[Unfanned]:
     return [Unfanned(*row) for row in rows]
 
 
-@dataclass(frozen=True, slots=True)
-class Called:
+class Called(Struct, frozen=True):
     """A repo's owner and name, which an event tells."""
 
     event: Unfanned
@@ -257,8 +257,7 @@ _NUMBER = RowStatement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
+class Numbers(Struct, frozen=True):
     """Deliveries of a webhook: all, those that count towards its quota, and those towards the quota of guests."""
 
     all: int = 0

@@ -1,6 +1,6 @@
 """Enabling and disabling webhooks, and queueing the missed deliveries of a suspended one."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from hubgate.server.accounts.model import Owner
 from hubgate.server.audit.model import Actor, EntryType

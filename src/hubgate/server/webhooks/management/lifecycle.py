@@ -2,7 +2,9 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from hubgate.server.accounts.model import Owner
 from hubgate.server.accounts.single_use_forms import UnusedNonce, consume_nonce
@@ -36,8 +38,7 @@ NOT_FOUND = "Webhook not found."
 FAILING_FOR = HOUR
 
 
-@dataclass(frozen=True)
-class StoredWebhook:
+class StoredWebhook(Struct, frozen=True):
     """A stored webhook with its watches under their current names."""
 
     webhook: Webhook
@@ -46,8 +47,7 @@ class StoredWebhook:
     app: str = ""
 
 
-@dataclass(frozen=True)
-class WebhookRequest:
+class WebhookRequest(Struct, frozen=True):
     """The requested settings of a webhook. In an update, None leaves a setting unchanged."""
 
     url: str | None = None

@@ -1,8 +1,10 @@
 """SQL statements for webhooks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from urllib.parse import urlsplit
+
+from msgspec import Struct
+from msgspec.structs import fields
 
 from hubgate.server.accounts.roles import Role
 from hubgate.server.storage.database import Database, Row, Tx
@@ -130,8 +132,7 @@ async def suspend(tx: Tx, webhook_id: str, now: int) -> bool:
     return await tx.exec(sql, {"id": webhook_id, "now": now}) == 1
 
 
-@dataclass(frozen=True, slots=True)
-class OwnerAddress:
+class OwnerAddress(Struct, frozen=True):
     """A recipient of mail about a webhook. `organization` is the name of the owning organization, if any."""
 
     email: str
@@ -154,8 +155,7 @@ async def owner_addresses(tx: Tx, webhook_id: str) -> list[OwnerAddress]:
     return [OwnerAddress(*row) for row in rows]
 
 
-@dataclass(frozen=True, slots=True)
-class FailingWebhook:
+class FailingWebhook(Struct, frozen=True):
     """A suspended or failing webhook. `organization` is the name of the owning organization, if any."""
 
     id: str

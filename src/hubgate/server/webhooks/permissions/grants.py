@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from msgspec import Struct
+
 from hubgate.server.access.actions import Action
 from hubgate.server.access.identity import CredentialKind, Identity
 from hubgate.server.scopes import join_scopes, parse_scopes
@@ -107,8 +109,7 @@ async def _check(webhooks: Webhooks, find: Callable[[Tx], Awaitable[list[AppWebh
     return found
 
 
-@dataclass(frozen=True)
-class _Change:
+class _Change(Struct, frozen=True):
     """A changed grant. `after` is None if the grant has ended."""
 
     before: frozenset[str]

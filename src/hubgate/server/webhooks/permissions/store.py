@@ -8,7 +8,8 @@ again right before sending (attacks W30, W31).
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hubgate.server.access.actions import Action
 from hubgate.server.accounts.roles import Role
@@ -130,8 +131,7 @@ async def is_grant_valid(tx: Tx, webhook_id: str) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class AppWebhook:
+class AppWebhook(Struct, frozen=True):
     """An enabled webhook of an app, with the scopes with which its grant read private repos at the last check."""
 
     webhook: Webhook

@@ -4,7 +4,7 @@ Deleting a million deliveries takes a long time, and SQLite has a single writer.
 owner and from the queue at once, and a background job deletes the remaining rows in small batches.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from hubgate.server.accounts.model import Owner
 from hubgate.server.audit.model import Actor, EntryType
@@ -57,8 +57,7 @@ async def _remove(tx: Tx, webhook_id: str, now: int) -> None:
     await store.drop_abandoned(tx, webhook_id, BATCH)
 
 
-@dataclass(frozen=True)
-class Retention:
+class Retention(Struct, frozen=True):
     """The background job that deletes old deliveries and events, and the remaining rows of deleted webhooks."""
 
     webhooks: Webhooks

@@ -1,6 +1,6 @@
 """Destinations of commits over HTTP, and the permissions they require: a branch, an open or a new pull request."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from hubgate.server.access import resource
 from hubgate.server.access.actions import Action
@@ -18,8 +18,7 @@ from hubgate.server.hub.repos.model import DISCUSSIONS_DISABLED, REPO_GONE, Repo
 ACTIONS = (Action.REPO_SEE, Action.REPO_WRITE, Action.DISCUSSION_OPEN, Action.DISCUSSION_PUSH)
 
 
-@dataclass(frozen=True)
-class Destination:
+class Destination(Struct, frozen=True):
     """The destination of a commit. `pull_request` is the open pull request that `rev` names, if any."""
 
     repo: Repo

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
@@ -50,8 +49,7 @@ class StatusRequest(msgspec.Struct):
     comment: str | None = None
 
 
-@dataclass(frozen=True)
-class RepoDiscussion:
+class RepoDiscussion(msgspec.Struct, frozen=True):
     repo: Repo
     discussion: Discussion
 

@@ -1,7 +1,6 @@
 """Creating an account: openly, by invitation, or as the first operator through the set-up link."""
 
-from dataclasses import dataclass
-
+from msgspec import Struct
 from starlette.responses import Response
 
 from hubgate.server.access.caller import caller_of, visitor_of
@@ -22,8 +21,7 @@ JOIN, _SETUP = "/join", "/setup/{secret}"
 _TEMPLATE = "entry/join.html"
 
 
-@dataclass(frozen=True)
-class JoinForm:
+class JoinForm(Struct, frozen=True):
     """The values of the form, initially and as submitted."""
 
     username: str = ""

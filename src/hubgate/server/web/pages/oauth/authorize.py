@@ -1,7 +1,7 @@
 """`GET|POST /oauth/authorize`: every step of an interactive sign-in returns to this address."""
 
-from dataclasses import dataclass, replace
-
+from msgspec import Struct
+from msgspec.structs import replace
 from starlette.responses import RedirectResponse, Response
 
 from hubgate.server.access.caller import caller_of
@@ -62,8 +62,7 @@ def _route(method: str, handler: PublicHandler) -> Route:
     )
 
 
-@dataclass(frozen=True)
-class _Authorize:
+class _Authorize(Struct, frozen=True):
     pages: Pages
     oauth: OAuth
     csrf: Csrf

@@ -1,7 +1,8 @@
 """The content of the consent page, computed from the request, the user and earlier consent. Pure."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hubgate.server.accounts.model import Membership, Person
 from hubgate.server.oauth.apps.model import App
@@ -14,15 +15,13 @@ from hubgate.server.scopes import BUILT_IN_SCOPES, Risk, Scope
 from hubgate.server.web.untrusted_text import display_name
 
 
-@dataclass(frozen=True)
-class ScopeLine:
+class ScopeLine(Struct, frozen=True):
     scope: Scope
     fixed: bool
     ticked: bool = True
 
 
-@dataclass(frozen=True)
-class OrganizationLine:
+class OrganizationLine(Struct, frozen=True):
     membership: Membership
     ticked: bool
     already: bool = False
@@ -34,8 +33,7 @@ class OrganizationLine:
 Groups = Sequence[tuple[Risk, Sequence[ScopeLine]]]
 
 
-@dataclass(frozen=True)
-class ConsentView:
+class ConsentView(Struct, frozen=True):
     app: App
     person: Person
     # The name as displayed; the host if the name has only hidden characters.

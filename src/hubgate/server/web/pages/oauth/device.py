@@ -5,8 +5,8 @@ link would gain access to the account (RFC 8628, section 5.4).
 """
 
 import re
-from dataclasses import dataclass
 
+from msgspec import Struct
 from starlette.responses import RedirectResponse, Response
 
 from hubgate.server.access.caller import Caller, caller_of
@@ -62,8 +62,7 @@ def _route(method: str, path: str, handler: PublicHandler, summary: str) -> Rout
     )
 
 
-@dataclass(frozen=True)
-class DevicePages:
+class DevicePages(Struct, frozen=True):
     pages: Pages
     oauth: OAuth
 

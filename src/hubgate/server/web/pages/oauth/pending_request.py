@@ -1,6 +1,6 @@
 """The authorization request of the app that sent the user to the sign-in page."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from hubgate.server.access.caller import caller_of
 from hubgate.server.errors import BadRequest, TooManyRequests
@@ -15,8 +15,7 @@ from hubgate.server.oauth.redirects import shown_host
 from hubgate.server.web.pages.oauth.return_address import Pairs, address_of, parse_address, without_mark
 
 
-@dataclass(frozen=True)
-class PendingRequest:
+class PendingRequest(Struct, frozen=True):
     """The values that the sign-in page shows. `host` is empty if no app requested the sign-in."""
 
     host: str = ""

@@ -8,12 +8,12 @@ commands need more quoting.
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote, urlencode, urlsplit
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.redirects import is_loopback
@@ -36,8 +36,7 @@ _PROXY_NOTE = "A TLS proxy must forward this address to the port."
 _FOLDER = Path(__file__).parents[2] / "templates/quickstart"
 
 
-@dataclass(frozen=True)
-class Snippet:
+class Snippet(Struct, frozen=True):
     id: str
     title: str
     # HTML, with placeholders marked.

@@ -1,10 +1,10 @@
 """The audit log for an organization's admins: filter, table, state of the chain, download."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from msgspec import Struct
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
@@ -32,8 +32,7 @@ _ACTION = Action.ORG_READ_AUDIT_LOG
 _OLDER, _NEWER = "older", "newer"
 
 
-@dataclass(frozen=True)
-class LogPage:
+class LogPage(Struct, frozen=True):
     """One page of the log, with cursors if there is more."""
 
     entries: list[ListedEntry]

@@ -1,7 +1,6 @@
 """A repo's front page: its README, or instructions for adding files."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from shlex import quote
 from typing import Any
 
@@ -28,8 +27,7 @@ MAX_TAGS = 24
 _INITIAL_FILES = {".gitattributes", README}
 
 
-@dataclass(frozen=True)
-class Readme:
+class Readme(msgspec.Struct, frozen=True):
     text: Markup
     # Names and values of the front matter, as text.
     facts: list[tuple[str, list[str]]]
@@ -109,8 +107,7 @@ async def _is_empty(base: RepoPageContext, repo: Repo) -> bool:
     return {entry.path for entry in found or []} <= _INITIAL_FILES
 
 
-@dataclass(frozen=True)
-class Commands:
+class Commands(msgspec.Struct, frozen=True):
     download: str
     upload: str
     clone: str

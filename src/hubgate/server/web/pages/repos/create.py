@@ -1,9 +1,9 @@
 """`/new`, `/new-dataset`, `/new-space`: the forms that create a repo."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 
+from msgspec import Struct
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
@@ -36,8 +36,7 @@ LICENSES = (
 SDKS = (("static", "Static files"), ("gradio", "Gradio"), ("streamlit", "Streamlit"), ("docker", "Docker"))
 
 
-@dataclass(frozen=True)
-class RepoForm:
+class RepoForm(Struct, frozen=True):
     """The values in the form."""
 
     owner: str

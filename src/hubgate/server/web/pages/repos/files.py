@@ -4,9 +4,9 @@ never run or rendered as HTML (attack O60).
 
 import re
 import unicodedata
-from dataclasses import dataclass
 
 from markupsafe import Markup
+from msgspec import Struct
 from starlette.responses import RedirectResponse, Response
 
 from hubgate.server.access.actions import Action
@@ -37,8 +37,7 @@ MAX_LINES = 5_000
 _BIDI_CONTROLS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
-@dataclass(frozen=True)
-class FileView:
+class FileView(Struct, frozen=True):
     """The visible content of a file; all fields are empty if nothing is shown."""
 
     image: str = ""

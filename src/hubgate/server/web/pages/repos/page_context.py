@@ -1,10 +1,10 @@
 """Shared parts of the pages about one repo: permissions, the header with its tabs, the revision picker."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from msgspec import Struct
 from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
@@ -28,8 +28,7 @@ MAX_REFS = 200
 MAX_PAGES = 1_000
 
 
-@dataclass(frozen=True)
-class RepoLocation:
+class RepoLocation(Struct, frozen=True):
     """A place in a repo: the revision as named in the address, the commit, the path."""
 
     repo: Repo
@@ -56,8 +55,7 @@ def address(repo: Repo, verb: str, rev: str, path: str = "") -> str:
     return f"{repo.path}/{verb}/{quote(rev, safe='')}{'/' if path else ''}{quote(path)}"
 
 
-@dataclass(frozen=True)
-class RepoPageContext:
+class RepoPageContext(Struct, frozen=True):
     pages: Pages
     repos: Repos
 

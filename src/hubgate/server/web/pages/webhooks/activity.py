@@ -2,10 +2,11 @@
 
 import json
 import shlex
-from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
+from msgspec import Struct
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from hubgate.server.clock import DAY
@@ -47,8 +48,7 @@ _LONGEST_NAME = 200
 SCOPES = tuple(dict.fromkeys(kind.scope for kind in Kind))
 
 
-@dataclass(frozen=True)
-class _Rows:
+class _Rows(Struct, frozen=True):
     items: list[LoggedDelivery]
     newer: str | None = None
     older: str | None = None
@@ -60,7 +60,8 @@ def routes(base: WebhookPageContext) -> list[Route]:
     async def show_activity(request: HubRequest, context: OwnerContext) -> Response:
         stored, query = await base.load(request, context), request.query()
         at, webhook = context.address_of(stored.webhook.id), stored.webhook
-        criteria = DeliveryFilter(*(query.get(name, "").strip()[:_LONGEST_NAME] for name in ("state", "repo", "scope")))
+        texts = {name: query.get(name, "").strip()[:_LONGEST_NAME] for name in ("state", "repo", "scope")}
+        criteria = DeliveryFilter(texts["state"], texts["repo"], texts["scope"])
         values: dict[str, Any] = {"states": STATES, "scopes": SCOPES, "criteria": criteria, **await health(stored)}
         try:
             delivery_log.check_filter(criteria)

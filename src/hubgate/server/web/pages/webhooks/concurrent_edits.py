@@ -4,8 +4,10 @@ sees the other's value and confirms before anything is overwritten.
 """
 
 import json
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hubgate.server.errors import FieldErrors
 from hubgate.server.http.forms import Fields
@@ -17,8 +19,7 @@ _MAX_SHOWN = 200
 _FLAGS = frozenset(option.wire for option in OPTIONS if option.is_flag)
 
 
-@dataclass(frozen=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """The settings that the form showed when the user opened it. `values` is empty if the field is not valid JSON."""
 
     version: str

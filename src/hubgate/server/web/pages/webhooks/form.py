@@ -3,8 +3,10 @@
 import base64
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from hubgate.server.egress.client import Egress
 from hubgate.server.errors import FieldErrors
@@ -35,8 +37,7 @@ _MAX_NAMED, _LONGEST_LINE = 3, 60
 _RANDOM_BYTES = 32
 
 
-@dataclass(frozen=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """The values in the form, valid or not."""
 
     url: str = ""

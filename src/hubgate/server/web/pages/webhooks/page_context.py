@@ -1,9 +1,9 @@
 """Shared parts of the pages about webhooks: routes in the settings of users and organizations, and rendering."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from starlette.responses import Response
 
 from hubgate.server.accounts.context import Accounts
@@ -28,8 +28,7 @@ def name_of(webhook: Webhook) -> str:
     return webhook.host or webhook.id
 
 
-@dataclass(frozen=True)
-class WebhookPageContext:
+class WebhookPageContext(Struct, frozen=True):
     pages: Pages
     webhooks: Webhooks
     accounts: Accounts

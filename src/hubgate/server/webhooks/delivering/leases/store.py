@@ -3,10 +3,12 @@ everyone who changes several of them: two processes never wait for each other.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.storage.sqltext import Params, RowStatement, as_params
+from hubgate.server.storage.sqltext import Params, RowStatement
 from hubgate.server.webhooks.delivering.store import ABOUT, ALIVE, MAY_GO
 from hubgate.server.webhooks.model import BREAKER_LONGEST, ENABLED, RETRYING
 
@@ -99,8 +101,7 @@ BESIDE_AND_FIRST = _leaving(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Struct, frozen=True):
     """How many of a webhook may be in the air now; of an ordered one what was tried since then and failed is waited
     for.
     """
@@ -114,12 +115,12 @@ async def ready(tx: Tx, turns: Sequence[Turn], now: int) -> Sequence[Row]:
     """What may leave, with all that sending needs; `known` is 0 where the owner of the webhook may not know of it now.
     The next of a lane waits until the first try of the one before has ended.
     """
-    return await tx.each(READY, [as_params(turn) for turn in turns], {"now": now})
+    return await tx.each(READY, [asdict(turn) for turn in turns], {"now": now})
 
 
 async def beside_and_first(tx: Tx, turns: Sequence[Turn], now: int) -> Sequence[Row]:
     """The same where so much waits that `ready` may not have seen every repo, nor what failed and is due again."""
-    return await tx.each(BESIDE_AND_FIRST, [as_params(turn) for turn in turns], {"now": now})
+    return await tx.each(BESIDE_AND_FIRST, [asdict(turn) for turn in turns], {"now": now})
 
 
 _LEASE = RowStatement(

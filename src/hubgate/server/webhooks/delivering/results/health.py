@@ -1,12 +1,12 @@
 """How a webhook fares, from one try to the next. Pure."""
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hubgate.server.webhooks.model import BREAKER_FIRST, BREAKER_LONGEST, BREAKER_OPENS_AFTER, LONGEST_PAUSE
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(Struct, frozen=True):
     # Failures in a row up to the one that opened the breaker, then one for each probe that failed.
     failures: int
     # Until when nothing is sent.

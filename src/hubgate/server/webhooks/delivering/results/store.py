@@ -1,10 +1,12 @@
 """Statements that write down what came of tries."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from hubgate.server.storage.database import Row, Tx
-from hubgate.server.storage.sqltext import Kind, Params, RowStatement, as_params
+from hubgate.server.storage.sqltext import Kind, Params, RowStatement
 from hubgate.server.webhooks.delivering.results.health import Health
 from hubgate.server.webhooks.delivering.store import NEXT_DUE
 
@@ -37,8 +39,7 @@ async def held_leases(tx: Tx, delivery_ids: Iterable[str]) -> dict[str, Row]:
     return {row["id"]: row for row in await tx.each(_LEASES, [{"id": one} for one in delivery_ids])}
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     delivery_id: str
     number: int
     at: int
@@ -68,11 +69,10 @@ _ADD_ATTEMPT = RowStatement(
 
 
 async def add_attempts(tx: Tx, attempts: Sequence[Attempt]) -> None:
-    await tx.each(_ADD_ATTEMPT, [as_params(attempt) for attempt in attempts])
+    await tx.each(_ADD_ATTEMPT, [asdict(attempt) for attempt in attempts])
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(Struct, frozen=True):
     """`due_at` is None where that was the last try. A try that was not made is not counted."""
 
     id: str
@@ -108,7 +108,7 @@ _END = RowStatement(
 
 async def end_tries(tx: Tx, ends: Sequence[End], now: int) -> None:
     """Of deliveries whose lease is still held: a frozen worker records nothing."""
-    await tx.each(_END, [as_params(end) for end in ends], {"now": now})
+    await tx.each(_END, [asdict(end) for end in ends], {"now": now})
 
 
 _SET_HEALTH = RowStatement(
@@ -132,7 +132,7 @@ _SET_HEALTH = RowStatement(
 async def set_health(tx: Tx, healths: Mapping[str, Health], now: int) -> None:
     """And the place in line: at its end, or when the breaker lets one through."""
     rows: list[Params] = [
-        {"id": webhook_id, **as_params(health), "not_before": max(now, health.closed_until)}
+        {"id": webhook_id, **asdict(health), "not_before": max(now, health.closed_until)}
         for webhook_id, health in healths.items()
     ]
     await tx.each(_SET_HEALTH, rows)

@@ -1,7 +1,9 @@
 """Conversion between an app and the form of its settings. Fields have the names of the API, so that errors fit both."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hubgate.server.accounts.roles import Role
 from hubgate.server.http.forms import Fields
@@ -28,8 +30,7 @@ OVERLAPS = (
 )
 
 
-@dataclass(frozen=True)
-class ScopeLine:
+class ScopeLine(Struct, frozen=True):
     scope: Scope
     ticked: bool
     required: bool
@@ -40,8 +41,7 @@ class ScopeLine:
 Groups = Sequence[tuple[Risk, Sequence[ScopeLine]]]
 
 
-@dataclass(frozen=True)
-class ScopeChoice:
+class ScopeChoice(Struct, frozen=True):
     """Every scope that the app may have, the riskiest group first."""
 
     common: Groups

@@ -1,8 +1,8 @@
 """Requests to the operator: for token exchange (apps of organizations), and for an operator-defined scope."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from msgspec import Struct
 from starlette.responses import Response
 
 from hubgate.server.edge.routes import Route
@@ -27,8 +27,7 @@ def routes(base: AppPageContext) -> list[Route]:
     ]
 
 
-@dataclass(frozen=True)
-class _RequestForm:
+class _RequestForm(Struct, frozen=True):
     base: AppPageContext
     subject: str
 

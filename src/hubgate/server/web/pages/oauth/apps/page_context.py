@@ -1,9 +1,9 @@
 """Shared parts of the pages about apps: routes in the settings of users and organizations, and rendering."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from starlette.responses import Response
 
 from hubgate.server.accounts.context import Accounts
@@ -22,8 +22,7 @@ _CAP = 256 * KIB
 _VIEWS = ("", ONE, f"{ONE}/exchange", f"{ONE}/exchange/members/{{user}}")
 
 
-@dataclass(frozen=True)
-class AppPageContext:
+class AppPageContext(Struct, frozen=True):
     pages: Pages
     oauth: OAuth
     accounts: Accounts

@@ -4,8 +4,8 @@ The secret of a new app is only in the response to its form.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from hubgate.server.accounts import single_use_forms
