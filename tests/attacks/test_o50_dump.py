@@ -31,7 +31,7 @@ def test_o50_private_keys_are_sealed(hub: RunningHub) -> None:
     dumped = hub.call(dump)
 
     async def private_halves(opened: Hub) -> list[bytes]:
-        keys = [opened.keys.private_key(key) for key in await opened.keys.every()]
+        keys = [opened.keys.private_key(key) for key in await opened.keys.list_all()]
         found = []
         for key in keys:
             der = key.private_bytes(
@@ -51,10 +51,10 @@ def test_o50_private_keys_are_sealed(hub: RunningHub) -> None:
 def test_o50_sealed_key_cannot_be_opened_in_another_row(hub: RunningHub) -> None:
     async def swap(opened: Hub) -> list[str]:
         await opened.keys.rotate()
-        first, second = await opened.keys.every()
+        first, second = await opened.keys.list_all()
         sql = "UPDATE signing_keys SET sealed_private = :sealed WHERE kid = :kid"
         await opened.db.write(lambda tx: tx.exec(sql, {"sealed": first.sealed_private, "kid": second.kid}))
-        return [key.kid for key in await opened.keys.every() if opens(opened, key)]
+        return [key.kid for key in await opened.keys.list_all() if opens(opened, key)]
 
     def opens(opened: Hub, key: SigningKey) -> bool:
         try:

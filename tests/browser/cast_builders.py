@@ -61,7 +61,7 @@ async def add_builders(hub: Hub, ada: User) -> None:
         await hub.db.write(lambda tx, refusal=refusal: refusals.add(tx, refusal, 50))
     reason = "Our portal signs members in.\nIt runs on a server of ours, in the cellar."
     await submission.submit(hub.oauth, swift, "read-metrics", reason, ada)
-    (first,) = (await decision.every(hub.oauth)).pending
+    (first,) = (await decision.list_all(hub.oauth)).pending
     await decision.decide(hub.oauth, first, False, SYSTEM)
     await submission.submit(hub.oauth, atlas, EXCHANGE, reason, ada)
 

@@ -23,7 +23,7 @@ async def empty(db: Database) -> None:
 
 
 async def states(ring: KeyRing) -> list[KeyState]:
-    keys = await ring.every()
+    keys = await ring.list_all()
     return [state_of(key, keys, ring.clock()) for key in keys]
 
 
@@ -44,8 +44,8 @@ async def test_rotation_follows_its_schedule(engine: Engine, clock: FrozenClock)
         assert OVERLAP > HOUR
         clock.now += MINUTE
         assert await states(ring) == [KeyState.RETIRED, KeyState.SIGNING]
-        assert [jwk["kid"] for jwk in await ring.published_jwks()] == [(await ring.every())[1].kid]
-        for key in await ring.every():
+        assert [jwk["kid"] for jwk in await ring.published_jwks()] == [(await ring.list_all())[1].kid]
+        for key in await ring.list_all():
             ring.check(key)
 
 
@@ -54,7 +54,7 @@ async def test_concurrent_first_starts_create_one_key(engine: Engine, clock: Fro
     async with opened_database(url) as here, opened_database(url) as there:
         await empty(here)
         await asyncio.gather(*(ring_on(db, clock).ensure_signing_key() for db in (here, there, here, there)))
-        assert len(await ring_on(here, clock).every()) == 1
+        assert len(await ring_on(here, clock).list_all()) == 1
 
 
 async def test_concurrent_rotations_never_share_a_number(engine: Engine, clock: FrozenClock) -> None:
@@ -63,7 +63,7 @@ async def test_concurrent_rotations_never_share_a_number(engine: Engine, clock: 
     async with opened_database(url) as here, opened_database(url) as there:
         outcomes = await asyncio.gather(*(ring_on(db, clock).rotate() for db in (here, there)), return_exceptions=True)
         refused = sum(isinstance(outcome, Conflict) for outcome in outcomes)
-        keys = await ring_on(here, clock).every()
+        keys = await ring_on(here, clock).list_all()
         assert refused < 2
         assert [key.seq for key in keys] == list(range(1, 4 - refused))
 
@@ -71,14 +71,14 @@ async def test_concurrent_rotations_never_share_a_number(engine: Engine, clock: 
 async def test_revoked_key_never_signs_again_and_another_does(engine: Engine, clock: FrozenClock) -> None:
     async with opened_database(engine.fresh_url()) as db:
         ring = ring_on(db, clock)
-        clock.now = (await ring.every())[0].created_at
-        first = (await ring.every())[0].kid
+        clock.now = (await ring.list_all())[0].created_at
+        first = (await ring.list_all())[0].kid
         await ring.revoke(first)
         assert await states(ring) == [KeyState.REVOKED, KeyState.SIGNING]
         with pytest.raises(NotFound):
             await ring.revoke(first)
         clock.now += 100 * OVERLAP
-        signing = current_key(await ring.every(), clock())
+        signing = current_key(await ring.list_all(), clock())
         assert signing is not None
         assert signing.kid != first
 
@@ -95,5 +95,5 @@ async def test_revoking_the_newest_key_leaves_a_successor(engine: Engine, clock:
         await ring.revoke(newest.kid)
         for _ in range(60):
             clock.now += HOUR
-            assert current_key(await ring.every(), clock()) is not None
+            assert current_key(await ring.list_all(), clock()) is not None
             assert await ring.published_jwks()

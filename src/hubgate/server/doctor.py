@@ -133,7 +133,7 @@ async def _clock(hub: Hub) -> Finding:
 
 
 async def _keys(hub: Hub) -> AsyncIterator[Finding]:
-    keys = [key for key in await hub.keys.every() if key.revoked_at is None]
+    keys = [key for key in await hub.keys.list_all() if key.revoked_at is None]
     if current_key(keys, hub.clock()) is None:
         yield Finding("keys", "fail", "no key signs ID tokens. Start the hub once to create one.")
         return

@@ -100,7 +100,7 @@ async def _inspect(settings: Settings) -> SchemaState:
     try:
         state = await schema_state(db)
         if state in (SchemaState.OLDER, SchemaState.CURRENT):
-            keys = await db.read(key_store.every)
+            keys = await db.read(key_store.list_all)
             if keys:
                 KeyRing(db, _secret_of(settings), system_clock).require_matching_secret(keys)
         elif not settings.engine.is_local:
@@ -118,7 +118,7 @@ async def _migrate(settings: Settings) -> bool:
     db = await create_database(settings.database_url)
     try:
         was_behind = await migrate(db, settings.database_url)
-        if settings.engine.is_local and not await db.read(key_store.every):
+        if settings.engine.is_local and not await db.read(key_store.list_all):
             # `admin` and `doctor` need a secret and may run before the first start.
             await _ensure_keys(db, settings)
         return was_behind
@@ -140,7 +140,7 @@ async def _ensure_keys(db: Database, settings: Settings) -> None:
 
     A secret is created only for a hub without sealed data, because a new secret cannot open existing data.
     """
-    find_secret = existing_secret if await db.read(key_store.every) else existing_or_new_secret
+    find_secret = existing_secret if await db.read(key_store.list_all) else existing_or_new_secret
     secret = find_secret(settings.secret_key, settings.data_dir, settings.engine.is_local)
     await KeyRing(db, secret, system_clock).ensure_signing_key()
 

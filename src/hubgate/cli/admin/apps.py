@@ -103,7 +103,7 @@ def _print_secret(options: argparse.Namespace, created: dict[str, Any], sentence
 
 def _list(options: argparse.Namespace) -> int:
     async def work(hub: Hub) -> list[dict[str, Any]]:
-        return [await _describe(hub, app) for app in await privileges.every(hub.oauth)]
+        return [await _describe(hub, app) for app in await privileges.list_all(hub.oauth)]
 
     rows = common.with_hub(options, work)
     cells = [[r["client_id"], r["name"], r["owner"], _kind(r), r["created_at"][:10]] for r in rows]

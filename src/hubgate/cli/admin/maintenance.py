@@ -42,7 +42,7 @@ def _rotate(options: argparse.Namespace) -> int:
 
 def _list(options: argparse.Namespace) -> int:
     async def read(hub: Hub) -> list[dict[str, str | None]]:
-        keys = await hub.keys.every()
+        keys = await hub.keys.list_all()
         return [_describe(key, keys, hub.clock()) for key in keys]
 
     rows = common.with_hub(options, read)

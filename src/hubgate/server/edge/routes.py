@@ -226,7 +226,7 @@ class Route(msgspec.Struct, frozen=True, dict=True):
     # The address may contain a secret, in its path or in a redirect target: no referrer is sent to any page.
     secret_address: bool = False
     # The page's form may redirect to an app on another origin.
-    leads_away: bool = False
+    leaves_hub: bool = False
     # Also accepts tokens that were requested for another server (RFC 8707).
     any_audience: bool = False
     # A fallback for addresses that match no other route, regardless of fixed segments.
@@ -246,7 +246,7 @@ class Route(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def header_policy(self) -> HeaderPolicy:
-        return HeaderPolicy(self.surface, self.secret_address, self.leads_away)
+        return HeaderPolicy(self.surface, self.secret_address, self.leaves_hub)
 
     @cached_property
     def parameters(self) -> list[str]:

@@ -34,7 +34,7 @@ class HeaderPolicy(NamedTuple):
 
     surface: Surface
     secret_address: bool = False
-    leads_away: bool = False
+    leaves_hub: bool = False
 
 
 class StandardHeaders:
@@ -62,7 +62,7 @@ def preflight(methods: Iterable[str]) -> dict[str, str]:
 def _standard(policy: HeaderPolicy, secure: bool) -> dict[str, str]:
     surface = policy.surface
     content_policy = _POLICIES.get(surface, _DATA_POLICY)
-    if surface is Surface.PAGE and not policy.leads_away:
+    if surface is Surface.PAGE and not policy.leaves_hub:
         content_policy += _FORM_ACTION_SELF
     lines = {
         "content-security-policy": content_policy,

@@ -27,13 +27,13 @@ async def get(oauth: OAuth, client_id: str) -> App:
     return app
 
 
-async def every(oauth: OAuth) -> Sequence[App]:
+async def list_all(oauth: OAuth) -> Sequence[App]:
     """All apps, ordered by client id."""
 
     async def unit(tx: Tx) -> list[App]:
         found: list[App] = []
         while True:
-            apps = await store.every(tx, found[-1].client_id if found else "", PAGE_SIZE)
+            apps = await store.list_all(tx, found[-1].client_id if found else "", PAGE_SIZE)
             found += apps
             if len(apps) < PAGE_SIZE:
                 return found

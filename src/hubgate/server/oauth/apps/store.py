@@ -69,7 +69,7 @@ async def count_owner_apps(tx: Tx, owner_id: str | None, org_id: str | None) -> 
     return row["apps"] if row else 0
 
 
-async def every(tx: Tx, after: str, limit: int) -> list[App]:
+async def list_all(tx: Tx, after: str, limit: int) -> list[App]:
     rows = await tx.all(
         f"SELECT {_COLUMNS} FROM apps WHERE client_id > :after ORDER BY client_id LIMIT :limit",
         {"after": after, "limit": limit},

@@ -30,12 +30,12 @@ class KeyRing(Struct, frozen=True):
     async def ensure_signing_key(self) -> None:
         """Create a signing key if there is none, and check the secret. Concurrent startups add only one key."""
         now = self.clock()
-        keys = await self.every()
+        keys = await self.list_all()
         if current_key(keys, now) is None:
             # `seq` is from the same read: if another process took it first, this key is not added.
             fresh = self._generate(_next_seq(keys), now, signs_from=now)
             await self.db.write(lambda tx: store.add(tx, fresh))
-        self.require_matching_secret(await self.every())
+        self.require_matching_secret(await self.list_all())
 
     def require_matching_secret(self, keys: list[SigningKey]) -> None:
         """Check that our secret opens the signing key. A key sealed with another secret would break the next start."""
@@ -49,7 +49,7 @@ class KeyRing(Struct, frozen=True):
             ) from None
 
     async def rotate(self) -> SigningKey:
-        keys = await self.every()
+        keys = await self.list_all()
         self.require_matching_secret(keys)
         now = self.clock()
         fresh = self._generate(_next_seq(keys), now, signs_from=now + LEAD if current_key(keys, now) else now)
@@ -67,14 +67,14 @@ class KeyRing(Struct, frozen=True):
     async def revoke(self, kid: str) -> None:
         """Remove a leaked key from the published set at once, and ensure that another key signs."""
         now = self.clock()
-        keys = await self.every()
+        keys = await self.list_all()
         self.require_matching_secret(keys)
         fresh = self._generate(_next_seq(keys), now, signs_from=now)
 
         async def unit(tx: Tx) -> bool:
             if not await store.revoke(tx, kid, now):
                 return False
-            left = await store.every(tx)
+            left = await store.list_all(tx)
             lasting = [key for key in left if key.is_published(now) and key.published_until is None]
             signs_now = current_key(left, now) is not None
             if not lasting:
@@ -91,7 +91,7 @@ class KeyRing(Struct, frozen=True):
 
     async def reseal(self) -> int:
         """Seal every private key with the first configured secret; returns how many were changed."""
-        in_use = [key for key in await self.every() if key.revoked_at is None]
+        in_use = [key for key in await self.list_all() if key.revoked_at is None]
         stale = [key for key in in_use if not self.secret.is_sealed_with_first_key(key.sealed_private)]
         lost = []
         for key in stale:
@@ -106,12 +106,12 @@ class KeyRing(Struct, frozen=True):
             raise StartupError(f"No configured secret opens {', '.join(lost)}; everything else was resealed.")
         return len(stale)
 
-    async def every(self) -> list[SigningKey]:
-        return await self.db.read(store.every)
+    async def list_all(self) -> list[SigningKey]:
+        return await self.db.read(store.list_all)
 
     async def published_jwks(self) -> list[dict[str, Any]]:
         now = self.clock()
-        keys = await self.db.read(store.every)
+        keys = await self.db.read(store.list_all)
         return [json.loads(key.public_jwk) for key in keys if key.is_published(now)]
 
     def private_key(self, key: SigningKey) -> rsa.RSAPrivateKey:

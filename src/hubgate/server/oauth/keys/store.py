@@ -11,7 +11,7 @@ _COLUMNS = "kid, seq, algorithm, public_jwk, sealed_private, created_at, signs_f
 _ADD = insert_row(f"INSERT INTO signing_keys ({_COLUMNS})", "ON CONFLICT DO NOTHING RETURNING kid")
 
 
-async def every(tx: Tx) -> list[SigningKey]:
+async def list_all(tx: Tx) -> list[SigningKey]:
     return [_key(row) for row in await tx.all(f"SELECT {_COLUMNS} FROM signing_keys ORDER BY seq")]
 
 

@@ -18,7 +18,7 @@ class Requests(Struct, frozen=True):
     decided: list[OperatorRequest]
 
 
-async def every(oauth: OAuth) -> Requests:
+async def list_all(oauth: OAuth) -> Requests:
     """Pending requests, oldest first, and decided requests, newest first."""
 
     async def unit(tx: Tx) -> Requests:

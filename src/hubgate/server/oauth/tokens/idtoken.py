@@ -79,7 +79,7 @@ class Signer(Struct, frozen=True):
     _opened: dict[str, rsa.RSAPrivateKey] = field(default_factory=dict)
 
     async def sign(self, claims: Mapping[str, Any]) -> str:
-        key = current_key(await self.ring.every(), self.ring.clock())
+        key = current_key(await self.ring.list_all(), self.ring.clock())
         if key is None:
             raise Unavailable("No key signs ID tokens right now. Try again shortly.")
         private = self._opened.get(key.kid)
@@ -103,7 +103,7 @@ class Signer(Struct, frozen=True):
             return None
         if header.get("alg") != ALGORITHM or claims.get("iss") != issuer:
             return None
-        key = next((key for key in await self.ring.every() if key.kid == header.get("kid")), None)
+        key = next((key for key in await self.ring.list_all() if key.kid == header.get("kid")), None)
         if key is None or key.revoked_at is not None:
             return None
         jwk = json.loads(key.public_jwk)

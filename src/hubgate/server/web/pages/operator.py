@@ -127,7 +127,7 @@ def _request_routes(pages: Pages, oauth: OAuth) -> list[Route]:
     """Requests from app owners, which the operator grants or refuses."""
 
     async def values() -> dict[str, Any]:
-        return {"section": _REQUESTS, "requests": await decision.every(oauth)}
+        return {"section": _REQUESTS, "requests": await decision.list_all(oauth)}
 
     async def show(request: HubRequest) -> Response:
         return pages.page(request, "operator/requests.html", **await values())

@@ -16,7 +16,7 @@ def entry_route(
     summary: str,
     *,
     secret_address: bool = True,
-    leads_away: bool = False,
+    leaves_hub: bool = False,
 ) -> Route:
     return Route(
         method,
@@ -26,5 +26,5 @@ def entry_route(
         summary,
         body_cap=_BODY_CAP,
         secret_address=secret_address,
-        leads_away=leads_away,
+        leaves_hub=leaves_hub,
     )

@@ -74,8 +74,8 @@ def _join_routes(pages: Pages, accounts: Accounts) -> list[Route]:
         return pages.page(request, NOTICE, title="Check your email.", lines=lines, link=link)
 
     return [
-        entry_route("GET", JOIN, public(show), "Join", leads_away=True),
-        entry_route("POST", JOIN, public(join), "Join", leads_away=True),
+        entry_route("GET", JOIN, public(show), "Join", leaves_hub=True),
+        entry_route("POST", JOIN, public(join), "Join", leaves_hub=True),
     ]
 
 

@@ -62,8 +62,8 @@ def _login_routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]
         return response
 
     return [
-        entry_route("GET", LOGIN, public(show), "Sign in", leads_away=True),
-        entry_route("POST", LOGIN, public(log_in), "Sign in", leads_away=True),
+        entry_route("GET", LOGIN, public(show), "Sign in", leaves_hub=True),
+        entry_route("POST", LOGIN, public(log_in), "Sign in", leaves_hub=True),
         entry_route("POST", "/logout", public(log_out), "Sign out", secret_address=False),
     ]
 

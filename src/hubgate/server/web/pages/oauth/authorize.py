@@ -57,7 +57,7 @@ def _route(method: str, handler: PublicHandler) -> Route:
         body_cap=64 * KIB,
         # Checked by the handler: without our CSRF field, a POST grants nothing new.
         csrf=False,
-        leads_away=True,
+        leaves_hub=True,
         secret_address=True,
     )
 

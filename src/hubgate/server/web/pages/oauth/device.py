@@ -49,7 +49,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
 
 
 def _route(method: str, path: str, handler: PublicHandler, summary: str) -> Route:
-    # leads_away as at every step of a sign-in: Chromium applies form-action to later redirects by the app.
+    # leaves_hub as at every step of a sign-in: Chromium applies form-action to later redirects by the app.
     return Route(
         method,
         path,
@@ -58,7 +58,7 @@ def _route(method: str, path: str, handler: PublicHandler, summary: str) -> Rout
         summary,
         body_cap=64 * KIB,
         secret_address=True,
-        leads_away=True,
+        leaves_hub=True,
     )
 
 
