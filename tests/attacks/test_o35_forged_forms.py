@@ -156,7 +156,7 @@ def test_o35_forged_app_settings_forms_are_rejected(hub: RunningHub, root: str) 
         assert authenticates(hub, client.id, secret)
         assert authenticates(hub, client.id, client.secret)
         with browser_of(hub, boss) as operator:
-            assert "Requests of app owners for" in operator.get("/operator/requests").text, "nothing waits"
+            assert "Requests from app owners for" in operator.get("/operator/requests").text, "nothing waits"
         for action, form in ready:
             assert browser.post(action, data=form).status_code in (200, 303), f"{action}: it was the field alone"
         assert [app["clientId"] == client.id for app in program.get(f"/api{root}").json()] == [False]

@@ -186,7 +186,7 @@ def test_strangers_and_unknown_ids_get_the_same_answer(hub: RunningHub) -> None:
                 else:
                     assert NOTHING in theirs.text
                     assert f"Signed in as <bdi>@{who.name}</bdi>." in theirs.text
-                    assert "reload in a moment: an error appears after a second." in theirs.text
+                    assert "reload this page in a moment: errors are stored with a delay of about a second." in theirs.text
                     assert "Otherwise sign in as the app's owner." in theirs.text
                 for word in ("Sesame", client.id, "fly.away", "invalid_scope"):
                     assert word not in theirs.text
@@ -283,7 +283,7 @@ def test_refusals_are_stored_for_seven_days(hub: RunningHub) -> None:
         assert owner.get(path).status_code == 200
         hub.clock.advance(1)
         assert owner.get(path).status_code == 403
-        assert "Rejected requests of this app appear here" in owner.get(f"/settings/applications/{client.id}").text
+        assert "Rejected requests from this app appear here" in owner.get(f"/settings/applications/{client.id}").text
     assert len(stored_refusals(hub, client)) == 1
     hub.call(lambda opened: Sweep(opened.db, opened.clock).step())
     assert stored_refusals(hub, client) == []

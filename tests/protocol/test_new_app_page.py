@@ -12,7 +12,7 @@ from tests.protocol.test_app_pages import ACME, AGAIN, FORM, OWN, REDIRECT, both
 pytestmark = pytest.mark.one_engine
 
 ADD_ONE = "Add a redirect URI before people can sign in."
-READY = "from now on."
+READY = "People can sign in to"
 
 
 def words(html: str) -> str:
@@ -65,7 +65,7 @@ def test_form_for_a_new_app_shows_the_essential_fields(hub: RunningHub) -> None:
         fields = re.findall(r'name="(name|secret|homepage|redirectUris)"', page)
         assert fields == ["name", "secret", "homepage", "redirectUris"]
         assert f'<a href="{OWN}">Cancel</a>' in page
-        assert "http on localhost or 127.0.0.1, which count as different" in page
+        assert "http on localhost or 127.0.0.1 (any port; the two are not interchangeable)" in page
         assert "except openid, profile, email and those you mark as required." in page
         seen, _, hidden = page.partition('<details class="more">')
         hidden = hidden.partition("</details>")[0]

@@ -100,7 +100,7 @@ def test_token_exchange_is_requested_and_granted(hub: RunningHub) -> None:
         assert (done.status_code, done.headers["location"]) == (303, REQUESTS)
         page = operator.get(REQUESTS).text
         assert "Granted: token exchange for Bridge." in page
-        assert "Requests of app owners for" in page
+        assert "Requests from app owners for" in page
         assert "✓</span> Granted" in page
         assert "Granted by the operator" in owner.get(f"{at(client)}/exchange").text
     (mail,) = mails_to(hub, ada.email)
@@ -142,7 +142,7 @@ def test_scope_is_requested_granted_used_and_revoked(hub: RunningHub, of: str) -
         decide(operator, "grant")
         shown = owner.get(address).text
         assert 'name="scopes" value="read-metrics"' in shown, "the owner may add it to the app"
-        assert "It has <code>read-metrics</code>" in shown
+        assert "This app has <code>read-metrics</code>" in shown
     bob = create_user(hub, "bob")
     tokens = tokens_for(client, bob, scope="openid read-metrics")
     assert tokens["scope"].split() == ["openid", "read-metrics"]
@@ -185,7 +185,7 @@ def test_incomplete_requests_are_rejected(hub: RunningHub, wanted: str, reason: 
         refused = submit(owner, f"/settings/applications/{client.id}/ask/scope", wanted=wanted, reason=reason)
         assert refused.status_code == 422
         assert says in refused.text
-        assert "Requests of app owners for" in operator.get(REQUESTS).text
+        assert "Requests from app owners for" in operator.get(REQUESTS).text
 
 
 def test_same_request_is_stored_once(hub: RunningHub) -> None:
@@ -270,4 +270,4 @@ def test_requests_are_deleted_with_their_app(hub: RunningHub) -> None:
     with browser_of(hub, ada) as owner, browser_of(hub, boss) as operator:
         submit(owner, f"{at(client)}/ask/token-exchange", reason="x")
         submit(owner, f"{at(client)}/delete", name="Bridge")
-        assert "Requests of app owners for" in operator.get(REQUESTS).text
+        assert "Requests from app owners for" in operator.get(REQUESTS).text
