@@ -181,7 +181,7 @@ def test_o67_reset_is_in_the_audit_logs_of_organizations(hub: RunningHub) -> Non
     link = reset_by_mail(hub, eve)
     with hub.client() as victim:
         submit(victim, link, password=NEW)
-    why = "Password reset; the address of this account was never confirmed before."
+    why = "Password reset; the address of this account had never been confirmed."
     ended = [entry for entry in entries_of(hub, alone) if entry["data"].get("reason") == why]
     assert sorted((entry["type"], entry["message"]) for entry in ended) == [
         ("oauth.delete_app", "deleted the app Notebook"),

@@ -36,7 +36,7 @@ def test_o68_reset_ends_sessions_and_app_tokens(hub: RunningHub) -> None:
     hub.clock.advance(1)
     reset(hub, ada)
     assert belongings.usable() == EVERYTHING - SIGN_INS
-    assert "Ended: 1 session, 1 app token, 1 refresh token. 1 personal token still works." in last_mail(hub, ada)
+    assert "Revoked: 1 session, 1 app token, 1 refresh token. 1 personal token still works." in last_mail(hub, ada)
 
 
 def test_o68_change_ends_other_sessions_and_app_tokens(hub: RunningHub) -> None:
@@ -48,10 +48,10 @@ def test_o68_change_ends_other_sessions_and_app_tokens(hub: RunningHub) -> None:
         assert submit(browser, "/settings/password", **form).status_code == 303
         shown = browser.get("/settings/password")
         assert shown.status_code == 200, "this browser stays signed in"
-        assert "Password changed. Ended: 1 other session, 1 app token, 1 refresh token." in shown.text
+        assert "Password changed. Revoked: 1 other session, 1 app token, 1 refresh token." in shown.text
     assert belongings.usable() == EVERYTHING - SIGN_INS
     said = last_mail(hub, ada)
-    assert "Ended: 1 other session, 1 app token, 1 refresh token. 1 personal token still works." in said
+    assert "Revoked: 1 other session, 1 app token, 1 refresh token. 1 personal token still works." in said
 
 
 def test_o68_mail_counts_what_was_active(hub: RunningHub) -> None:
@@ -61,7 +61,7 @@ def test_o68_mail_counts_what_was_active(hub: RunningHub) -> None:
     hub.clock.advance(31 * 24 * 3600)
     with browser_of(hub, ada), browser_of(hub, ada):
         reset(hub, ada)
-    assert "Ended: 2 sessions, 2 refresh tokens." in last_mail(hub, ada), "the others had expired"
+    assert "Revoked: 2 sessions, 2 refresh tokens." in last_mail(hub, ada), "the others had expired"
 
 
 def test_o68_mail_says_when_nothing_was_open(hub: RunningHub) -> None:

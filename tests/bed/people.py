@@ -20,7 +20,7 @@ from hubgate.server.accounts.model import Organization, User, Visitor
 from hubgate.server.accounts.organizations import members, settings
 from hubgate.server.accounts.passwords import hash_password
 from hubgate.server.accounts.roles import Role, TokenRole
-from hubgate.server.accounts.sessions import browsers
+from hubgate.server.accounts.sessions import browser_sessions
 from hubgate.server.accounts.signup import Candidate, setup_path
 from hubgate.server.accounts.tokens import personal
 from hubgate.server.audit.model import SYSTEM
@@ -100,7 +100,7 @@ def browser_of(hub: RunningHub, user: User | None = None) -> httpx.Client:
     if user is not None:
 
         async def work(opened: Hub) -> str:
-            return await opened.db.write(lambda tx: browsers.start(tx, user.id, VISITOR, opened.clock()))
+            return await opened.db.write(lambda tx: browser_sessions.start(tx, user.id, VISITOR, opened.clock()))
 
         client.cookies.set("token", hub.call(work), domain=hub.settings.host)
     return client

@@ -15,7 +15,7 @@ from hubgate.server.accounts.model import Organization, User, Visitor
 from hubgate.server.accounts.organizations import invitations, members
 from hubgate.server.accounts.organizations import settings as organizations
 from hubgate.server.accounts.roles import Role, TokenRole
-from hubgate.server.accounts.sessions import browsers
+from hubgate.server.accounts.sessions import browser_sessions
 from hubgate.server.accounts.signup import Candidate
 from hubgate.server.accounts.tokens import personal
 from hubgate.server.audit.model import Actor
@@ -91,4 +91,4 @@ async def _organization(hub: Hub, admin: User, name: str, fullname: str) -> Orga
 
 
 async def _session(hub: Hub, user: User, visitor: Visitor) -> str:
-    return await hub.db.write(lambda tx: browsers.start(tx, user.id, visitor, hub.clock()))
+    return await hub.db.write(lambda tx: browser_sessions.start(tx, user.id, visitor, hub.clock()))

@@ -6,7 +6,7 @@ from hubgate.server.accounts.tokens.text import TokenKind, new_token
 from hubgate.server.clock import DAY, MINUTE
 from hubgate.server.oauth.apps.lookup import find_app
 from hubgate.server.oauth.device import store
-from hubgate.server.oauth.device.model import INTERVAL, PENDING, DeviceCode
+from hubgate.server.oauth.device.model import INTERVAL_SECONDS, PENDING, DeviceCode
 from hubgate.server.oauth.device.user_code import user_code_mac
 from hubgate.server.oauth.requested_scopes import scopes_of
 from hubgate.server.resources import Hub
@@ -34,7 +34,7 @@ async def _wait(hub: Hub, user_code: str, client_id: str, ip: str) -> None:
         user_id=None,
         consent_id=None,
         auth_time=None,
-        interval=INTERVAL,
+        interval=INTERVAL_SECONDS,
         polled_at=None,
         ip=ip,
         user_agent="stage",

@@ -166,7 +166,7 @@ def test_extra_scopes_are_granted_and_revoked(operator: Operator) -> None:
         ),
         (
             ("create", "x", "--owner", "ada", "--scope", "openid,profile"),
-            "Name each scope by itself, without commas and spaces.",
+            "Name each scope by itself, without commas or spaces.",
         ),
         (
             ("create", "x", "--owner", "ada", "--redirect-uri", "javascript:x"),

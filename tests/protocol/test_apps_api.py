@@ -188,8 +188,8 @@ def test_unknown_or_forbidden_fields_change_nothing(hub: RunningHub) -> None:
     [
         ({"scopes": ["openid", "reed-repos"]}, "There is no scope reed-repos. Did you mean read-repos?"),
         ({"scopes": ["fly"]}, "There is no scope fly. Ask the operator for extra ones."),
-        ({"scopes": ["openid profile"]}, "Name each scope by itself, without commas and spaces."),
-        ({"scopes": ["openid,profile"]}, "Name each scope by itself, without commas and spaces."),
+        ({"scopes": ["openid profile"]}, "Name each scope by itself, without commas or spaces."),
+        ({"scopes": ["openid,profile"]}, "Name each scope by itself, without commas or spaces."),
         ({"requiredScopes": ["webhooks"]}, "webhooks is required but not among the app's scopes."),
     ],
     ids=range(5),

@@ -186,7 +186,9 @@ def test_strangers_and_unknown_ids_get_the_same_answer(hub: RunningHub) -> None:
                 else:
                     assert NOTHING in theirs.text
                     assert f"Signed in as <bdi>@{who.name}</bdi>." in theirs.text
-                    assert "reload this page in a moment: errors are stored with a delay of about a second." in theirs.text
+                    assert (
+                        "reload this page in a moment: errors are stored with a delay of about a second." in theirs.text
+                    )
                     assert "Otherwise sign in as the app's owner." in theirs.text
                 for word in ("Sesame", client.id, "fly.away", "invalid_scope"):
                     assert word not in theirs.text

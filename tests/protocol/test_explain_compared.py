@@ -114,13 +114,13 @@ def test_differences_at_the_token_endpoint_are_marked(hub: RunningHub) -> None:
         alone = page_of(httpx.post(token, data={**grant, "client_id": confidential.id}))
         assert row(alone, "client") == ("<mark>client ID alone</mark>", "an app with a secret")
         wrong = page_of(httpx.post(token, data=grant, auth=(confidential.id, "wrong")))
-        assert row(wrong, "client") == ("<mark>client ID and secret, by Basic</mark>", "another secret")
+        assert row(wrong, "client") == ("<mark>client ID and secret, with HTTP Basic</mark>", "another secret")
         needless = page_of(httpx.post(token, json={**grant, "client_id": public.id, "client_secret": "mine"}))
         assert row(needless, "client") == ("<mark>client ID and secret, in the body</mark>", "an app without a secret")
         kind = page_of(httpx.post(token, data={"grant_type": "password"}, auth=confidential.basic))
         assert row(kind, "grant_type")[0] == "<mark>password</mark>"
         twice = page_of(httpx.post(token, data={**grant, "client_secret": "x"}, auth=confidential.basic))
-        assert row(twice, "client")[0] == "<mark>client ID and secret, by Basic and in the body</mark>"
+        assert row(twice, "client")[0] == "<mark>client ID and secret, with HTTP Basic and in the body</mark>"
         bearer = {"authorization": "Bearer x"}
         other = page_of(httpx.post(token, data={**grant, "client_id": confidential.id}, headers=bearer))
         assert row(other, "client")[0] == "<mark>an Authorization header other than Basic</mark>"
@@ -155,7 +155,7 @@ def test_refused_exchange_names_its_cause_and_not_the_secret(hub: RunningHub) ->
 
         page = page_of(asks)
         assert "This app does not have the token exchange privilege." in page
-        assert row(page, "client") == ("client ID and secret, by Basic", "an app with a secret")
+        assert row(page, "client") == ("client ID and secret, with HTTP Basic", "an app with a secret")
         sent, registered = row(page, "grant_type")
         assert (sent, registered.split()) == (f"<mark>{GRANT}</mark>", [name for name in GRANTS if name != GRANT])
         hub.call(lambda opened: settings.set_plan(opened.accounts, acme, "free", SYSTEM))

@@ -11,7 +11,7 @@ from tests.protocol.test_app_pages import ACME, AGAIN, FORM, OWN, REDIRECT, both
 
 pytestmark = pytest.mark.one_engine
 
-ADD_ONE = "Add a redirect URI before people can sign in."
+ADD_ONE = "People cannot sign in until you add a redirect URI"
 READY = "People can sign in to"
 
 
@@ -29,7 +29,7 @@ def test_app_without_a_redirect_uri_is_not_called_ready(hub: RunningHub, root: s
         address = f"{root}/{id_in(made)}"
         assert ADD_ONE in words(made.text)
         assert READY not in made.text
-        assert f'<a href="{address}#redirectUris">Add a redirect URI</a>' in made.text
+        assert f'<a href="{address}#redirectUris">add a redirect URI</a>' in made.text
         marked = re.findall(r"<mark>(.*?)</mark>", made.text)
         assert {"https://app.example/callback", "https%3A%2F%2Fapp.example%2Fcallback"} <= set(marked)
         for place in (address, f"/docs/sign-in?app={id_in(made)}"):
@@ -40,7 +40,7 @@ def test_app_without_a_redirect_uri_is_not_called_ready(hub: RunningHub, root: s
         submit(browser, address, address, **FORM)
         ready = submit(browser, f"{root}/new", root, **FORM).text
         for page in (browser.get(address).text, ready):
-            assert "Add a redirect URI" not in page
+            assert "add a redirect URI" not in page
             assert "<mark>" not in page
         assert READY in ready
 

@@ -89,9 +89,9 @@ def test_validation_explains_errors(hub: RunningHub) -> None:
 
 
 SLOW = {
-    "brackets": ("a: " + "[" * 3000 + "]" * 3000, "nested more than 50 deep"),
-    "braces": ("a: " + "{" * 60_000, "nested more than 50 deep"),
-    "steps": ("".join(" " * depth + "a:\n" for depth in range(300)), "nested more than 50 deep"),
+    "brackets": ("a: " + "[" * 3000 + "]" * 3000, "nested more than 50 levels deep"),
+    "braces": ("a: " + "{" * 60_000, "nested more than 50 levels deep"),
+    "steps": ("".join(" " * depth + "a:\n" for depth in range(300)), "nested more than 50 levels deep"),
     "long tags": ("%TAG !a! tag:" + "x" * 30_000 + "\n--- [" + "!a!x x," * 4_900 + "]", "directive"),
     "sixties": ("a: " + "1:" * 30_000 + "1", "number with too many parts"),
 }

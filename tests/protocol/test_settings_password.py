@@ -33,7 +33,7 @@ def test_o55_session_is_new_and_the_others_end(hub: RunningHub) -> None:
         assert mine.cookies["token"] != before
         shown = mine.get(PATH)
         assert shown.status_code == 200
-        assert "Password changed. Ended: 1 other session." in shown.text
+        assert "Password changed. Revoked: 1 other session." in shown.text
         assert other.get(PATH).status_code == thief.get(PATH).status_code == 303
     assert is_password(hub, ada, NEW)
     assert not is_password(hub, ada, PASSWORD)

@@ -9,7 +9,7 @@ from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import operator_actions
 from hubgate.server.accounts.model import User, Visitor
-from hubgate.server.accounts.sessions import browsers
+from hubgate.server.accounts.sessions import browser_sessions
 from hubgate.server.resources import Hub
 
 pytestmark = pytest.mark.one_engine
@@ -21,7 +21,7 @@ FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.
 
 def sign_in_from(hub: RunningHub, user: User, visitor: Visitor) -> str:
     async def work(opened: Hub) -> str:
-        return await opened.db.write(lambda tx: browsers.start(tx, user.id, visitor, opened.clock()))
+        return await opened.db.write(lambda tx: browser_sessions.start(tx, user.id, visitor, opened.clock()))
 
     return hub.call(work)
 
@@ -104,7 +104,7 @@ def test_session_ends_30_days_after_its_last_use(hub: RunningHub) -> None:
 
 
 def last_use_of(hub: RunningHub, user: User) -> int:
-    return hub.call(lambda opened: browsers.of_user(opened.accounts, user.id))[0].last_used_at
+    return hub.call(lambda opened: browser_sessions.of_user(opened.accounts, user.id))[0].last_used_at
 
 
 def test_disabled_users_sessions_are_rejected_at_the_next_request(hub: RunningHub) -> None:

@@ -190,7 +190,7 @@ def test_last_use_is_recorded(hub: RunningHub) -> None:
 
 def test_number_of_tokens_is_limited(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
-    for number in range(personal.MAX_PER_USER):
+    for number in range(personal.MAX_TOKENS_PER_USER):
         create_token(hub, ada, "read", f"number {number}")
     with browser_of(hub, ada) as client:
         refused = submit(client, PATH, PATH, name="one more", role="read")

@@ -26,7 +26,7 @@ from hubgate.server.accounts.model import User
 from hubgate.server.accounts.organizations import invitations, settings
 from hubgate.server.accounts.roles import Role, TokenRole
 from hubgate.server.accounts.tokens import personal
-from hubgate.server.accounts.tokens.model import MAX_PER_USER
+from hubgate.server.accounts.tokens.model import MAX_TOKENS_PER_USER
 from hubgate.server.audit.model import SYSTEM, Actor
 from hubgate.server.errors import FieldErrors, Forbidden, NotFound
 from hubgate.server.resources import Hub
@@ -165,7 +165,7 @@ def test_concurrent_requests_do_not_pass_the_limit_of_tokens(hub: RunningHub) ->
             INSERT INTO access_tokens (key, id, user_id, name, role, last_four, created_at)
             VALUES (:key, :id, :user_id, 'n', 'read', 'aaaa', 1)
         """
-        numbers = range(MAX_PER_USER - 3)
+        numbers = range(MAX_TOKENS_PER_USER - 3)
         await tx.exec_many(sql, [{"key": b"%032d" % n, "id": f"{n:024x}", "user_id": ada.id} for n in numbers])
 
     hub.call(lambda opened: opened.db.write(nearly))
@@ -174,7 +174,7 @@ def test_concurrent_requests_do_not_pass_the_limit_of_tokens(hub: RunningHub) ->
         calls = [fill_form(browser, "/settings/tokens", name="laptop", role="read") for browser in browsers]
         answers = [response.status_code for response in run_concurrently(calls)]
     assert sorted(answers) == [200] * 3 + [422] * 17
-    assert count(hub, "access_tokens", ada) == MAX_PER_USER
+    assert count(hub, "access_tokens", ada) == MAX_TOKENS_PER_USER
 
 
 def test_former_admin_cannot_change_billing(hub: RunningHub) -> None:

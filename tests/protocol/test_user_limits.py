@@ -7,7 +7,7 @@ from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.roles import Role
-from hubgate.server.accounts.sessions.model import MAX_PER_USER as MAX_SESSIONS
+from hubgate.server.accounts.sessions.model import MAX_SESSIONS_PER_USER as MAX_SESSIONS
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.errors import Unprocessable
 from hubgate.server.resources import Hub
@@ -17,7 +17,7 @@ from hubgate.server.storage.database import Tx
 def test_organizations_per_user_are_limited(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     acme = create_organization(hub, "acme", bob)
-    add_to_many_organizations(hub, ada, members.MAX_PER_USER - 1)
+    add_to_many_organizations(hub, ada, members.MAX_ORGANIZATIONS_PER_USER - 1)
     with browser_of(hub, ada) as browser:
         assert submit(browser, "/organizations/new", name="the-last", fullname="").status_code == 303
         refused = submit(browser, "/organizations/new", name="one-more", fullname="")
@@ -36,7 +36,7 @@ def test_organizations_per_user_are_limited(hub: RunningHub) -> None:
 def test_invitation_can_be_accepted_once_below_the_limit(hub: RunningHub) -> None:
     ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
     acme = create_organization(hub, "acme", bob)
-    add_to_many_organizations(hub, ada, members.MAX_PER_USER)
+    add_to_many_organizations(hub, ada, members.MAX_ORGANIZATIONS_PER_USER)
     page = "/organizations/acme/settings/members"
     with browser_of(hub, bob) as admin:
         assert submit(admin, page, page, invitee="ada", role="read").status_code == 303

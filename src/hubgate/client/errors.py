@@ -20,7 +20,7 @@ HubgateError
 │   └── HubFailure 5xx       an error in the hub
 ├── SignInFailed             an OAuth error that ends the sign-in (error, description)
 │   └── SignInDenied, SignInExpired
-├── FileChanged              a local file changed while it was uploaded
+├── FileChanged              a local file changed while it was being uploaded
 └── StoreUnusable            the file of stored sign-ins cannot be read, written or locked
 """
 

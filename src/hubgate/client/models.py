@@ -37,7 +37,7 @@ class Webhook:
 
 
 class WebhookOptions(TypedDict, total=False):
-    """Optional settings of a webhook. None and absent ones are not sent. The text is the help of the command line."""
+    """Optional settings of a webhook. None and absent ones are not sent. The annotations have the CLI's help texts."""
 
     ordered: Annotated[bool | None, "later deliveries of a repo wait up to 5 minutes for the retry of a failed one"]
 
@@ -73,7 +73,7 @@ class Delivery:
 
 @dataclass(frozen=True)
 class SentDelivery:
-    """The result of a test or replay: the new delivery, and the receiver's status if it responded in twenty seconds."""
+    """A test or replay: the id of the new delivery, and the receiver's status if it responded within twenty seconds."""
 
     id: str
     status: int | None = field(default=None, metadata=_NULL)

@@ -131,7 +131,7 @@ def acquire(lock: Lock) -> Flow[None]:
     deadline = time.monotonic() + LOCK_WAIT_SECONDS
     while not (yield from work(lock.try_acquire)):
         if time.monotonic() > deadline:
-            raise StoreUnusable("Another process has locked the stored sign-ins for a minute. Try again.")
+            raise StoreUnusable("The stored sign-ins have been locked by another process for a minute. Try again.")
         yield from sleep(0.05)
 
 

@@ -1,4 +1,4 @@
-"""The landing page: registered webhooks, how to configure and test them, and recent deliveries; or its replacement.
+"""The landing page, with registered webhooks, instructions and recent deliveries, and the app that may replace it.
 
 Recent deliveries are shown only to a browser on this machine that requested a loopback host. This excludes visitors
 behind a proxy, and websites whose name resolves to 127.0.0.1 (DNS rebinding).
@@ -157,9 +157,10 @@ def _instructions(base: str, endpoint: Endpoint, verifier: Verifier) -> list[str
         ["<p>In a terminal that has the receiver's <code>WEBHOOK_SECRET</code>:</p>"] if verifier.secrets else []
     )
     shared = " All kinds registered with <code>@app.on</code> share one address." if endpoint.path == EVENTS else ""
+    how = "Create the webhook on the hub, under Settings, Webhooks, or with this command."
     return [
         "<h2>Send a webhook here</h2>",
-        f"<p>On the hub, under Settings, Webhooks, or here; the hub must be able to reach the address.{shared}</p>",
+        f"<p>{how} The hub must be able to reach the address.{shared}</p>",
         *secret_note,
         f"<pre tabindex=0>{escape(create)}</pre>",
         "<h2>Try it</h2>",

@@ -28,7 +28,7 @@ logger = logging.getLogger("hubgate.receiver")
 
 
 class Runner:
-    """Runs handlers in separate threads: handlers that block for minutes must not delay the loop's DNS look-ups."""
+    """Runs handlers. Blocking ones have their own thread pool, so that they do not delay the loop's DNS look-ups."""
 
     def __init__(self) -> None:
         self._threads: ThreadPoolExecutor | None = None

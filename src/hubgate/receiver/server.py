@@ -118,7 +118,7 @@ class WebhooksServer:
         if share:
             raise NotImplementedError(
                 "share=True needs the tunnel, which this version does not have. "
-                "A hub on this machine reaches the receiver if it runs with HUBGATE_EGRESS_ALLOW=127.0.0.0/8."
+                "A hub on this machine reaches the receiver if the hub runs with HUBGATE_EGRESS_ALLOW=127.0.0.0/8."
             )
         if self._serving is not None:
             raise RuntimeError(f"The receiver is already running at {self.url}. Call close() first.")

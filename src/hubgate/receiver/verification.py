@@ -50,7 +50,7 @@ class Verifier:
         return not self.secrets and not self.keys
 
     def check_headers(self, headers: Sequence[tuple[bytes, bytes]]) -> bool:
-        """Check the headers; return whether `check_body` must verify a signature. Raises Refused."""
+        """Check the headers; return whether `check_body` must verify a signature. Raises DeliveryRejected."""
         if self.accepts_all:
             return False
         given = header_values(headers, SECRET)

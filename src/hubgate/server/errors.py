@@ -11,7 +11,7 @@ HubError
 ├── RequestTimeout 408       the body was not received in time
 ├── Conflict 409
 ├── PreconditionFailed 412
-├── Unprocessable 422        well-formed but not allowed; names the field
+├── Unprocessable 422        well-formed, but a value is invalid; names the field
 │   └── FieldErrors          one message per form field
 ├── TooManyRequests 429      carries Retry-After
 ├── NotImplementedHere 501   needs a service the operator has not configured

@@ -1,7 +1,7 @@
 """Prometheus metrics. Off by default: the client library is then not imported, and recording does nothing.
 
 Each process writes its metrics to files in a shared folder (the client library's multiprocess mode). The process that
-answers a scrape sums up all files, so the result does not depend on the worker that answers.
+answers a scrape adds up the values of all files, so the result does not depend on which worker answers.
 """
 
 import os

@@ -61,7 +61,7 @@ class Hub(Struct, frozen=True, dict=True):
             delete_owned=partial(_delete_owned, settings.base_url),
             rename_owned=partial(repo_transfer.record_owner_rename, settings.base_url),
             revoke_app_sign_ins=account_reset.revoke_sign_ins,
-            revoke_created=_revoke_apps_and_webhooks,
+            revoke_apps_and_webhooks=_revoke_apps_and_webhooks,
             unlink_redirects=partial(redirects.unlink_to_others, watches.end_for_repo),
         )
 
@@ -158,10 +158,8 @@ async def _delete_owned(base_url: str, tx: Tx, owner_id: str, now: int) -> None:
 async def _revoke_apps_and_webhooks(
     tx: Tx, user_id: str, owners: Sequence[str], actor: Actor, reason: str, now: int
 ) -> RevokedCounts:
-    """Revoke a user's app tokens and consents, and delete the apps and webhooks of `owners`.
-
-    `owners` are the ids of the user, whose address was never verified, and of the user's organizations. Their audit
-    logs record the actor and the reason.
+    """Revoke the app tokens and consents of a user whose address was never verified, and delete the apps and webhooks
+    of `owners`: the user and the user's organizations, by id. Their audit logs record the actor and the reason.
     """
     revoked = await account_reset.revoke_everything(tx, user_id, owners, actor, reason, now)
     deleted = [await webhook_deletion.delete_with_audit_entries(tx, owner, actor, reason, now) for owner in owners]

@@ -22,8 +22,8 @@ from hubgate.server.errors import StartupError
 from hubgate.server.setting_values import secret_key
 
 _VERSION = b"\x01"
-_KEY_TAG = 4
-_NONCE = 12
+_KEY_TAG_BYTES = 4
+_NONCE_BYTES = 12
 
 
 class CannotOpen(Exception):
@@ -39,7 +39,7 @@ class ServerSecret:
 
     def seal(self, plaintext: bytes, location: str) -> bytes:
         key = self._derived(self._masters[0], "seal")
-        nonce = os.urandom(_NONCE)
+        nonce = os.urandom(_NONCE_BYTES)
         return _VERSION + self._tag(self._masters[0]) + nonce + AESGCM(key).encrypt(nonce, plaintext, location.encode())
 
     def open(self, sealed: bytes, location: str) -> bytes:
@@ -67,7 +67,7 @@ class ServerSecret:
         return any(hmac.compare_digest(mac, given) for mac in self.macs(purpose, message))
 
     def _tag(self, master: bytes) -> bytes:
-        return self._derived(master, "key tag")[:_KEY_TAG]
+        return self._derived(master, "key tag")[:_KEY_TAG_BYTES]
 
 
 def _derive(master: bytes, purpose: str) -> bytes:

@@ -59,7 +59,7 @@ class Settings:
     cli_client_ids: tuple[str, ...] = option(
         "hubgate-cli,26be6b09-91c5-47da-9861-d2d2bb7a7e36",
         values.comma_separated,
-        "client IDs of first-party command lines",
+        "client IDs of first-party command-line tools",
     )
     trusted_proxies: Networks = option("", values.networks, "CIDRs whose X-Forwarded-For is trusted")
     metrics_listen: str = option("", values.listen_address, "host:port for Prometheus metrics; off when empty")

@@ -170,7 +170,7 @@ async def _with_secret(hub: Hub, app: App, secret: str | None) -> dict[str, Any]
 
 
 async def _describe(hub: Hub, app: App) -> dict[str, Any]:
-    """An app as JSON with the field names of OAuth, because client configurations use the first two."""
+    """An app as JSON, in snake case: client configurations contain OAuth's `client_id` and `client_secret`."""
     owner = await management.owner_name(hub.oauth, app)
     return {
         "client_id": app.client_id,

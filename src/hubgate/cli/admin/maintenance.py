@@ -94,6 +94,7 @@ def _restore(options: argparse.Namespace) -> int:
     key = secret_file(settings.data_dir)
     has_key = bool(settings.secret_key) or key.exists()
     result = {"restored": str(settings.data_dir), "hasSecret": has_key}
-    missing = "" if has_key else f" It does not include the server secret: restore {key} or set HUBGATE_SECRET_KEY."
+    remedy = f"restore {key} or set HUBGATE_SECRET_KEY."
+    missing = "" if has_key else f" The archive does not include the server secret: {remedy}"
     run = f"hubgate doctor --data-dir {shlex.quote(str(settings.data_dir))}"
     return common.print_result(options, result, f"Restored into {settings.data_dir}.{missing} Then run: {run}")

@@ -64,7 +64,7 @@ def _create(options: argparse.Namespace) -> int:
     created = common.with_hub(options, create)
     sentence = f"Created {created.name}."
     if not options.verified:
-        sentence += f" A mail to {created.email} asks to confirm the address."
+        sentence += f" An e-mail to {created.email} asks the user to confirm the address."
     if not password:
         sentence += f" To set a password: hubgate admin user reset-password {created.name}"
     return common.print_result(options, common.describe_user(created), sentence)

@@ -25,8 +25,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _words() -> Iterator[tuple[str, list[str]]]:
-    """For each command, the words that may follow it. Server commands have only their names: their arguments need the
-    server.
+    """For each command, the words that may follow it. Server commands are completed only by name: listing their
+    arguments would import the server, which may not be installed.
     """
     yield "", [command.name for command in COMMANDS] + ["--help", "--version"]
     for command in COMMANDS:

@@ -189,7 +189,7 @@ def _enable(options: argparse.Namespace, hub: Hub) -> int:
 def _disable(options: argparse.Namespace, hub: Hub) -> int:
     webhook = hub.disable_webhook(options.id, organization=options.org)
     return common.print_result(
-        options, webhook, f"✓ {_id(webhook)} is disabled. Events while it is disabled can be replayed."
+        options, webhook, f"✓ {_id(webhook)} is disabled. Events that it misses can be replayed."
     )
 
 
@@ -216,7 +216,7 @@ def _row(hub: Hub, webhook: Webhook, organization: str | None) -> list[str]:
 def _recent_activity(hub: Hub, webhook: Webhook, organization: str | None) -> tuple[str, str]:
     """The number of deliveries in the last day, including tests and replays, and the age of the newest delivery."""
     since = datetime.now(UTC) - timedelta(days=1)
-    # Most webhooks have no recent deliveries, which one entry shows.
+    # Most webhooks have no recent deliveries, and one entry is enough to see that.
     logged = hub.webhook_activity(webhook.id, limit=1, organization=organization)
     if logged and logged[0].at >= since:
         logged = hub.webhook_activity(webhook.id, limit=_MAX_COUNT, organization=organization)

@@ -76,7 +76,7 @@ class PartialFile:
             return False
         match = _RANGE.match(response.headers.get("content-range", ""))
         if match is None or int(match[1]) != self.done or int(match[3]) != self.size:
-            raise UnexpectedResponse("The hub sent another part of the file than was requested.")
+            raise UnexpectedResponse("The hub sent a different part of the file than was requested.")
         return True
 
     def write(self, piece: bytes) -> None:
@@ -102,7 +102,7 @@ class PartialFile:
         try:
             self._path.replace(self._target)
         except FileNotFoundError:
-            # Another process moved the partial file into place after this one opened it and before it had the lock.
+            # Another process moved the partial file into place between the opening and the locking of it here.
             if not has_content(self._target, self._expected_hash, self.size):
                 raise
 
@@ -120,7 +120,7 @@ class PartialFile:
 
 
 def _open(target: Path, expected_hash: str) -> tuple[Path, IO[bytes], bool]:
-    """Open the partial file; whether a later process can resume it."""
+    """Open the partial file. Returns its path, the open file, and whether a later process can resume it."""
     target.parent.mkdir(parents=True, exist_ok=True)
     # File names are limited to 255 bytes, so only the hash is used.
     path = target.parent / f".{expected_hash[:40]}.part"

@@ -40,11 +40,11 @@ class Source:
             while left:
                 piece = file.read(min(step, left))
                 if not piece:
-                    raise FileChanged(f"{self.path} became shorter while it was sent.")
+                    raise FileChanged(f"{self.path} became shorter while it was being sent.")
                 left -= len(piece)
                 yield piece
             if to_the_end and file.read(1):
-                raise FileChanged(f"{self.path} became longer while it was sent.")
+                raise FileChanged(f"{self.path} became longer while it was being sent.")
 
     def sha256(self) -> str:
         digest = hashlib.sha256()

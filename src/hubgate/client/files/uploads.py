@@ -92,6 +92,7 @@ def upload(
 
 
 def _checked_source(path: str, content: Path | bytes) -> Source:
+    # Only to raise ValueError for an invalid path.
     file_path(path)
     return source_for(path, content)
 

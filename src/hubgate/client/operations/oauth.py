@@ -70,7 +70,7 @@ def poll_for_token(session: Session, client_id: str, code: DeviceCode) -> Flow[T
         try:
             response = yield from session.response(_form_call(_TOKEN_PATH, fields))
         except (ConnectionLost, Unreachable):
-            # The laptop slept or the hub restarts: the code is still valid.
+            # The laptop was asleep, or the hub is restarting: the code is still valid.
             continue
         error, _ = responses.oauth_error(response)
         if error == "slow_down":

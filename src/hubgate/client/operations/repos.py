@@ -66,8 +66,8 @@ def move_repo(
 ) -> Flow[None]:
     """Rename a repo or move it to another owner.
 
-    `leave_redirect` sets whether the old name redirects to another owner's repo. Only admins of the old owner may
-    set it.
+    `leave_redirect` sets whether the old name redirects to the repo after a move to another owner. Only admins of the
+    old owner may set it.
     """
     body: dict[str, Any] = {"fromRepo": checked_repo(old), "toRepo": checked_repo(new), "type": checked_type(type)}
     if leave_redirect is not None:

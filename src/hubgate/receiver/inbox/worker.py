@@ -33,7 +33,7 @@ logger = logging.getLogger("hubgate.receiver")
 class Inbox:
     """The inbox. `work` runs a delivery and returns whether it succeeded.
 
-    Several event loops may add deliveries; one of them processes them.
+    Several event loops may add deliveries; only one loop processes them.
     """
 
     def __init__(self, file: Path, work: Callable[[StoredDelivery], Awaitable[bool]]) -> None:
@@ -198,7 +198,7 @@ class _Worker:
     async def _run(self, delivery: StoredDelivery) -> None:
         if delivery.starts > MAX_STARTS:
             logger.error(
-                "%s was interrupted %d times and has failed permanently",
+                "%s was interrupted %d times and will not be retried",
                 printable(delivery.delivery_id),
                 delivery.starts - 1,
             )
@@ -210,9 +210,7 @@ class _Worker:
                 Store.schedule_retry, delivery.number, time.time() + RETRY_DELAYS[delivery.starts - 1], "failed"
             )
         else:
-            logger.error(
-                "%s failed %d times and has failed permanently", printable(delivery.delivery_id), delivery.starts
-            )
+            logger.error("%s failed %d times and will not be retried", printable(delivery.delivery_id), delivery.starts)
             await self._record(Store.mark_failed, delivery.number, time.time(), "failed")
 
     async def _succeeds(self, delivery: StoredDelivery) -> bool:

@@ -14,7 +14,7 @@ from hubgate.receiver.server import WebhooksServer
 from hubgate.receiver.testing.signing import Key, SignedDelivery, signed_delivery
 
 T = TypeVar("T")
-SECONDS = 30.0
+TIMEOUT_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Deliverer:
 
     def _stop_loop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(SECONDS)
+        self._thread.join(TIMEOUT_SECONDS)
         self._loop.close()
         if isinstance(self._app, WebhooksServer):
             self._app.close()
@@ -106,7 +106,7 @@ class Deliverer:
         return known[0]
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(SECONDS)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(TIMEOUT_SECONDS)
 
 
 class _Lifespan:

@@ -47,7 +47,7 @@ class Decision(Struct, frozen=True):
 
 ALLOWED = Decision(DecisionOutcome.ALLOW)
 
-# The code is sent with the anonymous 401 too: without it, an existing client over http does not report a missing repo.
+# The code is sent with the anonymous 401 too: over plain http, an existing client recognizes a missing repo only by it.
 _REPO_NOT_FOUND = "RepoNotFound"
 # Without a full stop: an existing client then recognizes its own message and prints it once.
 HIDDEN_REPO = Decision(DecisionOutcome.HIDE, "Repository not found", code=_REPO_NOT_FOUND)

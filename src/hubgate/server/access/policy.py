@@ -2,7 +2,7 @@
 
 Order of checks: public reads, hidden resources, the fence of an exchanged token, the kind of credential, the role, the
 scope. Private resources are hidden from callers without access. A token without the required scope gets an error that
-names the scopes that would help, except that a private resource without a read scope is answered as not found.
+names the scopes that would help, except that without a read scope, a private resource is answered as not found.
 """
 
 from collections.abc import Iterable

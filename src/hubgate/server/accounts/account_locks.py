@@ -29,8 +29,8 @@ async def lock_credentials(tx: Tx, user_id: str | None, credentials_version: int
     """Reject a request authenticated before a password change, and block password changes until the transaction ends.
 
     The caller was authenticated before the transaction began: without this check, an intruder with a request in flight
-    could leave a token, an app or a webhook behind (attacks O67, O68). A deleted account passes: the statement that
-    needs it fails. The system actor has no version.
+    could leave a token, an app or a webhook behind (attacks O67, O68). A deleted account is not
+    rejected here: the statement that needs the account fails. The system actor has no version.
     """
     if user_id is None or credentials_version is None:
         return

@@ -32,9 +32,9 @@ class Accounts(Struct, frozen=True):
     rename_owned: RenameOwned
     # Revokes the codes and tokens of all apps that a user signed in to, in the transaction that sets a new password.
     revoke_app_sign_ins: RevokeSignIns
-    # The same for an account whose address was never verified; also deletes the user's consents, and the apps and
-    # webhooks of the given owners. Audit logs record the actor and the reason.
-    revoke_created: Callable[[Tx, str, Sequence[str], Actor, str, int], Awaitable[RevokedCounts]]
+    # For an account whose address was never verified: does what `revoke_app_sign_ins` does, and also deletes the user's
+    # consents, and the apps and webhooks of the given owners. Audit logs record the actor and the reason.
+    revoke_apps_and_webhooks: Callable[[Tx, str, Sequence[str], Actor, str, int], Awaitable[RevokedCounts]]
     # Deletes redirects from names of the given owners to repos of others, in the same transaction; returns how many.
     unlink_redirects: Callable[[Tx, Sequence[str], Actor, str, int], Awaitable[int]]
 

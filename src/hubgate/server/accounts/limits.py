@@ -9,7 +9,7 @@ _QUARTER_HOUR, _HOUR, _DAY = 15 * 60, 60 * 60, 24 * 60 * 60
 
 def _mail_limit(kind: str) -> Limit:
     """A limit on e-mails of one kind to one recipient. Kinds are counted separately: e-mails caused by others must not
-    use up the user's own limit (O73)."""
+    use up the user's own limit (attack O73)."""
     return Limit(f"mail {kind}", 5, _HOUR, "Too many e-mails to this address. Try again in {duration}.")
 
 

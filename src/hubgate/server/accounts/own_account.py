@@ -26,7 +26,8 @@ async def set_profile(accounts: Accounts, user: User, fullname: str, website: st
 
 
 async def rename(accounts: Accounts, user: User, name: str) -> None:
-    """Rename a user. The old name stays reserved for the account permanently, unless it was used only briefly (O76)."""
+    """Rename a user. The old name stays reserved for the account permanently, unless it was used only briefly (attack
+    O76)."""
     name, now = check_field("username", check_name, name), accounts.clock()
 
     async def unit(tx: Tx) -> None:
@@ -43,8 +44,8 @@ async def rename(accounts: Accounts, user: User, name: str) -> None:
 
 
 async def delete(accounts: Accounts, user: User, actor: Actor) -> None:
-    """Delete a user permanently; the name stays reserved, unless it was used only briefly (O76). Conflict while the
-    user is the only admin of an organization.
+    """Delete a user permanently; the name stays reserved, unless it was used only briefly (attack O76). Conflict while
+    the user is the only admin of an organization.
     """
     now = accounts.clock()
     await accounts.db.write_long(lambda tx: delete_in_transaction(tx, accounts, user, actor, now))
@@ -67,7 +68,7 @@ async def delete_in_transaction(tx: Tx, accounts: Accounts, user: User, actor: A
         await record(tx, org_id, EntryType.ORG_REMOVE_USER, text, actor, now, data)
         await org_store.drop_invitations_by(tx, org_id, user.id)
     await accounts.delete_owned(tx, user.id, now)
-    await renames.release_name(tx, name, now)
+    await renames.retire_or_delete_name(tx, name, now)
     await store.remove_user(tx, user.id)
 
 

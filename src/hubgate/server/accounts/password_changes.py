@@ -1,6 +1,6 @@
 """Password changes and resets, and what they revoke.
 
-A new password ends every sign-in: sessions, and the tokens and codes of apps (attack O68). If the address was never
+A new password revokes all sessions, and the tokens and codes of all apps (attack O68). If the address was never
 verified, the account may have been created by a stranger, so everything created with it is revoked (attack O67).
 """
 
@@ -18,9 +18,9 @@ from hubgate.server.accounts.model import RevokedCounts, User, Visitor
 from hubgate.server.accounts.organizations import invitations, members
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.passwords import check_password, hash_password, lock_password, require_password
-from hubgate.server.accounts.sessions import browsers
+from hubgate.server.accounts.sessions import browser_sessions
 from hubgate.server.accounts.sessions import store as session_store
-from hubgate.server.accounts.sessions.model import LIFETIME, Session
+from hubgate.server.accounts.sessions.model import SESSION_LIFETIME, Session
 from hubgate.server.accounts.tokens import store as token_store
 from hubgate.server.audit.model import Actor
 from hubgate.server.clock import iso
@@ -29,14 +29,14 @@ from hubgate.server.mail import texts
 from hubgate.server.storage.database import Tx
 
 # The reason recorded in the audit logs of organizations.
-NEVER_CONFIRMED = "Password reset; the address of this account was never confirmed before."
+NEVER_CONFIRMED = "Password reset; the address of this account had never been confirmed."
 
 
 async def change(
     accounts: Accounts, user: User, current: str, new: str, visitor: Visitor, session: Session | None = None
 ) -> tuple[str, RevokedCounts]:
     """Change the password and end every session; returns the new session cookie for this browser (attack O55) and the
-    counts, without the current `session`."""
+    counts of revoked items, which do not include the current `session`."""
     check_field("new_password", check_password, new)
     known_hash = await require_password(accounts, user, "current_password", current)
     password_hash, now = await hash_password(new), accounts.clock()
@@ -47,11 +47,11 @@ async def change(
         # Someone who knew the old password may have requested a link that would take the account over.
         await link_store.remove_by_purpose(tx, user.id, Purpose.CHANGE_EMAIL)
         await link_store.remove_by_purpose(tx, user.id, Purpose.RESET)
-        ended = await _end_sign_ins(accounts, tx, user, now, session.id if session else "")
+        ended = await _revoke_sign_ins(accounts, tx, user, now, session.id if session else "")
         if user.email_verified_at is not None:
-            text = await _ended_sign_ins_text(tx, user, ended.summary(other_sessions=True), "other sessions")
+            text = await _revoked_sign_ins_text(tx, user, ended.summary(other_sessions=True), "other sessions")
             await _notify_user(accounts, tx, user, now, visitor, text)
-        return await browsers.start(tx, user.id, visitor, now), ended
+        return await browser_sessions.start(tx, user.id, visitor, now), ended
 
     outcome = await accounts.db.write(unit)
     accounts.outbox.send_soon()
@@ -99,10 +99,10 @@ async def reset(accounts: Accounts, secret: str, new: str, visitor: Visitor) -> 
         await store.set_password(tx, user.id, password_hash)
         await link_store.remove_all(tx, user.id)
         if user.email_verified_at is None:
-            text = await _end_everything(accounts, tx, user, visitor, now)
+            text = await _revoke_everything(accounts, tx, user, visitor, now)
         else:
-            ended = await _end_sign_ins(accounts, tx, user, now)
-            text = await _ended_sign_ins_text(tx, user, ended.summary(), "sessions")
+            ended = await _revoke_sign_ins(accounts, tx, user, now)
+            text = await _revoked_sign_ins_text(tx, user, ended.summary(), "sessions")
         await _notify_user(accounts, tx, user, now, visitor, text)
         return user
 
@@ -111,17 +111,17 @@ async def reset(accounts: Accounts, secret: str, new: str, visitor: Visitor) -> 
     return user
 
 
-async def _end_sign_ins(accounts: Accounts, tx: Tx, user: User, now: int, own_session: str = "") -> RevokedCounts:
+async def _revoke_sign_ins(accounts: Accounts, tx: Tx, user: User, now: int, own_session: str = "") -> RevokedCounts:
     await store.increment_credentials_version(tx, user.id)
-    sessions = await session_store.count_others(tx, user.id, now - LIFETIME, own_session)
+    sessions = await session_store.count_others(tx, user.id, now - SESSION_LIFETIME, own_session)
     await session_store.remove_all(tx, user.id)
     return RevokedCounts(sessions=sessions) + await accounts.revoke_app_sign_ins(tx, user.id, now)
 
 
-async def _end_everything(accounts: Accounts, tx: Tx, user: User, visitor: Visitor, now: int) -> str:
+async def _revoke_everything(accounts: Accounts, tx: Tx, user: User, visitor: Visitor, now: int) -> str:
     """Revoke everything that a stranger may have created; returns the text for the mail.
 
-    Repos stay, and so do organizations without other members: they give nobody access to the account. Apps and webhooks
+    Repos stay, and so do organizations without other members: they grant nobody access to it. Apps and webhooks
     of such organizations are deleted like the account's own. The user leaves all other organizations: a stranger may
     have created them or added members. The only admin of an organization stays, and the mail asks them to check its
     members. The audit logs of organizations record what was revoked there.
@@ -130,7 +130,7 @@ async def _end_everything(accounts: Accounts, tx: Tx, user: User, visitor: Visit
     await store.increment_credentials_version(tx, user.id)
     # A concurrent change of an organization either commits before this point or fails because of the new version.
     await org_store.lock_organizations_of(tx, user.id)
-    sessions = await session_store.count_others(tx, user.id, now - LIFETIME, "")
+    sessions = await session_store.count_others(tx, user.id, now - SESSION_LIFETIME, "")
     await session_store.remove_all(tx, user.id)
     tokens = await token_store.remove_all(tx, user.id)
     withdrawn = await invitations.withdraw_all_by(tx, user, actor, NEVER_CONFIRMED, now)
@@ -143,12 +143,12 @@ async def _end_everything(accounts: Accounts, tx: Tx, user: User, visitor: Visit
         memberships=len(left),
         redirects=await accounts.unlink_redirects(tx, owners, actor, NEVER_CONFIRMED, now),
     )
-    ended = own + await accounts.revoke_created(tx, user.id, owners, actor, NEVER_CONFIRMED, now)
-    return _ended_everything_text(ended.summary(), left, remaining)
+    ended = own + await accounts.revoke_apps_and_webhooks(tx, user.id, owners, actor, NEVER_CONFIRMED, now)
+    return _revoked_everything_text(ended.summary(), left, remaining)
 
 
-async def _ended_sign_ins_text(tx: Tx, user: User, listed: str, sessions: str) -> str:
-    ended = f"Ended: {listed}." if listed else f"No {sessions} or app tokens were active."
+async def _revoked_sign_ins_text(tx: Tx, user: User, listed: str, sessions: str) -> str:
+    ended = f"Revoked: {listed}." if listed else f"No {sessions} or app tokens were active."
     match await token_store.count(tx, user.id):
         case 0:
             return ended
@@ -158,7 +158,7 @@ async def _ended_sign_ins_text(tx: Tx, user: User, listed: str, sessions: str) -
             return f"{ended} {tokens} personal tokens still work."
 
 
-def _ended_everything_text(listed: str, left: Sequence[str], remaining: Sequence[str]) -> str:
+def _revoked_everything_text(listed: str, left: Sequence[str], remaining: Sequence[str]) -> str:
     sentences = ["This address is now confirmed."]
     if listed:
         sentences = [f"This address had never been confirmed, so everything created earlier was revoked: {listed}."]

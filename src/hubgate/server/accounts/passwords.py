@@ -25,8 +25,9 @@ _LANES = 1
 _DUMMY_HASH = f"$argon2id$v=19$m={_MEMORY_KIB},t={_ITERATIONS},p={_LANES}${'A' * 22}${'A' * 43}"
 
 
-# Each comparison uses 19 MiB and a core, and counts as a failure until it finishes: with more at once, many concurrent
-# sign-ins with the right password would hit the limit, and guesses could exhaust the machine.
+# Each comparison uses 19 MiB and a core, and its attempt counts as a failure until the password is known to match.
+# Without this limit, many concurrent sign-ins with the right password would exceed the rate limit on failures, and
+# guesses could exhaust the machine.
 _CONCURRENT_HASHES = 4
 _semaphores: "WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]" = WeakKeyDictionary()
 
@@ -51,7 +52,7 @@ async def hash_password(password: str) -> str:
 
 async def password_matches(password: str, stored: str | None) -> bool:
     """Whether a password matches. Without a stored hash a dummy hash is compared, so that timing does not reveal
-    which accounts exist (O54)."""
+    which accounts exist (attack O54)."""
     matches = await asyncio.to_thread(_matches, password, stored or _DUMMY_HASH)
     return matches and stored is not None
 

@@ -1,5 +1,5 @@
-"""Names of renamed and deleted users and organizations (O76): renames are rate-limited, and names that were used for
-less than a day and never had repos become free again.
+"""Names of renamed and deleted users and organizations (attack O76): renames are rate-limited, and names that were used
+for less than a day and never had repos become free again.
 """
 
 from hubgate.server.accounts import store
@@ -22,11 +22,11 @@ async def replace_name(tx: Tx, kind: str, owner_id: str, old: str, new: str, now
     if not await store.claim_name(tx, new, kind, owner_id, now):
         return False
     if name_key(new) != name_key(old):
-        await release_name(tx, old, now)
+        await retire_or_delete_name(tx, old, now)
     return True
 
 
-async def release_name(tx: Tx, name: str, now: int) -> None:
-    """Release a name, which stays reserved unless it was used for less than a day and never had repos."""
+async def retire_or_delete_name(tx: Tx, name: str, now: int) -> None:
+    """Retire a name, which stays reserved; a name that was used for less than a day and never had repos is deleted."""
     if not await store.delete_unused_name(tx, name, now - DAY):
         await store.retire_name(tx, name)

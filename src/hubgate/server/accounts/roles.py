@@ -30,7 +30,7 @@ ROLES = {role.value: role for role in Role}
 
 
 class TokenRole(Enum):
-    """The role of a personal token: READ allows all that its user may read, WRITE nearly all that its user may do."""
+    """The role of a personal token: WRITE allows nearly everything that its user may do, READ only reading."""
 
     READ = "read"
     WRITE = "write"

@@ -9,7 +9,7 @@ from hubgate.server.accounts.limits import FAILED_SIGN_INS_FROM_ADDRESS, FAILED_
 from hubgate.server.accounts.model import User, Visitor
 from hubgate.server.accounts.names import name_key
 from hubgate.server.accounts.passwords import hashing_slot, password_matches
-from hubgate.server.accounts.sessions import browsers
+from hubgate.server.accounts.sessions import browser_sessions
 from hubgate.server.accounts.sessions.model import Session
 from hubgate.server.errors import Forbidden, Unprocessable
 from hubgate.server.storage.database import Tx
@@ -29,7 +29,7 @@ async def sign_in(
 ) -> str:
     """Sign in and return the session cookie. `old`, this browser's previous session, is ended."""
     async with hashing_slot():
-        user, known_hash = await _check_password(accounts, username.strip(), password, visitor)
+        user, known_hash = await _authenticate(accounts, username.strip(), password, visitor)
     if user.disabled_at is not None:
         raise Forbidden("This account is disabled. Contact the operator.")
     now = accounts.clock()
@@ -38,7 +38,7 @@ async def sign_in(
         # The password was changed or the account disabled during the comparison, which ended all sessions.
         if not await store.lock_password(tx, user.id, known_hash):
             return None
-        return await browsers.replace(tx, old, user.id, visitor, now)
+        return await browser_sessions.replace(tx, old, user.id, visitor, now)
 
     cookie = await accounts.db.write(unit)
     if cookie is None:
@@ -46,7 +46,7 @@ async def sign_in(
     return cookie
 
 
-async def _check_password(accounts: Accounts, username: str, password: str, visitor: Visitor) -> tuple[User, str]:
+async def _authenticate(accounts: Accounts, username: str, password: str, visitor: Visitor) -> tuple[User, str]:
     """Check the password; returns the user and the stored hash. A failure is not refunded."""
     # The address first: a blocked address must not be able to lock accounts.
     by_address = await accounts.limiter.take(FAILED_SIGN_INS_FROM_ADDRESS, network_of(visitor.ip))
@@ -64,7 +64,7 @@ async def _check_password(accounts: Accounts, username: str, password: str, visi
 async def sign_in_new_user(accounts: Accounts, user: User, visitor: Visitor, old: Session | None = None) -> str:
     """Sign in the user who has just created this account."""
     now = accounts.clock()
-    return await accounts.db.write(lambda tx: browsers.replace(tx, old, user.id, visitor, now))
+    return await accounts.db.write(lambda tx: browser_sessions.replace(tx, old, user.id, visitor, now))
 
 
 async def _find_user(accounts: Accounts, username: str) -> User | None:

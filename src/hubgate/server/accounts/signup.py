@@ -1,4 +1,4 @@
-"""Sign-up: open, by invitation, by the operator, and of the first operator through the set-up link."""
+"""Sign-up: open, by invitation, by the operator, and through the set-up link, which creates the first operator."""
 
 import asyncio
 import base64

@@ -28,7 +28,7 @@ class AlreadyUsed(Conflict):
         super().__init__("Already created. The secret cannot be shown again.")
 
 
-class UnusedNonce(Struct, frozen=True):
+class VerifiedNonce(Struct, frozen=True):
     """A verified nonce of a form, to be consumed in the transaction of the form's action."""
 
     bucket: bytes
@@ -42,7 +42,7 @@ def new_nonce(accounts: Accounts, user: User) -> str:
     return f"{text}.{accounts.secret.mac(_PURPOSE, _mac_input(user, text)).hex()}"
 
 
-def check_nonce(accounts: Accounts, user: User, nonce: str) -> UnusedNonce:
+def check_nonce(accounts: Accounts, user: User, nonce: str) -> VerifiedNonce:
     text, _, mac = nonce.rpartition(".")
     now = accounts.clock()
     try:
@@ -53,10 +53,10 @@ def check_nonce(accounts: Accounts, user: User, nonce: str) -> UnusedNonce:
     if not fresh:
         raise FieldErrors({FIELD: "This form has expired. Send it again."})
     # Recorded for longer than the nonce is valid: after that, it is rejected as expired.
-    return UnusedNonce(hashlib.sha256(_mac_input(user, text)).digest()[:16], now + LIFETIME)
+    return VerifiedNonce(hashlib.sha256(_mac_input(user, text)).digest()[:16], now + LIFETIME)
 
 
-async def consume_nonce(tx: Tx, nonce: UnusedNonce) -> None:
+async def consume_nonce(tx: Tx, nonce: VerifiedNonce) -> None:
     """Mark a nonce as used; AlreadyUsed if the form was submitted before."""
     if not await store.claim_bucket(tx, nonce.bucket, nonce.recorded_until):
         raise AlreadyUsed

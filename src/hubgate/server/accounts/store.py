@@ -254,12 +254,12 @@ async def count_users(tx: Tx) -> Row:
     return rows[0]
 
 
-_REACH = insert_row("INSERT INTO milestones (name, reached_at)", "ON CONFLICT DO NOTHING RETURNING name")
+_ADD_MILESTONE = insert_row("INSERT INTO milestones (name, reached_at)", "ON CONFLICT DO NOTHING RETURNING name")
 
 
 async def record_milestone(tx: Tx, milestone: str, now: int) -> bool:
     """Record a milestone; False if it was reached before."""
-    return await tx.one(_REACH, {"name": milestone, "reached_at": now}) is not None
+    return await tx.one(_ADD_MILESTONE, {"name": milestone, "reached_at": now}) is not None
 
 
 async def milestone_reached(tx: Tx | Database, milestone: str) -> bool:

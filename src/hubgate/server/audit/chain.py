@@ -109,7 +109,7 @@ def sealed_batch(org_id: str, seq: int, sealed_at: int, previous: bytes, entries
 
 
 def find_flaw(batch: Batch, previous: bytes, entries: Sequence[Entry]) -> str | None:
-    """What is wrong with the stored entries of a batch, given in order; None if they match the sealed hash."""
+    """The flaw in the stored entries of a batch, given in order; None if they match the sealed hash."""
     if len(entries) > batch.entries:
         return f"contains {len(entries):,} entries, but was sealed with {batch.entries:,}"
     missing = set(range(1, batch.entries + 1)) - {entry.position for entry in entries}

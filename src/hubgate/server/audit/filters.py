@@ -45,5 +45,5 @@ def _term(text: str) -> Term:
     if not colon or key.lower() not in KEYS:
         return Term("", text)
     if not value:
-        raise Unprocessable(f"Write a value directly after {key.lower()}: without a space.")
+        raise Unprocessable(f'Write the value right after "{key.lower()}:", without a space.')
     return Term(key.lower(), value)

@@ -131,7 +131,8 @@ class Head(Struct, frozen=True):
 
 
 def parse_stored_object(text: str) -> dict[str, Any]:
-    """Parse a stored JSON text. An invalid text is returned as is: the log must stay readable after tampering."""
+    """Parse a stored JSON object. An invalid text is returned under the key "unreadable": the log must stay readable
+    after tampering."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -24,7 +24,7 @@ from hubgate.server.storage.database import Database, Tx
 log = logging.getLogger("hubgate.audit")
 
 BATCH_SIZE = 500
-# Small enough that a step takes far less time than the lease of a loop.
+# Small enough that a step takes far less time than the lease of a background loop (worker/loops.py).
 ORGANIZATIONS_AT_ONCE = 20
 
 
@@ -53,7 +53,7 @@ class OrganizationRounds:
     _more: bool = field(default=False, init=False)
 
     async def step(self) -> bool:
-        """Run one step; True if the next step should follow at once. An organization with much work waits its turn."""
+        """Run one step; True if the next step should follow at once. A busy organization waits its turn."""
         for _ in range(ORGANIZATIONS_AT_ONCE):
             org_id = await self.find_next(self._after)
             if org_id is None:

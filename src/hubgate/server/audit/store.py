@@ -287,7 +287,7 @@ async def chain_end(tx: Tx, org_id: str) -> tuple[int, int] | None:
 
 # Some engines lower-case only ASCII letters, so a word is also searched as written.
 _TERMS = {
-    # The app by its client id, which is the first key in the stored JSON (chain.canonical).
+    # The app by its client id, which is the first key in the stored JSON (`chain.canonical_json`).
     "app": "lower(e.oauth) LIKE :{name} ESCAPE '!'",
     "author": "(lower(e.author_name) = :{name} OR e.author_id = :{name})",
     "ip": "lower(e.ip) = :{name}",

@@ -171,7 +171,7 @@ class QuickReport(Struct, frozen=True):
 
 
 async def quick_check(tx: Tx, secret: ServerSecret, org_id: str, shown: Iterable[int]) -> QuickReport:
-    """Verify the head and the shown batches, newest first, up to ENTRIES_AT_A_GLANCE entries."""
+    """Verify the head and the shown batches, newest first, up to QUICK_CHECK_ENTRIES entries."""
     head, last = await store.head(tx, org_id), await store.last_batch(tx, org_id)
     if head is None or last is None:
         return QuickReport(None, broken=(head is None) != (last is None))

@@ -1,4 +1,4 @@
-"""The edge: every request passes through it, and no handler runs before its permission was checked here.
+"""The edge: every request passes through it, and no handler runs before the caller's permission is checked here.
 
 Owns: the outermost ASGI layer (`edge`), authentication by cookie or token (`guard`), route declarations and the
 permission check before each handler (`routes`), the route table (`table`), and the OpenAPI document generated from it

@@ -23,10 +23,10 @@ from hubgate.server.edge.exchange import Exchange
 from hubgate.server.edge.routes import Route
 from hubgate.server.edge.table import RouteMatch, RouteTable
 from hubgate.server.errors import BadRequest, HubError, NotFound, Unavailable
-from hubgate.server.http.csrf import FIELD, Csrf
+from hubgate.server.http.client_address import Networks, client_address
+from hubgate.server.http.csrf import CSRF_FIELD, Csrf
 from hubgate.server.http.headers import StandardHeaders, preflight
 from hubgate.server.http.intake import BoundedBody, check_head
-from hubgate.server.http.peer import Networks, client_address
 from hubgate.server.http.render import ErrorRenderer
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import ErrorShape, Surface, surface_of
@@ -35,7 +35,7 @@ from hubgate.server.logs import current_request_id, summary_of
 from hubgate.server.metrics import Metrics
 
 # Finds the caller; rejects an invalid credential.
-Guard = Callable[[HubRequest, Route | None], Awaitable[None]]
+Authenticate = Callable[[HubRequest, Route | None], Awaitable[None]]
 
 log = logging.getLogger("hubgate.http")
 
@@ -52,7 +52,7 @@ NOTHING_HERE = "Nothing here, or you don't have access. Another account may see 
 
 class Edge(Struct, frozen=True):
     table: RouteTable
-    guard: Guard
+    guard: Authenticate
     csrf: Csrf
     errors: ErrorRenderer
     headers: StandardHeaders
@@ -109,7 +109,7 @@ class Edge(Struct, frozen=True):
         route, request.scope["path_params"] = found.route, found.params
         exchange.body = BoundedBody(request.receive, request.scope, route.body_cap, route.body_seconds)
         request.bound_body(exchange.body)
-        exchange.body.reject_declared_length()
+        exchange.body.check_declared_length()
         if not route.streams and not exchange.body.complete and _presents_credential(request):
             # Permissions are checked once the whole body is received: a client that delays its last byte must not
             # retain permissions it has since lost (attack O44). Anonymous requests are checked before the body is read.
@@ -117,7 +117,7 @@ class Edge(Struct, frozen=True):
         await self.guard(request, route)
         if route.surface is Surface.PAGE and route.method == "POST" and route.csrf:
             request.form_fields = await request.read_form()
-            self.csrf.check(request, request.form_fields.get(FIELD))
+            self.csrf.check(request, request.form_fields.get(CSRF_FIELD))
         return await route.endpoint(request)
 
     def _match(self, request: HubRequest, exchange: Exchange) -> RouteMatch | None:

@@ -19,7 +19,7 @@ from msgspec import Struct, field
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import ANONYMOUS, Caller, share_key_of
-from hubgate.server.accounts.sessions import browsers
+from hubgate.server.accounts.sessions import browser_sessions
 from hubgate.server.accounts.sessions import store as session_store
 from hubgate.server.accounts.tokens import personal
 from hubgate.server.accounts.tokens import store as token_store
@@ -81,11 +81,11 @@ class Guard(Struct, frozen=True, dict=True):
         """The caller by session cookie. An expired cookie counts as anonymous."""
         cookie = read_cookie(request, SESSION, secure=self.secure)
         now = self.clock()
-        found = await browsers.find(self.db, cookie, now) if cookie else None
+        found = await browser_sessions.find(self.db, cookie, now) if cookie else None
         if found is None:
             return ANONYMOUS
         person, session = found
-        if browsers.should_record_use(session, now):
+        if browser_sessions.should_record_use(session, now):
             self.background_writes.start(
                 session.id, lambda tx: session_store.record_use(tx, session.id, now, request.client_ip)
             )
@@ -99,7 +99,7 @@ class Guard(Struct, frozen=True, dict=True):
             return ANONYMOUS
 
     async def reload_caller(self, request: HubRequest) -> Caller:
-        """Read the caller again, for a request that took long, such as a push that was received over an hour."""
+        """Read the caller again, for a long-running request, such as a push that took an hour to receive."""
         return await self._hub_token_caller(request, Surface.GIT)
 
     async def _hub_token_caller(self, request: HubRequest, surface: Surface) -> Caller:
@@ -114,18 +114,18 @@ class Guard(Struct, frozen=True, dict=True):
         if header is None:
             return ANONYMOUS
         read = read_token(_token_in_header(header, surface))
-        caller = await self._caller_of_token(*read) if read else None
+        caller = await self._caller_by_key(*read) if read else None
         if caller is None:
             raise Unauthorized(BAD_CREDENTIAL)
         return caller
 
-    async def _caller_of_token(self, kind: TokenKind, key: bytes) -> Caller | None:
+    async def _caller_by_key(self, kind: TokenKind, key: bytes) -> Caller | None:
         if kind is TokenKind.PERSONAL:
-            return await self._personal(key)
+            return await self._personal_token_caller(key)
         find = self.find_by_kind.get(kind)
         return await find(key) if find else None
 
-    async def _personal(self, key: bytes) -> Caller | None:
+    async def _personal_token_caller(self, key: bytes) -> Caller | None:
         found = await token_store.find(self.db, key)
         if found is None:
             return None

@@ -1,4 +1,4 @@
-"""Routes and endpoints: the action a handler needs, the lookup of its resource, and the permission check (O77).
+"""Routes and endpoints: the action a handler needs, the lookup of its resource, and the permission check (attack O77).
 
     Route("PUT", path, Endpoint(Action.ORG_WRITE_MEMBERS, organization(accounts, path), handler), Surface.API, "...")
 
@@ -95,7 +95,7 @@ class Endpoint:
         if not isinstance(action, Action):
             raise TypeError(f"An endpoint needs an Action, not {action!r}.")
         if not isinstance(locator, Locator):
-            raise TypeError(f"An endpoint needs a Locator that finds what {action.rule.name} applies to.")
+            raise TypeError(f"An endpoint needs a Locator for the resources of {action.rule.name}.")
         self.action = action
         self.actions = (action, *further)
         self._locator: Locator[Any] = locator
@@ -133,7 +133,7 @@ class Endpoint:
         for group in target.also:
             for check in group:
                 self._require_declared(check.action)
-        require_also(identity, target)
+        enforce_further_checks(identity, target)
         if target.moved_to and request.method in ("GET", "HEAD"):
             # Existing clients expect 307 for a renamed resource.
             return RedirectResponse(target.moved_to, 307)
@@ -145,7 +145,7 @@ class Endpoint:
         return action
 
 
-def require_also(identity: Identity, target: Target[Any]) -> None:
+def enforce_further_checks(identity: Identity, target: Target[Any]) -> None:
     """Enforce the further checks of a target: return if all groups allow this caller, otherwise raise the error."""
     for first, *others in target.also:
         decision = decide(identity, *first)

@@ -127,7 +127,10 @@ class AddressSlots:
 
     @asynccontextmanager
     async def acquire(self, address: Address) -> AsyncIterator[bool]:
-        """Take a slot for the duration of the block; False if none is free in time. All spellings share one limit."""
+        """Take a slot for the duration of the block; False if none is free in time.
+
+        All IPv6 forms of an IPv4 address share its limit.
+        """
         reached = effective_address(address)
         if self._taken[reached] < MAX_PER_ADDRESS:
             self._taken[reached] += 1

@@ -17,7 +17,7 @@ from hubgate.server.egress.resolve import Unreachable
 # Status line and headers of the response, interim responses included.
 MAX_HEAD_BYTES = 64 * 1024
 LONGEST_ROUND_TRIP = 0.25
-# Chunks of one byte, the worst legitimate framing, make a body this much longer on the wire.
+# Chunks of one byte, the worst legitimate framing, make a body this many times longer on the wire.
 _FRAMING = 8
 
 _CHUNKED_LAST = re.compile(rb"(?:^|,)[ \t]*chunked[ \t]*\Z", re.IGNORECASE)
@@ -48,7 +48,7 @@ class Connection(asyncio.Protocol):
         self._begin(HttpResponse(), 0)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # Not every event loop uses this class, but all have its methods.
+        # Not every event loop's transport is an `asyncio.Transport`, but all have its methods.
         self._transport = cast("asyncio.Transport", transport)
 
     async def exchange(self, request: bytes, cap: int) -> HttpResponse:

@@ -45,7 +45,7 @@ class Pool:
         key, oldest = _key(target, address), time.monotonic() - IDLE_SECONDS
         while idle := self._idle.get(key):
             connection, used_at = idle.pop()
-            self._removed(key)
+            self._count_removal(key)
             if connection.is_reusable and used_at >= oldest:
                 return key, connection
             connection.close()
@@ -86,10 +86,10 @@ class Pool:
 
     def _drop_first(self, key: Key) -> None:
         connection, _ = self._idle[key].pop(0)
-        self._removed(key)
+        self._count_removal(key)
         connection.close()
 
-    def _removed(self, key: Key) -> None:
+    def _count_removal(self, key: Key) -> None:
         self._count -= 1
         if not self._idle[key]:
             del self._idle[key]

@@ -17,9 +17,9 @@ Resolve = Callable[[str], Awaitable[Sequence[Address]]]
 
 RESOLVE_SECONDS = 3.0
 # A hanging look-up occupies its thread until the system gives up. The owner of a slow name server can occupy only some
-# of the threads (attack W25). Names with the same last two labels form a site. Some sites, such as co.uk, belong to
-# many owners, and there is no list of those here: names with the same last three labels get only a part of their site's
-# threads.
+# of the threads (attack W25): names with the same last two labels (a site) share THREADS_PER_SITE. A site such as co.uk
+# has many owners, and the hub has no list of such sites, so names with the same last three labels count as one owner
+# and share THREADS_PER_OWNER.
 THREADS = 256
 THREADS_PER_SITE = 32
 THREADS_PER_OWNER = 8
@@ -63,7 +63,7 @@ class SystemResolver:
         return await asyncio.shield(pending)
 
     def _count_similar(self, host: str, labels: int) -> int:
-        """How many names in resolution end in the same labels, and so probably share a name server."""
+        """How many of the names being resolved end in the same labels, and so probably share a name server."""
         ending = host.split(".")[-labels:]
         return sum(other.split(".")[-labels:] == ending for other in self._pending)
 

@@ -1,4 +1,4 @@
-"""The depth of a change: how many deliveries led to it, so that receivers cannot cause endless loops (W28).
+"""The depth of a change: how many deliveries led to it, so that receivers cannot cause endless loops (attack W28).
 
 A receiver sends back the depth of the delivery it received; its changes are one level deeper.
 """

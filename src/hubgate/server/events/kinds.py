@@ -19,12 +19,12 @@ from hubgate.server.events.schemas import (
     Schema,
     flag,
     list_of,
-    members,
+    object_of,
     text,
 )
 
 
-class Row(Struct, frozen=True):
+class KindDefinition(Struct, frozen=True):
     scope: str
     action: str
     # Completes "Sent when ...".
@@ -40,7 +40,7 @@ class Kind(Enum):
     when: str
     extras: Mapping[str, Schema]
 
-    def __init__(self, row: Row) -> None:
+    def __init__(self, row: KindDefinition) -> None:
         self.scope, self.action, self.when, self.extras = row.scope, row.action, row.when, row.extras
 
     @property
@@ -54,40 +54,40 @@ class Kind(Enum):
 
     def schema(self, address: str) -> Schema:
         """The JSON Schema of the payload; `address` is the URL that serves the schema."""
-        event = members(
+        event = object_of(
             "The kind of event.",
             {
                 "action": {"const": self.action, "description": "The kind of change."},
                 "scope": {"const": self.scope, "description": "The part of the repo that changed."},
             },
         )
-        payload = members(
+        payload = object_of(
             f"Sent when {self.when}.",
             {"event": event, "repo": REPO, **self.extras, "webhook": WEBHOOK},
             {"truncated": TRUNCATED},
         )
         return {"$schema": DIALECT, "$id": address, "title": f"{self.scope} {self.action}", **payload}
 
-    REPO_CREATE = Row("repo", "create", "a repo is created, with its first commit", {})
-    REPO_DELETE = Row("repo", "delete", "a repo is deleted", {})
-    REPO_MOVE = Row(
+    REPO_CREATE = KindDefinition("repo", "create", "a repo is created, with its first commit", {})
+    REPO_DELETE = KindDefinition("repo", "delete", "a repo is deleted", {})
+    REPO_MOVE = KindDefinition(
         "repo",
         "move",
         "a repo gets another name or owner",
-        {"movedTo": members("The new location.", {"name": text("The name with its namespace."), "owner": OWNER})},
+        {"movedTo": object_of("The new location.", {"name": text("The name with its namespace."), "owner": OWNER})},
     )
-    REPO_CONTENT = Row(
+    REPO_CONTENT = KindDefinition(
         "repo.content",
         "update",
         "branches, tags or pull requests are created, updated or deleted",
         {"updatedRefs": list_of(REF, "The refs that changed, all in one change.")},
     )
-    REPO_CONFIG = Row(
+    REPO_CONFIG = KindDefinition(
         "repo.config",
         "update",
         "settings of a repo change",
         {
-            "updatedConfig": members(
+            "updatedConfig": object_of(
                 "The settings that changed; empty if only settings changed that are not reported.",
                 {},
                 {"private": flag("Whether the repo is private now.")},

@@ -24,7 +24,7 @@ def list_of(items: Schema, meaning: str) -> Schema:
     return {"type": "array", "items": items, "description": meaning}
 
 
-def members(meaning: str, required: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None) -> Schema:
+def object_of(meaning: str, required: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None) -> Schema:
     return {
         "type": "object",
         "description": meaning,
@@ -41,8 +41,8 @@ def _sha(meaning: str) -> Schema:
     return text(meaning, "^[0-9a-f]{40}$")
 
 
-OWNER = members("The owner of the repo.", {"id": _id("The id of a user or an organization.")})
-REF = members(
+OWNER = object_of("The owner of the repo.", {"id": _id("The id of a user or an organization.")})
+REF = object_of(
     "A branch, tag or pull request.",
     {
         "ref": text("The full name, such as refs/heads/main.", "^refs/"),
@@ -50,14 +50,14 @@ REF = members(
         "newSha": {**_sha("The commit now; null if the ref was deleted."), "type": ["string", "null"]},
     },
 )
-REPO = members(
+REPO = object_of(
     "The repo right after the change; after a move, as it was before.",
     {
         "type": {"enum": ["model", "dataset", "space"], "description": "The type of the repo."},
         "name": text("The name with its namespace.", "^[^/]+/[^/]+$"),
         "id": _id("Never changes, even if the repo is renamed."),
         "private": flag("Whether the repo is private."),
-        "url": members("The URLs of the repo.", {"web": text("Its page."), "api": text("Its URL in the API.")}),
+        "url": object_of("The URLs of the repo.", {"web": text("Its page."), "api": text("Its URL in the API.")}),
         "owner": OWNER,
     },
     {
@@ -67,7 +67,7 @@ REPO = members(
         "subdomain": text("The subdomain of a space."),
     },
 )
-WEBHOOK = members(
+WEBHOOK = object_of(
     "The webhook that sends the payload.",
     {"id": _id("The id in its settings."), "version": {"const": VERSION, "description": "The version of the payload."}},
 )

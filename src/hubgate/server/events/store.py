@@ -55,7 +55,7 @@ async def of_repo(tx: Tx, repo_id: str, after: int, limit: int) -> Sequence[Row]
     )
 
 
-async def of_repo_in_public(tx: Tx, repo_id: str, after: int, limit: int) -> Sequence[Row]:
+async def of_repo_while_public(tx: Tx, repo_id: str, after: int, limit: int) -> Sequence[Row]:
     """Like `of_repo`, but only events from when the repo was public; the sequence then has gaps."""
     return await tx.all(
         """

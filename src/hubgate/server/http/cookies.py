@@ -31,7 +31,7 @@ def read_cookie(request: HubRequest, name: str, *, secure: bool) -> str | None:
     return values[0] or None if len(values) == 1 else None
 
 
-def is_doubled(request: HubRequest, name: str, *, secure: bool) -> bool:
+def is_duplicated(request: HubRequest, name: str, *, secure: bool) -> bool:
     return len(_values(request, cookie_name(name, secure=secure))) > 1
 
 

@@ -13,11 +13,11 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from hubgate.server.errors import Forbidden
-from hubgate.server.http.cookies import SESSION, VISITOR, is_doubled, read_cookie, set_cookie
+from hubgate.server.http.cookies import SESSION, VISITOR, is_duplicated, read_cookie, set_cookie
 from hubgate.server.http.request import HubRequest
 from hubgate.server.secret import ServerSecret
 
-FIELD = "csrf"
+CSRF_FIELD = "csrf"
 _PURPOSE = "csrf"
 _REFUSAL = "This form has expired or was sent from another site. Go back, reload the page and send it again."
 
@@ -43,7 +43,7 @@ class Csrf(Struct, frozen=True):
 
     def _bound_cookie(self, request: HubRequest) -> str | None:
         names = (SESSION, VISITOR)
-        if any(is_doubled(request, name, secure=self.secure) for name in names):
+        if any(is_duplicated(request, name, secure=self.secure) for name in names):
             # Of two cookies with the same name, one was planted.
             return None
         found = (read_cookie(request, name, secure=self.secure) for name in names)

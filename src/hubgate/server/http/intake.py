@@ -14,7 +14,8 @@ from hubgate.server.errors import BadRequest, HeadersTooLarge, PayloadTooLarge, 
 
 MAX_HEADER_BYTES = 32 * 1024
 LONGEST_TARGET = 16 * 1024
-# Legitimate clients reach this rate even on a slow connection; the deadline grows with the bytes received at this rate.
+# Legitimate clients reach this rate even on a slow connection: each time this many bytes are received, the deadline is
+# extended by a second.
 SLOWEST_BYTES_PER_SECOND = 16 * 1024
 
 _SINGLE_VALUE = frozenset(
@@ -82,7 +83,7 @@ class BoundedBody:
     def complete(self) -> bool:
         return self._completed is None or self._completed.is_set()
 
-    def reject_declared_length(self) -> None:
+    def check_declared_length(self) -> None:
         if self._length > self._cap:
             raise self._too_large()
 

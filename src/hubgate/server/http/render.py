@@ -112,5 +112,6 @@ def _oauth_body(error: HubError) -> dict[str, str]:
 
 
 def _one_ascii_line(text: str) -> str:
-    """The message for a header: it may echo the caller's input, so control characters and long texts are removed."""
+    """The message for a header: it may echo the caller's input, so control characters are replaced and long texts are
+    truncated."""
     return re.sub(r"[^\x20-\x7e]+", " ", text.encode("ascii", "replace").decode())[:LONGEST_HEADER_TEXT].strip()

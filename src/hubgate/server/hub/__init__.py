@@ -1,4 +1,4 @@
-"""Repos, and later collections, discussions and gates.
+"""Repos, their discussions and pull requests.
 
 Owns: repos, their content in git and in large files, and every change to them with the event that records it.
 Does not own: permissions (`access`), notifications (`webhooks`, through `events`), the HTTP interface (`web`).

@@ -66,7 +66,7 @@ class Repos(Struct, frozen=True):
     large_files: LargeFiles
     # A file up to this size may be sent inside a commit, regardless of .gitattributes.
     regular_upload_max: int
-    # Called in the transaction that unlinks a former name of the repo with this id.
+    # Called with a repo's id, in the transaction that deletes a redirect to the repo.
     on_unlinked: OnUnlinked
     # Limits for users without write permission: open pull requests per repo, and total bytes stored in such repos.
     guest_pull_requests: int
@@ -75,5 +75,5 @@ class Repos(Struct, frozen=True):
     branch_locks: BranchLocks = field(default_factory=BranchLocks)
     # Limits concurrent git programs that walk a history.
     walks: Slots = field(
-        default_factory=lambda: Slots(4, 1, "Too many long histories are being read. Try again.", most_per_repo=2)
+        default_factory=lambda: Slots(4, 1, "Too many long histories are being read. Try again.", max_per_repo=2)
     )

@@ -1,7 +1,7 @@
 """The caller a job is charged to: one for each request, and one for all background work of a process.
 
-The edge sets a context variable, so code that starts a job does not pass the caller on. Client disconnects are only
-watched once a job runs longer than WATCH_AFTER_SECONDS, so most requests do not pay for the watch.
+The edge sets a context variable, so code that starts a job does not pass the caller on. The hub watches for a
+client disconnect only once a job runs longer than WATCH_AFTER_SECONDS, so most requests do not pay for the watch.
 """
 
 import asyncio

@@ -5,7 +5,7 @@ one turn at most. A job cannot be interrupted between checkpoints, so no caller 
 stay reserved for other callers, even if idle.
 
 Threads also share the interpreter: libgit2 holds the GIL while it parses a folder of 100,000 files, which blocks the
-process for 80 ms. So a caller whose job used much CPU time rests before the next job starts.
+process for 80 ms. So a caller whose job used a lot of CPU time rests before the next job starts.
 """
 
 import contextlib

@@ -1,6 +1,7 @@
 """Limits on concurrent git subprocesses and long database reads in this process.
 
-Each uses memory and a CPU core, possibly for long, so there is a total limit and lower limits per caller and per repo.
+Each uses memory and a CPU core, possibly for a long time, so there is a total limit, and lower limits per caller and
+per repo.
 """
 
 import asyncio
@@ -34,13 +35,13 @@ class Slots(Struct, frozen=True):
     """A set of slots, granted first come, first served, skipping requests whose caller or repo is at its limit."""
 
     limit: int
-    most_per_caller: int
+    max_per_caller: int
     refusal: str = "Too many clones, fetches or pushes at once. Try again."
     longest_wait: float = 30.0
     # Queued requests of one caller: each release of a slot scans the whole queue.
     max_waiting: int = 500
     # None: no limit per repo.
-    most_per_repo: int | None = None
+    max_per_repo: int | None = None
     _caller_slots: Counter[str] = msgspec.field(default_factory=Counter)
     _repo_slots: Counter[str] = msgspec.field(default_factory=Counter)
     _queued: deque[_Slot] = msgspec.field(default_factory=deque)
@@ -82,9 +83,9 @@ class Slots(Struct, frozen=True):
             caller.waiting.discard(slot)
 
     def _is_free(self, slot: _Slot) -> bool:
-        repo_limit = self.limit if self.most_per_repo is None else self.most_per_repo
-        # Background work is bounded by its loops, and a process that only delivers has no other caller.
-        has_share = slot.caller == BACKGROUND.share_key or self._caller_slots[slot.caller] < self.most_per_caller
+        repo_limit = self.limit if self.max_per_repo is None else self.max_per_repo
+        # Not for background work: the number of its loops limits it, and in a delivery process it is the only caller.
+        has_share = slot.caller == BACKGROUND.share_key or self._caller_slots[slot.caller] < self.max_per_caller
         return has_share and self._caller_slots.total() < self.limit and self._repo_slots[slot.repo] < repo_limit
 
     def _grant(self, slot: _Slot) -> None:

@@ -42,7 +42,7 @@ def _files(folder: Path) -> Transport:
 
 
 def _write(folder: Path, mail_id: str, content: bytes) -> None:
-    """Write a mail atomically, readable by the hub's system user only: its links open accounts."""
+    """Write a mail atomically, readable by the hub's system user only: its links give access to accounts."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = folder / f".{mail_id}"

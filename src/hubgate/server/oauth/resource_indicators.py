@@ -59,7 +59,7 @@ def narrowed(authorized: str, requested: Requested) -> str | None:
 
 
 def shown_servers(resources: Sequence[str], base_url: str) -> tuple[str, ...]:
-    """The servers as the consent page names them: the host, but the full URI if it is not http(s) or on this hub."""
+    """The servers as the consent page names them: the host, or the full URI if it is not http(s) or is on this hub."""
     return tuple(dict.fromkeys(_display_name(uri, urlsplit(base_url).netloc.lower()) for uri in resources))
 
 

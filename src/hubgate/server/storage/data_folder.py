@@ -94,8 +94,9 @@ def clear_interrupted_restore(data_dir: Path) -> None:
 
 @contextlib.contextmanager
 def shared_lock(data_dir: Path) -> Iterator[None]:
-    """Lock the folder for serving. Several servers may share it, but no restore may run at the same time."""
-    with _locked(data_dir, fcntl.LOCK_SH, "A restore is running in this data folder. Wait until it has finished."):
+    """Lock the folder for serving. Several servers may share it, but not with a running restore or migration."""
+    refusal = "A restore or a migration is running in this data folder. Wait until it has finished."
+    with _locked(data_dir, fcntl.LOCK_SH, refusal):
         yield
 
 
@@ -107,7 +108,7 @@ def exclusive_lock(data_dir: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def without_housekeeping(data_dir: Path) -> Iterator[None]:
-    """Lock out housekeeping, after waiting for a running one to finish."""
+    """Wait until no housekeeping is running, then lock it out."""
     descriptor = _open_lock_file(data_dir / HOUSEKEEPING_LOCK_NAME)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
@@ -118,7 +119,7 @@ def without_housekeeping(data_dir: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def housekeeping_lock(data_dir: Path) -> Iterator[bool]:
-    """Lock for housekeeping. False if a backup or another housekeeping is running, on any machine."""
+    """Lock for housekeeping. False if a backup or another housekeeping run is in progress, on any machine."""
     descriptor = _open_lock_file(data_dir / HOUSEKEEPING_LOCK_NAME)
     try:
         try:

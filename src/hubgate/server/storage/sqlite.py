@@ -44,7 +44,7 @@ class SqliteDatabase:
             self._reader = connect_reader(path)
         finally:
             self._lock.release()
-        self._look_up = SqliteTx(self._reader)
+        self._lookup_tx = SqliteTx(self._reader)
         self._idle_readers: list[sqlite3.Connection] = []
         self._read_threads = ThreadPoolExecutor(LONG_READS, "sqlite-read")
         self._long_reads = Slots(LONG_READS, LONG_READS_PER_CALLER, TOO_MANY_READS)
@@ -64,18 +64,18 @@ class SqliteDatabase:
 
     async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
         require_read(sql)
-        return await self._look_up.one(sql, params)
+        return await self._lookup_tx.one(sql, params)
 
     async def few(self, sql: str, params: Params = NO_PARAMS) -> Sequence[Row]:
         require_read(sql)
-        return await self._look_up.all(sql, params)
+        return await self._lookup_tx.all(sql, params)
 
     async def batch(self, op: Batch, row: Params) -> Row | None:
         statement = _single_row_statement(op)
         return await self._writer.run(lambda tx: tx.one(statement, row), long=False)
 
     async def tables(self) -> frozenset[str]:
-        rows = await self._look_up.all("SELECT name FROM sqlite_master WHERE type = 'table'")
+        rows = await self._lookup_tx.all("SELECT name FROM sqlite_master WHERE type = 'table'")
         return frozenset(row[0] for row in rows)
 
     async def damage(self) -> str | None:

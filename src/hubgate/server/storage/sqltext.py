@@ -33,8 +33,8 @@ class RowStatement(Struct, frozen=True, eq=False):
     """A statement that a unit runs for many rows. PostgreSQL executes all rows in one statement.
 
     `columns` differ from row to row and are written `:name`, like other parameters. For a SELECT, PostgreSQL processes
-    the rows in order. A change must name the source of the rows, with `/*pg FROM batch */` or `/*pg , batch */`; no
-    two rows may change the same table row, and their order is undefined.
+    the rows in order. A statement that changes data must name the source of the rows, with `/*pg FROM batch */` or
+    `/*pg , batch */`; no two rows may change the same table row, and their order is undefined.
     """
 
     sql: str

@@ -11,7 +11,7 @@ from hubgate.server.throttle import store
 
 
 class Limit(Struct, frozen=True):
-    """A rate limit: at most `limit` hits per subject within `seconds` from the first hit."""
+    """A rate limit: at most `max_hits` hits per subject within `seconds` from the first hit."""
 
     name: str
     max_hits: int

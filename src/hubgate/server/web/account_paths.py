@@ -50,7 +50,7 @@ async def organization_named(accounts: Accounts, request: HubRequest, surface: S
     return found
 
 
-# Further checks for a request, beyond the route's action.
+# Checks in addition to the route's action. In each group, one check must pass.
 ExtraChecks = Callable[[HubRequest, Organization], tuple[tuple[Check, ...], ...]]
 
 

@@ -13,7 +13,7 @@ from hubgate.server.settings import Settings
 _SESSION_SECONDS = 400 * 24 * 60 * 60
 _FLASH_SECONDS = 120
 _PURPOSE = "flash"
-_MAC = 32
+_MAC_LENGTH = 32
 
 
 def set_session(response: Response, settings: Settings, cookie: str) -> None:
@@ -37,8 +37,8 @@ def read_flash(request: HubRequest, secret: ServerSecret, *, secure: bool) -> st
         return ""
     try:
         value = base64.urlsafe_b64decode(cookie.encode())
-        valid = secret.mac_matches(_PURPOSE, value[_MAC:], value[:_MAC])
-        return value[_MAC:].decode() if valid else ""
+        valid = secret.mac_matches(_PURPOSE, value[_MAC_LENGTH:], value[:_MAC_LENGTH])
+        return value[_MAC_LENGTH:].decode() if valid else ""
     except ValueError:
         return ""
 

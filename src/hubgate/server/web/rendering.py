@@ -17,7 +17,7 @@ from hubgate.server.clock import iso
 from hubgate.server.edge.edge import NOTHING_HERE
 from hubgate.server.errors import FieldErrors, HubError, NotFound, TooManyRequests, Unauthorized
 from hubgate.server.http.cookies import read_cookie
-from hubgate.server.http.csrf import FIELD, Csrf
+from hubgate.server.http.csrf import CSRF_FIELD, Csrf
 from hubgate.server.http.request import HubRequest
 from hubgate.server.settings import Settings
 from hubgate.server.web import cookies
@@ -101,7 +101,7 @@ class Pages:
             errors=errors,
             flash=flash,
             me=caller_of(request).person,
-            csrf_name=FIELD,
+            csrf_name=CSRF_FIELD,
             csrf_value=csrf_value,
             theme=chosen_theme(request),
             here=_return_address(request),

@@ -56,8 +56,8 @@ def repo_endpoint(repos: Repos, action: Action, handler: Handler[Repo]) -> Endpo
 def repo_endpoint_with_target(
     repos: Repos, actions: tuple[Action, ...], find_target: FindTarget[T], handler: Handler[T]
 ) -> EndpointForType:
-    """Create endpoints for a handler about a target that `find_target` finds, with checks of some of the `actions`. The
-    first action is checked before, even if the repo is missing.
+    """Create endpoints for a handler whose target is found by `find_target`. The first of the `actions` is checked
+    before that, even if the repo is missing; `find_target` chooses which of the others to check.
     """
     action, *further = actions
     on = tuple({kind for declared in actions for kind in declared.rule.on})

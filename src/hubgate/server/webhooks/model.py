@@ -34,13 +34,13 @@ class Pace(Struct, frozen=True):
     """Timeouts and retry intervals of deliveries. Tests use shorter values."""
 
     deadline_seconds: float = 15.0
-    # Twice the deadline: a request that starts in the first half ends before the lease expires.
+    # Twice the deadline: a request that starts in the first half of its lease finishes before the lease expires.
     lease: int = 30 * SECOND
     backoff: tuple[int, ...] = BACKOFF
 
 
 PACE = Pace()
-# The longest Retry-After of a receiver that is respected.
+# The hub respects a receiver's Retry-After up to this time.
 LONGEST_WAIT = DAY
 # A webhook whose attempts have all failed for this long is suspended; its owner is warned half-way.
 SUSPENDED_AFTER = 5 * DAY

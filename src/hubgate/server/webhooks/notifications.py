@@ -46,7 +46,7 @@ async def notify_suspended(tx: Tx, webhooks: Webhooks, webhook_id: str, waiting:
 
 async def notify_grant_ended(tx: Tx, webhooks: Webhooks, webhook: Webhook) -> None:
     """Notify the owner that the webhook was suspended because its app lost access."""
-    data = {"reason": "the app that created it lost its access"}
+    data = {"reason": f"the app that {webhook.app_verb} it lost its access"}
     await audit.record_change(tx, webhook, EntryType.WEBHOOK_SUSPEND, "suspended", SYSTEM, webhooks.clock(), data)
     await _mail_about_app(tx, webhooks, webhook, partial(texts.webhook_app_revoked, done=webhook.app_verb))
 

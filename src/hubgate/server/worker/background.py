@@ -83,7 +83,7 @@ async def run(
     running.cancel()
     await hub.close()
     if ended:
-        # A loop that ended on its own is a bug. The parent starts a new process.
+        # Raise the error of a loop that failed, which is a bug. The parent then starts a new process.
         running.result()
 
 

@@ -1,8 +1,8 @@
 """A child process: its end of the supervisor's pipe, and its limit on open files.
 
 The parent writes the settings to standard input as one JSON line and leaves the pipe open. End of file means that the
-parent has died, possibly of SIGKILL; the child then stops, so that no orphan occupies the port. Ctrl-C reaches the
-whole terminal group; children start with SIGINT blocked, and the parent handles it.
+parent has died, possibly of SIGKILL; the child then stops, so that no orphan occupies the port. Ctrl-C sends SIGINT to
+the terminal's whole foreground process group; children start with SIGINT blocked, and the parent handles it.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Runs an ASGI app on granian or uvicorn, on a socket that already listens, until the stop event is set.
+"""Runs an ASGI app on granian or uvicorn, on a socket that is already listening, until the stop event is set.
 
 The supervisor passes its socket to every web process: a port conflict is detected once, and connections in the accept
 queue survive the death of a worker.
@@ -28,8 +28,8 @@ async def serve_with_granian(app: ASGIApp, listener: socket.socket, stop: asynci
     from granian.server.embed import Server
 
     class SharedSocketServer(Server):  # type: ignore[misc]
-        # The documented constructor accepts only an address. This sets an inherited socket where granian's own parent
-        # process sets it. A start-up test detects a granian version that changed this.
+        # The documented constructor accepts only an address. This method sets the inherited socket in the attribute
+        # that granian's own parent process sets. A start-up test detects a granian version that changed this.
         def _init_shared_socket(self) -> None:
             self._ssp = None
             self._shd = SocketHolder(listener.fileno(), False, BACKLOG)

@@ -24,7 +24,8 @@ from hubgate.server.worker.servers import BACKLOG
 
 log = logging.getLogger("hubgate.worker")
 
-# The contract grants requests in flight ten seconds; the servers give up shortly before that.
+# Requests in flight may take up to ten seconds to finish (docs/operating.md). The servers give up first (GRACE_SECONDS
+# in servers.py); a process that is still running after STOP_SECONDS is killed.
 STOP_SECONDS = 9.0
 GROUP_SIGNAL_SECONDS = 0.2
 READY_SECONDS = 30.0

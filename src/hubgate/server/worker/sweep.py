@@ -5,7 +5,7 @@ from msgspec import Struct
 from hubgate.server.accounts.links import store as link_store
 from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.sessions import store as session_store
-from hubgate.server.accounts.sessions.model import LIFETIME as SESSION_LIFETIME
+from hubgate.server.accounts.sessions.model import SESSION_LIFETIME
 from hubgate.server.clock import Clock
 from hubgate.server.oauth.apps import store as app_store
 from hubgate.server.oauth.cimd import store as document_store
@@ -36,11 +36,11 @@ class Sweep(Struct, frozen=True):
             await self.db.write_long(lambda tx: session_store.drop_expired(tx, now - SESSION_LIFETIME, BATCH)),
             await self.db.write_long(lambda tx: link_store.drop_expired(tx, now, BATCH)),
             await self.db.write_long(lambda tx: org_store.drop_expired_invitations(tx, now, BATCH)),
-            *await self._drop_expired_of_apps(now),
+            *await self._drop_expired_app_rows(now),
         ]
         return BATCH in dropped
 
-    async def _drop_expired_of_apps(self, now: int) -> list[int]:
+    async def _drop_expired_app_rows(self, now: int) -> list[int]:
         """Delete expired rows of apps. Codes are retained for a while after they expire, to detect a replay."""
         write = self.db.write_long
         return [

@@ -1,1 +1,1 @@
-"""Single-use links in mails that prove an address. Only the hash of the secret is stored."""
+"""Single-use links, sent by mail, that prove control of an address. Only the hash of the secret is stored."""

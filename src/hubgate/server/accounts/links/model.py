@@ -20,5 +20,5 @@ class Purpose(Enum):
 class Link(Struct, frozen=True):
     purpose: Purpose
     user_id: str
-    # The address that the link proves.
+    # The address that the link was sent to. Using the link proves control of it.
     email: str

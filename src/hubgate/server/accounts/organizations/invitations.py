@@ -169,7 +169,7 @@ async def decline(accounts: Accounts, invitation: Invitation) -> None:
         raise NotFound(GONE)
 
 
-async def revoke(accounts: Accounts, organization: Organization, invitation_id: str, actor: Actor) -> None:
+async def withdraw(accounts: Accounts, organization: Organization, invitation_id: str, actor: Actor) -> None:
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:

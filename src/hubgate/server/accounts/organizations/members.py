@@ -16,7 +16,7 @@ from hubgate.server.storage.database import Tx
 LAST_ADMIN = "The last admin cannot leave. Make someone else an admin first."
 
 # Limited, because every request and every view of a profile reads all memberships of a user.
-MAX_PER_USER = 500
+MAX_ORGANIZATIONS_PER_USER = 500
 
 CURSOR = (str,)
 
@@ -57,14 +57,16 @@ async def join(tx: Tx, organization: Organization, user: User, role: Role, now: 
     if not await store.add_member(tx, organization.id, user.id, role, now):
         return False
     if await exceeds_membership_limit(tx, user):
-        raise Unprocessable(f"{user.name} is in {MAX_PER_USER} organizations, which is the maximum. Leave one first.")
+        raise Unprocessable(
+            f"{user.name} is in {MAX_ORGANIZATIONS_PER_USER} organizations, the maximum, and must leave one first."
+        )
     await _drop_invitations_of(tx, organization, user)
     return True
 
 
 async def exceeds_membership_limit(tx: Tx, user: User) -> bool:
     """Whether the user has too many memberships. The transaction must have locked the user, so that the limit holds."""
-    return await store.count_memberships(tx, user.id) > MAX_PER_USER
+    return await store.count_memberships(tx, user.id) > MAX_ORGANIZATIONS_PER_USER
 
 
 async def record_added(tx: Tx, organization: Organization, user: User, role: Role, actor: Actor, now: int) -> None:

@@ -10,7 +10,7 @@ from hubgate.server.accounts.model import PLANS, Organization, User
 from hubgate.server.accounts.names import check_name, name_taken_message
 from hubgate.server.accounts.organizations import store
 from hubgate.server.accounts.organizations.locks import lock_organization, lock_organization_as_admin
-from hubgate.server.accounts.organizations.members import MAX_PER_USER, exceeds_membership_limit
+from hubgate.server.accounts.organizations.members import MAX_ORGANIZATIONS_PER_USER, exceeds_membership_limit
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.audit.record import record
@@ -37,7 +37,9 @@ async def create(
         await store.add(tx, organization)
         await store.add_member(tx, organization.id, owner.id, Role.ADMIN, now)
         if await exceeds_membership_limit(tx, owner):
-            raise FieldErrors({"name": f"You can be in at most {MAX_PER_USER} organizations. Leave one first."})
+            raise FieldErrors(
+                {"name": f"You can be in at most {MAX_ORGANIZATIONS_PER_USER} organizations. Leave one first."}
+            )
         if actor.user_id is not None:
             # In the transaction, so that a request that fails for another reason does not count.
             await accounts.limiter.require_in(tx, ORGANIZATIONS_BY_FOUNDER, actor.user_id)
@@ -67,7 +69,7 @@ async def set_profile(
 
 
 async def rename(accounts: Accounts, organization: Organization, name: str, actor: Actor) -> None:
-    """Rename an organization. The old name stays reserved permanently, unless it was used only briefly (O76)."""
+    """Rename an organization. The old name stays reserved permanently, unless it was used only briefly (attack O76)."""
     name = check_field("name", check_name, name)
     now = accounts.clock()
 
@@ -133,13 +135,13 @@ async def _set_billing(tx: Tx, latest: Organization, can_pay: bool, actor: Actor
 
 async def delete(accounts: Accounts, organization: Organization, actor: Actor) -> None:
     """Delete an organization permanently. Its audit log is retained, and its name stays reserved, unless it was used
-    only briefly (O76)."""
+    only briefly (attack O76)."""
     now = accounts.clock()
 
     async def unit(tx: Tx) -> None:
         name = (await lock_organization_as_admin(tx, organization, actor)).name
         await accounts.delete_owned(tx, organization.id, now)
-        await renames.release_name(tx, name, now)
+        await renames.retire_or_delete_name(tx, name, now)
         await store.remove(tx, organization.id)
         await record(tx, organization.id, EntryType.ORG_DELETE, f"deleted {name}", actor, now)
 

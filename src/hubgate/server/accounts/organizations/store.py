@@ -38,7 +38,7 @@ def _later(column: str) -> str:
 
 
 async def set_plan(tx: Tx, org_id: str, plan: str, now: int) -> None:
-    """Set the plan and revoke exchanged tokens of the previous plan, even if another machine's clock was ahead."""
+    """Set the plan and delete all exchanged tokens of the organization. `plan_since` always increases (`_later`)."""
     sql = f"UPDATE organizations SET plan = :plan, plan_since = {_later('plan_since')} WHERE id = :id"
     await tx.exec(sql, {"id": org_id, "plan": plan, "now": now})
     await tx.exec("DELETE FROM app_tokens WHERE org_id = :id", {"id": org_id})
@@ -224,7 +224,7 @@ async def use_invitation(tx: Tx, invitation_id: str, now: int) -> bool:
 
 
 async def assign_invitation(tx: Tx, invitation_id: str, user_id: str, now: int) -> bool:
-    """Assign an invitation by address to the user who joined with it. Of several concurrent calls, one wins."""
+    """Assign an invitation, mailed to an address, to the user who signed up with it. Of concurrent calls, one wins."""
     sql = """
         UPDATE invitations SET user_id = :user_id, email = NULL
         WHERE id = :id AND user_id IS NULL AND expires_at > :now

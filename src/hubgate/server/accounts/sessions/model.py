@@ -4,9 +4,9 @@ import msgspec
 
 from hubgate.server.clock import DAY, MINUTE
 
-LIFETIME = 30 * DAY
-# Limited, because the user's page reads all sessions.
-MAX_PER_USER = 500
+SESSION_LIFETIME = 30 * DAY
+# Limited, because the sessions page of the settings and the user's data export read all sessions at once.
+MAX_SESSIONS_PER_USER = 500
 # Last use is updated at most this often, so that a page view does not cost a write.
 USE_RECORDED_EVERY = 5 * MINUTE
 

@@ -11,7 +11,7 @@ from hubgate.server.errors import Unprocessable
 
 USE_RECORDED_EVERY = 5 * MINUTE
 LONGEST_NAME = 96
-MAX_PER_USER = 500
+MAX_TOKENS_PER_USER = 500
 
 
 class PersonalToken(msgspec.Struct, frozen=True):

@@ -8,9 +8,14 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.field_checks import check_field
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.roles import TokenRole
-from hubgate.server.accounts.single_use_forms import UnusedNonce, consume_nonce
+from hubgate.server.accounts.single_use_forms import VerifiedNonce, consume_nonce
 from hubgate.server.accounts.tokens import store
-from hubgate.server.accounts.tokens.model import MAX_PER_USER, USE_RECORDED_EVERY, PersonalToken, check_token_name
+from hubgate.server.accounts.tokens.model import (
+    MAX_TOKENS_PER_USER,
+    USE_RECORDED_EVERY,
+    PersonalToken,
+    check_token_name,
+)
 from hubgate.server.accounts.tokens.text import TokenKind, last_four, new_token, read_token
 from hubgate.server.clock import iso
 from hubgate.server.errors import FieldErrors, NotFound
@@ -25,7 +30,7 @@ _LIST = "/settings/tokens"
 
 
 async def create(
-    accounts: Accounts, user: User, name: str, role: TokenRole, ip: str, nonce: UnusedNonce | None = None
+    accounts: Accounts, user: User, name: str, role: TokenRole, ip: str, nonce: VerifiedNonce | None = None
 ) -> tuple[str, PersonalToken]:
     """Create a token; returns its text, which is not stored, and its metadata. The user is notified by mail.
 
@@ -40,8 +45,8 @@ async def create(
             await consume_nonce(tx, nonce)
         # The lock serializes concurrent requests, so that the limit holds.
         await lock_account_and_credentials(tx, user.id, user.credentials_version)
-        if await store.count(tx, user.id) >= MAX_PER_USER:
-            raise FieldErrors({"name": f"A user has at most {MAX_PER_USER} tokens. Revoke one first."})
+        if await store.count(tx, user.id) >= MAX_TOKENS_PER_USER:
+            raise FieldErrors({"name": f"A user has at most {MAX_TOKENS_PER_USER} tokens. Revoke one first."})
         await store.add(tx, key, token)
         await _notify_user(accounts, tx, user, token, ip)
 
@@ -52,7 +57,7 @@ async def create(
 
 async def of_user(accounts: Accounts, user_id: str) -> Sequence[PersonalToken]:
     """All tokens of a user, newest first."""
-    return await _list(accounts, user_id, AFTER_ALL, MAX_PER_USER)
+    return await _list(accounts, user_id, AFTER_ALL, MAX_TOKENS_PER_USER)
 
 
 async def page_of_user(accounts: Accounts, user_id: str, page: PageRequest) -> Page[PersonalToken]:
@@ -80,7 +85,7 @@ async def rename(accounts: Accounts, user_id: str, token_id: str, name: str) -> 
 
 
 async def refresh(
-    accounts: Accounts, user: User, token_id: str, ip: str, nonce: UnusedNonce | None = None
+    accounts: Accounts, user: User, token_id: str, ip: str, nonce: VerifiedNonce | None = None
 ) -> tuple[str, PersonalToken]:
     """Replace the text of a token. The old text stops working at once."""
     now = accounts.clock()

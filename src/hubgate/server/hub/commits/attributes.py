@@ -16,13 +16,13 @@ ATTRIBUTES_FILE = ".gitattributes"
 MAX_EVALUATED_BYTES = 256 * 1024
 MAX_RULES = 2_000
 
-_NAME = ATTRIBUTES_FILE.encode()
+_ATTRIBUTES_NAME = ATTRIBUTES_FILE.encode()
 _LARGE_ATTRIBUTES = b"filter=lfs diff=lfs merge=lfs -text"
 
 # A quoted pattern is a C string.
 _QUOTED = re.compile(rb'"((?:[^"\\]|\\.)*)"[ \t]', re.DOTALL)
 _ESCAPED = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
-_LETTERS = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
+_C_ESCAPES = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 
 
 class _Rule(Struct, frozen=True):
@@ -36,7 +36,7 @@ class Attributes(Struct, frozen=True):
     files: Sequence[tuple[str, str]]
 
     def large_among(self, paths: Iterable[str], seconds: float) -> set[str]:
-        """The paths that are large by name. Run in a thread: there may be many rules and files."""
+        """The paths that the rules declare as large files. Run in a thread: there may be many rules and files."""
         with time_limit(seconds):
             return {path for path in paths if self.is_large(path)}
 
@@ -47,7 +47,7 @@ class Attributes(Struct, frozen=True):
                 continue
             path_here = (path[len(folder) + 1 :] if folder else path).encode()
             name = path_here[path_here.rfind(b"/") + 1 :]
-            if name == _NAME:
+            if name == _ATTRIBUTES_NAME:
                 # Git reads .gitattributes before the LFS filter could replace a pointer.
                 return False
             for rule in reversed(_rules(text)):
@@ -92,7 +92,7 @@ def _pattern_and_words(line: bytes) -> tuple[bytes, list[bytes]]:
 
 def _unescaped(match: re.Match[bytes]) -> bytes:
     escape = match[1]
-    return bytes([int(escape, 8) & 255]) if len(escape) == 3 else _LETTERS.get(escape, escape)
+    return bytes([int(escape, 8) & 255]) if len(escape) == 3 else _C_ESCAPES.get(escape, escape)
 
 
 @lru_cache(maxsize=64)

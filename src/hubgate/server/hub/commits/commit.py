@@ -19,7 +19,15 @@ from hubgate.server.hub.commits.attributes import (
     folders_of,
     with_lines_for,
 )
-from hubgate.server.hub.commits.model import AddFile, AddLarge, CommitRequest, CommitResult, Content, Delete, Operation
+from hubgate.server.hub.commits.model import (
+    AddFile,
+    AddLargeFile,
+    CommitRequest,
+    CommitResult,
+    Content,
+    Delete,
+    Operation,
+)
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects, trees
 from hubgate.server.hub.git.paths import (
@@ -183,11 +191,11 @@ async def _check_paths(folder: Path, commit: str | None, operations: Sequence[Op
 
 async def _pointers(repos: Repos, repo: Repo, operations: Sequence[Operation]) -> dict[str, tuple[str, int]]:
     """Id and size, by path, of large files that an operation or an LFS pointer in a file's content references. The file
-    must have been uploaded to the repo: knowing a hash must not give access to a file.
+    must have been uploaded to the repo: knowing a hash must not grant access to a file.
     """
     found: dict[str, tuple[str, int]] = {}
     for item in operations:
-        if isinstance(item, AddLarge):
+        if isinstance(item, AddLargeFile):
             found[item.path] = item.oid, await _check_uploaded(repos, repo, item.oid, item.size)
         elif isinstance(item, AddFile) and item.content.size <= objects.MAX_POINTER_BYTES:
             pointer = objects.read_pointer(await in_thread(_read, item.content, item.content.size))
@@ -211,14 +219,14 @@ async def _check_gitmodules(operations: Sequence[Operation], stored_as_large: Co
 async def _blob_for(
     repos: Repos,
     repo: Repo,
-    operation: AddFile | AddLarge,
+    operation: AddFile | AddLargeFile,
     pointers: Mapping[str, tuple[str, int]],
     stored_as_large: Collection[str],
     charge: Charge | None,
 ) -> str:
     """Write the blob of an added file: its content or an LFS pointer."""
     folder, path = repos.folders.of(repo.id), operation.path
-    if isinstance(operation, AddLarge) or (charge is not None and path in pointers):
+    if isinstance(operation, AddLargeFile) or (charge is not None and path in pointers):
         # Pointers of guests are in the canonical form, the only form that `hub/guests/sweep.py` knows.
         return await write_blob(folder, objects.pointer_text(*pointers[path]))
     if path in pointers or path not in stored_as_large:
@@ -308,7 +316,7 @@ async def attributes_after(folder: Path, commit: str | None, operations: Sequenc
         inside, _, name = operation.path.rpartition("/")
         if name == ATTRIBUTES_FILE and isinstance(operation, AddFile):
             texts[inside] = (await in_thread(_read, operation.content, MAX_EVALUATED_BYTES + 1)).decode(errors=LOSSLESS)
-        elif name == ATTRIBUTES_FILE and isinstance(operation, AddLarge):
+        elif name == ATTRIBUTES_FILE and isinstance(operation, AddLargeFile):
             texts.pop(inside, None)
     return Attributes(_outermost_first(texts.items()))
 

@@ -21,7 +21,7 @@ class AddFile(Struct, frozen=True):
     old_path: str | None = None
 
 
-class AddLarge(Struct, frozen=True):
+class AddLargeFile(Struct, frozen=True):
     """A large file that was uploaded before, or that the repo has under another path."""
 
     path: str
@@ -31,12 +31,14 @@ class AddLarge(Struct, frozen=True):
 
 
 class Delete(Struct, frozen=True):
+    """Deletion of a path: of a file, of a folder with its content, or of either if both flags are set."""
+
     path: str
     file: bool
     folder: bool
 
 
-Operation = AddFile | AddLarge | Delete
+Operation = AddFile | AddLargeFile | Delete
 
 
 class CommitRequest(Struct, frozen=True):

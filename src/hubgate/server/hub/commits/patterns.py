@@ -126,6 +126,7 @@ class _Automaton:
     """
 
     def __init__(self, text: bytes, *, is_path_pattern: bool) -> None:
+        # Bit masks by byte: the steps that match it and move on, and the stars that match it and stay.
         self._moving = dict.fromkeys(range(256), 0)
         self._staying = dict.fromkeys(range(256), 0)
         # Stars, which may match nothing; and forks before `**/`, which may be skipped as a whole.
@@ -234,7 +235,7 @@ def _byte(text: bytes, at: int) -> tuple[int, int]:
 
 
 class IgnoreRules(Struct, frozen=True):
-    """The rules of a `.gitignore` at the root."""
+    """The rules of a `.gitignore` at the root: a pattern, whether it ignores, and whether it is for folders only."""
 
     rules: Sequence[tuple[Pattern, bool, bool]]
 
@@ -245,9 +246,9 @@ class IgnoreRules(Struct, frozen=True):
     def ignored_among(self, paths: Sequence[str], seconds: float) -> set[str]:
         """The ignored paths. Run in a thread."""
         with time_limit(seconds):
-            return {path for path in paths if self.match_file(path)}
+            return {path for path in paths if self.is_ignored(path)}
 
-    def match_file(self, path: str) -> bool:
+    def is_ignored(self, path: str) -> bool:
         """Whether a file or a folder that contains it is ignored. A file in an ignored folder cannot be re-included."""
         whole = path.encode()
         ends = [at for at, byte in enumerate(whole) if byte == _SLASH]

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from hubgate.server.errors import BadRequest, PayloadTooLarge, Unprocessable
-from hubgate.server.hub.commits.model import AddFile, AddLarge, CommitRequest, Content, Delete, Operation
+from hubgate.server.hub.commits.model import AddFile, AddLargeFile, CommitRequest, Content, Delete, Operation
 from hubgate.server.hub.git.threads import in_thread
 
 MAX_LINE_BYTES = 64 * 1024
@@ -363,13 +363,13 @@ def _decoded(data: bytes) -> bytes:
         raise Unprocessable("The content of a file is not base64.") from None
 
 
-def _parse_large_file(value: dict[str, Any]) -> AddLarge:
+def _parse_large_file(value: dict[str, Any]) -> AddLargeFile:
     oid, size = _text(value, "oid"), value.get("size")
     if value.get("algo", "sha256") != "sha256" or not _OID.match(oid):
         raise Unprocessable("oid must be the SHA-256 of the file, in lower-case hex.")
     if size is not None and (not isinstance(size, int) or isinstance(size, bool) or size < 0):
         raise Unprocessable("size must be a number of bytes.")
-    return AddLarge(_text(value, "path"), oid, size, _old_path(value))
+    return AddLargeFile(_text(value, "path"), oid, size, _old_path(value))
 
 
 def _old_path(value: dict[str, Any]) -> str | None:

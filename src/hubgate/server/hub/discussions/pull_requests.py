@@ -117,6 +117,7 @@ async def remove(repos: Repos, repo: Repo, discussion: Discussion) -> None:
     async def unit(tx: Tx) -> None:
         found = await _lock_and_find(tx, repo, discussion.num)
         await _drop_ref(tx, repos, repo, found, now, by_guest=False)
+        # Charges that are pending or for replaced commits are stored under the negated number.
         for num in (found.num, -found.num):
             await guest_store.end_charges(tx, repo.id, num)
         await store.remove(tx, repo.id, found.num)

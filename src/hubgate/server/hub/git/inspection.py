@@ -1,5 +1,5 @@
 """Inspection of pushed objects before they land in the repo: whether they are connected, how large the files are, which
-blobs are LFS pointers, and whether trees can be walked and their names used elsewhere.
+blobs are LFS pointers, and whether trees are small enough to walk and their names are valid.
 """
 
 import asyncio

@@ -68,7 +68,7 @@ _POINTER = re.compile(
 
 
 # libgit2 caches parsed commits and trees, up to this many bytes in total. A folder is opened for each task, so a cache
-# serves only that task, and a walk through a long history would fill any amount.
+# serves only that task, and a walk through a long history would fill a cache of any size.
 _CACHE_BYTES = 32 * 1024 * 1024
 
 

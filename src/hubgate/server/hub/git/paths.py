@@ -84,8 +84,8 @@ def _ignorable(character: str) -> bool:
 
 
 def check_gitmodules(text: bytes) -> None:
-    """Raise Unprocessable if a `.gitmodules` may be dangerous, by the rules that `git fsck` applies to pushes. In doubt
-    the file is rejected: old versions of git run commands from it on a clone with submodules (CVE-2018-11235,
+    """Raise Unprocessable if a `.gitmodules` may be dangerous, by the rules that `git fsck` applies to pushes. When in
+    doubt, the file is rejected: old versions of git run commands from it on a clone with submodules (CVE-2018-11235,
     CVE-2018-17456).
     """
     if len(text) > MAX_GITMODULES_BYTES:

@@ -75,7 +75,7 @@ class TreeMeasurer:
         try:
             entries = _ENTRY.findall(odb.read(sha.hex())[1])
         except KeyError:
-            # `inspection.connected` checks for missing objects.
+            # `inspection.is_connected` checks for missing objects.
             return _OpenTree(sha, 0, [])
         problem = _name_problem([name for _, name, _ in entries])
         if problem is not None and len(self.bad_names) < MAX_BAD_NAMES:

@@ -107,10 +107,10 @@ def _write_loose(folder: Path, source: BinaryIO, size: int) -> str:
 
 
 async def write_commit(folder: Path, draft: NewCommit) -> str:
-    return await in_thread(commit_in, folder, draft)
+    return await in_thread(_write_commit, folder, draft)
 
 
-def commit_in(folder: Path, draft: NewCommit) -> str:
+def _write_commit(folder: Path, draft: NewCommit) -> str:
     repo = repository(folder)
     removals, additions = _split_changes(draft.changes)
     shas = [change.sha for change in draft.changes if isinstance(change, Put)]
@@ -255,7 +255,7 @@ async def write_first_commit(folder: Path, files: FilesByPath, message: str, aut
     def work() -> str:
         repo = repository(folder)
         puts = [Put(path, _blob(repo, folder, content)) for path, content in files.items()]
-        return commit_in(folder, NewCommit(None, puts, message, author, now))
+        return _write_commit(folder, NewCommit(None, puts, message, author, now))
 
     return await in_thread(work)
 

@@ -19,11 +19,12 @@ from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.repos.transactions import lock_repo
 from hubgate.server.storage.database import Database, Tx
 
-# Refs of pull requests, closed ones included, per open pull request allowed: every clone receives all refs.
+# A guest may have this many refs of pull requests, closed ones included, for each open pull request that the limit
+# allows. Every clone receives all refs.
 REFS_PER_OPEN_PULL_REQUEST = 10
 # Minimum charge for a file: otherwise rows for empty files would cost nothing.
 MIN_FILE_CHARGE = 4096
-WRITERS_ONLY = "Only users who may write to this repo can open pull requests on this hub."
+WRITERS_ONLY = "On this hub, only users who may write to a repo can open pull requests in it."
 # Files that a short transaction can process.
 MAX_FILES_IN_SHORT_TX = 100
 
@@ -33,7 +34,7 @@ class Charge:
     """The charges for one commit or push of a guest so far."""
 
     user_id: str
-    # The pull request; 0 if it is not open yet.
+    # The number of the pull request; 0 until it is created.
     num: int = 0
     git_bytes: int = 0
     # The ids of large files that only guests uploaded.
@@ -88,8 +89,8 @@ async def charge_uploads(repos: Repos, repo: Repo, user_id: str, sizes: Mapping[
 
 
 async def use_files(repos: Repos, repo: Repo, charge: Charge | None, oids: Collection[str]) -> set[str]:
-    """Use large files that a commit or push references, and return those that the repo does not have. A guest is
-    charged for files that only guests uploaded; files used by a writer become the owner's.
+    """Record that a commit or push references large files, and return those that the repo does not have. A guest is
+    charged for files that only guests uploaded; files referenced by a writer become the owner's.
     """
     if not oids:
         return set()
@@ -148,7 +149,7 @@ async def check_pull_requests(tx: Tx | Database, repos: Repos, repo: Repo, user_
     limit = repos.guest_pull_requests
     if limit == 0:
         raise Forbidden(WRITERS_ONLY)
-    if await store.open_pull_requests(tx, repo.id, user_id) >= limit:
+    if await store.count_open_pull_requests(tx, repo.id, user_id) >= limit:
         raise Forbidden(
             f"You have {limit:,} open pull requests in this repo, the maximum for users who may not write to it. "
             "Close one, or wait until one is merged."
@@ -158,7 +159,7 @@ async def check_pull_requests(tx: Tx | Database, repos: Repos, repo: Repo, user_
 async def check_refs(tx: Tx | Database, repos: Repos, repo: Repo, user_id: str) -> None:
     """Raise Forbidden if a guest may not have another ref of a pull request, open or closed."""
     limit = repos.guest_pull_requests
-    if await store.refs_of_pull_requests(tx, repo.id, user_id) >= limit * REFS_PER_OPEN_PULL_REQUEST:
+    if await store.count_pull_request_refs(tx, repo.id, user_id) >= limit * REFS_PER_OPEN_PULL_REQUEST:
         raise Forbidden(
             f"You have {limit * REFS_PER_OPEN_PULL_REQUEST:,} pull requests in this repo, closed ones included. "
             "Delete the refs of closed ones first."

@@ -1,5 +1,5 @@
 """Marks on commits that are only in a pull request. Such commits are shown with a notice, so that no reader mistakes
-them for the owner's (O72).
+them for the owner's (attack O72).
 
 A commit is marked before it can be read. When a marked commit is requested by id, git checks whether it is still only
 in a pull request, at most once per change of the repo's refs and with a time limit.

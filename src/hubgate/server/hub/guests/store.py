@@ -29,13 +29,13 @@ async def is_writer(tx: Tx | Database, repo_id: str, user_id: str) -> bool:
 _BY_AUTHOR = "d.repo_id = :repo_id AND d.author_id = :user_id AND d.base IS NOT NULL"
 
 
-async def open_pull_requests(tx: Tx | Database, repo_id: str, user_id: str) -> int:
+async def count_open_pull_requests(tx: Tx | Database, repo_id: str, user_id: str) -> int:
     sql = f"SELECT count(*) AS n FROM discussions d WHERE {_BY_AUTHOR} AND d.status IN ('draft', 'open')"
     row = await tx.one(sql, {"repo_id": repo_id, "user_id": user_id})
     return int(row["n"]) if row else 0
 
 
-async def refs_of_pull_requests(tx: Tx | Database, repo_id: str, user_id: str) -> int:
+async def count_pull_request_refs(tx: Tx | Database, repo_id: str, user_id: str) -> int:
     """The number of refs of a user's unmerged pull requests, including closed ones."""
     sql = f"""
         SELECT count(*) AS n FROM discussions d
@@ -55,7 +55,7 @@ def _files(repo_id: str, oids: Iterable[str]) -> list[Params]:
     return [{"repo_id": repo_id, "oid": oid} for oid in oids]
 
 
-# Bytes.
+# Charges.
 
 
 async def bytes_charged(tx: Tx, user_id: str) -> int:
@@ -149,8 +149,8 @@ async def _end_git(tx: Tx, repo_id: str, num: int) -> None:
 
 
 async def move_replaced_charges(tx: Tx, repo_id: str, num: int) -> None:
-    """Detach the charges of replaced commits from a pull request. Git storage is charged under `-num`, which no merge
-    ends.
+    """Detach the charges of replaced commits from a pull request. Git storage is then charged under `-num`, so that a
+    merge does not end the charge.
     """
     await release_files(tx, repo_id, num)
     await tx.exec(

@@ -28,7 +28,7 @@ class LargeFiles(Struct, frozen=True):
             return False
 
     @property
-    def set_aside(self) -> Path:
+    def deletion_candidates(self) -> Path:
         """The folder of files that may be deleted (`repos/housekeeping.py`)."""
         return self.root / "going"
 
@@ -43,9 +43,9 @@ class LargeFiles(Struct, frozen=True):
 
     async def add(self, temporary: Path, oid: str) -> None:
         """Move a complete, checked file to its final name."""
-        await in_thread(self.add_now, temporary, oid)
+        await in_thread(self.add_blocking, temporary, oid)
 
-    def add_now(self, temporary: Path, oid: str) -> None:
+    def add_blocking(self, temporary: Path, oid: str) -> None:
         path = self.at(oid)
         path.parent.mkdir(parents=True, exist_ok=True)
         # Concurrent uploads of the same file result in the same bytes under the same name.

@@ -86,7 +86,7 @@ def _join(files: LargeFiles, upload: str, oid: str, size: int, fingerprints: Seq
             os.fsync(whole.fileno())
         if digest.hexdigest() != oid or temporary.stat().st_size != size:
             raise Unprocessable(f"The received file is not the announced one: its SHA-256 is {digest.hexdigest()}.")
-        files.add_now(temporary, oid)
+        files.add_blocking(temporary, oid)
         shutil.rmtree(folder, ignore_errors=True)
     finally:
         temporary.unlink(missing_ok=True)

@@ -49,7 +49,7 @@ async def page(
         conditions.append(f"lower(COALESCE(u.name, o.name) || '/' || r.name) LIKE :pattern{number} ESCAPE '\\'")
         values[f"pattern{number}"] = _like_pattern(text.lower())
     for number, tag in enumerate(repo_filter.tags):
-        # The tag as JSON string. LIKE would be case-sensitive on one engine only.
+        # The tag as a JSON string. LIKE would be case-sensitive on one engine only.
         conditions.append(f"replace(r.tags, :tag{number}, '') <> r.tags")
         values[f"tag{number}"] = msgspec.json.encode(tag).decode()
     if repo_filter.gated is not None:

@@ -92,7 +92,7 @@ def parse_front_matter(front_matter: str) -> dict[str, Any]:
     return plain
 
 
-_TOO_DEEP = f"it is nested more than {MAX_DEPTH} deep"
+_TOO_DEEP = f"it is nested more than {MAX_DEPTH} levels deep"
 
 
 class _Loader(yaml.SafeLoader):
@@ -162,7 +162,7 @@ def _cleaned(text: str) -> str:
 
 
 def _limited_text(value: Any) -> str:
-    """The text of a value. An integer may have more digits than Python converts: then a part of its hex form."""
+    """The text of a value. An integer with more digits than Python converts becomes the start of its hex form."""
     try:
         return str(value)
     except ValueError:

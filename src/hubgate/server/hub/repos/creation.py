@@ -132,8 +132,8 @@ async def _insert(
     tx: Tx, repos: Repos, repo: Repo, new_repo: NewRepo, large_files: Sequence[StoredFile], actor: Actor
 ) -> Repo:
     owner = await lock_owner(tx, repo.owner)
-    # The owner may have been renamed since the folder was created. With the old name here, no event would ever contain
-    # the new one.
+    # The owner may have been renamed since the folder was created. If the event had the old name, no later event would
+    # announce the new one.
     repo = msgspec.structs.replace(repo, owner_name=owner.name)
     await store.add(tx, repo)
     if not await store.claim_name(tx, repo.id, repo.owner_id, repo.type, repo.name):
@@ -176,7 +176,7 @@ async def _write_initial_files(repos: Repos, files: Mapping[str, bytes]) -> tupl
 def _check_initial_file(path: str, content: bytes) -> None:
     pointer = read_pointer(content)
     if pointer is not None:
-        # Knowing a hash must not give access to a file, and no file has been uploaded to a new repo.
+        # Knowing a hash must not grant access to a file, and no file has been uploaded to a new repo.
         raise Unprocessable(
             f"{path[:200]!r} is a pointer to the large file {pointer.oid}. Create the repo, then upload the file."
         )

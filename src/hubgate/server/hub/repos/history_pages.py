@@ -2,7 +2,8 @@
 earlier pages.
 
 A cursor is not trusted. It may contain any commits of the repo, which anyone who can see the repo can also read by id.
-A forged cursor must not make a page more expensive, or show commits of a pull request as commits of a branch (O72).
+A forged cursor must not make a page more expensive, or show commits of a pull request as commits of a branch (attack
+O72).
 """
 
 import re

@@ -52,9 +52,9 @@ _REPACK = (
 class LargeFileCleanup:
     """Deletes large files that no repo links to, a day after they were received.
 
-    A client may upload the same file concurrently. So a file is first set aside and then checked: a file that was
-    received or linked before it was set aside is restored, because it is recent or linked by then; a later upload
-    writes a new file. The next process checks files that a killed process had set aside.
+    A client may upload the same file concurrently. So a file is first moved to a separate folder and checked again. If
+    it was received or linked just before the move, it is now recent or linked, and is moved back; an upload after the
+    move writes a new file. Files that a killed process left in that folder are checked by the next process.
     """
 
     repos: Repos
@@ -68,7 +68,7 @@ class LargeFileCleanup:
             files = await in_thread(lambda: list(islice(self._round, FILES_PER_STEP)))
         old = await in_thread(lambda: [file for file in files if self._is_old(file)])
         linked = await self._linked(old)
-        folder = self.repos.large_files.set_aside
+        folder = self.repos.large_files.deletion_candidates
         await in_thread(_set_aside, [file for file in old if file.name not in linked], folder)
         candidates = await in_thread(lambda: list(folder.glob("*")))
         linked = await self._linked(candidates)

@@ -75,9 +75,9 @@ class PathAtRevision(Struct, frozen=True):
 
 
 async def parse_revision_path(repos: Repos, repo: Repo, rest: str, *, first: str = "") -> PathAtRevision:
-    """Split the rest of a URL into revision and path where neither was percent-encoded.
+    """Split the rest of a URL into revision and path. Both may contain slashes that were not percent-encoded.
 
-    The revision is a special prefix, else the longest existing ref, else the first segment. But a first segment with
+    The revision is refs/<kind>/<name>, else the longest existing ref, else the first segment. But a first segment with
     an encoded slash, passed as `first`, is the whole revision: the client marked where it ends.
     """
     if "/" in first:

@@ -116,7 +116,9 @@ async def _charge_and_mark(
     files: Collection[str],
     changes: Sequence[RefChange],
 ) -> None:
-    """Charge and mark a push to a pull request before its objects land: they stay even if the ref cannot move (O72)."""
+    """Charge and mark a push to a pull request before its objects land: they stay even if the ref cannot move (attack
+    O72).
+    """
     if charge is not None:
         if len(findings.commits) > MAX_COMMITS:
             raise Forbidden(f"Users who may not write to this repo can push at most {MAX_COMMITS:,} commits at once.")
@@ -229,8 +231,8 @@ async def _pointer_problems(
 
 
 async def _upload_problems(repos: Repos, repo: Repo, pointers: Mapping[str, Pointer]) -> dict[str, str]:
-    """The problems with pointers to files that were never uploaded to the repo: knowing a hash must not give access to
-    a file.
+    """The problems with pointers to files that were never uploaded to the repo: knowing a hash must not grant access
+    to a file.
     """
     oids = list({pointer.oid for pointer in pointers.values()})
     sizes = await repos.db.read_long(lambda tx: lfs_store.sizes_of(tx, repo.id, oids))

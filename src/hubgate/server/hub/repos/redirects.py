@@ -1,6 +1,6 @@
-"""Former names that redirect to a repo (O69). A name belongs to its namespace: a redirect to another namespace exists
-only as long as an admin of the organization, or the user who owns the namespace, allows it, and only to the namespace
-they agreed to.
+"""Former names that redirect to a repo (attack O69). A name belongs to its namespace: a redirect to another namespace
+exists only as long as an admin of the organization, or the user who owns the namespace, allows it, and only to the
+namespace they agreed to.
 """
 
 from collections.abc import Mapping, Sequence

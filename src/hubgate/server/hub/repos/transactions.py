@@ -1,7 +1,7 @@
 """Steps that transactions on repos share: row locks, and entries in an organization's audit log.
 
 A locked owner or repo is not deleted before the transaction ends. The caller's permission was checked before the
-transaction began. A member who was removed since then cannot move or delete anything (O69).
+transaction began. A member who was removed since then cannot move or delete anything (attack O69).
 """
 
 from typing import Any

@@ -53,7 +53,7 @@ async def move(
         if not await store.claim_name(tx, repo.id, owner.id, repo.type, name):
             raise await _name_conflict(tx, repo, owner, name)
         if actor.user_id is not None:
-            # Each move leaves a redirect that the owner of the namespace would have to unlink (O76).
+            # Each move leaves a redirect that the owner of the namespace would have to unlink (attack O76).
             await repos.limiter.require_in(tx, MOVES_OF_REPO, repo.id)
         await store.rename(tx, repo.id, owner, name)
         moved_to = _moved_to(owner.name, name, owner.id)

@@ -34,7 +34,7 @@ def check_client_id(given: str) -> str:
     return given
 
 
-def checked(app: App) -> App:
+def validate_app(app: App) -> App:
     """Validate and normalize an app; FieldErrors names every invalid field."""
     checks = FieldChecks()
     name = checks.check("name", _name, app.name)
@@ -92,7 +92,7 @@ def _check_scopes(checks: FieldChecks, field: str, names: Collection[str], app: 
     if unknown is None:
         return
     if not unknown or {",", " "} & set(unknown):
-        checks.add_error(field, "Name each scope by itself, without commas and spaces.")
+        checks.add_error(field, "Name each scope by itself, without commas or spaces.")
         return
     message = unknown_scope_message(unknown, known)
     checks.add_error(field, message if message.endswith("?") else f"{message} Ask the operator for extra ones.")

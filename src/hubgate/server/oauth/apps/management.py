@@ -17,13 +17,13 @@ from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.account_locks import lock_credentials
 from hubgate.server.accounts.model import Owner
 from hubgate.server.accounts.organizations.locks import lock_organization_by_id_as_admin
-from hubgate.server.accounts.single_use_forms import UnusedNonce, consume_nonce
+from hubgate.server.accounts.single_use_forms import VerifiedNonce, consume_nonce
 from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.audit.record import record
 from hubgate.server.clock import SECOND
 from hubgate.server.errors import Conflict, FieldErrors, NotFound
 from hubgate.server.oauth.apps import store
-from hubgate.server.oauth.apps.fields import check_client_id, checked
+from hubgate.server.oauth.apps.fields import check_client_id, validate_app
 from hubgate.server.oauth.apps.model import LONGEST_OVERLAP, App
 from hubgate.server.oauth.apps.wire import changes_between
 from hubgate.server.oauth.consent import store as consent_store
@@ -41,7 +41,7 @@ _NOT_FOUND = "App not found."
 
 
 async def create(
-    oauth: OAuth, owner: Owner, draft: App, actor: Actor, nonce: UnusedNonce | None = None
+    oauth: OAuth, owner: Owner, draft: App, actor: Actor, nonce: VerifiedNonce | None = None
 ) -> tuple[App, str | None]:
     """Register an app; returns it with its secret if it is confidential. The secret itself is not stored.
 
@@ -49,7 +49,7 @@ async def create(
     """
     now = oauth.clock()
     client_id = check_client_id(draft.client_id) if draft.client_id else str(uuid.uuid4())
-    app = checked(replace(draft, client_id=client_id, owner_id=owner.user_id, org_id=owner.org_id, created_at=now))
+    app = validate_app(replace(draft, client_id=client_id, owner_id=owner.user_id, org_id=owner.org_id, created_at=now))
     secret = _new_secret() if app.confidential else None
 
     async def unit(tx: Tx) -> None:
@@ -97,7 +97,7 @@ async def update(oauth: OAuth, app: App, change: Callable[[App], App], actor: Ac
 
     async def unit(tx: Tx) -> App:
         before = await lock_app(tx, app, actor)
-        after = checked(change(before))
+        after = validate_app(change(before))
         changes = changes_between(before, after)
         if not changes:
             return before
@@ -120,7 +120,7 @@ async def refresh_secret(
     app: App,
     overlap: int,
     actor: Actor,
-    nonce: UnusedNonce | None = None,
+    nonce: VerifiedNonce | None = None,
     in_same_tx: Callable[[Tx], Awaitable[object]] | None = None,
 ) -> str:
     """Create a new secret; old secrets expire in `overlap` seconds. A public app becomes confidential.

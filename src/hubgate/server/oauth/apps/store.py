@@ -1,4 +1,4 @@
-"""Statements on registered apps and their secrets."""
+"""SQL statements for registered apps and their secrets."""
 
 import json
 from collections.abc import Sequence

@@ -17,7 +17,7 @@ OWNER_FIELDS = (
     "refresh_tokens",
     "redirect_match",
 )
-# Fields set by admins of the organization, with their attribute names in `Exchange`.
+# Fields set by admins of the organization, with their attribute names in `ExchangeSettings`.
 ADMIN_FIELDS = {
     "token_duration": "duration",
     "allowed_scopes": "scopes",
@@ -33,7 +33,7 @@ def owner_fields(app: App) -> dict[str, Any]:
 
 
 def admin_fields(app: App) -> dict[str, Any]:
-    """Token exchange fields; a list without a limit is empty."""
+    """Token exchange fields. A list that is None, which means no limit, becomes an empty list."""
     values = {name: _plain(getattr(app.exchange, attribute)) for name, attribute in ADMIN_FIELDS.items()}
     return {name: [] if value is None and name.startswith("allowed_") else value for name, value in values.items()}
 

@@ -66,7 +66,7 @@ class Draft:
         values = self.values.get(name)
         return values[0] or None if values else None
 
-    def send_back(self, error: str, description: str, about: str = "") -> RedirectedError:
+    def error_redirect(self, error: str, description: str, about: str = "") -> RedirectedError:
         return RedirectedError(self.to, error, description, about)
 
 
@@ -136,34 +136,36 @@ async def check_redirect(draft: Draft) -> None:
 
 
 def _is_short(state: str) -> bool:
-    """Limit bytes, not characters: `state` is percent-encoded in URLs that proxies truncate."""
+    """Whether `state` is within its limit, in bytes: it is percent-encoded in URLs, which proxies may truncate."""
     return len(state.encode()) <= LONGEST_STATE
 
 
 async def check_duplicates(draft: Draft) -> None:
     for name, values in draft.values.items():
         if len(values) > 1 and name not in MAY_REPEAT:
-            raise draft.send_back("invalid_request", f"{name[:60]} was sent more than once.", name)
+            raise draft.error_redirect("invalid_request", f"{name[:60]} was sent more than once.", name)
     if not _is_short(draft.one("state") or ""):
-        raise draft.send_back("invalid_request", f"state has more than {LONGEST_STATE:,} bytes.", "state")
+        raise draft.error_redirect("invalid_request", f"state has more than {LONGEST_STATE:,} bytes.", "state")
 
 
 async def check_response_type(draft: Draft) -> None:
     for name in ("request", "request_uri", "registration"):
         if draft.one(name) is not None:
-            raise draft.send_back(f"{name}_not_supported", f"{name} is not supported. Send plain parameters.", name)
+            raise draft.error_redirect(
+                f"{name}_not_supported", f"{name} is not supported. Send plain parameters.", name
+            )
     kind = draft.one("response_type")
     if kind is None:
-        raise draft.send_back("invalid_request", "response_type is missing. Send response_type=code.")
+        raise draft.error_redirect("invalid_request", "response_type is missing. Send response_type=code.")
     if kind != "code":
-        raise draft.send_back("unsupported_response_type", "Send response_type=code.")
+        raise draft.error_redirect("unsupported_response_type", "Send response_type=code.")
     mode = draft.one("response_mode")
     if mode is not None and mode not in RESPONSE_MODES:
         message = f"response_mode must be one of {', '.join(RESPONSE_MODES)}."
-        raise draft.send_back("invalid_request", message, "response_mode")
+        raise draft.error_redirect("invalid_request", message, "response_mode")
     if mode == FORM_POST and not is_web(draft.to.redirect_uri):
         message = "A browser can post only to http and https: leave out response_mode."
-        raise draft.send_back("invalid_request", message, "response_mode")
+        raise draft.error_redirect("invalid_request", message, "response_mode")
 
 
 async def check_pkce(draft: Draft) -> None:
@@ -172,16 +174,18 @@ async def check_pkce(draft: Draft) -> None:
     if challenge is None:
         if method is not None:
             message = "code_challenge_method was sent without code_challenge."
-            raise draft.send_back("invalid_request", message, "code_challenge_method")
+            raise draft.error_redirect("invalid_request", message, "code_challenge_method")
         if draft.app.needs_pkce:
-            raise draft.send_back(
+            raise draft.error_redirect(
                 "invalid_request", "This app must use PKCE: send code_challenge and code_challenge_method=S256."
             )
         return
     if method != METHOD:
-        raise draft.send_back("invalid_request", "Send code_challenge_method=S256: plain is not supported.")
+        raise draft.error_redirect("invalid_request", "Send code_challenge_method=S256: plain is not supported.")
     if not is_challenge(challenge):
-        raise draft.send_back("invalid_request", "code_challenge is not a base64url SHA-256 digest.", "code_challenge")
+        raise draft.error_redirect(
+            "invalid_request", "code_challenge is not a base64url SHA-256 digest.", "code_challenge"
+        )
     draft.challenge = challenge
 
 
@@ -189,7 +193,7 @@ async def check_scopes(draft: Draft) -> None:
     try:
         draft.scopes = requested_scopes(draft.oauth, draft.app, draft.one("scope"))
     except OAuthError as refusal:
-        raise draft.send_back("invalid_scope", refusal.message, refusal.about) from refusal
+        raise draft.error_redirect("invalid_scope", refusal.message, refusal.about) from refusal
 
 
 async def check_organizations(draft: Draft) -> None:
@@ -203,7 +207,7 @@ async def check_resources(draft: Draft) -> None:
     try:
         draft.resources = requested_resources(named, draft.oauth.base_url) or ()
     except OAuthError as refusal:
-        raise draft.send_back("invalid_target", refusal.message, refusal.about) from refusal
+        raise draft.error_redirect("invalid_target", refusal.message, refusal.about) from refusal
     if draft.resources:
         # Organizations exist only on this hub, so a token for other servers has no access to them.
         draft.organizations = ()
@@ -213,18 +217,18 @@ async def check_prompt(draft: Draft) -> None:
     """Check `prompt`, `max_age` and `nonce`."""
     words = frozenset((draft.one("prompt") or "").split())
     if words - PROMPTS:
-        raise draft.send_back("invalid_request", f"prompt must be one of {', '.join(sorted(PROMPTS))}.", "prompt")
+        raise draft.error_redirect("invalid_request", f"prompt must be one of {', '.join(sorted(PROMPTS))}.", "prompt")
     if "none" in words and len(words) > 1:
-        raise draft.send_back("invalid_request", "prompt=none cannot be combined with other values.", "prompt")
+        raise draft.error_redirect("invalid_request", "prompt=none cannot be combined with other values.", "prompt")
     draft.prompt = words
     age = draft.one("max_age")
     if age is not None:
         if not (age.isascii() and age.isdigit() and len(age) <= 10):
-            raise draft.send_back("invalid_request", "max_age must be a number of seconds.", "max_age")
+            raise draft.error_redirect("invalid_request", "max_age must be a number of seconds.", "max_age")
         draft.max_age = int(age)
     draft.nonce = draft.one("nonce")
     if draft.nonce is not None and len(draft.nonce) > LONGEST_NONCE:
-        raise draft.send_back("invalid_request", f"nonce has more than {LONGEST_NONCE} characters.", "nonce")
+        raise draft.error_redirect("invalid_request", f"nonce has more than {LONGEST_NONCE} characters.", "nonce")
 
 
 async def check_hint(draft: Draft) -> None:
@@ -234,7 +238,9 @@ async def check_hint(draft: Draft) -> None:
     if hint is not None:
         draft.expected_user = await draft.oauth.signer.verified_subject(hint, draft.oauth.base_url)
         if draft.expected_user is None:
-            raise draft.send_back("invalid_request", "id_token_hint is not an ID token of this hub.", "id_token_hint")
+            raise draft.error_redirect(
+                "invalid_request", "id_token_hint is not an ID token of this hub.", "id_token_hint"
+            )
 
 
 Check = Callable[[Draft], Awaitable[None]]

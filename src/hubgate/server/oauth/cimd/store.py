@@ -1,4 +1,4 @@
-"""Statements on cached metadata documents."""
+"""SQL statements for cached metadata documents."""
 
 from hubgate.server.storage.database import Database, Tx
 from hubgate.server.storage.sqltext import Params, insert_row

@@ -41,8 +41,8 @@ async def get(oauth: OAuth, user_id: str, client_id: str) -> AppConnection:
 class Changes(Struct, frozen=True):
     """Changes to a consent; None leaves a value unchanged.
 
-    `in_organizations` has the scopes of single organizations; a new organization that is not in it gets all scopes of
-    the consent. `other_scopes` are for other servers and can only be reduced here: adding needs a consent page that
+    `in_organizations` has the scopes of individual organizations; a new organization that is not in it gets all scopes
+    of the consent. `other_scopes` are for other servers and can only be reduced here: adding needs a consent page that
     names the server.
     """
 

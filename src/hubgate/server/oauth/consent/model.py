@@ -111,9 +111,9 @@ class ConsentDetails(Struct, frozen=True):
 
 
 def consent_details(access: AccessRequest) -> ConsentDetails | None:
-    """The details that a later request must match to skip the page; None if the user must be asked every time (O75).
+    """The details that a later request must match to skip the page; None if the user must be asked every time.
 
-    In those cases only the user knows which program gets the code.
+    In those cases only the user knows which program gets the code (attack O75).
     """
     app, target = access.app, access.redirect_uri
     resources = " ".join(sorted(access.resources))

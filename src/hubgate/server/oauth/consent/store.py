@@ -1,4 +1,4 @@
-"""Statements on consents, and on the approvals behind them."""
+"""SQL statements for consents and the approvals behind them."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -84,7 +84,7 @@ _LOCK = insert_row(
 
 
 async def lock(tx: Tx, user_id: str, client_id: str, app_id: str | None, new_id: str, now: int) -> LockedConsent:
-    """Lock the consent until the transaction ends; created empty if there was none.
+    """Lock the consent until the transaction ends; create an empty one if there is none.
 
     `app_id` is the client id of a registered app. ConstraintViolated if that app or the user was deleted.
     """
@@ -298,7 +298,7 @@ async def save_approval(tx: Tx, consent_id: str, shown: ConsentDetails, scopes: 
 
 
 async def drop_oldest_approvals(tx: Tx, consent_id: str, limit: int) -> None:
-    """Delete all but the newest `limit`; LIMIT is enough because a consent never has many more."""
+    """Delete all but the newest `limit` approvals, at most 1,000 per call: a consent never has many more."""
     await tx.exec(
         """
         DELETE FROM consent_approvals WHERE consent_id = :consent_id AND shown IN (

@@ -8,7 +8,7 @@ LIFETIME_SECONDS = 900
 LIFETIME = LIFETIME_SECONDS * SECOND
 # Retention after expiry, to answer a late poll with the outcome.
 RETENTION = HOUR
-INTERVAL = 5
+INTERVAL_SECONDS = 5
 # Added permanently to the interval of a device that polls too often (RFC 8628, section 3.5).
 SLOW_DOWN_SECONDS = 5
 # A device measures the interval from our response, the hub from its request.

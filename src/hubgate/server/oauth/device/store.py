@@ -1,4 +1,4 @@
-"""Statements on device codes."""
+"""SQL statements for device codes."""
 
 from typing import Literal
 

@@ -25,18 +25,18 @@ from hubgate.server.throttle.rate_limiter import Limit
 DAY_SECONDS = 24 * 60 * 60
 
 
-class Exchanged(Struct, frozen=True):
+class ExchangeResult(Struct, frozen=True):
     user: User
     access_token: str
     scopes: str
     lifetime: int
 
 
-async def exchange(oauth: OAuth, app: App, email: str, scope: str | None, visitor: Visitor) -> Exchanged:
+async def exchange(oauth: OAuth, app: App, email: str, scope: str | None, visitor: Visitor) -> ExchangeResult:
     """Issue a token or raise the error for the app; both are audited if an organization owns the app."""
     now = oauth.clock()
 
-    async def unit(tx: Tx) -> Exchanged | HubError:
+    async def unit(tx: Tx) -> ExchangeResult | HubError:
         verdict = await decide_in(tx, oauth, app.client_id, email, scope, visitor.ip)
         quota = app.exchange.daily_quota
         if isinstance(verdict, Granted) and quota is not None:
@@ -122,7 +122,7 @@ def quota_exceeded(quota: Limit, seconds_left: int) -> Refused:
     return Refused(TooManyRequests(text, retry_after=seconds_left, code="temporarily_unavailable"), text)
 
 
-async def _issue_token(tx: Tx, app: App, given: Granted, visitor: Visitor, now: int) -> Exchanged:
+async def _issue_token(tx: Tx, app: App, given: Granted, visitor: Visitor, now: int) -> ExchangeResult:
     user, scopes = given.member.user, " ".join(given.scopes)
     details = TokenDetails(
         client_id=app.client_id,
@@ -144,7 +144,7 @@ async def _issue_token(tx: Tx, app: App, given: Granted, visitor: Visitor, now: 
         "expiresIn": details.lifetime,
     }
     await _record_audit(tx, app, (f"got a token for {user.name}", data), visitor, now)
-    return Exchanged(user, access_token, scopes, details.lifetime)
+    return ExchangeResult(user, access_token, scopes, details.lifetime)
 
 
 def _refusal_entry(email: str, refused: Refused) -> tuple[str, dict[str, Any]]:
@@ -157,7 +157,9 @@ def _refusal_entry(email: str, refused: Refused) -> tuple[str, dict[str, Any]]:
 
 
 def _audited_subject(email: str) -> str:
-    """The subject for the audit log; empty without an @: it may be a token sent by mistake, not for admins to read."""
+    """The subject for the audit log. Empty if it has no @: it may be a token sent by mistake, which admins must not
+    read.
+    """
     if "@" not in email:
         return ""
     return redacted("".join(character if character.isprintable() else "?" for character in email[:LONGEST_EMAIL]))

@@ -1,4 +1,4 @@
-"""Statements for token exchange: the member by e-mail address, and live tokens."""
+"""SQL statements for token exchange: the member by e-mail address, and live tokens."""
 
 from msgspec import Struct
 
@@ -34,7 +34,7 @@ async def app_plan_and_member(tx: Tx, client_id: str, email: str) -> tuple[App, 
 
 
 class MemberTokens(Struct, frozen=True):
-    """A member for whom an app has live tokens."""
+    """A member for whom an app has live tokens: their number, when the newest was created and when the last expires."""
 
     user_id: str
     user_name: str
@@ -43,7 +43,7 @@ class MemberTokens(Struct, frozen=True):
     until: int
 
 
-class ActiveToken(Struct, frozen=True):
+class LiveToken(Struct, frozen=True):
     """A live exchanged token. `id` is its family, which no other token shares."""
 
     id: str
@@ -69,23 +69,23 @@ _NEWEST_FIRST = "ORDER BY t.created_at DESC, t.family DESC LIMIT :limit"
 
 async def of_app(
     tx: Tx, app: App, token_filter: TokenFilter, before: tuple[int, str], now: int, limit: int
-) -> list[ActiveToken]:
+) -> list[LiveToken]:
     """Newest first."""
     condition, values = _condition(app, token_filter, now)
     rows = await tx.all(
         f"{_SELECT_LIVE} AND {condition} {_NEWEST_FIRST}",
         {**values, "before": before[0], "before_id": before[1], "limit": limit},
     )
-    return [ActiveToken(*row) for row in rows]
+    return [LiveToken(*row) for row in rows]
 
 
-async def of_member(tx: Tx, user_id: str, before: tuple[int, str], now: int, limit: int) -> list[ActiveToken]:
+async def of_member(tx: Tx, user_id: str, before: tuple[int, str], now: int, limit: int) -> list[LiveToken]:
     """Tokens of all organizations, newest first."""
     rows = await tx.all(
         f"{_SELECT_LIVE} AND t.user_id = :user_id {_NEWEST_FIRST}",
         {"user_id": user_id, "now": now, "before": before[0], "before_id": before[1], "limit": limit},
     )
-    return [ActiveToken(*row) for row in rows]
+    return [LiveToken(*row) for row in rows]
 
 
 async def by_member(tx: Tx, app: App, after: str, now: int, limit: int) -> list[MemberTokens]:

@@ -18,9 +18,9 @@ from hubgate.server.scopes import parse_scopes
 
 _AUTHORIZE, _TOKEN, _INTROSPECT = "/oauth/authorize", "/oauth/token", "/oauth/introspect"
 _PROOFS = {
-    "basic": "client ID and secret, by Basic",
+    "basic": "client ID and secret, with HTTP Basic",
     "body": "client ID and secret, in the body",
-    "both": "client ID and secret, by Basic and in the body",
+    "both": "client ID and secret, with HTTP Basic and in the body",
     "other": "an Authorization header other than Basic",
     "id": "client ID alone",
     "": "nothing",
@@ -31,7 +31,9 @@ _CHOICES = {"prompt": tuple(sorted(PROMPTS)), "response_mode": RESPONSE_MODES}
 
 
 class Line(Struct, frozen=True):
-    """One row of the comparison. Both sides are lists of texts; `setting` is the app's field that decides the row."""
+    """One row of the comparison. Both sides are lists of texts. `covers` names the parameters that the row explains;
+    `setting` is the app's field that decides the row.
+    """
 
     label: str
     sent: Sequence[Text]
@@ -77,7 +79,7 @@ def _redirect_uri(refusal: Refusal, app: App) -> Line | None:
         return line(as_text(given or "not sent"), [as_text("none", marked=True)], fix)
     if given is None:
         ambiguous = not redeems and (len(registered) > 1 or app.redirect_match == ORIGIN)
-        return line(as_text("not sent", marked=ambiguous), plain, "Send the one to return to." if ambiguous else "")
+        return line(as_text("not sent", marked=ambiguous), plain, "Send a redirect_uri." if ambiguous else "")
     if matches(registered, given, app.redirect_match):
         return line(as_text(given), plain)
     if app.redirect_match == ORIGIN and (name := reserved_parameter_in(given)):

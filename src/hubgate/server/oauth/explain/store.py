@@ -1,4 +1,4 @@
-"""Statements on rejected requests."""
+"""SQL statements for rejected requests."""
 
 import msgspec
 from msgspec.structs import asdict

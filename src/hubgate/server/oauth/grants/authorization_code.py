@@ -54,7 +54,7 @@ class CodeGrant(UserGrant):
     async def consume(self, tx: Tx, found: Authorization, now: int) -> OAuthError | None:
         if await store.redeem(tx, self.key, now):
             return None
-        # A replay with a valid proof: either this sender or the first one stole the code (O12).
+        # A replay with a valid proof: either this sender or the first one stole the code (attack O12).
         await store.revoke_family(tx, found.family)
         return invalid_grant(_USED)
 

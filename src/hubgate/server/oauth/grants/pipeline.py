@@ -24,7 +24,7 @@ from hubgate.server.oauth.parameters import Parameters
 from hubgate.server.oauth.resource_indicators import NOT_AUTHORIZED, narrowed, requested_resources
 from hubgate.server.oauth.resource_indicators import PARAMETER as RESOURCE
 from hubgate.server.oauth.tokens import issuance
-from hubgate.server.oauth.tokens.issuance import SignedIn, TokenDetails, scopes_left
+from hubgate.server.oauth.tokens.issuance import SignInDetails, TokenDetails, scopes_left
 from hubgate.server.storage.database import Tx
 
 RESOURCE_TEXT = "the servers the token is for, among those authorized (RFC 8707); without it, all of them"
@@ -98,7 +98,7 @@ class UserGrant(ABC):
 
     @abstractmethod
     def missing_consent_error(self) -> OAuthError:
-        """The error if no consent could be locked before the authorization was found."""
+        """The error if the authorization is found although no consent could be locked for it."""
 
     @abstractmethod
     async def consume(self, tx: Tx, found: Authorization, now: int) -> OAuthError | None:
@@ -172,5 +172,5 @@ async def issue(request: GrantRequest, grant: UserGrant) -> dict[str, Any]:
         found.scopes,
         app.token_lifetime,
         refresh_token=outcome.refresh_token,
-        signed_in=SignedIn(found.auth_time, found.nonce),
+        signed_in=SignInDetails(found.auth_time, found.nonce),
     )

@@ -13,7 +13,7 @@ from hubgate.server.oauth.tokens import issuance
 USER_EMAIL = "urn:service:token-type:user-email"
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 (the name of a kind of token)
 
-_BASIC_ONLY = "Token exchange accepts the app's secret only by HTTP Basic."
+_BASIC_ONLY = "Token exchange accepts the app's secret only with HTTP Basic."
 
 
 async def answer(request: GrantRequest) -> dict[str, Any]:

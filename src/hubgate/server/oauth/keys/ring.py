@@ -38,7 +38,9 @@ class KeyRing(Struct, frozen=True):
         self.require_matching_secret(await self.list_all())
 
     def require_matching_secret(self, keys: list[SigningKey]) -> None:
-        """Check that our secret opens the signing key. A key sealed with another secret would break the next start."""
+        """Check that our secret opens the signing key. Otherwise a new key would be sealed with the wrong secret, and
+        the next start would fail.
+        """
         signing = current_key(keys, self.clock())
         try:
             if signing is not None:
@@ -83,7 +85,7 @@ class KeyRing(Struct, frozen=True):
                 if not await store.add(tx, successor):
                     raise Conflict("The keys were changed just now. List the keys with: hubgate admin keys list")
             elif not signs_now:
-                await store.sign_at_once(tx, lasting[-1].kid, now)
+                await store.set_signs_from(tx, lasting[-1].kid, now)
             return True
 
         if not await self.db.write(unit):

@@ -1,4 +1,4 @@
-"""Statements on signing keys."""
+"""SQL statements for signing keys."""
 
 from msgspec.structs import asdict
 
@@ -35,7 +35,7 @@ async def revoke(tx: Tx, kid: str, now: int) -> bool:
     return row is not None
 
 
-async def sign_at_once(tx: Tx, kid: str, now: int) -> None:
+async def set_signs_from(tx: Tx, kid: str, now: int) -> None:
     await tx.exec("UPDATE signing_keys SET signs_from = :now WHERE kid = :kid", {"kid": kid, "now": now})
 
 

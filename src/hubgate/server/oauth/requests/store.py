@@ -1,4 +1,4 @@
-"""Statements on requests to the operator."""
+"""SQL statements for requests to the operator."""
 
 from hubgate.server.oauth.requests.model import OperatorRequest
 from hubgate.server.storage.database import Database, Row, Tx

@@ -1,4 +1,6 @@
-"""Authenticates an app's access token: its user, limited by the consent or to the organization of an exchange."""
+"""Authenticates an app's access token. The caller is the token's user, limited by the consent, or to the organization
+of an exchange.
+"""
 
 from functools import cached_property
 
@@ -17,7 +19,7 @@ from hubgate.server.storage.background_writes import BackgroundWrites
 from hubgate.server.storage.database import Tx
 
 USE_RECORDING_INTERVAL = 5 * MINUTE
-_TOKEN_COLUMNS = 12
+_TOKEN_COLUMN_COUNT = 12
 
 
 class BearerTokens(Struct, frozen=True, dict=True):
@@ -33,7 +35,7 @@ class BearerTokens(Struct, frozen=True, dict=True):
         if not rows:
             return None
         person = person_of(rows)
-        columns = tuple(rows[0])[-_TOKEN_COLUMNS:]
+        columns = tuple(rows[0])[-_TOKEN_COLUMN_COUNT:]
         client_id, consent_id, org_id, scopes, supersedes, _, expires_at, named, allowed, _, _, used_at = columns
         resources = tuple(named.split())
         if org_id is not None:

@@ -26,7 +26,8 @@ CLAIMS_BY_SCOPE: Mapping[str, tuple[str, ...]] = {
     "profile": ("name", "preferred_username", "profile", "picture", "website"),
     "email": ("email", "email_verified"),
 }
-# Bytes of JSON. Some apps store ID token and claims in one 4,096-byte cookie, where each byte takes about three.
+# Bytes of JSON. Some apps store the ID token and its claims in one cookie of 4,096 bytes, where each byte of JSON takes
+# about three.
 MAX_USER_CLAIM_BYTES = 640
 
 

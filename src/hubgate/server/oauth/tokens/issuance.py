@@ -99,7 +99,7 @@ async def add_first_refresh_token(
     return text
 
 
-class SignedIn(Struct, frozen=True):
+class SignInDetails(Struct, frozen=True):
     """The user's sign-in, for the ID token."""
 
     auth_time: int
@@ -115,7 +115,7 @@ async def token_response(
     lifetime: int,
     *,
     refresh_token: str | None = None,
-    signed_in: SignedIn | None = None,
+    signed_in: SignInDetails | None = None,
 ) -> dict[str, Any]:
     """The token response (RFC 6749, section 5.1), with an ID token if openid was granted."""
     body: dict[str, Any] = {

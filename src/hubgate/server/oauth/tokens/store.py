@@ -1,4 +1,4 @@
-"""Statements on codes, access tokens and refresh tokens."""
+"""SQL statements for codes, access tokens and refresh tokens."""
 
 from collections.abc import Sequence
 from typing import Any

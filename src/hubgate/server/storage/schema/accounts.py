@@ -74,7 +74,7 @@ memberships = Table(
     sqlite_with_rowid=False,
 )
 
-# Open invitations to an organization, or to this hub if there is none. An answered invitation is deleted.
+# Open invitations to an organization or, if `org_id` is null, to this hub. An answered invitation is deleted.
 invitations = Table(
     "invitations",
     metadata,

@@ -74,7 +74,8 @@ cimd_documents = Table(
     Index(None, "expires_at"),
 )
 
-# What a user allows an app: the union of all approvals. Tokens are limited to it when they are used (oauth/consent/).
+# The permissions that a user has granted to an app: the union of all approvals. Tokens are limited to these permissions
+# when they are used (oauth/consent/).
 consents = Table(
     "consents",
     metadata,

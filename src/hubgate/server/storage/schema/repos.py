@@ -123,8 +123,8 @@ lfs_links = Table(
     # The id of the content as a git blob, for clients that sent it as a blob.
     Column("blob_sha", Text),
     Column("created_at", BigInteger, nullable=False),
-    # 1 if only guests uploaded the file: it does not count as the owner's storage, and is deleted once it is not needed
-    # (hub/guests/sweep.py).
+    # 1 if only guests (users without write permission) uploaded the file: it does not count as the owner's storage, and
+    # is deleted once it is not needed (hub/guests/sweep.py).
     Column("guest", BigInteger, nullable=False, server_default="0"),
     # The repo's generation when a pull request was last found to need the file. Null until a pull request refers to it;
     # until then only writers and the guest who uploaded the file can download it.
@@ -134,9 +134,9 @@ lfs_links = Table(
     sqlite_with_rowid=False,
 )
 
-# Bytes that users without write permission store in repos (hub/guests/charges.py).
 _WAITING = text("num = 0")
 
+# Bytes that users without write permission store in repos (hub/guests/charges.py).
 guest_bytes = Table(
     "guest_bytes",
     metadata,

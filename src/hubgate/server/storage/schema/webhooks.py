@@ -96,10 +96,10 @@ watches = Table(
 )
 
 _WAITING = text("state IN ('pending', 'retrying', 'parked') AND lease_until IS NULL")
-# Retries, tests and replays do not wait for a lane. The index has the same columns as the index of all waiting
-# deliveries, for the same order; SQLite prefers the newer of two equivalent indexes
-# (tests/storage/test_claim_indexes.py).
-_BESIDE = text(
+# Retries, tests and replays, which do not wait in a lane (the deliveries of one repo to a webhook, in order). The index
+# has the same columns as the index of all waiting deliveries, for the same order; SQLite prefers the newer of two
+# equivalent indexes (tests/storage/test_claim_indexes.py).
+_OUTSIDE_LANES = text(
     "state IN ('pending', 'retrying', 'parked') AND lease_until IS NULL AND (attempts > 0 OR replay_of <> '')"
 )
 # Deliveries that wait in a lane, and failed deliveries that may block a lane.
@@ -146,7 +146,14 @@ deliveries = Table(
     Index("uq_deliveries_event_id_webhook_id_replay_of", "event_id", "webhook_id", "replay_of", unique=True),
     Index("uq_deliveries_webhook_id_seq", "webhook_id", "seq", unique=True),
     Index("ix_deliveries_waiting", "webhook_id", "due_at", "seq", sqlite_where=_WAITING, postgresql_where=_WAITING),
-    Index("ix_deliveries_beside", "webhook_id", "due_at", "seq", sqlite_where=_BESIDE, postgresql_where=_BESIDE),
+    Index(
+        "ix_deliveries_beside",
+        "webhook_id",
+        "due_at",
+        "seq",
+        sqlite_where=_OUTSIDE_LANES,
+        postgresql_where=_OUTSIDE_LANES,
+    ),
     Index(
         "ix_deliveries_untried", "webhook_id", "repo_id", "repo_seq", sqlite_where=_UNTRIED, postgresql_where=_UNTRIED
     ),

@@ -24,7 +24,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
 Homepage = Annotated[str, Meta(max_length=LONGEST_HOMEPAGE)]
 RedirectUris = Annotated[list[str], Meta(max_length=MAX_REDIRECT_URIS)]
 Networks = Annotated[list[str], Meta(max_length=MAX_NETWORKS)]
-# Numbers out of range are rejected with the app's message, not with the parser's.
+# The parser does not check the range: saving the app does, with a clearer message.
 Seconds = Annotated[int, Meta(extra_json_schema={"minimum": SHORTEST_LIFETIME, "maximum": LONGEST_LIFETIME})]
 Quota = Annotated[int, Meta(extra_json_schema={"minimum": 1, "maximum": LARGEST_QUOTA})] | None
 Match = Literal["exact", "origin"]

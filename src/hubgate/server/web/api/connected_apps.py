@@ -92,7 +92,7 @@ def routes(oauth: OAuth, webhooks: Webhooks) -> list[Route]:
     revoked = {204: ("Its tokens no longer work.", None), **_NOT_APPROVED}
     return [
         Route("GET", PATH, own(_READ, list_all), api, "List the apps that you approved", query=PAGING, answers=listing),
-        Route("GET", at_one, own(_READ, get_one), api, "One app you allow", answers=shown),
+        Route("GET", at_one, own(_READ, get_one), api, "One app that you approved", answers=shown),
         Route(
             "PATCH",
             at_one,

@@ -40,7 +40,7 @@ _SPAN = (
 _FILTERS = (_USER, *_SPAN)
 _NOT_FOUND = {
     **NO_TOKEN,
-    403: ("The token can only read, or is an app's, or you are not an admin of the organization.", None),
+    403: ("The token can only read or belongs to an app, or you are not an admin of the organization.", None),
     404: ("App, member or token not found.", None),
 }
 _INVALID = {422: ("A field is unknown or invalid; error says which.", None)}

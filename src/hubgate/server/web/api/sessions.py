@@ -6,7 +6,7 @@ from starlette.responses import Response
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.accounts.sessions import browsers
+from hubgate.server.accounts.sessions import browser_sessions
 from hubgate.server.accounts.sessions.model import Session
 from hubgate.server.clock import iso
 from hubgate.server.edge.routes import Route, own
@@ -43,11 +43,13 @@ def describe(session: Session) -> SessionInfo:
 
 def routes(accounts: Accounts) -> list[Route]:
     async def list_all(request: HubRequest, caller: Caller) -> Response:
-        found = await browsers.page_of_user(accounts, caller.user.id, parse_page(request.query(), browsers.CURSOR))
+        found = await browser_sessions.page_of_user(
+            accounts, caller.user.id, parse_page(request.query(), browser_sessions.CURSOR)
+        )
         return page_response(request, accounts.base_url, found, describe)
 
     async def end(request: HubRequest, caller: Caller) -> Response:
-        if not await browsers.end(accounts, caller.user.id, request.param("id")):
+        if not await browser_sessions.end(accounts, caller.user.id, request.param("id")):
             raise NotFound("Session not found. It may have ended.")
         return Response(status_code=204)
 

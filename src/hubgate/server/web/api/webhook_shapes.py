@@ -158,11 +158,11 @@ def full_delivery_json(full: FullDelivery) -> dict[str, Any]:
         **delivery_json(full.logged),
         "payload": None if full.payload is None else msgspec.Raw(full.payload),
         "request": {"url": full.request.url, "headers": full.request.headers},
-        "tries": [_try(row) for row in full.attempts],
+        "tries": [_attempt_json(row) for row in full.attempts],
     }
 
 
-def _try(row: Row) -> dict[str, Any]:
+def _attempt_json(row: Row) -> dict[str, Any]:
     return {
         "at": iso(row["at"]),
         "status": row["status"],

@@ -79,7 +79,7 @@ def routes(repos: Repos) -> list[Route]:
             results = [await _download_answer(repos, repo, item, hidden) for item in body.objects]
         else:
             by_guest = await _charge_guest(repos, repo, caller_of(request).identity, body.objects)
-            # A part that is sent twice is stored twice, so guests send files in one piece, as they are charged.
+            # A part that is sent twice is stored twice, but a guest is charged once per file: guests get no parts.
             room = MAX_PARTS if "multipart" in body.transfers and not by_guest else 0
             results = []
             for item in body.objects:

@@ -37,7 +37,7 @@ READABLE_BEFORE_GATE = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt")
 
 
 def routes(repos: Repos) -> list[Route]:
-    slots = Slots(64, 16, "Too many downloads at once. Try again.", most_per_repo=32)
+    slots = Slots(64, 16, "Too many downloads at once. Try again.", max_per_repo=32)
     sender = FileSender(repos.limits.stall_seconds)
 
     async def resolve(request: HubRequest, repo: Repo) -> ASGIApp:

@@ -23,7 +23,7 @@ from hubgate.server.jobs.slots import Slots
 
 _CHUNK = 256 * 1024
 _LONGEST_SILENCE = 60.0
-# Each chunk costs a thread switch, so chunks are few; each is in memory, so chunks are not larger.
+# A compromise: smaller chunks cost more thread switches, larger ones more memory.
 _CHUNK_OF_FILE = 512 * 1024
 # ASGI extension: servers that support it send the file themselves.
 _PATHSEND = "http.response.pathsend"

@@ -41,7 +41,7 @@ _SMART_ONLY = "This hub speaks git's smart protocol only. Use git 1.6.6 or newer
 
 
 def routes(repos: Repos, guard: Guard) -> list[Route]:
-    git = _Git(repos, guard, fetches=Slots(64, 16, most_per_repo=32), pushes=Slots(32, 16, most_per_repo=24))
+    git = _Git(repos, guard, fetches=Slots(64, 16, max_per_repo=32), pushes=Slots(32, 16, max_per_repo=24))
     return [route for kind in RepoType for ending in ("", ".git") for route in git.routes(kind, ending)]
 
 

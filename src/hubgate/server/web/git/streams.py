@@ -93,7 +93,9 @@ END: Message = {"type": "http.response.body", "body": b"", "more_body": False}
 
 
 class FetchResponse:
-    """Streams `parts`. When the client disconnects, the git program behind them ends at once, even if it is silent."""
+    """Streams `parts`. When the client disconnects, the git program that produces them is stopped at once, even if it
+    has not written anything.
+    """
 
     def __init__(
         self, slot: Slot, parts: Callable[[], AsyncGenerator[bytes, None]], content_type: str, longest_stall: float

@@ -16,7 +16,7 @@ from hubgate.server.oauth.client_auth import authenticate, client_credentials
 from hubgate.server.oauth.consent.model import AccessRequest
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.device import store
-from hubgate.server.oauth.device.model import INTERVAL, LIFETIME, LIFETIME_SECONDS, PENDING, DeviceCode
+from hubgate.server.oauth.device.model import INTERVAL_SECONDS, LIFETIME, LIFETIME_SECONDS, PENDING, DeviceCode
 from hubgate.server.oauth.device.user_code import new_user_code, user_code_mac
 from hubgate.server.oauth.errors import InvalidClient, invalid_request, unauthorized_client
 from hubgate.server.oauth.explain.recording import record_refusals
@@ -99,7 +99,7 @@ async def _start(oauth: OAuth, access: AccessRequest, visitor: Visitor, *, basic
             user_id=None,
             consent_id=None,
             auth_time=None,
-            interval=INTERVAL,
+            interval=INTERVAL_SECONDS,
             polled_at=None,
             ip=visitor.ip,
             user_agent=visitor.user_agent,
@@ -120,6 +120,6 @@ async def _start(oauth: OAuth, access: AccessRequest, visitor: Visitor, *, basic
                 "verification_uri": page,
                 "verification_uri_complete": f"{page}?user_code={user_code}",
                 "expires_in": LIFETIME_SECONDS,
-                "interval": INTERVAL,
+                "interval": INTERVAL_SECONDS,
             }
     raise RuntimeError("no user code was free")

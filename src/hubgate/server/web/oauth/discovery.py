@@ -51,7 +51,7 @@ def routes(base_url: str) -> list[Route]:
         "claims_supported": list(dict.fromkeys(_CLAIMS)),
         "prompt_values_supported": ["none", "login", "consent", "select_account"],
         "authorization_response_iss_parameter_supported": True,
-        # The name used by the modelled service, then the name in the IETF draft.
+        # The name that existing clients know, then the name in the IETF draft.
         "client_id_metadata_supported": True,
         "client_id_metadata_document_supported": True,
         "request_parameter_supported": False,

@@ -109,7 +109,7 @@ async def _client(oauth: OAuth, request: HubRequest) -> tuple[App, Parameters]:
 
 
 async def _revoke(oauth: OAuth, app: App, text: str) -> None:
-    """Revoke a token. An unknown token is a success; a token of another app is rejected (O51)."""
+    """Revoke a token. Revoking an unknown token succeeds; a token of another app is rejected (attack O51)."""
     read = read_token(text)
     if read is None:
         return

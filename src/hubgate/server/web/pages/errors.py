@@ -35,7 +35,7 @@ _BY_STATUS = {
 _OTHER = Advice("That did not work", "Nothing was changed. Go back, correct the form and try again.")
 _SIGN_IN_STOPPED = Advice("Sign-in stopped", "Contact the app's developer.")
 # Reloading the response to a form submits the form again.
-_UNKNOWN = Advice("Perhaps saved", "Do not reload this page: the form could be saved twice. Go back instead.")
+_UNKNOWN = Advice("May have been saved", "Do not reload this page: the form could be saved twice. Go back instead.")
 
 
 def advice_for(error: HubError) -> Advice:

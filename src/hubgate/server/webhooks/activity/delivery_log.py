@@ -26,7 +26,7 @@ _MAX_SEQ = 2**62
 _HMAC = "v1,"
 
 
-class Request(Struct, frozen=True):
+class LoggedRequest(Struct, frozen=True):
     """The request of the last attempt, with the secret masked; only the current URL if no request was recorded."""
 
     url: str | None
@@ -40,7 +40,7 @@ class FullDelivery(Struct, frozen=True):
     # None once the event was deleted, or if the delivery did not succeed and the repo may no longer be read.
     payload: bytes | None
     attempts: Sequence[Row]
-    request: Request
+    request: LoggedRequest
     # For a replay: whether the original delivery is still stored.
     has_origin: bool
     # The time of the change, which may be long before the delivery; None for a test and once the event was deleted.
@@ -56,7 +56,7 @@ class LatestDeliveries(Struct, frozen=True):
 
 def check_filter(criteria: DeliveryFilter) -> DeliveryFilter:
     if criteria.state and criteria.state not in STATES:
-        raise InvalidField("state", f"One of {', '.join(STATES)}.")
+        raise InvalidField("state", f"Must be one of {', '.join(STATES)}.")
     return criteria
 
 
@@ -120,13 +120,13 @@ async def _may_show(tx: Tx, webhook: Webhook, logged: LoggedDelivery) -> bool:
     return row is not None and bool(row["may_read"])
 
 
-def _request(webhook: Webhook, logged: LoggedDelivery, attempts: Sequence[Row]) -> Request:
+def _request(webhook: Webhook, logged: LoggedDelivery, attempts: Sequence[Row]) -> LoggedRequest:
     # An interrupted attempt has no recorded URL.
     recorded = [row for row in attempts if row["url"]]
     if not recorded:
-        return Request(webhook.url, {})
+        return LoggedRequest(webhook.url, {})
     last = recorded[-1]
     headers = plain_headers(logged.id, webhook.id, last["number"], asdict(logged), last["at"])
     if last["signature"].startswith(_HMAC):
         headers[SECRET] = MASK
-    return Request(last["url"], {**headers, SIGNATURE: last["signature"]})
+    return LoggedRequest(last["url"], {**headers, SIGNATURE: last["signature"]})

@@ -21,7 +21,7 @@ async def switch(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor
     now = webhooks.clock()
 
     async def unit(tx: Tx) -> StoredWebhook:
-        await audit.begin_change(tx, owner.org_id, actor)
+        await audit.lock_for_change(tx, owner.org_id, actor)
         before = await lock_webhook(tx, owner, webhook_id)
         if on:
             await _require_grant(tx, before)
@@ -45,7 +45,7 @@ async def resume(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor
     now = webhooks.clock()
 
     async def unit(tx: Tx) -> int:
-        await audit.begin_change(tx, owner.org_id, actor)
+        await audit.lock_for_change(tx, owner.org_id, actor)
         before = await lock_webhook(tx, owner, webhook_id)
         if before.state != SUSPENDED or before.suspended_at is None:
             return 0

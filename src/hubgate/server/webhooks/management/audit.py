@@ -15,22 +15,22 @@ from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.model import Webhook
 
 
-async def begin_change(tx: Tx, org_id: str | None, actor: Actor) -> None:
-    """Start a change: lock the account and reject a caller who was demoted or signed out since `access` checked."""
+async def lock_for_change(tx: Tx, org_id: str | None, actor: Actor) -> None:
+    """Lock the account before a change, and reject a caller who was demoted or signed out since the access check."""
     if org_id is not None:
         await lock_organization_by_id_as_admin(tx, org_id, actor)
     else:
         await lock_credentials(tx, actor.user_id, actor.credentials_version)
 
 
-async def begin_creation(tx: Tx, owner: Owner, actor: Actor) -> None:
+async def lock_for_creation(tx: Tx, owner: Owner, actor: Actor) -> None:
     """The same before creating a webhook: the owner must still exist, and stays locked until the transaction ends, so
     that concurrent requests cannot exceed the limit.
     """
     if owner.user_id is not None:
         await lock_account_and_credentials(tx, owner.user_id, actor.credentials_version)
     else:
-        await begin_change(tx, owner.org_id, actor)
+        await lock_for_change(tx, owner.org_id, actor)
 
 
 async def record_change(

@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from hubgate.server.accounts.model import Owner
-from hubgate.server.accounts.single_use_forms import UnusedNonce, consume_nonce
+from hubgate.server.accounts.single_use_forms import VerifiedNonce, consume_nonce
 from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.clock import HOUR, SECOND
 from hubgate.server.errors import NotFound, Unprocessable
@@ -67,7 +67,7 @@ async def create(
     owner: Owner,
     settings: WebhookRequest,
     actor: Actor,
-    nonce: UnusedNonce | None = None,
+    nonce: VerifiedNonce | None = None,
     grant: Grant | None = None,
 ) -> StoredWebhook:
     """Create a webhook. `nonce` is set for a form that shows the secret, `grant` if the caller is an app."""
@@ -98,7 +98,7 @@ async def create(
     watched = check_watched(settings.watched or ())
 
     async def unit(tx: Tx) -> StoredWebhook:
-        await audit.begin_creation(tx, owner, actor)
+        await audit.lock_for_creation(tx, owner, actor)
         if nonce is not None:
             await consume_nonce(tx, nonce)
         if await store.count_of_owner(tx, owner.user_id, owner.org_id) >= webhooks.max_per_owner:
@@ -121,7 +121,7 @@ async def update(
     webhook_id: str,
     settings: WebhookRequest,
     actor: Actor,
-    nonce: UnusedNonce | None = None,
+    nonce: VerifiedNonce | None = None,
     version: int | None = None,
     grant: Grant | None = None,
 ) -> StoredWebhook:
@@ -141,7 +141,7 @@ async def update(
     sealed = _sealed(webhooks, webhook_id, settings.secret)
 
     async def unit(tx: Tx) -> StoredWebhook:
-        await audit.begin_change(tx, owner.org_id, actor)
+        await audit.lock_for_change(tx, owner.org_id, actor)
         if nonce is not None:
             await consume_nonce(tx, nonce)
         before = await lock_webhook(tx, owner, webhook_id)

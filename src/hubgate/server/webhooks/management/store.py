@@ -204,11 +204,11 @@ async def count_failing(tx: Tx, user_id: str, failing_before: int) -> dict[str |
 
 
 async def oldest_waiting(db: Database, now: int) -> int | None:
-    """The time of the oldest event not yet fanned out, or the earliest due time of an enabled webhook."""
+    """The time of the oldest event not yet fanned out, or of the first due delivery if that is earlier."""
     row = await db.one(
         f"""
         SELECT min(x.moment) AS moment FROM (
-            -- The sum selects the index on events not fanned out; the index on created_at would scan all events.
+            -- Adding 0 selects the index on events not fanned out; the index on created_at would scan all events.
             SELECT min(created_at + 0) AS moment FROM events WHERE fanned_at IS NULL
             UNION ALL
             SELECT min(next_due_at) FROM webhooks WHERE state = '{ENABLED}' AND closed_until <= :now

@@ -25,7 +25,7 @@ async def delete(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor
     now = webhooks.clock()
 
     async def unit(tx: Tx) -> None:
-        await audit.begin_change(tx, owner.org_id, actor)
+        await audit.lock_for_change(tx, owner.org_id, actor)
         deleted = await lock_webhook(tx, owner, webhook_id)
         await _remove(tx, webhook_id, now)
         await audit.record_change(tx, deleted, EntryType.WEBHOOK_DELETE, "deleted", actor, now)
@@ -53,8 +53,8 @@ async def delete_with_audit_entries(tx: Tx, owner_id: str, actor: Actor, reason:
 
 
 async def _remove(tx: Tx, webhook_id: str, now: int) -> None:
-    await store.abandon(tx, webhook_id, now)
-    await store.drop_abandoned(tx, webhook_id, BATCH)
+    await store.detach(tx, webhook_id, now)
+    await store.drop_detached(tx, webhook_id, BATCH)
 
 
 class Retention(Struct, frozen=True):
@@ -71,11 +71,11 @@ class Retention(Struct, frozen=True):
             await write(lambda tx: store.drop_deliveries(tx, before, BATCH)),
             await write(lambda tx: store.drop_events(tx, before, BATCH)),
         ]
-        return await write(_delete_abandoned) or BATCH in deleted
+        return await write(_delete_detached) or BATCH in deleted
 
 
-async def _delete_abandoned(tx: Tx) -> bool:
-    webhook_id = await store.any_abandoned(tx)
+async def _delete_detached(tx: Tx) -> bool:
+    webhook_id = await store.any_detached(tx)
     if webhook_id is not None:
-        await store.drop_abandoned(tx, webhook_id, BATCH)
+        await store.drop_detached(tx, webhook_id, BATCH)
     return webhook_id is not None

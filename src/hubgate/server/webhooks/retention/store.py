@@ -43,7 +43,7 @@ async def ids_of_owner(tx: Tx, owner_id: str) -> list[str]:
     return [row["id"] for row in await tx.all(sql, {"owner_id": owner_id})]
 
 
-async def abandon(tx: Tx, webhook_id: str, now: int) -> None:
+async def detach(tx: Tx, webhook_id: str, now: int) -> None:
     """Remove the owner, the watches and the secrets, and revoke leases so that results in flight are not recorded."""
     await tx.exec(
         f"""
@@ -64,12 +64,12 @@ async def abandon(tx: Tx, webhook_id: str, now: int) -> None:
     )
 
 
-async def any_abandoned(tx: Tx) -> str | None:
+async def any_detached(tx: Tx) -> str | None:
     row = await tx.one("SELECT id FROM webhooks WHERE user_id IS NULL AND org_id IS NULL LIMIT 1")
     return row["id"] if row else None
 
 
-async def drop_abandoned(tx: Tx, webhook_id: str, limit: int) -> None:
+async def drop_detached(tx: Tx, webhook_id: str, limit: int) -> None:
     """Delete a batch of deliveries, with their attempts by cascade, and the webhook once no deliveries are left."""
     deleted = await tx.exec(
         """

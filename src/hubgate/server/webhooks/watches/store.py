@@ -1,6 +1,6 @@
 """SQL statements for watches: the names that a webhook watches, and the accounts or repos they are bound to.
 
-A watch on a repo ends when the repo moves to another owner, unless the watched name redirects to it (O69).
+A watch on a repo ends when the repo moves to another owner, unless the watched name redirects to it (attack O69).
 """
 
 from collections.abc import Iterable, Sequence

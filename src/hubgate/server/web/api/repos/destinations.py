@@ -1,4 +1,4 @@
-"""Destinations of commits over HTTP, and the permissions they require: a branch, an open or a new pull request."""
+"""Destinations of commits over HTTP (a branch, an open or a new pull request), and the permissions they require."""
 
 from msgspec import Struct
 
@@ -6,7 +6,7 @@ from hubgate.server.access import resource
 from hubgate.server.access.actions import Action
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import require
-from hubgate.server.edge.routes import Check, Target, require_also
+from hubgate.server.edge.routes import Check, Target, enforce_further_checks
 from hubgate.server.errors import Forbidden, NotFound
 from hubgate.server.hub.commits.commit import writable_ref
 from hubgate.server.hub.context import Repos
@@ -65,7 +65,7 @@ async def check_again(repos: Repos, identity: Identity, to: Destination) -> str:
         raise NotFound(REPO_GONE, code="RepoNotFound")
     current = await find_target(repos, repo, to.rev, as_pull_request=to.as_pull_request)
     require(identity, ACTIONS[0], current.resource)
-    require_also(identity, current)
+    enforce_further_checks(identity, current)
     return await ref_at(repos, current.subject)
 
 

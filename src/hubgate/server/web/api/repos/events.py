@@ -32,11 +32,11 @@ def routes(repos: Repos) -> list[Route]:
         query = request.query()
         after, limit = _number(query.get("after", "0"), "after"), _number(query.get("limit", "100"), "limit")
         limit = min(max(limit, 1), MAX_EVENTS)
-        # Events from before a repo was made public stay private: former names, deleted branches, and the ids of
-        # readable commits that a squash was meant to remove.
+        # Events from before a repo became public stay private: they contain former names, deleted branches, and the
+        # ids of commits that a squash was meant to remove but that can still be read.
         as_private = msgspec.structs.replace(repo, private=1).as_resource()
         could_see = decide(caller_of(request).identity, Action.REPO_SEE, as_private).allowed
-        events = store.of_repo if could_see else store.of_repo_in_public
+        events = store.of_repo if could_see else store.of_repo_while_public
         rows = await repos.db.read_long(lambda tx: events(tx, repo.id, after, limit))
         return JsonResponse(
             [RepoEvent(row["repo_seq"], iso(row["created_at"]), msgspec.Raw(bytes(row["body"]))) for row in rows]

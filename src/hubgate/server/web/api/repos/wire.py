@@ -14,7 +14,7 @@ from hubgate.server.hub.git.objects import TreeEntry
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.jobs.job import checkpoint
 
-_AT_ONCE = 1_000
+_ITEMS_PER_PART = 1_000
 # Always present; `expand` names the others.
 _ALWAYS = ("_id", "id")
 
@@ -57,9 +57,9 @@ def sibling_names(paths: Sequence[str]) -> msgspec.Raw:
 
 
 def encode_array(items: Iterable[object]) -> msgspec.Raw:
-    """Encode a JSON array in a job, part by part, because other threads wait while a part is encoded."""
+    """Encode a JSON array part by part, in a worker thread: all other threads wait while a part is encoded."""
     parts, chunks = iter(items), list[bytes]()
-    while part := list(islice(parts, _AT_ONCE)):
+    while part := list(islice(parts, _ITEMS_PER_PART)):
         checkpoint()
         chunks.append(msgspec.json.encode(part)[1:-1])
     return msgspec.Raw(b"[" + b",".join(chunks) + b"]")

@@ -1,4 +1,4 @@
-"""All routes for entering the hub."""
+"""All routes for signing in and out, signing up, invitations and mailed links."""
 
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.edge.routes import Route

@@ -6,7 +6,7 @@ from hubgate.server.access.caller import caller_of, visitor_of
 from hubgate.server.accounts import addresses, password_changes
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.links.model import Purpose
-from hubgate.server.accounts.sessions import browsers
+from hubgate.server.accounts.sessions import browser_sessions
 from hubgate.server.accounts.signin import WrongPassword, sign_in
 from hubgate.server.edge.routes import Route, public
 from hubgate.server.errors import FieldErrors, Forbidden, TooManyRequests
@@ -56,7 +56,7 @@ def _login_routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]
     async def log_out(request: HubRequest) -> Response:
         session = caller_of(request).session
         if session is not None:
-            await browsers.end(accounts, session.user_id, session.id)
+            await browser_sessions.end(accounts, session.user_id, session.id)
         response = pages.redirect("/", "You are signed out.")
         cookies.clear_session(response, pages.settings)
         return response

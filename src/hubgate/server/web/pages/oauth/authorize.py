@@ -8,7 +8,7 @@ from hubgate.server.access.caller import caller_of
 from hubgate.server.accounts.model import Person
 from hubgate.server.edge.routes import KIB, PublicHandler, Route, public
 from hubgate.server.errors import Forbidden, Unprocessable
-from hubgate.server.http.csrf import FIELD, Csrf
+from hubgate.server.http.csrf import CSRF_FIELD, Csrf
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import FORM_TYPE, HubRequest
 from hubgate.server.http.surface import Surface
@@ -24,7 +24,7 @@ from hubgate.server.oauth.authorize.request import (
 )
 from hubgate.server.oauth.authorize.rules import parse
 from hubgate.server.oauth.authorize.sign_in_mark import SignInMark
-from hubgate.server.oauth.consent import seal
+from hubgate.server.oauth.consent import page_mac
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.consent.approval import Selection, approve, find_approved_scopes, issue_code
 from hubgate.server.oauth.consent.model import Consent
@@ -37,7 +37,7 @@ from hubgate.server.web.pages.oauth.return_address import PATH, Pairs, address_o
 from hubgate.server.web.rendering import Pages
 
 # Fields that our consent form adds to the parameters of the request.
-_OWN_FIELDS = frozenset({FIELD, seal.FIELD, "decision", "scopes", "orgs"})
+_OWN_FIELDS = frozenset({CSRF_FIELD, page_mac.FIELD, "decision", "scopes", "orgs"})
 SIGN_IN, SIGN_IN_AGAIN = "/login", "/login?again=1"
 _FOREIGN_FORM = "This form has expired or was sent by another site. Start again at the app."
 
@@ -82,7 +82,7 @@ class _Authorize(Struct, frozen=True):
         pairs = unpack(request.query_fields().pairs) + app_pairs
         try:
             auth_request = await self._parse(request, pairs)
-            if form.get(FIELD):
+            if form.get(CSRF_FIELD):
                 return await self._handle_decision(request, auth_request, pairs, form)
             if form.pairs == app_pairs and request.headers.get("sec-fetch-site") in ("same-site", "cross-site"):
                 # Sent from an app's page, so the browser withheld our cookie (SameSite). A GET will include it.
@@ -139,8 +139,8 @@ class _Authorize(Struct, frozen=True):
             owner=await owner_name(self.oauth, auth_request.app),
             action=address_of(pairs),
             switch=address_of([*others, ("prompt", prompt)]),
-            shown_field=seal.FIELD,
-            shown=seal.seal(auth_request.access, person.user.id, self.oauth.secret),
+            shown_field=page_mac.FIELD,
+            shown=page_mac.compute(auth_request.access, person.user.id, self.oauth.secret),
             again=given is not None,
         )
 
@@ -151,14 +151,14 @@ class _Authorize(Struct, frozen=True):
         step = next_step(auth_request, visit)
         if isinstance(step, SignIn) or visit.person is None or visit.session is None:
             return self._sign_in(visit, pairs)
-        self.csrf.check(request, form.get(FIELD))
+        self.csrf.check(request, form.get(CSRF_FIELD))
         decision = form.get("decision")
         if decision == "deny":
             return await self._refuse(request, auth_request.to, "access_denied", "The user denied the request.")
         if decision != "approve" or not isinstance(step, AskConsent | IssueCode):
             raise Unprocessable("Allow or deny.")
         ticked = Selection(form.all("scopes"), form.all("orgs"))
-        if not seal.is_as_shown(form.get(seal.FIELD), auth_request.access, visit.person.user.id, self.oauth.secret):
+        if not page_mac.matches(form.get(page_mac.FIELD), auth_request.access, visit.person.user.id, self.oauth.secret):
             return await self._show_consent(request, auth_request, visit.person, visit.consent, pairs, ticked)
         code = await approve(self.oauth, auth_request, visit.person, ticked, visit.session.created_at)
         if code is None:

@@ -74,7 +74,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
             organization=userinfo.OF_ORGANIZATION,
             device_code=device_curl(oauth.base_url, chosen),
             slower_by=device.SLOW_DOWN_SECONDS,
-            interval=device.INTERVAL,
+            interval=device.INTERVAL_SECONDS,
         )
 
     async def show_form(request: HubRequest) -> Response:

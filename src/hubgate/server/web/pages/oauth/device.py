@@ -17,7 +17,7 @@ from hubgate.server.errors import HubError, TooManyRequests, Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.apps.management import owner_name
-from hubgate.server.oauth.consent import seal
+from hubgate.server.oauth.consent import page_mac
 from hubgate.server.oauth.consent import store as consent_store
 from hubgate.server.oauth.consent.approval import Selection
 from hubgate.server.oauth.context import OAuth
@@ -105,7 +105,7 @@ class DevicePages(Struct, frozen=True):
         if decision != "approve":
             raise Unprocessable("Allow or deny.")
         ticked = Selection(form.all("scopes"), form.all("orgs"))
-        if not seal.is_as_shown(form.get(seal.FIELD), waiting.access, person.user.id, self.oauth.secret):
+        if not page_mac.matches(form.get(page_mac.FIELD), waiting.access, person.user.id, self.oauth.secret):
             return await self.show_confirmation(request, caller, waiting, ticked)
         await approve(self.oauth, waiting, person, ticked, signed_in_at)
         return _redirect_to_result(denied=False)
@@ -125,8 +125,8 @@ class DevicePages(Struct, frozen=True):
             minutes=(self.oauth.clock() - code.created_at) // MINUTE,
             elsewhere=network_of(code.ip) != network_of(request.client_ip),
             switch=_another_account(waiting.user_code),
-            shown_field=seal.FIELD,
-            shown=seal.seal(access, person.user.id, self.oauth.secret),
+            shown_field=page_mac.FIELD,
+            shown=page_mac.compute(access, person.user.id, self.oauth.secret),
             again=given is not None,
         )
 

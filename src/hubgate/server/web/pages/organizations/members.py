@@ -126,7 +126,7 @@ class MembersPage:
         return self._pages.redirect(back, f"{user.name} now has the role {role.label}.")
 
     async def withdraw(self, request: HubRequest, organization: Organization) -> Response:
-        await invitations.revoke(self._accounts, organization, request.param("id"), actor_of(request))
+        await invitations.withdraw(self._accounts, organization, request.param("id"), actor_of(request))
         back = return_address(request, address_of(PATH, organization.name))
         return self._pages.redirect(back, "Invitation withdrawn. Its link no longer works.")
 

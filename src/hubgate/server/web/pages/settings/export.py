@@ -13,7 +13,7 @@ from hubgate.server.accounts.model import Membership, Owner, Person, User
 from hubgate.server.accounts.names import name_key
 from hubgate.server.accounts.organizations import invitations
 from hubgate.server.accounts.organizations.model import Invitation
-from hubgate.server.accounts.sessions import browsers
+from hubgate.server.accounts.sessions import browser_sessions
 from hubgate.server.accounts.tokens import personal
 from hubgate.server.accounts.tokens import wire as tokens
 from hubgate.server.clock import iso, iso_or_none
@@ -25,7 +25,7 @@ from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.consent import connections
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.exchange import issued_tokens
-from hubgate.server.oauth.exchange.store import ActiveToken
+from hubgate.server.oauth.exchange.store import LiveToken
 from hubgate.server.paging import MAX_LIMIT, PageRequest, decode_cursor
 from hubgate.server.web import exchanged_tokens
 from hubgate.server.web.api import application_shapes, connected_apps, sessions
@@ -49,9 +49,9 @@ def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
             "repos": [{"type": repo.type, **repos.describe(repo)} for repo in owned],
         }
 
-    async def issued_to(user_id: str) -> list[ActiveToken]:
+    async def issued_to(user_id: str) -> list[LiveToken]:
         """Tokens that organizations exchanged for this user."""
-        found: list[ActiveToken] = []
+        found: list[LiveToken] = []
         page_request = PageRequest(MAX_LIMIT)
         while True:
             page = await issued_tokens.of_member(oauth, user_id, page_request)
@@ -78,7 +78,7 @@ async def _account(accounts: Accounts, person: Person) -> dict[str, Any]:
         "organizations": [_membership(membership) for membership in person.memberships],
         "invitations": [_invitation(*each) for each in await invitations.of_user(accounts, user)],
         "tokens": [tokens.token_info(token) for token in await personal.of_user(accounts, user.id)],
-        "sessions": [sessions.describe(session) for session in await browsers.of_user(accounts, user.id)],
+        "sessions": [sessions.describe(session) for session in await browser_sessions.of_user(accounts, user.id)],
     }
 
 

@@ -32,7 +32,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         except (FieldErrors, TooManyRequests) as error:
             return pages.show_errors(request, _TEMPLATE, error, "current_password", section=PATH)
         listed = ended.summary(other_sessions=True)
-        response = pages.redirect(PATH, f"Password changed. Ended: {listed}." if listed else "Password changed.")
+        response = pages.redirect(PATH, f"Password changed. Revoked: {listed}." if listed else "Password changed.")
         cookies.set_session(response, pages.settings, cookie)
         return response
 

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
 from hubgate.server.accounts.context import Accounts
-from hubgate.server.accounts.sessions import browsers
+from hubgate.server.accounts.sessions import browser_sessions
 from hubgate.server.edge.routes import KIB, Route, own
 from hubgate.server.errors import NotFound
 from hubgate.server.http.request import HubRequest
@@ -42,7 +42,7 @@ _PRODUCT = re.compile(r"[A-Za-z][\w.-]{0,40}")
 
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def show(request: HubRequest, caller: Caller) -> Response:
-        shown = list_page(request, await browsers.of_user(accounts, caller.user.id))
+        shown = list_page(request, await browser_sessions.of_user(accounts, caller.user.id))
         own_id = caller.session.id if caller.session else ""
         return pages.page(
             request,
@@ -55,7 +55,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
 
     async def end(request: HubRequest, caller: Caller) -> Response:
         session_id = request.param("id")
-        if not await browsers.end(accounts, caller.user.id, session_id):
+        if not await browser_sessions.end(accounts, caller.user.id, session_id):
             raise NotFound("Session not found. It may have ended.")
         if caller.session is None or caller.session.id != session_id:
             return pages.redirect(PATH, "Session ended.")
@@ -64,7 +64,7 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         return response
 
     async def end_others(_: HubRequest, caller: Caller) -> Response:
-        ended = await browsers.end_others(accounts, caller.user.id, caller.session.id if caller.session else "")
+        ended = await browser_sessions.end_others(accounts, caller.user.id, caller.session.id if caller.session else "")
         return pages.redirect(PATH, f"{ended} {'session' if ended == 1 else 'sessions'} ended.")
 
     page, cap = Surface.PAGE, 16 * KIB

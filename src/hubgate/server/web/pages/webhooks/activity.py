@@ -89,7 +89,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
             # Suspended at once because the receiver answered that it is permanently gone.
             "is_gone": suspended is not None and since is not None and suspended - since < SUSPENDED_AFTER,
             "days": SUSPENDED_AFTER // DAY,
-            # The time has passed if there was no attempt since then.
+            # Only a failed attempt suspends a webhook, so this time may be in the past; then it is not shown.
             "suspension": None if since is None or since + SUSPENDED_AFTER <= now else since + SUSPENDED_AFTER,
             "closed_until": webhook.closed_until if webhook.closed_until > now else None,
         }
@@ -118,7 +118,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
             "delivery.html",
             full=full,
             logged=full.logged,
-            tries=[_shown_try(row) for row in full.attempts],
+            tries=[_attempt_values(row) for row in full.attempts],
             reason=_reason(full.logged, stored.webhook, webhooks.quota),
             next_at=full.logged.due_at if full.logged.state in ALIVE else None,
             payload=_payload_view(full.payload),
@@ -204,7 +204,7 @@ def _outcome(logged: LoggedDelivery | None) -> str:
     return NO_ANSWER if logged.status is None else f"The receiver answered {logged.status}."
 
 
-def _shown_try(row: Any) -> dict[str, Any]:
+def _attempt_values(row: Any) -> dict[str, Any]:
     return {
         "number": row["number"],
         "at": row["at"],

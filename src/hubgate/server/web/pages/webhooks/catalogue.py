@@ -47,7 +47,7 @@ _UNITS = ((HOUR, "h"), (MINUTE, "min"), (SECOND, "s"))
 
 
 def routes(pages: Pages) -> list[Route]:
-    # `event` identifies the kind, which is in the heading already.
+    # Without `event`: it identifies the kind, which the heading already shows.
     every = _members({"repo": REPO, "webhook": WEBHOOK, "truncated": TRUNCATED})
     kinds = [(kind, _members(kind.extras), f"{SCHEMAS}/{kind.full_name}") for kind in Kind]
     contents = [*_CONTENTS, *((f"#{kind.full_name}", f"{kind.scope} {kind.action}") for kind in Kind)]

@@ -27,7 +27,7 @@ GENERATE, OWN, NONE = "make", "own", "none"
 DOMAIN_LABELS = {"repo": "Repos: created, moved, deleted, pushed, settings changed", "discussion": "Discussions"}
 _HOUR, _DAY = 60 * 60, 24 * 60 * 60
 OVERLAPS = (
-    ("0", "None: it expires at once"),
+    ("0", "None: the old secret expires at once"),
     (str(_HOUR), "1 hour"),
     *((str(days * _DAY), f"{days} day{'s' if days > 1 else ''}") for days in (1, 3, 7)),
 )

@@ -34,7 +34,7 @@ class WebhookPageContext(Struct, frozen=True):
     accounts: Accounts
 
     def views(self, path: str, handler: Handler[OwnerContext], summary: str) -> list[Route]:
-        """Create routes for a page that only shows a state."""
+        """Create routes for a read-only page."""
         return self._routes("GET", path, handler, summary)
 
     def forms(self, method: str, path: str, handler: Handler[OwnerContext], summary: str) -> list[Route]:

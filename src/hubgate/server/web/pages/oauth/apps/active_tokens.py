@@ -93,5 +93,7 @@ def routes(base: AppPageContext) -> list[Route]:
 
 
 def _filters(fields: Mapping[str, str]) -> dict[str, str]:
-    """Return the filters that are set; empty fields are ignored. The page shows the number of tokens first."""
+    """Return the filters that are set. Ignoring empty fields is safe here, unlike in the API: the page shows how many
+    tokens match before they are revoked.
+    """
     return {name: fields[name].strip() for name in _FILTERS if fields.get(name, "").strip()}

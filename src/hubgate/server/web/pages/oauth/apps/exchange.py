@@ -29,7 +29,7 @@ def routes(base: AppPageContext) -> list[Route]:
     ) -> Response:
         at = context.address_of(app.client_id)
         list_query = ListQuery(request.query(), f"{at}/exchange")
-        members = await issued_tokens.by_member(base.oauth, app, list_query.page(issued_tokens.BY_MEMBER))
+        members = await issued_tokens.by_member(base.oauth, app, list_query.page(issued_tokens.MEMBER_CURSOR))
         blank = {"draft": app, "quota": app.exchange.daily_quota or "", "subject": "", "scope": "", "ip": ""}
         values = {**blank, "verdict": None, **values}
         return base.show(

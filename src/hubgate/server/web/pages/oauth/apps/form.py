@@ -51,7 +51,7 @@ class ScopeChoice(Struct, frozen=True):
 
 
 def scope_choice(app: App, extra: Sequence[Scope]) -> ScopeChoice:
-    # Operator-defined scopes were requested by the app's owner.
+    # Operator-defined scopes are listed with the common ones, because the app's owner requested them.
     own = [_line(scope, app) for scope in extra if scope.name in app.extra_scopes]
     common = [_line(scope, app) for scope in BUILT_IN_SCOPES if scope.name in _COMMON]
     rare = [_line(scope, app) for scope in BUILT_IN_SCOPES if scope.name not in _COMMON]

@@ -18,7 +18,7 @@ from hubgate.server.web.rendering import NO_ERRORS, Pages
 
 ONE = "/{client_id}"
 _CAP = 256 * KIB
-# Pages that only show a state; all others are forms, and viewing them requires write permission.
+# Read-only pages; all others are forms, and viewing them requires write permission.
 _VIEWS = ("", ONE, f"{ONE}/exchange", f"{ONE}/exchange/members/{{user}}")
 
 

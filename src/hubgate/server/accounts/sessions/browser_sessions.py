@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Person, Visitor
 from hubgate.server.accounts.sessions import store
-from hubgate.server.accounts.sessions.model import LIFETIME, MAX_PER_USER, USE_RECORDED_EVERY, Session
+from hubgate.server.accounts.sessions.model import MAX_SESSIONS_PER_USER, SESSION_LIFETIME, USE_RECORDED_EVERY, Session
 from hubgate.server.ids import AFTER_ALL, new_id
 from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.secret import fingerprint
@@ -16,23 +16,23 @@ CURSOR = (str,)
 
 
 async def start(tx: Tx, user_id: str, visitor: Visitor, now: int) -> str:
-    """Start a session and return its cookie. The cookie is always new, which prevents session fixation (O55)."""
+    """Start a session and return its cookie. The cookie is always new, which prevents session fixation (attack O55)."""
     cookie = secrets.token_urlsafe(32)
     session = Session(new_id(now), user_id, now, now, visitor.ip, visitor.user_agent)
     await store.add(tx, fingerprint(cookie), session)
-    await store.remove_least_recent(tx, user_id, MAX_PER_USER)
+    await store.remove_least_recent(tx, user_id, MAX_SESSIONS_PER_USER)
     return cookie
 
 
 async def replace(tx: Tx, old: Session | None, user_id: str, visitor: Visitor, now: int) -> str:
-    """Start a session at sign-in and end this browser's previous session, in case its cookie was stolen (O55)."""
+    """Start a session at sign-in and end the browser's previous session, in case its cookie was stolen (attack O55)."""
     if old is not None:
         await store.remove(tx, old.user_id, old.id)
     return await start(tx, user_id, visitor, now)
 
 
 async def find(db: Database, cookie: str, now: int) -> tuple[Person, Session] | None:
-    return await store.find(db, fingerprint(cookie), now - LIFETIME)
+    return await store.find(db, fingerprint(cookie), now - SESSION_LIFETIME)
 
 
 def should_record_use(session: Session, now: int) -> bool:
@@ -41,13 +41,13 @@ def should_record_use(session: Session, now: int) -> bool:
 
 async def of_user(accounts: Accounts, user_id: str) -> Sequence[Session]:
     """All sessions of a user, most recently used first."""
-    used_after = accounts.clock() - LIFETIME
+    used_after = accounts.clock() - SESSION_LIFETIME
     return await accounts.db.read_long(lambda tx: store.of_user(tx, user_id, used_after))
 
 
 async def page_of_user(accounts: Accounts, user_id: str, page: PageRequest) -> Page[Session]:
     """A page of a user's sessions, newest first."""
-    used_after, before = accounts.clock() - LIFETIME, page.last_shown(AFTER_ALL)
+    used_after, before = accounts.clock() - SESSION_LIFETIME, page.last_shown(AFTER_ALL)
 
     async def unit(tx: Tx) -> Sequence[Session]:
         return await store.page_of_user(tx, user_id, used_after, before, page.fetch)

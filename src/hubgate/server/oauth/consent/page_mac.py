@@ -1,6 +1,6 @@
 """A MAC in the consent form over the content of the page: a decision is valid only for that content.
 
-An app's owner may change its name, redirect URIs, scopes and required scopes while the page is open (O37).
+An app's owner may change its name, redirect URIs, scopes and required scopes while the page is open (attack O37).
 """
 
 import base64
@@ -15,11 +15,11 @@ FIELD = "shown"
 _PURPOSE = "consent shown"
 
 
-def seal(access: AccessRequest, user_id: str, secret: ServerSecret) -> str:
+def compute(access: AccessRequest, user_id: str, secret: ServerSecret) -> str:
     return base64.urlsafe_b64encode(secret.mac(_PURPOSE, _message(access, user_id))).decode()
 
 
-def is_as_shown(given: str, access: AccessRequest, user_id: str, secret: ServerSecret) -> bool:
+def matches(given: str, access: AccessRequest, user_id: str, secret: ServerSecret) -> bool:
     try:
         mac = base64.urlsafe_b64decode(given.encode())
     except (binascii.Error, ValueError):
