@@ -1,5 +1,6 @@
 """App owners ask the operator for token exchange or a scope; the operator approves or rejects."""
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -66,6 +67,7 @@ def decide(browser: httpx.Client, verb: str) -> httpx.Response:
 
 def test_grant_on_an_unsuitable_plan_is_not_called_usable(hub: RunningHub) -> None:
     boss, ada = create_user(hub, "boss", operator=True), create_user(hub, "ada")
+    create_organization(hub, "umbrella", ada)
     client = create_app(hub, organization=create_organization(hub, "acme", ada), name="Bridge")
     with browser_of(hub, ada) as owner, browser_of(hub, boss) as operator:
         assert 'Requests waiting</dt><dd><a href="/operator/requests">0</a>' in operator.get("/operator").text
@@ -74,6 +76,10 @@ def test_grant_on_an_unsuitable_plan_is_not_called_usable(hub: RunningHub) -> No
         page = operator.get(REQUESTS).text
         assert "(free plan)" in page
         assert "Has no effect on this plan: token exchange needs Enterprise." in page
+        (link,) = re.findall(r'<a href="([^"]+)">Change the plan</a>', page)
+        organizations = operator.get(link).text
+        assert "acme" in organizations
+        assert "umbrella" not in organizations
         decide(operator, "grant")
         (mail,) = mails_to(hub, "ada@example.org")
         assert mail["Subject"] == "Granted: token exchange for Bridge"
