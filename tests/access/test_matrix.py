@@ -12,7 +12,7 @@ from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import decide
 from hubgate.server.access.resource import HUB as THE_HUB
 from hubgate.server.access.resource import Account, Collection, Hub, Organization, Post, Repo
-from hubgate.server.access.rule import Credential
+from hubgate.server.access.rule import RequiredCredential
 from hubgate.server.accounts.roles import Role, TokenRole
 from hubgate.server.scopes import BUILT_IN_SCOPES, SCOPE_NAMES
 
@@ -143,7 +143,7 @@ def test_every_scope_allows_an_action_or_only_affects_issued_claims() -> None:
 
 def test_exactly_the_scoped_actions_name_a_scope() -> None:
     for action in Action:
-        assert bool(action.rule.scopes) == (action.rule.credential is Credential.SCOPED), action
+        assert bool(action.rule.scopes) == (action.rule.credential is RequiredCredential.SCOPED), action
 
 
 def test_names_are_unique() -> None:

@@ -11,8 +11,8 @@ from hubgate.server.oauth.apps import store as apps
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.explain import store as refusals
 from hubgate.server.oauth.explain.model import Refusal, sent_parameters
-from hubgate.server.oauth.requests import decision, submission
-from hubgate.server.oauth.requests.model import EXCHANGE
+from hubgate.server.oauth.operator_requests import decision, submission
+from hubgate.server.oauth.operator_requests.model import EXCHANGE
 from hubgate.server.resources import Hub
 
 OWN = f"/settings/applications/{SWIFT}"

@@ -297,6 +297,6 @@ def test_connected_apps_can_be_changed_and_revoked(hub: RunningHub, visitor: Vis
     expect(page.get_by_label("acme")).to_be_checked()
     page.get_by_role("link", name="Revoke…").click()
     page.get_by_role("button", name="Revoke Field Notes").click()
-    expect(page.get_by_role("status").first).to_contain_text("Field Notes is revoked.")
+    expect(page.get_by_role("status").first).to_contain_text("Revoked Field Notes.")
     expect(page.get_by_text("Apps you approve appear here.")).to_be_visible()
     assert parse_qs(urlsplit(page.url).query) == {}

@@ -275,7 +275,7 @@ def test_backup_while_serving_and_restore_elsewhere(tmp_path: Path) -> None:
     assert "Restore into an empty folder" in kept.stderr
     restored = hubgate("admin", "restore", "hub.tar", "--data-dir", "the other", cwd=tmp_path)
     assert restored.returncode == 0, restored.stderr
-    command = shlex.split(restored.stdout.partition("Then run: ")[2])
+    command = shlex.split(restored.stdout.partition("Next, run: ")[2])
     assert command == ["hubgate", "doctor", "--data-dir", str(tmp_path / "the other")], "as a shell reads it"
     with hub_process(tmp_path, "--deliver", "off", "--data-dir", "the other") as hub:
         assert httpx.get(f"{hub.url}/oauth/jwks").json() == before

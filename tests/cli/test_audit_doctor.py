@@ -139,7 +139,7 @@ TAMPERINGS = {
     ),
     "entry of no batch": (
         [FORGED + "9, 1)"],
-        "an entry claims to be in batch 9, which has no entries.",
+        "an entry claims to be in batch 9, which should have no entries.",
     ),
     "swapped rows": (
         [f"UPDATE audit_entries SET position = 3 - position WHERE {ENTRY} = 2 AND position < 3"],

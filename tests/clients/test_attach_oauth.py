@@ -21,10 +21,12 @@ def test_user_with_ten_organizations_signs_in(
     sqlite_today: RunningHub, its_site: Site, page: Page, version: str
 ) -> None:
     hub = sqlite_today
-    name = "a" * names.LONGEST
+    name = "a" * names.LONGEST_NAME
     user = create_user(hub, name)
     hub.call(lambda opened: own_account.set_profile(opened.accounts, user, FULLNAME, WEBSITE))
-    organizations = [create_organization(hub, f"{number}{'o' * (names.LONGEST - 1)}", user) for number in range(10)]
+    organizations = [
+        create_organization(hub, f"{number}{'o' * (names.LONGEST_NAME - 1)}", user) for number in range(10)
+    ]
     # The library adds `?_target_url=...` to its redirect URI, which exact matching would reject.
     client = create_app(
         hub, create_user(hub, "olga"), redirect_uris=(its_site.url,), redirect_match="origin", name="Space"

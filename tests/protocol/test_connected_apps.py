@@ -261,7 +261,7 @@ def test_app_is_revoked_on_the_page(hub: RunningHub) -> None:
         assert "Revoke <bdi>Field Notes</bdi>" in page
         gone = submit(browser, f"{at(PAGE, client)}/revoke")
         assert (gone.status_code, gone.headers["location"]) == (303, PAGE)
-        assert "Field Notes is revoked." in browser.get(PAGE).text
+        assert "Revoked Field Notes." in browser.get(PAGE).text
         assert browser.get(at(PAGE, client)).status_code == 404
     assert userinfo(hub, token).status_code == 401
 

@@ -11,7 +11,7 @@ from tests.bed.repos import create_commit, create_repo
 from tests.bed.running_hub import RunningHub
 
 from hubgate.server.hub.git.threads import in_text_thread, in_thread
-from hubgate.server.jobs.caller import JobCaller, current_caller
+from hubgate.server.jobs.caller import JobCaller, current_job_caller
 
 pytestmark = pytest.mark.one_engine
 
@@ -118,7 +118,7 @@ def all_threads_busy(hub: RunningHub, in_thread: Callable[..., Awaitable[bool]],
         return done.wait(20)
 
     async def charged(number: int) -> bool:
-        current_caller.set(JobCaller(str(number)))
+        current_job_caller.set(JobCaller(str(number)))
         return await in_thread(work)
 
     with ThreadPoolExecutor(threads) as pool:

@@ -288,7 +288,7 @@ def test_unwritable_inbox_is_answered_503(app: WebhooksServer, file: Path, caplo
             assert sorted(told) == sorted(
                 [
                     f"The inbox {file} cannot be used; retrying: no such table: deliveries",
-                    "The inbox cannot be written; deliveries are answered with 503: no such table: deliveries",
+                    "The inbox cannot be written to; deliveries are answered with 503: no such table: deliveries",
                 ]
             )
             assert "Traceback" not in caplog.text

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from hubgate.server.errors import Unavailable
-from hubgate.server.jobs.caller import ClientLeft, JobCaller, current_caller, while_client_waits
+from hubgate.server.jobs.caller import ClientLeft, JobCaller, current_job_caller, while_client_waits
 from hubgate.server.jobs.job import checkpoint
 from hubgate.server.jobs.pool import FREE_CPU_SECONDS, FairPool
 
@@ -51,7 +51,7 @@ def begin(
     interruptible: bool = True,
 ) -> "asyncio.Task[str]":
     async def run() -> str:
-        current_caller.set(caller)
+        current_job_caller.set(caller)
         return await pool.run(work, seconds, interruptible=interruptible)
 
     return asyncio.create_task(run())
@@ -233,7 +233,7 @@ async def test_waiting_for_a_program_ends_with_its_client_or_its_deadline() -> N
             ended.append(True)
 
     async def run(seconds: float) -> None:
-        current_caller.set(caller)
+        current_job_caller.set(caller)
         await while_client_waits(program(), seconds)
 
     with pytest.raises(Unavailable):

@@ -45,7 +45,7 @@ async def _until_stopped(settings: Settings, received_signals: list[int], loops:
 
 
 def _announce(settings: Settings) -> None:
-    """Print the settings that matter, which on a separate machine may differ from those of the web machines."""
+    """Print the settings for mail and links, which may differ from those of the machines that serve the web pages."""
     lines = [
         "hubgate deliver is running. Ctrl-C stops it.",
         f"  mail          {hub_settings.mail_destination(settings)}",

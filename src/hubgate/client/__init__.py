@@ -1,8 +1,8 @@
 """The client library: `Hub` for threads and `AsyncHub` for event loops, on a core without I/O.
 
 Owns requests to a hub, retries, sign-ins and their storage, uploads and downloads. Depends on the server only through
-the wire format. `operations` and `files` are generators that yield effects (`wire`), `session` runs a single call, and
-`transport` does all network I/O.
+the wire format. `operations` and `files` contain generators that yield effects (`wire`), `session` runs a single call,
+and `transport` does all network I/O.
 """
 
 from typing import TYPE_CHECKING

@@ -30,7 +30,7 @@ def checked_endpoint(given: str) -> str:
     text = given.strip()
     origin, parts = origin_of(text), urlsplit(text)
     if parts.path not in ("", "/") or parts.query or parts.fragment:
-        raise ValueError(f"The address of a hub has no path: {origin}")
+        raise ValueError(f"The address of a hub must not have a path. Use {origin}")
     return origin
 
 
@@ -71,7 +71,7 @@ def checked_repo(repo: str) -> str:
     """Validate a repo name and return it as a string."""
     namespace, slash, name = str(repo).partition("/")
     if not slash or not all(_NAME.match(part) and part.strip(".") for part in (namespace, name)):
-        raise ValueError(f"Name a repo as namespace/name: {str(repo)[:120]!r}")
+        raise ValueError(f"Write the repo as namespace/name, not {str(repo)[:120]!r}")
     return str(repo)
 
 

@@ -37,7 +37,10 @@ class Webhook:
 
 
 class WebhookOptions(TypedDict, total=False):
-    """Optional settings of a webhook. None and absent ones are not sent. The annotations have the CLI's help texts."""
+    """Optional settings of a webhook. Options that are None or absent are not sent.
+
+    The annotations contain the help texts of the command line.
+    """
 
     ordered: Annotated[bool | None, "later deliveries of a repo wait up to 5 minutes for the retry of a failed one"]
 

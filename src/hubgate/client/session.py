@@ -183,7 +183,7 @@ class Session:
             raise UnexpectedResponse("The hub redirected to an invalid address.") from None
         origin, target = origin_of(url), origin_of(location)
         if call.method not in ("GET", "HEAD") and response.status not in (307, 308):
-            raise UnsafeRedirect(f"The hub redirected a {call.method} as a GET. Nothing was sent to {target}.")
+            raise UnsafeRedirect(f"The redirect would turn a {call.method} into a GET. Nothing was sent to {target}.")
         if target != origin and call.return_redirect:
             return None
         if target != origin and not call.follow_to_other_origin:

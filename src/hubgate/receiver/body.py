@@ -7,7 +7,7 @@ from hubgate.receiver.asgi import Receive, Scope, header_values
 
 # Payloads are at most slightly larger than 256 KiB.
 MAX_BYTES = 1024 * 1024
-SECONDS = 20.0
+READ_SECONDS = 20.0
 DRAIN_SECONDS = 2.0
 
 
@@ -37,13 +37,13 @@ class Body:
             raise _too_large()
         content = bytearray()
         try:
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(READ_SECONDS):
                 while not self._ended:
                     content += await self._next()
                     if len(content) > MAX_BYTES:
                         raise _too_large()
         except TimeoutError:
-            raise BodyRejected(408, f"The body was not received within {SECONDS:.0f} seconds.") from None
+            raise BodyRejected(408, f"The body was not received within {READ_SECONDS:.0f} seconds.") from None
         return bytes(content)
 
     async def drain(self) -> None:

@@ -56,7 +56,7 @@ class Intake:
     # Set with `ack="before"`.
     inbox: Inbox | None = None
     inbox_errors: ErrorLog = field(
-        default_factory=lambda: ErrorLog("The inbox cannot be written; deliveries are answered with 503")
+        default_factory=lambda: ErrorLog("The inbox cannot be written to; deliveries are answered with 503")
     )
     # The event loop has only weak references to tasks.
     running: set[asyncio.Task[HandlerResponse]] = field(default_factory=set)
@@ -145,7 +145,7 @@ class Intake:
             return HandlerResponse(422, _json_body("error", str(error)))
         except sqlite3.Error as error:
             self.inbox_errors.add(error)
-            return HandlerResponse(503, _json_body("error", "The inbox cannot be written."), RETRY_AFTER)
+            return HandlerResponse(503, _json_body("error", "The inbox cannot be written to."), RETRY_AFTER)
         self.inbox_errors.reset()
         if state == DONE:
             self._record_outcome(endpoint.path, delivery.payload, delivery_id, recent.DUPLICATE, 200)

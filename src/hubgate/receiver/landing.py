@@ -164,7 +164,7 @@ def _instructions(base: str, endpoint: Endpoint, verifier: Verifier) -> list[str
         *secret_note,
         f"<pre tabindex=0>{escape(create)}</pre>",
         "<h2>Try it</h2>",
-        f"<p>Let the hub send a test{', or send one yourself' if can_send_manually else ''}:</p>",
+        f"<p>Have the hub send a test{', or send one yourself' if can_send_manually else ''}:</p>",
         "<pre tabindex=0>hubgate webhooks test ID</pre>",
         *([f"<pre tabindex=0>{escape(curl)}</pre>"] if can_send_manually else []),
     ]

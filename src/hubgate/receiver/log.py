@@ -44,5 +44,5 @@ class ErrorLog:
             logger.error("%s: %s", self._summary, printable(self._last_logged))
 
     def reset(self) -> None:
-        """Log the next error again: the previous one is resolved."""
+        """Forget the last error, so that the next one is logged even if it has the same text."""
         self._last_logged = ""

@@ -75,7 +75,7 @@ class Routes:
     def on(self, handler: Handler, kind: str, repo_type: str | None) -> None:
         endpoint = self.endpoints.setdefault(EVENTS, Endpoint(EVENTS))
         if endpoint.catch_all is not None:
-            raise ValueError(f"{EVENTS} is already registered, as an address of its own.")
+            raise ValueError(f"{EVENTS} is already registered with add_webhook. Use another path there.")
         if (kind, repo_type) in endpoint.by_kind:
             raise ValueError(f"{kind} ({repo_type or 'any type'}) is already registered.")
         endpoint.by_kind[kind, repo_type] = plan_for(handler)

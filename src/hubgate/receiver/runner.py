@@ -91,7 +91,7 @@ class ProcessedDeliveries:
         self._done: OrderedDict[Key, None] = OrderedDict()
 
     def begin(self, key: Key) -> DeliveryState:
-        """NEW for the first caller, who must run the delivery; then RUNNING for others until `end`."""
+        """NEW for the first caller, who must run the delivery; then RUNNING until `end`, and DONE after a success."""
         with self._lock:
             if key in self._running:
                 return DeliveryState.RUNNING

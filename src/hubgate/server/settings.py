@@ -84,10 +84,10 @@ class Settings:
     )
     webhooks_per_owner: int = option("50", values.whole_number(0, 1 << 20), "maximum webhooks per user or organization")
     guest_pull_requests: int = option(
-        "20", values.whole_number(0, 1 << 20), "maximum open pull requests per repo of a user without write permission"
+        "20", values.whole_number(0, 1 << 20), "maximum open pull requests in a repo by a user who cannot write to it"
     )
     guest_bytes: int = option(
-        "1073741824", values.whole_number(0, 1 << 50), "bytes that a user may store in repos without write permission"
+        "1073741824", values.whole_number(0, 1 << 50), "bytes a user may store in repos that the user cannot write to"
     )
     subject_token_type_aliases: tuple[str, ...] = option(
         "", values.comma_separated, "additional spellings of the e-mail subject token type"

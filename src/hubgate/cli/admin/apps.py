@@ -44,7 +44,7 @@ def configure(subjects: Any) -> None:
     )
     _add_for_app(commands, "grant-token-exchange", "allow an organization's app to exchange tokens", _grant_exchange)
     _add_for_app(commands, "revoke-token-exchange", "revoke token exchange and the app's tokens", _revoke_exchange)
-    grant = _add_for_app(commands, "grant-scope", "grant an app a scope of [[extra_scopes]]", _grant_scope)
+    grant = _add_for_app(commands, "grant-scope", "grant an app a scope from [[extra_scopes]]", _grant_scope)
     grant.add_argument("scope", metavar="SCOPE")
     revoke = _add_for_app(commands, "revoke-scope", "revoke a scope from the app and from every consent", _revoke_scope)
     revoke.add_argument("scope", metavar="SCOPE")
@@ -170,7 +170,7 @@ async def _with_secret(hub: Hub, app: App, secret: str | None) -> dict[str, Any]
 
 
 async def _describe(hub: Hub, app: App) -> dict[str, Any]:
-    """An app as JSON, in snake case: client configurations contain OAuth's `client_id` and `client_secret`."""
+    """An app as JSON, in snake case like OAuth's `client_id`: the output is copied into client configurations."""
     owner = await management.owner_name(hub.oauth, app)
     return {
         "client_id": app.client_id,

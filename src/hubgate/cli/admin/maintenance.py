@@ -57,7 +57,7 @@ def _revoke(options: argparse.Namespace) -> int:
 
 def _reseal(options: argparse.Namespace) -> int:
     async def everything(hub: Hub) -> int:
-        # Signing keys last: resealing them fails if one is lost, and everything else must be resealed by then.
+        # Signing keys last: resealing them fails if one cannot be opened, and all else must be resealed by then.
         others = await hub.outbox.reseal() + await reseal_audit(hub.db, hub.secret)
         others += await reseal_webhooks(hub.db, hub.secret)
         return others + await hub.keys.reseal()
@@ -97,4 +97,4 @@ def _restore(options: argparse.Namespace) -> int:
     remedy = f"restore {key} or set HUBGATE_SECRET_KEY."
     missing = "" if has_key else f" The archive does not include the server secret: {remedy}"
     run = f"hubgate doctor --data-dir {shlex.quote(str(settings.data_dir))}"
-    return common.print_result(options, result, f"Restored into {settings.data_dir}.{missing} Then run: {run}")
+    return common.print_result(options, result, f"Restored into {settings.data_dir}.{missing} Next, run: {run}")

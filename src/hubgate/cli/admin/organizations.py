@@ -126,7 +126,8 @@ def _add_member(options: argparse.Namespace) -> int:
         return {"organization": organization.name, "user": user.name, "role": role.label}
 
     member = common.with_hub(options, work)
-    return common.print_result(options, member, f"{member['user']} is {member['role']} in {member['organization']}.")
+    sentence = f"{member['user']} has the role {member['role']} in {member['organization']}."
+    return common.print_result(options, member, sentence)
 
 
 def _remove_member(options: argparse.Namespace) -> int:
@@ -165,4 +166,4 @@ def _set_billing(options: argparse.Namespace) -> int:
         raise NotFound(f"User or organization {options.name} not found.")
 
     changed = common.with_hub(options, work)
-    return common.print_result(options, changed, f"Billing of {changed['name']} is {options.state}.")
+    return common.print_result(options, changed, f"Billing for {changed['name']} is {options.state}.")

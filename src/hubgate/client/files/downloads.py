@@ -50,7 +50,7 @@ def download_all(
     if not sha:
         return to
     entries = yield from repos.list_files(session, repo, type=type, revision=sha)
-    # Check all names before the first download: a repo with an unsafe name must not write anything.
+    # Check all file names before the first download: if one is unsafe, nothing is written.
     destinations = {
         entry.path: to / local_path(entry.path, windows=os.name == "nt") for entry in entries if entry.type == "file"
     }

@@ -102,12 +102,12 @@ class PartialFile:
         try:
             self._path.replace(self._target)
         except FileNotFoundError:
-            # Another process moved the partial file into place between the opening and the locking of it here.
+            # Another process moved the partial file into place after this one had opened it, but before it locked it.
             if not has_content(self._target, self._expected_hash, self.size):
                 raise
 
     def close(self) -> None:
-        """Close the partial file, and retain it for a later resume if its name is predictable."""
+        """Close the partial file, and delete it unless a later process can resume it."""
         with contextlib.suppress(OSError):
             self._file.close()
             if not self._is_resumable:

@@ -73,7 +73,7 @@ class Inbox:
             self._opened.append(self._store)
         return operation(self._store, *given)
 
-    async def has_lock(self) -> bool:
+    async def try_acquire_lock(self) -> bool:
         def acquire(_: Store) -> bool:
             if self._lock is None:
                 self._lock = WorkerLock(self.file)
@@ -155,14 +155,14 @@ class _Worker:
                 await self._pause(POLL_SECONDS)
 
     async def _process(self) -> None:
-        while not await self._inbox.has_lock():
+        while not await self._inbox.try_acquire_lock():
             if self._stopping:
                 return
             await self._pause(POLL_SECONDS)
         if not self._running:
             interrupted = await self._inbox.with_store(Store.recover)
             if interrupted:
-                logger.warning("%d deliveries were interrupted and are run again", interrupted)
+                logger.warning("%d deliveries were interrupted and will run again", interrupted)
         swept = 0.0
         while not self._stopping:
             if time.monotonic() - swept > SWEEP_SECONDS:
@@ -203,7 +203,7 @@ class _Worker:
                 delivery.starts - 1,
             )
             await self._record(Store.mark_failed, delivery.number, time.time(), "interrupted too often")
-        elif await self._succeeds(delivery):
+        elif await self._run_work(delivery):
             await self._record(Store.mark_done, delivery.number, time.time())
         elif delivery.starts <= len(RETRY_DELAYS):
             await self._record(
@@ -213,7 +213,7 @@ class _Worker:
             logger.error("%s failed %d times and will not be retried", printable(delivery.delivery_id), delivery.starts)
             await self._record(Store.mark_failed, delivery.number, time.time(), "failed")
 
-    async def _succeeds(self, delivery: StoredDelivery) -> bool:
+    async def _run_work(self, delivery: StoredDelivery) -> bool:
         """Run a delivery. Any exception is a failure: otherwise the delivery would stay running until a restart."""
         try:
             return await self._work(delivery)

@@ -3,12 +3,12 @@
 from enum import Enum, unique
 
 from hubgate.server.access.resource import Account, Collection, Hub, Organization, Post, Repo
-from hubgate.server.access.rule import Credential, Rule
+from hubgate.server.access.rule import RequiredCredential, Rule
 from hubgate.server.accounts.roles import Role
 
 _REPO, _POST, _COLLECTION, _HUB = (Repo,), (Post,), (Collection,), (Hub,)
 _ACCOUNT, _ORG, _NAMESPACE = (Account,), (Organization,), (Account, Organization)
-_ANY, _PERSONAL = Credential.ANY, Credential.PERSONAL
+_ANY, _PERSONAL = RequiredCredential.ANY, RequiredCredential.PERSONAL
 _MEMBER, _CONTRIBUTOR, _WRITER, _ADMIN = Role.READ, Role.CONTRIBUTOR, Role.WRITE, Role.ADMIN
 
 _MANAGE = ("manage-repos",)
@@ -34,10 +34,10 @@ class Action(Enum):
         self.rule = rule
 
     # Probes, discovery, keys, static files, overviews of users and organizations.
-    HUB_PUBLIC = Rule("hub.public", _HUB, "read this", Credential.NONE, read=True, public=True)
+    HUB_PUBLIC = Rule("hub.public", _HUB, "read this", RequiredCredential.NONE, read=True, public=True)
     # Anyone may list: the list leaves out repos that the caller may not see (`access/visibility.py`).
-    REPO_LIST = Rule("repo.list", _HUB, "list repos", Credential.NONE, read=True, public=True)
-    OPERATOR_USE = Rule("operator.use", _HUB, "use the operator's pages", Credential.OPERATOR)
+    REPO_LIST = Rule("repo.list", _HUB, "list repos", RequiredCredential.NONE, read=True, public=True)
+    OPERATOR_USE = Rule("operator.use", _HUB, "use the operator's pages", RequiredCredential.OPERATOR)
 
     # Info, tree, history, discussions and the files exempt from the gate; a gated repo stays visible.
     REPO_SEE = Rule(
@@ -104,7 +104,8 @@ class Action(Enum):
         "collection.write", _COLLECTION, "change this collection", role=_WRITER, scopes=_WRITE_COLLECTIONS
     )
 
-    # The user's identity is outside the fence of an exchanged token: the organization's app already named that user.
+    # An exchanged token may read its user's identity although that is outside the fence: the organization's app named
+    # the user when it requested the token.
     ACCOUNT_IDENTIFY = Rule(
         "account.identify", _ACCOUNT, "see who you are", _ANY, role=_MEMBER, read=True, fenced=False
     )
@@ -139,7 +140,9 @@ class Action(Enum):
     )
     ACCOUNT_WRITE_SETTINGS = Rule("account.write_settings", _ACCOUNT, "change account settings", _PERSONAL, role=_ADMIN)
     # Password, e-mail, account deletion, new or refreshed tokens, consent: changes that would outlive a stolen token.
-    ACCOUNT_CREDENTIALS = Rule("account.credentials", _ACCOUNT, "change credentials", Credential.SESSION, role=_ADMIN)
+    ACCOUNT_CREDENTIALS = Rule(
+        "account.credentials", _ACCOUNT, "change credentials", RequiredCredential.SESSION, role=_ADMIN
+    )
 
     ORG_READ_BILLING = Rule("org.read_billing", _ORG, "see the billing state", role=_MEMBER, read=True, scopes=_BILLING)
     ORG_READ_MEMBERS = Rule("org.read_members", _ORG, "see the members", _PERSONAL, role=_MEMBER, read=True)

@@ -49,7 +49,7 @@ ALLOWED = Decision(DecisionOutcome.ALLOW)
 
 # The code is sent with the anonymous 401 too: over plain http, an existing client recognizes a missing repo only by it.
 _REPO_NOT_FOUND = "RepoNotFound"
-# Without a full stop: an existing client then recognizes its own message and prints it once.
+# Without a full stop: an existing client omits this text if its own message already contains it.
 HIDDEN_REPO = Decision(DecisionOutcome.HIDE, "Repository not found", code=_REPO_NOT_FOUND)
 HIDDEN_REPO_SIGN_IN = Decision(
     DecisionOutcome.HIDE, "Repository not found. If it is private, sign in.", code=_REPO_NOT_FOUND, sign_in=True

@@ -23,7 +23,7 @@ from hubgate.server.access.decision import (
 )
 from hubgate.server.access.identity import CredentialKind, Identity
 from hubgate.server.access.resource import Account, Collection, Namespace, Organization, Post, Repo, Resource
-from hubgate.server.access.rule import Credential, Rule
+from hubgate.server.access.rule import RequiredCredential, Rule
 from hubgate.server.accounts.roles import Role, TokenRole
 from hubgate.server.scopes import BUILT_IN_SCOPES
 
@@ -129,7 +129,7 @@ def _in_namespace(identity: Identity, rule: Rule, namespace: Namespace) -> Decis
 
 
 def _on_hub(identity: Identity, rule: Rule) -> Decision:
-    if rule.credential is Credential.NONE:
+    if rule.credential is RequiredCredential.NONE:
         return ALLOWED
     if identity.kind is CredentialKind.ANONYMOUS:
         return ask_to_sign_in(rule.verb_phrase)
@@ -160,9 +160,9 @@ def _refusal(
         return forbid(
             f"This token works only inside its organization. It cannot be used to {rule.verb_phrase} elsewhere."
         )
-    if rule.credential is Credential.SESSION and identity.kind is not CredentialKind.SESSION:
+    if rule.credential is RequiredCredential.SESSION and identity.kind is not CredentialKind.SESSION:
         return forbid(f"No token can be used to {rule.verb_phrase}. Sign in on the hub's pages.")
-    if rule.credential is Credential.PERSONAL and identity.is_app:
+    if rule.credential is RequiredCredential.PERSONAL and identity.is_app:
         return forbid(f"No app can {rule.verb_phrase}. Use the hub's pages or a personal token.")
     if not (rule.author and is_author):
         if rule.author and rule.role is None:
@@ -194,7 +194,7 @@ def _check_scopes(
     """Check the scopes of an app's token: `scopes` must contain one of `sufficient`. `missing_read` lists read
     scopes that the token needs and lacks.
     """
-    if not identity.is_app or rule.credential is Credential.ANY:
+    if not identity.is_app or rule.credential is RequiredCredential.ANY:
         return ALLOWED
     lacking = [_in_registry_order(missing_read)] if missing_read else []
     # A rule without scopes is disjoint from every token: it fails closed.

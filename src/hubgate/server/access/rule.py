@@ -7,7 +7,7 @@ from msgspec import Struct
 from hubgate.server.accounts.roles import Role
 
 
-class Credential(Enum):
+class RequiredCredential(Enum):
     """The credentials that may perform an action at all, before role and scope are checked."""
 
     NONE = "none is needed"
@@ -40,7 +40,7 @@ class Rule(Struct, frozen=True):
     name: str
     on: tuple[type, ...]
     verb_phrase: str
-    credential: Credential = Credential.SCOPED
+    credential: RequiredCredential = RequiredCredential.SCOPED
     role: Role | None = None
     author: bool = False
     read: bool = False

@@ -40,7 +40,8 @@ async def lock_credentials(tx: Tx, user_id: str | None, credentials_version: int
 
 
 async def lock_account_and_credentials(tx: Tx, user_id: str, credentials_version: int | None) -> None:
-    """Like `lock_credentials`, but the account must exist. Also serializes additions to the account."""
+    """Like `lock_credentials`, but the account must exist. Concurrent requests that add a token or a webhook to the
+    account are serialized, so that they cannot exceed a limit."""
     locked = await lock_account_by_id(tx, user_id)
     if credentials_version not in (None, locked.credentials_version):
         raise Unauthorized(_SIGNED_OUT)

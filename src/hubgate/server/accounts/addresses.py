@@ -111,7 +111,7 @@ async def request_change(accounts: Accounts, user: User, new: str, password: str
 
     async def unit(tx: Tx) -> None:
         await lock_password(tx, user, "password", known_hash)
-        # An earlier link may have been sent to a mistyped address, which could take the account over.
+        # An earlier link may have been sent to a mistyped address, whose owner could take the account over.
         await link_store.remove_by_purpose(tx, user.id, Purpose.CHANGE_EMAIL)
         if await store.user_by_email(tx, new):
             # Notify the address, not the requester, so that nobody learns which addresses have accounts.

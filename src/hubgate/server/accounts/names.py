@@ -4,7 +4,7 @@ import re
 
 from hubgate.server.errors import Unprocessable
 
-LONGEST = 42
+LONGEST_NAME = 42
 _SHAPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,41}\Z")
 
 # First path segments of the hub's routes, current and planned, and words that would make a name look official.
@@ -25,7 +25,7 @@ def check_name(name: str) -> str:
     """Validate a name and return it; Unprocessable says which rule is broken."""
     if not _SHAPE.match(name):
         raise Unprocessable(
-            f"A name has 1 to {LONGEST} letters, digits, dots, dashes or underscores and starts with a letter or digit."
+            f"A name has 1 to {LONGEST_NAME} letters, digits, dots, dashes or underscores and starts with a letter or digit."
         )
     if "--" in name or ".." in name:
         raise Unprocessable("A name cannot contain two dashes or two dots in a row.")

@@ -36,7 +36,7 @@ async def rename(accounts: Accounts, user: User, name: str) -> None:
             return
         if not await renames.replace_name(tx, "user", user.id, old, name, now):
             raise FieldErrors({"username": name_taken_message(name)})
-        await renames.count_rename(tx, accounts, user.id)
+        await renames.enforce_rename_limit(tx, accounts, user.id)
         await store.set_name(tx, user.id, name)
         await accounts.rename_owned(tx, user.id, old, name, now)
 

@@ -121,10 +121,10 @@ async def _revoke_sign_ins(accounts: Accounts, tx: Tx, user: User, now: int, own
 async def _revoke_everything(accounts: Accounts, tx: Tx, user: User, visitor: Visitor, now: int) -> str:
     """Revoke everything that a stranger may have created; returns the text for the mail.
 
-    Repos stay, and so do organizations without other members: they grant nobody access to it. Apps and webhooks
-    of such organizations are deleted like the account's own. The user leaves all other organizations: a stranger may
-    have created them or added members. The only admin of an organization stays, and the mail asks them to check its
-    members. The audit logs of organizations record what was revoked there.
+    Repos stay, and so do organizations without other members: they grant no one else access to the account. Apps and
+    webhooks of such organizations are deleted like the account's own. The user leaves all other organizations: a
+    stranger may have created them or added members. The only admin of an organization stays, and the mail asks them
+    to check its members. The audit logs of organizations record the revocations there.
     """
     actor = Actor(user.name, user.id, visitor.ip, visitor.user_agent)
     await store.increment_credentials_version(tx, user.id)

@@ -10,8 +10,10 @@ from hubgate.server.clock import DAY
 from hubgate.server.storage.database import Tx
 
 
-async def count_rename(tx: Tx, accounts: Accounts, owner_id: str) -> None:
-    """Count a rename, in its transaction: a rename that fails for another reason does not count."""
+async def enforce_rename_limit(tx: Tx, accounts: Accounts, owner_id: str) -> None:
+    """Count a rename against the limit; TooManyRequests if the limit is reached. Runs in the transaction of the rename:
+    a rename that fails for another reason does not count.
+    """
     await accounts.limiter.require_in(tx, RENAMES_OF_ACCOUNT, owner_id)
 
 

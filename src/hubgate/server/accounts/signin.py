@@ -35,7 +35,8 @@ async def sign_in(
     now = accounts.clock()
 
     async def unit(tx: Tx) -> str | None:
-        # The password was changed or the account disabled during the comparison, which ended all sessions.
+        # False if the password was changed or the account disabled during the comparison. That ended all sessions, so
+        # no new session may start.
         if not await store.lock_password(tx, user.id, known_hash):
             return None
         return await browser_sessions.replace(tx, old, user.id, visitor, now)

@@ -9,7 +9,7 @@ text:
     batch {number, from 1}
     sealed {time}
     entries {count}
-    previous {hash of the batch before in hex; 64 zeros for the first}
+    previous {hash of the previous batch, in hex; 64 zeros for the first}
     {SHA-256 of the first entry, in hex}
     ...
 

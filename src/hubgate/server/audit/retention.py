@@ -71,7 +71,7 @@ class AuditRetention(Struct, frozen=True, dict=True):
 
     async def _verifies(self, tx: Tx, head: Head, batch: Batch) -> bool:
         if head.is_broken and batch.dropped_at is not None:
-            # Dropped before the head was lost or changed, which is on record.
+            # Dropped before the head was lost or changed outside the hub, which `head.broken` records.
             return True
         before = await store.last_batch(tx, batch.org_id, batch.seq)
         entries = await store.in_batches(tx, batch.org_id, batch.seq, batch.seq, BATCH_SIZE + 1)

@@ -124,7 +124,7 @@ class Sealer(Struct, frozen=True, dict=True):
 
 
 async def _store(tx: Tx, draft: NextBatch) -> None:
-    """Store a draft; Overtaken if the chain was moved since the draft was created."""
+    """Store a draft; Overtaken if another process has moved the head since the draft was created."""
     if not await store.add_batch(tx, draft.batch):
         raise Overtaken
     await store.put_in_batch(tx, draft.entries, draft.batch.seq)

@@ -160,7 +160,7 @@ async def _flaw_of_end(tx: Tx, head: Head, seq: int, digest: bytes) -> str | Non
     if digest != head.hash:
         return f"batch {seq:,} was changed"
     stray = await store.stray_batch(tx, head.org_id, head.dropped, head.seq)
-    return None if stray is None else f"an entry claims to be in batch {stray:,}, which has no entries"
+    return None if stray is None else f"an entry claims to be in batch {stray:,}, which should have no entries"
 
 
 class QuickReport(Struct, frozen=True):

@@ -30,7 +30,7 @@ from hubgate.server.http.intake import BoundedBody, check_head
 from hubgate.server.http.render import ErrorRenderer
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import ErrorShape, Surface, surface_of
-from hubgate.server.jobs.caller import ClientLeft, JobCaller, current_caller
+from hubgate.server.jobs.caller import ClientLeft, JobCaller, current_job_caller
 from hubgate.server.logs import current_request_id, summary_of
 from hubgate.server.metrics import Metrics
 
@@ -108,7 +108,7 @@ class Edge(Struct, frozen=True):
             raise NotFound(NOTHING_HERE)
         route, request.scope["path_params"] = found.route, found.params
         exchange.body = BoundedBody(request.receive, request.scope, route.body_cap, route.body_seconds)
-        request.bound_body(exchange.body)
+        request.read_body_through(exchange.body)
         exchange.body.check_declared_length()
         if not route.streams and not exchange.body.complete and _presents_credential(request):
             # Permissions are checked once the whole body is received: a client that delays its last byte must not
@@ -161,14 +161,14 @@ class Edge(Struct, frozen=True):
 def _jobs_charged_to_client(request: HubRequest) -> Iterator[None]:
     """Charge the jobs of a request to the client's address, until the guard finds the user."""
     request.job_caller = JobCaller(request.client_ip, may_abandon=request.method in _READ_ONLY)
-    token = current_caller.set(request.job_caller)
+    token = current_job_caller.set(request.job_caller)
     try:
         yield
     finally:
         request.job_caller.close()
-        if request.bounded is not None:
-            request.bounded.close()
-        current_caller.reset(token)
+        if request.bounded_body is not None:
+            request.bounded_body.close()
+        current_job_caller.reset(token)
 
 
 def _presents_credential(request: HubRequest) -> bool:

@@ -60,7 +60,7 @@ class Guard(Struct, frozen=True, dict=True):
         request.job_caller.share_key = share_key_of(request)
 
     async def _caller(self, request: HubRequest, route: Route | None) -> Caller | None:
-        """None on public routes other than pages, which do not authenticate."""
+        """The caller; None on a public route that is not a page: credentials are not read there."""
         if route is None:
             return await self.session_caller(request)
         depth.set_depth(request.headers.get(depth.HEADER))

@@ -22,7 +22,7 @@ from hubgate.server.access.decision import ask_to_sign_in
 from hubgate.server.access.identity import CredentialKind, Identity
 from hubgate.server.access.policy import decide, refuse_missing
 from hubgate.server.access.resource import HUB, Account, Collection, Hub, Organization, Repo, Resource
-from hubgate.server.access.rule import Credential
+from hubgate.server.access.rule import RequiredCredential
 from hubgate.server.http.headers import HeaderPolicy
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
@@ -101,11 +101,12 @@ class Endpoint:
         self._locator: Locator[Any] = locator
         self._handler: Handler[Any] = handler
         # No resource to find and no permission to check.
-        self._is_open = action.rule.credential is Credential.NONE and locator is THE_HUB
+        self._is_open = action.rule.credential is RequiredCredential.NONE and locator is THE_HUB
         # Anonymous callers are rejected without a lookup and without reading the body, except on repos and collections:
         # these may be public or hidden.
         self._asks_to_sign_in = all(
-            declared.rule.credential is not Credential.NONE and set(declared.rule.on) <= {Account, Organization, Hub}
+            declared.rule.credential is not RequiredCredential.NONE
+            and set(declared.rule.on) <= {Account, Organization, Hub}
             for declared in self.actions
         )
         for declared in self.actions:

@@ -171,7 +171,7 @@ def _request(method: str, target: Target, headers: Mapping[str, str], body: byte
     lines = [f"{method} {target.request} HTTP/1.1", f"Host: {target.host_header}"]
     for name, value in headers.items():
         if not _HEADER_NAME.match(name) or not _HEADER_VALUE.match(value):
-            # A line break would let the author inject a header or a request (attack W15).
+            # A line break would let the author of the value inject a header or a request (attack W15).
             raise ValueError(f"{name} cannot be sent as a header")
         lines.append(f"{name}: {value}")
     # Compressed responses are not requested and never decompressed (attack W22).

@@ -32,7 +32,7 @@ class HttpResponse:
     truncated: bool = False
 
     def header(self, name: str) -> str | None:
-        """The first header of that name, in lower case, or None."""
+        """The value of the first header `name`, which must be given in lower case; None if there is no such header."""
         return next((value for given, value in self.headers if given == name), None)
 
 

@@ -54,7 +54,7 @@ class Pool:
     async def dial(self, target: Target, address: Address) -> tuple[Key, Connection]:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                return _key(target, address), await self._connected(target, address)
+                return _key(target, address), await self._connect(target, address)
         except TimeoutError:
             raise Unreachable(f"{address} did not answer within {CONNECT_SECONDS:.0f} s") from None
         except (OSError, ssl.SSLError, ssl.CertificateError) as error:
@@ -94,7 +94,7 @@ class Pool:
         if not self._idle[key]:
             del self._idle[key]
 
-    async def _connected(self, target: Target, address: Address) -> Connection:
+    async def _connect(self, target: Target, address: Address) -> Connection:
         tls = (self._tls or _system_tls()) if target.is_tls else None
         # The certificate must match the name, not the address.
         name = target.host if tls else None

@@ -87,13 +87,13 @@ class CheckedResolver(Struct, frozen=True):
     async def addresses(self, target: Target) -> Sequence[Address]:
         if self.own.is_named(target.host, target.port):
             raise Unreachable("it is the hub itself")
-        addresses = [target.literal] if target.literal else await self._resolved(target.host)
+        addresses = [target.literal] if target.literal else await self._resolve_in_time(target.host)
         for address in addresses:
             if not is_allowed(address, self.allowed) or self.own.is_at(address, target.port):
                 raise Unreachable(f"{address} is blocked")
         return addresses
 
-    async def _resolved(self, host: str) -> Sequence[Address]:
+    async def _resolve_in_time(self, host: str) -> Sequence[Address]:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(RESOLVE_SECONDS):
                 try:

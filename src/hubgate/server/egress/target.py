@@ -117,5 +117,5 @@ def _host(netloc: str) -> tuple[str, Address | None]:
             # Only four decimal numbers without leading zeros: parsers disagree about every other spelling.
             return host, ipaddress.IPv4Address(host)
         except ValueError:
-            raise AddressNotAllowed("its host is a number that programs read differently") from None
+            raise AddressNotAllowed("its host is an ambiguous IPv4 address; write it as four decimal numbers") from None
     return host, None

@@ -29,7 +29,7 @@ class KindDefinition(Struct, frozen=True):
     action: str
     # Completes "Sent when ...".
     when: str
-    # Members of the payload besides those of every payload.
+    # Members of the payload, in addition to those that every payload has.
     extras: Mapping[str, Schema]
 
 
@@ -88,7 +88,7 @@ class Kind(Enum):
         "settings of a repo change",
         {
             "updatedConfig": object_of(
-                "The settings that changed; empty if only settings changed that are not reported.",
+                "The settings that changed; empty if none of them is reported.",
                 {},
                 {"private": flag("Whether the repo is private now.")},
             )

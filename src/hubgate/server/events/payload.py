@@ -16,7 +16,7 @@ FOLDERS = {"model": "", "dataset": "datasets/", "space": "spaces/"}
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """A repo right after the change."""
+    """A repo right after the change; for a move, right before it."""
 
     id: str
     type: str

@@ -28,11 +28,11 @@ class HubRequest(Request):
     caller: Any = None
     # The caller that jobs in threads and subprocesses are charged to.
     job_caller: JobCaller
-    bounded: BoundedBody | None = None
+    bounded_body: BoundedBody | None = None
 
-    def bound_body(self, body: BoundedBody) -> None:
+    def read_body_through(self, body: BoundedBody) -> None:
         """Read the body through `body` from here on; `body` also detects a client disconnect."""
-        self._receive = self.bounded = body
+        self._receive = self.bounded_body = body
         self.job_caller.detect_disconnect_with(body.disconnected)
 
     @property

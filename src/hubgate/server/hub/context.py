@@ -68,7 +68,7 @@ class Repos(Struct, frozen=True):
     regular_upload_max: int
     # Called with a repo's id, in the transaction that deletes a redirect to the repo.
     on_unlinked: OnUnlinked
-    # Limits for users without write permission: open pull requests per repo, and total bytes stored in such repos.
+    # Limits for guests: open pull requests per repo, and total bytes stored in all repos they may not write to.
     guest_pull_requests: int
     guest_bytes: int
     limits: Limits = field(default_factory=Limits)

@@ -78,29 +78,29 @@ class JobCaller:
 # All background work of a process counts as one caller.
 BACKGROUND = JobCaller("background")
 
-current_caller: ContextVar[JobCaller] = ContextVar("caller", default=BACKGROUND)
+current_job_caller: ContextVar[JobCaller] = ContextVar("caller", default=BACKGROUND)
 
 
 @contextlib.contextmanager
 def as_background() -> Iterator[None]:
     """Charge jobs to BACKGROUND: for a step other callers wait for, which must not queue behind this caller's jobs."""
-    token = current_caller.set(BACKGROUND)
+    token = current_job_caller.set(BACKGROUND)
     try:
         yield
     finally:
-        current_caller.reset(token)
+        current_job_caller.reset(token)
 
 
 def charge_repo(repo_id: str) -> None:
     """Set the repo that further jobs of this request are charged to."""
-    caller = current_caller.get()
+    caller = current_job_caller.get()
     if caller is not BACKGROUND:
         caller.repo = repo_id
 
 
 def mark_read_only() -> None:
     """Mark a POST as read-only, so that its jobs are dropped when the client disconnects."""
-    caller = current_caller.get()
+    caller = current_job_caller.get()
     if caller is not BACKGROUND:
         caller.may_abandon = True
 
@@ -116,7 +116,7 @@ class _AwaitedTask:
 
 async def while_client_waits(work: Awaitable[T], seconds: float) -> T:
     """Return the result of `work`. Cancels it after `seconds` (Unavailable) or on client disconnect (ClientLeft)."""
-    caller = current_caller.get()
+    caller = current_job_caller.get()
     task = asyncio.ensure_future(work)
     awaited = _AwaitedTask(task)
     caller.waiting.add(awaited)

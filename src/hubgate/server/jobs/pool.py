@@ -18,7 +18,7 @@ from time import monotonic, thread_time
 from typing import Any, TypeVar
 
 from hubgate.server.errors import Unavailable
-from hubgate.server.jobs.caller import BACKGROUND, WATCH_AFTER_SECONDS, ClientLeft, JobCaller, current_caller
+from hubgate.server.jobs.caller import BACKGROUND, WATCH_AFTER_SECONDS, ClientLeft, JobCaller, current_job_caller
 from hubgate.server.jobs.job import Job, deadline_exceeded
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ class FairPool:
         Interruptible work stops at a checkpoint once its deadline has passed, its client has left or its task was
         cancelled. Other work can only be stopped before it starts: once started, the call waits for it.
         """
-        caller = current_caller.get()
+        caller = current_job_caller.get()
         caller.check()
         job = Job(work, caller.share_key, caller.repo, seconds, interruptible=interruptible)
         watch = _Watch(self, job, caller, seconds)

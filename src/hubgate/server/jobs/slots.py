@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from hubgate.server.errors import Unavailable
-from hubgate.server.jobs.caller import BACKGROUND, WATCH_AFTER_SECONDS, ClientLeft, current_caller
+from hubgate.server.jobs.caller import BACKGROUND, WATCH_AFTER_SECONDS, ClientLeft, current_job_caller
 
 
 @dataclass(eq=False)
@@ -60,7 +60,7 @@ class Slots(Struct, frozen=True):
             self._release(slot)
 
     async def _wait(self, slot: _Slot) -> None:
-        caller = current_caller.get()
+        caller = current_job_caller.get()
         caller.check()
         if sum(queued.caller == slot.caller for queued in self._queued) >= self.max_waiting:
             raise Unavailable(self.refusal, retry_after=10)
@@ -84,7 +84,8 @@ class Slots(Struct, frozen=True):
 
     def _is_free(self, slot: _Slot) -> bool:
         repo_limit = self.limit if self.max_per_repo is None else self.max_per_repo
-        # Not for background work: the number of its loops limits it, and in a delivery process it is the only caller.
+        # The limit per caller does not apply to background work: the number of its loops limits it, and in a delivery
+        # process it is the only caller.
         has_share = slot.caller == BACKGROUND.share_key or self._caller_slots[slot.caller] < self.max_per_caller
         return has_share and self._caller_slots.total() < self.limit and self._repo_slots[slot.repo] < repo_limit
 

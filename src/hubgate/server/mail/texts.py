@@ -76,7 +76,7 @@ def webhook_suspended(recipient: str, host: str, waiting: int, link: str) -> Mes
 
 
 def webhook_app_revoked(recipient: str, host: str, app: str, link: str, done: str) -> Message:
-    """`done` is what the app did to the webhook: "created" or "changed"."""
+    """`done` is the verb for the app's change to the webhook: "created" or "changed"."""
     reason = f"{app} {done} this webhook and no longer has access, so nothing is sent."
     text = f"{reason} Allow {app} again, or delete the webhook: {link}"
     return Message(recipient, f"Webhook suspended: {host}", text)

@@ -116,7 +116,9 @@ def _connect(url: SplitResult) -> smtplib.SMTP:
 
 
 def _authenticate(server: smtplib.SMTP, url: SplitResult) -> None:
-    """`smtp://` uses STARTTLS where the server offers it, `smtps://` TLS from the start."""
+    """Log in if the URL has a user name, after switching to TLS if possible: `smtp://` uses STARTTLS where the server
+    offers it, `smtps://` has used TLS from the start.
+    """
     host, encrypted = url.hostname or "", url.scheme == "smtps"
     server.ehlo()
     if not encrypted and server.has_extn("starttls"):

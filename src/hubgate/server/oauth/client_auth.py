@@ -49,7 +49,7 @@ def client_credentials(request: HubRequest, parameters: Parameters) -> ClientCre
             about="client_id",
         )
     if body_secret is not None:
-        # With two secrets, another server might check the one that this hub ignores (attack O18).
+        # With two secrets, a proxy and this hub could check different ones (attack O18).
         raise invalid_request("Send the secret once: in the Authorization header or in the body.")
     try:
         name, colon, password = base64.b64decode(value.strip(), validate=True).decode().partition(":")
@@ -70,7 +70,7 @@ def _not_basic() -> InvalidClient:
 
 
 async def authenticate(oauth: OAuth, given: ClientCredentials, ip: str) -> App:
-    """Authenticate the client. A public app proves nothing here; its PKCE verifier or device code does that later.
+    """Authenticate the client. A public app has no secret to check; its PKCE verifier or device code is checked later.
 
     A correct secret is accepted after any number of failures: 256 bits cannot be guessed anyway, and an app must keep
     working when a misconfigured app shares its address.

@@ -9,7 +9,8 @@ _INVALID_CLIENT = "Unknown client ID or wrong secret."
 class OAuthError(BadRequest):
     """An OAuth error with status 400; for invalid_client, with status 401, see InvalidClient.
 
-    `about` names the parameter to mark in the explanation, if comparing with the registered values would not find it.
+    `about` names the parameter that caused the error, for the page that explains it to the app's owner (`explain`). It
+    is empty if that page finds the parameter by comparing the request with the app's registration.
     """
 
     def __init__(self, code: str, description: str, about: str = "") -> None:

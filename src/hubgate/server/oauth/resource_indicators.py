@@ -14,14 +14,14 @@ from hubgate.server.oauth.redirects import host_of, is_web, lacks_scheme, split_
 PARAMETER = "resource"
 LONGEST_RESOURCE = 2000
 MAX_RESOURCES = 10
-NOT_AUTHORIZED = "resource names a server that was not authorized. Name some of those that were, or leave it out."
+NOT_AUTHORIZED = "resource names a server that was not authorized. Name only authorized servers, or leave it out."
 _BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 
 # None if the request has no `resource`; an empty tuple for this hub.
-Requested = tuple[str, ...] | None
+RequestedResources = tuple[str, ...] | None
 
 
-def requested_resources(values: Sequence[str], base_url: str) -> Requested:
+def requested_resources(values: Sequence[str], base_url: str) -> RequestedResources:
     """Parse `resource` values; invalid_target if one cannot identify a server, or this hub is mixed with others."""
     if not values:
         return None
@@ -50,7 +50,7 @@ def _check(uri: str) -> None:
         raise invalid_target("resource has only a scheme.")
 
 
-def narrowed(authorized: str, requested: Requested) -> str | None:
+def narrowed(authorized: str, requested: RequestedResources) -> str | None:
     """The servers to issue a token for; None if the request names a server that was not authorized (section 2.2)."""
     if requested is None:
         return authorized

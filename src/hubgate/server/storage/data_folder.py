@@ -119,7 +119,7 @@ def without_housekeeping(data_dir: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def housekeeping_lock(data_dir: Path) -> Iterator[bool]:
-    """Lock for housekeeping. False if a backup or another housekeeping run is in progress, on any machine."""
+    """Try to lock the folder; yields False if a backup or another housekeeping run is in progress, on any machine."""
     descriptor = _open_lock_file(data_dir / HOUSEKEEPING_LOCK_NAME)
     try:
         try:

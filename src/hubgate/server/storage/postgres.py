@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import asyncpg
 
 from hubgate.server.errors import OutcomeUnknown, StorageUnavailable
-from hubgate.server.jobs.caller import current_caller
+from hubgate.server.jobs.caller import current_job_caller
 from hubgate.server.jobs.slots import Slots
 from hubgate.server.storage.batching import Batcher
 from hubgate.server.storage.database import TOO_MANY_READS, Batch, Row, Unit
@@ -50,25 +50,25 @@ class PostgresDatabase:
         self._closed = False
 
     async def write(self, unit: Unit[T]) -> T:
-        return await self._retry_if_lost(lambda connection: write_in_transaction(connection, unit))
+        return await self._run_with_retries(lambda connection: write_in_transaction(connection, unit))
 
     async def write_long(self, unit: Unit[T]) -> T:
         return await self.write(unit)
 
     async def read(self, unit: Unit[T]) -> T:
-        return await self._retry_if_lost(lambda connection: read_in_snapshot(connection, unit))
+        return await self._run_with_retries(lambda connection: read_in_snapshot(connection, unit))
 
     async def read_long(self, unit: Unit[T]) -> T:
-        async with self._long_reads.acquire(current_caller.get().share_key):
+        async with self._long_reads.acquire(current_job_caller.get().share_key):
             return await self.read(unit)
 
     async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
         require_read(sql)
-        return await self._retry_if_lost(lambda connection: PostgresTx(connection).one(sql, params))
+        return await self._run_with_retries(lambda connection: PostgresTx(connection).one(sql, params))
 
     async def few(self, sql: str, params: Params = NO_PARAMS) -> Sequence[Row]:
         require_read(sql)
-        return await self._retry_if_lost(lambda connection: PostgresTx(connection).all(sql, params))
+        return await self._run_with_retries(lambda connection: PostgresTx(connection).all(sql, params))
 
     async def batch(self, op: Batch, row: Params) -> Row | None:
         batcher = self._batchers.get(op.name)
@@ -78,7 +78,7 @@ class PostgresDatabase:
 
     async def tables(self) -> frozenset[str]:
         sql = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
-        rows = await self._retry_if_lost(lambda connection: PostgresTx(connection).all(sql))
+        rows = await self._run_with_retries(lambda connection: PostgresTx(connection).all(sql))
         return frozenset(row[0] for row in rows)
 
     async def damage(self) -> str | None:
@@ -103,9 +103,9 @@ class PostgresDatabase:
                 raise OutcomeUnknown from error
             return rows
 
-        return await self._retry_if_lost(run)
+        return await self._run_with_retries(run)
 
-    async def _retry_if_lost(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _run_with_retries(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 async with self._connection() as connection:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from hubgate.server.clock import system_clock
-from hubgate.server.jobs.caller import current_caller
+from hubgate.server.jobs.caller import current_job_caller
 from hubgate.server.jobs.slots import Slots
 from hubgate.server.storage.database import TOO_MANY_READS, Batch, Row, Tx, Unit
 from hubgate.server.storage.fairlock import FairLock
@@ -59,7 +59,7 @@ class SqliteDatabase:
         return read_in_snapshot(self._reader, unit)
 
     async def read_long(self, unit: Unit[T]) -> T:
-        async with self._long_reads.acquire(current_caller.get().share_key):
+        async with self._long_reads.acquire(current_job_caller.get().share_key):
             return await asyncio.get_running_loop().run_in_executor(self._read_threads, self._read_in_thread, unit)
 
     async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:

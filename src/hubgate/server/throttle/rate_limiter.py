@@ -73,7 +73,7 @@ class Limiter(Struct, frozen=True):
         return max(1, -(-((full_until or now) - now) // SECOND))
 
     async def refund(self, hit: Hit) -> None:
-        """Refund a hit, for limits that count failures only: the attempt succeeded."""
+        """Refund the hit of an attempt that should not count, such as a successful sign-in."""
         await self.db.write(lambda tx: store.refund(tx, hit.bucket, hit.resets_at))
 
     async def touch(self, tx: Tx, hit: Hit) -> None:

@@ -28,7 +28,7 @@ async def user_named(accounts: Accounts, name: str) -> User:
 
 
 def address_of(path: str, name: str) -> str:
-    """Return the route path `path` for the account of that name."""
+    """Return the route path `path` with the account's name filled in."""
     return path.replace("{name}", name)
 
 

@@ -31,7 +31,7 @@ def set_flash(response: Response, secret: ServerSecret, text: str, *, secure: bo
 
 
 def read_flash(request: HubRequest, secret: ServerSecret, *, secure: bool) -> str:
-    """Return the message, or "" unless this hub wrote it: on http a neighbouring host can set our cookies."""
+    """Return the message, or "" if this hub did not write it: over http, a sibling domain can set our cookies."""
     cookie = read_cookie(request, FLASH, secure=secure)
     if not cookie:
         return ""

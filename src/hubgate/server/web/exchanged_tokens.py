@@ -9,7 +9,7 @@ from hubgate.server.accounts.context import Accounts
 from hubgate.server.clock import iso
 from hubgate.server.errors import FieldErrors, Unprocessable
 from hubgate.server.oauth.exchange.model import TokenFilter
-from hubgate.server.oauth.exchange.store import LiveToken
+from hubgate.server.oauth.exchange.store import ActiveToken
 from hubgate.server.scopes import parse_scopes
 from hubgate.server.web.account_paths import user_named
 from hubgate.server.web.timestamps import first_instant, last_instant
@@ -28,7 +28,7 @@ class ExchangedToken(msgspec.Struct, rename="camel"):
     expires_at: str
 
 
-def describe(token: LiveToken) -> ExchangedToken:
+def describe(token: ActiveToken) -> ExchangedToken:
     return ExchangedToken(
         id=token.id,
         client_id=token.client_id,

@@ -144,7 +144,7 @@ class Webhook(Struct, frozen=True):
 
     @property
     def app_verb(self) -> str:
-        """What the app did with the webhook, for texts: "created" it, or "changed" a webhook of the owner."""
+        """A verb for texts: the app "created" the webhook, or "changed" a webhook of the owner."""
         return "changed" if self.taken_over else "created"
 
     @property

@@ -1,4 +1,4 @@
-"""The parent process of a running hub: starts the child processes, restarts the dead ones and stops them.
+"""The parent process of a running hub: starts and stops the child processes, and restarts those that die.
 
 The parent owns the listening socket and does no other work, so that only a signal stops it.
 """
@@ -24,8 +24,8 @@ from hubgate.server.worker.servers import BACKLOG
 
 log = logging.getLogger("hubgate.worker")
 
-# Requests in flight may take up to ten seconds to finish (docs/operating.md). The servers give up first (GRACE_SECONDS
-# in servers.py); a process that is still running after STOP_SECONDS is killed.
+# The hub stops within ten seconds (docs/operating.md): the servers wait GRACE_SECONDS (servers.py) for requests in
+# flight, and a process that is still running after STOP_SECONDS is killed.
 STOP_SECONDS = 9.0
 GROUP_SIGNAL_SECONDS = 0.2
 READY_SECONDS = 30.0

@@ -81,7 +81,7 @@ async def rename(accounts: Accounts, organization: Organization, name: str, acto
             raise FieldErrors({"name": name_taken_message(name)})
         if actor.user_id is not None:
             # The operator's command line is not limited.
-            await renames.count_rename(tx, accounts, organization.id)
+            await renames.enforce_rename_limit(tx, accounts, organization.id)
         await store.set_name(tx, organization.id, name)
         await accounts.rename_owned(tx, organization.id, old, name, now)
         data = {"from": old, "to": name}

@@ -26,7 +26,7 @@ from hubgate.server.storage.database import Database, Tx
 
 CURSOR = (str,)
 _NOT_FOUND = "Token not found."
-_LIST = "/settings/tokens"
+_TOKENS_PAGE = "/settings/tokens"
 
 
 async def create(
@@ -123,7 +123,7 @@ async def revoke_leaked(accounts: Accounts, leaked: Iterable[str]) -> None:
                 name, user_id = removed
                 user = await account_store.user(tx, user_id)
                 if user is not None and user.email_verified_at is not None:
-                    await accounts.outbox.add(tx, texts.token_revoked(user.email, name, accounts.link(_LIST)))
+                    await accounts.outbox.add(tx, texts.token_revoked(user.email, name, accounts.link(_TOKENS_PAGE)))
 
     if known:
         await accounts.db.write_long(unit)
@@ -145,5 +145,5 @@ async def _notify_user(accounts: Accounts, tx: Tx, user: User, token: PersonalTo
     """Notify the user by mail, at a verified address only: the subject contains the token's name, which a stranger must
     not see."""
     if user.email_verified_at is not None:
-        when, link = iso(token.created_at), accounts.link(_LIST)
+        when, link = iso(token.created_at), accounts.link(_TOKENS_PAGE)
         await accounts.outbox.add(tx, texts.new_token(user.email, token.name, when, ip, link))

@@ -145,6 +145,7 @@ class _Automaton:
             end = at
             while end < len(text) and text[end] == ord("*"):
                 end += 1
+            # `across`: the stars match slashes too. In a path pattern only `**` does, between slashes or at an end.
             alone = (at == self._pattern_start or text[at - 1] == _SLASH) and (end == len(text) or text[end] == _SLASH)
             across = not is_path_pattern or (end - at > 1 and alone)
             if across and is_path_pattern and end < len(text):

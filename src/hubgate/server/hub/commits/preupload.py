@@ -73,7 +73,9 @@ async def upload_modes(
 
 
 async def _known_id(repos: Repos, repo: Repo, entry: TreeEntry | None, *, large: bool) -> str | None:
-    """The id of the existing file, as computed by a client that uploads it this way."""
+    """The id of the existing file, which a client compares with that of its own file: the SHA-256 of a large file,
+    otherwise the id as a git blob.
+    """
     if entry is None or entry.type is not EntryType.FILE:
         return None
     if large:

@@ -80,7 +80,7 @@ class CommitRequestReader:
                     await self._parse_line(long.line, long)
                     long = None
         if long is not None:
-            await self._parse_line(long.finished(), long)
+            await self._parse_line(long.last_line(), long)
         elif buffer.strip():
             await self._parse_line(buffer)
         return self._request()
@@ -104,6 +104,7 @@ class CommitRequestReader:
         return _LongLine(buffer[: match.end()], self._new_temporary(), self._max_file_bytes), buffer[match.end() :]
 
     def _new_temporary(self) -> Path:
+        """The path of a new temporary file, which `clean_up` deletes."""
         temporary = self._create_temporary()
         self._temporaries.append(temporary)
         return temporary
@@ -213,7 +214,7 @@ class _LongLine:
     def line(self) -> bytes:
         return self._head + self._tail
 
-    def finished(self) -> bytes:
+    def last_line(self) -> bytes:
         if self._open:
             raise BadRequest("The commit ends in the middle of a file.")
         return self.line
@@ -258,7 +259,7 @@ class _LongHeader:
     def line(self) -> bytes:
         return bytes(self._text)
 
-    def finished(self) -> bytes:
+    def last_line(self) -> bytes:
         return self.line
 
     def check(self, read: CommitLine) -> None:

@@ -139,7 +139,7 @@ async def delete_ref(repos: Repos, repo: Repo, discussion: Discussion, user: Use
         by_guest = not await guest_store.is_writer(tx, repo.id, user.id)
         if not await _drop_ref(tx, repos, repo, found, now, by_guest=by_guest):
             raise NotFound(f"{found.ref} does not exist.", code="RevisionNotFound")
-        await guest_store.release_files(tx, repo.id, found.num)
+        await guest_store.release_file_charges(tx, repo.id, found.num)
 
     await repos.db.write_long(unit)
 

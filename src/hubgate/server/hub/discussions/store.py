@@ -31,7 +31,7 @@ async def accepts_commits(tx: Tx, repo_id: str, ref: str) -> bool:
     return found is not None and found.accepts_commits
 
 
-async def open_pull_request_by(tx: Tx | Database, repo_id: str, author_id: str) -> Discussion | None:
+async def latest_open_pull_request(tx: Tx | Database, repo_id: str, author_id: str) -> Discussion | None:
     """The latest pull request of this author that accepts commits."""
     row = await tx.one(
         f"""

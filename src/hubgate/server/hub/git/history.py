@@ -85,6 +85,7 @@ class Walk:
 
     @property
     def visited(self) -> list[str]:
+        """The visited commits that another walk could meet again: those of the same second as the next commit."""
         is_complete = self._is_linear or not self._heap or self._heap[0][0] != self._second
         return [] if is_complete else list(map(str, self._visited))
 

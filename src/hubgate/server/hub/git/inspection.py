@@ -43,6 +43,7 @@ class Findings:
     bad_pointers: dict[str, str] = field(default_factory=dict)
     oversized_trees: list[str] = field(default_factory=list)
     bad_names: dict[str, str] = field(default_factory=dict)
+    # Whether the push has more objects than allowed. The rest is not inspected.
     too_many: bool = False
     # The first pushed commits, at most one more than MAX_COMMITS.
     commits: list[str] = field(default_factory=list)
@@ -103,7 +104,7 @@ async def is_connected(quarantine: Quarantine, tips: Sequence[str]) -> bool:
     try:
         await program.run(command, quarantine.folder, stdin, quarantine.env_with_repo, seconds=INSPECTION_SECONDS)
     except (program.GitFailed, Unavailable) as error:
-        log.warning("a push is not connected: %s", error)
+        log.warning("the objects of a push are incomplete or could not be checked: %s", error)
         return False
     return True
 

@@ -26,7 +26,9 @@ KEEPALIVE = pktline.line(bytes([_DATA]))
 
 
 class PushRequest(Struct, frozen=True):
-    """The commands of a push. `capabilities` are the advertised capabilities that the client chose."""
+    """The commands of a push. `capabilities` are the advertised capabilities that the client chose. `too_many` is set
+    if there are more than MAX_COMMANDS commands.
+    """
 
     changes: Sequence[RefChange]
     capabilities: frozenset[str]

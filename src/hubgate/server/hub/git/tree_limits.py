@@ -1,4 +1,4 @@
-"""The size of a tree: how deep it is nested and how many files it expands to.
+"""The size of a tree: how deeply it is nested and how many files it expands to.
 
 A few kilobytes of trees, in which each tree contains the next one ten times, expand to billions of files, and ten
 thousand nested folders to a path that no program can walk. Code that reads a landed tree is safe from both.

@@ -94,7 +94,7 @@ async def file_prefixes(folder: Path, commit: str, paths: list[str], max_bytes: 
     return await read_repository(folder, work)
 
 
-async def file_names(folder: Path, commit: str) -> list[str]:
+async def file_paths(folder: Path, commit: str) -> list[str]:
     """The paths of all files."""
 
     def work(repo: pygit2.Repository) -> list[str]:
@@ -199,7 +199,9 @@ class FolderPage(Struct, frozen=True):
 
 
 async def folder_page(folder: Path, commit: str, path: str, skip: int, limit: int) -> FolderPage | None:
-    """A page of a folder as the web shows it, folders first; None if it does not exist. Only its entries are read."""
+    """A page of a folder as the web shows it, folders first; None if the folder does not exist. Only the objects of the
+    entries on the page are read.
+    """
 
     def work(repo: pygit2.Repository) -> FolderPage | None:
         tree = folder_at(repo, commit, path)

@@ -25,7 +25,7 @@ from hubgate.server.hub.git.objects import repository, tree_of
 from hubgate.server.hub.git.threads import in_thread
 
 # Smaller blobs are written too fast to block anything.
-_LARGE = 64 * 1024
+_SLOW_BLOB_BYTES = 64 * 1024
 _CHUNK = 256 * 1024
 
 
@@ -241,7 +241,7 @@ def _set(builder: pygit2.TreeBuilder, name: str, tree: str | None) -> None:
 
 
 def _blob(repo: pygit2.Repository, folder: Path, content: bytes) -> str:
-    if len(content) < _LARGE:
+    if len(content) < _SLOW_BLOB_BYTES:
         return str(repo.create_blob(content))
     return _write_loose(folder, io.BytesIO(content), len(content))
 

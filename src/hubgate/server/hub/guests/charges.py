@@ -183,6 +183,6 @@ async def _check_storage_limit(tx: Tx, repos: Repos, user_id: str, size: int) ->
 
 def storage_exceeded(repos: Repos, charged: int, size: str) -> Forbidden:
     return Forbidden(
-        f"You may store {repos.guest_bytes:,} bytes in repos you may not write to, until pull requests are merged. "
+        f"In repos you may not write to, you may store {repos.guest_bytes:,} bytes that are not merged yet. "
         f"You have stored {charged:,}, and this adds {size}."
     )

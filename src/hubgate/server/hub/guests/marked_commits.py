@@ -18,7 +18,7 @@ from hubgate.server.hub.repos import copied_refs
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import PULL_REQUESTS, Repo
 from hubgate.server.hub.repos.transactions import lock_repo
-from hubgate.server.jobs.caller import current_caller
+from hubgate.server.jobs.caller import current_job_caller
 from hubgate.server.storage.database import Tx
 
 log = logging.getLogger("hubgate.git")
@@ -101,7 +101,7 @@ async def _marked_and_not_refs(repos: Repos, repo: Repo, shas: Collection[str]) 
 
 
 async def _look_up(repos: Repos, repo: Repo, sha: str) -> Reachability:
-    async with repos.walks.acquire(current_caller.get().share_key, repo.id):
+    async with repos.walks.acquire(current_job_caller.get().share_key, repo.id):
         await copied_refs.refresh(repos, repo.id)
         if await _is_reachable_from(repos, repo, sha, "--branches", "--tags"):
             return Reachability.OWN

@@ -138,11 +138,11 @@ _DROP_PENDING = RowStatement(
 
 async def end_charges(tx: Tx, repo_id: str, num: int) -> None:
     """End the charge for git storage of a pull request. Large files stay charged until the sweep has checked them."""
-    await release_files(tx, repo_id, num)
-    await _end_git(tx, repo_id, num)
+    await release_file_charges(tx, repo_id, num)
+    await _end_git_charge(tx, repo_id, num)
 
 
-async def _end_git(tx: Tx, repo_id: str, num: int) -> None:
+async def _end_git_charge(tx: Tx, repo_id: str, num: int) -> None:
     await tx.exec(
         "DELETE FROM guest_bytes WHERE repo_id = :repo_id AND num = :num AND oid = ''", {"repo_id": repo_id, "num": num}
     )
@@ -152,7 +152,7 @@ async def move_replaced_charges(tx: Tx, repo_id: str, num: int) -> None:
     """Detach the charges of replaced commits from a pull request. Git storage is then charged under `-num`, so that a
     merge does not end the charge.
     """
-    await release_files(tx, repo_id, num)
+    await release_file_charges(tx, repo_id, num)
     await tx.exec(
         """
         INSERT INTO guest_bytes (user_id, repo_id, num, oid, bytes, updated_at)
@@ -162,10 +162,10 @@ async def move_replaced_charges(tx: Tx, repo_id: str, num: int) -> None:
         """,
         {"repo_id": repo_id, "num": num},
     )
-    await _end_git(tx, repo_id, num)
+    await _end_git_charge(tx, repo_id, num)
 
 
-async def release_files(tx: Tx, repo_id: str, num: int) -> None:
+async def release_file_charges(tx: Tx, repo_id: str, num: int) -> None:
     """Detach the charges for large files that a pull request may no longer need. The files stay charged until the sweep
     has checked them: another pull request may contain the same commits without having uploaded the files.
     """
@@ -185,7 +185,7 @@ async def release_files(tx: Tx, repo_id: str, num: int) -> None:
     )
 
 
-async def expire_files(tx: Tx, before: int) -> None:
+async def expire_file_charges(tx: Tx, before: int) -> None:
     """Delete charges for large files that were announced but never uploaded, or were deleted. Charges for git storage
     do not expire, since git objects are never deleted.
     """
@@ -242,13 +242,15 @@ _HIDDEN = RowStatement(
 async def assign_to_owner(tx: Tx, repo_id: str, oids: Collection[str]) -> None:
     """Assign files to the owner, because a writer uploads or uses them, and end all charges for them."""
     await tx.each(_ASSIGN_TO_OWNER, _files(repo_id, oids))
-    await tx.each(_END_FILES, _files(repo_id, oids))
+    await tx.each(_END_FILE_CHARGES, _files(repo_id, oids))
 
 
 _ASSIGN_TO_OWNER = RowStatement(
     "UPDATE lfs_links SET guest = 0 /*pg FROM batch */ WHERE repo_id = :repo_id AND oid = :oid AND guest = 1", _FILE
 )
-_END_FILES = RowStatement("DELETE FROM guest_bytes /*pg USING batch */ WHERE repo_id = :repo_id AND oid = :oid", _FILE)
+_END_FILE_CHARGES = RowStatement(
+    "DELETE FROM guest_bytes /*pg USING batch */ WHERE repo_id = :repo_id AND oid = :oid", _FILE
+)
 
 
 # The sweep. A file is due once it has no charge of a pull request or of a recent upload.

@@ -58,7 +58,7 @@ class GuestSweep:
                 await self._check_files(repo_id, generation, before)
             except (HubError, program.GitFailed) as error:
                 log.warning("the guest data of repo %s will be checked later: %s", repo_id, error)
-        await db.write_long(lambda tx: store.expire_files(tx, before))
+        await db.write_long(lambda tx: store.expire_file_charges(tx, before))
         self._after = found[-1][0] if len(found) == limit else ""
         return self._after != ""
 

@@ -19,7 +19,7 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.git import objects, program
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.model import MAIN, Repo
-from hubgate.server.jobs.caller import current_caller
+from hubgate.server.jobs.caller import current_job_caller
 from hubgate.server.jobs.job import checkpoint
 
 log = logging.getLogger("hubgate.git")
@@ -102,7 +102,7 @@ async def _count_by_program(
 ) -> int:
     arguments = ["--left-right", f"{base}...{sha}"] if base else [sha]
     command = ["rev-list", "--count", *arguments, "--"]
-    async with repos.walks.acquire(current_caller.get().share_key, repo_id):
+    async with repos.walks.acquire(current_job_caller.get().share_key, repo_id):
         output = await program.run(command, repos.folders.of(repo_id), seconds=seconds, low_priority=True)
     if base is None:
         return int(output)

@@ -19,7 +19,7 @@ from hubgate.server.hub.guests.marked_commits import Reachability, reachability_
 from hubgate.server.hub.repos import store
 from hubgate.server.hub.repos.lookup import Revision
 from hubgate.server.hub.repos.model import Repo, is_pull_request
-from hubgate.server.jobs.caller import current_caller
+from hubgate.server.jobs.caller import current_job_caller
 from hubgate.server.paging import decode_cursor, encode_cursor
 
 # The last page that can be requested by number. The cost of such a page includes all pages before it.
@@ -86,7 +86,7 @@ async def page_from(repos: Repos, repo: Repo, revision: Revision, position: Hist
     folder, starts, skip = repos.folders.of(repo.id), position.starts, position.skip
     try:
         if skip > MAX_SKIPPED_IN_PROCESS:
-            async with repos.walks.acquire(current_caller.get().share_key, repo.id):
+            async with repos.walks.acquire(current_job_caller.get().share_key, repo.id):
                 starts, skip = await history.commits_beyond(folder, starts, skip, SKIP_SECONDS), 0
         found = await history.page(folder, starts, skip, limit, position.visited)
     except NotACommit:

@@ -135,7 +135,7 @@ class Repo(msgspec.Struct, frozen=True):
         )
 
     def as_resource(self, *, granted: bool = False) -> resource.Repo:
-        """The repo as access/policy.py needs it."""
+        """The repo as access/policy.py needs it. `granted`: the caller's request for access to it was accepted."""
         return resource.Repo(
             owner=self.owner.namespace,
             private=bool(self.private),

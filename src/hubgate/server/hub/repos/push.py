@@ -34,7 +34,7 @@ from hubgate.server.hub.lfs import store as lfs_store
 from hubgate.server.hub.repos import copied_refs, push_rights, store
 from hubgate.server.hub.repos.model import REPO_GONE, Repo, is_pull_request, pull_request_of
 from hubgate.server.hub.repos.refs import MoveResult, RefConflict, move_refs
-from hubgate.server.jobs.caller import current_caller
+from hubgate.server.jobs.caller import current_job_caller
 
 # Larger files must use git lfs, unless the operator allows larger files inside a commit.
 MAX_FILE_BYTES = 100 * 1024 * 1024
@@ -294,7 +294,7 @@ async def _are_fast_forwards(repos: Repos, repo: Repo, changes: Sequence[RefChan
     """Whether each change is a fast-forward."""
     folder = repos.folders.of(repo.id)
     try:
-        async with repos.walks.acquire(current_caller.get().share_key, repo.id):
+        async with repos.walks.acquire(current_job_caller.get().share_key, repo.id):
             return all([await history.is_ancestor(folder, change.new_sha, change.old_sha) for change in changes])
     except (Unavailable, program.GitFailed):
         # Unknown within the time limit: the bytes stay charged.

@@ -229,7 +229,7 @@ async def next_discussion_number(tx: Tx, repo_id: str) -> int | None:
     return int(row["last_discussion"]) if row else None
 
 
-async def rename(tx: Tx, repo_id: str, owner: RepoOwner, name: str) -> None:
+async def set_owner_and_name(tx: Tx, repo_id: str, owner: RepoOwner, name: str) -> None:
     await tx.exec(
         "UPDATE repos SET owner_kind = :kind, owner_id = :owner_id, name = :name WHERE id = :id",
         {"id": repo_id, "kind": owner.kind, "owner_id": owner.id, "name": name},

@@ -55,7 +55,7 @@ async def move(
         if actor.user_id is not None:
             # Each move leaves a redirect that the owner of the namespace would have to unlink (attack O76).
             await repos.limiter.require_in(tx, MOVES_OF_REPO, repo.id)
-        await store.rename(tx, repo.id, owner, name)
+        await store.set_owner_and_name(tx, repo.id, owner, name)
         moved_to = _moved_to(owner.name, name, owner.id)
         await outbox.record(tx, Kind.REPO_MOVE, before.snapshot, seq, moved_to, repos.base_url, now)
         text, to = f"moved the {before.label} to {owner.name}/{name}", f"{owner.name}/{name}"

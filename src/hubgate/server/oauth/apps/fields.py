@@ -21,7 +21,7 @@ MAX_NETWORKS = 100
 LARGEST_QUOTA = 1_000_000_000
 DEFAULT_SCOPES = ("openid", "profile")
 
-_LIFETIME = f"must be {SHORTEST_LIFETIME} to {LONGEST_LIFETIME:,} seconds."
+_LIFETIME_RULE = f"must be {SHORTEST_LIFETIME} to {LONGEST_LIFETIME:,} seconds."
 # Only unreserved characters: the id is used in URLs and before the colon of a Basic header. `new` and `check` are paths
 # of pages.
 _CLIENT_ID = re.compile(r"(?!(?:new|check)\Z)[A-Za-z0-9][A-Za-z0-9._~-]{0,199}\Z")
@@ -48,7 +48,7 @@ def validate_app(app: App) -> App:
     if missing := _first_unknown(app.required_scopes, {*app.scopes, *app.extra_scopes}):
         checks.add_error("requiredScopes", f"{missing[:60]} is required but not among the app's scopes.")
     if not SHORTEST_LIFETIME <= app.token_lifetime <= LONGEST_LIFETIME:
-        checks.add_error("tokenLifetime", f"tokenLifetime {_LIFETIME}")
+        checks.add_error("tokenLifetime", f"tokenLifetime {_LIFETIME_RULE}")
     if app.redirect_match not in MATCH_MODES:
         checks.add_error("redirectMatch", f"redirectMatch must be {' or '.join(MATCH_MODES)}.")
     exchange = _exchange(checks, app)
@@ -67,7 +67,7 @@ def validate_app(app: App) -> App:
 def _exchange(checks: FieldChecks, app: App) -> ExchangeSettings:
     limits = app.exchange
     if not SHORTEST_LIFETIME <= limits.duration <= LONGEST_LIFETIME:
-        checks.add_error("tokenDuration", f"tokenDuration {_LIFETIME}")
+        checks.add_error("tokenDuration", f"tokenDuration {_LIFETIME_RULE}")
     _check_scopes(checks, "allowedScopes", limits.scopes or (), app)
     if unknown := _first_unknown(limits.roles or (), [role.label for role in Role]):
         checks.add_error("allowedRoles", f"{unknown[:60]} is not a role.")

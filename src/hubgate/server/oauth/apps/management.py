@@ -1,4 +1,4 @@
-"""App management by the owner: register, change, rotate or delete the secret, delete.
+"""App management by the owner: register an app, change it, replace or delete its secret, delete the app.
 
 A change locks the app and is applied to its latest state, so that concurrent changes are not lost. A change by an admin
 who has since been demoted is rejected.
@@ -198,7 +198,7 @@ async def delete(oauth: OAuth, app: App, actor: Actor) -> None:
 
 
 async def delete_locked(tx: Tx, app: App, actor: Actor, now: int, reason: str = "") -> None:
-    """Delete an app that the caller's transaction has locked. `reason` is for deletions not chosen by an owner."""
+    """Delete an app that the caller's transaction has locked. `reason` is for a deletion that no owner requested."""
     await consent_store.delete_app_consents(tx, app.client_id)
     await token_store.revoke_app_tokens(tx, app.client_id)
     await store.remove(tx, app.client_id)

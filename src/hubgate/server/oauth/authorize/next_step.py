@@ -50,7 +50,7 @@ class Visit(Struct, frozen=True):
         return self.mark is not None and self.session is not None and self.mark.is_new_session(self.session)
 
     @property
-    def is_chosen(self) -> bool:
+    def session_is_chosen(self) -> bool:
         """Whether the user chose to continue with the current session for this request."""
         return self.mark is not None and self.session is not None and self.mark.is_same_session(self.session)
 
@@ -73,7 +73,7 @@ def next_step(request: AuthorizationRequest, visit: Visit) -> Step:
 def _is_stale(request: AuthorizationRequest, visit: Visit, session: Session) -> bool:
     if "login" in request.prompt:
         return True
-    if "select_account" in request.prompt and not visit.is_chosen:
+    if "select_account" in request.prompt and not visit.session_is_chosen:
         return True
     if request.max_age is None:
         return False

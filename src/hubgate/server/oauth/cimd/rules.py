@@ -74,7 +74,7 @@ def _url_findings(url: str, http_loopback: bool) -> Iterator[Finding]:
     yield _finding("Its path has no . or .. in it", parts.path, not dots, "Write the path without dot segments.")
     yield _finding("It has no fragment", parts.fragment, "#" not in url, "Remove the # and everything after it.")
     clean = re.fullmatch(r"[!#-;=?-\[\]_a-z~]+", url) is not None
-    yield _finding("It is plain ASCII", url, clean, "Percent-encode all other characters.")
+    yield _finding("It has only characters of URLs", url, clean, "Percent-encode all other characters.")
 
 
 def development_hint(host: str | None) -> str:

@@ -24,7 +24,8 @@ from hubgate.server.oauth.tokens.model import CODE_LIFETIME, Code
 from hubgate.server.scopes import join_scopes, parse_scopes
 from hubgate.server.storage.database import ConstraintViolated, Database, Row, Tx
 
-# Per consent. A CLI uses a new port each time; for ports of deleted approvals the user is asked again.
+# Per consent; the oldest are deleted, and their details have to be approved again. A CLI that uses a new port each time
+# adds an approval each time.
 MAX_APPROVALS = 50
 
 

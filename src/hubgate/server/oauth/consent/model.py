@@ -50,7 +50,7 @@ class Consent(Struct, frozen=True):
     def covers(
         self, scopes: Collection[str], organizations: Collection[str], face: str, for_other_servers: bool
     ) -> bool:
-        """Whether everything was approved before and the app looks the same, on this hub or for other servers."""
+        """Whether all of this was approved before, for this hub or for other servers, and the app looks the same."""
         in_organizations = set(scopes) - IDENTITY_SCOPES
         return (
             self.face == face
@@ -67,7 +67,7 @@ class Consent(Struct, frozen=True):
 
 
 class AppConnection(Struct, frozen=True):
-    """A consent as its user sees it, with the app's registration; that is empty for an unregistered app."""
+    """A consent as its user sees it, with the app's registration. An unregistered app has an empty registration."""
 
     consent: Consent
     redirect_uris: tuple[str, ...] = ()
@@ -98,9 +98,9 @@ class AppConnection(Struct, frozen=True):
 class ConsentDetails(Struct, frozen=True):
     """The parts of a consent page that a later request must match to skip the page."""
 
-    # As in resource_indicators.py, sorted.
+    # The URIs of the servers, sorted and separated by spaces; empty for this hub.
     resources: str = ""
-    # Empty if any registered redirect URI matches.
+    # Empty if a later request may use any registered redirect URI.
     redirect_uri: str = ""
 
     @property

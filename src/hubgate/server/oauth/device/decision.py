@@ -96,7 +96,7 @@ def _remaining_scopes(oauth: OAuth, app: App, code: DeviceCode) -> tuple[str, ..
 
 
 async def approve(oauth: OAuth, device: PendingDevice, person: Person, ticked: Selection, auth_time: int) -> None:
-    """Approve the device. DeviceNotFound, with nothing approved, if it was decided or expired since."""
+    """Approve the device. Raises DeviceNotFound, and approves nothing, if it has been decided or has expired since."""
     now = oauth.clock()
 
     async def unit(tx: Tx) -> None:

@@ -21,6 +21,7 @@ class DeviceCode(Struct, frozen=True):
     """A device code. The fields are in the order of the columns."""
 
     key: bytes
+    # The MAC of the user code (`user_code_mac`), not the code itself.
     user_code: bytes
     client_id: str
     # Same as client_id for a registered app, whose deletion cascades to its codes; else None.

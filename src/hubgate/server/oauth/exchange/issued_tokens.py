@@ -9,7 +9,7 @@ from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.exchange import store
 from hubgate.server.oauth.exchange.model import TokenFilter
-from hubgate.server.oauth.exchange.store import LiveToken, MemberTokens
+from hubgate.server.oauth.exchange.store import ActiveToken, MemberTokens
 from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.storage.database import Tx
 
@@ -21,7 +21,7 @@ _ALL = TokenFilter()
 
 async def of_app(
     oauth: OAuth, app: App, page_request: PageRequest, token_filter: TokenFilter = _ALL
-) -> Page[LiveToken]:
+) -> Page[ActiveToken]:
     """Live tokens of an app, newest first."""
     before, now = _before(page_request), oauth.clock()
     found = await oauth.db.read_long(lambda tx: store.of_app(tx, app, token_filter, before, now, page_request.fetch))
@@ -35,7 +35,7 @@ async def by_member(oauth: OAuth, app: App, page_request: PageRequest) -> Page[M
     return page_of(found, page_request, lambda member: (member.user_name.lower(),))
 
 
-async def of_member(oauth: OAuth, user_id: str, page_request: PageRequest) -> Page[LiveToken]:
+async def of_member(oauth: OAuth, user_id: str, page_request: PageRequest) -> Page[ActiveToken]:
     """Live tokens for a user, of all organizations' apps, newest first."""
     before, now = _before(page_request), oauth.clock()
     found = await oauth.db.read_long(lambda tx: store.of_member(tx, user_id, before, now, page_request.fetch))
@@ -46,7 +46,7 @@ def _before(page_request: PageRequest) -> tuple[int, str]:
     return (int(page_request.after[0]), str(page_request.after[1])) if page_request.after else _LATEST
 
 
-def _cursor(token: LiveToken) -> tuple[int, str]:
+def _cursor(token: ActiveToken) -> tuple[int, str]:
     return token.created_at, token.id
 
 

@@ -43,7 +43,7 @@ class MemberTokens(Struct, frozen=True):
     until: int
 
 
-class LiveToken(Struct, frozen=True):
+class ActiveToken(Struct, frozen=True):
     """A live exchanged token. `id` is its family, which no other token shares."""
 
     id: str
@@ -69,23 +69,23 @@ _NEWEST_FIRST = "ORDER BY t.created_at DESC, t.family DESC LIMIT :limit"
 
 async def of_app(
     tx: Tx, app: App, token_filter: TokenFilter, before: tuple[int, str], now: int, limit: int
-) -> list[LiveToken]:
+) -> list[ActiveToken]:
     """Newest first."""
     condition, values = _condition(app, token_filter, now)
     rows = await tx.all(
         f"{_SELECT_LIVE} AND {condition} {_NEWEST_FIRST}",
         {**values, "before": before[0], "before_id": before[1], "limit": limit},
     )
-    return [LiveToken(*row) for row in rows]
+    return [ActiveToken(*row) for row in rows]
 
 
-async def of_member(tx: Tx, user_id: str, before: tuple[int, str], now: int, limit: int) -> list[LiveToken]:
+async def of_member(tx: Tx, user_id: str, before: tuple[int, str], now: int, limit: int) -> list[ActiveToken]:
     """Tokens of all organizations, newest first."""
     rows = await tx.all(
         f"{_SELECT_LIVE} AND t.user_id = :user_id {_NEWEST_FIRST}",
         {"user_id": user_id, "now": now, "before": before[0], "before_id": before[1], "limit": limit},
     )
-    return [LiveToken(*row) for row in rows]
+    return [ActiveToken(*row) for row in rows]
 
 
 async def by_member(tx: Tx, app: App, after: str, now: int, limit: int) -> list[MemberTokens]:

@@ -65,7 +65,7 @@ def _redirect_uri(refusal: Refusal, app: App) -> Line | None:
     if not redeems and refusal.endpoint != _AUTHORIZE:
         return None
     given, registered = refusal.sent.values.get("redirect_uri"), app.redirect_uris
-    label = "redirect_uri" + (", any path under" if app.redirect_match == ORIGIN else "")
+    label = "redirect_uri" + (" (any path)" if app.redirect_match == ORIGIN else "")
     plain = [as_text(uri) for uri in registered]
 
     def line(sent: Text, meant: Sequence[Text], fix: str = "") -> Line:

@@ -1,6 +1,6 @@
 """Stores rejected requests in the background, and reads them.
 
-A failure or the rate limit here does not affect the response.
+A failure here does not fail the response. Beyond the rate limit nothing is stored, and the response has no `error_uri`.
 """
 
 import asyncio

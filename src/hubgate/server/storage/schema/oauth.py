@@ -108,13 +108,13 @@ consent_organizations = Table(
     owner("consents", "consent_id", key=True),
     owner("organizations", "org_id", key=True),
     Column("scopes", Text, nullable=False, server_default=text("''")),
-    # When the membership of the grant began: a user who leaves and rejoins must grant again.
+    # When the membership began under which the user granted this: a user who leaves and rejoins must grant again.
     Column("joined_at", BigInteger, nullable=False, server_default="0"),
     Index(None, "org_id"),
     sqlite_with_rowid=False,
 )
 
-# What a consent page showed when it was approved (oauth/consent/approval.py). Only an identical request skips the page.
+# The contents of approved consent pages (oauth/consent/approval.py). Only an identical request skips the page.
 consent_approvals = Table(
     "consent_approvals",
     metadata,

@@ -192,7 +192,7 @@ events = Table(
     Column("body", LargeBinary, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("fanned_at", BigInteger),
-    # The length of the chain of deliveries that caused the event, each by a receiver that changed something.
+    # The number of deliveries in the chain that led to the event: a receiver that changes a repo causes another event.
     Column("depth", BigInteger, nullable=False, server_default="0"),
     # The last webhook that the event was fanned out to; null before the first.
     Column("fan_cursor", Text),

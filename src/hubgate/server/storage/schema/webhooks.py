@@ -56,11 +56,11 @@ webhooks = Table(
     Column("grant_kind", Text),
     Column("granted_by", Text),
     Column("granted_scopes", Text),
-    # What the grant allowed the webhook to read at the last check (webhooks/permissions/grants.py).
+    # The scopes with which the grant could read private repos at the last check (webhooks/permissions/grants.py).
     Column("reach", Text),
     # When the app created or last changed the webhook: earlier revocations by an organization do not apply to it.
     Column("granted_at", BigInteger),
-    # For a token exchange: when the membership, the plan and the privilege of the grant began.
+    # For a token exchange: when the membership, the plan and the privilege that the grant depends on began.
     Column("granted_under", Text),
     # 0 if an app created the webhook. If its owner created it and an app took it over: 1 while the owner's URL is
     # unchanged, 2 once an app has set another.
@@ -97,8 +97,8 @@ watches = Table(
 
 _WAITING = text("state IN ('pending', 'retrying', 'parked') AND lease_until IS NULL")
 # Retries, tests and replays, which do not wait in a lane (the deliveries of one repo to a webhook, in order). The index
-# has the same columns as the index of all waiting deliveries, for the same order; SQLite prefers the newer of two
-# equivalent indexes (tests/storage/test_claim_indexes.py).
+# has the same columns as the older index of all waiting deliveries, for the same order. SQLite prefers the newer of two
+# equivalent indexes, so it uses this one where it can (tests/storage/test_claim_indexes.py).
 _OUTSIDE_LANES = text(
     "state IN ('pending', 'retrying', 'parked') AND lease_until IS NULL AND (attempts > 0 OR replay_of <> '')"
 )
@@ -174,7 +174,8 @@ attempts = Table(
     Column("signature", Text, nullable=False),
     Column("status", BigInteger),
     Column("duration_ms", BigInteger, nullable=False),
-    # The error text if there was no response. Errors that could reveal a network share one text (attack W18).
+    # The error text if there was no response. It is the same for all errors that could reveal an internal network
+    # (attack W18).
     Column("error", Text, nullable=False),
     Column("response", LargeBinary, nullable=False),
     sqlite_with_rowid=False,

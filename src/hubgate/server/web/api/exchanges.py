@@ -1,5 +1,5 @@
-"""Token exchange: dry runs and tokens of an organization's app, for its admins; and the tokens exchanged for the
-caller.
+"""Token exchange. Admins of an organization: dry runs, and the tokens of an app. Every caller: the tokens that
+organizations exchanged for them.
 """
 
 from typing import Annotated, Any

@@ -43,7 +43,7 @@ class RedirectInfo(msgspec.Struct, rename="camel"):
 
 
 def owner_of(context: OwnerContext) -> RepoOwner:
-    """Return the user or organization of the settings as the owner of repos."""
+    """Return the owner of the settings, a user or an organization, as a RepoOwner."""
     if context.organization:
         return RepoOwner("org", context.organization.id, context.organization.name)
     return RepoOwner("user", context.user.id, context.user.name)

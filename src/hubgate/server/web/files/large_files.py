@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 MAX_OBJECTS = 1000
 LARGEST_FILE = 1 << 40
-# Part addresses in one response; files beyond that are sent in one piece.
+# Addresses of parts in one response. Files whose parts do not fit are uploaded in one piece.
 MAX_PARTS = 2_000
 
 
@@ -227,7 +227,7 @@ async def _charge_guest(repos: Repos, repo: Repo, identity: Identity, objects: S
     if charge is None:
         await use_files(repos, repo, None, {item.oid for item in objects})
         return False
-    # A file listed twice can be sent in either size.
+    # If a request lists a file twice with different sizes, the larger size is charged.
     largest = {item.oid: item.size for item in sorted(objects, key=lambda item: item.size)}
     missing = {oid: size for oid, size in largest.items() if not await _is_stored(repos, repo.id, oid, size)}
     await charge_uploads(repos, repo, charge.user_id, missing)

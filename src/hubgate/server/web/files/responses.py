@@ -140,7 +140,7 @@ async def _read_chunk(out: asyncio.StreamReader) -> bytes:
         async with asyncio.timeout(_LONGEST_SILENCE):
             return await out.read(_CHUNK)
     except TimeoutError:
-        raise Unavailable("Reading the file takes too long. Try again.") from None
+        raise Unavailable("Reading the file took too long. Try again.") from None
 
 
 async def _from_git(slots: Slots, caller: str, folder: Path, sha: str, part: Span) -> AsyncGenerator[bytes, None]:

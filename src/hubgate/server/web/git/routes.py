@@ -97,7 +97,7 @@ class _Git(Struct, frozen=True):
     async def _push_target(self, request: HubRequest, repo: Repo) -> Target[Repo]:
         """Require write access, or an open pull request by the caller. The push itself checks each ref."""
         user_id, repo_resource = caller_of(request).identity.user_id, repo.as_resource()
-        pull_request = await discussions.open_pull_request_by(self.repos.db, repo.id, user_id) if user_id else None
+        pull_request = await discussions.latest_open_pull_request(self.repos.db, repo.id, user_id) if user_id else None
         writing = Check(Action.REPO_WRITE, repo_resource)
         push_to_own = (
             (Check(Action.DISCUSSION_PUSH, Post(repo_resource, pull_request.author_id)),) if pull_request else ()

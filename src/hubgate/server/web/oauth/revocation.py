@@ -156,7 +156,7 @@ async def _introspect_access_token(oauth: OAuth, app: App, key: bytes) -> dict[s
         return _INACTIVE
     scopes = token.scopes
     if token.consent_id is not None:
-        scopes = scopes_left(scopes, await _consented(oauth, token)) or ""
+        scopes = scopes_left(scopes, await _consented_scopes(oauth, token)) or ""
     response = _active(oauth, user, token, scopes, token.expires_at)
     servers = token.resources.split()
     if servers:
@@ -176,11 +176,11 @@ async def _introspect_refresh_token(oauth: OAuth, app: App, key: bytes) -> dict[
     issued_to = await _issued_to(oauth, app, token.client_id)
     if ends_at <= oauth.clock() or issued_to is None or not issued_to.refresh_tokens or user.disabled_at is not None:
         return _INACTIVE
-    scopes = scopes_left(token.scopes, await _consented(oauth, token))
+    scopes = scopes_left(token.scopes, await _consented_scopes(oauth, token))
     return _INACTIVE if scopes is None else _active(oauth, user, token, scopes, ends_at)
 
 
-async def _consented(oauth: OAuth, token: AppToken | RefreshToken) -> frozenset[str]:
+async def _consented_scopes(oauth: OAuth, token: AppToken | RefreshToken) -> frozenset[str]:
     consent = await consent_store.find(oauth.db, token.user_id, token.client_id)
     if consent is None:
         return frozenset()

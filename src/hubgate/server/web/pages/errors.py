@@ -23,7 +23,7 @@ _BY_STATUS = {
     403: Advice("Not allowed", "Nothing was changed. If this is wrong, send the id below to the operator."),
     404: Advice("Not found", "Check the address, or go to the start page."),
     405: Advice("Not a page", "This address is for programs and forms. If you sent a form, go back and send it again."),
-    408: Advice("Too slow", "Nothing was changed. Try again."),
+    408: Advice("Timed out", "Nothing was changed. Try again."),
     409: Advice("Changed by another request", "Go back, reload the page and check its current state."),
     413: Advice("Too large", "Nothing was changed. Send less data at once."),
     431: Advice("Too large", "Shorten the address or clear the cookies of this hub, then try again."),

@@ -70,7 +70,7 @@ class ListPage(Struct, Generic[T], frozen=True):
 
 def list_page(request: HubRequest, rows: Sequence[T]) -> ListPage[T]:
     """Return the page that `?page=` requests."""
-    # A new secret is shown only once, so an invalid page number must not fail that response.
+    # The response to a POST may show a new secret, once only: an invalid page number must not make it fail.
     page = request.query().get("page", "1") if request.method != "POST" else "1"
     last = max(1, -(-len(rows) // ROWS))
     # Python does not parse numbers with thousands of digits.

@@ -20,7 +20,7 @@ from hubgate.server.errors import Conflict, Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.requests import decision
+from hubgate.server.oauth.operator_requests import decision
 from hubgate.server.web.account_paths import organization_named, user_named
 from hubgate.server.web.pages.listing import ListQuery, return_address
 from hubgate.server.web.rendering import Pages

@@ -96,7 +96,7 @@ def _sample(stored: StoredWebhook) -> Snapshot:
 
 
 async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, about: dict[str, object], now: int) -> None:
-    numbered = await store.next_number(tx, webhook.id, now)
+    numbered = await store.reserve_seq(tx, webhook.id, now)
     if numbered is None:
         raise NotFound(NO_SUCH_WEBHOOK)
     if numbered["state"] != ENABLED:

@@ -144,11 +144,11 @@ def _matching(webhook_id: str, criteria: DeliveryFilter, now: int) -> tuple[str,
         conditions.append("lower(d.repo_name) = :repo")
         values["repo"] = criteria.repo.lower()
     if criteria.visible is not None:
-        conditions.append(_seen(criteria.visible, values))
+        conditions.append(_visible_to_app(criteria.visible, values))
     return " AND ".join(conditions), values
 
 
-def _seen(visible: VisibleRepos, values: dict[str, str | int]) -> str:
+def _visible_to_app(visible: VisibleRepos, values: dict[str, str | int]) -> str:
     """The condition for deliveries an app may see: its current permissions must cover the repo as it is now and as it
     was at the event. The webhook may have reported on more before the app took it over, or while the app had more
     permissions (attack W41).
@@ -258,7 +258,7 @@ async def newest_repo(tx: Tx, webhook_id: str) -> Row | None:
     )
 
 
-async def next_number(tx: Tx, webhook_id: str, now: int) -> Row | None:
+async def reserve_seq(tx: Tx, webhook_id: str, now: int) -> Row | None:
     """Reserve a sequence number without using up quota, for a replay or a test, and return last_seq and state."""
     return await tx.one(
         "UPDATE webhooks SET last_seq = last_seq + 1, next_due_at = :now WHERE id = :id RETURNING last_seq, state",

@@ -24,8 +24,8 @@ async def lock_for_change(tx: Tx, org_id: str | None, actor: Actor) -> None:
 
 
 async def lock_for_creation(tx: Tx, owner: Owner, actor: Actor) -> None:
-    """The same before creating a webhook: the owner must still exist, and stays locked until the transaction ends, so
-    that concurrent requests cannot exceed the limit.
+    """Lock the account before a webhook is created, with the checks of `lock_for_change`. The owner must still exist,
+    and stays locked until the transaction ends, so that concurrent requests cannot exceed the limit.
     """
     if owner.user_id is not None:
         await lock_account_and_credentials(tx, owner.user_id, actor.credentials_version)

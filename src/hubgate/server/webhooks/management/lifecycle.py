@@ -128,8 +128,9 @@ async def update(
     """Change a webhook. An empty `watched` changes nothing, because existing clients send it. `nonce` as in `create`.
     Raises ConcurrentChange if `version` is given and is not the current version.
 
-    With `grant`, the app takes the webhook over and its permissions apply: otherwise the app could redirect events that
-    only the owner may read. A change without `grant` returns the webhook to its owner, unless the URL is the app's.
+    With `grant`, the app takes the webhook over and the permissions of the app apply: otherwise the app could redirect
+    events that only the owner may read. A change without `grant` returns the webhook to its owner, unless the URL is
+    the app's.
     """
     if settings.pull and settings.url is not None:
         raise InvalidField("url", "Set either url or pull.")

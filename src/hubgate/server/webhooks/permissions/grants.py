@@ -49,7 +49,7 @@ async def read_scopes_of(tx: Tx, grant: Grant, org_id: str | None) -> frozenset[
 
 
 async def _read_scopes_of_all(tx: Tx, grants: Sequence[tuple[Grant, str | None]]) -> list[frozenset[str]]:
-    """The same for several grants, in two statements."""
+    """`read_scopes_of` for several grants, in two statements."""
     consented = await store.consents_of(tx, [grant for grant, _ in grants if grant.kind == CONSENT])
     exchangeable = await store.exchangeable_scopes(tx, [grant for grant, _ in grants if grant.kind == EXCHANGE])
     all_scopes = []

@@ -37,7 +37,7 @@ def _sees(repo: str, *columns: str) -> str:
 
 
 _CREATED_BY_APP = "SELECT 1 FROM repos gr WHERE gr.id = {repo} AND gr.creator_client = w.client_id"
-# The organizations of a consent `gc` whose membership has not ended since the consent.
+# The organizations of a consent `gc` in which the user has been a member since the consent.
 _GRANTED_ORG = f"""
     SELECT 1 FROM consent_organizations go JOIN memberships gm ON {current_membership_sql("gc", "go", "gm")}
     WHERE go.consent_id = gc.id AND go.org_id =
@@ -115,8 +115,8 @@ def may_read(private: str, owner: str, repo: str) -> str:
 
 
 def could_read(private: str, owner: str, repo: str) -> str:
-    """The same condition for the repo's state at the event: an event from when a repo was private is only sent to
-    webhooks that could read it then, even if the repo is public at fan-out.
+    """The condition that a webhook may report on the repo as it was at the event. An event of a private repo is only
+    sent to webhooks that could read the repo at that time, even if the repo is public at fan-out.
     """
     return f"{_owner_sees(private, owner)} AND {_grant_allows(private, owner, repo)}"
 
@@ -132,7 +132,7 @@ async def is_grant_valid(tx: Tx, webhook_id: str) -> bool:
 
 
 class AppWebhook(Struct, frozen=True):
-    """An enabled webhook of an app, with the scopes with which its grant read private repos at the last check."""
+    """An enabled webhook of an app, and the scopes that allowed its grant to read private repos at the last check."""
 
     webhook: Webhook
     read_scopes: frozenset[str]
@@ -153,7 +153,7 @@ async def app_webhooks(tx: Tx, after: str, limit: int) -> list[AppWebhook]:
 
 
 async def app_webhooks_of(tx: Tx, user_id: str, client_id: str) -> list[AppWebhook]:
-    """Enabled webhooks that a user granted to an app."""
+    """Enabled webhooks that an app manages under a user's grant."""
     sql = f"{_APP_WEBHOOKS} AND w.client_id = :client_id AND w.granted_by = :user_id ORDER BY w.id"
     return _app_webhooks(await tx.all(sql, {"client_id": client_id, "user_id": user_id}))
 
@@ -259,5 +259,5 @@ async def app_name(tx: Tx, grant: Grant) -> str:
 
 
 def _in_one_line(name: str) -> str:
-    """A name for mail without line breaks and invisible characters, which an app's developer can set (attack O33)."""
+    """An app's name without line breaks and invisible characters, for mail: the developer chooses it (attack O33)."""
     return " ".join("".join(char if char.isprintable() else " " for char in name).split())

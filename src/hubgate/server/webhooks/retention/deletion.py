@@ -34,8 +34,8 @@ async def delete(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor
 
 
 async def delete_with_owner(tx: Tx, owner_id: str, now: int) -> None:
-    """Delete the webhooks of an account that is being deleted together with its audit log. The caller has locked the
-    account, so no webhook is created concurrently.
+    """Delete the webhooks of an account that is being deleted, without an audit entry for each. The caller has locked
+    the account, so no webhook is created concurrently.
     """
     for webhook_id in await store.ids_of_owner(tx, owner_id):
         await _remove(tx, webhook_id, now)

@@ -89,7 +89,7 @@ def _file_routes(repos: Repos) -> list[Route]:
     async def describe_entries(
         request: HubRequest, repo: Repo, sha: str, entries: list[TreeEntry], expand: bool
     ) -> list[dict[str, Any]]:
-        # For a gated repo, the hash of a large file would give access to it elsewhere.
+        # Another host might serve a large file to anyone who knows its hash, so the hash is hidden like the content.
         hide = not decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.as_resource()).allowed
         items = [_entry(entry, hide_hash=hide) for entry in entries]
         if expand:

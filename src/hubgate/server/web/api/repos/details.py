@@ -69,12 +69,12 @@ def info_routes(repos: Repos) -> list[Route]:
         if sha is not None and (not expand or "siblings" in expand):
             folder = repos.folders.of(repo.id)
             if queries.flag(fields, "blobs"):
-                # As in `/tree`: for a gated repo, the hash of a large file would give access to it elsewhere.
+                # As in `/tree`, callers who may not read the content do not see the hashes of large files.
                 may_read = decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.as_resource()).allowed
                 files = await trees.files(folder, sha)
                 info["siblings"] = await in_read_thread(wire.siblings, files, hide_hashes=not may_read)
             else:
-                info["siblings"] = await in_read_thread(wire.sibling_names, await trees.file_names(folder, sha))
+                info["siblings"] = await in_read_thread(wire.sibling_names, await trees.file_paths(folder, sha))
         elif not expand:
             info["siblings"] = []
         if not expand or "usedStorage" in expand:

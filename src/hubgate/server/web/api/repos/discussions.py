@@ -1,4 +1,4 @@
-"""`/discussions` of a repo: list, close, reopen and remove them (WIRE.md, section 16)."""
+"""`/discussions` of a repo: list discussions and pull requests; close, reopen and remove pull requests."""
 
 import re
 from collections.abc import Mapping

@@ -192,7 +192,7 @@ async def read_signed_in(request: HubRequest, shape: type[T]) -> T:
 def _split(repo: str) -> tuple[str, str]:
     namespace, slash, name = repo.partition("/")
     if not slash or not namespace or not name:
-        raise Unprocessable(f"Name a repo as namespace/name: {repo[:120]!r}.")
+        raise Unprocessable(f"Write the repo as namespace/name, not {repo[:120]!r}.")
     return namespace, name
 
 

@@ -37,7 +37,7 @@ LARGEST_OBJECT = 32 * MIB
 
 NO_XET = "This hub accepts large files by LFS, not by Xet. If the upload fails, set HF_HUB_DISABLE_XET=1 and try again."
 SHARD_WARNING = (
-    "If push_to_hub ends with 'No such file or directory', set HF_HUB_DISABLE_XET=1 and HF_HUB_USER_AGENT_ORIGIN=lfs "
+    "If push_to_hub fails with 'No such file or directory', set HF_HUB_DISABLE_XET=1 and HF_HUB_USER_AGENT_ORIGIN=lfs "
     "and try again."
 )
 _CLIENT_VERSION = re.compile(r"hf_hub/(\d+)\.(\d+)")

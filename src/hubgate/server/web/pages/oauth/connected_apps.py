@@ -110,7 +110,7 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
         connected = await connections.get(oauth, user.id, request.param("client_id"))
         await connections.revoke(oauth, user.id, connected.client_id)
         await grants.check_grants_of(webhooks, user.id, connected.client_id)
-        return pages.redirect(PATH, f"{name_of(connected)} is revoked.")
+        return pages.redirect(PATH, f"Revoked {name_of(connected)}.")
 
     def page(method: str, path: str, handler: Handler[Caller], action: Action, summary: str) -> Route:
         return Route(method, path, own(action, handler), Surface.PAGE, summary, body_cap=64 * KIB)

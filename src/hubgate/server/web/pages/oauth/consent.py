@@ -45,7 +45,9 @@ class ConsentView(Struct, frozen=True):
     # The servers that the access is for, if not this hub.
     servers: Sequence[str]
     on_this_device: bool
+    # The name that the user approved before; empty if it is the same.
     renamed_from: str
+    # Whether the redirect targets have changed since then.
     moved: bool
     groups: Groups
     organizations: Sequence[OrganizationLine]

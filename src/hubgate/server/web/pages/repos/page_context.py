@@ -119,7 +119,7 @@ class RepoPageContext(Struct, frozen=True):
 
 
 def page_number(request: HubRequest) -> int:
-    """The number in `?page=`, for lists that are counted and not too long."""
+    """Return the number in `?page=`, from 1 to MAX_PAGES; any other value raises NotFound."""
     text = request.query().get("page", "1")
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
     if not 1 <= number <= MAX_PAGES:

@@ -25,7 +25,7 @@ from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.consent import connections
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.exchange import issued_tokens
-from hubgate.server.oauth.exchange.store import LiveToken
+from hubgate.server.oauth.exchange.store import ActiveToken
 from hubgate.server.paging import MAX_LIMIT, PageRequest, decode_cursor
 from hubgate.server.web import exchanged_tokens
 from hubgate.server.web.api import application_shapes, connected_apps, sessions
@@ -49,9 +49,9 @@ def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
             "repos": [{"type": repo.type, **repos.describe(repo)} for repo in owned],
         }
 
-    async def issued_to(user_id: str) -> list[LiveToken]:
+    async def issued_to(user_id: str) -> list[ActiveToken]:
         """Tokens that organizations exchanged for this user."""
-        found: list[LiveToken] = []
+        found: list[ActiveToken] = []
         page_request = PageRequest(MAX_LIMIT)
         while True:
             page = await issued_tokens.of_member(oauth, user_id, page_request)

@@ -56,7 +56,7 @@ def _list_routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
         )
 
     async def issued(request: HubRequest, user: User) -> dict[str, Any]:
-        # A new secret is shown only once, so an invalid cursor must not fail that response.
+        # The response to a POST may show a new secret, once only: an invalid cursor must not make it fail.
         query = ListQuery(request.query() if request.method != "POST" else {}, PATH, "issued")
         found = await issued_tokens.of_member(oauth, user.id, query.page(issued_tokens.CURSOR))
         tokens = [(token, parse_scopes(token.scopes)) for token in found.items]

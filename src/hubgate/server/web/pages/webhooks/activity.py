@@ -228,7 +228,7 @@ def _reason(logged: LoggedDelivery, webhook: Webhook, quota: int) -> str:
         DISABLED: "The webhook was disabled.",
         SUSPENDED: "The webhook was suspended.",
         FORBIDDEN: f"{reader} may no longer read this repo.",
-        LOOP: "Skipped to stop a loop: five times in a row, a receiver answered an event with another change.",
+        LOOP: "Skipped to stop a loop: five times in a row, a receiver reacted to an event with another change.",
     }.get(logged.reason, logged.reason)
 
 

@@ -8,8 +8,8 @@ from starlette.responses import Response
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import FieldErrors, HubError, TooManyRequests
 from hubgate.server.http.request import HubRequest
-from hubgate.server.oauth.requests import submission
-from hubgate.server.oauth.requests.model import EXCHANGE
+from hubgate.server.oauth.operator_requests import submission
+from hubgate.server.oauth.operator_requests.model import EXCHANGE
 from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.oauth.apps.page_context import ONE, AppPageContext
 from hubgate.server.web.rendering import NO_ERRORS

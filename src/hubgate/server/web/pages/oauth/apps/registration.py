@@ -16,7 +16,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.exchange import issued_tokens
-from hubgate.server.oauth.requests import submission
+from hubgate.server.oauth.operator_requests import submission
 from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.listing import list_page
 from hubgate.server.web.pages.oauth.apps.form import EMPTY_APP, MATCHES, apply_form, lifetimes, scope_choice

@@ -8,8 +8,8 @@ from hubgate.server.errors import Conflict, NotFound
 from hubgate.server.mail import texts
 from hubgate.server.oauth.apps import privileges
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.requests import store
-from hubgate.server.oauth.requests.model import EXCHANGE, MAX_SHOWN, OperatorRequest
+from hubgate.server.oauth.operator_requests import store
+from hubgate.server.oauth.operator_requests.model import EXCHANGE, MAX_SHOWN, OperatorRequest
 from hubgate.server.storage.database import Tx
 
 

@@ -11,8 +11,8 @@ from hubgate.server.ids import new_id
 from hubgate.server.mail import texts
 from hubgate.server.oauth.apps.model import App
 from hubgate.server.oauth.context import OAuth
-from hubgate.server.oauth.requests import store
-from hubgate.server.oauth.requests.model import (
+from hubgate.server.oauth.operator_requests import store
+from hubgate.server.oauth.operator_requests.model import (
     EXCHANGE,
     LONGEST_REASON,
     MAX_PENDING_PER_APP,

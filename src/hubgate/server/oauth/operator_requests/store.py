@@ -1,6 +1,6 @@
 """SQL statements for requests to the operator."""
 
-from hubgate.server.oauth.requests.model import OperatorRequest
+from hubgate.server.oauth.operator_requests.model import OperatorRequest
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import insert_row
 
