@@ -1,7 +1,8 @@
 """Steps that transactions on repos share: row locks, and entries in an organization's audit log.
 
-A locked owner or repo is not deleted before the transaction ends. The caller's permission was checked before the
-transaction began. A member who was removed since then cannot move or delete anything (attack O69).
+A locked owner or repo is not deleted before the transaction ends. The edge checked the caller's permission once the
+whole request was received, just before the transaction: a slow request cannot use permissions that were revoked
+while it was being sent (attacks O44 and O69).
 """
 
 from typing import Any
