@@ -31,7 +31,7 @@ def test_client_variables_are_accepted() -> None:
         ("HUBGATE_PORT", "99999", "HUBGATE_PORT: expected a whole number"),
         ("HUBGATE_SERVER", "apache", "HUBGATE_SERVER: expected granian or uvicorn, not 'apache'"),
         ("HUBGATE_BASE_URL", "hub.example", "HUBGATE_BASE_URL: expected an address such as"),
-        ("HUBGATE_BASE_URL", "https://hub.example/path", "has no path"),
+        ("HUBGATE_BASE_URL", "https://hub.example/path", "must not have a path"),
         ("HUBGATE_BASE_URL", "https://me@hub.example", "expected an address"),
         ("HUBGATE_BASE_URL", "https://hub.example:port", "HUBGATE_BASE_URL: "),
         ("HUBGATE_SECRET_KEY", "short", "at least 32 characters"),
@@ -65,11 +65,11 @@ def test_a_bad_value_stops_the_start_and_is_named(variable: str, value: str, say
     [
         ("port = ", "Cannot read"),
         ("prot = 1", "prot is not a setting of hubgate. Did you mean port?"),
-        ("port = 1.5", "port: expected text, a number"),
+        ("port = 1.5", "port: expected a string, a number"),
         ("extra_scopes = 3", "[[extra_scopes]]"),
         ("[[extra_scopes]]\nname = 'x y'\ntext = 't'", "cannot be the name of an extra scope"),
         ("[[extra_scopes]]\nname = 'email'\ntext = 't'", "cannot be the name of an extra scope"),
-        ("[[extra_scopes]]\nname = 'audit'", "has a name and a text"),
+        ("[[extra_scopes]]\nname = 'audit'", "must have a name and a text"),
     ],
 )
 def test_a_broken_file_stops_the_start_and_is_named(tmp_path: Path, text: str, says: str) -> None:

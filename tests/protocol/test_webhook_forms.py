@@ -1,4 +1,4 @@
-"""The forms for a webhook and its secret report all errors at once, at their fields."""
+"""The forms for a webhook and its secret report all errors at once, at their fields, and merge concurrent edits."""
 
 import re
 from collections.abc import Iterator
@@ -7,8 +7,9 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.bed.concurrency import run_concurrently
 from tests.bed.engines import SqliteEngine, settings_for
-from tests.bed.people import api, browser_of, create_token, create_user, submit
+from tests.bed.people import Page, api, browser_of, create_token, create_user, fill_form, submit
 from tests.bed.running_hub import RunningHub, run_hub
 from tests.bed.webhooks import create_webhook, secret_of
 
@@ -64,6 +65,12 @@ def test_typed_secret_is_not_discarded(browser: httpx.Client, program: httpx.Cli
     assert program.get(API).json() == []
 
 
+def text_of(response: httpx.Response) -> str:
+    """The text of <main>, with single spaces."""
+    main = response.text.partition("<main")[2].partition("</main>")[0]
+    return " ".join(unescape(re.sub(r"<[^>]+>", "", main)).split())
+
+
 def test_typing_a_secret_selects_it_with_script(browser: httpx.Client) -> None:
     """The elements that the script uses exist; the script is tested in a browser."""
     page = browser.get(f"{ROOT}/new").text
@@ -109,3 +116,43 @@ def test_error_of_the_choices_is_associated_with_them(browser: httpx.Client) -> 
     begun = browser.get(f"{ROOT}/new").text
     assert '<fieldset id="domains">' in begun
     assert "aria-invalid" not in begun
+
+
+def test_concurrent_edits_are_merged_and_conflicts_reported(browser: httpx.Client, program: httpx.Client) -> None:
+    """Fields that one did not change stay as the other set them; the second user sees which fields both changed."""
+    webhook = create_webhook(program, str(FIELDS["url"]), "user:ada")
+    page, one = f"{ROOT}/{webhook['id']}/settings", f"{API}/{webhook['id']}"
+    as_shown = {"url": FIELDS["url"], "domains": ["repo", "discussion"], "watched": "user:ada"}
+    second = fill_form(browser, page, page, **{**as_shown, "watched": "user:ada\r\norg:acme", "ordered": "on"})
+    third = fill_form(browser, page, page, **{**as_shown, "url": "https://third.example/", "domains": ["discussion"]})
+    first = {**as_shown, "url": "https://first.example/", "domains": ["repo"]}
+    assert submit(browser, page, page, **first).status_code == 303
+
+    assert second().status_code == 303
+    now = program.get(one).json()["webhook"]
+    assert (now["url"], now["domains"], now["ordered"]) == ("https://first.example/", ["repo"], True)
+    assert [watch["name"] for watch in now["watched"]] == ["ada", "acme"]
+
+    told = third()
+    assert told.status_code == 422
+    assert "Someone else changed this to https://first.example/. Save again to" in text_of(told)
+    assert "Someone else changed this to repo. Save again to" in text_of(told)
+    assert "Someone else changed this to user:ada" not in text_of(told), "what is not touched is not asked about"
+    assert 'value="https://third.example/"' in told.text, "what was typed is still there"
+    assert program.get(one).json()["webhook"] == now
+    assert "\nuser:ada\norg:acme</textarea>" in told.text, "and what was not is as it is by now"
+    kept = {"url": "https://third.example/", "domains": ["discussion"], "watched": "user:ada\r\norg:acme"}
+    assert browser.post(page, data={**Page(told).hidden(page), **kept, "ordered": "on"}).status_code == 303
+    saved = program.get(one).json()["webhook"]
+    assert (saved["url"], saved["watched"]) == ("https://third.example/", now["watched"])
+    forged = browser.post(page, data={**Page(told).hidden(page), **kept, "original": "a b c d e", "ordered": "off"})
+    assert (forged.status_code, "Someone else changed this to on." in text_of(forged)) == (422, True)
+
+
+def test_of_two_simultaneous_conflicting_saves_one_is_rejected(browser: httpx.Client, program: httpx.Client) -> None:
+    webhook = create_webhook(program, str(FIELDS["url"]), "user:ada")
+    page = f"{ROOT}/{webhook['id']}/settings"
+    for number in range(8):
+        fields = {"domains": ["repo", "discussion"], "watched": "user:ada"}
+        saves = [fill_form(browser, page, page, **fields, url=f"https://{who}.example/{number}") for who in ("a", "b")]
+        assert sorted(answer.status_code for answer in run_concurrently(saves)) == [303, 422]

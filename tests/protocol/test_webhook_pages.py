@@ -10,7 +10,6 @@ from html import unescape
 import httpx
 import pytest
 from tests.bed.background_delivery import deliver_in_background
-from tests.bed.concurrency import run_concurrently
 from tests.bed.engines import Engine, settings_for
 from tests.bed.people import (
     Page,
@@ -19,7 +18,6 @@ from tests.bed.people import (
     create_organization,
     create_token,
     create_user,
-    fill_form,
     mails_to,
     submit,
 )
@@ -466,43 +464,3 @@ def test_saving_does_not_change_untouched_fields(
     create_commit(program, "ada/tiny", {"a.txt": b"b"})
     settle(hub)
     assert len(receiver.received) == told + 1, "written anew, it is"
-
-
-def test_concurrent_edits_are_merged_and_conflicts_reported(browser: httpx.Client, program: httpx.Client) -> None:
-    """Fields that one did not change stay as the other set them; the second user sees which fields both changed."""
-    webhook = create_webhook(program, URL, "user:ada")
-    page, one = f"{ROOT}/{webhook['id']}/settings", f"{API}/{webhook['id']}"
-    as_shown = {"url": URL, "domains": ["repo", "discussion"], "watched": "user:ada"}
-    second = fill_form(browser, page, page, **{**as_shown, "watched": "user:ada\r\norg:acme", "ordered": "on"})
-    third = fill_form(browser, page, page, **{**as_shown, "url": "https://third.example/", "domains": ["discussion"]})
-    first = {**as_shown, "url": "https://first.example/", "domains": ["repo"]}
-    assert submit(browser, page, page, **first).status_code == 303
-
-    assert second().status_code == 303
-    now = program.get(one).json()["webhook"]
-    assert (now["url"], now["domains"], now["ordered"]) == ("https://first.example/", ["repo"], True)
-    assert [watch["name"] for watch in now["watched"]] == ["ada", "acme"]
-
-    told = third()
-    assert told.status_code == 422
-    assert "Someone else changed this to https://first.example/. Save again to" in text_of(told)
-    assert "Someone else changed this to repo. Save again to" in text_of(told)
-    assert "Someone else changed this to user:ada" not in text_of(told), "what is not touched is not asked about"
-    assert 'value="https://third.example/"' in told.text, "what was typed is still there"
-    assert program.get(one).json()["webhook"] == now
-    assert "\nuser:ada\norg:acme</textarea>" in told.text, "and what was not is as it is by now"
-    kept = {"url": "https://third.example/", "domains": ["discussion"], "watched": "user:ada\r\norg:acme"}
-    assert browser.post(page, data={**Page(told).hidden(page), **kept, "ordered": "on"}).status_code == 303
-    saved = program.get(one).json()["webhook"]
-    assert (saved["url"], saved["watched"]) == ("https://third.example/", now["watched"])
-    forged = browser.post(page, data={**Page(told).hidden(page), **kept, "original": "a b c d e", "ordered": "off"})
-    assert (forged.status_code, "Someone else changed this to on." in text_of(forged)) == (422, True)
-
-
-def test_of_two_simultaneous_conflicting_saves_one_is_rejected(browser: httpx.Client, program: httpx.Client) -> None:
-    webhook = create_webhook(program, URL, "user:ada")
-    page = f"{ROOT}/{webhook['id']}/settings"
-    for number in range(8):
-        fields = {"domains": ["repo", "discussion"], "watched": "user:ada"}
-        saves = [fill_form(browser, page, page, **fields, url=f"https://{who}.example/{number}") for who in ("a", "b")]
-        assert sorted(answer.status_code for answer in run_concurrently(saves)) == [303, 422]

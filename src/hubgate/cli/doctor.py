@@ -3,6 +3,8 @@
 import argparse
 import asyncio
 
+from msgspec.structs import asdict
+
 from hubgate.cli import hub_settings
 from hubgate.cli.output import print_json
 from hubgate.server.doctor import Finding, examine
@@ -21,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
         findings = [Finding("configuration", "fail", str(error))]
     is_ok = all(finding.level != "fail" for finding in findings)
     if options.json:
-        print_json({"ok": is_ok, "checks": [vars(finding) for finding in findings]})
+        print_json({"ok": is_ok, "checks": [asdict(finding) for finding in findings]})
     else:
         print("\n".join(map(_line, findings)))
     return 0 if is_ok else 1
