@@ -145,7 +145,7 @@ async def create_sign_ins(hub: Hub) -> SignIns:
     verifier, challenge = pkce_pair()
     request = AuthorizationRequest(
         app=app,
-        to=ReturnAddress(REDIRECT, "state", QUERY, hub.settings.base_url),
+        return_address=ReturnAddress(REDIRECT, "state", QUERY, hub.settings.base_url),
         redirect_uri_sent=True,
         scopes=SCOPES,
         organizations=(),

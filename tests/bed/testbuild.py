@@ -62,7 +62,7 @@ def routes(hub: Hub) -> list[Route]:
         async def unit(tx: Tx) -> list[str]:
             sql = "SELECT name FROM test_writes WHERE name > :after ORDER BY name LIMIT :limit"
             after = page_request.after[0] if page_request.after else ""
-            return [row[0] for row in await tx.all(sql, {"after": after, "limit": page_request.fetch})]
+            return [row[0] for row in await tx.all(sql, {"after": after, "limit": page_request.fetch_limit})]
 
         page = page_of(await hub.db.read_long(unit), page_request, lambda name: (name,))
         response = JsonResponse(page.items)

@@ -93,4 +93,9 @@ def test_unsafe_urls_are_rejected(url: str) -> None:
 )
 def test_valid_urls_are_accepted(url: str, host: str, port: int, request_line: str, host_header: str) -> None:
     target = parse_target(url)
-    assert (target.host, target.port, target.request, target.host_header) == (host, port, request_line, host_header)
+    assert (target.host, target.port, target.path_and_query, target.host_header) == (
+        host,
+        port,
+        request_line,
+        host_header,
+    )

@@ -14,7 +14,7 @@ def test_pages_cover_everything_exactly_once(limit: int, count: int) -> None:
     rows, seen, request = list(range(count)), [], PageRequest(limit)
     while True:
         after = int(request.after[0]) if request.after else -1
-        page = page_of([row for row in rows if row > after][: request.fetch], request, lambda row: (row,))
+        page = page_of([row for row in rows if row > after][: request.fetch_limit], request, lambda row: (row,))
         seen += page.items
         if page.next_cursor is None:
             break

@@ -139,7 +139,10 @@ def _describe_handlers(endpoint: Endpoint) -> str:
         first = (handler.__doc__ or "").strip().partition("\n")[0]
         name = f"<code>{escape(getattr(handler, '__name__', type(handler).__name__))}</code>"
         return f"{name} {escape(first)}"
-    kinds = (f"<code>{escape(kind)}</code>{f' ({escape(of)})' if of else ''}" for kind, of in endpoint.by_kind)
+    kinds = (
+        f"<code>{escape(kind)}</code>{f' ({escape(repo_type)})' if repo_type else ''}"
+        for kind, repo_type in endpoint.by_kind
+    )
     return ", ".join(kinds)
 
 

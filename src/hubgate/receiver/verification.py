@@ -8,9 +8,9 @@ import binascii
 import hashlib
 import hmac
 import re
-import secrets as random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from secrets import token_bytes
 
 from hubgate.receiver.asgi import header_values
 
@@ -23,7 +23,7 @@ _SECRET_PREFIX, _KEY_PREFIX = "whsec_", "whpk_"
 _ENTRY = re.compile(rb"(v[0-9]+[a-z]?),([A-Za-z0-9+/]+={0,2})")
 _TIME = re.compile(rb"[0-9]{1,12}")
 # Comparing digests under a random key does not leak even the length of a secret.
-_BLIND = random.token_bytes(32)
+_BLIND = token_bytes(32)
 
 
 class DeliveryRejected(Exception):

@@ -27,7 +27,7 @@ class PageRequest(Struct, frozen=True):
     after: Key | None = None
 
     @property
-    def fetch(self) -> int:
+    def fetch_limit(self) -> int:
         """How many rows to fetch: one more than shown, so that the last page is recognized without a count."""
         return self.limit + 1
 
@@ -42,7 +42,7 @@ class Page(Struct, Generic[T], frozen=True):
 
 
 def page_of(rows: Sequence[T], request: PageRequest, key: Callable[[T], Key]) -> Page[T]:
-    """Cut the rows that a store fetched with `request.fetch` down to one page."""
+    """Cut the rows that a store fetched with `request.fetch_limit` down to one page."""
     shown = list(rows[: request.limit])
     more = len(rows) > request.limit
     return Page(shown, encode_cursor(key(shown[-1])) if more else None)

@@ -84,19 +84,21 @@ def upload_plan(given: list[Path], to: str) -> dict[str, Path | bytes]:
 def _download(options: argparse.Namespace, hub: Hub) -> int:
     repo = common.named_repo(hub, options.repo)
     path = str(PurePosixPath(options.path)) if options.path else ""
-    more = {"type": options.type, "revision": options.revision}
+    repo_options = {"type": options.type, "revision": options.revision}
     with Bar() as bar:
         if not path:
-            place = hub.download_all(repo, options.to or Path(repo.partition("/")[2]), progress=bar.report, **more)
+            local = hub.download_all(
+                repo, options.to or Path(repo.partition("/")[2]), progress=bar.report, **repo_options
+            )
         else:
-            below = options.to or Path()
-            place = below / local_path(path, windows=os.name == "nt")
+            folder = options.to or Path()
+            local = folder / local_path(path, windows=os.name == "nt")
             try:
-                hub.download(repo, path, place, progress=bar.report, **more)
+                hub.download(repo, path, local, progress=bar.report, **repo_options)
             except EntryNotFound:
-                entries = hub.list_files(repo, path=path, **more)
+                entries = hub.list_files(repo, path=path, **repo_options)
                 for entry in entries:
                     if entry.type == "file":
-                        local = below / local_path(entry.path, windows=os.name == "nt")
-                        hub.download(repo, entry.path, local, progress=bar.report, **more)
-    return common.print_result(options, encode({"path": str(place)}), f"✓ {place}")
+                        target = folder / local_path(entry.path, windows=os.name == "nt")
+                        hub.download(repo, entry.path, target, progress=bar.report, **repo_options)
+    return common.print_result(options, encode({"path": str(local)}), f"✓ {local}")

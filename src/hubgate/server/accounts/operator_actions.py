@@ -116,11 +116,11 @@ async def count_accounts(accounts: Accounts) -> AccountCounts:
 
 async def list_users(accounts: Accounts, page: PageRequest, search: str) -> Page[User]:
     """Users, oldest first. `search` is part of a name, a full name or an address."""
-    found = await accounts.db.read_long(lambda tx: store.list_users(tx, search, page.last_shown(), page.fetch))
+    found = await accounts.db.read_long(lambda tx: store.list_users(tx, search, page.last_shown(), page.fetch_limit))
     return page_of(found, page, lambda user: (user.id,))
 
 
 async def list_organizations(accounts: Accounts, page: PageRequest, search: str) -> Page[tuple[Organization, int]]:
     """Organizations, oldest first, each with its number of members. `search` is part of a name or a full name."""
-    found = await accounts.db.read_long(lambda tx: org_store.list_all(tx, search, page.last_shown(), page.fetch))
+    found = await accounts.db.read_long(lambda tx: org_store.list_all(tx, search, page.last_shown(), page.fetch_limit))
     return page_of(found, page, lambda listed: (listed[0].id,))

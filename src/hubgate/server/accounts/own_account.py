@@ -86,9 +86,9 @@ async def deletion_consequences(accounts: Accounts, person: Person) -> DeletionC
     return DeletionConsequences(tokens, len(person.memberships), orphans)
 
 
-async def delete_own(accounts: Accounts, user: User, typed: str, password: str, actor: Actor) -> None:
+async def delete_own(accounts: Accounts, user: User, typed_name: str, password: str, actor: Actor) -> None:
     """Delete the caller's account; Conflict while the user is the only admin of an organization."""
-    if typed.strip() != user.name:
+    if typed_name.strip() != user.name:
         raise FieldErrors({"name": f"Type {user.name}, exactly as shown here."})
     known_hash, now = await require_password(accounts, user, "password", password), accounts.clock()
 

@@ -47,11 +47,11 @@ async def change(
         # Someone who knew the old password may have requested a link that would take the account over.
         await link_store.remove_by_purpose(tx, user.id, Purpose.CHANGE_EMAIL)
         await link_store.remove_by_purpose(tx, user.id, Purpose.RESET)
-        ended = await _revoke_sign_ins(accounts, tx, user, now, session.id if session else "")
+        revoked = await _revoke_sign_ins(accounts, tx, user, now, session.id if session else "")
         if user.email_verified_at is not None:
-            text = await _revoked_sign_ins_text(tx, user, ended.summary(other_sessions=True), "other sessions")
+            text = await _revoked_sign_ins_text(tx, user, revoked.summary(other_sessions=True), "other sessions")
             await _notify_user(accounts, tx, user, now, visitor, text)
-        return await browser_sessions.start(tx, user.id, visitor, now), ended
+        return await browser_sessions.start(tx, user.id, visitor, now), revoked
 
     outcome = await accounts.db.write(unit)
     accounts.outbox.send_soon()
@@ -101,8 +101,8 @@ async def reset(accounts: Accounts, secret: str, new: str, visitor: Visitor) -> 
         if user.email_verified_at is None:
             text = await _revoke_everything(accounts, tx, user, visitor, now)
         else:
-            ended = await _revoke_sign_ins(accounts, tx, user, now)
-            text = await _revoked_sign_ins_text(tx, user, ended.summary(), "sessions")
+            revoked = await _revoke_sign_ins(accounts, tx, user, now)
+            text = await _revoked_sign_ins_text(tx, user, revoked.summary(), "sessions")
         await _notify_user(accounts, tx, user, now, visitor, text)
         return user
 
@@ -143,25 +143,25 @@ async def _revoke_everything(accounts: Accounts, tx: Tx, user: User, visitor: Vi
         memberships=len(left),
         redirects=await accounts.unlink_redirects(tx, owners, actor, NEVER_CONFIRMED, now),
     )
-    ended = own + await accounts.revoke_apps_and_webhooks(tx, user.id, owners, actor, NEVER_CONFIRMED, now)
-    return _revoked_everything_text(ended.summary(), left, remaining)
+    revoked = own + await accounts.revoke_apps_and_webhooks(tx, user.id, owners, actor, NEVER_CONFIRMED, now)
+    return _revoked_everything_text(revoked.summary(), left, remaining)
 
 
-async def _revoked_sign_ins_text(tx: Tx, user: User, listed: str, sessions: str) -> str:
-    ended = f"Revoked: {listed}." if listed else f"No {sessions} or app tokens were active."
+async def _revoked_sign_ins_text(tx: Tx, user: User, summary: str, sessions_label: str) -> str:
+    revoked_text = f"Revoked: {summary}." if summary else f"No {sessions_label} or app tokens were active."
     match await token_store.count(tx, user.id):
         case 0:
-            return ended
+            return revoked_text
         case 1:
-            return f"{ended} 1 personal token still works."
+            return f"{revoked_text} 1 personal token still works."
         case tokens:
-            return f"{ended} {tokens} personal tokens still work."
+            return f"{revoked_text} {tokens} personal tokens still work."
 
 
-def _revoked_everything_text(listed: str, left: Sequence[str], remaining: Sequence[str]) -> str:
+def _revoked_everything_text(summary: str, left: Sequence[str], remaining: Sequence[str]) -> str:
     sentences = ["This address is now confirmed."]
-    if listed:
-        sentences = [f"This address had never been confirmed, so everything created earlier was revoked: {listed}."]
+    if summary:
+        sentences = [f"This address had never been confirmed, so everything created earlier was revoked: {summary}."]
     if left:
         sentences.append(f"You left {', '.join(left)}. If you belong there, ask for an invitation.")
     if remaining:
@@ -170,6 +170,6 @@ def _revoked_everything_text(listed: str, left: Sequence[str], remaining: Sequen
     return " ".join(sentences)
 
 
-async def _notify_user(accounts: Accounts, tx: Tx, user: User, now: int, visitor: Visitor, ended: str) -> None:
-    message = texts.password_changed(user.email, iso(now), visitor.ip, ended, accounts.link("/reset"))
+async def _notify_user(accounts: Accounts, tx: Tx, user: User, now: int, visitor: Visitor, revoked_text: str) -> None:
+    message = texts.password_changed(user.email, iso(now), visitor.ip, revoked_text, accounts.link("/reset"))
     await accounts.outbox.add(tx, message)

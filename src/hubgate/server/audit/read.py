@@ -23,26 +23,26 @@ CHAIN_START = (0, 0)
 """The position before the first entry of the chain."""
 
 
-async def older(db: Database, org_id: str, only: Filter, before: ListPosition, limit: int) -> list[ListedEntry]:
-    return await db.read_long(lambda tx: store.older(tx, org_id, only, before, limit))
+async def older(db: Database, org_id: str, entry_filter: Filter, before: ListPosition, limit: int) -> list[ListedEntry]:
+    return await db.read_long(lambda tx: store.older(tx, org_id, entry_filter, before, limit))
 
 
-async def newer(db: Database, org_id: str, only: Filter, after: ListPosition, limit: int) -> list[ListedEntry]:
+async def newer(db: Database, org_id: str, entry_filter: Filter, after: ListPosition, limit: int) -> list[ListedEntry]:
     """The `limit` entries that directly follow `after` in time, newest first."""
-    found = await db.read_long(lambda tx: store.newer(tx, org_id, only, after, limit))
+    found = await db.read_long(lambda tx: store.newer(tx, org_id, entry_filter, after, limit))
     return found[::-1]
 
 
-async def count(db: Database, org_id: str, only: Filter) -> int:
+async def count(db: Database, org_id: str, entry_filter: Filter) -> int:
     """The number of matching entries; MAX_COUNTED + 1 means more than MAX_COUNTED."""
-    return await db.read_long(lambda tx: store.count(tx, org_id, only, MAX_COUNTED + 1))
+    return await db.read_long(lambda tx: store.count(tx, org_id, entry_filter, MAX_COUNTED + 1))
 
 
-async def export(db: Database, org_id: str, only: Filter) -> AsyncGenerator[list[ListedEntry], None]:
+async def export(db: Database, org_id: str, entry_filter: Filter) -> AsyncGenerator[list[ListedEntry], None]:
     """Up to MAX_EXPORTED entries, newest first, in parts, so that they are never in memory together."""
     before, left = LIST_START, MAX_EXPORTED
     while left > 0:
-        part = await older(db, org_id, only, before, min(left, EXPORTED_AT_ONCE))
+        part = await older(db, org_id, entry_filter, before, min(left, EXPORTED_AT_ONCE))
         if not part:
             return
         yield part
@@ -61,12 +61,12 @@ class ChainPage(Struct, frozen=True):
     end: tuple[int, int]
 
 
-async def follow(db: Database, org_id: str, only: Filter, after: tuple[int, int], limit: int) -> ChainPage:
+async def follow(db: Database, org_id: str, entry_filter: Filter, after: tuple[int, int], limit: int) -> ChainPage:
     """Sealed entries after a position. Positions are assigned on sealing, so no entry ever appears before `after`."""
 
     async def unit(tx: Tx) -> ChainPage:
-        found = await store.in_chain_order(tx, org_id, only, after, limit)
-        if len(found) < limit and only.terms:
+        found = await store.in_chain_order(tx, org_id, entry_filter, after, limit)
+        if len(found) < limit and entry_filter.terms:
             # The remaining entries do not match: the next call can skip them.
             return ChainPage(found, max(after, await store.chain_end(tx, org_id) or CHAIN_START))
         return ChainPage(found, _chain_position(found[-1]) if found else after)

@@ -220,9 +220,9 @@ async def mark_dropped(tx: Tx, org_id: str, seq: int, now: int) -> None:
 # Reading ------------------------------------------------------------------------------------------------------------
 
 
-async def older(tx: Tx, org_id: str, only: Filter, before: tuple[int, str], limit: int) -> list[ListedEntry]:
+async def older(tx: Tx, org_id: str, entry_filter: Filter, before: tuple[int, str], limit: int) -> list[ListedEntry]:
     """Entries before `before`, newest first."""
-    where, values = _condition(only)
+    where, values = _condition(entry_filter)
     rows = await tx.all(
         f"""
         {_LISTED} WHERE e.org_id = :org_id AND (e.created_at, e.id) < (:created_at, :id) {where}
@@ -233,9 +233,9 @@ async def older(tx: Tx, org_id: str, only: Filter, before: tuple[int, str], limi
     return [_listed(row) for row in rows]
 
 
-async def newer(tx: Tx, org_id: str, only: Filter, after: tuple[int, str], limit: int) -> list[ListedEntry]:
+async def newer(tx: Tx, org_id: str, entry_filter: Filter, after: tuple[int, str], limit: int) -> list[ListedEntry]:
     """Entries after `after`, oldest first."""
-    where, values = _condition(only)
+    where, values = _condition(entry_filter)
     rows = await tx.all(
         f"""
         {_LISTED} WHERE e.org_id = :org_id AND (e.created_at, e.id) > (:created_at, :id) {where}
@@ -246,9 +246,9 @@ async def newer(tx: Tx, org_id: str, only: Filter, after: tuple[int, str], limit
     return [_listed(row) for row in rows]
 
 
-async def count(tx: Tx, org_id: str, only: Filter, limit: int) -> int:
+async def count(tx: Tx, org_id: str, entry_filter: Filter, limit: int) -> int:
     """The number of matching entries, up to `limit`, so that a long log is not read completely."""
-    where, values = _condition(only)
+    where, values = _condition(entry_filter)
     row = await tx.one(
         f"""
         SELECT count(*) AS n FROM (
@@ -260,9 +260,11 @@ async def count(tx: Tx, org_id: str, only: Filter, limit: int) -> int:
     return int(row["n"]) if row else 0
 
 
-async def in_chain_order(tx: Tx, org_id: str, only: Filter, after: tuple[int, int], limit: int) -> list[ListedEntry]:
+async def in_chain_order(
+    tx: Tx, org_id: str, entry_filter: Filter, after: tuple[int, int], limit: int
+) -> list[ListedEntry]:
     """Sealed entries after a position, in chain order. Unsealed entries have no batch and never match."""
-    where, values = _condition(only)
+    where, values = _condition(entry_filter)
     rows = await tx.all(
         f"""
         {_LISTED} WHERE e.org_id = :org_id AND (e.batch, e.position) > (:batch, :position) {where}
@@ -296,12 +298,12 @@ _TERMS = {
 }
 
 
-def _condition(only: Filter) -> tuple[str, dict[str, str]]:
+def _condition(entry_filter: Filter) -> tuple[str, dict[str, str]]:
     """The SQL condition of a filter on entries `e`, with its values."""
     values: dict[str, str] = {}
     groups: dict[str, list[str]] = {}
     # Sorted, so that there are at most a few hundred distinct statements.
-    for number, term in enumerate(sorted(only.terms, key=lambda term: term.key)):
+    for number, term in enumerate(sorted(entry_filter.terms, key=lambda term: term.key)):
         name = f"term{number}"
         if term.key == "app":
             values[name] = beginning(f'{{"clientid":{json.dumps(term.value.lower(), ensure_ascii=False)}')

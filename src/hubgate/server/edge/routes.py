@@ -44,18 +44,18 @@ class Check(NamedTuple):
 class Target(msgspec.Struct, Generic[T], frozen=True):
     """The target of a request.
 
-    subject     the value that the handler receives
-    resource    the resource that the endpoint's action is checked on
-    action      the declared action to check, if it depends on the request; None: the endpoint's action
-    also        further checks: in each group one check must pass, and the first check provides the error
-    hint        a sentence added to that error
-    moved_to    the current address, if the request used a former name: reads are redirected there
+    subject         the value that the handler receives
+    resource        the resource that the endpoint's action is checked on
+    action          the declared action to check, if it depends on the request; None: the endpoint's action
+    further_checks  in each group one check must pass, and the first check provides the error
+    hint            a sentence added to that error
+    moved_to        the current address, if the request used a former name: reads are redirected there
     """
 
     subject: T
     resource: Resource
     action: Action | None = None
-    also: tuple[tuple[Check, ...], ...] = ()
+    further_checks: tuple[tuple[Check, ...], ...] = ()
     hint: str = ""
     moved_to: str = ""
 
@@ -131,7 +131,7 @@ class Endpoint:
         else:
             target = found
             decide(identity, self._require_declared(target.action or self.action), target.resource).enforce()
-        for group in target.also:
+        for group in target.further_checks:
             for check in group:
                 self._require_declared(check.action)
         enforce_further_checks(identity, target)
@@ -148,7 +148,7 @@ class Endpoint:
 
 def enforce_further_checks(identity: Identity, target: Target[Any]) -> None:
     """Enforce the further checks of a target: return if all groups allow this caller, otherwise raise the error."""
-    for first, *others in target.also:
+    for first, *others in target.further_checks:
         decision = decide(identity, *first)
         if not decision.allowed and not any(decide(identity, *other).allowed for other in others):
             raise replace(decision, reason=f"{decision.reason} {target.hint}".rstrip()).error()

@@ -168,7 +168,7 @@ class AddressSlots:
 
 
 def _request(method: str, target: Target, headers: Mapping[str, str], body: bytes) -> bytes:
-    lines = [f"{method} {target.request} HTTP/1.1", f"Host: {target.host_header}"]
+    lines = [f"{method} {target.path_and_query} HTTP/1.1", f"Host: {target.host_header}"]
     for name, value in headers.items():
         if not _HEADER_NAME.match(name) or not _HEADER_VALUE.match(value):
             # A line break would let the author of the value inject a header or a request (attack W15).

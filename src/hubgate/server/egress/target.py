@@ -46,8 +46,8 @@ class Target(Struct, frozen=True):
     scheme: str
     host: str
     port: int
-    # Path and query as sent.
-    request: str
+    # As sent.
+    path_and_query: str
     literal: Address | None
 
     @property

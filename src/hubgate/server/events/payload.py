@@ -12,7 +12,8 @@ LARGEST_BODY = 256 * 1024
 _WEBHOOK_BYTES = 128
 # The most refs in a truncated payload.
 MAX_REFS_LISTED = 1_000
-FOLDERS = {"model": "", "dataset": "datasets/", "space": "spaces/"}
+# The prefix of `namespace/name` in URLs, by type of repo.
+URL_PREFIXES = {"model": "", "dataset": "datasets/", "space": "spaces/"}
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -62,7 +63,7 @@ def _repo(kind: Kind, repo: Snapshot, base_url: str) -> dict[str, Any]:
         "id": repo.id,
         "private": repo.private,
         "url": {
-            "web": f"{base_url}/{FOLDERS[repo.type]}{repo.name}",
+            "web": f"{base_url}/{URL_PREFIXES[repo.type]}{repo.name}",
             "api": f"{base_url}/api/{repo.type}s/{repo.name}",
         },
         "owner": {"id": repo.owner_id},

@@ -25,6 +25,8 @@ T = TypeVar("T")
 
 # Queued jobs of one caller: more than the connections that any client opens.
 MAX_WAITING = 1_000
+# Resting callers that are remembered before those that have rested are forgotten.
+MAX_RESTING = 1_000
 # Seconds of CPU time that cause no rest: nearly all jobs use less.
 FREE_CPU_SECONDS = 0.005
 
@@ -163,7 +165,7 @@ class FairPool:
 
     def _add_rest(self, caller: str, seconds: float) -> None:
         now = monotonic()
-        if len(self._resting_until) >= MAX_WAITING:
+        if len(self._resting_until) >= MAX_RESTING:
             self._resting_until = {other: until for other, until in self._resting_until.items() if until > now}
         self._resting_until[caller] = max(self._resting_until.get(caller, 0), now) + seconds
 

@@ -27,9 +27,9 @@ def reset_password(recipient: str, link: str) -> Message:
     return Message(recipient, "Reset your password", text)
 
 
-def password_changed(recipient: str, time: str, ip: str, ended: str, link: str) -> Message:
-    """`ended` lists the revoked sessions and tokens, in whole sentences."""
-    text = f"Changed {time} from {ip}. {ended} Not you? Reset it: {link}"
+def password_changed(recipient: str, time: str, ip: str, revoked_text: str, link: str) -> Message:
+    """`revoked_text` lists the revoked sessions and tokens, in whole sentences."""
+    text = f"Changed {time} from {ip}. {revoked_text} Not you? Reset it: {link}"
     return Message(recipient, "Your password was changed", text)
 
 
@@ -51,17 +51,17 @@ def invited_to_hub(recipient: str, link: str) -> Message:
     return Message(recipient, "You are invited", f"Open {link} within 7 days to join. Not expected? Ignore this.")
 
 
-def request_for_operator(recipient: str, what: str, app: str, requester: str, link: str) -> Message:
-    return Message(recipient, f"Request: {what} for {app}", f"{requester} requested it. Grant or refuse: {link}")
+def request_for_operator(recipient: str, permission: str, app: str, requester: str, link: str) -> Message:
+    return Message(recipient, f"Request: {permission} for {app}", f"{requester} requested it. Grant or refuse: {link}")
 
 
 def operator_decision(
-    recipient: str, what: str, app: str, granted: bool, link: str, *, needs_plan: bool = False
+    recipient: str, permission: str, app: str, granted: bool, link: str, *, needs_plan: bool = False
 ) -> Message:
     word, text = ("Granted", "You can use it now") if granted else ("Refused", "Ask again with another reason")
     if granted and needs_plan:
         text = "It works once the organization has the Enterprise plan, which the operator sets"
-    return Message(recipient, f"{word}: {what} for {app}", f"{text}. See {link}")
+    return Message(recipient, f"{word}: {permission} for {app}", f"{text}. See {link}")
 
 
 def webhook_failing(recipient: str, host: str, since: str, status: str, suspension: str, link: str) -> Message:
@@ -75,15 +75,15 @@ def webhook_suspended(recipient: str, host: str, waiting: int, link: str) -> Mes
     return Message(recipient, f"Webhook suspended: {host}", text)
 
 
-def webhook_app_revoked(recipient: str, host: str, app: str, link: str, done: str) -> Message:
-    """`done` is the verb for the app's change to the webhook: "created" or "changed"."""
-    reason = f"{app} {done} this webhook and no longer has access, so nothing is sent."
+def webhook_app_revoked(recipient: str, host: str, app: str, link: str, app_verb: str) -> Message:
+    """`app_verb` is the verb for the app's change to the webhook: "created" or "changed"."""
+    reason = f"{app} {app_verb} this webhook and no longer has access, so nothing is sent."
     text = f"{reason} Allow {app} again, or delete the webhook: {link}"
     return Message(recipient, f"Webhook suspended: {host}", text)
 
 
-def webhook_app_narrowed(recipient: str, host: str, app: str, link: str, done: str) -> Message:
-    text = f"{app} {done} this webhook and may now read fewer private repos, so fewer events are sent. See {link}"
+def webhook_app_narrowed(recipient: str, host: str, app: str, link: str, app_verb: str) -> Message:
+    text = f"{app} {app_verb} this webhook and may now read fewer private repos, so fewer events are sent. See {link}"
     return Message(recipient, f"Webhook sends fewer events: {host}", text)
 
 

@@ -55,7 +55,7 @@ ExtraChecks = Callable[[HubRequest, Organization], tuple[tuple[Check, ...], ...]
 
 
 def organization_locator(
-    accounts: Accounts, path: str, surface: Surface, also: ExtraChecks | None = None
+    accounts: Accounts, path: str, surface: Surface, further_checks: ExtraChecks | None = None
 ) -> Locator[Organization]:
     """Locate the organization `{name}` of the route's path."""
 
@@ -64,7 +64,7 @@ def organization_locator(
         return Target(
             found,
             resource.Organization(found.id),
-            also=also(request, found) if also else (),
+            further_checks=further_checks(request, found) if further_checks else (),
             moved_to=moved_to(request, path, found.name),
         )
 

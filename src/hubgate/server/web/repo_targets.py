@@ -49,12 +49,14 @@ async def move_target(
     redirect_check = Check(Action.REPO_LEAVE_REDIRECT, repo.owner.namespace)
     if owner is None or owner.id == repo.owner_id:
         return Target(RepoMove(repo, owner, namespace, name, leave_redirect=False), repo.as_resource())
-    also: tuple[tuple[Check, ...], ...] = ((Check(Action.REPO_CREATE, owner.namespace),),)
+    further_checks: tuple[tuple[Check, ...], ...] = ((Check(Action.REPO_CREATE, owner.namespace),),)
     if leave_redirect:
-        also += ((redirect_check,),)
+        further_checks += ((redirect_check,),)
     elif leave_redirect is None:
         leave_redirect = decide(identity, *redirect_check).allowed
-    return Target(RepoMove(repo, owner, namespace, name, leave_redirect), repo.as_resource(), also=also)
+    return Target(
+        RepoMove(repo, owner, namespace, name, leave_redirect), repo.as_resource(), further_checks=further_checks
+    )
 
 
 async def namespace_owner(repos: Repos, namespace: str) -> RepoOwner:

@@ -48,11 +48,11 @@ async def notify_grant_ended(tx: Tx, webhooks: Webhooks, webhook: Webhook) -> No
     """Notify the owner that the webhook was suspended because its app lost access."""
     data = {"reason": f"the app that {webhook.app_verb} it lost its access"}
     await audit.record_change(tx, webhook, EntryType.WEBHOOK_SUSPEND, "suspended", SYSTEM, webhooks.clock(), data)
-    await _mail_about_app(tx, webhooks, webhook, partial(texts.webhook_app_revoked, done=webhook.app_verb))
+    await _mail_about_app(tx, webhooks, webhook, partial(texts.webhook_app_revoked, app_verb=webhook.app_verb))
 
 
 async def notify_grant_narrowed(tx: Tx, webhooks: Webhooks, webhook: Webhook) -> None:
-    await _mail_about_app(tx, webhooks, webhook, partial(texts.webhook_app_narrowed, done=webhook.app_verb))
+    await _mail_about_app(tx, webhooks, webhook, partial(texts.webhook_app_narrowed, app_verb=webhook.app_verb))
 
 
 async def notify_taken_over(tx: Tx, webhooks: Webhooks, webhook: Webhook) -> None:

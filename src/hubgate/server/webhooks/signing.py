@@ -14,12 +14,12 @@ def signed_content(delivery_id: str, timestamp: int, body: bytes) -> bytes:
     return f"{delivery_id}.{timestamp}.".encode() + body
 
 
-def with_secret(secret: str, content: bytes) -> str:
+def hmac_signature(secret: str, content: bytes) -> str:
     digest = hmac.digest(hmac_key(secret), content, hashlib.sha256)
     return "v1," + base64.b64encode(digest).decode()
 
 
-def with_key(key: Ed25519PrivateKey, content: bytes) -> str:
+def ed25519_signature(key: Ed25519PrivateKey, content: bytes) -> str:
     return "v1a," + base64.b64encode(key.sign(content)).decode()
 
 

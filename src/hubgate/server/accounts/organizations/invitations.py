@@ -113,7 +113,7 @@ async def of_organization(
     now, after = accounts.clock(), page.last_shown()
 
     async def unit(tx: Tx) -> list[tuple[Invitation, str]]:
-        return await store.invitations_of_organization(tx, organization.id, now, after, page.fetch)
+        return await store.invitations_of_organization(tx, organization.id, now, after, page.fetch_limit)
 
     return page_of(await accounts.db.read_long(unit), page, lambda row: (row[0].id,))
 

@@ -25,7 +25,7 @@ async def list_members(
     accounts: Accounts, organization: Organization, page: PageRequest, search: str = "", email: str = ""
 ) -> Page[Member]:
     """Members by name. `search` is part of a name or full name, `email` a whole verified address."""
-    after, limit = page.last_shown(), page.fetch
+    after, limit = page.last_shown(), page.fetch_limit
 
     async def unit(tx: Tx) -> list[Member]:
         return await store.members(tx, organization.id, search=search, email=email, after=after, limit=limit)

@@ -50,7 +50,7 @@ async def page_of_user(accounts: Accounts, user_id: str, page: PageRequest) -> P
     used_after, before = accounts.clock() - SESSION_LIFETIME, page.last_shown(AFTER_ALL)
 
     async def unit(tx: Tx) -> Sequence[Session]:
-        return await store.page_of_user(tx, user_id, used_after, before, page.fetch)
+        return await store.page_of_user(tx, user_id, used_after, before, page.fetch_limit)
 
     return page_of(await accounts.db.read_long(unit), page, lambda session: (session.id,))
 

@@ -63,7 +63,7 @@ async def of_user(accounts: Accounts, user_id: str) -> Sequence[PersonalToken]:
 async def page_of_user(accounts: Accounts, user_id: str, page: PageRequest) -> Page[PersonalToken]:
     """A page of a user's tokens, newest first."""
     before = page.last_shown(AFTER_ALL)
-    return page_of(await _list(accounts, user_id, before, page.fetch), page, lambda token: (token.id,))
+    return page_of(await _list(accounts, user_id, before, page.fetch_limit), page, lambda token: (token.id,))
 
 
 async def _list(accounts: Accounts, user_id: str, before: str, limit: int) -> Sequence[PersonalToken]:

@@ -165,8 +165,8 @@ async def _size_in_git(folder: Path, parent: str, request: CommitRequest) -> int
     contents = sum(item.content.size for item in operations if isinstance(item, AddFile))
     entries = sum(OBJECT_OVERHEAD + len(item.path) for item in operations)
     # A folder with both removals and additions is written twice.
-    shrunk = {inside for path in _removed_paths(operations) for inside in folders_of(path)}
-    grown = {"", *(inside for item in operations for inside in folders_of(item.path))}
+    shrunk = {directory for path in _removed_paths(operations) for directory in folders_of(path)}
+    grown = {"", *(directory for item in operations for directory in folders_of(item.path))}
     rewritten = await trees.size_of_folders(folder, parent, [*shrunk, *grown]) + OBJECT_OVERHEAD * len(shrunk | grown)
     return contents + entries + rewritten + OBJECT_OVERHEAD + len(request.message)
 
@@ -303,21 +303,25 @@ def attributes_too_large() -> Unprocessable:
 async def attributes_after(folder: Path, commit: str | None, operations: Sequence[Operation]) -> Attributes:
     """The attributes after the operations."""
     added_paths = [operation.path for operation in operations if not isinstance(operation, Delete)]
-    existing = await attributes_of(folder, commit, {inside for path in added_paths for inside in folders_of(path)})
+    existing = await attributes_of(
+        folder, commit, {directory for path in added_paths for directory in folders_of(path)}
+    )
     removed = _removed_paths(operations)
     texts = {
-        inside: text
-        for inside, text in existing.files
+        directory: text
+        for directory, text in existing.files
         if removed.isdisjoint(
-            [f"{inside}/{ATTRIBUTES_FILE}" if inside else ATTRIBUTES_FILE, inside, *folders_of(inside)]
+            [f"{directory}/{ATTRIBUTES_FILE}" if directory else ATTRIBUTES_FILE, directory, *folders_of(directory)]
         )
     }
     for operation in operations:
-        inside, _, name = operation.path.rpartition("/")
+        directory, _, name = operation.path.rpartition("/")
         if name == ATTRIBUTES_FILE and isinstance(operation, AddFile):
-            texts[inside] = (await in_thread(_read, operation.content, MAX_EVALUATED_BYTES + 1)).decode(errors=LOSSLESS)
+            texts[directory] = (await in_thread(_read, operation.content, MAX_EVALUATED_BYTES + 1)).decode(
+                errors=LOSSLESS
+            )
         elif name == ATTRIBUTES_FILE and isinstance(operation, AddLargeFile):
-            texts.pop(inside, None)
+            texts.pop(directory, None)
     return Attributes(_outermost_first(texts.items()))
 
 
@@ -332,7 +336,9 @@ async def attributes_of(folder: Path, commit: str | None, folders: Collection[st
     """The attributes in these folders and at the root."""
     if commit is None:
         return Attributes([])
-    folder_by_path = {f"{inside}/{ATTRIBUTES_FILE}" if inside else ATTRIBUTES_FILE: inside for inside in {"", *folders}}
+    folder_by_path = {
+        f"{directory}/{ATTRIBUTES_FILE}" if directory else ATTRIBUTES_FILE: directory for directory in {"", *folders}
+    }
     found = await trees.file_prefixes(folder, commit, list(folder_by_path), MAX_EVALUATED_BYTES + 1)
     return Attributes(_outermost_first((folder_by_path[path], text.decode(errors=LOSSLESS)) for path, text in found))
 

@@ -151,28 +151,28 @@ class _Automaton:
             if across and is_path_pattern and end < len(text):
                 self._forks |= 1 << self._count
                 self._count += 1
-            self._star(_ALL_BYTES if across else _NAME_BYTES)
+            self._add_star(_ALL_BYTES if across else _NAME_BYTES)
             return end
         if byte == ord("?"):
-            self._one(_NAME_BYTES if is_path_pattern else _ALL_BYTES)
+            self._add_single(_NAME_BYTES if is_path_pattern else _ALL_BYTES)
             return at + 1
         if byte == ord("["):
             inside, end = _bracket(text, at)
-            self._one(inside - {_SLASH} if is_path_pattern else inside)
+            self._add_single(inside - {_SLASH} if is_path_pattern else inside)
             return end
         if byte == _ESCAPE:
             at += 1
             if at == len(text):
                 raise _Malformed
-        self._one(frozenset({text[at]}))
+        self._add_single(frozenset({text[at]}))
         return at + 1
 
-    def _one(self, allowed: frozenset[int]) -> None:
+    def _add_single(self, allowed: frozenset[int]) -> None:
         for byte in allowed:
             self._moving[byte] |= 1 << self._count
         self._count += 1
 
-    def _star(self, allowed: frozenset[int]) -> None:
+    def _add_star(self, allowed: frozenset[int]) -> None:
         self._stars |= 1 << self._count
         for byte in allowed:
             self._staying[byte] |= 1 << self._count

@@ -53,7 +53,7 @@ async def upload_modes(
     if attributes is not None:
         rules = Attributes([("", attributes)])
     else:
-        rules = await attributes_of(folder, commit, {inside for path in paths for inside in folders_of(path)})
+        rules = await attributes_of(folder, commit, {directory for path in paths for directory in folders_of(path)})
     ignored_by = ignore_rules(ignore if ignore is not None else await start_of_text(folder, commit, ".gitignore") or "")
     # Off the event loop: the rules may be sent by the client.
     seconds = repos.limits.matching_seconds

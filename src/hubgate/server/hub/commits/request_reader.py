@@ -72,7 +72,7 @@ class CommitRequestReader:
                     buffer = await self._parse_short_lines(buffer)
                     if len(buffer) <= self._max_line_bytes:
                         break
-                    long, buffer = self._begin(buffer)
+                    long, buffer = self._begin_long_line(buffer)
                 else:
                     done, buffer = await long.feed(buffer)
                     if not done:
@@ -97,7 +97,7 @@ class CommitRequestReader:
         for temporary in self._temporaries:
             temporary.unlink(missing_ok=True)
 
-    def _begin(self, buffer: bytes) -> tuple["_LongLine | _LongHeader", bytes]:
+    def _begin_long_line(self, buffer: bytes) -> tuple["_LongLine | _LongHeader", bytes]:
         match = _CONTENT.search(buffer[: self._max_line_bytes])
         if match is None:
             return _LongHeader(), buffer
@@ -113,31 +113,31 @@ class CommitRequestReader:
         if not line.strip():
             return
         try:
-            read = msgspec.json.decode(line, type=CommitLine)
+            parsed = msgspec.json.decode(line, type=CommitLine)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise BadRequest(f"A line of the commit is invalid: {str(error)[:200]}") from None
         if isinstance(long, _LongHeader):
-            long.check(read)
+            long.check(parsed)
             long = None
-        self._check_limits(read)
-        match read.key:
+        self._check_limits(parsed)
+        match parsed.key:
             case "header" if self._header is not None:
                 raise BadRequest("The commit has more than one header.")
             case "header":
-                self._header = {name: read.value.get(name) for name in ("summary", "description", "parentCommit")}
+                self._header = {name: parsed.value.get(name) for name in ("summary", "description", "parentCommit")}
             case "file":
-                content = await self._content(read.value, long)
-                self._operations.append(AddFile(_text(read.value, "path"), content, _old_path(read.value)))
+                content = await self._content(parsed.value, long)
+                self._operations.append(AddFile(_text(parsed.value, "path"), content, _old_path(parsed.value)))
             case "lfsFile":
-                self._operations.append(_parse_large_file(read.value))
+                self._operations.append(_parse_large_file(parsed.value))
             case "deletedFolder":
-                path = _text(read.value, "path").rstrip("/")
+                path = _text(parsed.value, "path").rstrip("/")
                 self._operations.append(Delete(path, file=False, folder=True))
             case "deletedFile" | "deletedEntry":
                 # Clients that do not know the type delete folders as files.
-                self._operations.append(Delete(_text(read.value, "path").rstrip("/"), file=True, folder=True))
+                self._operations.append(Delete(_text(parsed.value, "path").rstrip("/"), file=True, folder=True))
             case _:
-                raise Unprocessable(f"Unknown key in a line of the commit: {read.key[:60]!r}.")
+                raise Unprocessable(f"Unknown key in a line of the commit: {parsed.key[:60]!r}.")
 
     def _check_limits(self, line: CommitLine) -> None:
         if len(self._operations) >= MAX_OPERATIONS:
@@ -262,10 +262,10 @@ class _LongHeader:
     def last_line(self) -> bytes:
         return self.line
 
-    def check(self, read: CommitLine) -> None:
+    def check(self, parsed: CommitLine) -> None:
         """Reject a long line unless it is a header whose description is valid and only long because of escapes."""
-        description = read.value.get("description")
-        if read.key != "header" or not isinstance(description, str) or len(description) > MAX_DESCRIPTION_LENGTH:
+        description = parsed.value.get("description")
+        if parsed.key != "header" or not isinstance(description, str) or len(description) > MAX_DESCRIPTION_LENGTH:
             raise _too_long()
 
 

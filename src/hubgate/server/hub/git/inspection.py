@@ -44,7 +44,7 @@ class Findings:
     oversized_trees: list[str] = field(default_factory=list)
     bad_names: dict[str, str] = field(default_factory=dict)
     # Whether the push has more objects than allowed. The rest is not inspected.
-    too_many: bool = False
+    too_many_objects: bool = False
     # The first pushed commits, at most one more than MAX_COMMITS.
     commits: list[str] = field(default_factory=list)
 
@@ -84,7 +84,7 @@ async def _inspect(
         async for objects in listed:
             findings.objects += len(objects)
             if findings.objects > max_objects:
-                findings.too_many = True
+                findings.too_many_objects = True
                 return
             for item in objects:
                 if item.type == "blob" and item.size > max_file_bytes:

@@ -26,14 +26,14 @@ KEEPALIVE = pktline.line(bytes([_DATA]))
 
 
 class PushRequest(Struct, frozen=True):
-    """The commands of a push. `capabilities` are the advertised capabilities that the client chose. `too_many` is set
-    if there are more than MAX_COMMANDS commands.
+    """The commands of a push. `capabilities` are the advertised capabilities that the client chose. `too_many_commands`
+    is set if there are more than MAX_COMMANDS.
     """
 
     changes: Sequence[RefChange]
     capabilities: frozenset[str]
     shallow: bool
-    too_many: bool
+    too_many_commands: bool
 
     @property
     def uses_side_band(self) -> bool:
@@ -72,8 +72,8 @@ async def read_commands(lines: LineReader) -> PushRequest:
             capabilities = _capabilities(chosen)
         changes.append(_change(payload))
         if len(changes) > MAX_COMMANDS:
-            return PushRequest(changes, capabilities, shallow, too_many=True)
-    return PushRequest(changes, capabilities, shallow, too_many=False)
+            return PushRequest(changes, capabilities, shallow, too_many_commands=True)
+    return PushRequest(changes, capabilities, shallow, too_many_commands=False)
 
 
 def _capabilities(chosen: bytes) -> frozenset[str]:

@@ -172,7 +172,7 @@ def _split_changes(changes: Sequence[Change]) -> tuple[_ChangeTree, _ChangeTree]
 
 
 def _write_tree(
-    repo: pygit2.Repository, before: pygit2.Tree | None, changes: _ChangeTree, at: str, shas: list[str]
+    repo: pygit2.Repository, before: pygit2.Tree | None, changes: _ChangeTree, prefix: str, shas: list[str]
 ) -> str | None:
     """Write the tree after the changes and return its id; None if the tree is empty, since git has no empty folders.
     The ids of written trees are appended to `shas`.
@@ -182,7 +182,7 @@ def _write_tree(
         if isinstance(change, Remove):
             _check_removal(builder, name, change)
     for name, below in changes.below.items():
-        _set(builder, name, _write_tree(repo, _subtree(repo, builder, name, at), below, f"{at}{name}/", shas))
+        _set(builder, name, _write_tree(repo, _subtree(repo, builder, name, prefix), below, f"{prefix}{name}/", shas))
     for name, change in changes.here.items():
         if isinstance(change, Put):
             builder.insert(name, change.sha, _mode(builder, name, change))
@@ -216,13 +216,13 @@ def _check_removal(builder: pygit2.TreeBuilder, name: str, change: Remove) -> No
         raise NotFound(f"A {kind} with this name doesn't exist: {change.path}", code="EntryNotFound")
 
 
-def _subtree(repo: pygit2.Repository, builder: pygit2.TreeBuilder, name: str, at: str) -> pygit2.Tree | None:
+def _subtree(repo: pygit2.Repository, builder: pygit2.TreeBuilder, name: str, prefix: str) -> pygit2.Tree | None:
     found = _entry(builder, name)
     if found is None:
         return None
     # A submodule is not a folder either: its content is in another repository.
     if found.filemode != FileMode.TREE:
-        raise Unprocessable(f"{at}{name} is a file.")
+        raise Unprocessable(f"{prefix}{name} is a file.")
     return _as_tree(repo, str(found.id))
 
 

@@ -34,8 +34,8 @@ _MAX_PARTIAL_WANT = len("want ") + 39
 class Reachability(Enum):
     """The kind of ref from which a commit is reachable."""
 
-    # A branch or tag; also for commits that were never in a pull request.
-    OWN = "own"
+    # Also for commits that were never in a pull request.
+    BRANCH_OR_TAG = "branch or tag"
     PULL_REQUEST = "pull request"
     # No ref: the commit was in a pull request that was removed or rejected.
     UNREACHABLE = "unreachable"
@@ -55,7 +55,7 @@ async def mark(repos: Repos, repo: Repo, shas: Collection[str]) -> None:
 async def reachability_of(repos: Repos, repo: Repo, sha: str) -> Reachability:
     found = await store.find_mark(repos.db, repo.id, sha)
     if found is None:
-        return Reachability.OWN
+        return Reachability.BRANCH_OR_TAG
     is_reachable, checked = found
     if checked != repo.generation:
         try:
@@ -104,7 +104,7 @@ async def _look_up(repos: Repos, repo: Repo, sha: str) -> Reachability:
     async with repos.walks.acquire(current_job_caller.get().share_key, repo.id):
         await copied_refs.refresh(repos, repo.id)
         if await _is_reachable_from(repos, repo, sha, "--branches", "--tags"):
-            return Reachability.OWN
+            return Reachability.BRANCH_OR_TAG
         return (
             Reachability.PULL_REQUEST
             if await _is_reachable_from(repos, repo, sha, f"--glob={PULL_REQUESTS}*")
@@ -118,7 +118,7 @@ async def _is_reachable_from(repos: Repos, repo: Repo, sha: str, *refs: str) -> 
 
 
 async def _store(repos: Repos, repo: Repo, sha: str, reachability: Reachability) -> None:
-    if reachability is Reachability.OWN:
+    if reachability is Reachability.BRANCH_OR_TAG:
         # Permanent: a commit that a writer put on a branch is the owner's, even if the branch is deleted.
         await repos.db.write(lambda tx: store.unmark(tx, repo.id, sha))
     else:

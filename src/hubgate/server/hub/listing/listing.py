@@ -30,7 +30,7 @@ async def list_repos(
 ) -> Page[Repo]:
     after = (int(page_request.after[0]), str(page_request.after[1])) if page_request.after else None
     visible = visible_repos(identity)
-    rows = await repos.db.read_long(lambda tx: store.page(tx, repo_filter, visible, after, page_request.fetch))
+    rows = await repos.db.read_long(lambda tx: store.page(tx, repo_filter, visible, after, page_request.fetch_limit))
     limited = PageRequest(_page_size(rows, page_request.limit), page_request.after)
     return page_of(rows, limited, lambda repo: (_sort_value(repo, repo_filter.sort), repo.id))
 

@@ -55,7 +55,7 @@ class NameTaken(Conflict):
         text = f"You already created this {new_repo.type.value} repo: {owner.name}/{new_repo.name}"
         super().__init__(f"{owner.name}/{new_repo.name} is taken: {UNLINK_FIRST}" if is_redirect else text)
         self.is_redirect = is_redirect
-        self.path = f"/{new_repo.type.folder}{owner.name}/{new_repo.name}"
+        self.path = f"/{new_repo.type.url_prefix}{owner.name}/{new_repo.name}"
 
 
 async def create(

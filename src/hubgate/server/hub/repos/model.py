@@ -9,7 +9,7 @@ import msgspec
 
 from hubgate.server.access import resource
 from hubgate.server.errors import Unprocessable
-from hubgate.server.events.payload import FOLDERS, Snapshot
+from hubgate.server.events.payload import URL_PREFIXES, Snapshot
 
 MAX_NAME_LENGTH = 96
 MAIN = "refs/heads/main"
@@ -43,9 +43,9 @@ class RepoType(Enum):
         return f"{self.value}s"
 
     @property
-    def folder(self) -> str:
+    def url_prefix(self) -> str:
         """The prefix of `namespace/name` in URLs."""
-        return FOLDERS[self.value]
+        return URL_PREFIXES[self.value]
 
 
 class RepoOwner(msgspec.Struct, frozen=True):
@@ -97,13 +97,13 @@ class Repo(msgspec.Struct, frozen=True):
         return f"{self.owner_name}/{self.name}"
 
     @property
-    def kind(self) -> RepoType:
+    def repo_type(self) -> RepoType:
         return RepoType(self.type)
 
     @property
     def path(self) -> str:
         """The path of the repo's page, relative to the base URL."""
-        return f"/{self.kind.folder}{self.full_name}"
+        return f"/{self.repo_type.url_prefix}{self.full_name}"
 
     @property
     def label(self) -> str:

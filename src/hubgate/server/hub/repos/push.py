@@ -60,7 +60,7 @@ async def push(
     reload_identity: ReloadIdentity,
 ) -> PushOutcome:
     """Run a push and return the outcome for each ref. The pack is read to its end even if the push is rejected."""
-    if request.too_many:
+    if request.too_many_commands:
         await _drain(pack)
         raise Unprocessable(f"A push changes at most {receive_pack.MAX_COMMANDS:,} refs. Push them in parts.")
     refused = await push_rights.refusals(repos, identity, repo, request.changes)
@@ -86,9 +86,12 @@ async def push(
                 refusal = storage_exceeded(repos, in_use, "more than the remaining bytes")
                 return PushOutcome(_for_all(request, "refused, see above"), messages=[refusal.message])
             return PushOutcome(_for_all(request, "unpacker error"), problem.reason, problem.flaws)
-        max_objects, max_file_bytes, named = repos.limits.pushed_objects, _max_file_bytes(repos), set[str]()
+        max_objects, max_file_bytes, referenced_files = repos.limits.pushed_objects, _max_file_bytes(repos), set[str]()
         findings = await inspection.inspect(
-            incoming, max_objects, max_file_bytes, lambda found: _pointer_problems(repos, repo, found, charge, named)
+            incoming,
+            max_objects,
+            max_file_bytes,
+            lambda found: _pointer_problems(repos, repo, found, charge, referenced_files),
         )
         rejection = await _rejection(repos, incoming, findings, request, changes)
         if rejection is not None:
@@ -98,7 +101,7 @@ async def push(
             return PushOutcome({**_for_all(request, "fetch first"), **refused})
         if findings.objects and to_pull_request:
             try:
-                await _charge_and_mark(repos, repo, incoming, findings, charge, named, changes)
+                await _charge_and_mark(repos, repo, incoming, findings, charge, referenced_files, changes)
             except (Forbidden, NotFound) as problem:
                 return PushOutcome(_for_all(request, "refused, see above"), messages=[problem.message])
         if findings.objects:
@@ -165,7 +168,7 @@ async def _rejection(
     repos: Repos, incoming: Quarantine, findings: Findings, request: PushRequest, changes: Sequence[RefChange]
 ) -> PushOutcome | None:
     """The outcome if the objects are rejected, else None. Files are checked first: later checks walk the trees."""
-    if findings.too_many:
+    if findings.too_many_objects:
         max_objects = repos.limits.pushed_objects
         return PushOutcome(_for_all(request, f"a push has at most {max_objects:,} objects, push it in parts"))
     tips = [change.new_sha for change in changes if change.new_sha is not None]
@@ -193,9 +196,9 @@ async def _problem_messages(repos: Repos, incoming: Quarantine, findings: Findin
     rejected = [*findings.oversized_files, *findings.bad_pointers, *findings.oversized_trees, *findings.bad_names]
     if not rejected:
         return []
-    named = rejected[:MAX_LISTED]
-    paths = await inspection.paths_of(incoming, tips, set(named))
-    messages = [f"{_printable(paths.get(sha, sha))} {_problem(repos, findings, sha)}" for sha in named]
+    listed = rejected[:MAX_LISTED]
+    paths = await inspection.paths_of(incoming, tips, set(listed))
+    messages = [f"{_printable(paths.get(sha, sha))} {_problem(repos, findings, sha)}" for sha in listed]
     return [*messages, f"and {len(rejected) - MAX_LISTED} more"] if len(rejected) > MAX_LISTED else messages
 
 
@@ -211,10 +214,10 @@ def _problem(repos: Repos, findings: Findings, sha: str) -> str:
 
 
 async def _pointer_problems(
-    repos: Repos, repo: Repo, pointers: Mapping[str, Pointer], charge: Charge | None, named: set[str]
+    repos: Repos, repo: Repo, pointers: Mapping[str, Pointer], charge: Charge | None, referenced_files: set[str]
 ) -> dict[str, str]:
-    """The problems with pointers, by blob. The large files that a guest's push references are collected in `named`;
-    those that a writer's push references become the owner's at once.
+    """The problems with pointers, by blob. The large files that a guest's push references are collected in
+    `referenced_files`; those that a writer's push references become the owner's at once.
     """
     problems = await _upload_problems(repos, repo, pointers)
     valid = {pointer.oid for sha, pointer in pointers.items() if sha not in problems}
@@ -222,7 +225,7 @@ async def _pointer_problems(
         missing = await use_files(repos, repo, None, valid)
         dropped = {sha: _not_uploaded(pointer.oid) for sha, pointer in pointers.items() if pointer.oid in missing}
         return {**problems, **dropped}
-    named |= valid
+    referenced_files |= valid
     non_canonical = {sha for sha, pointer in pointers.items() if sha != pointer_sha(pointer.oid, pointer.size)}
     return {
         **dict.fromkeys(non_canonical, "is not in the form that git lfs writes: git lfs migrate import"),
@@ -265,11 +268,11 @@ async def _move(
     """Check permissions again and move the refs. Since the first check, the caller may have lost a role, or a token may
     have been revoked, a pull request closed or the repo deleted.
     """
-    identity, present = await reload_identity(), await store.by_id(repos.db, repo.id)
-    if present is None:
+    identity, current = await reload_identity(), await store.by_id(repos.db, repo.id)
+    if current is None:
         return PushOutcome(_for_all(request, REPO_GONE))
-    refused = {**await push_rights.refusals(repos, identity, present, request.changes), **refused}
-    refused = {**await _created_concurrently(repos, present, request), **refused}
+    refused = {**await push_rights.refusals(repos, identity, current, request.changes), **refused}
+    refused = {**await _created_concurrently(repos, current, request), **refused}
     changes = _pending(request, refused)
     absent = [f"{change.ref} did not exist" for change in request.changes if _deletes_nothing(change)]
     if not changes:
@@ -277,7 +280,7 @@ async def _move(
     if charge is not None:
         charge.is_non_fast_forward = not await _are_fast_forwards(repos, repo, changes)
     try:
-        moves = await move_refs(repos, present, changes, atomic="atomic" in request.capabilities, charge=charge)
+        moves = await move_refs(repos, current, changes, atomic="atomic" in request.capabilities, charge=charge)
     except RefConflict as problem:
         moves = MoveResult((), problem.stale)
     except NotFound as problem:
@@ -286,7 +289,7 @@ async def _move(
     failpoint.hit("push-before-report")
     refused |= {change.ref: "fetch first" for change in moves.stale}
     with_link = moves.moved and "quiet" not in request.capabilities
-    messages = [f"{repos.base_url}{_page(present, moves.moved)}"] if with_link else []
+    messages = [f"{repos.base_url}{_page(current, moves.moved)}"] if with_link else []
     return PushOutcome(_all_or_none(request, refused), messages=messages)
 
 

@@ -22,12 +22,12 @@ NO_PULL_REQUEST = "no such pull request"
 async def refusals(repos: Repos, identity: Identity, repo: Repo, changes: Sequence[RefChange]) -> dict[str, str]:
     """The reason for each ref change that is rejected for this caller."""
     write_decision = decide(identity, Action.REPO_WRITE, repo.as_resource())
-    named = Counter(change.ref for change in changes)
+    occurrences = Counter(change.ref for change in changes)
     names = await _remaining_names(repos, repo, changes)
     refused: dict[str, str] = {}
     for change in changes:
         reason = (
-            ("named more than once" if named[change.ref] > 1 else invalid_reason(change.ref))
+            ("named more than once" if occurrences[change.ref] > 1 else invalid_reason(change.ref))
             or await _forbidden(repos, identity, repo, change, write_decision)
             or _conflict(change, names, repos.limits.refs)
         )

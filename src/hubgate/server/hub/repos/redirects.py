@@ -5,7 +5,7 @@ namespace they agreed to.
 
 from collections.abc import Mapping, Sequence
 
-from hubgate.server.accounts.organizations import store as organizations
+from hubgate.server.accounts.organizations import store as org_store
 from hubgate.server.accounts.organizations.locks import lock_organization_by_id_as_admin
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM, Actor, EntryType
@@ -24,7 +24,7 @@ async def of_owner(repos: Repos, owner_id: str, page_request: PageRequest) -> Pa
     """A page of the redirects in this namespace, by name."""
     after = page_request.after or ("", "")
     rows = await repos.db.read_long(
-        lambda tx: store.redirects_of(tx, owner_id, str(after[0]), str(after[1]), page_request.fetch)
+        lambda tx: store.redirects_of(tx, owner_id, str(after[0]), str(after[1]), page_request.fetch_limit)
     )
     return page_of(rows, page_request, lambda found: (found.key, found.type))
 
@@ -119,7 +119,7 @@ async def _may_decide_for(tx: Tx, owner: RepoOwner, actor: Actor) -> bool:
     """Whether the actor may currently decide for a namespace: an admin may be demoted while the request waits."""
     if actor.user_id is None or owner.kind == "user":
         return owner.id == actor.user_id
-    return await organizations.role_of(tx, owner.id, actor.user_id) is Role.ADMIN
+    return await org_store.role_of(tx, owner.id, actor.user_id) is Role.ADMIN
 
 
 async def _record(

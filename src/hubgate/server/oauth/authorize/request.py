@@ -22,14 +22,14 @@ class ReturnAddress(Struct, frozen=True):
     response_mode: str
     issuer: str
 
-    def members(self, **answer: str) -> dict[str, str]:
+    def parameters(self, **answer: str) -> dict[str, str]:
         """The response parameters with `state` and `iss`, which prevents mix-up attacks (RFC 9207)."""
         state = {"state": self.state} if self.state is not None else {}
         return {**answer, **state, "iss": self.issuer}
 
     def address(self, **answer: str) -> str:
         # Spaces as %20: some native apps do not decode a plus.
-        return with_parameters(self.redirect_uri, urlencode(self.members(**answer), quote_via=quote))
+        return with_parameters(self.redirect_uri, urlencode(self.parameters(**answer), quote_via=quote))
 
 
 class ShownError(BadRequest):
@@ -46,14 +46,15 @@ class ShownError(BadRequest):
 class RedirectedError(Exception):
     """An error returned to the app at its registered redirect URI. For `about` see OAuthError."""
 
-    def __init__(self, to: ReturnAddress, error: str, description: str, about: str = "") -> None:
+    def __init__(self, return_address: ReturnAddress, error: str, description: str, about: str = "") -> None:
         super().__init__(description)
-        self.to, self.error, self.description, self.about = to, error, oauth_text(description), about
+        self.return_address, self.error = return_address, error
+        self.description, self.about = oauth_text(description), about
 
 
 class AuthorizationRequest(Struct, frozen=True):
     app: App
-    to: ReturnAddress
+    return_address: ReturnAddress
     # Whether the request had a redirect_uri: then the token request must repeat it.
     redirect_uri_sent: bool
     scopes: tuple[str, ...]
@@ -70,4 +71,6 @@ class AuthorizationRequest(Struct, frozen=True):
 
     @property
     def access(self) -> AccessRequest:
-        return AccessRequest(self.app, self.scopes, self.organizations, self.to.redirect_uri, self.resources)
+        return AccessRequest(
+            self.app, self.scopes, self.organizations, self.return_address.redirect_uri, self.resources
+        )

@@ -50,7 +50,7 @@ class Draft:
     values: dict[str, list[str]]
     caller: str
     app: App = field(init=False)
-    to: ReturnAddress = field(init=False)
+    return_address: ReturnAddress = field(init=False)
     redirect_uri_sent: bool = False
     scopes: tuple[str, ...] = ()
     organizations: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class Draft:
         return values[0] or None if values else None
 
     def error_redirect(self, error: str, description: str, about: str = "") -> RedirectedError:
-        return RedirectedError(self.to, error, description, about)
+        return RedirectedError(self.return_address, error, description, about)
 
 
 async def parse(oauth: OAuth, pairs: list[tuple[str, str]], caller: str) -> AuthorizationRequest:
@@ -79,7 +79,7 @@ async def parse(oauth: OAuth, pairs: list[tuple[str, str]], caller: str) -> Auth
         await check(draft)
     return AuthorizationRequest(
         app=draft.app,
-        to=draft.to,
+        return_address=draft.return_address,
         redirect_uri_sent=draft.redirect_uri_sent,
         scopes=draft.scopes,
         organizations=draft.organizations,
@@ -132,7 +132,7 @@ async def check_redirect(draft: Draft) -> None:
     state = states[0] if len(states) == 1 and _is_short(states[0]) else None
     modes = draft.values.get("response_mode", [])
     posted = modes == [FORM_POST] and is_web(given)
-    draft.to = ReturnAddress(given, state, FORM_POST if posted else QUERY, draft.oauth.base_url)
+    draft.return_address = ReturnAddress(given, state, FORM_POST if posted else QUERY, draft.oauth.base_url)
 
 
 def _is_short(state: str) -> bool:
@@ -163,7 +163,7 @@ async def check_response_type(draft: Draft) -> None:
     if mode is not None and mode not in RESPONSE_MODES:
         message = f"response_mode must be one of {', '.join(RESPONSE_MODES)}."
         raise draft.error_redirect("invalid_request", message, "response_mode")
-    if mode == FORM_POST and not is_web(draft.to.redirect_uri):
+    if mode == FORM_POST and not is_web(draft.return_address.redirect_uri):
         message = "A browser can post only to http and https: leave out response_mode."
         raise draft.error_redirect("invalid_request", message, "response_mode")
 

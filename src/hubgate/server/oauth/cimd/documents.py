@@ -96,7 +96,7 @@ class Documents(Struct, frozen=True):
     async def examine(self, url: str, *, caller: str) -> list[Finding]:
         """Check every rule, for the developer's page. Nothing is stored."""
         findings = check_address(url, http_loopback=self.http_loopback)
-        if not all(finding.holds for finding in findings):
+        if not all(finding.passed for finding in findings):
             return findings
         await self.limiter.take(FETCHES_FOR_CALLER, network_of(caller))
         try:
@@ -105,7 +105,7 @@ class Documents(Struct, frozen=True):
             fix = f"Make it reachable from this hub.{development_hint(host_of(urlsplit(url)))}"
             return [*findings, Finding("The hub can fetch it", str(error), fix)]
         findings += check_response(response)
-        if all(finding.holds for finding in findings):
+        if all(finding.passed for finding in findings):
             findings += check_document(url, response.body)[0]
         return findings
 
@@ -189,5 +189,5 @@ def _lifetime_from_expires(response: HttpResponse) -> int:
 
 def _require(url: str, findings: list[Finding]) -> None:
     for finding in findings:
-        if not finding.holds:
+        if not finding.passed:
             raise InvalidDocument(url, f"The app's document breaks the rule '{finding.rule}'. {finding.fix}")

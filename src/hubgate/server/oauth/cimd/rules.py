@@ -41,7 +41,7 @@ class Finding(Struct, frozen=True):
     fix: str = ""
 
     @property
-    def holds(self) -> bool:
+    def passed(self) -> bool:
         return not self.fix
 
 
@@ -112,7 +112,7 @@ def check_document(url: str, body: bytes) -> tuple[list[Finding], App | None]:
     if not isinstance(document, dict):
         return [Finding(rule, _KINDS.get(type(document), "a number"), fix)], None
     findings = [Finding(rule, "object"), *_member_findings(url, document)]
-    if not all(finding.holds for finding in findings):
+    if not all(finding.passed for finding in findings):
         return findings, None
     return findings, _app(url, document)
 
@@ -208,5 +208,5 @@ def _app(url: str, document: dict[str, Any]) -> App:
     )
 
 
-def _finding(rule: str, found: str, holds: bool, fix: str) -> Finding:
-    return Finding(rule, found, "" if holds else fix)
+def _finding(rule: str, found: str, passed: bool, fix: str) -> Finding:
+    return Finding(rule, found, "" if passed else fix)

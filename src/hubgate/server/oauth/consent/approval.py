@@ -130,7 +130,7 @@ async def _add_code(
         client_id=request.app.client_id,
         consent_id=consent_id,
         user_id=user_id,
-        redirect_uri=request.to.redirect_uri,
+        redirect_uri=request.return_address.redirect_uri,
         redirect_uri_sent=int(request.redirect_uri_sent),
         scopes=" ".join(scopes),
         challenge=request.challenge,

@@ -27,7 +27,7 @@ async def of_user(oauth: OAuth, user_id: str) -> Sequence[AppConnection]:
 async def page_of_user(oauth: OAuth, user_id: str, page_request: PageRequest) -> Page[AppConnection]:
     """A page of the user's connected apps, newest first."""
     before = page_request.last_shown(AFTER_ALL)
-    found = await oauth.db.read_long(lambda tx: store.page_of_user(tx, user_id, before, page_request.fetch))
+    found = await oauth.db.read_long(lambda tx: store.page_of_user(tx, user_id, before, page_request.fetch_limit))
     return page_of(found, page_request, lambda connected: (connected.consent.id,))
 
 

@@ -24,21 +24,23 @@ async def of_app(
 ) -> Page[ActiveToken]:
     """Live tokens of an app, newest first."""
     before, now = _before(page_request), oauth.clock()
-    found = await oauth.db.read_long(lambda tx: store.of_app(tx, app, token_filter, before, now, page_request.fetch))
+    found = await oauth.db.read_long(
+        lambda tx: store.of_app(tx, app, token_filter, before, now, page_request.fetch_limit)
+    )
     return page_of(found, page_request, _cursor)
 
 
 async def by_member(oauth: OAuth, app: App, page_request: PageRequest) -> Page[MemberTokens]:
     """Members for whom an app has live tokens, by name."""
     after, now = page_request.last_shown(), oauth.clock()
-    found = await oauth.db.read_long(lambda tx: store.by_member(tx, app, after, now, page_request.fetch))
+    found = await oauth.db.read_long(lambda tx: store.by_member(tx, app, after, now, page_request.fetch_limit))
     return page_of(found, page_request, lambda member: (member.user_name.lower(),))
 
 
 async def of_member(oauth: OAuth, user_id: str, page_request: PageRequest) -> Page[ActiveToken]:
     """Live tokens for a user, of all organizations' apps, newest first."""
     before, now = _before(page_request), oauth.clock()
-    found = await oauth.db.read_long(lambda tx: store.of_member(tx, user_id, before, now, page_request.fetch))
+    found = await oauth.db.read_long(lambda tx: store.of_member(tx, user_id, before, now, page_request.fetch_limit))
     return page_of(found, page_request, _cursor)
 
 

@@ -25,11 +25,11 @@ def nearest(registered: Sequence[str], given: str) -> str:
 
 def difference(given: str, meant: str, *, any_path: bool) -> tuple[Text, Text]:
     """Both URIs with differences marked. Loopback ports may differ and, with `any_path`, everything after the port."""
-    ours, theirs = _parts(given), _parts(meant)
-    free = {_PORT} if _is_loopback(ours) and _is_loopback(theirs) else set()
+    given_parts, meant_parts = _parts(given), _parts(meant)
+    free = {_PORT} if _is_loopback(given_parts) and _is_loopback(meant_parts) else set()
     compared = [
         (as_text(one), as_text(other)) if at in free or (any_path and at > _PORT) else _mark_difference(one, other)
-        for at, (one, other) in enumerate(zip(ours, theirs, strict=True))
+        for at, (one, other) in enumerate(zip(given_parts, meant_parts, strict=True))
     ]
     return _join(one for one, _ in compared), _join(other for _, other in compared)
 

@@ -54,7 +54,7 @@ class Refusals(Struct, frozen=True, dict=True):
     def background_writes(self) -> BackgroundWrites:
         return BackgroundWrites(self.db)
 
-    def address(self, request_id: str) -> str:
+    def error_uri(self, request_id: str) -> str:
         """The `error_uri` of a response (RFC 6749, section 5.2)."""
         return f"{self.base_url}/oauth/explain/{request_id}"
 

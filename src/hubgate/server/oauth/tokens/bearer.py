@@ -36,8 +36,10 @@ class BearerTokens(Struct, frozen=True, dict=True):
             return None
         person = person_of(rows)
         columns = tuple(rows[0])[-_TOKEN_COLUMN_COUNT:]
-        client_id, consent_id, org_id, scopes, supersedes, _, expires_at, named, allowed, _, _, used_at = columns
-        resources = tuple(named.split())
+        client_id, consent_id, org_id, scopes, supersedes, _, expires_at, resource_text, consented, _, _, used_at = (
+            columns
+        )
+        resources = tuple(resource_text.split())
         if org_id is not None:
             token_scopes = frozenset(parse_scopes(scopes))
             identity = Identity.exchanged(
@@ -45,7 +47,7 @@ class BearerTokens(Struct, frozen=True, dict=True):
             )
         else:
             # The token's scopes, without those revoked from the consent since.
-            token_scopes = frozenset(parse_scopes(scopes)) & frozenset(parse_scopes(allowed))
+            token_scopes = frozenset(parse_scopes(scopes)) & frozenset(parse_scopes(consented))
             # Organizations exist only on this hub, so a token for other servers has no access to them.
             visible = [row for row in map(tuple, rows) if row[-3] is not None and not resources]
             granted = {row[-3]: frozenset(parse_scopes(row[-2])) for row in visible}

@@ -85,7 +85,7 @@ def routes(accounts: Accounts) -> list[Route]:
         await members.remove(accounts, *membership, actor_of(request))
         return JsonResponse(MemberChanged(True))
 
-    list_target = organization_locator(accounts, _LIST, Surface.API, also=_search_checks)
+    list_target = organization_locator(accounts, _LIST, Surface.API, further_checks=_search_checks)
     removal = Locator((resource.Organization, resource.Account), member_to_remove)
     return [
         Route(

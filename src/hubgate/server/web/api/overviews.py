@@ -67,7 +67,7 @@ class OrganizationOverview(msgspec.Struct, rename="camel"):
 
 
 def routes(accounts: Accounts, repos: Repos, guard: Guard) -> list[Route]:
-    async def counted_for(request: HubRequest, owner_id: str) -> RepoCounts:
+    async def count_visible_repos(request: HubRequest, owner_id: str) -> RepoCounts:
         return await count_repos(repos, (await guard.caller_or_anonymous(request)).identity, owner_id)
 
     async def find_user(request: HubRequest) -> Target[User]:
@@ -77,7 +77,7 @@ def routes(accounts: Accounts, repos: Repos, guard: Guard) -> list[Route]:
         return Target(user, HUB, moved_to=moved_to(request, _OF_USER, user.name))
 
     async def of_user(request: HubRequest, user: User) -> Response:
-        counts = await counted_for(request, user.id)
+        counts = await count_visible_repos(request, user.id)
         return JsonResponse(await _overview(accounts, user, counts))
 
     async def find_organization(request: HubRequest) -> Target[Organization]:
@@ -85,7 +85,7 @@ def routes(accounts: Accounts, repos: Repos, guard: Guard) -> list[Route]:
         return Target(organization, HUB, moved_to=moved_to(request, _OF_ORGANIZATION, organization.name))
 
     async def of_organization(request: HubRequest, organization: Organization) -> Response:
-        counts = await counted_for(request, organization.id)
+        counts = await count_visible_repos(request, organization.id)
         return JsonResponse(
             OrganizationOverview(
                 id=organization.id,

@@ -83,8 +83,8 @@ class _Api:
         (stored, visible), query = await self._with_visible_repos(request, context), request.query()
         state, repo, scope = (query.get(name, "") for name in ("state", "repo", "scope"))
         criteria = delivery_log.check_filter(DeliveryFilter(state, repo, scope, visible=visible))
-        request_page = parse_page(query, delivery_log.CURSOR)
-        found = await delivery_log.page(self._webhooks, stored.webhook, criteria, request_page)
+        page_request = parse_page(query, delivery_log.CURSOR)
+        found = await delivery_log.page(self._webhooks, stored.webhook, criteria, page_request)
         return page_response(request, self._webhooks.base_url, found, shapes.delivery_json)
 
     async def log(self, request: HubRequest, context: OwnerContext) -> ASGIApp:

@@ -159,7 +159,7 @@ def routes(repos: Repos) -> list[Route]:
 
 
 def _lfs_route(kind: RepoType, method: str, tail: str, endpoint: EndpointForType, summary: str) -> Route:
-    path = f"/{kind.folder}{{namespace}}/{{repo}}.git/info/lfs/{tail}"
+    path = f"/{kind.url_prefix}{{namespace}}/{{repo}}.git/info/lfs/{tail}"
     answers = {**COMMON_ANSWERS, 200: ("URLs for each file.", None), 501: ("Not supported.", None)}
     about = f"{summary}: {kind.value}"
     return Route(method, path, endpoint(kind, path), Surface.LFS, about, answers=answers, body_cap=MIB)
@@ -192,7 +192,7 @@ async def _batch_target(request: HubRequest, repo: Repo) -> Target[tuple[Repo, B
         checks = (Check(Action.REPO_WRITE, repo_resource),)
     else:
         checks = (Check(Action.REPO_WRITE, repo_resource), Check(Action.DISCUSSION_OPEN, repo_resource))
-    return Target((repo, body), repo_resource, also=(checks,))
+    return Target((repo, body), repo_resource, further_checks=(checks,))
 
 
 async def _hidden_from(repos: Repos, repo: Repo, caller: Caller, objects: Sequence[LargeObject]) -> set[str]:

@@ -54,7 +54,7 @@ def routes(repos: Repos) -> list[Route]:
         repo_resource = repo.as_resource()
         if repo.gated and await is_readable_before_gate(repos, repo, await locate(request, repo)):
             return Target(repo, repo_resource)
-        return Target(repo, repo_resource, also=((Check(Action.REPO_READ_CONTENT, repo_resource),),))
+        return Target(repo, repo_resource, further_checks=((Check(Action.REPO_READ_CONTENT, repo_resource),),))
 
     async def send(request: HubRequest, repo: Repo, at: PathAtRevision, *, pointers: bool) -> ASGIApp:
         """Send a file; with `pointers`, the pointer in git instead of the large file."""
@@ -72,8 +72,10 @@ def routes(repos: Repos) -> list[Route]:
             size = entry.pointer.pointer_size if entry.pointer else entry.size
             return sender.blob(request, slots, folder, entry.sha, size, content, headers)
         # Knowing a hash does not grant access: the file must have been uploaded to this repo.
-        sent_size = await lfs_store.size_of(repos.db, repo.id, entry.pointer.oid)
-        if sent_size != entry.pointer.size or not await in_thread(repos.large_files.has, entry.pointer.oid, sent_size):
+        stored_size = await lfs_store.size_of(repos.db, repo.id, entry.pointer.oid)
+        if stored_size != entry.pointer.size or not await in_thread(
+            repos.large_files.has, entry.pointer.oid, stored_size
+        ):
             return _no_entry(revision.sha, at.path, at.rev)
         return sender.file(request, repos.large_files.at(entry.pointer.oid), entry.pointer.size, headers)
 
@@ -100,7 +102,7 @@ async def is_readable_before_gate(repos: Repos, repo: Repo, at: PathAtRevision) 
 
 
 def _route(kind: RepoType, verb: str, endpoint: EndpointForType, summary: str) -> Route:
-    path = f"/{kind.folder}{{namespace}}/{{repo}}/{verb}/{{rest:path}}"
+    path = f"/{kind.url_prefix}{{namespace}}/{{repo}}/{verb}/{{rest:path}}"
     return Route("GET", path, endpoint(kind, path), Surface.FILE, f"{summary} of a {kind.value}")
 
 

@@ -52,7 +52,7 @@ class _Git(Struct, frozen=True):
     pushes: Slots
 
     def routes(self, kind: RepoType, ending: str) -> list[Route]:
-        at = f"/{kind.folder}{{namespace}}/{{repo}}{ending}"
+        at = f"/{kind.url_prefix}{{namespace}}/{{repo}}{ending}"
         responses = {200: ("In git's own format.", None)}
 
         def post(service: str, endpoint: EndpointForType, summary: str, cap: int) -> Route:
@@ -92,7 +92,7 @@ class _Git(Struct, frozen=True):
         if _service(request) == RECEIVE_PACK:
             return await self._push_target(request, repo)
         repo_resource = repo.as_resource()
-        return Target(repo, repo_resource, also=((Check(Action.REPO_READ_CONTENT, repo_resource),),))
+        return Target(repo, repo_resource, further_checks=((Check(Action.REPO_READ_CONTENT, repo_resource),),))
 
     async def _push_target(self, request: HubRequest, repo: Repo) -> Target[Repo]:
         """Require write access, or an open pull request by the caller. The push itself checks each ref."""
@@ -103,7 +103,7 @@ class _Git(Struct, frozen=True):
             (Check(Action.DISCUSSION_PUSH, Post(repo_resource, pull_request.author_id)),) if pull_request else ()
         )
         hint = "" if pull_request else "You have no open pull request in this repo either."
-        return Target(repo, repo_resource, also=((writing, *push_to_own),), hint=hint)
+        return Target(repo, repo_resource, further_checks=((writing, *push_to_own),), hint=hint)
 
     async def _refs(self, request: HubRequest, repo: Repo) -> ASGIApp:
         service = _service(request)

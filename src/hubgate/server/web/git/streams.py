@@ -144,7 +144,7 @@ class FetchResponse:
 class PushResponse:
     """Reports the outcome of `work`, which reads the body. Once the body is complete, the push always finishes,
     even if the client disconnects, and failures are reported in git's protocol. From then on, clients with a side band
-    get a keepalive every `silent` seconds.
+    get a keepalive every `keepalive_seconds` seconds.
     """
 
     def __init__(
@@ -152,15 +152,16 @@ class PushResponse:
         request: PushRequest,
         work: Callable[[], Awaitable[PushOutcome]],
         body_complete: Callable[[], bool],
-        silent: float,
+        keepalive_seconds: float,
     ) -> None:
-        self._request, self._work, self._body_complete, self._silent = request, work, body_complete, silent
+        self._request, self._work = request, work
+        self._body_complete, self._keepalive_seconds = body_complete, keepalive_seconds
 
     async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
         working = asyncio.ensure_future(self._report())
         answering = False
         try:
-            while not (await asyncio.wait({working}, timeout=self._silent))[0]:
+            while not (await asyncio.wait({working}, timeout=self._keepalive_seconds))[0]:
                 if self._request.uses_side_band and self._body_complete():
                     if not answering:
                         await send(start_message(_RESULT))

@@ -33,7 +33,7 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos, webhooks: Webhooks) -
         memberships, more = first_rows(person.memberships)
         return pages.page(
             request,
-            "home_in.html",
+            "home_signed_in.html",
             invited=invited,
             more_invited=more_invited,
             failing=failing,

@@ -64,7 +64,9 @@ async def page(
     webhooks: Webhooks, webhook: Webhook, criteria: DeliveryFilter, request: PageRequest
 ) -> Page[LoggedDelivery]:
     before, now = int(request.after[0]) if request.after else _MAX_SEQ, webhooks.clock()
-    found = await webhooks.db.read_long(lambda tx: store.page(tx, webhook.id, criteria, before, request.fetch, now))
+    found = await webhooks.db.read_long(
+        lambda tx: store.page(tx, webhook.id, criteria, before, request.fetch_limit, now)
+    )
     return page_of(found, request, lambda logged: (logged.seq,))
 
 

@@ -59,7 +59,7 @@ async def queue_test(webhooks: Webhooks, stored: StoredWebhook) -> str:
     body = body_of(Kind.REPO_CONTENT, sample, change, webhooks.base_url)
 
     async def unit(tx: Tx) -> None:
-        about = {
+        columns = {
             # A test has no event, so the delivery's id takes its place.
             "event_id": new,
             "repo_id": sample.id,
@@ -72,7 +72,7 @@ async def queue_test(webhooks: Webhooks, stored: StoredWebhook) -> str:
             "is_test": 1,
             "body": body,
         }
-        await _queue(tx, webhook, new, "test", about, now)
+        await _queue(tx, webhook, new, "test", columns, now)
 
     await webhooks.db.write(unit)
     return new
@@ -95,7 +95,7 @@ def _sample(stored: StoredWebhook) -> Snapshot:
     return Snapshot(NO_ID, repo_type, name, NO_ID, False, _SAMPLE_NEW, ())
 
 
-async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, about: dict[str, object], now: int) -> None:
+async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, columns: dict[str, object], now: int) -> None:
     numbered = await store.reserve_seq(tx, webhook.id, now)
     if numbered is None:
         raise NotFound(NO_SUCH_WEBHOOK)
@@ -103,7 +103,7 @@ async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, about: dict[st
         raise Conflict(f"This webhook is {numbered['state']}. Enable it first.")
     is_pull = webhook.url is None
     # A test checks whether a receiver works again, so an open circuit breaker does not delay it.
-    due_at = await store.allow_probe(tx, webhook.id, now) if about["is_test"] and not is_pull else now
+    due_at = await store.allow_probe(tx, webhook.id, now) if columns["is_test"] and not is_pull else now
     await deliveries.add(
         tx,
         [
@@ -117,7 +117,7 @@ async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, about: dict[st
                 created_at=now,
                 # Unique: a delivery can be replayed more than once, and a replay can be replayed.
                 replay_of=f"{origin} {new}",
-                **about,  # type: ignore[arg-type]
+                **columns,  # type: ignore[arg-type]
             )
         ],
     )

@@ -42,13 +42,13 @@ def outgoing(secret: ServerSecret, delivery_id: str, row: Row, now: int) -> Outg
     if row["secret"] is not None:
         text = opened_secret(secret, webhook_id, row["secret"])
         headers[SECRET] = text
-        signatures = [signing.with_secret(text, content)]
+        signatures = [signing.hmac_signature(text, content)]
         if row["old_secret"] is not None and (row["old_secret_until"] or 0) > now:
             old = opened_secret(secret, webhook_id, row["old_secret"])
-            signatures.append(signing.with_secret(old, content))
+            signatures.append(signing.hmac_signature(old, content))
         headers[SIGNATURE] = " ".join(signatures)
     else:
-        headers[SIGNATURE] = signing.with_key(opened_key(secret, webhook_id, row["private_key"]), content)
+        headers[SIGNATURE] = signing.ed25519_signature(opened_key(secret, webhook_id, row["private_key"]), content)
     return Outgoing(row["url"], headers, body)
 
 

@@ -236,11 +236,11 @@ async def shown_to_app(webhooks: Webhooks, found: Sequence[StoredWebhook], grant
     targets = {watch.target_id for stored in foreign for watch in stored.watched if watch.target_id}
     public = await webhooks.db.read(lambda tx: watches.public_among(tx, sorted(targets))) if targets else set()
 
-    def hidden(stored: StoredWebhook) -> StoredWebhook:
+    def with_visible_names(stored: StoredWebhook) -> StoredWebhook:
         shown = [watch for watch in stored.watched if watch.type in OWNER_TYPES or watch.target_id in public]
         return StoredWebhook(stored.webhook, shown)
 
-    return [stored if grant.manages(stored.webhook) else hidden(stored) for stored in found]
+    return [stored if grant.manages(stored.webhook) else with_visible_names(stored) for stored in found]
 
 
 async def failing_webhooks(

@@ -14,10 +14,10 @@ from hubgate.server.webhooks.options import OPTIONS
 
 _OPTION_COLUMNS = tuple(option.name for option in OPTIONS)
 _OTHER_COLUMNS = tuple(field.name for field in fields(Webhook) if field.name != "options")
-_COLUMNS = _OTHER_COLUMNS + _OPTION_COLUMNS
-COLUMNS = ", ".join(f"w.{name}" for name in _COLUMNS)
+_COLUMN_NAMES = _OTHER_COLUMNS + _OPTION_COLUMNS
+COLUMNS = ", ".join(f"w.{name}" for name in _COLUMN_NAMES)
 _INITIAL_COUNTERS = {"last_seq": 0, "quota_from": 0, "quota_used": 0, "failures": 0}
-_ADD = insert_row(f"INSERT INTO webhooks ({', '.join(_COLUMNS)}, {', '.join(_INITIAL_COUNTERS)})")
+_ADD = insert_row(f"INSERT INTO webhooks ({', '.join(_COLUMN_NAMES)}, {', '.join(_INITIAL_COUNTERS)})")
 _SETTINGS = (
     "url",
     "domains",

@@ -67,7 +67,7 @@ _ROLE_ALLOWED = f"""(ga.allowed_roles IS NULL OR ga.allowed_roles LIKE '%"{Role.
 # Start times identify the membership, the plan and the token exchange. They are compared for equality only, because the
 # clocks of machines differ.
 _EXCHANGED_UNDER = "gm.joined_at || ' ' || gx.plan_since || ' ' || ga.exchange_since"
-EXCHANGED_UNDER = f"""
+_SELECT_EXCHANGED_UNDER = f"""
     SELECT {_EXCHANGED_UNDER}
     FROM memberships gm JOIN organizations gx ON gx.id = gm.org_id JOIN apps ga ON ga.org_id = gx.id
     WHERE gm.org_id = w.org_id AND gm.user_id = :granted_by AND ga.client_id = :client_id
@@ -174,7 +174,7 @@ async def set_grant(tx: Tx, webhook: Webhook, read_scopes: Iterable[str], now: i
     await tx.exec(
         f"""
         UPDATE webhooks AS w SET client_id = :client_id, grant_kind = :grant_kind, granted_by = :granted_by,
-            granted_scopes = :granted_scopes, granted_at = :now, granted_under = ({EXCHANGED_UNDER}),
+            granted_scopes = :granted_scopes, granted_at = :now, granted_under = ({_SELECT_EXCHANGED_UNDER}),
             taken_over = :taken_over, reach = :reach
         WHERE id = :id
         """,

@@ -63,7 +63,7 @@ def _file_routes(repos: Repos) -> list[Route]:
             path,
             recursive=queries.flag(fields, "recursive"),
             after=after,
-            limit=page_request.fetch,
+            limit=page_request.fetch_limit,
         )
         if entries is None:
             raise NotFound(f"{path} does not exist on {rev!r}", code="EntryNotFound")

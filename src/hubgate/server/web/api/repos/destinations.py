@@ -45,8 +45,10 @@ async def find_target(repos: Repos, repo: Repo, rev: str, *, as_pull_request: bo
             )
     else:
         checks = (Check(Action.REPO_WRITE, repo_resource),)
-    also = (checks,) if checks else ()
-    return Target(Destination(repo, rev, as_pull_request, found), repo_resource, also=also, hint=hint)
+    further_checks = (checks,) if checks else ()
+    return Target(
+        Destination(repo, rev, as_pull_request, found), repo_resource, further_checks=further_checks, hint=hint
+    )
 
 
 async def ref_at(repos: Repos, to: Destination) -> str:

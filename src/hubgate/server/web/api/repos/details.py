@@ -99,7 +99,7 @@ def settings_routes(repos: Repos) -> list[Route]:
     async def find_target(request: HubRequest, repo: Repo) -> Target[tuple[Repo, SettingsChanges]]:
         changes = _changes(repo, await request.read_json(RepoSettings))
         managing = ((Check(Action.REPO_MANAGE, repo.as_resource()),),) if changes.affects_access else ()
-        return Target((repo, changes), repo.as_resource(), also=managing)
+        return Target((repo, changes), repo.as_resource(), further_checks=managing)
 
     async def change(request: HubRequest, given: tuple[Repo, SettingsChanges]) -> JsonResponse:
         repo, changes = given
@@ -129,6 +129,6 @@ def settings_routes(repos: Repos) -> list[Route]:
 
 
 def _changes(repo: Repo, body: RepoSettings) -> SettingsChanges:
-    private = requested_privacy(repo.kind, body.private, body.visibility)
+    private = requested_privacy(repo.repo_type, body.private, body.visibility)
     gated = None if body.gated is None else body.gated or ""
     return SettingsChanges(private, gated, body.discussions_disabled)

@@ -97,7 +97,7 @@ def routes(repos: Repos) -> list[Route]:
                 raise NotFound(NO_DISCUSSION)
             repo_resource = repo.as_resource()
             post = Post(repo_resource, discussion.author_id)
-            return Target(RepoDiscussion(repo, discussion), repo_resource, also=((Check(action, post),),))
+            return Target(RepoDiscussion(repo, discussion), repo_resource, further_checks=((Check(action, post),),))
 
         return find
 

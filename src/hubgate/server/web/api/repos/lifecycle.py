@@ -145,19 +145,19 @@ def routes(repos: Repos) -> list[Route]:
         )
         return JsonResponse(RepoMoved(repos.base_url + moved.path, requested.redirects))
 
-    create_at = Endpoint(Action.REPO_CREATE, Locator((Account, Organization), find_new_owner), create)
-    delete_at = Endpoint(Action.REPO_MANAGE, Locator((resource.Repo,), repo_to_delete), delete)
-    on_move = (resource.Repo, Account, Organization)
-    moves = (Action.REPO_CREATE, Action.REPO_LEAVE_REDIRECT)
-    move_at = Endpoint(Action.REPO_MANAGE, Locator(on_move, repo_to_move), move, moves)
+    create_endpoint = Endpoint(Action.REPO_CREATE, Locator((Account, Organization), find_new_owner), create)
+    delete_endpoint = Endpoint(Action.REPO_MANAGE, Locator((resource.Repo,), repo_to_delete), delete)
+    move_resources = (resource.Repo, Account, Organization)
+    move_actions = (Action.REPO_CREATE, Action.REPO_LEAVE_REDIRECT)
+    move_endpoint = Endpoint(Action.REPO_MANAGE, Locator(move_resources, repo_to_move), move, move_actions)
     created = {
         200: ("The repo exists, with its first commit.", RepoCreated),
         409: ("The name is taken; url is the address of the repo that has it.", None),
     }
     return [
-        _route("POST", "/api/repos/create", create_at, "Create a repo", CreateRepo, created, 16 * MIB),
-        _route("DELETE", "/api/repos/delete", delete_at, "Delete a repo", DeleteRepo, _DELETED),
-        _route("POST", "/api/repos/move", move_at, "Rename a repo or move it to another owner", MoveRepo, _MOVED),
+        _route("POST", "/api/repos/create", create_endpoint, "Create a repo", CreateRepo, created, 16 * MIB),
+        _route("DELETE", "/api/repos/delete", delete_endpoint, "Delete a repo", DeleteRepo, _DELETED),
+        _route("POST", "/api/repos/move", move_endpoint, "Rename a repo or move it to another owner", MoveRepo, _MOVED),
     ]
 
 

@@ -120,14 +120,14 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
         raise Unprocessable(NO_XET)
 
     query = (Query("create_pr", "Create a pull request with the commit.", {"type": "boolean"}),)
-    done = {412: ("The branch was changed by another request.", None), 422: ("The request is invalid.", None)}
+    failures = {412: ("The branch was changed by another request.", None), 422: ("The request is invalid.", None)}
     return [
         *api_routes(
             "POST",
             "/preupload/{rev:path}",
             repo_endpoint_with_target(repos, destinations.ACTIONS, find_target, preupload),
             "Get the upload method for files of a repo",
-            {200: ("Done.", PreuploadAnswer), **done},
+            {200: ("Done.", PreuploadAnswer), **failures},
             query=query,
             body=Preupload,
             body_cap=16 * MIB,
@@ -138,7 +138,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
             "/commit/{rev:path}",
             repo_endpoint_with_target(repos, destinations.ACTIONS, find_target, commit_to),
             "Commit to a repo",
-            {200: ("Done.", CommitCreated), **done},
+            {200: ("Done.", CommitCreated), **failures},
             query=query,
             body_cap=LARGEST_COMMIT,
             body_seconds=COMMIT_SECONDS,

@@ -35,11 +35,11 @@ def describe(repo: Repo, *, card: bool = True) -> dict[str, Any]:
         "likes": 0,
         "tags": msgspec.Raw(repo.tags.encode()),
     }
-    if repo.kind is RepoType.MODEL:
+    if repo.repo_type is RepoType.MODEL:
         fields["modelId"] = repo.full_name
         model_fields = msgspec.structs.asdict(repo.card_summary)
         fields |= {field: value for field, value in model_fields.items() if isinstance(value, str)}
-    if repo.kind is RepoType.SPACE:
+    if repo.repo_type is RepoType.SPACE:
         fields["sdk"] = repo.sdk
     if card:
         fields["cardData"] = msgspec.Raw(repo.card.encode())

@@ -73,7 +73,9 @@ class _Authorize(Struct, frozen=True):
             auth_request = await self._parse(request, pairs)
             return await self._continue(request, auth_request, pairs)
         except RedirectedError as refusal:
-            return await self._refuse(request, refusal.to, refusal.error, refusal.description, refusal.about)
+            return await self._refuse(
+                request, refusal.return_address, refusal.error, refusal.description, refusal.about
+            )
 
     async def decide(self, request: HubRequest) -> Response:
         """Handle a decision from our consent form, or a request that an app sends as POST."""
@@ -90,7 +92,9 @@ class _Authorize(Struct, frozen=True):
             # A form from another site: if consent is needed, the request is rejected (attack O35).
             return await self._continue(request, auth_request, pairs, may_show_consent=False)
         except RedirectedError as refusal:
-            return await self._refuse(request, refusal.to, refusal.error, refusal.description, refusal.about)
+            return await self._refuse(
+                request, refusal.return_address, refusal.error, refusal.description, refusal.about
+            )
 
     async def _parse(self, request: HubRequest, pairs: Pairs) -> AuthorizationRequest:
         parameters = request.state.parameters = without_mark(pairs)
@@ -109,12 +113,12 @@ class _Authorize(Struct, frozen=True):
             case SignIn():
                 return self._sign_in(visit, pairs)
             case Reject(error=error, description=description):
-                return await self._refuse(request, auth_request.to, error, description)
+                return await self._refuse(request, auth_request.return_address, error, description)
             case IssueCode() if visit.consent is not None and visit.session is not None and visit.person is not None:
                 version = visit.person.user.credentials_version
                 code = await issue_code(self.oauth, auth_request, visit.consent, visit.session.created_at, version)
                 if code is not None:
-                    return self._send(request, auth_request.to, code=code)
+                    return self._send(request, auth_request.return_address, code=code)
                 visit = replace(visit, consent=None)
         if visit.person is None or not may_show_consent:
             raise Forbidden(_FOREIGN_FORM)
@@ -154,7 +158,9 @@ class _Authorize(Struct, frozen=True):
         self.csrf.check(request, form.get(CSRF_FIELD))
         decision = form.get("decision")
         if decision == "deny":
-            return await self._refuse(request, auth_request.to, "access_denied", "The user denied the request.")
+            return await self._refuse(
+                request, auth_request.return_address, "access_denied", "The user denied the request."
+            )
         if decision != "approve" or not isinstance(step, AskConsent | IssueCode):
             raise Unprocessable("Allow or deny.")
         ticked = Selection(form.all("scopes"), form.all("orgs"))
@@ -165,7 +171,7 @@ class _Authorize(Struct, frozen=True):
             # A deleted app is rejected here; in all other cases the user starts again.
             await self._parse(request, pairs)
             return RedirectResponse(address_of(pairs), 303)
-        return self._send(request, auth_request.to, code=code)
+        return self._send(request, auth_request.return_address, code=code)
 
     async def _visit(self, request: HubRequest, auth_request: AuthorizationRequest, pairs: Pairs) -> Visit:
         caller, now = caller_of(request), self.oauth.clock()
@@ -186,16 +192,18 @@ class _Authorize(Struct, frozen=True):
         return RedirectResponse(continue_to(SIGN_IN if visit.session is None else SIGN_IN_AGAIN, back), 303)
 
     async def _refuse(
-        self, request: HubRequest, to: ReturnAddress, error: str, description: str, about: str = ""
+        self, request: HubRequest, return_address: ReturnAddress, error: str, description: str, about: str = ""
     ) -> Response:
         await record_authorization_error(self.oauth, request, request.state.parameters, error, description, about)
         answer = {"error": error, "error_description": description}
         if request.is_explained:
-            answer["error_uri"] = self.oauth.refusals.address(request.request_id)
-        return self._send(request, to, **answer)
+            answer["error_uri"] = self.oauth.refusals.error_uri(request.request_id)
+        return self._send(request, return_address, **answer)
 
-    def _send(self, request: HubRequest, to: ReturnAddress, **answer: str) -> Response:
-        if to.response_mode == FORM_POST:
-            members, host = to.members(**answer), shown_host(to.redirect_uri)
-            return self.pages.page(request, "oauth/form_post.html", to=to, members=members, host=host)
-        return RedirectResponse(to.address(**answer), 303)
+    def _send(self, request: HubRequest, return_address: ReturnAddress, **answer: str) -> Response:
+        if return_address.response_mode == FORM_POST:
+            parameters, host = return_address.parameters(**answer), shown_host(return_address.redirect_uri)
+            return self.pages.page(
+                request, "oauth/form_post.html", return_address=return_address, parameters=parameters, host=host
+            )
+        return RedirectResponse(return_address.address(**answer), 303)

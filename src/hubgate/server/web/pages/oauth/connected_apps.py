@@ -57,7 +57,7 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
         at = address_of(connected.client_id)
         name = name_of(connected)
         return pages.page(
-            request, template, errors=errors, section=PATH, connected=connected, name=name, here_at=at, **values
+            request, template, errors=errors, section=PATH, connected=connected, name=name, at=at, **values
         )
 
     def organization_line(membership: Membership, connected: AppConnection) -> OrganizationLine:
@@ -79,7 +79,7 @@ def routes(pages: Pages, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
             connected,
             errors,
             servers=servers_of(connected),
-            elsewhere=scope_lines(
+            other_scopes=scope_lines(
                 connected.consent.other_scopes, IDENTITY_SCOPES, connected.consent.other_scopes, oauth.extra_scopes
             ),
             groups=groups_of(connected.allowable_scopes, fixed, granted, oauth.extra_scopes),

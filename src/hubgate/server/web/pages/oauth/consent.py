@@ -24,8 +24,8 @@ class ScopeLine(Struct, frozen=True):
 class OrganizationLine(Struct, frozen=True):
     membership: Membership
     ticked: bool
-    already: bool = False
-    asked: bool = False
+    already_granted: bool = False
+    requested: bool = False
     # Granted scopes are ticked; empty if scopes cannot be changed one by one.
     scopes: Sequence[ScopeLine] = ()
 
@@ -48,7 +48,7 @@ class ConsentView(Struct, frozen=True):
     # The name that the user approved before; empty if it is the same.
     renamed_from: str
     # Whether the redirect targets have changed since then.
-    moved: bool
+    has_new_targets: bool
     groups: Groups
     organizations: Sequence[OrganizationLine]
 
@@ -76,7 +76,7 @@ def consent_view(
         servers=shown_servers(access.resources, oauth.base_url),
         on_this_device=bool(target) and (is_loopback(target) or not is_web(target)),
         renamed_from=before.app_name if before is not None and before.was_renamed(app.face) else "",
-        moved=before is not None and before.has_new_targets(app.face),
+        has_new_targets=before is not None and before.has_new_targets(app.face),
         groups=groups_of(access.scopes, fixed_scopes(access.scopes, app), ticked, oauth.extra_scopes),
         organizations=[] if access.resources else [_line(one, access, before, given) for one in person.memberships],
     )
@@ -111,7 +111,7 @@ def _line(
     membership: Membership, access: AccessRequest, before: Consent | None, given: Selection | None
 ) -> OrganizationLine:
     org_id = membership.organization.id
-    already = before is not None and org_id in before.organizations
-    asked = org_id in access.organizations
-    ticked = already or asked if given is None else org_id in given.organizations
-    return OrganizationLine(membership, ticked, already, asked)
+    already_granted = before is not None and org_id in before.organizations
+    requested = org_id in access.organizations
+    ticked = already_granted or requested if given is None else org_id in given.organizations
+    return OrganizationLine(membership, ticked, already_granted, requested)

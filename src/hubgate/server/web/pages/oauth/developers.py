@@ -91,7 +91,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
         except TooManyRequests as error:
             return pages.show_errors(request, _TEMPLATE, error, "url", url=url, findings=None)
         # Failed checks come first.
-        ordered = sorted(findings, key=lambda finding: finding.holds)
+        ordered = sorted(findings, key=lambda finding: finding.passed)
         found = [(finding, clean(finding.found)[:LONGEST_FOUND]) for finding in ordered]
         return pages.page(request, _TEMPLATE, url=url, findings=found)
 

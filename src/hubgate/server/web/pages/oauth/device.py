@@ -123,7 +123,7 @@ class DevicePages(Struct, frozen=True):
             owner=await owner_name(self.oauth, access.app),
             waiting=waiting,
             minutes=(self.oauth.clock() - code.created_at) // MINUTE,
-            elsewhere=network_of(code.ip) != network_of(request.client_ip),
+            from_other_network=network_of(code.ip) != network_of(request.client_ip),
             switch=_another_account(waiting.user_code),
             shown_field=page_mac.FIELD,
             shown=page_mac.compute(access, person.user.id, self.oauth.secret),

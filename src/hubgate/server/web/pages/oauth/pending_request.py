@@ -34,7 +34,7 @@ async def pending_request(oauth: OAuth, request: HubRequest, next_page: str) -> 
         auth_request = await parse(oauth, without_mark(pairs), request.client_ip)
     except (BadRequest, RedirectedError, TooManyRequests):
         return PendingRequest()
-    host = auth_request.app.document_host or shown_host(auth_request.to.redirect_uri)
+    host = auth_request.app.document_host or shown_host(auth_request.return_address.redirect_uri)
     return PendingRequest(
         host,
         auth_request.login_hint or _signed_in_name(request, auth_request),

@@ -76,10 +76,10 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def download(request: HubRequest, organization: Organization) -> ASGIApp:
         return export(accounts, organization, parse_filter(request.query().get("q", "")))
 
-    page, what = Surface.PAGE, "An organization's audit log"
+    page, summary = Surface.PAGE, "An organization's audit log"
     return [
-        organization_route(accounts, "GET", _PATH, show, page, _ACTION, what),
-        organization_route(accounts, "GET", f"{_PATH}/export", download, page, _ACTION, f"{what}, as a download"),
+        organization_route(accounts, "GET", _PATH, show, page, _ACTION, summary),
+        organization_route(accounts, "GET", f"{_PATH}/export", download, page, _ACTION, f"{summary}, as a download"),
     ]
 
 

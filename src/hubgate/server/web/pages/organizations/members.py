@@ -152,10 +152,10 @@ def _removal_routes(pages: Pages, accounts: Accounts) -> list[Route]:
             return pages.redirect(f"/{organization.name}", f"You left {organization.name}.")
         return pages.redirect(address_of(PATH, organization.name), f"Removed {user.name}.")
 
-    what = "Remove a member"
+    summary = "Remove a member"
     return [
-        organization_route(accounts, "GET", _REMOVE, show, Surface.PAGE, _CHANGE, what),
-        organization_route(accounts, "POST", _REMOVE, remove, Surface.PAGE, _CHANGE, what, body_cap=16 * KIB),
+        organization_route(accounts, "GET", _REMOVE, show, Surface.PAGE, _CHANGE, summary),
+        organization_route(accounts, "POST", _REMOVE, remove, Surface.PAGE, _CHANGE, summary, body_cap=16 * KIB),
     ]
 
 

@@ -142,8 +142,8 @@ def _deletion_routes(pages: Pages, accounts: Accounts) -> list[Route]:
         await settings.delete(accounts, organization, actor_of(request))
         return pages.redirect("/settings/organizations", f"Deleted {organization.name}.")
 
-    what = "Delete an organization"
+    summary = "Delete an organization"
     return [
-        organization_route(accounts, "GET", _DELETE, show, Surface.PAGE, _CHANGE, what),
-        organization_route(accounts, "POST", _DELETE, delete, Surface.PAGE, _CHANGE, what, body_cap=16 * KIB),
+        organization_route(accounts, "GET", _DELETE, show, Surface.PAGE, _CHANGE, summary),
+        organization_route(accounts, "POST", _DELETE, delete, Surface.PAGE, _CHANGE, summary, body_cap=16 * KIB),
     ]

@@ -116,7 +116,7 @@ class Commands(msgspec.Struct, frozen=True):
 
 def _commands(base_url: str, repo: Repo) -> Commands:
     """Shell commands that download or upload the repo's files, with the address of this hub."""
-    kind = "" if repo.kind is RepoType.MODEL else f" --repo-type {repo.type}"
+    kind = "" if repo.repo_type is RepoType.MODEL else f" --repo-type {repo.type}"
     endpoint, url = f"export HF_ENDPOINT={quote(base_url)}\n", base_url + repo.path
     return Commands(
         download=f"{endpoint}hf download {repo.full_name}{kind}",

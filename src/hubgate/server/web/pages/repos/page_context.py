@@ -63,7 +63,7 @@ class RepoPageContext(Struct, frozen=True):
         """Create a route per repo type."""
         routes = []
         for kind in RepoType:
-            path = f"/{kind.folder}{{namespace}}/{{repo}}{tail}"
+            path = f"/{kind.url_prefix}{{namespace}}/{{repo}}{tail}"
             about = summary.replace("repo", kind.value, 1)
             routes.append(Route(method, path, endpoint(kind, path), Surface.PAGE, about, body_cap=16 * KIB))
         return routes

@@ -23,14 +23,14 @@ _READ, _WRITE = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS
 def routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def show(request: HubRequest, caller: Caller) -> Response:
         person = caller.signed_in_person
-        invited, waiting = first_rows(await invitations.of_user(accounts, person.user))
+        invited, more_invited = first_rows(await invitations.of_user(accounts, person.user))
         return pages.page(
             request,
             "settings/organizations.html",
             section=PATH,
             shown=list_page(request, person.memberships),
             invited=invited,
-            waiting=waiting,
+            more_invited=more_invited,
         )
 
     async def accept(request: HubRequest, caller: Caller) -> Response:

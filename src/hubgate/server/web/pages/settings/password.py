@@ -26,13 +26,13 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
         user, form = caller.user, request.form_fields
         current, new = form.get("current_password"), form.get("new_password")
         try:
-            cookie, ended = await password_changes.change(
+            cookie, revoked = await password_changes.change(
                 accounts, user, current, new, visitor_of(request), caller.session
             )
         except (FieldErrors, TooManyRequests) as error:
             return pages.show_errors(request, _TEMPLATE, error, "current_password", section=PATH)
-        listed = ended.summary(other_sessions=True)
-        response = pages.redirect(PATH, f"Password changed. Revoked: {listed}." if listed else "Password changed.")
+        summary = revoked.summary(other_sessions=True)
+        response = pages.redirect(PATH, f"Password changed. Revoked: {summary}." if summary else "Password changed.")
         cookies.set_session(response, pages.settings, cookie)
         return response
 

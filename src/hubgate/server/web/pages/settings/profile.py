@@ -84,15 +84,15 @@ def _profile_routes(pages: Pages, accounts: Accounts) -> list[Route]:
 
 
 def _deletion_routes(pages: Pages, accounts: Accounts) -> list[Route]:
-    async def consequences(person: Person) -> dict[str, Any]:
+    async def page_values(person: Person) -> dict[str, Any]:
         return {
             "section": PATH,
-            "going": await own_account.deletion_consequences(accounts, person),
+            "consequences": await own_account.deletion_consequences(accounts, person),
             "repos": await repo_store.count_of_owner(accounts.db, person.user.id),
         }
 
     async def show(request: HubRequest, caller: Caller) -> Response:
-        return pages.page(request, _DELETE_PAGE, typed="", **await consequences(caller.signed_in_person))
+        return pages.page(request, _DELETE_PAGE, typed="", **await page_values(caller.signed_in_person))
 
     async def delete(request: HubRequest, caller: Caller) -> Response:
         person, form = caller.signed_in_person, request.form_fields
@@ -100,11 +100,9 @@ def _deletion_routes(pages: Pages, accounts: Accounts) -> list[Route]:
         try:
             await own_account.delete_own(accounts, person.user, typed, form.get("password"), actor)
         except (FieldErrors, TooManyRequests) as error:
-            return pages.show_errors(
-                request, _DELETE_PAGE, error, "password", typed=typed, **await consequences(person)
-            )
+            return pages.show_errors(request, _DELETE_PAGE, error, "password", typed=typed, **await page_values(person))
         except Conflict as error:
-            return pages.page(request, _DELETE_PAGE, error.status, typed=typed, **await consequences(person))
+            return pages.page(request, _DELETE_PAGE, error.status, typed=typed, **await page_values(person))
         response = pages.redirect("/", "Your account was deleted.")
         cookies.clear_session(response, pages.settings)
         return response

@@ -42,7 +42,7 @@ def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
 def _list_routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
     async def show(request: HubRequest, user: User, errors: Mapping[str, str] = NO_ERRORS, **values: Any) -> Response:
         shown = list_page(request, await personal.of_user(accounts, user.id))
-        values = {"name": "", "role": _ROLES[0][0], "secret": "", "created": None, "already": "", **values}
+        values = {"name": "", "role": _ROLES[0][0], "secret": "", "created": None, "already_used": "", **values}
         return pages.page(
             request,
             "settings/tokens.html",
@@ -50,7 +50,7 @@ def _list_routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
             section=PATH,
             shown=shown,
             roles=_ROLES,
-            once=single_use_forms.new_nonce(accounts, user),
+            nonce=single_use_forms.new_nonce(accounts, user),
             **await issued(request, user),
             **values,
         )
@@ -74,7 +74,7 @@ def _list_routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
         except FieldErrors as error:
             return await show(request, user, error.fields, name=form.get("name"), role=form.get("role"))
         except AlreadyUsed as error:
-            return await show(request, user, already=error.message)
+            return await show(request, user, already_used=error.message)
         return await show(request, user, secret=secret, created=created)
 
     page = Surface.PAGE
@@ -90,7 +90,7 @@ def _token_routes(pages: Pages, accounts: Accounts) -> list[Route]:
     ) -> Response:
         token = await personal.get(accounts, user.id, request.param("id"))
         values = {"token": token, "name": token.name, **values}
-        return pages.page(request, f"settings/{template}", errors=errors, section=PATH, here_at=_at(token.id), **values)
+        return pages.page(request, f"settings/{template}", errors=errors, section=PATH, at=_at(token.id), **values)
 
     async def show_token(request: HubRequest, caller: Caller) -> Response:
         return await show(request, caller.user, "token.html")
@@ -106,7 +106,7 @@ def _token_routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def show_refresh(
         request: HubRequest, user: User, errors: Mapping[str, str] = NO_ERRORS, **values: str
     ) -> Response:
-        values = {"once": single_use_forms.new_nonce(accounts, user), "secret": "", "already": "", **values}
+        values = {"nonce": single_use_forms.new_nonce(accounts, user), "secret": "", "already_used": "", **values}
         return await show(request, user, "token_refresh.html", errors, **values)
 
     async def refresh_page(request: HubRequest, caller: Caller) -> Response:
@@ -120,7 +120,7 @@ def _token_routes(pages: Pages, accounts: Accounts) -> list[Route]:
         except FieldErrors as error:
             return await show_refresh(request, user, error.fields)
         except AlreadyUsed as error:
-            return await show_refresh(request, user, already=error.message)
+            return await show_refresh(request, user, already_used=error.message)
         return await show_refresh(request, user, secret=secret)
 
     async def revocation_page(request: HubRequest, caller: Caller) -> Response:

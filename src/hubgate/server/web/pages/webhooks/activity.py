@@ -91,7 +91,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
             "days": SUSPENDED_AFTER // DAY,
             # Only a failed attempt suspends a webhook, so this time may be in the past; then it is not shown.
             "suspension": None if since is None or since + SUSPENDED_AFTER <= now else since + SUSPENDED_AFTER,
-            "closed_until": webhook.closed_until if webhook.closed_until > now else None,
+            "paused_until": webhook.closed_until if webhook.closed_until > now else None,
         }
 
     async def page(webhook: Webhook, criteria: DeliveryFilter, cursor: str) -> _Rows:

@@ -35,7 +35,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
         context: OwnerContext,
         draft: Draft,
         errors: Mapping[str, str] = NO_ERRORS,
-        already: str = "",
+        already_used: str = "",
     ) -> Response:
         return base.show(
             request,
@@ -45,8 +45,8 @@ def routes(base: WebhookPageContext) -> list[Route]:
             draft=draft,
             domain_words=DOMAIN_LABELS,
             options=OPTIONS,
-            once=single_use_forms.new_nonce(base.accounts, context.user),
-            already=already,
+            nonce=single_use_forms.new_nonce(base.accounts, context.user),
+            already_used=already_used,
         )
 
     async def show_form(request: HubRequest, context: OwnerContext) -> Response:
@@ -64,7 +64,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
         except FieldErrors as error:
             return show(request, context, draft, error.fields)
         except AlreadyUsed as error:
-            return show(request, context, Draft(), already=error.message)
+            return show(request, context, Draft(), already_used=error.message)
         except Unprocessable as error:
             return show(request, context, draft, {"form": error.message})
         at = context.address_of(stored.webhook.id)

@@ -68,12 +68,12 @@ def routes(base: WebhookPageContext) -> list[Route]:
     async def save(request: HubRequest, context: OwnerContext) -> Response:
         while True:
             try:
-                return await save_over(request, context, await base.load(request, context))
+                return await merge_and_save(request, context, await base.load(request, context))
             except ConcurrentChange:
                 # Retry with the current settings.
                 continue
 
-    async def save_over(request: HubRequest, context: OwnerContext, stored: StoredWebhook) -> Response:
+    async def merge_and_save(request: HubRequest, context: OwnerContext, stored: StoredWebhook) -> Response:
         form = request.form_fields
         edit = concurrent_edits.parse_edit(form, stored)
         draft, webhook = edit.merge(parse_draft(form), stored), stored.webhook
@@ -122,8 +122,8 @@ def routes(base: WebhookPageContext) -> list[Route]:
             "secret.html",
             errors,
             overlaps=OVERLAPS,
-            once=single_use_forms.new_nonce(base.accounts, context.user),
-            **{"kind": GENERATE, "overlap": "0", "secret": "", "already": "", **values},
+            nonce=single_use_forms.new_nonce(base.accounts, context.user),
+            **{"kind": GENERATE, "overlap": "0", "secret": "", "already_used": "", **values},
         )
 
     async def show_secret_form(request: HubRequest, context: OwnerContext) -> Response:
@@ -139,7 +139,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
         except FieldErrors as error:
             return await show_secret(request, context, stored, error.fields, kind=kind, overlap=overlap)
         except AlreadyUsed as error:
-            return await show_secret(request, context, stored, already=error.message)
+            return await show_secret(request, context, stored, already_used=error.message)
         if kind == GENERATE:
             return await show_secret(request, context, stored, secret=change.secret, overlap=overlap)
         return base.pages.redirect(f"{context.address_of(stored.webhook.id)}/settings", "The secret is set.")

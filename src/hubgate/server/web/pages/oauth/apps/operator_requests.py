@@ -36,12 +36,12 @@ class _RequestForm(Struct, frozen=True):
 
     async def submit(self, request: HubRequest, context: OwnerContext) -> Response:
         app, form = await self.base.app(request, context), request.form_fields
-        wanted = EXCHANGE if self.subject == "exchange" else form.get("wanted").strip()
+        requested = EXCHANGE if self.subject == "exchange" else form.get("wanted").strip()
         reason = form.get("reason")
         try:
-            await submission.submit(self.base.oauth, app, wanted, reason, context.user)
+            await submission.submit(self.base.oauth, app, requested, reason, context.user)
         except (FieldErrors, TooManyRequests) as error:
-            return await self._show(request, context, error, wanted=wanted, reason=reason)
+            return await self._show(request, context, error, requested=requested, reason=reason)
         return self.base.pages.redirect(
             context.address_of(app.client_id), "Requested. You will get an e-mail when the operator decides."
         )
@@ -50,7 +50,7 @@ class _RequestForm(Struct, frozen=True):
         self, request: HubRequest, context: OwnerContext, error: HubError | None = None, **given: str
     ) -> Response:
         app = await self.base.app(request, context)
-        offered = [scope for scope in self.base.oauth.extra_scopes if scope.name not in app.extra_scopes]
+        available = [scope for scope in self.base.oauth.extra_scopes if scope.name not in app.extra_scopes]
         errors: Mapping[str, str] = NO_ERRORS
         if error is not None:
             errors = error.fields if isinstance(error, FieldErrors) else {"reason": error.message}
@@ -61,8 +61,8 @@ class _RequestForm(Struct, frozen=True):
             errors,
             app=app,
             at=context.address_of(app.client_id),
-            offered=offered,
-            **{"wanted": offered[0].name if len(offered) == 1 else "", "reason": "", **given},
+            available=available,
+            **{"requested": available[0].name if len(available) == 1 else "", "reason": "", **given},
         )
         if isinstance(error, TooManyRequests):
             response.status_code = error.status

@@ -37,7 +37,11 @@ def _list_and_new(base: AppPageContext) -> list[Route]:
         return base.show(request, context, "list.html", shown=list_page(request, found[::-1]))
 
     def show(
-        request: HubRequest, context: OwnerContext, draft: App, errors: Mapping[str, str] = NO_ERRORS, already: str = ""
+        request: HubRequest,
+        context: OwnerContext,
+        draft: App,
+        errors: Mapping[str, str] = NO_ERRORS,
+        already_used: str = "",
     ) -> Response:
         return base.show(
             request,
@@ -48,8 +52,8 @@ def _list_and_new(base: AppPageContext) -> list[Route]:
             choice=scope_choice(draft, ()),
             lifetimes=lifetimes(draft.token_lifetime),
             matches=MATCHES,
-            once=single_use_forms.new_nonce(base.accounts, context.user),
-            already=already,
+            nonce=single_use_forms.new_nonce(base.accounts, context.user),
+            already_used=already_used,
         )
 
     async def show_form(request: HubRequest, context: OwnerContext) -> Response:
@@ -64,7 +68,7 @@ def _list_and_new(base: AppPageContext) -> list[Route]:
         except FieldErrors as error:
             return show(request, context, draft, error.fields)
         except AlreadyUsed as error:
-            return show(request, context, EMPTY_APP, already=error.message)
+            return show(request, context, EMPTY_APP, already_used=error.message)
         ready = snippets(base.oauth.base_url, app)
         return base.show(
             request,
@@ -102,7 +106,7 @@ def _settings(base: AppPageContext) -> list[Route]:
             secrets=await management.secrets_of(oauth, app),
             users=await management.get_users(oauth, app),
             refusals=await oauth.refusals.of_app(app.client_id),
-            asked=await submission.of_app(oauth, app),
+            operator_requests=await submission.of_app(oauth, app),
             live=await issued_tokens.count(oauth, app) if context.organization else 0,
         )
 

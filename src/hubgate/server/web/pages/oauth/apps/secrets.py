@@ -35,9 +35,9 @@ def routes(base: AppPageContext) -> list[Route]:
             app=app,
             at=context.address_of(app.client_id),
             overlaps=OVERLAPS,
-            once=single_use_forms.new_nonce(base.accounts, context.user),
+            nonce=single_use_forms.new_nonce(base.accounts, context.user),
             live=await issued_tokens.count(base.oauth, app) if context.organization else 0,
-            **{"overlap": "0", "secret": "", "already": "", "ended": 0, "ending": False, **values},
+            **{"overlap": "0", "secret": "", "already_used": "", "revoked": 0, "revoke_requested": False, **values},
         )
 
     async def confirm(request: HubRequest, context: OwnerContext) -> Response:
@@ -45,24 +45,24 @@ def routes(base: AppPageContext) -> list[Route]:
 
     async def refresh(request: HubRequest, context: OwnerContext) -> Response:
         app, form = await base.app(request, context), request.form_fields
-        overlap, ending, ended = form.get("overlapSeconds", "0"), form.get("endTokens") == "on", 0
+        overlap, revoke_requested, revoked = form.get("overlapSeconds", "0"), form.get("endTokens") == "on", 0
 
-        async def end_tokens(tx: Tx) -> None:
-            nonlocal ended
-            ended = await issued_tokens.revoke_in(tx, app, TokenFilter(), context.actor, base.oauth.clock())
+        async def revoke_tokens(tx: Tx) -> None:
+            nonlocal revoked
+            revoked = await issued_tokens.revoke_in(tx, app, TokenFilter(), context.actor, base.oauth.clock())
 
         try:
             nonce = single_use_forms.check_nonce(base.accounts, context.user, form.get(single_use_forms.FIELD))
-            in_same_transaction = end_tokens if ending and context.organization else None
+            in_same_transaction = revoke_tokens if revoke_requested and context.organization else None
             seconds = int(overlap) if overlap in dict(OVERLAPS) else -1
             secret = await management.refresh_secret(
                 base.oauth, app, seconds, context.actor, nonce, in_same_transaction
             )
         except FieldErrors as error:
-            return await show(request, context, error.fields, overlap=overlap, ending=ending)
+            return await show(request, context, error.fields, overlap=overlap, revoke_requested=revoke_requested)
         except AlreadyUsed as error:
-            return await show(request, context, already=error.message)
-        return await show(request, context, secret=secret, overlap=overlap, ended=ended)
+            return await show(request, context, already_used=error.message)
+        return await show(request, context, secret=secret, overlap=overlap, revoked=revoked)
 
     async def revoke_old(request: HubRequest, context: OwnerContext) -> Response:
         app, last_four = await base.app(request, context), request.form_fields.get("lastFour")
