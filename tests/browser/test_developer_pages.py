@@ -76,7 +76,7 @@ def test_metadata_document_is_checked(ada: BrowserContext) -> None:
     page.goto("/docs/cimd")
     page.get_by_label("Address of the document").fill("http://app.example/../x#y")
     page.get_by_role("button", name="Check").click()
-    expect(page.get_by_role("status").first).to_contain_text("rules do not hold.")
+    expect(page.get_by_role("status").first).to_contain_text("checks failed.")
     expect(page.get_by_text("Serve the document over https.")).to_be_visible()
     expect_well_made(page)
 

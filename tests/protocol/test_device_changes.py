@@ -7,6 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from msgspec import structs
 from tests.bed import devices
 from tests.bed.apps import SCOPES, Client, create_app
 from tests.bed.concurrency import run_concurrently
@@ -100,7 +101,7 @@ def test_renamed_app_is_shown_again_before_approval(hub: RunningHub, client: Cli
     started = devices.start(client)
     with browser_of(hub, ada) as browser:
         asked = devices.enter(browser, started["user_code"])
-        change(client, lambda app: replace(app, name="Bank"))
+        change(client, lambda app: structs.replace(app, name="Bank"))
         again = devices.decide(browser, asked, "approve", scopes=SCOPES)
         assert (again.status_code, "Bank" in again.text) == (200, True)
         assert status_and_error(devices.poll(client, started["device_code"])) == PENDING
@@ -111,7 +112,7 @@ def test_renamed_app_is_shown_again_before_approval(hub: RunningHub, client: Cli
 def test_scope_that_the_app_lost_is_not_granted(hub: RunningHub, client: Client, ada: User) -> None:
     """A device flow that began while the app had the scope must not restore it."""
     started = devices.start(client)
-    change(client, lambda app: replace(app, scopes=SCOPES))
+    change(client, lambda app: structs.replace(app, scopes=SCOPES))
     with browser_of(hub, ada) as browser:
         asked = devices.enter(browser, started["user_code"])
         assert "manage-repos" not in asked.text
@@ -181,7 +182,7 @@ def test_scope_that_the_operator_removes_is_not_granted(with_metrics: RunningHub
     ada = create_user(hub, "ada")
     client = create_exchange_app(hub, create_organization(hub, "acme", ada), scopes=("openid", "read-repos"))
     hub.call(lambda opened: privileges.grant_scope(opened.oauth, client.id, METRICS, SYSTEM))
-    change(client, lambda app: replace(app, exchange=replace(app.exchange, scopes=(METRICS,))))
+    change(client, lambda app: structs.replace(app, exchange=structs.replace(app.exchange, scopes=(METRICS,))))
     started, token = devices.start(client), exchange_token(client, "ada@example.org")
     assert token["scope"] == METRICS
     hub.call(lambda opened: privileges.revoke_scope(opened.oauth, client.id, METRICS, SYSTEM))
