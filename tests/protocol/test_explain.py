@@ -94,7 +94,7 @@ def test_response_waits_until_the_refusal_is_stored(hub: RunningHub) -> None:
     async def refuse(opened: Hub, number: int) -> str:
         patient = Refusals(opened.db, opened.clock, hub.url, longest_wait=30)
         assert await patient.record(f"r-{number}", client.id, "token", "invalid_grant", "No.", SentParameters())
-        return patient.address(f"r-{number}")
+        return patient.error_uri(f"r-{number}")
 
     with browser_of(hub, olga) as owner:
         for number in range(5):
