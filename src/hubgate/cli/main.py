@@ -26,13 +26,13 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"error: {message}. Try: {self.prog} --help\n")
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None, commands: Sequence[Command] = COMMANDS) -> None:
     # Python can lose a KeyboardInterrupt during an import. Blocked, the signal is delivered after the imports.
     if sys.platform != "win32":
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     _open_standard_streams()
     try:
-        sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+        sys.exit(run(list(sys.argv[1:] if arguments is None else arguments), commands))
     except KeyboardInterrupt:
         sys.exit(130)
 
@@ -53,8 +53,8 @@ def _open_standard_streams() -> None:
             stream.reconfigure(errors="replace")
 
 
-def run(arguments: list[str]) -> int:
-    command = next((command for command in COMMANDS if arguments[:1] == [command.name]), None)
+def run(arguments: list[str], commands: Sequence[Command]) -> int:
+    command = next((command for command in commands if arguments[:1] == [command.name]), None)
     if command is None:
         return _usage(arguments)
     run_command = _run_server_command if command.needs_server else _run_user_command
