@@ -1,5 +1,5 @@
-"""Writing a commit: first the blobs, then trees and commit on top of the current head, then the branch moves if its
-head is unchanged. If the head has changed, the commit is retried, unless the request names a parent (412).
+"""Writes a commit: first the blobs, then the trees and the commit on top of the current head. Then the branch moves, if
+its head is unchanged. If the head has changed, the commit is retried, unless the request names a parent (412).
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -86,7 +86,7 @@ def _conflict(change: RefChange, names: RefNames, max_refs: int) -> str | None:
     if change.old_sha is not None or change.new_sha is None:
         return None
     if names.branch_and_tag_count >= max_refs:
-        return f"a repo has at most {max_refs:,} refs"
+        return f"a repo may have at most {max_refs:,} refs"
     other = names.conflicting_ref(change.ref)
     if other is not None:
         return f"conflicts with {other}"
