@@ -31,7 +31,7 @@ def configure(subjects: Any) -> None:
         metavar="S",
         help=f"may be repeated (default {' '.join(DEFAULT_SCOPES)})",
     )
-    create.add_argument("--public", action="store_true", help="without a secret")
+    create.add_argument("--public", action="store_true", help="create a public app, which has no secret")
     create.add_argument(
         "--refresh-tokens", action="store_true", help="issue refresh tokens, which expire 90 days after the last use"
     )

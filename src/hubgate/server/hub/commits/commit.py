@@ -190,7 +190,7 @@ async def _check_paths(folder: Path, commit: str | None, operations: Sequence[Op
 
 
 async def _pointers(repos: Repos, repo: Repo, operations: Sequence[Operation]) -> dict[str, tuple[str, int]]:
-    """Id and size, by path, of large files that an operation or an LFS pointer in a file's content references. The file
+    """The large files that the operations reference, directly or by an LFS pointer as content: id and size by path. They
     must have been uploaded to the repo: knowing a hash must not grant access to a file.
     """
     found: dict[str, tuple[str, int]] = {}

@@ -28,7 +28,7 @@ async def refusals(repos: Repos, identity: Identity, repo: Repo, changes: Sequen
     for change in changes:
         reason = (
             ("named more than once" if occurrences[change.ref] > 1 else invalid_reason(change.ref))
-            or await _forbidden(repos, identity, repo, change, write_decision)
+            or await _permission_refusal(repos, identity, repo, change, write_decision)
             or _conflict(change, names, repos.limits.refs)
         )
         if reason is not None:
@@ -36,7 +36,7 @@ async def refusals(repos: Repos, identity: Identity, repo: Repo, changes: Sequen
     return refused
 
 
-async def _forbidden(
+async def _permission_refusal(
     repos: Repos, identity: Identity, repo: Repo, change: RefChange, write_decision: Decision
 ) -> str | None:
     if is_pull_request(change.ref):
