@@ -27,7 +27,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    # Python can lose a KeyboardInterrupt during an import. While blocked, it is delivered after the imports.
+    # Python can lose a KeyboardInterrupt during an import. The blocked signal is delivered after the imports.
     if sys.platform != "win32":
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     _open_standard_streams()

@@ -190,8 +190,8 @@ async def _check_paths(folder: Path, commit: str | None, operations: Sequence[Op
 
 
 async def _pointers(repos: Repos, repo: Repo, operations: Sequence[Operation]) -> dict[str, tuple[str, int]]:
-    """The large files that the operations reference, directly or by an LFS pointer as content: id and size by path. They
-    must have been uploaded to the repo: knowing a hash must not grant access to a file.
+    """The large files that the operations reference, directly or by an LFS pointer as content: id and size by path.
+    They must have been uploaded to the repo: knowing a hash must not grant access to a file.
     """
     found: dict[str, tuple[str, int]] = {}
     for item in operations:
