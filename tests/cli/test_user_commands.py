@@ -242,7 +242,7 @@ def test_unreachable_hub_and_invalid_responses_are_one_line(tmp_path: Path) -> N
         f"error: {server.url.removeprefix('http://')} cannot be reached: Connection refused\n",
     )
     unsaid = hubgate("whoami", cwd=tmp_path, HUBGATE_ENDPOINT=server.url, **alone).stderr
-    assert unsaid.endswith(" refused. Another hub: hubgate login --endpoint URL, or set HUBGATE_ENDPOINT\n")
+    assert unsaid.endswith(" refused. To use another hub: hubgate login --endpoint URL, or set HUBGATE_ENDPOINT\n")
 
 
 def test_ctrl_c_while_waiting_for_login_exits_quietly(sqlite_hub: RunningHub, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None, commands: Sequence[Command] = COMMANDS) -> None:
-    # Python can lose a KeyboardInterrupt during an import. Blocked, the signal is delivered after the imports.
+    # Python can lose a KeyboardInterrupt during an import. The blocked signal is delivered after the imports.
     if sys.platform != "win32":
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     _open_standard_streams()
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None, commands: Sequence[Command] = C
 
 
 def _open_standard_streams() -> None:
-    """Open closed standard streams. A service manager may close some, and the next opened file would replace them."""
+    """Open closed standard streams. A service manager may close some, and the next file would get their number."""
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)

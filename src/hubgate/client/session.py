@@ -1,6 +1,6 @@
 """Runs calls to the hub, with token, redirects, retries and errors. Every operation uses this module.
 
-`_headers` alone adds the token, and only if the request goes to the hub's own origin. Requests to any other origin,
+Only `_headers` adds the token, and only if the request is sent to the hub's own origin. Requests to any other origin,
 after a redirect or to a URL from a response, are sent without the token.
 """
 

@@ -31,9 +31,9 @@ def configure(subjects: Any) -> None:
         metavar="S",
         help=f"may be repeated (default {' '.join(DEFAULT_SCOPES)})",
     )
-    create.add_argument("--public", action="store_true", help="without a secret")
+    create.add_argument("--public", action="store_true", help="create a public app, which has no secret")
     create.add_argument(
-        "--refresh-tokens", action="store_true", help="users stay signed in until 90 days after the last use"
+        "--refresh-tokens", action="store_true", help="issue refresh tokens, which expire 90 days after the last use"
     )
     create.add_argument("--client-id", default="", metavar="ID", help="a client ID of your choice (default random)")
     create.add_argument("--token-exchange", action="store_true", help="allow token exchange (organization's apps only)")

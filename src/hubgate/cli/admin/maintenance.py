@@ -57,7 +57,7 @@ def _revoke(options: argparse.Namespace) -> int:
 
 def _reseal(options: argparse.Namespace) -> int:
     async def everything(hub: Hub) -> int:
-        # Signing keys last: resealing them fails if one cannot be opened, and all else must be resealed by then.
+        # Signing keys last: if one cannot be decrypted, resealing fails, but everything else is already resealed.
         others = await hub.outbox.reseal() + await reseal_audit(hub.db, hub.secret)
         others += await reseal_webhooks(hub.db, hub.secret)
         return others + await hub.keys.reseal()

@@ -38,7 +38,9 @@ def configure_download(parser: argparse.ArgumentParser) -> None:
     )
     common.add_type(parser)
     parser.add_argument("--revision", metavar="R", default="main", help="a branch, tag or commit (default main)")
-    parser.add_argument("--to", metavar="DIR", type=Path, help="the folder (default: . for PATH, else the repo's name)")
+    parser.add_argument(
+        "--to", metavar="DIR", type=Path, help="the local folder (default: . with PATH, else the repo's name)"
+    )
 
 
 run = common.perform

@@ -1,4 +1,4 @@
-"""Webhooks of the user or of an organization. On the wire a list is a bare array, a single webhook is wrapped."""
+"""Webhooks of the user or of an organization. On the wire, only a single webhook is wrapped in an object."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -20,7 +20,7 @@ T = TypeVar("T")
 MAX_CONCURRENT = 8
 # Seconds before each retry of a failed handler. After the last retry the delivery fails permanently.
 RETRY_DELAYS = (5.0, 30.0, 120.0, 600.0, 1800.0)
-# A delivery that crashes the process is not restarted more often than this.
+# Maximum number of starts, for deliveries that crash the process.
 MAX_STARTS = 12
 # How often to check for deliveries that other processes added, and for processes that died.
 POLL_SECONDS = 1.0
@@ -198,7 +198,7 @@ class _Worker:
     async def _run(self, delivery: StoredDelivery) -> None:
         if delivery.starts > MAX_STARTS:
             logger.error(
-                "%s was interrupted %d times and will not be retried",
+                "Delivery %s was interrupted %d times and will not be retried",
                 printable(delivery.delivery_id),
                 delivery.starts - 1,
             )
@@ -210,7 +210,9 @@ class _Worker:
                 Store.schedule_retry, delivery.number, time.time() + RETRY_DELAYS[delivery.starts - 1], "failed"
             )
         else:
-            logger.error("%s failed %d times and will not be retried", printable(delivery.delivery_id), delivery.starts)
+            logger.error(
+                "Delivery %s failed %d times and will not be retried", printable(delivery.delivery_id), delivery.starts
+            )
             await self._record(Store.mark_failed, delivery.number, time.time(), "failed")
 
     async def _run_work(self, delivery: StoredDelivery) -> bool:
@@ -218,7 +220,7 @@ class _Worker:
         try:
             return await self._work(delivery)
         except Exception:
-            logger.exception("%s could not be run", printable(delivery.delivery_id))
+            logger.exception("Delivery %s could not be run", printable(delivery.delivery_id))
             return False
 
     async def _record(self, operation: Callable[..., None], *given: object) -> None:

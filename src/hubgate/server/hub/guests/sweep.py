@@ -54,7 +54,7 @@ class GuestSweep:
         found = await db.read_long(lambda tx: store.repos_to_sweep(tx, self._after, before, limit))
         for repo_id, generation in found:
             try:
-                await self._end_merged(repo_id, generation)
+                await self._end_merged_charges(repo_id, generation)
                 await self._check_files(repo_id, generation, before)
             except (HubError, program.GitFailed) as error:
                 log.warning("the guest data of repo %s will be checked later: %s", repo_id, error)
@@ -62,7 +62,7 @@ class GuestSweep:
         self._after = found[-1][0] if len(found) == limit else ""
         return self._after != ""
 
-    async def _end_merged(self, repo_id: str, generation: int) -> None:
+    async def _end_merged_charges(self, repo_id: str, generation: int) -> None:
         tips = await self.repos.db.read_long(lambda tx: store.charged_refs(tx, repo_id))
         of_guests = (_PULL_REQUESTS, "--not", *_BRANCHES_AND_TAGS)
         unmerged = await self._listed_among(repo_id, set(tips.values()), *of_guests) if tips else set()
