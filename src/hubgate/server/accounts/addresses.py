@@ -62,7 +62,7 @@ async def find_link(accounts: Accounts, secret: str, purpose: Purpose) -> tuple[
 
 
 async def has_password(accounts: Accounts, user: User) -> bool:
-    """Whether the user has a password; False if an operator created the user, who has not set one yet."""
+    """Whether the user has a password. A user that an operator created may not have set one yet."""
     return await store.password_hash(accounts.db, user.id) is not None
 
 
