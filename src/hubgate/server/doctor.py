@@ -128,7 +128,9 @@ async def _clock(hub: Hub) -> Finding:
     if local < EARLIEST_PLAUSIBLE_TIME:
         return Finding("clock", "fail", "this machine's clock is years behind. Set it, or tokens will not expire.")
     if skew > MAX_SKEW_SECONDS:
-        return Finding("clock", "fail", f"this machine and the database differ by {skew:.0f} s. Synchronize both with NTP.")
+        return Finding(
+            "clock", "fail", f"this machine and the database differ by {skew:.0f} s. Synchronize both with NTP."
+        )
     return Finding("clock", "ok", f"within {MAX_SKEW_SECONDS} s of the database's")
 
 

@@ -65,8 +65,8 @@ def operator_decision(
 
 
 def webhook_failing(recipient: str, host: str, since: str, status: str, suspension: str, link: str) -> Message:
-    text = f"No success since {since}; last answer {status}. Suspension {suspension}. See {link}"
-    return Message(recipient, f"Webhook failing: {host}", text)
+    text = f"No success since {since}; last answer {status}. If this continues, it will be suspended on {suspension}."
+    return Message(recipient, f"Webhook failing: {host}", f"{text} See {link}")
 
 
 def webhook_suspended(recipient: str, host: str, waiting: int, link: str) -> Message:
