@@ -17,7 +17,7 @@ from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
 
 MEMBERS = "/organizations/acme/settings/members"
-LAST_ADMIN = "The last admin cannot leave. Make someone else an admin first."
+LAST_ADMIN = "An organization needs an admin. Make someone else an admin first."
 WITHDRAW = re.compile(r'action="(/organizations/acme/settings/invitations/[0-9a-f]{24}/withdraw)"')
 
 

@@ -2,7 +2,7 @@
 
 Order of checks: public reads, hidden resources, the fence of an exchanged token, the kind of credential, the role, the
 scope. Private resources are hidden from callers without access. A token without the required scope gets an error that
-names the scopes that would help, except that without a read scope, a private resource is answered as not found.
+names the scopes that would help; without a read scope, a private resource is reported as not found.
 """
 
 from collections.abc import Iterable
@@ -166,7 +166,7 @@ def _refusal(
         return forbid(f"No app can {rule.verb_phrase}. Use the hub's pages or a personal token.")
     if not (rule.author and is_author):
         if rule.author and rule.role is None:
-            return forbid(f"Only its author may {rule.verb_phrase}.")
+            return forbid(f"Only the author may {rule.verb_phrase}.")
         if rule.role is not None and (role is None or role < rule.role):
             return forbid(_role_message(identity, rule, owner, rule.role))
     if identity.token_role is TokenRole.READ and not rule.read:
@@ -176,7 +176,7 @@ def _refusal(
 
 def _role_message(identity: Identity, rule: Rule, owner: Namespace, required: Role) -> str:
     if isinstance(owner, Account):
-        return f"Only its owner may {rule.verb_phrase}."
+        return f"Only the owner may {rule.verb_phrase}."
     if owner.id in identity.memberships and identity.role_in(owner.id) is None:
         return (
             f"This app was not granted access to the organization, so it cannot {rule.verb_phrase}. Authorize it again."

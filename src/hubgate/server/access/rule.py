@@ -10,7 +10,7 @@ from hubgate.server.accounts.roles import Role
 class RequiredCredential(Enum):
     """The credentials that may perform an action at all, before role and scope are checked."""
 
-    NONE = "none is needed"
+    NONE = "no credential"
     ANY = "any; an app's token needs no scope"
     SCOPED = "any; an app's token needs one of the scopes"
     PERSONAL = "a session or personal token; no scope opens it to apps"
@@ -21,7 +21,7 @@ class RequiredCredential(Enum):
 class Rule(Struct, frozen=True):
     """The rule of an action.
 
-    name            stable; used in logs and tests
+    name            stable; used in error messages and tests
     on              the kinds of resources it applies to
     verb_phrase     completes "You need ... to ..."
     credential      the credentials that may perform it

@@ -92,7 +92,7 @@ class Guard(Struct, frozen=True, dict=True):
         return Caller.with_session(person, session)
 
     async def caller_or_anonymous(self, request: HubRequest) -> Caller:
-        """The caller by token, for a public route that shows more to some callers. An invalid token is anonymous."""
+        """The caller by token, for public routes that show more to some callers; ANONYMOUS if the token is invalid."""
         try:
             return await self._hub_token_caller(request, Surface.API)
         except Unauthorized:

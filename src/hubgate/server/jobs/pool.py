@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 # Queued jobs of one caller: more than the connections that any client opens.
 MAX_WAITING = 1_000
-# Resting callers that are remembered before those that have rested are forgotten.
+# Above this number of entries, callers whose rest has ended are removed.
 MAX_RESTING = 1_000
 # Seconds of CPU time that cause no rest: nearly all jobs use less.
 FREE_CPU_SECONDS = 0.005

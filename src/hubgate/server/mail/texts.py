@@ -65,7 +65,8 @@ def operator_decision(
 
 
 def webhook_failing(recipient: str, host: str, since: str, status: str, suspension: str, link: str) -> Message:
-    text = f"No success since {since}; last answer {status}. Suspension {suspension}. See {link}"
+    state = f"No success since {since}; last answer {status}."
+    text = f"{state} If no delivery succeeds, the webhook will be suspended on {suspension}. See {link}"
     return Message(recipient, f"Webhook failing: {host}", text)
 
 

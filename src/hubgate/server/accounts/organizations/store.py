@@ -217,8 +217,8 @@ async def invitation_by_id(tx: Tx | Database, invitation_id: str, now: int) -> I
 
 
 async def use_invitation(tx: Tx, invitation_id: str, now: int) -> bool:
-    """Delete an open invitation; False if it is not open. If it is accepted, declined and withdrawn concurrently,
-    one wins."""
+    """Delete an open invitation; False if it is not open. Of concurrent calls that accept, decline
+    or withdraw it, one wins."""
     sql = "DELETE FROM invitations WHERE id = :id AND expires_at > :now"
     return await tx.exec(sql, {"id": invitation_id, "now": now}) == 1
 
