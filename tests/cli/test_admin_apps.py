@@ -172,7 +172,7 @@ def test_extra_scopes_are_granted_and_revoked(operator: Operator) -> None:
             ("create", "x", "--owner", "ada", "--redirect-uri", "javascript:x"),
             "A redirect URI cannot use the scheme javascript.",
         ),
-        (("create", " ", "--owner", "ada"), "An app's name has 1 to 96 characters."),
+        (("create", " ", "--owner", "ada"), "An app's name must have 1 to 96 characters."),
         (("delete", "ghost"), "App ghost not found. List all apps with: hubgate admin app list"),
         (("refresh-secret", "ghost"), "App ghost not found."),
         (("grant-token-exchange", "ghost"), "App ghost not found."),

@@ -32,7 +32,7 @@ _RESPONSE_PARAMETERS = frozenset({"code", "state", "iss", "error", "error_descri
 def check_redirect_uri(uri: str) -> str:
     """Return the URI if an app may register it, or raise Unprocessable (attack O5)."""
     if len(uri) > LONGEST_REDIRECT_URI:
-        raise Unprocessable(f"A redirect URI has at most {LONGEST_REDIRECT_URI:,} characters.")
+        raise Unprocessable(f"A redirect URI may have at most {LONGEST_REDIRECT_URI:,} characters.")
     parts = split_address(uri)
     if parts is not None and (found := _HOST_AND_PORT.match(uri)):
         scheme = "http" if found.group(1).lower() in LOOPBACK else "https"

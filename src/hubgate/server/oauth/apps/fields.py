@@ -30,7 +30,7 @@ _CLIENT_ID = re.compile(r"(?!(?:new|check)\Z)[A-Za-z0-9][A-Za-z0-9._~-]{0,199}\Z
 def check_client_id(given: str) -> str:
     """Validate a client id chosen by an operator."""
     if not _CLIENT_ID.match(given):
-        raise Unprocessable("A client ID has 1 to 200 letters, digits, dots, dashes, tildes or underscores.")
+        raise Unprocessable("A client ID must have 1 to 200 letters, digits, dots, dashes, tildes or underscores.")
     return given
 
 
@@ -41,7 +41,7 @@ def validate_app(app: App) -> App:
     homepage = checks.check("homepage", _homepage, app.homepage.strip())
     uris = tuple(dict.fromkeys(app.redirect_uris))
     if len(uris) > MAX_REDIRECT_URIS:
-        checks.add_error("redirectUris", f"An app has at most {MAX_REDIRECT_URIS} redirect URIs.")
+        checks.add_error("redirectUris", f"An app may have at most {MAX_REDIRECT_URIS} redirect URIs.")
     for uri in uris:
         checks.check("redirectUris", check_redirect_uri, uri)
     _check_scopes(checks, "scopes", app.scopes, app)
@@ -114,7 +114,7 @@ def _first_unknown(names: Collection[str], known: Collection[str]) -> str:
 def _name(given: str) -> str:
     name = " ".join(given.split())
     if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
-        raise Unprocessable(f"An app's name has 1 to {LONGEST_NAME} characters.")
+        raise Unprocessable(f"An app's name must have 1 to {LONGEST_NAME} characters.")
     return name
 
 
