@@ -86,7 +86,7 @@ def parse_page(query: dict[str, str], shape: tuple[type, ...], default: int = DE
 def next_link(
     base_url: str, raw_path: bytes, query: Sequence[tuple[str, str]], cursor: str, parameter: str = "cursor"
 ) -> str:
-    """A `Link` header that even the strictest client can parse: absolute, a space after `;`, double quotes, all parameters.
+    """A `Link` header for the strictest clients: absolute, a space after `;`, double quotes, all parameters.
 
     The path must be the raw one: decoding would lose an encoded slash, and a decoded `>` would end the address early.
     """

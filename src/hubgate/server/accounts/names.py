@@ -26,7 +26,7 @@ def check_name(name: str) -> str:
     if not _SHAPE.match(name):
         raise Unprocessable(
             f"A name must have 1 to {LONGEST_NAME} letters, digits, dots, dashes or underscores "
-            "and starts with a letter or digit."
+            "and start with a letter or digit."
         )
     if "--" in name or ".." in name:
         raise Unprocessable("A name cannot contain two dashes or two dots in a row.")
