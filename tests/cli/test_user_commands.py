@@ -163,6 +163,15 @@ def test_upload_and_download_commands(shell: Shell) -> None:
     assert not list(shell.folder.rglob("absent*"))
 
 
+def test_upload_leaves_out_the_git_folder_of_the_uploaded_folder_only(shell: Shell) -> None:
+    below = shell.folder / ".git/worktrees/model"
+    (below / ".git").mkdir(parents=True)
+    (below / ".git/config").write_text("[core]")
+    (below / "a.txt").write_text("hello")
+    shell.says("repos", "create", "tiny")
+    assert shell.json("upload", "tiny", str(below))["sent"] == ["a.txt"]
+
+
 def test_progress_is_shown_only_on_a_terminal(shell: Shell) -> None:
     shell.says("repos", "create", "tiny")
     (shell.folder / "model.bin").write_bytes(os.urandom(3_000_000))

@@ -168,7 +168,7 @@ def replay_webhook_since(
         try:
             sent.append((yield from replay_webhook(session, webhook_id, entry.id, organization=organization)))
         except (Forbidden, NotFound, Conflict) as error:
-            # A conflict on the first replay concerns the webhook, so all others would fail too.
+            # A conflict before the first success is about the webhook (it is disabled), so all others would fail too.
             if on_refused is None or (isinstance(error, Conflict) and not sent):
                 raise
             on_refused(entry, error)
