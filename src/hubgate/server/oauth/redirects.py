@@ -40,7 +40,7 @@ def check_redirect_uri(uri: str) -> str:
     if parts is None or not parts.scheme:
         raise Unprocessable(f"{uri[:80]} is not an address such as https://app.example/callback.")
     if "#" in uri:
-        raise Unprocessable(f"{uri[:80]} has a fragment, which never reaches the app.")
+        raise Unprocessable(f"{uri[:80]} has a fragment, which never reaches the app. Remove it.")
     if parts.scheme in _FORBIDDEN_SCHEMES or not _SCHEME.match(parts.scheme):
         raise Unprocessable(f"A redirect URI cannot use the scheme {parts.scheme}.")
     if parts.scheme == "http" and host_of(parts) not in LOOPBACK:

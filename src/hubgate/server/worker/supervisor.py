@@ -127,7 +127,7 @@ class Supervisor:
                 os.close(self._spawn(child))
             except OSError:
                 # Out of memory or file descriptors, or the installation is being replaced: retry later.
-                log.exception("could not start a process")
+                log.exception("could not start a process; will retry")
                 child.restart_at = now + child.backoff
 
     def _spawn(self, child: _Child) -> int:
@@ -154,7 +154,7 @@ class Supervisor:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             return subprocess.Popen(
-                # -P removes the working folder from the path: a json.py there must not be imported.
+                # -P omits the working directory from sys.path: a json.py there must not be imported.
                 [sys.executable, "-P", "-m", module, *map(str, inherited)],
                 stdin=subprocess.PIPE,
                 pass_fds=inherited,

@@ -30,10 +30,10 @@ _CLIENT_ID = re.compile(r"(?!(?:new|check)\Z)[A-Za-z0-9][A-Za-z0-9._~-]{0,199}\Z
 def check_client_id(given: str) -> str:
     """Validate a client id chosen by an operator."""
     if not _CLIENT_ID.match(given):
-        raise Unprocessable((
+        raise Unprocessable(
             "A client ID has 1 to 200 letters, digits, dots, dashes, tildes or underscores. "
             "It starts with a letter or digit, and is not new or check."
-        ))
+        )
     return given
 
 
