@@ -37,7 +37,7 @@ async def replay(webhooks: Webhooks, webhook: Webhook, delivery_id: str, visible
         if row is None or (visible and await store.one(tx, webhook.id, delivery_id, now, visible) is None):
             raise NotFound(NOT_FOUND)
         if not row["may_read"]:
-            raise Forbidden("The owner of this webhook may no longer read that repo.")
+            raise Forbidden("This webhook may no longer report on that repo.")
         await _queue(tx, webhook, new, delivery_id, dict(_copied(row)), now)
 
     await webhooks.db.write(unit)
@@ -50,7 +50,9 @@ def _copied(row: object) -> list[tuple[str, object]]:
 
 
 async def queue_test(webhooks: Webhooks, stored: StoredWebhook) -> str:
-    """Queue a test delivery and return its id: an update of the newest watched repo, or of an invented one."""
+    """Queue a test delivery and return its id. It reports an update of the watched repo that was updated last, or of an
+    invented one.
+    """
     now, webhook = webhooks.clock(), stored.webhook
     new = new_id(now)
     found = await webhooks.db.read_long(lambda tx: _newest_watched_repo(tx, webhook))
