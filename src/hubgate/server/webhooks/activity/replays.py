@@ -98,11 +98,11 @@ def _sample(stored: StoredWebhook) -> Snapshot:
 
 
 async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, columns: dict[str, object], now: int) -> None:
-    numbered = await store.reserve_seq(tx, webhook.id, now)
-    if numbered is None:
+    reserved = await store.reserve_seq(tx, webhook.id, now)
+    if reserved is None:
         raise NotFound(NO_SUCH_WEBHOOK)
-    if numbered["state"] != ENABLED:
-        raise Conflict(f"This webhook is {numbered['state']}. Enable it first.")
+    if reserved["state"] != ENABLED:
+        raise Conflict(f"This webhook is {reserved['state']}. Enable it first.")
     is_pull = webhook.url is None
     # A test checks whether a receiver works again, so an open circuit breaker does not delay it.
     due_at = await store.allow_probe(tx, webhook.id, now) if columns["is_test"] and not is_pull else now
@@ -112,7 +112,7 @@ async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, columns: dict[
             NewDelivery(
                 id=new,
                 webhook_id=webhook.id,
-                seq=numbered["last_seq"],
+                seq=reserved["last_seq"],
                 state=STORED if is_pull else PENDING,
                 reason="",
                 due_at=None if is_pull else due_at,
