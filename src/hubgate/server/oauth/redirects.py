@@ -54,7 +54,7 @@ def check_redirect_uri(uri: str) -> str:
 
 
 def matches(registered: Iterable[str], given: str, match: str = EXACT) -> bool:
-    """Whether the app registered this URI. Any loopback port matches: a native app takes a free port (RFC 8252)."""
+    """Whether the app registered this URI. Any loopback port matches: a native app uses any free port (RFC 8252)."""
     return any(_is_same(uri, given) or (match == ORIGIN and _has_same_origin(uri, given)) for uri in registered)
 
 

@@ -62,7 +62,7 @@ async def queue_test(webhooks: Webhooks, stored: StoredWebhook) -> str:
 
     async def unit(tx: Tx) -> None:
         columns = {
-            # A test has no event, so the delivery's id takes its place.
+            # A test has no event: the delivery's id is used instead of an event id.
             "event_id": new,
             "repo_id": sample.id,
             "repo_seq": 0,
