@@ -53,7 +53,7 @@ class Process(Protocol):
 def start_module(module: str, inherited: Sequence[int], environment: Mapping[str, str]) -> Process:
     """Run a module as a child process that inherits these descriptors; their numbers are its arguments."""
     return subprocess.Popen(
-        # -P removes the working folder from the path: a json.py there must not be imported.
+        # -P omits the working directory from sys.path: a json.py there must not be imported.
         [sys.executable, "-P", "-m", module, *map(str, inherited)],
         stdin=subprocess.PIPE,
         pass_fds=inherited,
@@ -156,7 +156,7 @@ class Supervisor:
                 os.close(self._spawn(child))
             except OSError:
                 # Out of memory or file descriptors, or the installation is being replaced: retry later.
-                log.exception("could not start a process")
+                log.exception("could not start a process; will retry")
                 child.restart_at = now + child.backoff
 
     def _spawn(self, child: _Child) -> int:

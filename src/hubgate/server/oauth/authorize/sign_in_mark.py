@@ -1,9 +1,10 @@
 """The sign-in mark: a URL parameter that tracks whether the user has signed in for an authorization request.
 
 It names the session that the user had before the sign-in page, and whether the user chose to continue with it. A MAC
-binds the mark to its request: a forged mark would bypass prompt=login and max_age. But anyone can obtain a mark, signed
-out or with another account, and use it in another browser, so a mark only proves when the request was sent. Every
-sign-in starts a new session: only a session that began after the mark was created is a sign-in for the request.
+binds the mark to its request: a forged mark would bypass prompt=login and max_age. But anyone can obtain a mark while
+signed out or signed in to another account, and use it in another browser, so a mark only proves when the request was
+sent. Every sign-in starts a new session: only a session that began after the mark was created is a sign-in for the
+request.
 """
 
 import base64

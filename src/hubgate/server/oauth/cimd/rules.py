@@ -27,7 +27,7 @@ _KINDS = {list: "a list", str: "a string", bool: "true or false", type(None): "n
 # The networks an operator allows so that the hub can fetch documents from localhost in development.
 _LOOPBACK_NETWORKS = {"127.0.0.1": "127.0.0.0/8", "localhost": "127.0.0.0/8,::1/128", "[::1]": "::1/128"}
 _DEVELOPMENT = (
-    " In development the hub is started with HUBGATE_CIMD_ALLOW_HTTP_LOOPBACK=true and HUBGATE_EGRESS_ALLOW={networks}."
+    " In development, start the hub with HUBGATE_CIMD_ALLOW_HTTP_LOOPBACK=true and HUBGATE_EGRESS_ALLOW={networks}."
 )
 # Valid in JSON, but not in a page or the database: NUL and lone surrogates.
 _NOT_TEXT = re.compile("[\0\ud800-\udfff]")
@@ -74,7 +74,7 @@ def _url_findings(url: str, http_loopback: bool) -> Iterator[Finding]:
     yield _finding("Its path has no . or .. in it", parts.path, not dots, "Write the path without dot segments.")
     yield _finding("It has no fragment", parts.fragment, "#" not in url, "Remove the # and everything after it.")
     clean = re.fullmatch(r"[!#-;=?-\[\]_a-z~]+", url) is not None
-    yield _finding("It has only characters of URLs", url, clean, "Percent-encode all other characters.")
+    yield _finding("It has only URL characters", url, clean, "Percent-encode all other characters.")
 
 
 def development_hint(host: str | None) -> str:
@@ -159,7 +159,7 @@ def _member_findings(url: str, document: dict[str, Any]) -> Iterator[Finding]:
 
 def _redirect_uri_findings(document: dict[str, Any]) -> Iterator[Finding]:
     """One finding for each invalid URI, or a single finding if all are valid."""
-    rule, given = "redirect_uris are addresses of the app", document.get("redirect_uris")
+    rule, given = "redirect_uris are valid redirect URIs", document.get("redirect_uris")
     if not isinstance(given, list) or not 0 < len(given) <= MAX_REDIRECT_URIS:
         yield Finding(rule, _found(document, "redirect_uris"), f"List 1 to {MAX_REDIRECT_URIS} redirect_uris.")
         return

@@ -55,13 +55,13 @@ class Changes(Struct, frozen=True):
         return connected.consent.scopes if self.scopes is None else frozenset(self.scopes)
 
     def other_scopes_after(self, connected: AppConnection) -> frozenset[str]:
-        """A scope revoked on this hub is revoked for other servers, too."""
+        """The scopes for other servers after the changes. A scope revoked on this hub is revoked for them, too."""
         before = connected.consent.other_scopes
         left = before - (connected.consent.scopes - self.scopes_after(connected))
         return left if self.other_scopes is None else left.intersection(self.other_scopes)
 
     def organizations_after(self, connected: AppConnection) -> dict[str, frozenset[str]]:
-        """A scope revoked from the app is revoked in every organization."""
+        """The scopes of each organization after the changes. A scope revoked from the app is revoked in all of them."""
         before, allowed = connected.consent.organizations, self.scopes_after(connected) - IDENTITY_SCOPES
         org_ids = {*(before if self.organizations is None else self.organizations), *self.in_organizations}
         return {
@@ -77,7 +77,7 @@ async def change(oauth: OAuth, person: Person, client_id: str, changes: Changes)
     async def unit(tx: Tx) -> AppConnection:
         # A change may add access, so the user must still be signed in (attack O68).
         await lock_credentials(tx, user_id, person.user.credentials_version)
-        # Locked before it is read, so that concurrent changes to other values are not lost.
+        # The consent is locked before it is read, so that concurrent changes to other values are not lost.
         locked = await store.lock_for_change(tx, user_id, client_id, now)
         before = await store.find_connection(tx, user_id, client_id) if locked else None
         if before is None:

@@ -74,7 +74,7 @@ webhooks = Table(
     Index(None, "next_due_at"),
 )
 
-# The watches of a webhook. A name that does not exist yet is bound permanently to the first account or repo with it.
+# The watches of a webhook. A name that does not exist yet is bound permanently to the first account or repo to get it.
 watches = Table(
     "watches",
     metadata,

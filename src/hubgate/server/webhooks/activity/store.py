@@ -213,7 +213,7 @@ async def happened_at(tx: Tx, event_id: str) -> int | None:
 
 
 async def attempts(tx: Tx, delivery_id: str) -> Sequence[Row]:
-    """number, at, url, signature, status, duration_ms, error, response."""
+    """The attempts of a delivery, in order: number, at, url, signature, status, duration_ms, error, response."""
     return await tx.all(
         """
         SELECT number, at, url, signature, status, duration_ms, error, response FROM attempts

@@ -115,8 +115,8 @@ def may_read(private: str, owner: str, repo: str) -> str:
 
 
 def could_read(private: str, owner: str, repo: str) -> str:
-    """The condition that a webhook may report on the repo as it was at the event. An event of a private repo is only
-    sent to webhooks that could read the repo at that time, even if the repo is public at fan-out.
+    """The condition that a webhook may report on the repo as it was at the event. An event of a private repo is
+    sent only to webhooks that may read that repo as a private repo, even if it is public at fan-out.
     """
     return f"{_owner_sees(private, owner)} AND {_grant_allows(private, owner, repo)}"
 
