@@ -102,7 +102,7 @@ def test_public_app_with_a_chosen_client_id(operator: Operator, hub: HubProcess)
     for bad in ("https://app.example/x", "a b", "a:b", "a/b", "new", "check", "-x" * 101):
         refused = operator.run("admin", "app", "create", "T", "--owner", "ada", f"--client-id={bad}")
         assert refused.returncode == 1, bad
-        assert "A client ID has" in refused.stderr
+        assert "A client ID must have" in refused.stderr
     assert hub.stop() == 0
 
 

@@ -57,8 +57,8 @@ async def store_approval(
     """Store an approval; returns the consent's id and the scopes approved now, in the order requested.
 
     The consent becomes the union of earlier and new scopes, without those shown and unticked; the same applies to
-    each ticked organization. Concurrent approvals do not undo each other's scopes. Raises ConstraintViolated if the app or user
-    was deleted.
+    each ticked organization. Concurrent approvals do not undo each other's scopes. Raises ConstraintViolated if the
+    app or user was deleted.
     """
     await lock_credentials(tx, person.user.id, person.user.credentials_version)
     app, approved, requested = access.app, approved_scopes(access, ticked), set(access.scopes)
