@@ -1,5 +1,5 @@
-"""Token exchange. Admins of an organization: dry runs, and the tokens of an app. Every caller: the tokens that
-organizations exchanged for them.
+"""Token exchange: dry runs and the tokens of an app, for admins of an organization; for every caller, the tokens that
+organizations exchanged for the caller.
 """
 
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""Redirects from former names of repos: `/settings/redirects` under `/api` and under an organization."""
+"""`/api/settings/redirects`: redirects from former names of repos, also under `/api/organizations/{name}`."""
 
 from functools import partial
 from typing import Any
@@ -84,7 +84,7 @@ def routes(repos: Repos, accounts: Accounts) -> list[Route]:
     shown = {200: ("By name.", list[RedirectInfo]), **_REFUSALS}
     unlinked = {204: ("The name no longer redirects and is free for a new repo.", None), **_REFUSALS}
     return [
-        *for_both_owners("GET", "", list_all, "Redirects from {} names to repos", query=listing.PAGING, answers=shown),
+        *for_both_owners("GET", "", list_all, "Redirects in {} namespace", query=listing.PAGING, answers=shown),
         *for_both_owners(
             "DELETE",
             "/{type}/{repo}",

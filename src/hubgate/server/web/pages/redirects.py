@@ -53,6 +53,6 @@ def routes(pages: Pages, repos: Repos, accounts: Accounts) -> list[Route]:
         ]
 
     return [
-        *for_both_owners("GET", "", list_all, "Redirects from {} names"),
+        *for_both_owners("GET", "", list_all, "Redirects in {} namespace"),
         *for_both_owners("POST", _UNLINK, unlink, "Unlink one of {} redirects"),
     ]

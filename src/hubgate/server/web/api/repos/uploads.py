@@ -26,7 +26,7 @@ from hubgate.server.web.api.repos import destinations, queries
 from hubgate.server.web.api.repos.destinations import Destination
 from hubgate.server.web.repo_routes import api_routes, repo_endpoint, repo_endpoint_with_target
 
-# Existing clients ask about 256 files at once.
+# Existing clients send 256 files per request.
 MAX_FILES = 2_000
 # Some clients split a folder of small files into commits of 100 MB; others send more at once.
 LARGEST_COMMIT = 4096 * MIB
@@ -127,7 +127,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
             "/preupload/{rev:path}",
             repo_endpoint_with_target(repos, destinations.ACTIONS, find_target, preupload),
             "Get the upload method for files of a repo",
-            {200: ("Done.", PreuploadAnswer), **failures},
+            {200: ("The upload method of each file.", PreuploadAnswer), **failures},
             query=query,
             body=Preupload,
             body_cap=16 * MIB,
@@ -138,7 +138,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
             "/commit/{rev:path}",
             repo_endpoint_with_target(repos, destinations.ACTIONS, find_target, commit_to),
             "Commit to a repo",
-            {200: ("Done.", CommitCreated), **failures},
+            {200: ("The new commit.", CommitCreated), **failures},
             query=query,
             body_cap=LARGEST_COMMIT,
             body_seconds=COMMIT_SECONDS,
