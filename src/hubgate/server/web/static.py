@@ -1,4 +1,4 @@
-"""Styles, scripts and icons: read and compressed once, named by their content, cached by browsers permanently."""
+"""Styles, scripts and icons: read and compressed once, with a hash of the content in the URL, cached permanently."""
 
 import gzip
 import hashlib

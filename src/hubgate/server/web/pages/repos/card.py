@@ -23,7 +23,7 @@ from hubgate.server.web.untrusted_text import clean
 MAX_FACTS = 20
 LONGEST_FACT = 200
 MAX_TAGS = 24
-# Files that every new repo has (hub/repos/creation.py).
+# Files that a new repo may have (hub/repos/creation.py).
 _INITIAL_FILES = {".gitattributes", README}
 
 

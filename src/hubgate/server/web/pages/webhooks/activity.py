@@ -213,11 +213,11 @@ def _attempt_values(row: Any) -> dict[str, Any]:
         "error": row["error"],
         "ok": row["status"] is not None and 200 <= row["status"] < 300,
         # Shown as text, regardless of its content type (attack W34).
-        "response": _lines(bytes(row["response"]).decode("utf-8", "replace")),
+        "response": _clean_response(bytes(row["response"]).decode("utf-8", "replace")),
     }
 
 
-def _lines(text: str) -> str:
+def _clean_response(text: str) -> str:
     return "\n".join(clean(line.expandtabs(4)) for line in text.splitlines())
 
 
