@@ -71,7 +71,9 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Run benchmarks and print tables of ratios.")
     parser.add_argument("subjects", nargs="*", metavar="SUBJECT", help=f"any of {', '.join(SUBJECTS)}; all by default")
-    parser.add_argument("--quick", action="store_true", help="shorter and fewer rounds: a minute or two, less certain")
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer and shorter rounds: three or four minutes; do not quote the figures"
+    )
     parser.add_argument("--dir", type=Path, default=Path("/var/tmp"), help="folder for databases, on a real disk")
     parser.add_argument("--json", type=Path, help="also save facts, medians and every round here")
     options = parser.parse_args()

@@ -22,7 +22,7 @@ from tests.bed.processes import children_of
 from tests.bed.repos import create_commit, create_repo
 
 from bench.harness import Budget
-from bench.repo_hubs import SQLITE, RepoHub, hub_with_repos
+from bench.repo_hubs import SQLITE, RepoHub, repo_hub_process
 from bench.workspace import Workspace, code_version, open_workspace
 
 CLIENTS = 12
@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=200_000)
     parser.add_argument("--dir", type=Path, default=Path("/var/tmp"), help="folder for the hub's data")
     options = parser.parse_args()
-    with open_workspace(options.dir, Budget(rounds=1, scale=1.0)) as here, hub_with_repos(here, SQLITE) as hub:
+    with open_workspace(options.dir, Budget(rounds=1, scale=1.0)) as here, repo_hub_process(here, SQLITE) as hub:
         clients = f"{CLIENTS} clients that disconnect after {CONNECTED_SECONDS} s"
         print(f"code {code_version()}, {options.commits:,} commits, {clients}")
         _fill(here, hub, options.commits)

@@ -18,7 +18,7 @@ Operation = Callable[[], Awaitable[object]]
 
 @dataclass(frozen=True)
 class Budget:
-    """The length of a run: `scale` multiplies the duration of every turn, `limit` limits its operations."""
+    """The length of a run: `scale` multiplies the duration of every turn, `max_operations` limits its operations."""
 
     rounds: int
     scale: float

@@ -39,7 +39,7 @@ _ENVIRONMENT = {
 
 def measure(workspace: Workspace, hub: RepoHub) -> list[Table]:
     here = workspace.subfolder("clones")
-    folder = _pushed(hub, here)
+    folder = _push_history(hub, here)
     with _backend(folder.parent) as backend:
         servers = {
             BACKEND: (backend, f"http://127.0.0.1:{backend.port}/{folder.name}"),
@@ -59,8 +59,8 @@ def measure(workspace: Workspace, hub: RepoHub) -> list[Table]:
     return found
 
 
-def _pushed(hub: RepoHub, here: Path) -> Path:
-    """Push a history to the hub; the folder of the repo in the hub."""
+def _push_history(hub: RepoHub, here: Path) -> Path:
+    """Push a history to the hub and return the folder of the repo in the hub."""
     work = here / "work.git"
     work.mkdir()
     _git(work, "init", "-q", "--bare", "-b", "main")
@@ -112,9 +112,9 @@ def _turn(server: Server, url: str, here: Path, clients: int, seconds: float) ->
         thread.start()
     for thread in threads:
         thread.join()
-    passed = time.perf_counter() - started
+    elapsed = time.perf_counter() - started
     return {
-        "rate": 60 * len(took) / passed,
+        "rate": 60 * len(took) / elapsed,
         "ms each": 1000 * sum(took) / len(took),
         "CPU ms": 1000 * (server.cpu_seconds() - used) / len(took),
     }
