@@ -106,13 +106,18 @@ def measure(workspace: Workspace, receiver: Receiver, rates: Mapping[str, float]
                 latencies[name] = []
                 turns[name] = partial(_turn, runner, latency_hub, commits, load, latencies[name])
         p50 = run_interleaved(turns, workspace.budget.rounds)
-    more = {name: {"p50 ms": 1000 * median(every), "p99 ms": 1000 * _p99(every)} for name, every in latencies.items()}
+    more = {
+        name: {"p50 ms": 1000 * median(all_latencies), "p99 ms": 1000 * _p99(all_latencies)}
+        for name, all_latencies in latencies.items()
+    }
     return table(f"From response to receipt, {commits} commits per round", "p50 µs", next(iter(turns)), p50, more)
 
 
-def _turn(runner: asyncio.Runner, latency_hub: _LatencyHub, commits: int, load: float, every: list[float]) -> float:
+def _turn(
+    runner: asyncio.Runner, latency_hub: _LatencyHub, commits: int, load: float, all_latencies: list[float]
+) -> float:
     found = runner.run(latency_hub.latencies(commits, load))
-    every += found
+    all_latencies += found
     return 1e6 * median(found)
 
 

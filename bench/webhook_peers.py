@@ -66,13 +66,13 @@ class Peer:
 
     @contextlib.contextmanager
     def run_worker(self) -> Iterator["subprocess.Popen[bytes]"]:
-        with self._running(on_measured_core(self._worker), "deliver") as process:
+        with self._run(on_measured_core(self._worker), "deliver") as process:
             yield process
 
     @contextlib.contextmanager
     def run_producer(self) -> Iterator["subprocess.Popen[bytes]"]:
         """A producer that is ready to add the events of a turn."""
-        with self._running(on_other_cores(self._producer), "commit") as process:
+        with self._run(on_other_cores(self._producer), "commit") as process:
             yield process
 
     @property
@@ -89,7 +89,7 @@ class Peer:
         return [str(_QUEUES / "python"), str(_PROGRAMS / "celery_app.py")]
 
     @contextlib.contextmanager
-    def _running(self, command: Sequence[str], role: str) -> Iterator["subprocess.Popen[bytes]"]:
+    def _run(self, command: Sequence[str], role: str) -> Iterator["subprocess.Popen[bytes]"]:
         with (self.folder / f"{role}.log").open("ab") as log:
             process = subprocess.Popen(
                 command,

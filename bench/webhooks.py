@@ -60,8 +60,8 @@ def _rates(workspace: Workspace, receiver: Receiver, webhooks: int, events: int)
             socket = stack.enter_context(webhook_peers.redis_process(workspace, f"{name}-{webhooks}".lower()))
             plan = {"socket": str(socket), "url": receiver.url, "secret": SECRET, "atOnce": AT_ONCE, "body": _body()}
             peer_webhooks = min(webhooks, MAX_CELERY_DELIVERIES) if name == CELERY else webhooks
-            committed = min(events, MAX_CELERY_DELIVERIES // peer_webhooks) if name == CELERY else events
-            peer = Peer(name, socket.parent, {**plan, "webhooks": peer_webhooks, "events": committed})
+            peer_events = min(events, MAX_CELERY_DELIVERIES // peer_webhooks) if name == CELERY else events
+            peer = Peer(name, socket.parent, {**plan, "webhooks": peer_webhooks, "events": peer_events})
             contestants[name] = partial(_by_peer, peer, receiver)
         turns = run_interleaved(warm_up(contestants), workspace.budget.rounds)
     rates = {name: [turn["rate"] for turn in taken] for name, taken in turns.items()}

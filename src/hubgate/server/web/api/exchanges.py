@@ -155,7 +155,7 @@ def routes(oauth: OAuth, accounts: Accounts) -> list[Route]:
             "DELETE",
             _TOKENS,
             exchanges.revoke,
-            "Revoke exchanged tokens: of a member, of a time span, or all",
+            "Revoke exchanged tokens: all, or those of a member or a time span",
             {**revoked, 400: ("A filter is unknown or empty; nothing was revoked.", None)},
             query=_FILTERS,
         ),

@@ -77,8 +77,8 @@ def routes(repos: Repos, accounts: Accounts) -> list[Route]:
         method: str, path: str, handler: Handler[OwnerContext], summary: str, **more: Any
     ) -> list[Route]:
         return [
-            REDIRECTS.route(of, method, path, handler, Surface.API, summary.format(whose), **more)
-            for of, whose in ((None, "your"), (accounts, "an organization's"))
+            REDIRECTS.route(organizations, method, path, handler, Surface.API, summary.format(whose), **more)
+            for organizations, whose in ((None, "your"), (accounts, "an organization's"))
         ]
 
     shown = {200: ("By name.", list[RedirectInfo]), **_REFUSALS}
