@@ -1,7 +1,7 @@
 """Webhooks built on Celery: a task for each event creates a task for each webhook, which posts a signed request.
 
-PLAN is the plan as JSON. The tasks of a killed worker are requeued; results are stored. `python celery_app.py` adds
-events after the first line of input and prints `done` when all results are stored.
+The environment variable PLAN is the plan as JSON. The tasks of a killed worker are requeued; results are stored.
+`python celery_app.py` adds events after the first line of input and prints `done` when all results are stored.
 """
 
 import base64

@@ -50,12 +50,12 @@ async def organization_named(accounts: Accounts, request: HubRequest, surface: S
     return found
 
 
-# Checks in addition to the route's action. In each group, one check must pass.
-ExtraChecks = Callable[[HubRequest, Organization], tuple[tuple[Check, ...], ...]]
+# Returns the checks in addition to the route's action. In each group, one check must pass.
+FurtherChecks = Callable[[HubRequest, Organization], tuple[tuple[Check, ...], ...]]
 
 
 def organization_locator(
-    accounts: Accounts, path: str, surface: Surface, further_checks: ExtraChecks | None = None
+    accounts: Accounts, path: str, surface: Surface, further_checks: FurtherChecks | None = None
 ) -> Locator[Organization]:
     """Locate the organization `{name}` of the route's path."""
 

@@ -1,4 +1,4 @@
-"""Apps of the caller and of organizations: `/settings/applications` under `/api` and under an organization."""
+"""`/api/settings/applications`: the caller's apps and, under `/api/organizations/{name}`, those of an organization."""
 
 from typing import Any
 
@@ -107,11 +107,11 @@ def _routes(applications: _Applications, accounts: Accounts | None) -> list[Rout
 
     shown = {200: ("The app.", app), **_NOT_FOUND}
     created = {
-        201: ("With its secret, if it has one. The secret is only in this response.", app),
+        201: ("The app with its secret, if it has one. The secret is only in this response.", app),
         **_REFUSALS,
         **_INVALID,
     }
-    refreshed = {200: ("With its new secret, which is only in this response.", app), **_NOT_FOUND, **_INVALID}
+    refreshed = {200: ("The app with its new secret, which is only in this response.", app), **_NOT_FOUND, **_INVALID}
     return [
         route(
             "GET",

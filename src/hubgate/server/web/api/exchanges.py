@@ -1,5 +1,5 @@
-"""Token exchange. Admins of an organization: dry runs, and the tokens of an app. Every caller: the tokens that
-organizations exchanged for them.
+"""Token exchange: dry runs and the tokens of an app, for admins of an organization; for every caller, the tokens that
+organizations exchanged for the caller.
 """
 
 from typing import Annotated, Any
@@ -155,7 +155,7 @@ def routes(oauth: OAuth, accounts: Accounts) -> list[Route]:
             "DELETE",
             _TOKENS,
             exchanges.revoke,
-            "Revoke exchanged tokens: of a member, of a time span, or all",
+            "Revoke exchanged tokens: all, or those of a member or a time span",
             {**revoked, 400: ("A filter is unknown or empty; nothing was revoked.", None)},
             query=_FILTERS,
         ),

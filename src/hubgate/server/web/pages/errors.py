@@ -21,7 +21,7 @@ _BY_STATUS = {
     ),
     401: Advice("Sign in first", "Sign in, then open this address again."),
     403: Advice("Not allowed", "Nothing was changed. If this is wrong, send the id below to the operator."),
-    404: Advice("Not found", "Check the address, or go to the start page."),
+    404: Advice("Not found", "Check the address, or go to the home page."),
     405: Advice("Not a page", "This address is for programs and forms. If you sent a form, go back and send it again."),
     408: Advice("Timed out", "Nothing was changed. Try again."),
     409: Advice("Changed by another request", "Go back, reload the page and check its current state."),
