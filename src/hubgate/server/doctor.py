@@ -146,7 +146,8 @@ async def _keys(hub: Hub) -> AsyncIterator[Finding]:
             yield Finding("keys", "fail", f"{key.kid} cannot be opened. Restore the secret that it was sealed with.")
             return
         except InvalidSignature:
-            yield Finding("keys", "fail", f"the private and public part of {key.kid} do not match. Revoke it.")
+            text = f"the private and public part of {key.kid} do not match. Run: hubgate admin keys revoke {key.kid}"
+            yield Finding("keys", "fail", text)
             return
     yield Finding("keys", "ok", f"{len(keys)} signing key{'s' if len(keys) > 1 else ''}, all readable")
 

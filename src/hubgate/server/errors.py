@@ -17,7 +17,7 @@ HubError
 ├── NotImplementedHere 501   needs a service the operator has not configured
 └── Unavailable 503          carries Retry-After; clients may retry
     └── StorageUnavailable   the database is unreachable, busy or full
-        └── OutcomeUnknown   the connection broke during the commit
+        └── OutcomeUnknown   the change may be committed: a blind retry is unsafe
 
 StartupError is separate: the command line prints it as one line and exits with status 1.
 

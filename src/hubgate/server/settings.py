@@ -39,12 +39,12 @@ class Settings:
     deliver: str = option(
         "child",
         values.one_of("child", "off"),
-        "child: serve runs the background process; off: run hubgate deliver",
+        "child: hubgate serve also runs the background process; off: run hubgate deliver separately",
     )
     server: str = option("granian", values.one_of("granian", "uvicorn"), "HTTP server: granian or uvicorn")
     egress_allow: Networks = option("", values.networks, "private CIDRs that outgoing requests may reach")
     cimd_allow_http_loopback: bool = option(
-        "false", values.flag, "development: allow client documents on http loopback; also needs egress_allow"
+        "false", values.flag, "development: allow client metadata documents on http loopback; also needs egress_allow"
     )
     secret_key: str = option(
         "", values.secret_key, "comma-separated keys; the first encrypts and signs, all decrypt", secret=True

@@ -63,7 +63,7 @@ class Action(Enum):
         gate_scopes=("gated-repos",),
     )
     REPO_WRITE = Rule("repo.write", _REPO, "change this repo", role=_WRITER, scopes=_WRITE, creator_scopes=_CREATOR)
-    # Settings other than visibility and location.
+    # Settings other than visibility and gate.
     REPO_CONFIGURE = Rule(
         "repo.configure", _REPO, "change these settings", role=_WRITER, scopes=_WRITE, creator_scopes=_CREATOR
     )

@@ -81,7 +81,7 @@ def _on_repo(identity: Identity, rule: Rule, repo: Repo, *, is_author: bool) -> 
         sufficient, see = sufficient + rule.creator_scopes, see + _SEE_REPO.creator_scopes
     if gate:
         return _on_gated_content(identity, rule, repo, role, sufficient)
-    # Actions open to anyone on a public repo, or to authors on their posts there, need no grant of the organization.
+    # Actions open to anyone on a public repo, or to authors on their posts there, need no grant for the organization.
     open_to_anyone = not repo.private and (rule.role is None or (rule.author and is_author))
     scopes = identity.scopes if open_to_anyone else _scopes_on(identity, repo.owner)
     cannot_read = repo.private and identity.is_app and scopes.isdisjoint(see)
@@ -96,8 +96,8 @@ def _on_repo(identity: Identity, rule: Rule, repo: Repo, *, is_author: bool) -> 
 def _on_gated_content(
     identity: Identity, rule: Rule, repo: Repo, role: Role | None, sufficient: tuple[str, ...]
 ) -> Decision:
-    """Decide on the content of a public gated repo: the only non-public resource that an exchanged token reaches
-    outside its fence, and only if the user was granted access individually.
+    """Decide on the content of a public gated repo. An exchanged token can read it outside its fence too, if the user
+    was granted access individually.
     """
     has_access = repo.granted and identity.kind is not CredentialKind.ANONYMOUS and not identity.lapsed
     if role is None and not has_access:

@@ -32,8 +32,8 @@ class Rule(Struct, frozen=True):
     public          anyone may perform it on a resource that is neither private nor gated
     scopes          an app's token needs one of these scopes
     creator_scopes  on repos that the calling app created, one of these scopes suffices too
-    gate_scopes     the gate of a public gated repo applies; one of these scopes suffices for users with individual
-                    access
+    gate_scopes     if not empty, the gate of a public gated repo applies, and one of these scopes suffices for users
+                    with individual access
     fenced          an exchanged token may perform it only inside its organization
     """
 

@@ -118,7 +118,7 @@ async def has_other_admin(tx: Tx, org_id: str, user_id: str) -> bool:
 
 async def add_member(tx: Tx, org_id: str, user_id: str, role: Role, now: int) -> bool:
     """Add a member; False if already a member. `joined_at` is unique within an organization, regardless of clocks:
-    grants refer to a membership by it.
+    grants use it to identify the membership.
     """
     await tx.exec(
         f"UPDATE organizations SET last_joined_at = {_later('last_joined_at')} WHERE id = :org_id",
