@@ -1,6 +1,6 @@
 """`hubgate`: finds the command, imports only its module, and prints errors as one line.
 
-Exit status: 0, 1 (error, with a one-line message) or 2 (usage).
+Exit status: 0, 1 (error), 2 (usage) or 130 (Ctrl-C).
 """
 
 import argparse
@@ -22,7 +22,7 @@ class _Parser(argparse.ArgumentParser):
     """Prints errors as one line: the usage of a command with flags for all settings would fill the screen."""
 
     def error(self, message: str) -> NoReturn:
-        message = re.sub(r"invalid \w+ value:|invalid choice:", "unknown", message)
+        message = re.sub(r"invalid \w+ value:", "invalid value", message.replace("invalid choice:", "unknown"))
         self.exit(2, f"error: {message}. Try: {self.prog} --help\n")
 
 

@@ -134,7 +134,7 @@ class Session:
                 return response
             url = location
             if origin_of(url) != self.endpoint:
-                # Permanently: another host that redirects back must not choose what is requested with our token.
+                # For later redirects too: a host that redirects back must not choose a URL that gets our token.
                 token = None
         raise UnexpectedResponse("The hub redirected too often.")
 

@@ -96,14 +96,14 @@ def _base(scope: Scope) -> str:
 
 def page(base: str, endpoints: list[Endpoint], recent: list[Entry] | None, verifier: Verifier) -> str:
     """The landing page as HTML. `recent` is None if the visitor may not see deliveries."""
-    lock = ("warn", "■ Open to everybody") if verifier.accepts_all else ("ok", "● Authenticated")
+    badge = ("warn", "■ Open to everybody") if verifier.accepts_all else ("ok", "● Authenticated")
     root = "/" + base.split("/", 3)[3] if base.count("/") > 2 else ""
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">',
         '<link rel="icon" href="data:,">',
         f'<title>Webhook receiver</title><link rel="stylesheet" href="{escape(root + STYLE)}"></head><body>',
-        f'<header>{_LOGO}<h1>Webhook receiver</h1><span class="badge {lock[0]}">{lock[1]}</span></header><main>',
+        f'<header>{_LOGO}<h1>Webhook receiver</h1><span class="badge {badge[0]}">{badge[1]}</span></header><main>',
         *(
             ["<p>Set <code>WEBHOOK_SECRET</code> for this receiver, and the same secret on the webhook.</p>"]
             if verifier.accepts_all

@@ -43,11 +43,11 @@ class Verifier:
     """Authenticates deliveries. If neither secrets nor keys are configured, all deliveries are accepted."""
 
     secrets: tuple[str, ...] = ()
-    keys: tuple[Check, ...] = ()
+    key_checks: tuple[Check, ...] = ()
 
     @property
     def accepts_all(self) -> bool:
-        return not self.secrets and not self.keys
+        return not self.secrets and not self.key_checks
 
     def check_headers(self, headers: Sequence[tuple[bytes, bytes]]) -> bool:
         """Check the headers; return whether `check_body` must verify a signature. Raises DeliveryRejected."""
@@ -62,13 +62,13 @@ class Verifier:
             raise DeliveryRejected(401, "X-Webhook-Secret is missing.")
         if not self.secrets and b"v1a" not in signed:
             raise DeliveryRejected(401, "webhook-signature is missing.")
-        return (b"v1" in signed and bool(self.secrets)) or (b"v1a" in signed and bool(self.keys))
+        return (b"v1" in signed and bool(self.secrets)) or (b"v1a" in signed and bool(self.key_checks))
 
     def check_body(self, headers: Sequence[tuple[bytes, bytes]], body: bytes, now: float) -> None:
         """Verify signatures, after `check_headers` returned True. Each version that can be checked must be valid."""
         content = _content(headers, body, now)
         signatures = _signatures(header_values(headers, SIGNATURE))
-        for version, checks in ((b"v1", tuple(map(_hmac_check, self.secrets))), (b"v1a", self.keys)):
+        for version, checks in ((b"v1", tuple(map(_hmac_check, self.secrets))), (b"v1a", self.key_checks)):
             given = [signature for known, signature in signatures if known == version]
             if given and checks and not _any_valid(checks, given, content):
                 raise DeliveryRejected(403, "webhook-signature was not created with the configured secret or key.")

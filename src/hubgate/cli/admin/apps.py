@@ -43,7 +43,7 @@ def configure(subjects: Any) -> None:
         commands, "refresh-secret", "create a new secret and print it once; the old secret stops working", _refresh
     )
     _add_for_app(commands, "grant-token-exchange", "allow an organization's app to exchange tokens", _grant_exchange)
-    _add_for_app(commands, "revoke-token-exchange", "revoke token exchange and the app's tokens", _revoke_exchange)
+    _add_for_app(commands, "revoke-token-exchange", "revoke token exchange and the exchanged tokens", _revoke_exchange)
     grant = _add_for_app(commands, "grant-scope", "grant an app a scope from [[extra_scopes]]", _grant_scope)
     grant.add_argument("scope", metavar="SCOPE")
     revoke = _add_for_app(commands, "revoke-scope", "revoke a scope from the app and from every consent", _revoke_scope)

@@ -79,7 +79,7 @@ def upload_plan(given: list[Path], to: str) -> dict[str, Path | bytes]:
         else:
             found[folder + path.name] = path
     if not found:
-        raise HubgateError("there are no files in that folder.")
+        raise HubgateError("there are no files to upload.")
     return found
 
 

@@ -34,7 +34,7 @@ def create_webhook(
 ) -> Flow[Webhook]:
     """Create a webhook that sends events to `url` or, with `pull=True`, stores them for the caller to fetch.
 
-    Each item of `watched` is {"type": …, "name": …}; the type is user, org, model, dataset or space.
+    Each item of `watched` is "type:name" or {"type": …, "name": …}; the type is user, org, model, dataset or space.
     """
     if (url is None) is not pull:
         raise ValueError("Set either url or pull=True.")
@@ -90,7 +90,7 @@ def disable_webhook(session: Session, webhook_id: str, *, organization: str | No
 
 
 def _switch(session: Session, webhook_id: str, verb: str, organization: str | None) -> Flow[Webhook]:
-    # Both are idempotent.
+    # Enabling and disabling are idempotent.
     call = Call("POST", f"{_path(organization, webhook_id)}/{verb}", repeatable=True)
     return _webhook_from((yield from session.json(call)))
 

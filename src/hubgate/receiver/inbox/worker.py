@@ -92,7 +92,7 @@ class Inbox:
             self._worker = _Worker(self, self._work)
 
     async def stop(self) -> None:
-        """Stop processing. Handlers that do not finish within STOP_SECONDS are cancelled and run again next time."""
+        """Stop processing. Handlers that do not finish within STOP_SECONDS are cancelled and run again later."""
         worker, self._worker = self._worker, None
         if worker is not None and worker.is_on_this_loop:
             await worker.stop()
@@ -198,7 +198,7 @@ class _Worker:
     async def _run(self, delivery: StoredDelivery) -> None:
         if delivery.starts > MAX_STARTS:
             logger.error(
-                "Delivery %s was interrupted %d times and will not be retried",
+                "Delivery %s was interrupted too often (%d starts) and will not be retried",
                 printable(delivery.delivery_id),
                 delivery.starts - 1,
             )
@@ -211,7 +211,9 @@ class _Worker:
             )
         else:
             logger.error(
-                "Delivery %s failed %d times and will not be retried", printable(delivery.delivery_id), delivery.starts
+                "Delivery %s failed (%d starts) and will not be retried",
+                printable(delivery.delivery_id),
+                delivery.starts,
             )
             await self._record(Store.mark_failed, delivery.number, time.time(), "failed")
 

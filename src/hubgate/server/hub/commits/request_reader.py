@@ -175,9 +175,9 @@ class CommitRequestReader:
         summary, description = _text(header, "summary").strip(), header.get("description") or ""
         parent = header.get("parentCommit")
         if not summary or len(summary) > MAX_SUMMARY_LENGTH or "\0" in summary:
-            raise Unprocessable(f"The summary must have 1 to {MAX_SUMMARY_LENGTH:,} characters.")
+            raise Unprocessable(f"The summary must have 1 to {MAX_SUMMARY_LENGTH:,} characters and no NUL.")
         if not isinstance(description, str) or len(description) > MAX_DESCRIPTION_LENGTH or "\0" in description:
-            raise Unprocessable(f"The description must have at most {MAX_DESCRIPTION_LENGTH:,} characters.")
+            raise Unprocessable(f"The description must have at most {MAX_DESCRIPTION_LENGTH:,} characters and no NUL.")
         if parent is not None and not (isinstance(parent, str) and re.fullmatch(r"[0-9a-fA-F]{7,40}", parent)):
             raise Unprocessable("parentCommit must be the id of a commit.")
         return CommitRequest(summary, description, parent, self._operations)

@@ -3,8 +3,8 @@
 A charge for git storage ends when its pull request is merged, by any method: its commit is on a branch or tag.
 
 A large file is checked once its pull request has been merged, replaced or removed, or if no pull request used it in
-time. If a branch or tag contains a pointer to the file, it becomes the owner's; if a pull request does, it stays
-charged; otherwise the file's link is deleted and its charge ends.
+time. If a branch or tag contains a pointer to the file, the file becomes the owner's; if a pull request does, the file
+stays charged; otherwise the file's link is deleted and its charge ends.
 """
 
 import hashlib
