@@ -35,7 +35,7 @@ def test_user_is_invited_by_name(hub: RunningHub) -> None:
     with browser_of(hub, ada) as admin, browser_of(hub, bob) as invited:
         assert invite(admin, "BOB", "write").status_code == 303
         page = admin.get(MEMBERS).text
-        assert "Invited BOB. The mail is on its way." in page
+        assert "Invited BOB. An e-mail is on its way." in page
         assert len(WITHDRAW.findall(page)) == 1
         (mail,) = mails_to(hub, "bob@example.org")
         assert "ada invites you to acme." in mail.get_content()

@@ -1,6 +1,6 @@
-"""Addresses that contain the name of an account. A name belongs to its account permanently, so a former name, or a name
-in another case, still identifies the account: reads are redirected to the current address, changes are applied
-directly. API paths ignore case.
+"""Addresses that contain the name of an account. A former name stays reserved for its account (accounts/renames.py), so
+a former name, or a name in another case, still identifies the account: reads are redirected to the current address,
+changes are applied directly. API paths ignore case.
 """
 
 from collections.abc import Callable

@@ -22,7 +22,7 @@ from hubgate.server.web.owner_routes import APPLICATIONS, OwnerContext
 _ONE, _SECRET = "/{client_id}", "/{client_id}/secret"
 _REFUSALS = {
     **NO_TOKEN,
-    403: ("The token can only read or belongs to an app, or you are not an admin of the organization.", None),
+    403: ("The token is read-only or belongs to an app, or you are not an admin of the organization.", None),
 }
 _NOT_FOUND = {**_REFUSALS, 404: ("App not found, or it is not yours.", None)}
 _INVALID = {422: ("A field is unknown or invalid; error says which.", None)}

@@ -25,7 +25,7 @@ from hubgate.server.web.owner_routes import REDIRECTS, OwnerContext
 
 _REFUSALS = {
     **NO_TOKEN,
-    403: ("The token can only read or belongs to an app, or you are not an admin of the organization.", None),
+    403: ("The token is read-only or belongs to an app, or you are not an admin of the organization.", None),
 }
 
 

@@ -16,9 +16,7 @@ class Advice(Struct, frozen=True):
 
 
 _BY_STATUS = {
-    400: Advice(
-        "Invalid request", "Go back and try again. If a link or an app sent you here, its developer has to fix it."
-    ),
+    400: Advice("Invalid request", "Go back and try again. If a link or an app sent you here, contact its developer."),
     401: Advice("Sign in first", "Sign in, then open this address again."),
     403: Advice("Not allowed", "Nothing was changed. If this is wrong, send the id below to the operator."),
     404: Advice("Not found", "Check the address, or go to the home page."),

@@ -30,7 +30,7 @@ from hubgate.server.web.repo_routes import (
 )
 
 _QUERY = (
-    Query("blobs", "Also size and ids of every file.", {"type": "boolean"}),
+    Query("blobs", "Also return the size and ids of every file.", {"type": "boolean"}),
     Query("expand", "Only these fields; may be repeated."),
 )
 _ANSWERS = {200: ("The repo.", dict[str, Any]), 404: ("Repo or revision not found.", None)}

@@ -121,9 +121,9 @@ def routes(repos: Repos) -> list[Route]:
             return Missing(repo)
         return Target(_Deletion(repo, f"{namespace}/{name}"), repo.as_resource())
 
-    async def delete(request: HubRequest, deleted: _Deletion) -> JsonResponse:
-        repo = deleted.repo
-        if repo.full_name.lower() != deleted.requested_name.lower():
+    async def delete(request: HubRequest, requested: _Deletion) -> JsonResponse:
+        repo = requested.repo
+        if repo.full_name.lower() != requested.requested_name.lower():
             # A script that cleans up under an old name, of the repo or of its owner, must not delete the renamed repo.
             raise NotFound(f"Repository not found. It is called {repo.full_name} now.", code="RepoNotFound")
         await deletion.delete(repos, repo, actor_of(request))

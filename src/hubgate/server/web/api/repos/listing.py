@@ -1,4 +1,4 @@
-"""`GET /api/models`, `/api/datasets`, `/api/spaces`: lists of repos, last changed first."""
+"""`GET /api/models`, `/api/datasets`, `/api/spaces`: lists of repos, most recently changed first."""
 
 from typing import Any
 
@@ -39,8 +39,8 @@ _QUERY = (
     Query("pipeline_tag", "The task of a model, from its card."),
     Query("sort", "createdAt or lastModified.", {"type": "string", "enum": [*SORT_COLUMNS, *_UNCOUNTED]}),
     Query("direction", "1 sorts in ascending order."),
-    Query("full", "Also the card's data.", {"type": "boolean"}),
-    Query("gated", "Only gated repos, or only open repos.", {"type": "boolean"}),
+    Query("full", "Also return the card's data.", {"type": "boolean"}),
+    Query("gated", "true: only gated repos; false: only repos that are not gated.", {"type": "boolean"}),
     Query("expand", "Only these fields; may be repeated."),
 )
 
@@ -55,11 +55,11 @@ def routes(repos: Repos) -> list[Route]:
             expand = queries.all_values(fields, "expand")
             card = queries.flag(fields, "full") or queries.flag(fields, "cardData") or "cardData" in expand
 
-            def shown(repo: Any) -> dict[str, Any]:
+            def render(repo: Any) -> dict[str, Any]:
                 described = wire.describe(repo, card=card)
                 return wire.select_fields(described, expand) if expand else described
 
-            return page_response(request, repos.base_url, page, shown)
+            return page_response(request, repos.base_url, page, render)
 
         return Route(
             "GET",

@@ -72,7 +72,7 @@ def routes(repos: Repos) -> list[Route]:
         return JsonResponse({})
 
     write, done = Action.REPO_WRITE, {200: ("Done.", dict[str, Any]), 409: ("The name is taken.", None)}
-    query = (Query("include_prs", "Also pull requests.", {"type": "boolean"}),)
+    query = (Query("include_prs", "Also return pull requests.", {"type": "boolean"}),)
     listing = {200: ("Branches and tags with their commits.", dict[str, Any])}
     branch, tag, cap = "/branch/{branch:path}", "/tag/{rev:path}", 64 * KIB
     return [

@@ -31,11 +31,11 @@ MAX_FILES = 2_000
 # Some clients split a folder of small files into commits of 100 MB; others send more at once.
 LARGEST_COMMIT = 4096 * MIB
 COMMIT_SECONDS = 600.0
-# The whole body is in memory. Clients that use this older format send larger files by LFS.
+# The whole body is in memory. Clients that use this older format send larger files via LFS.
 LARGEST_OBJECT = 32 * MIB
 
 
-NO_XET = "This hub accepts large files by LFS, not by Xet. If the upload fails, set HF_HUB_DISABLE_XET=1 and try again."
+NO_XET = "This hub accepts large files via LFS, not Xet. If the upload fails, set HF_HUB_DISABLE_XET=1 and try again."
 SHARD_WARNING = (
     "If push_to_hub fails with 'No such file or directory', set HF_HUB_DISABLE_XET=1 and HF_HUB_USER_AGENT_ORIGIN=lfs "
     "and try again."

@@ -88,7 +88,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
         return {
             "has_grant_ended": suspended is not None and await grants.has_grant_ended(webhooks, webhook),
             "missed": await activation.count_missed(webhooks, webhook),
-            # Suspended at once because the receiver answered that it is permanently gone.
+            # Suspended at once because the receiver answered 410 (gone).
             "is_gone": suspended is not None and since is not None and suspended - since < SUSPENDED_AFTER,
             "days": SUSPENDED_AFTER // DAY,
             # Only a failed attempt suspends a webhook, so this time may be in the past; then it is not shown.
