@@ -131,7 +131,7 @@ class Unavailable(HubError):
 
     def __init__(self, message: str, *, retry_after: int = 2) -> None:
         super().__init__(message)
-        self.retry_after = retry_after
+        self.retry_after: int | None = retry_after
 
 
 class StorageUnavailable(Unavailable):
@@ -146,6 +146,8 @@ class OutcomeUnknown(StorageUnavailable):
 
     def __init__(self) -> None:
         super().__init__("The database connection was lost. Check whether the change was saved before you try again.")
+        # Clients repeat a request automatically if the response has this header.
+        self.retry_after = None
 
 
 class StartupError(Exception):
