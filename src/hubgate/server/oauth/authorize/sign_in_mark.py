@@ -20,7 +20,7 @@ from hubgate.server.oauth.authorize.rules import PARAMETERS
 from hubgate.server.secret import ServerSecret
 
 PARAMETER = "_mark"
-# A mark in a URL from the browser history expires after this.
+# Short, so that a URL from the browser history does not work later.
 LIFETIME = HOUR
 _PURPOSE = "sign-in mark"
 _NEW_SESSION, _SAME_SESSION = "left", "kept"

@@ -103,7 +103,7 @@ class Documents(Struct, frozen=True):
             response = await self._get(url)
         except (Unreachable, AddressNotAllowed) as error:
             fix = f"Make it reachable from this hub.{development_hint(host_of(urlsplit(url)))}"
-            return [*findings, Finding("The hub can fetch it", str(error), fix)]
+            return [*findings, Finding("The hub can fetch the document", str(error), fix)]
         findings += check_response(response)
         if all(finding.passed for finding in findings):
             findings += check_document(url, response.body)[0]

@@ -113,7 +113,7 @@ class ConsentDetails(Struct, frozen=True):
 def consent_details(access: AccessRequest) -> ConsentDetails | None:
     """The details that a later request must match to skip the page; None if the user must be asked every time.
 
-    That is so if only the user can know which program gets the code (attack O75).
+    The user must be asked if any program on the device could receive the code (attack O75).
     """
     app, target = access.app, access.redirect_uri
     resources = " ".join(sorted(access.resources))

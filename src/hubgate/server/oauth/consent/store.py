@@ -298,7 +298,7 @@ async def save_approval(tx: Tx, consent_id: str, shown: ConsentDetails, scopes: 
 
 
 async def drop_oldest_approvals(tx: Tx, consent_id: str, limit: int) -> None:
-    """Delete all but the newest `limit` approvals; at most 1,000, which is more than a consent has beyond the limit."""
+    """Delete all but the newest `limit` approvals. A consent never has 1,000 more than that."""
     await tx.exec(
         """
         DELETE FROM consent_approvals WHERE consent_id = :consent_id AND shown IN (

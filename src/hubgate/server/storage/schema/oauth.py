@@ -60,7 +60,7 @@ app_secrets = Table(
     sqlite_with_rowid=False,
 )
 
-# Cached metadata documents of unregistered apps, for as long as HTTP caching allows (oauth/cimd/).
+# Cached metadata documents of unregistered apps (oauth/cimd/).
 cimd_documents = Table(
     "cimd_documents",
     metadata,

@@ -33,7 +33,7 @@ async def replay(webhooks: Webhooks, webhook: Webhook, delivery_id: str, visible
     new = new_id(now)
 
     async def unit(tx: Tx) -> None:
-        row = await store.origin(tx, webhook.id, delivery_id) if is_id(delivery_id) else None
+        row = await store.columns_to_replay(tx, webhook.id, delivery_id) if is_id(delivery_id) else None
         if row is None or (visible and await store.one(tx, webhook.id, delivery_id, now, visible) is None):
             raise NotFound(NOT_FOUND)
         if not row["may_read"]:

@@ -58,8 +58,8 @@ def _consented(private: str, owner: str, repo: str) -> str:
     """
 
 
-# The scopes for which the app may exchange tokens now: the app's scopes that the organization's admins allow, stored as
-# a JSON list.
+# An app may exchange tokens for the scopes that are in all of these columns. The scopes that the organization's admins
+# allow are a JSON list, converted here to names separated by spaces.
 _ALLOWED = "REPLACE(REPLACE(REPLACE(REPLACE(ga.allowed_scopes, '[', ''), ']', ''), ',', ''), '\"', '')"
 _EXCHANGEABLE_COLUMNS = ("w.granted_scopes", "ga.scopes", f"COALESCE({_ALLOWED}, ga.scopes)")
 _ROLE_ALLOWED = f"""(ga.allowed_roles IS NULL OR ga.allowed_roles LIKE '%"{Role.ADMIN.label}"%')"""
