@@ -67,7 +67,7 @@ contract: $(VENV)/dev.stamp
 bench: $(VENV)/dev.stamp $(VENV)/bench.stamp
 	@$(BIN)/python -m bench
 
-# Public clients that tests run against the hub, each in a separate environment.
+# Third-party clients that tests run against the hub, each in a separate environment.
 CLIENTS := $(basename $(notdir $(wildcard requirements/clients/*.in)))
 
 COMPILE = $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet --upgrade

@@ -1,7 +1,7 @@
 """The latency of other requests while twelve anonymous clients request the end of a long history and disconnect
 (attack O70).
 
-This attack is not a subject of `python -m bench`, because it compares phases of one hub rather than alternatives.
+This benchmark is not a subject of `python -m bench`, because it compares phases of one hub rather than alternatives.
 `python -m bench.abandoned_history [--commits N] [--dir FOLDER]` prints a line for each phase.
 """
 

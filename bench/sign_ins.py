@@ -82,14 +82,14 @@ class SignIns:
         tokens = [response["access_token"] for response in await self._refresh_all()]
         return [self._form("/oauth/introspect", token=token) for token in tokens]
 
-    async def fill(self, rows: int) -> None:
+    async def fill(self, pairs: int) -> None:
         """Store pairs of valid access and refresh tokens directly, without responses and ID tokens."""
         per_unit = 25
 
         async def add(consent: Consent) -> None:
             await self.hub.db.write(lambda tx: self._add_pairs(tx, consent, per_unit))
 
-        turns = itertools.islice(itertools.cycle(self.consents), rows // per_unit)
+        turns = itertools.islice(itertools.cycle(self.consents), pairs // per_unit)
         await run_concurrently(add, turns)
 
     async def _add_pairs(self, tx: Tx, consent: Consent, pairs: int) -> None:
@@ -98,8 +98,8 @@ class SignIns:
             family = f"{consent.id}-{number}"
             ids = (self.app.client_id, consent.user_id, consent.id)
             await issuance.add_first_refresh_token(tx, *ids, scopes, "", now, family, now)
-            token_request = TokenDetails(*ids, None, scopes, family, None, self.app.token_lifetime)
-            await issuance.add_access_token(tx, token_request, now)
+            details = TokenDetails(*ids, None, scopes, family, None, self.app.token_lifetime)
+            await issuance.add_access_token(tx, details, now)
 
     async def _codes(self, max_codes: int) -> list[dict[str, str]]:
         loop = asyncio.get_running_loop()
