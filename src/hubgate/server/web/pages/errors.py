@@ -42,7 +42,7 @@ def advice_for(error: HubError) -> Advice:
     if isinstance(error, (ShownError, InvalidDocument)):
         return _SIGN_IN_STOPPED
     advice = _BY_STATUS.get(error.status, _OTHER)
-    if isinstance(error, Unavailable):
+    if isinstance(error, Unavailable) and error.retry_after is not None:
         return Advice(advice.title, advice.text.format(wait=_wait(error.retry_after)))
     return advice
 
