@@ -158,6 +158,7 @@ class _Worker:
         while not await self._inbox.try_acquire_lock():
             if self._stopping:
                 return
+            self._woken.clear()
             await self._pause(POLL_SECONDS)
         if not self._running:
             interrupted = await self._inbox.with_store(Store.recover)
