@@ -72,7 +72,7 @@ def _check_readme(readme: str) -> ValidationResult:
     front_matter, _ = split_readme(readme)
     if front_matter is None:
         return ValidationResult(
-            [], [ValidationMessage("README.md has no metadata: begin it with a block between ---.")]
+            [], [ValidationMessage("README.md has no metadata: begin it with a YAML block between two lines of ---.")]
         )
     try:
         errors = _errors(parse_front_matter(front_matter))
