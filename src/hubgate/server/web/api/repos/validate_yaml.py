@@ -88,7 +88,7 @@ def _errors(data: dict[str, Any]) -> list[str]:
         found.append('"model-index" must be a list.')
     text_fields = ("license", "pipeline_tag", "library_name")
     found += [
-        f'"{name}" must be a string.' for name in text_fields if not isinstance(data.get(name) or "", (str, list))
+        f'"{name}" must be a string or a list.' for name in text_fields if not isinstance(data.get(name) or "", (str, list))
     ]
     licenses = data.get("license") or []
     unknown = [
