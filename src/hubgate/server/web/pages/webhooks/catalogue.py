@@ -32,7 +32,7 @@ HEADERS = (
     ("X-Hubgate-Sequence", "Counts the events of a repo without gaps; 0 for a test."),
     (
         "X-Hubgate-Depth",
-        "How many deliveries led to the change. Send this header with each change that your receiver sends to the hub.",
+        "How many deliveries in a row led to the change. To stop loops, send it with each change by your receiver.",
     ),
     ("X-Hubgate-Test", "1 for a test, otherwise absent."),
 )
