@@ -151,7 +151,7 @@ def _changing_routes(repos: Repos) -> list[Route]:
 
     done: Mapping[int, tuple[str, Any]] = {
         200: ("Done.", dict[str, Any]),
-        409: ("Not possible in its current status.", None),
+        409: ("Not possible in the discussion's current status.", None),
         422: ("The request is invalid.", None),
     }
     close, one = Action.DISCUSSION_CLOSE, "/discussions/{num}"
@@ -210,7 +210,7 @@ def _writers_routes(repos: Repos) -> list[Route]:
     moderate, one = Action.DISCUSSION_MODERATE, "/discussions/{num}"
     done: Mapping[int, tuple[str, Any]] = {
         200: ("Done.", dict[str, Any]),
-        409: ("Not possible in its current status.", None),
+        409: ("Not possible in the discussion's current status.", None),
     }
     return [
         *api_routes(
