@@ -388,6 +388,23 @@ WITHOUT_NAMESPACE = (
 
 # Under /{namespace}/{repo}, /datasets/... and /spaces/...
 OF_A_REPO = {
+    ("GET", "/discussions"): "repo.see",
+    ("GET", "/discussions/new"): "discussion.open",
+    ("GET", "/discussions/{num}"): "repo.see",
+    ("GET", "/discussions/{num}/comment/{cid}/edit"): "repo.see discussion.edit",
+    ("GET", "/discussions/{num}/comment/{cid}/hide"): "repo.see discussion.close",
+    ("GET", "/discussions/{num}/delete"): "repo.see discussion.moderate",
+    ("GET", "/discussions/{num}/files"): "repo.see",
+    ("POST", "/discussions"): "discussion.open",
+    ("POST", "/discussions/{num}/comment"): "discussion.comment",
+    ("POST", "/discussions/{num}/comment/{cid}/edit"): "repo.see discussion.edit",
+    ("POST", "/discussions/{num}/comment/{cid}/hide"): "repo.see discussion.close",
+    ("POST", "/discussions/{num}/comment/{cid}/reaction"): "discussion.comment",
+    ("POST", "/discussions/{num}/delete"): "repo.see discussion.moderate",
+    ("POST", "/discussions/{num}/merge"): "repo.write",
+    ("POST", "/discussions/{num}/pin"): "repo.see discussion.moderate",
+    ("POST", "/discussions/{num}/status"): "repo.see discussion.close",
+    ("POST", "/discussions/{num}/title"): "repo.see discussion.close",
     ("GET", ".git"): "repo.see",
     ("GET", ".git/info/lfs/locks"): "repo.see",
     ("GET", ".git/info/refs"): "repo.see repo.write discussion.push repo.read_content",
