@@ -31,6 +31,12 @@ repo.create                  always          A    F    A    -    A    A    F    
 repo.leave_redirect          always          A    F    F    -    F    A    F    F
 discussion.open              open            A    A    A    A    A    A    A    F
 discussion.open              private         A    A    A    A    A    A    H    H
+discussion.comment           open            A    A    A    A    A    A    A    F
+discussion.comment           private         A    A    A    A    A    A    H    H
+discussion.edit              open,mine       A    A    A    A    A    A    A    -
+discussion.edit              open,theirs     F    F    F    F    F    F    F    F
+discussion.edit              private,mine    A    A    A    A    A    A    H    -
+discussion.edit              private,theirs  F    F    F    F    F    F    H    H
 discussion.push              open,mine       A    A    A    A    A    A    A    -
 discussion.push              open,theirs     F    F    F    F    F    F    F    F
 discussion.push              private,mine    A    A    A    A    A    A    H    -
@@ -124,7 +130,9 @@ OPENED_BY = {
     "inference-api": "inference.use",
     "jobs": "jobs.read jobs.run",
     "webhooks": "account.read_webhooks account.write_webhooks org.read_webhooks org.write_webhooks",
-    "write-discussions": "discussion.open discussion.push discussion.close discussion.moderate",
+    "write-discussions": (
+        "discussion.open discussion.comment discussion.edit discussion.push discussion.close discussion.moderate"
+    ),
 }
 # What the two conditional scopes allow where their condition is met.
 CONTRIBUTE_OPENS_IN_CREATED = _names(_WRITING)

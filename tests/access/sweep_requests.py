@@ -31,7 +31,13 @@ _JSON: tuple[tuple[str, Any], ...] = (
     ("/super-squash/{rev:path}", {}),
     ("/branch/{branch:path}", {}),
     ("/tag/{rev:path}", {"tag": "planted"}),
+    ("/discussions", {"title": "Planted"}),
+    ("/discussions/{num}/comment", {"comment": "Planted"}),
+    ("/comment/{cid}/edit", {"content": "Planted"}),
+    ("/comment/{cid}/reaction", {"reaction": "👍"}),
+    ("/discussions/{num}/pin", {"pinned": True}),
     ("/discussions/{num}/status", {"status": "closed"}),
+    ("/discussions/{num}/title", {"title": "Planted"}),
     ("/settings", {"private": False}),
     ("/objects/batch", {"operation": "upload", "objects": [{"oid": _OID, "size": 1}]}),
     ("/git-receive-pack", b"0000"),
@@ -52,6 +58,13 @@ _FORMS: tuple[tuple[str, dict[str, str]], ...] = (
     ("/settings/visibility", {"visibility": "public"}),
     ("/settings/gate", {"gated": "auto"}),
     ("/settings/discussions", {"discussions": "on"}),
+    ("/discussions", {"title": "Planted"}),
+    ("/discussions/{num}/comment", {"comment": "Planted"}),
+    ("/comment/{cid}/edit", {"content": "Planted"}),
+    ("/comment/{cid}/reaction", {"reaction": "👍"}),
+    ("/discussions/{num}/pin", {"pinned": "on"}),
+    ("/discussions/{num}/status", {"status": "closed"}),
+    ("/discussions/{num}/title", {"title": "Planted"}),
     ("/settings/move", {"owner": "acme", "name": "taken"}),
     ("/settings/members", {"who": "eve", "role": "admin"}),
     ("/role", {"role": "admin"}),
@@ -78,7 +91,17 @@ _FURTHER: tuple[tuple[str, str, tuple[Action, ...]], ...] = (
     ("GET", "/info/refs", _WRITE),
     ("POST", "/git-receive-pack", _WRITE),
     ("POST", "/objects/batch", (Action.REPO_WRITE, Action.DISCUSSION_OPEN)),
+    ("PATCH", "/discussions/{num}/status", (Action.DISCUSSION_CLOSE,)),
+    ("PATCH", "/discussions/{num}/title", (Action.DISCUSSION_CLOSE,)),
+    ("GET", "/comment/{cid}/edit", (Action.DISCUSSION_EDIT,)),
+    ("GET", "/comment/{cid}/hide", (Action.DISCUSSION_CLOSE,)),
+    ("GET", "/discussions/{num}/delete", (Action.DISCUSSION_MODERATE,)),
+    ("POST", "/discussions/{num}/delete", (Action.DISCUSSION_MODERATE,)),
+    ("POST", "/comment/{cid}/edit", (Action.DISCUSSION_EDIT,)),
+    ("POST", "/comment/{cid}/hide", (Action.DISCUSSION_CLOSE,)),
+    ("POST", "/discussions/{num}/pin", (Action.DISCUSSION_MODERATE,)),
     ("POST", "/discussions/{num}/status", (Action.DISCUSSION_CLOSE,)),
+    ("POST", "/discussions/{num}/title", (Action.DISCUSSION_CLOSE,)),
     ("DELETE", "/discussions/{num}", (Action.DISCUSSION_MODERATE,)),
     ("DELETE", "/discussions/{num}/ref", (Action.DISCUSSION_CLOSE,)),
     ("PUT", "/settings", (Action.REPO_MANAGE,)),
@@ -129,7 +152,9 @@ def _filled(route: Route, stage: Stage, organization: str) -> str:
     for segment in route.path.split("/"):
         name = re.sub(r"^\{(\w+)(:path)?\}.*", r"\1", segment)
         value = {"name": organization, "user": "vic", **_PATHS, **belongings}.get(name, "0" * 24)
-        if name in ("namespace", "repo"):
+        if name == "cid":
+            value = stage.comments[_repo_of(route, stage)[0]]
+        elif name in ("namespace", "repo"):
             value = _repo_of(route, stage)[0].split("/")[name == "repo"]
         elif name == "id":
             value = belongings.get(before, "0" * 24)
@@ -167,7 +192,7 @@ def _needs(route: Route, stage: Stage, sender: Sender) -> Iterator[list[tuple[Ac
 
 
 def _judged(action: Action, resource: Resource, stage: Stage) -> Resource:
-    """Vic opened every pull request."""
+    """Vic opened every pull request, and wrote every comment."""
     return Post(resource, stage.vic.id) if Post in action.rule.on and isinstance(resource, Repo) else resource
 
 

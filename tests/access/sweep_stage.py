@@ -51,6 +51,8 @@ class Stage:
     acme_id: str
     # By the plural of its type: an organization's private model, a user's private dataset, a public space.
     repos: dict[str, tuple[str, Repo]]
+    # By the name of the repo: the first comment of its pull request.
+    comments: dict[str, str]
     # The values of path parameters, in vic's account and in her organization.
     own: dict[str, str]
     organizations: dict[str, str]
@@ -74,9 +76,16 @@ def stage(hub: RunningHub) -> Stage:
     ]
     with api(hub, token) as client:
         repos = dict(_repos(client, vic, acme.id))
+        comments = {name: _first_comment(client, kind, name) for kind, (name, _) in repos.items()}
         own = _belongings(hub, client, vic, "/api/settings")
         organizations = _belongings(hub, client, vic, "/api/organizations/acme/settings")
-    return Stage(hub, vic, acme.id, repos, own, organizations, list(_senders(hub, acme, fred, rita, carl)), owners)
+    senders = list(_senders(hub, acme, fred, rita, carl))
+    return Stage(hub, vic, acme.id, repos, comments, own, organizations, senders, owners)
+
+
+def _first_comment(client: httpx.Client, kind: str, name: str) -> str:
+    first: str = client.get(f"/api/{kind}/{name}/discussions/1").json()["events"][0]["id"]
+    return first
 
 
 def _repos(client: httpx.Client, vic: User, acme_id: str) -> Iterator[tuple[str, tuple[str, Repo]]]:

@@ -37,7 +37,7 @@ def outcomes(scene: PublicRepo, webhook: dict[str, Any]) -> list[tuple[str, str]
 
 @pytest.mark.parametrize("at_once", [True, False], ids=["fanned out together", "one by one"])
 def test_o72_guests_events_do_not_use_the_owners_quota(scene: PublicRepo, receiver: Receiver, at_once: bool) -> None:
-    webhook = create_webhook(scene.ada, receiver.url, "user:ada")
+    webhook = create_webhook(scene.ada, receiver.url, "user:ada", domains=["repo"])
     for number in range(QUOTA + 1):
         scene.create_pull_request({f"{number}.txt": b"x"})
         if not at_once:
@@ -71,7 +71,7 @@ def test_o72_commits_to_a_guests_pull_request_use_the_guests_quota(scene: Public
 
 
 def test_o72_both_quotas_are_renewed_after_a_day(scene: PublicRepo, receiver: Receiver) -> None:
-    create_webhook(scene.ada, receiver.url, "user:ada")
+    create_webhook(scene.ada, receiver.url, "user:ada", domains=["repo"])
     for number in range(QUOTA + 1):
         scene.create_pull_request({f"{number}.txt": b"x"})
     settle(scene.hub)
@@ -84,10 +84,22 @@ def test_o72_both_quotas_are_renewed_after_a_day(scene: PublicRepo, receiver: Re
 def test_o72_refs_deleted_by_a_guest_do_not_use_the_owners_quota(scene: PublicRepo, receiver: Receiver) -> None:
     numbers = [scene.create_pull_request({f"{number}.txt": b"x"})[0] for number in range(QUOTA + 1)]
     settle(scene.hub)
-    create_webhook(scene.ada, receiver.url, "user:ada")
+    create_webhook(scene.ada, receiver.url, "user:ada", domains=["repo"])
     for num in numbers:
         assert scene.set_status(num, "closed", by=scene.eve).status_code == 200
         assert scene.eve.delete(f"{API}/discussions/{num}/ref").status_code == 200
     assert send_commit(scene.ada, REPO, {"hers.txt": b"x"}).status_code == 200
     settle(scene.hub)
     assert received_refs(receiver)[-1] == "refs/heads/main"
+
+
+def test_o72_comments_of_guests_do_not_use_the_owners_quota(scene: PublicRepo, receiver: Receiver) -> None:
+    webhook = create_webhook(scene.ada, receiver.url, "user:ada", domains=["discussion"])
+    assert scene.eve.post(f"{API}/discussions", json={"title": "A question"}).status_code == 200
+    for client, number in [(scene.eve, QUOTA), (scene.ada, QUOTA)]:
+        for _ in range(number):
+            assert client.post(f"{API}/discussions/1/comment", json={"comment": "more"}).status_code == 201
+    settle(scene.hub)
+    within, over = [("delivered", "")] * QUOTA, [("skipped", "quota")]
+    assert outcomes(scene, webhook) == [*within, *over, *within]
+    assert {one.json["event"]["scope"] for one in receiver.received} == {"discussion", "discussion.comment"}

@@ -75,11 +75,13 @@ def test_o72_owner_closes_a_pull_request(scene: PublicRepo) -> None:
 
 
 def test_o72_pull_request_can_be_closed_with_a_comment(scene: PublicRepo) -> None:
-    """As existing clients send it; comments are not stored yet."""
+    """As existing clients send it; an empty comment is not stored."""
     num, _ = scene.create_pull_request({"idea.txt": b"x"})
     for status, comment in (("closed", "no, thanks"), ("open", None), ("closed", "")):
         said = scene.ada.post(f"{API}/discussions/{num}/status", json={"status": status, "comment": comment})
         assert said.status_code == 200, said.text
+    events = scene.ada.get(f"{API}/discussions/{num}").json()["events"]
+    assert [event["data"]["latest"]["raw"] for event in events if event["type"] == "comment"] == ["", "no, thanks"]
 
 
 def test_o72_author_cannot_reopen_what_a_writer_closed(scene: PublicRepo) -> None:

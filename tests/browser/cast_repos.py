@@ -9,10 +9,13 @@ from collections.abc import Mapping
 from hubgate.server.access.caller import Caller
 from hubgate.server.access.identity import Identity
 from hubgate.server.accounts.model import Organization, Person, User
+from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM, Actor
 from hubgate.server.hub.commits.commit import commit
 from hubgate.server.hub.commits.model import AddFile, CommitRequest, Content, Delete
 from hubgate.server.hub.context import Repos
+from hubgate.server.hub.discussions import changes, comments, opening
+from hubgate.server.hub.discussions.pull_requests import commit_as_pull_request
 from hubgate.server.hub.repos import branches, creation, settings, transfer
 from hubgate.server.hub.repos.model import MAIN, Repo, RepoOwner, RepoType
 from hubgate.server.hub.repos.settings import SettingsChanges
@@ -104,6 +107,7 @@ async def add_repos(repos: Repos, ada: User, bob: User, acme: Organization) -> N
     await branches.create_branch(repos, tiny, ada, BRANCH, None, empty=False, overwrite=False)
     await _committed(repos, tiny, bob, "The guide again", {"docs/guide.md": first["docs/guide.md"]})
     await branches.create_tag(repos, tiny, ada, "v1.0", "main", "")
+    await _discussed(repos, tiny, ada, bob)
     await _made(repos, ada, own, "empty-yet", RepoType.DATASET)
     long = await _made(repos, ada, own, LONG, RepoType.DATASET, private=True)
     await _committed(repos, long, ada, "Rows", {"data/train.csv": "a,b\n1,2\n"})
@@ -114,6 +118,32 @@ async def add_repos(repos: Repos, ada: User, bob: User, acme: Organization) -> N
     draft = await _made(repos, ada, org, LONG, RepoType.MODEL)
     draft = await transfer.move(repos, draft, org, "vision-draft", SYSTEM)
     await transfer.move(repos, draft, bobs, "vision-draft", Actor(ada.name, ada.id), leave_redirect=True)
+
+
+async def _discussed(repos: Repos, repo: Repo, ada: User, bob: User) -> None:
+    """Discussion 1 with a long title and all kinds of entries, and pull request 2 with a conflict."""
+    ada_caller, bob_caller = _caller(ada, repo), _caller(bob)
+    title = "Which pictures was this trained on, and may a company use it for a product that is sold to others?"
+    asked = await opening.open_discussion(
+        repos, repo, bob_caller, title, "The card names `acme/pictures`: **all** of it?"
+    )
+    answer = await comments.add(repos, repo, asked, ada_caller, "Yes, see [the config](config.json).\n\n- cats\n- dogs")
+    await comments.react(repos, repo, asked, answer.entries[0], bob_caller, "👍")
+    await comments.react(repos, repo, asked, answer.entries[0], ada_caller, "🎉")
+    spam = await comments.add(repos, repo, asked, bob_caller, "Buy now")
+    await comments.hide(repos, repo, asked, spam.entries[0], ada_caller)
+    await changes.set_title(repos, repo, asked, ada_caller, "Which pictures was this trained on?")
+    await changes.set_pinned(repos, repo, asked, pinned=True)
+    config = b'{\n  "hidden_size": 256,\n  "labels": ["cat", "dog"]\n}\n'
+    request = CommitRequest("A larger model", "", None, [AddFile("config.json", Content(len(config), config))])
+    await commit_as_pull_request(repos, repo, bob_caller, MAIN, request)
+    await _committed(repos, repo, ada, "Smaller", {"config.json": '{\n  "hidden_size": 96\n}\n'})
+
+
+def _caller(user: User, of: Repo | None = None) -> Caller:
+    """A signed-in user; with `of`, an admin of the organization that owns the repo."""
+    roles = {of.owner_id: Role.ADMIN} if of else {}
+    return Caller(Identity.session(user.id, roles), Person(user, (), {}))
 
 
 async def _made(
@@ -135,8 +165,7 @@ async def _committed(
     contents = {path: text.encode() if isinstance(text, str) else text for path, text in files.items()}
     added = [AddFile(path, Content(len(text), text)) for path, text in contents.items()]
     removed = [Delete(gone, file=True, folder=False)] if gone else []
-    caller = Caller(Identity.session(user.id, {}), Person(user, (), {}))
-    await commit(repos, repo, caller, MAIN, CommitRequest(summary, description, None, [*added, *removed]))
+    await commit(repos, repo, _caller(user), MAIN, CommitRequest(summary, description, None, [*added, *removed]))
 
 
 def _picture() -> bytes:

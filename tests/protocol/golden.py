@@ -61,6 +61,7 @@ def _story(client: httpx.Client, hub: RunningHub, token: str, folder: Path) -> I
     answer = send_commit(client, "ada/tiny", {"notes.txt": b"better\n"}, query="?create_pr=1")
     assert answer.status_code == 200, answer.text
     yield "repo.content.update.pull-request", last()
+    yield from _discussions(client)
     send("POST", "/branch/next")
     yield "repo.content.update.branch-created", last()
     send("POST", "/tag/main", tag="v1")
@@ -93,6 +94,41 @@ def _story(client: httpx.Client, hub: RunningHub, token: str, folder: Path) -> I
     answer = client.request("DELETE", "/api/repos/delete", json={"name": "small", "organization": "acme"})
     assert answer.status_code == 200, answer.text
     yield "repo.delete", _last_stored(hub, made["id"])
+
+
+def _discussions(client: httpx.Client) -> Iterator[tuple[str, Payload]]:
+    """Pull request 1, which exists, and a discussion."""
+
+    def send(method: str, tail: str, **body: Any) -> Any:
+        answer = client.request(method, f"/api/models/ada/tiny/discussions{tail}", json=body)
+        assert answer.status_code in (200, 201), answer.text
+        return answer.json()
+
+    def last(position: int = -1) -> Payload:
+        events = client.get("/api/models/ada/tiny/events", params={"limit": 1000}).json()
+        payload: Payload = events[position]["payload"]
+        return payload
+
+    yield "discussion.create.pull-request", last(-2)
+    send("POST", "/1/merge")
+    yield "repo.content.update.merge", last(-2)
+    yield "discussion.update.merge", last()
+    send("POST", "", title="A question", description="Which data was used?")
+    yield "discussion.create", last()
+    comment = send("POST", "/2/comment", comment="The second one.")["newMessage"]["id"]
+    yield "discussion.comment.create", last()
+    send("POST", f"/2/comment/{comment}/edit", content="The **first** one.")
+    yield "discussion.comment.update.edit", last()
+    send("POST", f"/2/comment/{comment}/hide")
+    yield "discussion.comment.update.hide", last()
+    send("POST", "/2/title", title="Which data was used?")
+    yield "discussion.update.title", last()
+    send("POST", "/2/pin", pinned=True)
+    yield "discussion.update.pin", last()
+    send("POST", "/2/status", status="closed")
+    yield "discussion.update.status", last()
+    send("DELETE", "/2")
+    yield "discussion.delete", last()
 
 
 def _last_stored(hub: RunningHub, repo_id: str) -> Payload:

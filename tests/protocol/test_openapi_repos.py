@@ -21,6 +21,7 @@ KNOWN = {
     "rest": st.sampled_from(["main", "main/d", "v1/d/f", "refs/pr/1"]) | st.text(min_size=1, max_size=20),
     "branch": st.text(min_size=1, max_size=20),
     "num": st.just("1") | st.text(min_size=1, max_size=12),
+    "cid": st.just("0" * 24) | st.text(min_size=1, max_size=30),
 }
 
 

@@ -45,7 +45,10 @@ def test_every_change_is_one_event(hub: RunningHub) -> None:
             client.put(f"{repo}/settings", json={"private": False}),
         ):
             assert refused.status_code in (200, 400, 404, 409, 412)
-        updates = [one["payload"]["updatedRefs"] for one in listed(client, "?after=1")]
+        payloads = [one["payload"] for one in listed(client, "?after=1")]
+        (opened,) = [one for one in payloads if one["event"]["scope"] == "discussion"]
+        assert (opened["event"]["action"], opened["discussion"]["num"]) == ("create", 1)
+        updates = [one["updatedRefs"] for one in payloads if one is not opened]
         assert updates[0] == [{"ref": "refs/heads/main", "oldSha": first, "newSha": second}]
         assert updates[1] == [{"ref": "refs/heads/dev", "oldSha": None, "newSha": first}]
         ((tagged,), (untagged,), (proposed,)) = updates[2:]

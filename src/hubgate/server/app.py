@@ -29,7 +29,7 @@ from hubgate.server.web.api import (
     webhooks,
     whoami,
 )
-from hubgate.server.web.api.repos import contents, details, discussions, owned, uploads, validate_yaml
+from hubgate.server.web.api.repos import comments, contents, details, discussions, owned, uploads, validate_yaml
 from hubgate.server.web.api.repos import events as repo_events
 from hubgate.server.web.api.repos import lifecycle as repo_lifecycle
 from hubgate.server.web.api.repos import listing as repo_lists
@@ -97,6 +97,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *validate_yaml.routes(),
         *uploads.routes(hub.repos, guard),
         *discussions.routes(hub.repos),
+        *comments.routes(hub.repos),
         *resolve.routes(hub.repos),
         *large_files.routes(hub.repos),
         *git.routes(hub.repos, guard),

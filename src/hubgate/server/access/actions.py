@@ -80,6 +80,9 @@ class Action(Enum):
 
     # Also covers a commit that creates a pull request.
     DISCUSSION_OPEN = Rule("discussion.open", _REPO, "open discussions", scopes=_DISCUSS)
+    # Comments and reactions.
+    DISCUSSION_COMMENT = Rule("discussion.comment", _REPO, "comment here", scopes=_DISCUSS)
+    DISCUSSION_EDIT = Rule("discussion.edit", _POST, "edit this comment", author=True, scopes=_DISCUSS)
     # Commits to the pull request's ref by its author; callers with repo.write do not need this action.
     DISCUSSION_PUSH = Rule("discussion.push", _POST, "push to this pull request", author=True, scopes=_DISCUSS)
     # Status, title, hiding a comment.

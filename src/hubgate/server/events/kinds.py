@@ -10,7 +10,9 @@ from enum import Enum, unique
 from msgspec import Struct
 
 from hubgate.server.events.schemas import (
+    COMMENT,
     DIALECT,
+    DISCUSSION,
     OWNER,
     REF,
     REPO,
@@ -93,4 +95,31 @@ class Kind(Enum):
                 {"private": flag("Whether the repo is private now.")},
             )
         },
+    )
+    DISCUSSION_CREATE = KindDefinition(
+        "discussion",
+        "create",
+        "a discussion or pull request is opened",
+        {"discussion": DISCUSSION, "comment": COMMENT},
+    )
+    DISCUSSION_UPDATE = KindDefinition(
+        "discussion",
+        "update",
+        "the title, the status or the pin of a discussion or pull request changes",
+        {"discussion": DISCUSSION},
+    )
+    DISCUSSION_DELETE = KindDefinition(
+        "discussion", "delete", "a discussion or pull request is deleted", {"discussion": DISCUSSION}
+    )
+    COMMENT_CREATE = KindDefinition(
+        "discussion.comment",
+        "create",
+        "a comment is added to a discussion or pull request",
+        {"discussion": DISCUSSION, "comment": COMMENT},
+    )
+    COMMENT_UPDATE = KindDefinition(
+        "discussion.comment",
+        "update",
+        "a comment is edited or hidden",
+        {"discussion": DISCUSSION, "comment": COMMENT},
     )

@@ -12,6 +12,8 @@ LARGEST_BODY = 256 * 1024
 _WEBHOOK_BYTES = 128
 # The most refs in a truncated payload.
 MAX_REFS_LISTED = 1_000
+# The most characters of a comment in a truncated payload. A character has at most 6 bytes in JSON.
+MAX_CHARACTERS_SENT = 40_000
 # The prefix of `namespace/name` in URLs, by type of repo.
 URL_PREFIXES = {"model": "", "dataset": "datasets/", "space": "spaces/"}
 
@@ -44,7 +46,12 @@ def body_of(kind: Kind, repo: Snapshot, extras: Mapping[str, Any], base_url: str
 
 
 def _shortened(payload: dict[str, Any]) -> bytes:
-    """The payload with as many refs as fit, and `truncated`: a change is never rejected because of its payload size."""
+    """The payload with as many refs, or as much of the comment, as fits, and `truncated`: a change is never rejected
+    because of its payload size.
+    """
+    if "comment" in payload:
+        comment = {**payload["comment"], "content": payload["comment"]["content"][:MAX_CHARACTERS_SENT]}
+        return msgspec.json.encode({**payload, "comment": comment, "truncated": True})
     refs: Sequence[RefChange] = payload.get("updatedRefs", ())
     shortened = {**payload, "updatedRefs": [], "truncated": True}
     room = LARGEST_BODY - _WEBHOOK_BYTES - len(msgspec.json.encode(shortened))

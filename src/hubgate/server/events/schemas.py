@@ -67,8 +67,41 @@ REPO = object_of(
         "subdomain": text("The subdomain of a space."),
     },
 )
+DISCUSSION = object_of(
+    "The discussion or pull request right after the change; if it was deleted, right before.",
+    {
+        "id": _id("The id."),
+        "title": text("The title."),
+        "url": object_of("The URLs.", {"web": text("Its page."), "api": text("Its URL in the API.")}),
+        "status": {"enum": ["draft", "open", "closed", "merged"], "description": "The status."},
+        "author": object_of("The user who opened it.", {"id": _id("The id of the user.")}),
+        "num": {"type": "integer", "minimum": 1, "description": "The number in its repo."},
+        "isPullRequest": flag("Whether it is a pull request."),
+        "pinned": flag("Whether it is pinned."),
+    },
+    {
+        "changes": object_of(
+            "Only for pull requests.",
+            {"base": text("The ref that the pull request is merged into.", "^refs/heads/")},
+            {"mergeCommitId": _sha("The commit of the merge, once it is merged.")},
+        )
+    },
+)
+COMMENT = object_of(
+    "The comment right after the change; for a new discussion, its description.",
+    {
+        "id": _id("The id."),
+        "author": object_of("The user who wrote it.", {"id": _id("The id of the user.")}),
+        "hidden": flag("Whether the comment is hidden."),
+        "url": object_of("The URL.", {"web": text("Its place on the page.")}),
+    },
+    {"content": text("Markdown; absent if the comment is hidden.")},
+)
 WEBHOOK = object_of(
     "The webhook that sends the payload.",
     {"id": _id("The id in its settings."), "version": {"const": VERSION, "description": "The version of the payload."}},
 )
-TRUNCATED: Schema = {"const": True, "description": "Present if the payload was too large and refs were left out."}
+TRUNCATED: Schema = {
+    "const": True,
+    "description": "Present if the payload was too large: refs are missing or a comment is cut.",
+}

@@ -102,11 +102,11 @@ def render_markdown(text: str, location: DocumentLocation) -> Markup:
     opened = max(text.count(opening) for opening in "[<")
     lines = text.count("\n") + text.count("\r") - text.count("\r\n")
     if len(text) > LONGEST_TEXT or lines > MAX_LINES or opened > MAX_BRACKETS:
-        return _plain(text)
+        return plain_text(text)
     return _cached(text, location)
 
 
-def _plain(text: str) -> Markup:
+def plain_text(text: str) -> Markup:
     return Markup("<pre tabindex=0>{}</pre>").format(text[:LONGEST_TEXT])
 
 
@@ -116,7 +116,7 @@ def _cached(text: str, location: DocumentLocation) -> Markup:
     env: dict[str, Any] = {"location": location, "cells": 0}
     tokens = _PARSER.parse(text, env)
     if _target_length(tokens) > LONGEST_TARGETS:
-        return _plain(text)
+        return plain_text(text)
     return sanitize(_PARSER.renderer.render(tokens, _PARSER.options, env), location)
 
 

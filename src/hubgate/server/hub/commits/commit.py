@@ -103,7 +103,8 @@ async def _commit_on_head(
         if is_pull_request(ref):
             await mark(repos, repo, [new])
         try:
-            await move_refs(repos, repo, [RefChange(ref, head, new)], atomic=True, added=1, charge=charge)
+            change = RefChange(ref, head, new)
+            await move_refs(repos, repo, [change], atomic=True, added=1, charge=charge, user_id=user.id)
         except RefConflict:
             continue
         return CommitResult(new)

@@ -1,8 +1,18 @@
-"""Discussions. A discussion with a base is a pull request."""
+"""Discussions and the rules for their texts. A discussion with a base is a pull request."""
+
+import re
 
 import msgspec
 
+from hubgate.server.errors import Unprocessable
 from hubgate.server.hub.repos.model import PULL_REQUESTS
+
+MIN_TITLE_LENGTH, MAX_TITLE_LENGTH = 3, 200
+MAX_TEXT_LENGTH = 65_536
+# Users that one text can mention.
+MAX_MENTIONS = 20
+
+_MENTION = re.compile(r"(?<![\w@/.`-])@([A-Za-z0-9][A-Za-z0-9_.-]{0,41})")
 
 
 class Discussion(msgspec.Struct, frozen=True):
@@ -12,13 +22,15 @@ class Discussion(msgspec.Struct, frozen=True):
     repo_id: str
     num: int
     title: str
-    description: str
     # "draft", "open", "closed" or "merged".
     status: str
     base: str | None
     author_id: str
     created_at: int
     closed_by: str | None = None
+    pinned: int = 0
+    merge_sha: str | None = None
+    updated_at: int = 0
 
     @property
     def ref(self) -> str:
@@ -26,5 +38,39 @@ class Discussion(msgspec.Struct, frozen=True):
         return f"{PULL_REQUESTS}{self.num}"
 
     @property
+    def is_open(self) -> bool:
+        return self.status in ("draft", "open")
+
+    @property
     def accepts_commits(self) -> bool:
-        return self.base is not None and self.status in ("draft", "open")
+        return self.base is not None and self.is_open
+
+    @property
+    def noun(self) -> str:
+        return "discussion" if self.base is None else "pull request"
+
+
+def check_title(title: str) -> str:
+    """Return the title without surrounding spaces and line breaks; raise Unprocessable if its length is invalid."""
+    title = " ".join(title.split())
+    if not MIN_TITLE_LENGTH <= len(title) <= MAX_TITLE_LENGTH:
+        raise Unprocessable(f"A title has {MIN_TITLE_LENGTH} to {MAX_TITLE_LENGTH} characters.")
+    return title
+
+
+def check_text(text: str) -> str:
+    if len(text) > MAX_TEXT_LENGTH:
+        raise Unprocessable(f"A comment may have at most {MAX_TEXT_LENGTH:,} characters.")
+    return text
+
+
+def check_comment(text: str) -> str:
+    if not text.strip():
+        raise Unprocessable("A comment cannot be empty.")
+    return check_text(text)
+
+
+def mentions_in(text: str) -> list[str]:
+    """The lower-case names after `@` in a text, at most MAX_MENTIONS. They may not belong to users."""
+    names = (match[1].rstrip(".-_").lower() for match in _MENTION.finditer(text))
+    return list(dict.fromkeys(names))[:MAX_MENTIONS]

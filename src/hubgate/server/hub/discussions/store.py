@@ -1,20 +1,25 @@
-"""SQL statements for discussions and pull requests."""
+"""SQL statements for discussions and pull requests, their participants, and lists of them."""
+
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from hubgate.server.hub.discussions.entries.model import UserLabel
 from hubgate.server.hub.discussions.model import Discussion
 from hubgate.server.hub.repos.model import pull_request_of
 from hubgate.server.storage.database import Database, Tx
-from hubgate.server.storage.sqltext import insert_row
+from hubgate.server.storage.sqltext import containing, insert_row
 
-_COLUMNS = "id, repo_id, num, title, description, status, base, author_id, created_at, closed_by"
+_COLUMNS = "id, repo_id, num, title, status, base, author_id, created_at, closed_by, pinned, merge_sha, updated_at"
+DISCUSSION = ", ".join(f"d.{column}" for column in _COLUMNS.split(", "))
 
-_ADD = insert_row(f"INSERT INTO discussions ({_COLUMNS})")
+# The column `description` is no longer used: the first entry has the text.
+_ADD = insert_row(f"INSERT INTO discussions ({_COLUMNS}, description)")
 
 
 async def add(tx: Tx, discussion: Discussion) -> None:
-    await tx.exec(_ADD, asdict(discussion))
+    await tx.exec(_ADD, asdict(discussion) | {"description": ""})
 
 
 async def find(tx: Tx | Database, repo_id: str, num: int) -> Discussion | None:
@@ -44,15 +49,87 @@ async def latest_open_pull_request(tx: Tx | Database, repo_id: str, author_id: s
     return Discussion(*row) if row else None
 
 
-async def set_status(tx: Tx, repo_id: str, num: int, status: str, closed_by: str | None) -> None:
+async def update(tx: Tx, discussion: Discussion) -> None:
+    """Store the title, the status and the pin of a discussion. The transaction must have locked the repo."""
     await tx.exec(
-        "UPDATE discussions SET status = :status, closed_by = :closed_by WHERE repo_id = :repo_id AND num = :num",
-        {"repo_id": repo_id, "num": num, "status": status, "closed_by": closed_by},
+        """
+        UPDATE discussions SET title = :title, status = :status, closed_by = :closed_by, pinned = :pinned,
+            merge_sha = :merge_sha, updated_at = :updated_at
+        WHERE repo_id = :repo_id AND num = :num
+        """,
+        {
+            "repo_id": discussion.repo_id,
+            "num": discussion.num,
+            "title": discussion.title,
+            "status": discussion.status,
+            "closed_by": discussion.closed_by,
+            "pinned": discussion.pinned,
+            "merge_sha": discussion.merge_sha,
+            "updated_at": discussion.updated_at,
+        },
+    )
+
+
+async def touch(tx: Tx, repo_id: str, num: int, now: int) -> None:
+    """Set the time of the latest entry."""
+    await tx.exec(
+        "UPDATE discussions SET updated_at = :now WHERE repo_id = :repo_id AND num = :num",
+        {"repo_id": repo_id, "num": num, "now": now},
     )
 
 
 async def remove(tx: Tx, repo_id: str, num: int) -> None:
-    await tx.exec("DELETE FROM discussions WHERE repo_id = :repo_id AND num = :num", {"repo_id": repo_id, "num": num})
+    """Delete a discussion with its entries, reactions and participants."""
+    for table in ("discussion_participants", "discussion_entries", "discussions"):
+        await tx.exec(f"DELETE FROM {table} WHERE repo_id = :repo_id AND num = :num", {"repo_id": repo_id, "num": num})
+
+
+# Participants.
+
+_ADD_PARTICIPANT = insert_row(
+    "INSERT INTO discussion_participants (repo_id, num, user_id, mentioned_at)",
+    """
+    ON CONFLICT (repo_id, num, user_id) DO UPDATE SET
+        mentioned_at = COALESCE(excluded.mentioned_at, discussion_participants.mentioned_at)
+    """,
+)
+
+
+async def add_participants(
+    tx: Tx, repo_id: str, num: int, user_ids: Iterable[str], mentioned_at: int | None = None
+) -> None:
+    """Add users to a discussion. `mentioned_at` is the time at which an entry mentions them."""
+    for user_id in user_ids:
+        await tx.exec(
+            _ADD_PARTICIPANT, {"repo_id": repo_id, "num": num, "user_id": user_id, "mentioned_at": mentioned_at}
+        )
+
+
+# Whether the user `u` may see the repo `r`: Action.REPO_SEE in access/policy.py, without the limits of a token.
+MAY_SEE = """
+    (r.private = 0 OR r.owner_id = u.id OR EXISTS (
+        SELECT 1 FROM memberships m WHERE m.org_id = r.owner_id AND m.user_id = u.id
+    ))
+"""
+
+
+async def readers_named(tx: Tx, repo_id: str, names: Sequence[str]) -> list[str]:
+    """The ids of users with these names, in lower case, who may see the repo."""
+    found = []
+    for name in names:
+        row = await tx.one(
+            f"""
+            SELECT u.id FROM names n JOIN users u ON u.id = n.owner_id JOIN repos r ON r.id = :repo_id
+            WHERE n.key = :name AND n.kind = 'user' AND n.current = 1 AND u.disabled_at IS NULL AND {MAY_SEE}
+            """,
+            {"repo_id": repo_id, "name": name},
+        )
+        if row is not None:
+            found.append(row["id"])
+    return found
+
+
+# Lists.
 
 
 class DiscussionFilter(Struct, frozen=True):
@@ -62,12 +139,22 @@ class DiscussionFilter(Struct, frozen=True):
     statuses: tuple[str, ...] | None = None
     # A user's name.
     author: str | None = None
+    # A part of the title.
+    search: str | None = None
+
+
+class ListedDiscussion(Struct, frozen=True):
+    discussion: Discussion
+    # None if the user was deleted.
+    author: UserLabel | None
+    # Comments after the description.
+    comments: int
 
 
 async def page(
-    tx: Tx, repo_id: str, discussion_filter: DiscussionFilter, start: int, limit: int
-) -> tuple[list[tuple[Discussion, str | None]], int]:
-    """A page of discussions with their authors' names, highest number first, and the total number."""
+    tx: Tx, repo_id: str, discussion_filter: DiscussionFilter, start: int, limit: int, *, pinned_first: bool = False
+) -> tuple[list[ListedDiscussion], int]:
+    """A page of discussions, highest number first, and the total number."""
     params: dict[str, str | int] = {"repo_id": repo_id}
     conditions = ["d.repo_id = :repo_id"]
     if discussion_filter.pull_requests is not None:
@@ -78,17 +165,30 @@ async def page(
     if discussion_filter.author is not None:
         params["author"] = discussion_filter.author.lower()
         conditions.append("d.author_id = (SELECT n.owner_id FROM names n WHERE n.key = :author)")
+    if discussion_filter.search is not None:
+        params["search"] = containing(discussion_filter.search.lower())
+        conditions.append("lower(d.title) LIKE :search ESCAPE '!'")
     where = " AND ".join(conditions)
     total = await tx.one(f"SELECT count(*) AS n FROM discussions d WHERE {where}", params)
     rows = await tx.all(
         f"""
-        SELECT {", ".join(f"d.{column}" for column in _COLUMNS.split(", "))}, u.name AS author
+        SELECT {DISCUSSION}, u.name AS author, u.fullname, (
+            SELECT count(*) FROM discussion_entries e
+            WHERE e.repo_id = d.repo_id AND e.num = d.num AND e.type = 'comment' AND e.position > 1
+        ) AS comments
         FROM discussions d LEFT JOIN users u ON u.id = d.author_id
-        WHERE {where} ORDER BY d.num DESC LIMIT :limit OFFSET :start
+        WHERE {where} ORDER BY {"d.pinned DESC, " if pinned_first else ""}d.num DESC LIMIT :limit OFFSET :start
         """,
         {**params, "start": start, "limit": limit},
     )
-    found = [(Discussion(*tuple(row)[:-1]), row["author"]) for row in rows]
+    found = [
+        ListedDiscussion(
+            Discussion(*tuple(row)[:-3]),
+            UserLabel(row["author"], row["fullname"]) if row["author"] is not None else None,
+            int(row["comments"]),
+        )
+        for row in rows
+    ]
     return found, int(total["n"]) if total else 0
 
 

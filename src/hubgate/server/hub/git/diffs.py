@@ -1,5 +1,8 @@
-"""The changes of a commit against its first parent, limited in size; a clone shows the rest."""
+"""The changes of a commit against its first parent, and of a pull request against its target branch, limited in size;
+a clone shows the rest.
+"""
 
+import contextlib
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -9,6 +12,7 @@ from msgspec import Struct
 from pygit2.enums import FileMode
 
 from hubgate.server.errors import NotFound
+from hubgate.server.hub.git import program
 from hubgate.server.hub.git.history import Commit, commit_of_object
 from hubgate.server.hub.git.objects import MAX_POINTER_BYTES, blob_of, read_pointer, read_repository
 from hubgate.server.jobs.job import checkpoint
@@ -17,6 +21,9 @@ MAX_FILES = 100
 MAX_LINES = 1_000
 MAX_FILE_BYTES = 64 * 1024
 MAX_LINE_LENGTH = 500
+# Of a diff as text.
+MAX_DIFF_BYTES = 1024 * 1024
+DIFF_SECONDS = 20.0
 
 _KINDS = {"A": "added", "D": "deleted"}
 
@@ -36,12 +43,15 @@ class FileChange(Struct, frozen=True):
     reason: str = ""
 
 
-class CommitDiff(Struct, frozen=True):
+class Changes(Struct, frozen=True):
+    files: tuple[FileChange, ...] = ()
+    # The number of changed files, shown or not.
+    total: int = 0
+
+
+class CommitDiff(Changes, frozen=True, kw_only=True):
     commit: Commit
     parents: tuple[str, ...]
-    files: tuple[FileChange, ...]
-    # The number of changed files, shown or not.
-    total: int
 
 
 async def commit_diff(folder: Path, sha: str, *, content: bool) -> CommitDiff:
@@ -53,16 +63,56 @@ async def commit_diff(folder: Path, sha: str, *, content: bool) -> CommitDiff:
             raise NotFound(f"Invalid rev id: {sha}", code="RevisionNotFound")
         parents = commit.parent_ids
         before = _commit(repo, parents[0]).tree if parents else None
-        diff = before.diff_to_tree(commit.tree) if before else commit.tree.diff_to_tree(swap=True)
-        remaining, files = MAX_LINES, []
-        for delta in islice(diff.deltas, MAX_FILES):
-            checkpoint()
-            change = _change(repo, delta, remaining if content else 0)
-            remaining -= len(change.lines)
-            files.append(change)
-        return CommitDiff(commit_of_object(commit), tuple(map(str, parents)), tuple(files), len(diff))
+        changes = _changes(repo, before, commit.tree, content=content)
+        found, shas = commit_of_object(commit), tuple(map(str, parents))
+        return CommitDiff(changes.files, changes.total, commit=found, parents=shas)
 
     return await read_repository(folder, work)
+
+
+async def changes_between(folder: Path, before: str, after: str, *, content: bool) -> Changes:
+    """The changes from one commit to another."""
+
+    def work(repo: pygit2.Repository) -> Changes:
+        trees = [_commit(repo, pygit2.Oid(hex=sha)).tree for sha in (before, after)]
+        return _changes(repo, trees[0], trees[1], content=content)
+
+    return await read_repository(folder, work)
+
+
+async def merge_base(folder: Path, one: str, other: str) -> str | None:
+    """The best common ancestor of two commits; None if there is no common ancestor."""
+    status, output = await program.run_with_status(
+        ["merge-base", one, other], folder, seconds=DIFF_SECONDS, low_priority=True, accepted=(0, 1)
+    )
+    return output.decode().split()[0] if status == 0 else None
+
+
+async def unified_diff(folder: Path, before: str, after: str) -> str:
+    """The changes from one commit to another as text, as git prints them, cut after MAX_DIFF_BYTES."""
+    command = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", before, after, "--"]
+    printed, size = list[bytes](), 0
+    async with contextlib.aclosing(program.lines(command, folder, b"", DIFF_SECONDS)) as parts:
+        async for lines in parts:
+            for line in lines:
+                size += len(line) + 1
+                if size > MAX_DIFF_BYTES:
+                    break
+                printed.append(line + b"\n")
+            if size > MAX_DIFF_BYTES:
+                break
+    return b"".join(printed).decode(errors="replace")
+
+
+def _changes(repo: pygit2.Repository, before: pygit2.Tree | None, after: pygit2.Tree, *, content: bool) -> Changes:
+    diff = before.diff_to_tree(after) if before else after.diff_to_tree(swap=True)
+    remaining, files = MAX_LINES, []
+    for delta in islice(diff.deltas, MAX_FILES):
+        checkpoint()
+        change = _change(repo, delta, remaining if content else 0)
+        remaining -= len(change.lines)
+        files.append(change)
+    return Changes(tuple(files), len(diff))
 
 
 def _commit(repo: pygit2.Repository, sha: pygit2.Oid) -> pygit2.Commit:

@@ -140,6 +140,11 @@ async def commit_of(folder: Path, text: str) -> str | None:
     return await read_repository(folder, work)
 
 
+async def parents_of(folder: Path, commit: str) -> list[str]:
+    """The ids of a commit's parents."""
+    return await read_repository(folder, lambda repo: [str(sha) for sha in repo[commit].peel(pygit2.Commit).parent_ids])
+
+
 async def commits_of(folder: Path, shas: Iterable[str]) -> dict[str, str]:
     """The commits that tags point to; tags that do not point to a commit are omitted."""
 

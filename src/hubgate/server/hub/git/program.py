@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 
@@ -74,6 +74,20 @@ async def run(
     """Run git and return its output. Raises GitFailed if git fails, Unavailable after `seconds`. Git is killed when the
     client of a read request disconnects.
     """
+    return (await run_with_status(arguments, folder, stdin, env, seconds=seconds, low_priority=low_priority))[1]
+
+
+async def run_with_status(
+    arguments: Sequence[str],
+    folder: Path,
+    stdin: bytes = b"",
+    env: Mapping[str, str] | None = None,
+    *,
+    seconds: float,
+    low_priority: bool = False,
+    accepted: Collection[int] = (0,),
+) -> tuple[int, bytes]:
+    """Like `run`, for programs whose exit status is a result: return the status, one of `accepted`, and the output."""
     process = await start(arguments, folder, env)
     try:
         if low_priority:
@@ -81,9 +95,10 @@ async def run(
         out, err = await while_client_waits(process.communicate(stdin), seconds)
     finally:
         await kill(process)
-    if process.returncode:
-        raise GitFailed(arguments[0], process.returncode, err.decode(errors="replace"))
-    return out
+    status = process.returncode or 0
+    if status not in accepted:
+        raise GitFailed(arguments[0], status, err.decode(errors="replace"))
+    return status, out
 
 
 async def lines(

@@ -269,6 +269,18 @@ def write_squashed_commit(folder: Path, commit: str, message: str, author: Autho
     return new
 
 
+async def write_merge_commit(
+    folder: Path, tree: str, parents: Sequence[str], message: str, author: Author, now: int
+) -> str:
+    """Write a commit of an existing tree. The caller syncs it."""
+
+    def work() -> str:
+        signature = pygit2.Signature(author.name, author.email, now // SECOND, 0)
+        return str(repository(folder).create_commit(None, signature, signature, message, tree, list(parents)))
+
+    return await in_thread(work)
+
+
 async def write_tag(folder: Path, name: str, target: str, message: str, author: Author, now: int) -> str:
     """Write the object of an annotated tag. Written raw, because the library would create a ref as well."""
     when = f"{now // SECOND} +0000"

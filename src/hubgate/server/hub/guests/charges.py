@@ -25,7 +25,10 @@ from hubgate.server.storage.database import Database, Tx
 REFS_PER_OPEN_PULL_REQUEST = 10
 # Minimum charge for a file: otherwise rows for empty files would cost nothing.
 MIN_FILE_CHARGE = 4096
+DISCUSSIONS_BY_WRITERS_ONLY = "On this hub, only users who may write to a repo can open discussions in it."
 WRITERS_ONLY = "On this hub, only users who may write to a repo can open pull requests in it."
+# Bytes charged for a discussion or comment, in addition to its text.
+TEXT_OVERHEAD = 1024
 # Files that a short transaction can process.
 MAX_FILES_IN_SHORT_TX = 100
 
@@ -141,6 +144,27 @@ async def assign_to_pull_request(tx: Tx, repo_id: str, num: int, charge: Charge,
     if charge.git_bytes:
         await store.charge_git(tx, charge.user_id, repo_id, -charge.num, -charge.git_bytes, now)
         await store.charge_git(tx, charge.user_id, repo_id, num, charge.git_bytes, now)
+
+
+async def charge_text(tx: Tx, repos: Repos, repo: Repo, charge: Charge, num: int, size: int, now: int) -> None:
+    """Charge for a text in discussion `num`. The text stays charged until the discussion is removed: the charge is
+    recorded under the negated number, so that a merge does not release it. The transaction must have locked the user.
+    """
+    size += TEXT_OVERHEAD
+    await _check_storage_limit(tx, repos, charge.user_id, size)
+    await store.charge_git(tx, charge.user_id, repo.id, -num, size, now)
+
+
+async def check_discussions(tx: Tx, repos: Repos, repo: Repo, user_id: str) -> None:
+    """Raise Forbidden if a guest may not open another discussion. The transaction must have locked the repo."""
+    limit = repos.guest_pull_requests
+    if limit == 0:
+        raise Forbidden(DISCUSSIONS_BY_WRITERS_ONLY)
+    if await store.count_open_discussions(tx, repo.id, user_id) >= limit:
+        raise Forbidden(
+            f"You have {limit:,} open discussions in this repo, the maximum for users who may not write to it. "
+            "Close one first."
+        )
 
 
 async def check_pull_requests(tx: Tx | Database, repos: Repos, repo: Repo, user_id: str) -> None:

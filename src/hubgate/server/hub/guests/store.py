@@ -35,6 +35,18 @@ async def count_open_pull_requests(tx: Tx | Database, repo_id: str, user_id: str
     return int(row["n"]) if row else 0
 
 
+async def count_open_discussions(tx: Tx, repo_id: str, user_id: str) -> int:
+    """The number of a user's open discussions that are not pull requests."""
+    row = await tx.one(
+        """
+        SELECT count(*) AS n FROM discussions
+        WHERE repo_id = :repo_id AND author_id = :user_id AND base IS NULL AND status = 'open'
+        """,
+        {"repo_id": repo_id, "user_id": user_id},
+    )
+    return int(row["n"]) if row else 0
+
+
 async def count_pull_request_refs(tx: Tx | Database, repo_id: str, user_id: str) -> int:
     """The number of refs of a user's unmerged pull requests, including closed ones."""
     sql = f"""

@@ -280,7 +280,8 @@ async def _move(
     if charge is not None:
         charge.is_non_fast_forward = not await _are_fast_forwards(repos, repo, changes)
     try:
-        moves = await move_refs(repos, current, changes, atomic="atomic" in request.capabilities, charge=charge)
+        atomic, user_id = "atomic" in request.capabilities, identity.user_id or ""
+        moves = await move_refs(repos, current, changes, atomic=atomic, charge=charge, user_id=user_id)
     except RefConflict as problem:
         moves = MoveResult((), problem.stale)
     except NotFound as problem:

@@ -16,11 +16,13 @@ from hubgate.server.events.kinds import Kind
 from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store as discussion_store
+from hubgate.server.hub.discussions.entries import store as entry_store
 from hubgate.server.hub.git.refnames import RefNames
 from hubgate.server.hub.guests.charges import Charge, assign_to_pull_request
 from hubgate.server.hub.repos import commit_counts, store
 from hubgate.server.hub.repos.card import card_at
-from hubgate.server.hub.repos.model import MAIN, REPO_GONE, Card, Repo, is_pull_request
+from hubgate.server.hub.repos.model import MAIN, REPO_GONE, Card, Repo, is_pull_request, pull_request_of
+from hubgate.server.hub.repos.new_commits import commits_added
 from hubgate.server.storage.database import Tx
 
 
@@ -51,12 +53,14 @@ async def move_refs(
     atomic: bool,
     added: int | None = None,
     charge: Charge | None = None,
+    user_id: str = "",
 ) -> MoveResult:
     """Move refs, with one event for all that moved. `atomic`: all or none (RefConflict). `added`: the number of
     commits that each history grows by, if the caller knows; otherwise the commits are counted. `charge`: the charge
-    of a guest, whose push moves the ref of one pull request.
+    of a guest, whose push moves the ref of one pull request. `user_id`: the user who adds commits to pull requests.
     """
-    card = await _card_after(repos, repo, changes)
+    card = await card_after(repos, repo, changes)
+    new_commits = {change: await commits_added(repos, repo, change) for change in changes if _adds_commits(change)}
     counts = await commit_counts.count_commits(repos, repo, changes) if added is None else {}
     now = repos.clock()
 
@@ -69,6 +73,10 @@ async def move_refs(
             raise RefConflict(moves.stale)
         if charge is not None:
             await assign_to_pull_request(tx, repo.id, charge.num, charge, now)
+        for change in moves.moved:
+            if change in new_commits and (num := pull_request_of(change.ref)):
+                await entry_store.add_commits(tx, repo.id, num, user_id, new_commits[change], now)
+                await discussion_store.touch(tx, repo.id, num, now)
         return moves
 
     failpoint.hit("refs-before-move")
@@ -131,6 +139,10 @@ async def _names(tx: Tx, repo: Repo, changes: Sequence[RefChange]) -> RefNames:
     return RefNames(name for name, _ in await store.refs(tx, repo.id)) if creates_refs else RefNames(())
 
 
-async def _card_after(repos: Repos, repo: Repo, changes: Sequence[RefChange]) -> Card | None:
+def _adds_commits(change: RefChange) -> bool:
+    return is_pull_request(change.ref) and change.new_sha is not None
+
+
+async def card_after(repos: Repos, repo: Repo, changes: Sequence[RefChange]) -> Card | None:
     head = next((change for change in changes if change.ref == MAIN), None)
     return await card_at(repos.folders.of(repo.id), head.new_sha, repo.type) if head else None

@@ -105,7 +105,64 @@ discussions = Table(
     Column("created_at", BigInteger, nullable=False),
     # The id of the user who closed the discussion; null while it is open.
     Column("closed_by", Text),
+    # 1 if the discussion is listed before the others.
+    Column("pinned", BigInteger, nullable=False, server_default="0"),
+    # The commit on the target branch that contains the pull request; null until the merge.
+    Column("merge_sha", Text),
+    # The time of the latest entry.
+    Column("updated_at", BigInteger, nullable=False, server_default="0"),
     Index(None, "repo_id", "author_id"),
+    sqlite_with_rowid=False,
+)
+
+# Comments, commits, and changes of title and status. The first entry is the description, as a comment.
+discussion_entries = Table(
+    "discussion_entries",
+    metadata,
+    _repo(key=True),
+    Column("num", BigInteger, primary_key=True, autoincrement=False),
+    # From 1, in the order of the entries.
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("id", Text, nullable=False, unique=True),
+    # "comment", "commit", "status-change" or "title-change".
+    Column("type", Text, nullable=False),
+    # A user id; the user may have been deleted.
+    Column("author_id", Text, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    # The text of a comment, empty once it is hidden; the subject of a commit; the new status or title.
+    Column("text", Text, nullable=False),
+    # The id of a commit; the old title. Null for other types.
+    Column("detail", Text),
+    # JSON: time and user id of each edit of a comment, oldest first. Former texts are not stored.
+    Column("edits", Text, nullable=False, server_default="[]"),
+    # The id of the user who hid the comment.
+    Column("hidden_by", Text),
+    Index(None, "repo_id", "num", "author_id"),
+    sqlite_with_rowid=False,
+)
+
+discussion_reactions = Table(
+    "discussion_reactions",
+    metadata,
+    Column("entry_id", Text, ForeignKey("discussion_entries.id", ondelete="CASCADE"), primary_key=True),
+    Column("reaction", Text, primary_key=True),
+    # The user may have been deleted.
+    Column("user_id", Text, primary_key=True),
+    Column("created_at", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# The users to notify about a discussion: its author, commenters and mentioned users, who may have been deleted or lost
+# access.
+discussion_participants = Table(
+    "discussion_participants",
+    metadata,
+    _repo(key=True),
+    Column("num", BigInteger, primary_key=True, autoincrement=False),
+    Column("user_id", Text, primary_key=True),
+    # When the user was last mentioned; null for a user who was not.
+    Column("mentioned_at", BigInteger),
+    Index(None, "user_id"),
     sqlite_with_rowid=False,
 )
 

@@ -1,6 +1,5 @@
-"""`/discussions` of a repo: list discussions and pull requests; close, reopen and remove pull requests."""
+"""`/discussions` of a repo: list, read, open, change, merge and remove discussions and pull requests."""
 
-import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -8,113 +7,99 @@ import msgspec
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
-from hubgate.server.access.resource import Post
-from hubgate.server.clock import iso
-from hubgate.server.edge.routes import KIB, Check, Handler, Query, Route, Target
-from hubgate.server.errors import NotFound
+from hubgate.server.access.policy import decide
+from hubgate.server.edge.routes import KIB, Query, Route
+from hubgate.server.errors import Unavailable
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.discussions import pull_requests, store
+from hubgate.server.hub.discussions import changes, merging, opening, proposed_changes, removal, store
+from hubgate.server.hub.discussions.entries import store as entry_store
 from hubgate.server.hub.discussions.model import Discussion
-from hubgate.server.hub.discussions.pull_requests import NO_DISCUSSION
+from hubgate.server.hub.discussions.recording import page_path
 from hubgate.server.hub.discussions.store import DiscussionFilter
+from hubgate.server.hub.git.program import GitFailed
 from hubgate.server.hub.repos.model import Repo
-from hubgate.server.ids import new_id
 from hubgate.server.web.api.repos import queries
-from hubgate.server.web.avatars import avatar_url
-from hubgate.server.web.repo_routes import (
-    EndpointForType,
-    FindTarget,
-    api_routes,
-    repo_endpoint,
-    repo_endpoint_with_target,
-)
+from hubgate.server.web.api.repos.comments import TEXT_CAP
+from hubgate.server.web.api.repos.discussion_wire import describe, describe_entries, describe_entry
+from hubgate.server.web.discussion_targets import RepoDiscussion, discussion_endpoint
+from hubgate.server.web.repo_routes import api_routes, repo_endpoint
 
 ROWS = 50
 LAST_PAGE = 1_000
-_NUMBER = re.compile(r"[1-9][0-9]{0,8}\Z")
-_TYPES = {"all": None, "discussion": False, "pull_request": True}
+TYPES = {"all": None, "discussion": False, "pull_request": True}
 # "open" includes drafts.
-_STATUSES: Mapping[str, tuple[str, ...] | None] = {
+STATUSES: Mapping[str, tuple[str, ...] | None] = {
     "all": None,
     "open": ("draft", "open"),
     "closed": ("closed", "merged"),
 }
 
 
+class NewDiscussion(msgspec.Struct, rename="camel"):
+    title: str
+    description: str = ""
+    pull_request: bool = False
+
+
 class StatusRequest(msgspec.Struct):
     status: Literal["open", "closed"]
-    # Sent by existing clients; not stored, because there are no comments yet.
     comment: str | None = None
 
 
-class RepoDiscussion(msgspec.Struct, frozen=True):
-    repo: Repo
-    discussion: Discussion
+class TitleRequest(msgspec.Struct):
+    title: str
+
+
+class MergeRequest(msgspec.Struct):
+    comment: str | None = None
+
+
+class PinRequest(msgspec.Struct):
+    pinned: bool
 
 
 def routes(repos: Repos) -> list[Route]:
+    return [*_reading_routes(repos), *_changing_routes(repos), *_writers_routes(repos)]
+
+
+def _reading_routes(repos: Repos) -> list[Route]:
     async def list_all(request: HubRequest, repo: Repo) -> JsonResponse:
         fields = request.query_fields()
         discussion_filter = DiscussionFilter(
-            _TYPES.get(queries.last_value(fields, "type", "all")),
-            _STATUSES.get(queries.last_value(fields, "status", "all")),
+            TYPES.get(queries.last_value(fields, "type", "all")),
+            STATUSES.get(queries.last_value(fields, "status", "all")),
             queries.last_value(fields, "author") or None,
+            queries.last_value(fields, "search").strip()[:200] or None,
         )
         page = queries.last_value(fields, "p", "0")
         start = min(int(page), LAST_PAGE) * ROWS if page.isascii() and page.isdigit() and len(page) < 9 else 0
         found, total = await repos.db.read_long(lambda tx: store.page(tx, repo.id, discussion_filter, start, ROWS))
-        shown = [_describe(repo, discussion, author) for discussion, author in found]
+        shown = [describe(repo, one.discussion, one.author) | {"numComments": one.comments} for one in found]
         return JsonResponse({"discussions": shown, "count": total, "start": start})
 
-    async def set_status(request: HubRequest, found: RepoDiscussion) -> JsonResponse:
-        body, user = await request.read_json(StatusRequest), caller_of(request).user
-        await pull_requests.set_status(repos, found.repo, found.discussion, user, body.status)
-        now = repos.clock()
-        event = {
-            "id": new_id(now),
-            "type": "status-change",
-            "createdAt": iso(now),
-            "author": _author(user.id, user.name),
-            "data": {"status": body.status},
-        }
-        return JsonResponse({"newStatus": event})
+    async def details(request: HubRequest, found: RepoDiscussion) -> JsonResponse:
+        repo, discussion = found.repo, found.discussion
+        conversation = await repos.db.read_long(lambda tx: entry_store.conversation(tx, repo.id, discussion.num))
+        author = conversation.users.get(discussion.author_id)
+        answer = describe(repo, discussion, author) | {"events": await describe_entries(repo, conversation)}
+        if discussion.base is not None:
+            merged = {"mergeCommitId": discussion.merge_sha} if discussion.merge_sha is not None else {}
+            answer["changes"] = {"base": discussion.base, **merged}
+            answer["filesWithConflicts"] = await _conflicts(repos, repo, discussion)
+            may_read = decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.as_resource()).allowed
+            if may_read and queries.flag(request.query_fields(), "diff"):
+                answer["diff"] = await proposed_changes.unified_diff(repos, repo, discussion)
+        return JsonResponse(answer)
 
-    async def remove(_: HubRequest, found: RepoDiscussion) -> JsonResponse:
-        await pull_requests.remove(repos, found.repo, found.discussion)
-        return JsonResponse({})
-
-    async def delete_ref(request: HubRequest, found: RepoDiscussion) -> JsonResponse:
-        await pull_requests.delete_ref(repos, found.repo, found.discussion, caller_of(request).user)
-        return JsonResponse({})
-
-    def find_discussion(action: Action) -> FindTarget[RepoDiscussion]:
-        async def find(request: HubRequest, repo: Repo) -> Target[RepoDiscussion]:
-            number = _NUMBER.match(request.param("num"))
-            discussion = await store.find(repos.db, repo.id, int(number[0])) if number else None
-            if discussion is None:
-                raise NotFound(NO_DISCUSSION)
-            repo_resource = repo.as_resource()
-            post = Post(repo_resource, discussion.author_id)
-            return Target(RepoDiscussion(repo, discussion), repo_resource, further_checks=((Check(action, post),),))
-
-        return find
-
-    def discussion_endpoint(action: Action, handler: Handler[RepoDiscussion]) -> EndpointForType:
-        return repo_endpoint_with_target(repos, (Action.REPO_SEE, action), find_discussion(action), handler)
-
-    done: Mapping[int, tuple[str, Any]] = {
-        200: ("Done.", dict[str, Any]),
-        409: ("Not possible in the pull request's current status.", None),
-    }
     query = (
         Query("p", f"The page number, from 0; a page has {ROWS} entries."),
         Query("type", "all, discussion or pull_request."),
         Query("status", "all, open or closed."),
         Query("author", "A user's name."),
+        Query("search", "A part of the title."),
     )
-    one = "/discussions/{num}"
     return [
         *api_routes(
             "GET",
@@ -125,46 +110,139 @@ def routes(repos: Repos) -> list[Route]:
             query=query,
         ),
         *api_routes(
-            "POST",
+            "GET",
+            "/discussions/{num}",
+            discussion_endpoint(repos, Action.REPO_SEE, details),
+            "A discussion or pull request of a repo, with its comments and other events",
+            {200: ("The discussion; for a pull request also its conflicts.", dict[str, Any])},
+            query=(Query("diff", "Also the changes of a pull request, as `diff`.", {"type": "boolean"}),),
+        ),
+    ]
+
+
+async def _conflicts(repos: Repos, repo: Repo, discussion: Discussion) -> list[str] | bool:
+    """The conflicting files; True if they cannot be named, False if finding them takes too long."""
+    try:
+        trial = await merging.conflicts_of(repos, repo, discussion)
+    except (Unavailable, GitFailed):
+        return False
+    if trial is None or not trial.has_conflicts:
+        return []
+    return list(trial.conflicts) or True
+
+
+def _changing_routes(repos: Repos) -> list[Route]:
+    async def create(request: HubRequest, repo: Repo) -> JsonResponse:
+        body = await request.read_json(NewDiscussion)
+        open_one = opening.open_pull_request if body.pull_request else opening.open_discussion
+        created = await open_one(repos, repo, caller_of(request), body.title, body.description)
+        url = repos.base_url + page_path(repo, created.num)
+        return JsonResponse({"num": created.num, "url": url, "pullRequest": body.pull_request})
+
+    async def set_status(request: HubRequest, found: RepoDiscussion) -> JsonResponse:
+        body, caller = await request.read_json(StatusRequest), caller_of(request)
+        entry = await changes.set_status(repos, found.repo, found.discussion, caller, body.status, body.comment or "")
+        return JsonResponse({"newStatus": await describe_entry(found.repo, entry)})
+
+    async def set_title(request: HubRequest, found: RepoDiscussion) -> JsonResponse:
+        body, caller = await request.read_json(TitleRequest), caller_of(request)
+        entry = await changes.set_title(repos, found.repo, found.discussion, caller, body.title)
+        return JsonResponse({"newTitle": await describe_entry(found.repo, entry)})
+
+    done: Mapping[int, tuple[str, Any]] = {
+        200: ("Done.", dict[str, Any]),
+        409: ("Not possible in the discussion's current status.", None),
+        422: ("The request is invalid.", None),
+    }
+    close, one = Action.DISCUSSION_CLOSE, "/discussions/{num}"
+    found_routes = api_routes(
+        "POST",
+        "/discussions",
+        repo_endpoint(repos, Action.DISCUSSION_OPEN, create),
+        "Open a discussion or pull request in a repo",
+        {200: ("Its number.", dict[str, Any]), 422: done[422]},
+        body=NewDiscussion,
+        body_cap=TEXT_CAP,
+    )
+    # Clients send either method.
+    for method in ("POST", "PATCH"):
+        found_routes += api_routes(
+            method,
             f"{one}/status",
-            discussion_endpoint(Action.DISCUSSION_CLOSE, set_status),
-            "Close or reopen a pull request of a repo",
-            {**done, 422: ("The request is invalid.", None)},
+            discussion_endpoint(repos, close, set_status),
+            "Close or reopen a discussion of a repo, or publish a draft",
+            done,
             body=StatusRequest,
-            body_cap=128 * KIB,
+            body_cap=TEXT_CAP,
+        )
+        found_routes += api_routes(
+            method,
+            f"{one}/title",
+            discussion_endpoint(repos, close, set_title),
+            "Change the title of a discussion of a repo",
+            done,
+            body=TitleRequest,
+            body_cap=16 * KIB,
+        )
+    return found_routes
+
+
+def _writers_routes(repos: Repos) -> list[Route]:
+    async def merge(request: HubRequest, found: RepoDiscussion) -> JsonResponse:
+        body = await request.read_json(MergeRequest) if await request.body() else MergeRequest()
+        caller = caller_of(request)
+        merged = await merging.merge(repos, found.repo, found.discussion, caller, body.comment or "")
+        return JsonResponse({"status": merged.status, "mergeCommitId": merged.merge_sha})
+
+    async def pin(request: HubRequest, found: RepoDiscussion) -> JsonResponse:
+        body = await request.read_json(PinRequest)
+        await changes.set_pinned(repos, found.repo, found.discussion, body.pinned)
+        return JsonResponse({"pinned": body.pinned})
+
+    async def remove(_: HubRequest, found: RepoDiscussion) -> JsonResponse:
+        await removal.remove(repos, found.repo, found.discussion)
+        return JsonResponse({})
+
+    async def delete_ref(request: HubRequest, found: RepoDiscussion) -> JsonResponse:
+        await removal.delete_ref(repos, found.repo, found.discussion, caller_of(request).user)
+        return JsonResponse({})
+
+    moderate, one = Action.DISCUSSION_MODERATE, "/discussions/{num}"
+    done: Mapping[int, tuple[str, Any]] = {
+        200: ("Done.", dict[str, Any]),
+        409: ("Not possible in the discussion's current status.", None),
+    }
+    return [
+        *api_routes(
+            "POST",
+            f"{one}/merge",
+            discussion_endpoint(repos, Action.REPO_WRITE, merge),
+            "Merge a pull request of a repo",
+            {200: ("Merged.", dict[str, Any]), 409: ("Not open, or conflicts with its target branch.", None)},
+            body=MergeRequest,
+            body_cap=TEXT_CAP,
+        ),
+        *api_routes(
+            "POST",
+            f"{one}/pin",
+            discussion_endpoint(repos, moderate, pin),
+            "Pin or unpin a discussion of a repo",
+            {200: done[200], 422: ("The request is invalid.", None)},
+            body=PinRequest,
+            body_cap=4 * KIB,
         ),
         *api_routes(
             "DELETE",
             one,
-            discussion_endpoint(Action.DISCUSSION_MODERATE, remove),
-            "Remove a pull request of a repo, with its ref and its files",
+            discussion_endpoint(repos, moderate, remove),
+            "Remove a discussion or pull request of a repo, with its ref and its files",
             done,
         ),
         *api_routes(
             "DELETE",
             f"{one}/ref",
-            discussion_endpoint(Action.DISCUSSION_CLOSE, delete_ref),
+            discussion_endpoint(repos, Action.DISCUSSION_CLOSE, delete_ref),
             "Delete the ref of a closed pull request of a repo",
             done,
         ),
     ]
-
-
-def _describe(repo: Repo, discussion: Discussion, author: str | None) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "num": discussion.num,
-        "title": discussion.title,
-        "status": discussion.status,
-        "createdAt": iso(discussion.created_at),
-        "isPullRequest": discussion.base is not None,
-        "repo": {"name": repo.full_name, "type": repo.type},
-        "pinned": False,
-    }
-    if author is not None:
-        # Omitted for a deleted user.
-        fields["author"] = _author(discussion.author_id, author)
-    return fields
-
-
-def _author(user_id: str, name: str) -> dict[str, Any]:
-    return {"_id": user_id, "name": name, "type": "user", "avatarUrl": avatar_url(user_id)}

@@ -24,6 +24,8 @@ from hubgate.server.web.repo_routes import EndpointForType, first_rest_segment, 
 
 # The picker lists this many branches and tags; others are reached by address.
 MAX_REFS = 200
+# For forms with a text of 65,536 characters: a character has at most 12 bytes in a form.
+TEXT_CAP = 1024 * KIB
 # Later pages are too expensive to compute.
 MAX_PAGES = 1_000
 
@@ -59,13 +61,15 @@ class RepoPageContext(Struct, frozen=True):
     pages: Pages
     repos: Repos
 
-    def routes(self, method: str, tail: str, endpoint: EndpointForType, summary: str) -> list[Route]:
+    def routes(
+        self, method: str, tail: str, endpoint: EndpointForType, summary: str, body_cap: int = 16 * KIB
+    ) -> list[Route]:
         """Create a route per repo type."""
         routes = []
         for kind in RepoType:
             path = f"/{kind.url_prefix}{{namespace}}/{{repo}}{tail}"
             about = summary.replace("repo", kind.value, 1)
-            routes.append(Route(method, path, endpoint(kind, path), Surface.PAGE, about, body_cap=16 * KIB))
+            routes.append(Route(method, path, endpoint(kind, path), Surface.PAGE, about, body_cap=body_cap))
         return routes
 
     def views(self, tail: str, handler: Handler[Repo], summary: str) -> list[Route]:
@@ -82,8 +86,10 @@ class RepoPageContext(Struct, frozen=True):
         status: int | None = None,
         **values: Any,
     ) -> Response:
-        """Render a page. `tab` is "card", "files" or "settings"."""
+        """Render a page. `tab` is "card", "files", "discussions" or "settings"."""
         tabs = [("card", "Card", repo.path), ("files", "Files", address(repo, "tree", "main"))]
+        if not repo.discussions_disabled or tab == "discussions":
+            tabs.append(("discussions", "Discussions", f"{repo.path}/discussions"))
         if self.may(request, repo, Action.REPO_CONFIGURE):
             tabs.append(("settings", "Settings", f"{repo.path}/settings"))
         return self.pages.page(

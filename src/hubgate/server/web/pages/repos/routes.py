@@ -3,6 +3,8 @@
 from hubgate.server.edge.routes import Route
 from hubgate.server.hub.context import Repos
 from hubgate.server.web.pages.repos import card, commits, create, files, lists, settings
+from hubgate.server.web.pages.repos.discussions import comment_forms, conversation, forms
+from hubgate.server.web.pages.repos.discussions import lists as discussion_lists
 from hubgate.server.web.pages.repos.page_context import RepoPageContext
 from hubgate.server.web.rendering import Pages
 
@@ -15,5 +17,9 @@ def routes(pages: Pages, repos: Repos) -> list[Route]:
         *card.routes(base),
         *files.routes(base),
         *commits.routes(base),
+        *discussion_lists.routes(base),
+        *conversation.routes(base),
+        *forms.routes(base),
+        *comment_forms.routes(base),
         *settings.routes(base),
     ]

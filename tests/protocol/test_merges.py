@@ -1,0 +1,189 @@
+"""Pull requests in the API: drafts, commits in the conversation, diffs, conflicts and merges."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.bed.apps import create_app, tokens_for
+from tests.bed.engines import Engine
+from tests.bed.people import api
+from tests.bed.public_repo import API, REPO, PublicRepo, hub_with_public_repo
+from tests.bed.repos import create_commit, head_of, paths_in, send_commit
+
+DISCUSSIONS = f"{API}/discussions"
+
+
+@pytest.fixture
+def scene(engine: Engine, tmp_path: Path) -> Iterator[PublicRepo]:
+    with hub_with_public_repo(engine, tmp_path) as opened:
+        create_commit(opened.ada, REPO, {"notes.txt": b"one\ntwo\nthree\nfour\nfive\nsix\nseven\n"})
+        yield opened
+
+
+def details(client: httpx.Client, num: int = 1) -> dict[str, Any]:
+    answer = client.get(f"{DISCUSSIONS}/{num}?diff=1")
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def merge(client: httpx.Client, num: int = 1, **body: str) -> httpx.Response:
+    return client.post(f"{DISCUSSIONS}/{num}/merge", json=body or None)
+
+
+def file_at_main(scene: PublicRepo, path: str) -> bytes:
+    return scene.ada.get(f"/{REPO}/raw/main/{path}").content
+
+
+def test_pull_request_without_commits_is_a_draft(scene: PublicRepo) -> None:
+    body = {"title": "Work in progress", "description": "Soon", "pullRequest": True}
+    assert scene.eve.post(DISCUSSIONS, json=body).json()["num"] == 1
+    found = details(scene.eve)
+    assert (found["status"], found["isPullRequest"]) == ("draft", True)
+    assert found["changes"] == {"base": "refs/heads/main"}
+    assert (found["filesWithConflicts"], found["diff"]) == ([], "")
+    assert scene.refs()["refs/pr/1"] == head_of(scene.ada, REPO)
+    refused = merge(scene.ada)
+    assert (refused.status_code, "draft" in refused.json()["error"]) == (409, True)
+    create_commit(scene.eve, REPO, {"new.txt": b"new\n"}, rev="refs/pr/1", summary="Add a file")
+    assert details(scene.eve)["status"] == "draft", "commits do not publish it"
+    assert scene.set_status(1, "open", by=scene.eve).status_code == 200
+    assert details(scene.eve)["status"] == "open"
+    payloads = [one["payload"] for one in scene.ada.get(f"{API}/events").json()][2:]
+    assert [f"{one['event']['scope']}/{one['event']['action']}" for one in payloads] == [
+        "discussion/create",
+        "repo.content/update",
+        "repo.content/update",
+        "discussion/update",
+    ]
+    assert payloads[0]["discussion"]["status"] == "draft"
+    assert payloads[0]["comment"]["content"] == "Soon"
+    assert payloads[1]["updatedRefs"][0]["ref"] == "refs/pr/1"
+
+
+def test_commits_are_part_of_the_conversation(scene: PublicRepo) -> None:
+    _, first = scene.create_pull_request({"idea.txt": b"an idea\n"})
+    second = create_commit(scene.eve, REPO, {"more.txt": b"more\n"}, rev="refs/pr/1", summary="More of it")
+    work = scene.clone("eves")
+    work.git("fetch", "-q", "origin", "refs/pr/1")
+    work.git("checkout", "-q", "FETCH_HEAD")
+    pushed = [work.commit(f"pushed-{number}.txt") for number in range(2)]
+    work.git("push", "-q", "origin", "HEAD:refs/pr/1")
+    events = details(scene.ada)["events"]
+    assert [event["type"] for event in events] == ["comment", *["commit"] * 4]
+    assert [event["data"]["oid"] for event in events[1:]] == [first, second, *pushed]
+    assert events[2]["data"]["subject"] == "More of it"
+    assert {event["author"]["name"] for event in events} == {"eve"}
+    assert "+an idea" in details(scene.ada)["diff"]
+
+
+def test_merge_is_a_merge_commit(scene: PublicRepo) -> None:
+    _, theirs = scene.create_pull_request({"notes.txt": b"ONE\ntwo\nthree\nfour\nfive\nsix\nseven\n"})
+    ours = create_commit(scene.ada, REPO, {"notes.txt": b"one\ntwo\nthree\nfour\nfive\nsix\nSEVEN\n"})
+    assert details(scene.ada)["filesWithConflicts"] == []
+    diff = details(scene.ada)["diff"]
+    assert ("+ONE" in diff, "SEVEN" in diff) == (True, False), "compared with where the branches parted"
+    answer = merge(scene.ada, comment="Thanks!")
+    assert answer.status_code == 200, answer.text
+    found = details(scene.eve)
+    assert (found["status"], found["changes"]["mergeCommitId"]) == ("merged", head_of(scene.ada, REPO))
+    assert [event["type"] for event in found["events"]] == ["comment", "commit", "comment", "status-change"]
+    assert found["events"][3]["data"] == {"status": "merged"}
+    assert found["diff"] == diff, "the changes that were merged"
+    assert file_at_main(scene, "notes.txt") == b"ONE\ntwo\nthree\nfour\nfive\nsix\nSEVEN\n"
+    work = scene.clone("fresh")
+    assert work.git("log", "-1", "--format=%P %an %s").split(" ", 2)[:2] == [ours, theirs]
+    assert work.git("log", "-1", "--format=%an: %s").strip() == "ada: Merge pull request #1: A change"
+    assert work.git("fsck", "--strict") is not None
+    payloads = [one["payload"] for one in scene.ada.get(f"{API}/events").json()][-3:]
+    assert [one["event"]["scope"] for one in payloads] == ["discussion.comment", "repo.content", "discussion"]
+    assert payloads[1]["updatedRefs"] == [
+        {"ref": "refs/heads/main", "oldSha": ours, "newSha": found["changes"]["mergeCommitId"]}
+    ]
+    assert payloads[2]["discussion"]["changes"]["mergeCommitId"] == found["changes"]["mergeCommitId"]
+    for again in (merge(scene.ada), scene.set_status(1, "open"), scene.set_status(1, "closed")):
+        assert again.status_code == 409
+    assert send_commit(scene.eve, REPO, {"late.txt": b"x"}, rev="refs/pr/1").status_code == 404
+    assert scene.ada.get(f"{API}/commits/main").headers["x-total-count"] == "5"
+
+
+def test_merge_of_a_pull_request_without_commits(scene: PublicRepo) -> None:
+    """Existing clients do this: the merge is the head of the branch, and no ref moves."""
+    scene.ada.post(DISCUSSIONS, json={"title": "Nothing new", "pullRequest": True})
+    assert scene.set_status(1, "open").status_code == 200
+    head = head_of(scene.ada, REPO)
+    assert merge(scene.ada).json() == {"status": "merged", "mergeCommitId": head}
+    assert head_of(scene.ada, REPO) == head
+    assert details(scene.ada)["diff"] == ""
+
+
+def test_conflicts_are_named_and_nothing_is_merged(scene: PublicRepo) -> None:
+    scene.create_pull_request({"notes.txt": b"theirs\n", "other.txt": b"fine\n", "both.txt": b"their version\n"})
+    head = create_commit(scene.ada, REPO, {"notes.txt": b"ours\n", "both.txt": b"our version\n"})
+    assert details(scene.ada)["filesWithConflicts"] == ["both.txt", "notes.txt"]
+    objects = scene.objects
+    refused = merge(scene.ada)
+    assert refused.status_code == 409
+    assert "both.txt, notes.txt" in refused.json()["error"]
+    assert (head_of(scene.ada, REPO), details(scene.ada)["status"]) == (head, "open")
+    assert scene.objects == objects, "a trial writes nothing to the repo"
+    create_commit(scene.eve, REPO, {"notes.txt": b"ours\n", "both.txt": b"our version\n"}, rev="refs/pr/1")
+    assert details(scene.ada)["filesWithConflicts"] == []
+    assert merge(scene.ada).status_code == 200
+    assert "other.txt" in paths_in(scene.ada, REPO)
+
+
+def test_unrelated_histories_are_not_merged(scene: PublicRepo) -> None:
+    scene.create_pull_request({"idea.txt": b"x"})
+    assert scene.ada.post(f"{API}/super-squash/main", json={}).status_code == 200
+    assert details(scene.ada)["filesWithConflicts"] is True
+    refused = merge(scene.ada)
+    assert (refused.status_code, "no common commit" in refused.json()["error"]) == (409, True)
+
+
+def test_only_writers_merge(scene: PublicRepo) -> None:
+    scene.create_pull_request({"idea.txt": b"x"})
+    assert merge(scene.eve).status_code == 403
+    app = create_app(scene.hub, scopes=("openid", "write-discussions", "write-repos"))
+    scopes = {"write-discussions": 403, "write-repos": 200}
+    for scope, status in scopes.items():
+        token = tokens_for(app, scene.ada_user, scope=f"openid {scope}")["access_token"]
+        with api(scene.hub, token) as client:
+            assert merge(client).status_code == status, scope
+
+
+def test_merge_into_another_branch_leaves_main(scene: PublicRepo) -> None:
+    assert scene.ada.post(f"{API}/branch/next", json={}).status_code == 200
+    head = head_of(scene.ada, REPO)
+    opened = send_commit(scene.eve, REPO, {"idea.txt": b"x"}, rev="next", query="?create_pr=1")
+    assert opened.status_code == 200, opened.text
+    assert details(scene.ada)["changes"] == {"base": "refs/heads/next"}
+    assert merge(scene.ada).status_code == 200
+    assert head_of(scene.ada, REPO) == head
+    assert head_of(scene.ada, REPO, "next") == details(scene.ada)["changes"]["mergeCommitId"]
+
+
+def test_merged_card_counts(scene: PublicRepo) -> None:
+    scene.create_pull_request({"README.md": b"---\nlicense: mit\n---\n# Tiny\n"})
+    assert merge(scene.ada).status_code == 200
+    assert scene.ada.get(API).json()["cardData"]["license"] == "mit"
+
+
+def test_deleted_refs_cannot_be_merged(scene: PublicRepo) -> None:
+    assert scene.ada.post(f"{API}/branch/next", json={}).status_code == 200
+    send_commit(scene.eve, REPO, {"idea.txt": b"x"}, rev="next", query="?create_pr=1")
+    assert scene.ada.delete(f"{API}/branch/next").status_code == 200
+    assert (details(scene.ada)["filesWithConflicts"], details(scene.ada)["diff"]) == ([], "")
+    assert merge(scene.ada).status_code == 409
+    scene.ada.post(DISCUSSIONS, json={"title": "Only words"})
+    assert merge(scene.ada, 2).status_code == 409
+    assert merge(scene.ada, 3).status_code == 404
+
+
+def test_gate_hides_the_diff(scene: PublicRepo) -> None:
+    scene.create_pull_request({"idea.txt": b"the idea"})
+    assert scene.ada.put(f"{API}/settings", json={"gated": "manual"}).status_code == 200
+    assert "diff" not in details(scene.eve)
+    assert "the idea" in details(scene.ada)["diff"]
