@@ -81,6 +81,7 @@ def _names(text: str) -> frozenset[str]:
 HUB = {
     "hub.public": {"operator's session", "session", "tokens", "nobody"},
     "repo.list": {"operator's session", "session", "tokens", "nobody"},
+    "collection.list": {"operator's session", "session", "tokens", "nobody"},
     "operator.use": {"operator's session"},
 }
 

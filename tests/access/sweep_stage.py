@@ -51,6 +51,8 @@ class Stage:
     acme_id: str
     # By the plural of its type: an organization's private model, a user's private dataset, a public space.
     repos: dict[str, tuple[str, Repo]]
+    # Values of path parameters that name the organization's private collection and its item.
+    collection: dict[str, str]
     # The values of path parameters, in vic's account and in her organization.
     own: dict[str, str]
     organizations: dict[str, str]
@@ -74,9 +76,11 @@ def stage(hub: RunningHub) -> Stage:
     ]
     with api(hub, token) as client:
         repos = dict(_repos(client, vic, acme.id))
+        collection = _collection(client)
         own = _belongings(hub, client, vic, "/api/settings")
         organizations = _belongings(hub, client, vic, "/api/organizations/acme/settings")
-    return Stage(hub, vic, acme.id, repos, own, organizations, list(_senders(hub, acme, fred, rita, carl)), owners)
+    senders = list(_senders(hub, acme, fred, rita, carl))
+    return Stage(hub, vic, acme.id, repos, collection, own, organizations, senders, owners)
 
 
 def _repos(client: httpx.Client, vic: User, acme_id: str) -> Iterator[tuple[str, tuple[str, Repo]]]:
@@ -94,6 +98,16 @@ def _repos(client: httpx.Client, vic: User, acme_id: str) -> Iterator[tuple[str,
             rev = "main" if kind == "tag" else "side"
             assert client.post(f"/api/{repo_type}s/{name}/{kind}/{rev}", json=body).status_code == 200
         yield f"{repo_type}s", (name, Repo(owner, private=private, creator_id=vic.id, label=f"{repo_type} {name}"))
+
+
+def _collection(client: httpx.Client) -> dict[str, str]:
+    created = client.post("/api/collections", json={"title": "Secret plans", "namespace": "acme", "private": True})
+    assert created.status_code == 200, created.text
+    owner, slug = created.json()["slug"].split("/")
+    item = {"item": {"id": "acme/secret", "type": "model"}}
+    filled = client.post(f"/api/collections/{owner}/{slug}/items", json=item)
+    assert filled.status_code == 200, filled.text
+    return {"owner": owner, "slug": slug, "item": filled.json()["items"][0]["_id"]}
 
 
 def _belongings(hub: RunningHub, client: httpx.Client, vic: User, at: str) -> dict[str, str]:

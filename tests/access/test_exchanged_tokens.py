@@ -65,7 +65,7 @@ class Try:
     @property
     def may_anyone(self) -> bool:
         """What an anonymous visitor may read stays readable."""
-        if self.action in ("hub.public", "repo.list"):
+        if self.action in ("hub.public", "repo.list", "collection.list"):
             return True
         if self.action == "repo.read_content":
             return self.repo is not None and not self.repo.private and not self.repo.gated

@@ -88,6 +88,8 @@ class Action(Enum):
     )
     DISCUSSION_MODERATE = Rule("discussion.moderate", _POST, "pin or delete this", role=_WRITER, scopes=_DISCUSS)
 
+    # Anyone may list: the list leaves out collections that the caller may not see (`access/visibility.py`).
+    COLLECTION_LIST = Rule("collection.list", _HUB, "list collections", RequiredCredential.NONE, read=True, public=True)
     COLLECTION_READ = Rule(
         "collection.read",
         _COLLECTION,
