@@ -149,6 +149,7 @@ def apply_changes(app: App, given: NewApp | AppChanges) -> App:
 
 
 def _without_unset(values: dict[str, Any]) -> dict[str, Any]:
+    """Omit unset values; lists become tuples."""
     return {
         name: tuple(value) if isinstance(value, list) else value for name, value in values.items() if value is not UNSET
     }

@@ -35,7 +35,7 @@ _REFUSALS = {
 
 
 class AuditBatch(msgspec.Struct, rename="camel"):
-    """A batch of the chain. docs/audit.md describes its hash."""
+    """A batch of entries in the hash chain. docs/audit.md describes its hash."""
 
     organization: str
     seq: int

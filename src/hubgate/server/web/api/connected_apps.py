@@ -1,6 +1,6 @@
 """`/api/settings/connected-apps`: the apps that a user has approved, managed with a personal token.
 
-A client id may be the URL of a document: in the path it is percent-encoded.
+A client id may be the URL of a client metadata document; it is percent-encoded in the path.
 """
 
 import msgspec

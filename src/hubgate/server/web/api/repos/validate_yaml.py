@@ -86,10 +86,14 @@ def _errors(data: dict[str, Any]) -> list[str]:
     found = []
     if "model-index" in data and not isinstance(data["model-index"], list):
         found.append('"model-index" must be a list.')
-    words = ("license", "pipeline_tag", "library_name")
-    found += [f'"{name}" must be a string.' for name in words if not isinstance(data.get(name) or "", (str, list))]
-    named = data.get("license") or []
-    unknown = [name for name in map(str, named if isinstance(named, list) else [named]) if name not in LICENSES]
+    text_fields = ("license", "pipeline_tag", "library_name")
+    found += [
+        f'"{name}" must be a string.' for name in text_fields if not isinstance(data.get(name) or "", (str, list))
+    ]
+    licenses = data.get("license") or []
+    unknown = [
+        name for name in map(str, licenses if isinstance(licenses, list) else [licenses]) if name not in LICENSES
+    ]
     if unknown and not found:
         what_to_do = 'Use "other", and set "license_name".'
         found.append(f'"license" is not a known identifier: {unknown[0][:100]}. {what_to_do}')
