@@ -25,6 +25,9 @@ _JSON: tuple[tuple[str, Any], ...] = (
     ("/api/repos/create", {"name": "planted", "organization": "acme"}),
     ("/api/repos/delete", {"name": "secret", "organization": "acme"}),
     ("/api/repos/move", {"fromRepo": "acme/secret", "toRepo": "acme/taken"}),
+    ("/user-access-request/handle", {"status": "accepted", "user": "eve"}),
+    ("/user-access-request/grant", {"user": "eve"}),
+    ("/user-access-request/batch", {"status": "accepted", "requests": [{"user": "eve"}]}),
     ("/api/collections", {"title": "Planted", "namespace": "acme"}),
     ("/api/collections/{owner}/{slug}", {"title": "Taken"}),
     ("/{slug}/items", {"item": {"type": "space", "id": "acme/open"}}),
@@ -94,6 +97,7 @@ _FURTHER: tuple[tuple[str, str, tuple[Action, ...]], ...] = (
     ("GET", _MEMBERS, (Action.ORG_READ_SETTINGS,)),
 )
 _PATHS = {"rest": "main/config.json", "rev": "main", "branch": "side", "sha": "main", "secret": "x" * 43, "num": "1"}
+_PATHS["status"] = "pending"
 
 
 def path_values() -> dict[str, str]:

@@ -379,7 +379,9 @@ OF_A_REPO_IN_THE_API = {
     ("GET", "/refs"): "repo.see",
     ("GET", "/revision/{rev:path}"): "repo.see",
     ("GET", "/tree/{rest:path}"): "repo.see",
+    ("GET", "/user-access-request/{status}"): "repo.read_requests",
     ("GET", "/xet-write-token/{rev:path}"): "repo.see",
+    ("POST", "/ask-access"): "repo.ask_access",
     ("POST", "/branch/{branch:path}"): "repo.write",
     ("POST", "/commit/{rev:path}"): "repo.see repo.write discussion.open discussion.push",
     ("POST", "/discussions/{num}/status"): "repo.see discussion.close",
@@ -387,6 +389,10 @@ OF_A_REPO_IN_THE_API = {
     ("POST", "/preupload/{rev:path}"): "repo.see repo.write discussion.open discussion.push",
     ("POST", "/super-squash/{rev:path}"): "repo.write",
     ("POST", "/tag/{rev:path}"): "repo.write",
+    ("POST", "/user-access-request/batch"): "repo.manage",
+    ("POST", "/user-access-request/cancel"): "repo.ask_access",
+    ("POST", "/user-access-request/grant"): "repo.manage",
+    ("POST", "/user-access-request/handle"): "repo.manage",
     ("PUT", "/settings"): "repo.configure repo.manage",
 }
 
@@ -404,6 +410,7 @@ OF_A_REPO = {
     ("GET", "/info/refs"): "repo.see repo.write discussion.push repo.read_content",
     ("GET", "/raw/{rest:path}"): "repo.read_content",
     ("GET", "/resolve/{rest:path}"): "repo.see repo.read_content",
+    ("GET", "/user-access-report"): "repo.read_requests",
     ("POST", ".git/git-receive-pack"): "repo.see repo.write discussion.push",
     ("POST", ".git/git-upload-pack"): "repo.read_content",
     ("POST", ".git/info/lfs/locks"): "repo.see",

@@ -30,7 +30,7 @@ from hubgate.server.web.api import (
     whoami,
 )
 from hubgate.server.web.api.collections import routes as collections
-from hubgate.server.web.api.repos import contents, details, discussions, owned, uploads, validate_yaml
+from hubgate.server.web.api.repos import access_requests, contents, details, discussions, owned, uploads, validate_yaml
 from hubgate.server.web.api.repos import events as repo_events
 from hubgate.server.web.api.repos import lifecycle as repo_lifecycle
 from hubgate.server.web.api.repos import listing as repo_lists
@@ -99,6 +99,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *validate_yaml.routes(),
         *uploads.routes(hub.repos, guard),
         *discussions.routes(hub.repos),
+        *access_requests.routes(hub.repos),
         *collections.routes(hub.repos),
         *resolve.routes(hub.repos),
         *large_files.routes(hub.repos),

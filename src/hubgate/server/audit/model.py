@@ -35,6 +35,7 @@ class EntryType(Enum):
     REPO_DELETE = "repo.delete"
     REPO_MOVE = "repo.move"
     REPO_UPDATE_SETTINGS = "repo.update_settings"
+    REPO_REVIEW_ACCESS = "repo.review_access"
     REPO_ALLOW_REDIRECT = "repo.allow_redirect"
     REPO_UNLINK_REDIRECT = "repo.unlink_redirect"
     COLLECTION_CREATE = "collection.create"
