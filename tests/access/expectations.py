@@ -26,6 +26,10 @@ repo.configure               open            A    F    F    A    A    A    F    
 repo.configure               private         A    F    F    A    A    A    H    H
 repo.manage                  open            A    F    F    A    A    A    F    F
 repo.manage                  private         A    F    F    A    A    A    H    H
+repo.read_requests           open            A    F    F    A    A    A    F    F
+repo.read_requests           private         A    F    F    A    A    A    H    H
+repo.ask_access              open            A    A    A    A    A    A    A    F
+repo.ask_access              private         A    A    A    A    A    A    H    H
 repo.list_owned              always          A    A    A    -    A    A    A    F
 repo.create                  always          A    F    A    -    A    A    F    F
 repo.leave_redirect          always          A    F    F    -    F    A    F    F
@@ -87,12 +91,13 @@ def _names(text: str) -> frozenset[str]:
 HUB = {
     "hub.public": {"operator's session", "session", "tokens", "nobody"},
     "repo.list": {"operator's session", "session", "tokens", "nobody"},
+    "collection.list": {"operator's session", "session", "tokens", "nobody"},
     "operator.use": {"operator's session"},
 }
 
 READS = _names(
     """
-    repo.see repo.read_content repo.list_owned collection.read
+    repo.see repo.read_content repo.read_requests repo.list_owned collection.read
     account.identify account.read_profile account.read_email account.read_billing account.read_webhooks
     account.read_settings org.read_billing org.read_members org.read_settings org.read_apps
     org.read_audit_log org.read_webhooks jobs.read
@@ -106,7 +111,7 @@ CLOSED_TO_APPS = _names(
     """
     account.read_settings account.write_settings account.credentials
     org.read_members org.write_members org.read_settings org.write_settings org.read_apps org.write_apps
-    org.read_audit_log repo.leave_redirect
+    org.read_audit_log repo.leave_redirect repo.ask_access
     """
 )
 
@@ -124,7 +129,7 @@ OPENED_BY = {
     "gated-repos": "",
     "contribute-repos": "repo.create",
     "write-repos": _WRITING,
-    "manage-repos": f"{_WRITING} repo.create repo.manage",
+    "manage-repos": f"{_WRITING} repo.create repo.manage repo.read_requests",
     "read-collections": "collection.read",
     "write-collections": "collection.read collection.create collection.write",
     "inference-api": "inference.use",

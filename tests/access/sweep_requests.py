@@ -10,7 +10,7 @@ from tests.access.sweep_stage import Sender, Stage
 from hubgate.server.access.actions import Action
 from hubgate.server.access.decision import ALLOWED, Decision
 from hubgate.server.access.policy import decide
-from hubgate.server.access.resource import HUB, NOBODY, Account, Organization, Post, Repo, Resource
+from hubgate.server.access.resource import HUB, NOBODY, Account, Collection, Organization, Post, Repo, Resource
 from hubgate.server.edge.routes import Route
 from hubgate.server.http.surface import Surface
 
@@ -25,6 +25,13 @@ _JSON: tuple[tuple[str, Any], ...] = (
     ("/api/repos/create", {"name": "planted", "organization": "acme"}),
     ("/api/repos/delete", {"name": "secret", "organization": "acme"}),
     ("/api/repos/move", {"fromRepo": "acme/secret", "toRepo": "acme/taken"}),
+    ("/user-access-request/handle", {"status": "accepted", "user": "eve"}),
+    ("/user-access-request/grant", {"user": "eve"}),
+    ("/user-access-request/batch", {"status": "accepted", "requests": [{"user": "eve"}]}),
+    ("/api/collections", {"title": "Planted", "namespace": "acme"}),
+    ("/api/collections/{owner}/{slug}", {"title": "Taken"}),
+    ("/{slug}/items", {"item": {"type": "space", "id": "acme/open"}}),
+    ("/items/{item}", {"note": "planted"}),
     ("/commit/{rev:path}", _COMMIT),
     ("/preupload/{rev:path}", {"files": [{"path": "x", "size": 1, "sample": ""}]}),
     ("/paths-info/{rev:path}", {"paths": ["config.json"]}),
@@ -52,6 +59,11 @@ _JSON: tuple[tuple[str, Any], ...] = (
     ("/webhooks/{id}", _WEBHOOK),
 )
 _FORMS: tuple[tuple[str, dict[str, str]], ...] = (
+    ("/collections/new", {"owner": "acme", "title": "Planted by form"}),
+    ("/{slug}/items", {"type": "space", "id": "acme/open"}),
+    ("/items/{item}/note", {"note": "planted"}),
+    ("/items/{item}/move", {"position": "0"}),
+    ("/{slug}/settings", {"title": "Taken by form", "theme": "blue"}),
     ("/new", {"owner": "acme", "name": "planted", "visibility": "public"}),
     ("/new-dataset", {"owner": "acme", "name": "planted", "visibility": "public"}),
     ("/new-space", {"owner": "acme", "name": "planted", "visibility": "public", "sdk": "static"}),
@@ -108,6 +120,7 @@ _FURTHER: tuple[tuple[str, str, tuple[Action, ...]], ...] = (
     ("GET", _MEMBERS, (Action.ORG_READ_SETTINGS,)),
 )
 _PATHS = {"rest": "main/config.json", "rev": "main", "branch": "side", "sha": "main", "secret": "x" * 43, "num": "1"}
+_PATHS["status"] = "pending"
 
 
 def path_values() -> dict[str, str]:
@@ -151,7 +164,7 @@ def _filled(route: Route, stage: Stage, organization: str) -> str:
     segments, before = [], ""
     for segment in route.path.split("/"):
         name = re.sub(r"^\{(\w+)(:path)?\}.*", r"\1", segment)
-        value = {"name": organization, "user": "vic", **_PATHS, **belongings}.get(name, "0" * 24)
+        value = {"name": organization, "user": "vic", **_PATHS, **stage.collection, **belongings}.get(name, "0" * 24)
         if name == "cid":
             value = stage.comments[_repo_of(route, stage)[0]]
         elif name in ("namespace", "repo"):
@@ -202,7 +215,11 @@ def _resource(route: Route, stage: Stage, sender: Sender) -> Resource:
         return _repo_of(route, stage)[1]
     if Repo in kinds:
         return Repo.missing()
-    creates = path == "/api/repos/create" or (path.startswith("/new") and route.method == "POST")
+    if "{slug}" in path:
+        return Collection(Organization(stage.acme_id), private=True)
+    creates = path in ("/api/repos/create", "/api/collections") or (
+        path.startswith(("/new", "/collections/new")) and route.method == "POST"
+    )
     if of_organization(route) or creates:
         return Organization(stage.acme_id) if Organization in kinds else HUB
     if Account in kinds:

@@ -53,6 +53,8 @@ class Stage:
     repos: dict[str, tuple[str, Repo]]
     # By the name of the repo: the first comment of its pull request.
     comments: dict[str, str]
+    # Values of path parameters that name the organization's private collection and its item.
+    collection: dict[str, str]
     # The values of path parameters, in vic's account and in her organization.
     own: dict[str, str]
     organizations: dict[str, str]
@@ -77,10 +79,11 @@ def stage(hub: RunningHub) -> Stage:
     with api(hub, token) as client:
         repos = dict(_repos(client, vic, acme.id))
         comments = {name: _first_comment(client, kind, name) for kind, (name, _) in repos.items()}
+        collection = _collection(client)
         own = _belongings(hub, client, vic, "/api/settings")
         organizations = _belongings(hub, client, vic, "/api/organizations/acme/settings")
     senders = list(_senders(hub, acme, fred, rita, carl))
-    return Stage(hub, vic, acme.id, repos, comments, own, organizations, senders, owners)
+    return Stage(hub, vic, acme.id, repos, comments, collection, own, organizations, senders, owners)
 
 
 def _first_comment(client: httpx.Client, kind: str, name: str) -> str:
@@ -103,6 +106,16 @@ def _repos(client: httpx.Client, vic: User, acme_id: str) -> Iterator[tuple[str,
             rev = "main" if kind == "tag" else "side"
             assert client.post(f"/api/{repo_type}s/{name}/{kind}/{rev}", json=body).status_code == 200
         yield f"{repo_type}s", (name, Repo(owner, private=private, creator_id=vic.id, label=f"{repo_type} {name}"))
+
+
+def _collection(client: httpx.Client) -> dict[str, str]:
+    created = client.post("/api/collections", json={"title": "Secret plans", "namespace": "acme", "private": True})
+    assert created.status_code == 200, created.text
+    owner, slug = created.json()["slug"].split("/")
+    item = {"item": {"id": "acme/secret", "type": "model"}}
+    filled = client.post(f"/api/collections/{owner}/{slug}/items", json=item)
+    assert filled.status_code == 200, filled.text
+    return {"owner": owner, "slug": slug, "item": filled.json()["items"][0]["_id"]}
 
 
 def _belongings(hub: RunningHub, client: httpx.Client, vic: User, at: str) -> dict[str, str]:

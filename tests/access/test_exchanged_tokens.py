@@ -65,7 +65,7 @@ class Try:
     @property
     def may_anyone(self) -> bool:
         """What an anonymous visitor may read stays readable."""
-        if self.action in ("hub.public", "repo.list"):
+        if self.action in ("hub.public", "repo.list", "collection.list"):
             return True
         if self.action == "repo.read_content":
             return self.repo is not None and not self.repo.private and not self.repo.gated
@@ -98,7 +98,7 @@ def fence_allows(one: Try) -> bool:
 
 ADMINS = "org.read_webhooks org.write_webhooks"
 WRITERS = """
-    repo.write repo.configure repo.manage
+    repo.write repo.configure repo.manage repo.read_requests
     collection.create collection.write discussion.moderate jobs.run
 """
 # The least role in the token's organization.
@@ -128,7 +128,7 @@ def role_allows(one: Try) -> bool:
 CLOSED = """
     account.read_settings account.write_settings account.credentials account.read_webhooks account.write_webhooks
     org.read_members org.write_members org.read_settings org.write_settings org.read_apps org.write_apps
-    org.read_audit_log repo.leave_redirect operator.use
+    org.read_audit_log repo.leave_redirect repo.ask_access operator.use
 """.split()  # noqa: SIM905
 ENOUGH: dict[str, set[str]] = {
     "account.read_profile": {"profile"},
@@ -148,6 +148,7 @@ ENOUGH: dict[str, set[str]] = {
     "repo.write": REPO_SCOPES_THAT_WRITE,
     "repo.configure": REPO_SCOPES_THAT_WRITE,
     "repo.manage": {"manage-repos"},
+    "repo.read_requests": {"manage-repos"},
     "repo.create": {"manage-repos", "contribute-repos"},
 }
 OF_THE_APPS_OWN_REPOS = ("repo.see", "repo.read_content", "repo.write", "repo.configure")

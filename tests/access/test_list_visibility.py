@@ -1,5 +1,5 @@
-"""Lists select visible repos in the database; the result equals the policy's decision, for every caller and every
-repo.
+"""Lists select visible repos and collections in the database; the result equals the policy's decision, for every
+caller and every repo or collection.
 """
 
 from itertools import count, product
@@ -12,7 +12,9 @@ from tests.bed.running_hub import RunningHub
 from hubgate.server.access.actions import Action
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.policy import decide
-from hubgate.server.access.visibility import visible_repos
+from hubgate.server.access.visibility import VisibleCollections, visible_collections, visible_repos
+from hubgate.server.hub.collections import store as collection_store
+from hubgate.server.hub.collections.store import CollectionFilter
 from hubgate.server.hub.listing import store as listing
 from hubgate.server.hub.listing.store import RepoFilter
 from hubgate.server.hub.repos import store
@@ -80,5 +82,48 @@ def test_list_shows_exactly_what_the_policy_makes_visible(hub: RunningHub) -> No
             if owner in ("", repo.owner_id) and decide(identity, Action.REPO_SEE, repo.as_resource()).allowed
         }
         assert hub.call(work) == expected
+
+    holds()
+
+
+def test_list_shows_exactly_the_collections_that_the_policy_makes_visible(hub: RunningHub) -> None:
+    async def fill(tx: Tx) -> None:
+        for number, ((kind, owner), private) in enumerate(product(OWNERS, (0, 1))):
+            texts = dict.fromkeys(("title", "title_key", "description", "search_text"), str(number))
+            await collection_store.add(
+                tx,
+                {
+                    "id": f"{number:024x}",
+                    "owner_kind": kind,
+                    "owner_id": owner,
+                    **texts,
+                    "theme": "blue",
+                    "private": private,
+                    "position": number,
+                    "created_at": number,
+                    "updated_at": number,
+                },
+            )
+
+    hub.call(lambda opened: opened.db.write_long(fill))
+
+    @given(identity=callers)
+    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    def holds(identity: Identity) -> None:
+        async def listed(tx: Tx) -> tuple[set[str], set[str]]:
+            seen = visible_collections(identity)
+            everything = VisibleCollections((*USERS, *ORGS))
+            every = await collection_store.page(tx, CollectionFilter(), everything, None, 1000)
+            found = await collection_store.page(tx, CollectionFilter(), seen, None, 1000)
+            allowed = {
+                each.id for each in every if decide(identity, Action.COLLECTION_READ, each.as_resource()).allowed
+            }
+            return {each.id for each in found}, allowed
+
+        async def work(opened: Hub) -> tuple[set[str], set[str]]:
+            return await opened.db.read_long(listed)
+
+        found, allowed = hub.call(work)
+        assert found == allowed
 
     holds()

@@ -5,14 +5,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.bed.apps import Client, approve, create_app, pkce_pair, tokens_for
+from tests.bed.apps import create_app, token_of
 from tests.bed.engines import Engine, settings_for
 from tests.bed.exchange import create_exchange_app, exchange_token
-from tests.bed.people import api, browser_of, create_organization, create_token, create_user
+from tests.bed.people import api, create_organization, create_token, create_user
 from tests.bed.repos import create_commit, create_repo, send_commit, send_lines, text_file
 from tests.bed.running_hub import RunningHub, run_hub
 
-from hubgate.server.accounts.model import Organization, User
 from hubgate.server.accounts.organizations import members
 from hubgate.server.accounts.roles import Role
 from hubgate.server.audit.model import SYSTEM
@@ -86,20 +85,6 @@ def statuses(hub: RunningHub, token: str, repo: str, calls: dict[str, Call]) -> 
 
 def all_are(status: int, calls: dict[str, Call]) -> dict[str, int]:
     return dict.fromkeys(calls, status)
-
-
-def token_of(app: Client, user: User, scope: str, *organizations: Organization) -> str:
-    """A token with these scopes, for these organizations."""
-    verifier, challenge = pkce_pair()
-    asked = {"scope": f"openid {scope}", "code_challenge": challenge, "code_challenge_method": "S256"}
-    if not organizations:
-        return tokens_for(app, user, scope=f"openid {scope}")["access_token"]
-    with browser_of(app.hub, user) as browser:
-        address = app.address(**asked, prompt="consent")
-        sent = approve(browser, address, orgs=[organization.id for organization in organizations])
-    code = httpx.URL(sent.headers["location"]).params["code"]
-    answer: dict[str, str] = app.redeem(code, code_verifier=verifier).json()
-    return answer["access_token"]
 
 
 def test_o57_role_and_scope_are_both_required(hub: RunningHub) -> None:

@@ -117,3 +117,17 @@ def tokens_for(client: Client, user: User, **parameters: str | None) -> dict[str
     assert response.status_code == 200, response.text
     body: dict[str, str] = response.json()
     return body
+
+
+def token_of(app: Client, user: User, scope: str, *organizations: Organization) -> str:
+    """A token with these scopes, for these organizations."""
+    verifier, challenge = pkce_pair()
+    asked = {"scope": f"openid {scope}", "code_challenge": challenge, "code_challenge_method": "S256"}
+    if not organizations:
+        return tokens_for(app, user, scope=f"openid {scope}")["access_token"]
+    with browser_of(app.hub, user) as browser:
+        address = app.address(**asked, prompt="consent")
+        sent = approve(browser, address, orgs=[organization.id for organization in organizations])
+    code = httpx.URL(sent.headers["location"]).params["code"]
+    answer: dict[str, str] = app.redeem(code, code_verifier=verifier).json()
+    return answer["access_token"]

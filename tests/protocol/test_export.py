@@ -1,4 +1,4 @@
-"""The account export also contains connected apps, own apps and repos, and no secrets."""
+"""The account export also contains connected apps, own apps, repos and collections, and no secrets."""
 
 from tests.bed.apps import create_app, tokens_for
 from tests.bed.people import api, browser_of, create_token, create_user
@@ -6,19 +6,24 @@ from tests.bed.repos import create_repo
 from tests.bed.running_hub import RunningHub
 
 
-def test_apps_and_repos_are_in_the_export(hub: RunningHub) -> None:
+def test_apps_repos_and_collections_are_in_the_export(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     theirs, own = create_app(hub, create_user(hub, "olga")), create_app(hub, ada, name="Mine")
     given = tokens_for(theirs, ada)
     token = create_token(hub, ada)
     with api(hub, token) as script, browser_of(hub, ada) as browser:
         create_repo(script, "tiny", "dataset", private=True)
+        slug = script.post("/api/collections", json={"title": "Mine", "private": True}).json()["slug"]
+        item = {"item": {"type": "dataset", "id": "ada/tiny"}, "note": "Small"}
+        assert script.post(f"/api/collections/{slug}/items", json=item).status_code == 200
         response = browser.get("/settings/export")
     said = response.json()
     (connected,) = said["connectedApps"]
     assert (connected["clientId"], set(connected["scopes"])) == (theirs.id, set(theirs.app.scopes))
     assert [(app["clientId"], app["name"]) for app in said["apps"]] == [(own.id, "Mine")]
     assert [(repo["type"], repo["id"], repo["private"]) for repo in said["repos"]] == [("dataset", "ada/tiny", True)]
+    (collection,) = said["collections"]
+    assert (collection["slug"], collection["items"][0]["note"]["text"]) == (slug, "Small")
     for secret in (own.secret, given["access_token"], token):
         assert secret is not None
         assert secret not in response.text

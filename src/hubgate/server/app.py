@@ -29,7 +29,17 @@ from hubgate.server.web.api import (
     webhooks,
     whoami,
 )
-from hubgate.server.web.api.repos import comments, contents, details, discussions, owned, uploads, validate_yaml
+from hubgate.server.web.api.collections import routes as collections
+from hubgate.server.web.api.repos import (
+    access_requests,
+    comments,
+    contents,
+    details,
+    discussions,
+    owned,
+    uploads,
+    validate_yaml,
+)
 from hubgate.server.web.api.repos import events as repo_events
 from hubgate.server.web.api.repos import lifecycle as repo_lifecycle
 from hubgate.server.web.api.repos import listing as repo_lists
@@ -42,6 +52,7 @@ from hubgate.server.web.oauth import token as token_endpoint
 from hubgate.server.web.pages import api_reference, home, profiles, theme
 from hubgate.server.web.pages import operator as operator_pages
 from hubgate.server.web.pages import redirects as redirect_pages
+from hubgate.server.web.pages.collections import routes as collection_pages
 from hubgate.server.web.pages.entry import routes as entry_pages
 from hubgate.server.web.pages.oauth import authorize, developers, device, explain
 from hubgate.server.web.pages.oauth import connected_apps as connected_app_pages
@@ -98,6 +109,8 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *uploads.routes(hub.repos, guard),
         *discussions.routes(hub.repos),
         *comments.routes(hub.repos),
+        *access_requests.routes(hub.repos),
+        *collections.routes(hub.repos),
         *resolve.routes(hub.repos),
         *large_files.routes(hub.repos),
         *git.routes(hub.repos, guard),
@@ -113,6 +126,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *entry_pages.routes(pages, hub.accounts, hub.oauth),
         *home.routes(pages, hub.accounts, hub.repos, hub.webhooks),
         *repo_pages.routes(pages, hub.repos),
+        *collection_pages.routes(pages, hub.repos),
         *theme.routes(pages),
         *extra_routes,
     ]

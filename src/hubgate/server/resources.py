@@ -13,6 +13,7 @@ from hubgate.server.audit.model import Actor
 from hubgate.server.clock import Clock, system_clock
 from hubgate.server.egress.client import Egress
 from hubgate.server.errors import StartupError
+from hubgate.server.hub.collections import store as collection_store
 from hubgate.server.hub.context import Limits, Repos
 from hubgate.server.hub.git.folders import Folders
 from hubgate.server.hub.lfs.files import LargeFiles
@@ -150,7 +151,8 @@ async def open_hub(settings: Settings, clock: Clock = system_clock) -> Hub:
 
 
 async def _delete_owned(base_url: str, tx: Tx, owner_id: str, now: int) -> None:
-    """Delete the repos and webhooks of a deleted account. A cascade is not enough: each repo's deletion is an event."""
+    """Delete all that a deleted account owns. A cascade is not enough: each repo's deletion is an event."""
+    await collection_store.remove_of_owner(tx, owner_id)
     await repo_deletion.delete_with_owner(base_url, tx, owner_id, now)
     await webhook_deletion.delete_with_owner(tx, owner_id, now)
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from hubgate.cli.admin import common
-from hubgate.server.accounts import operator_actions, store
+from hubgate.server.accounts import operator_actions, own_account, store
 from hubgate.server.accounts.model import PLANS, Organization
 from hubgate.server.accounts.organizations import members, settings
 from hubgate.server.accounts.roles import Role
@@ -158,7 +158,7 @@ def _set_billing(options: argparse.Namespace) -> int:
 
     async def work(hub: Hub) -> dict[str, Any]:
         if user := await store.user_by_name(hub.db, options.name):
-            await operator_actions.set_billing(hub.accounts, user, can_pay)
+            await own_account.set_billing(hub.accounts, user, can_pay)
             return common.describe_user(await common.find_user(hub, options.name))
         if organization := await store.organization_by_name(hub.db, options.name):
             await settings.set_billing_by_operator(hub.accounts, organization, can_pay, SYSTEM)

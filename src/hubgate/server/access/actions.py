@@ -69,6 +69,12 @@ class Action(Enum):
     )
     # Visibility, gate, move (which also requires repo.create at the target) and deletion.
     REPO_MANAGE = Rule("repo.manage", _REPO, "manage this repo", role=_WRITER, scopes=_MANAGE)
+    # Requests for access to a gated repo, with names and addresses of the requesters. Handling them is repo.manage.
+    REPO_READ_REQUESTS = Rule(
+        "repo.read_requests", _REPO, "see access requests", role=_WRITER, read=True, scopes=_MANAGE
+    )
+    # No apps: asking shares the user's e-mail address with the repo's owner.
+    REPO_ASK_ACCESS = Rule("repo.ask_access", _REPO, "ask for access", _PERSONAL)
     # Any token may list; the list leaves out repos that the token may not see.
     REPO_LIST_OWNED = Rule("repo.list_owned", _NAMESPACE, "list the repos here with their sizes", _ANY, read=True)
     REPO_CREATE = Rule("repo.create", _NAMESPACE, "create repos here", role=_CONTRIBUTOR, scopes=_CREATE)
@@ -91,6 +97,8 @@ class Action(Enum):
     )
     DISCUSSION_MODERATE = Rule("discussion.moderate", _POST, "pin or delete this", role=_WRITER, scopes=_DISCUSS)
 
+    # Anyone may list: the list leaves out collections that the caller may not see (`access/visibility.py`).
+    COLLECTION_LIST = Rule("collection.list", _HUB, "list collections", RequiredCredential.NONE, read=True, public=True)
     COLLECTION_READ = Rule(
         "collection.read",
         _COLLECTION,

@@ -1,6 +1,6 @@
-"""Which private repos a caller may see, in a form that SQL statements can use for lists.
+"""Which private repos and collections a caller may see, in a form that SQL statements can use for lists.
 
-The result is the same as `policy.decide` for each repo; a test compares the two.
+The result is the same as `policy.decide` for each of them; a test compares the two.
 """
 
 from msgspec import Struct
@@ -9,6 +9,7 @@ from hubgate.server.access.actions import Action
 from hubgate.server.access.identity import Identity
 
 _SEE = Action.REPO_SEE.rule
+_SEE_COLLECTION = Action.COLLECTION_READ.rule
 
 
 class VisibleRepos(Struct, frozen=True):
@@ -21,10 +22,14 @@ class VisibleRepos(Struct, frozen=True):
     client_id: str | None = None
 
 
+class VisibleCollections(Struct, frozen=True):
+    """The visible private collections: all collections of `owners`."""
+
+    owners: tuple[str, ...] = ()
+
+
 def visible_repos(identity: Identity) -> VisibleRepos:
-    scopes = {org: identity.scopes_in(org) for org in identity.memberships if identity.role_in(org) is not None}
-    if identity.user_id is not None and identity.owns(identity.user_id):
-        scopes[identity.user_id] = identity.scopes
+    scopes = _scopes_by_owner(identity)
     if not identity.is_app:
         return VisibleRepos(tuple(scopes))
     owners = tuple(owner for owner, granted in scopes.items() if not granted.isdisjoint(_SEE.scopes))
@@ -34,3 +39,19 @@ def visible_repos(identity: Identity) -> VisibleRepos:
         if owner not in owners and not granted.isdisjoint(_SEE.creator_scopes)
     )
     return VisibleRepos(owners, owners_of_created, identity.client_id)
+
+
+def visible_collections(identity: Identity) -> VisibleCollections:
+    scopes = _scopes_by_owner(identity)
+    if not identity.is_app:
+        return VisibleCollections(tuple(scopes))
+    readable = [owner for owner, granted in scopes.items() if not granted.isdisjoint(_SEE_COLLECTION.scopes)]
+    return VisibleCollections(tuple(readable))
+
+
+def _scopes_by_owner(identity: Identity) -> dict[str, frozenset[str]]:
+    """The scopes of the credential in each namespace that it reaches."""
+    scopes = {org: identity.scopes_in(org) for org in identity.memberships if identity.role_in(org) is not None}
+    if identity.user_id is not None and identity.owns(identity.user_id):
+        scopes[identity.user_id] = identity.scopes
+    return scopes

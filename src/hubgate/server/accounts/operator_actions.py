@@ -1,4 +1,4 @@
-"""Accounts as operators see and change them: lists and counts; disable, enable, verify, reset, billing."""
+"""Accounts as operators see and change them: lists and counts; disable, enable, verify, reset."""
 
 import sys
 
@@ -79,10 +79,6 @@ async def send_reset(accounts: Accounts, user: User) -> str:
     link = await accounts.db.write(unit)
     accounts.outbox.send_soon()
     return link
-
-
-async def set_billing(accounts: Accounts, user: User, can_pay: bool) -> None:
-    await accounts.db.write(lambda tx: store.set_user_can_pay(tx, user.id, int(can_pay)))
 
 
 CURSOR = (str,)

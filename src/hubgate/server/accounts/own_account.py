@@ -1,4 +1,4 @@
-"""Changes to a user's account: profile, name, deletion."""
+"""Changes to a user's account: profile, name, billing flag, deletion."""
 
 from msgspec import Struct
 
@@ -23,6 +23,11 @@ async def set_profile(accounts: Accounts, user: User, fullname: str, website: st
     website = checks.check("website", check_website, website)
     checks.raise_errors()
     await accounts.db.write(lambda tx: store.set_profile(tx, user.id, fullname, website))
+
+
+async def set_billing(accounts: Accounts, user: User, can_pay: bool) -> None:
+    """Set whether a payment method is set up. The hub itself takes no payments."""
+    await accounts.db.write(lambda tx: store.set_user_can_pay(tx, user.id, int(can_pay)))
 
 
 async def rename(accounts: Accounts, user: User, name: str) -> None:

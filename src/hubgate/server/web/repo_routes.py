@@ -8,10 +8,12 @@ from urllib.parse import unquote
 import msgspec
 
 from hubgate.server.access.actions import Action
+from hubgate.server.access.caller import caller_of
 from hubgate.server.edge.routes import Endpoint, Handler, Located, Locator, Missing, Route, Target
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
+from hubgate.server.hub.gating import asking
 from hubgate.server.hub.repos import lookup
 from hubgate.server.hub.repos.lookup import Revision
 from hubgate.server.hub.repos.model import Repo, RepoType
@@ -89,6 +91,8 @@ def _finder(
         repo = await lookup.find_repo(repos, kind.value, request.param("namespace"), request.param("repo"))
         if not isinstance(repo, Repo):
             return Missing(repo)
+        # Every check of this request uses this repo, so all ways to read its files respect an accepted request.
+        repo = await asking.with_access(repos, repo, caller_of(request).identity.user_id)
         return Located(repo.as_resource(), partial(target_at, request, repo))
 
     async def target_at(request: HubRequest, repo: Repo) -> Target[T]:

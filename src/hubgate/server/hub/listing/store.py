@@ -35,7 +35,7 @@ async def page(
 ) -> list[Repo]:
     column = SORT_COLUMNS[repo_filter.sort]
     values: dict[str, str | int] = {"limit": limit}
-    conditions = [_visible_sql(visible, values)]
+    conditions = [visible_repos_sql(visible, values)]
     if repo_filter.type:
         conditions.append("r.type = :type")
         values["type"] = repo_filter.type
@@ -69,7 +69,8 @@ async def page(
     return [Repo(*row) for row in rows]
 
 
-def _visible_sql(visible: VisibleRepos, values: dict[str, str | int]) -> str:
+def visible_repos_sql(visible: VisibleRepos, values: dict[str, str | int]) -> str:
+    """The SQL condition that the caller may see the repo `r`. Adds its parameters to `values`."""
     conditions = ["r.private = 0"]
     if visible.owners:
         conditions.append(_owned_by_sql(visible.owners, "owner", values))
@@ -93,7 +94,7 @@ async def counts(tx: Tx, owner_id: str, visible: VisibleRepos) -> dict[str, int]
     rows = await tx.all(
         f"""
         SELECT r.type, count(*) AS n FROM repos r
-        WHERE r.owner_id = :owner_id AND {_visible_sql(visible, values)} GROUP BY r.type
+        WHERE r.owner_id = :owner_id AND {visible_repos_sql(visible, values)} GROUP BY r.type
         """,
         values,
     )
@@ -108,7 +109,7 @@ async def used_storage(tx: Tx, owner_id: str, visible: VisibleRepos) -> int:
     row = await tx.one(
         f"""
         SELECT COALESCE(SUM(l.size), 0) AS n FROM lfs_links l JOIN repos r ON r.id = l.repo_id
-        WHERE r.owner_id = :owner_id AND l.guest = 0 AND {_visible_sql(visible, values)}
+        WHERE r.owner_id = :owner_id AND l.guest = 0 AND {visible_repos_sql(visible, values)}
         """,
         values,
     )

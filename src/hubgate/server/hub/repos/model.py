@@ -91,6 +91,8 @@ class Repo(msgspec.Struct, frozen=True):
     updated_at: int
     generation: int
     last_seq: int
+    # Not a column: whether the caller's request for access was accepted (`hub/gating`).
+    granted: bool = False
 
     @property
     def full_name(self) -> str:
@@ -134,13 +136,16 @@ class Repo(msgspec.Struct, frozen=True):
             tags=self.tag_list,
         )
 
-    def as_resource(self, *, granted: bool = False) -> resource.Repo:
-        """The repo as access/policy.py needs it. `granted`: the caller's request for access to it was accepted."""
+    def granted_to_caller(self) -> "Repo":
+        return msgspec.structs.replace(self, granted=True)
+
+    def as_resource(self) -> resource.Repo:
+        """The repo as access/policy.py needs it."""
         return resource.Repo(
             owner=self.owner.namespace,
             private=bool(self.private),
             gated=bool(self.gated),
-            granted=granted,
+            granted=self.granted,
             creator_id=self.creator_id,
             creator_client=self.creator_client,
             label=self.label,

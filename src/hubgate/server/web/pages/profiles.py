@@ -20,6 +20,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.web.account_paths import moved_to
+from hubgate.server.web.pages.collections.lists import profile_collections
 from hubgate.server.web.pages.listing import first_rows
 from hubgate.server.web.pages.repos.lists import profile_repos
 from hubgate.server.web.rendering import Pages
@@ -64,6 +65,7 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Route]:
             more=more,
             edit="/settings/profile" if caller_of(request).identity.user_id == user.id else "",
             **await profile_repos(repos, request, resource.Account(user.id), user.name),
+            **await profile_collections(repos, request, resource.Account(user.id), user.name),
         )
 
     async def of_organization(request: HubRequest, organization: Organization) -> Response:
@@ -80,6 +82,7 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos) -> list[Route]:
             roster=f"{root}/members" if may_see_members else "",
             edit=f"{root}/settings/profile" if may_change else "",
             **await profile_repos(repos, request, organization_resource, organization.name),
+            **await profile_collections(repos, request, organization_resource, organization.name),
         )
 
     endpoint = Endpoint(Action.HUB_PUBLIC, Locator((resource.Hub,), find), show)

@@ -20,6 +20,7 @@ from hubgate.server.clock import iso, iso_or_none
 from hubgate.server.edge.routes import Route, own
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
+from hubgate.server.hub.collections import reading
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.consent import connections
@@ -29,6 +30,7 @@ from hubgate.server.oauth.exchange.store import ActiveToken
 from hubgate.server.paging import MAX_LIMIT, PageRequest, decode_cursor
 from hubgate.server.web import exchanged_tokens
 from hubgate.server.web.api import application_shapes, connected_apps, sessions
+from hubgate.server.web.api.collections import wire as collections
 from hubgate.server.web.api.repos import wire as repos
 
 PATH = "/settings/export"
@@ -36,17 +38,20 @@ _ACTION = Action.ACCOUNT_READ_SETTINGS
 
 
 def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
-    async def collect(person: Person) -> dict[str, Any]:
+    async def collect(caller: Caller) -> dict[str, Any]:
+        person = caller.signed_in_person
         user_id = person.user.id
         connected = await connections.of_user(oauth, user_id)
         built = await management.of_owner(oauth, Owner(user_id=user_id))
         owned = await accounts.db.read_long(lambda tx: repo_store.of_owner(tx, user_id))
+        listed = await reading.export_of(accounts.db, caller.identity, user_id)
         return {
             **await _account(accounts, person),
             "connectedApps": [connected_apps.describe(app) for app in connected],
             "exchangedTokens": [exchanged_tokens.describe(token) for token in await issued_for(user_id)],
             "apps": [application_shapes.describe(app, None) for app in built],
             "repos": [{"type": repo.type, **repos.describe(repo)} for repo in owned],
+            "collections": [collections.summary(accounts.base_url, found) for found in listed],
         }
 
     async def issued_for(user_id: str) -> list[ActiveToken]:
@@ -62,7 +67,7 @@ def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
 
     async def download(_: HubRequest, caller: Caller) -> Response:
         person = caller.signed_in_person
-        text = msgspec.json.format(msgspec.json.encode(await collect(person)), indent=2)
+        text = msgspec.json.format(msgspec.json.encode(await collect(caller)), indent=2)
         # Names are ASCII without quotes, so no escaping is needed.
         headers = {"content-disposition": f'attachment; filename="{person.user.name}.json"'}
         return Response(text, media_type="application/json", headers=headers)

@@ -1,4 +1,4 @@
-"""The profile page: public details, name, e-mail address; and the deletion of the account."""
+"""The profile page: public details, name, e-mail address, billing flag; and the deletion of the account."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from hubgate.server.web import cookies
 from hubgate.server.web.rendering import Pages
 
 PATH, RENAME, DELETE = "/settings/profile", "/settings/rename", "/settings/delete"
-EMAIL, CONFIRMATION = "/settings/email", "/settings/email/confirmation"
+EMAIL, CONFIRMATION, BILLING = "/settings/email", "/settings/email/confirmation", "/settings/billing"
 _PROFILE_PAGE, _DELETE_PAGE = "settings/profile.html", "settings/delete.html"
 _READ, _WRITE, _CREDENTIALS = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS, Action.ACCOUNT_CREDENTIALS
 
@@ -71,6 +71,11 @@ def _profile_routes(pages: Pages, accounts: Accounts) -> list[Route]:
         await addresses.resend_confirmation(accounts, user)
         return pages.redirect(PATH, f"A link is on its way to {user.email}.")
 
+    async def set_billing(request: HubRequest, caller: Caller) -> Response:
+        can_pay = request.form_fields.get("can_pay") == "on"
+        await own_account.set_billing(accounts, caller.user, can_pay)
+        return pages.redirect(PATH, f"Billing is {'on' if can_pay else 'off'}.")
+
     def post(path: str, handler: Handler[Caller], action: Action, summary: str) -> Route:
         return Route("POST", path, own(action, handler), Surface.PAGE, summary, body_cap=16 * KIB)
 
@@ -79,6 +84,7 @@ def _profile_routes(pages: Pages, accounts: Accounts) -> list[Route]:
         post(PATH, save, _WRITE, "Save the profile"),
         post(RENAME, rename, _WRITE, "Change the user name"),
         post(EMAIL, change_email, _CREDENTIALS, "Change the e-mail address"),
+        post(BILLING, set_billing, _WRITE, "Set whether a payment method is set up"),
         post(CONFIRMATION, resend_confirmation, _WRITE, "Send the confirmation link again"),
     ]
 

@@ -1,0 +1,109 @@
+"""Access requests, and the questions that a repo's card asks requesters."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from hubgate.server.errors import BadRequest, Unprocessable
+from hubgate.server.hub.repos.model import Repo
+
+PENDING, ACCEPTED, REJECTED = STATUSES = ("pending", "accepted", "rejected")
+LONGEST_REASON = 200
+MAX_ANSWERS = 20
+LONGEST_QUESTION = 100
+LONGEST_ANSWER = 1_000
+MAX_OPTIONS = 100
+
+
+class AccessRequest(msgspec.Struct, frozen=True):
+    """An access request with its user. The order of the fields is that of `store.REQUEST`."""
+
+    id: str
+    repo_id: str
+    user_id: str
+    user_name: str
+    user_fullname: str
+    user_email: str
+    status: str
+    # Whether the user asked. If a writer granted access, the user did not consent to show the e-mail address.
+    asked: int
+    # JSON: the answers by question.
+    answers: str
+    reason: str
+    created_at: int
+    reviewed_at: int | None
+    reviewer_id: str | None
+    reviewer_name: str | None
+
+    @property
+    def email(self) -> str | None:
+        """The address, if the user shared it by asking."""
+        return self.user_email if self.asked else None
+
+    @property
+    def answer_map(self) -> dict[str, str]:
+        return msgspec.json.decode(self.answers, type=dict[str, str])
+
+
+class Question(msgspec.Struct, frozen=True):
+    """A question of the repo's card. `kind` is text, checkbox, date or select."""
+
+    name: str
+    kind: str
+    options: tuple[str, ...] = ()
+
+
+class GateForm(msgspec.Struct, frozen=True):
+    """The text and the questions that users see before they ask for access."""
+
+    prompt: str = ""
+    questions: tuple[Question, ...] = ()
+
+
+_KINDS = {"checkbox": "checkbox", "date_picker": "date", "date": "date"}
+
+
+def gate_form(repo: Repo) -> GateForm:
+    """The form in the card, under the names that existing cards use. Invalid parts are ignored."""
+    card = msgspec.json.decode(repo.card)
+    card = card if isinstance(card, dict) else {}
+    prompt, fields = card.get("extra_gated_prompt"), card.get("extra_gated_fields")
+    pairs = list(fields.items())[:MAX_ANSWERS] if isinstance(fields, dict) else []
+    questions = tuple(_question(str(name)[:LONGEST_QUESTION], asked) for name, asked in pairs)
+    return GateForm(prompt if isinstance(prompt, str) else "", questions)
+
+
+def _question(name: str, asked: Any) -> Question:
+    kind = asked.get("type") if isinstance(asked, dict) else asked
+    options = asked.get("options") if isinstance(asked, dict) else None
+    if kind == "select" and isinstance(options, list):
+        texts = [each.get("value", each.get("label", "")) if isinstance(each, dict) else each for each in options]
+        return Question(name, "select", tuple(str(text)[:LONGEST_ANSWER] for text in texts[:MAX_OPTIONS]))
+    return Question(name, _KINDS.get(kind, "text") if isinstance(kind, str) else "text")
+
+
+def check_answers(answers: Mapping[str, str]) -> str:
+    """Return the answers as JSON; raise Unprocessable if there are too many or one is too long."""
+    if len(answers) > MAX_ANSWERS:
+        raise Unprocessable(f"At most {MAX_ANSWERS} answers are accepted.")
+    for name, text in answers.items():
+        if len(name) > LONGEST_QUESTION or len(text) > LONGEST_ANSWER:
+            raise Unprocessable(f"An answer has at most {LONGEST_ANSWER:,} characters.")
+    return msgspec.json.encode(dict(answers)).decode()
+
+
+def check_reason(reason: str) -> str:
+    text = " ".join(reason.split())
+    if len(text) > LONGEST_REASON:
+        raise Unprocessable(f"A reason has at most {LONGEST_REASON} characters.")
+    return text
+
+
+class RepoNotGated(BadRequest):
+    """Access requests on a repo that is not gated."""
+
+    code = "RepoNotGated"
+
+    def __init__(self, repo: Repo) -> None:
+        super().__init__(f"The {repo.label} is not gated: everyone who can see it can read its files.")

@@ -1,0 +1,163 @@
+"""Decisions of a repo's writers about access requests."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from hubgate.server.accounts import store as account_store
+from hubgate.server.accounts.model import User
+from hubgate.server.audit.model import Actor, EntryType
+from hubgate.server.errors import BadRequest, HubError, NotFound, Unprocessable
+from hubgate.server.hub.context import Repos
+from hubgate.server.hub.gating import store
+from hubgate.server.hub.gating.model import ACCEPTED, STATUSES, AccessRequest, RepoNotGated, check_reason
+from hubgate.server.hub.gating.store import RequestFilter
+from hubgate.server.hub.repos import store as repo_store
+from hubgate.server.hub.repos.model import REPO_GONE, Repo
+from hubgate.server.hub.repos.transactions import record_audit
+from hubgate.server.ids import new_id
+from hubgate.server.paging import Page, PageRequest, page_of
+from hubgate.server.storage.database import Tx
+
+CURSOR = (int, str)
+MAX_BATCH = 100
+MAX_REPORT = 100_000
+# Deletes the request, so that the user can ask again.
+RESET = "reset"
+
+_DONE = {"accepted": "accepted", "rejected": "rejected", "pending": "reopened", RESET: "deleted"}
+
+
+class Requester(msgspec.Struct, frozen=True, rename="camel"):
+    """Names a request by its user or by its id."""
+
+    user: str | None = None
+    user_id: str | None = None
+    request_id: str | None = None
+
+
+class BatchResult(msgspec.Struct, omit_defaults=True):
+    user: str
+    ok: bool
+    error: str | None = None
+
+
+async def list_requests(
+    repos: Repos, repo: Repo, request_filter: RequestFilter, page_request: PageRequest
+) -> Page[AccessRequest]:
+    cursor = (int(page_request.after[0]), str(page_request.after[1])) if page_request.after else None
+    rows = await repos.db.read_long(
+        lambda tx: store.page(tx, repo.id, request_filter, cursor, page_request.fetch_limit)
+    )
+    return page_of(rows, page_request, lambda found: (found.created_at, found.id))
+
+
+async def report(repos: Repos, repo: Repo) -> list[AccessRequest]:
+    """All requests, newest first."""
+    return await repos.db.read_long(lambda tx: store.page(tx, repo.id, RequestFilter(), None, MAX_REPORT))
+
+
+async def handle(repos: Repos, repo: Repo, requester: Requester, status: str, actor: Actor, reason: str = "") -> None:
+    """Accept, reject or reopen a request, or delete it (`RESET`). A request that has the status already is an error,
+    so that of two concurrent decisions one is reported as lost.
+    """
+    if status not in (*STATUSES, RESET):
+        raise Unprocessable(f"status must be one of {', '.join(STATUSES)} and {RESET}.")
+    now, text = repos.clock(), check_reason(reason)
+
+    async def unit(tx: Tx) -> None:
+        current = await _gated(tx, repo)
+        found = await _find(tx, repo, requester)
+        if found is None:
+            raise NotFound("There is no such access request.")
+        if status == RESET:
+            changed = await store.remove(tx, found.id)
+        else:
+            changed = await store.set_status(tx, found.id, status, text, actor.user_id, now)
+        if not changed:
+            raise NotFound(f"The request of {found.user_name} is {status} already.")
+        await _record(tx, current, found.user_name, _DONE[status], actor, now)
+
+    await repos.db.write(unit)
+
+
+async def grant(repos: Repos, repo: Repo, requester: Requester, actor: Actor) -> None:
+    """Grant access to a user, whether the user asked for it or not."""
+    now = repos.clock()
+
+    async def unit(tx: Tx) -> None:
+        current = await _gated(tx, repo)
+        user = await _user(tx, requester)
+        if user is None or user.disabled_at is not None:
+            raise NotFound("User not found.")
+        values: dict[str, str | int | None] = {
+            "id": new_id(now),
+            "repo_id": repo.id,
+            "user_id": user.id,
+            "status": ACCEPTED,
+            "asked": 0,
+            "answers": "{}",
+            "reason": "",
+            "created_at": now,
+            "reviewed_at": now,
+            "reviewer_id": actor.user_id,
+        }
+        if not await store.add(tx, values):
+            existing = await store.of_user(tx, repo.id, user.id)
+            if existing is None or not await store.set_status(tx, existing.id, ACCEPTED, "", actor.user_id, now):
+                raise BadRequest(f"{user.name} has access already.")
+        await _record(tx, current, user.name, "granted", actor, now)
+
+    await repos.db.write(unit)
+
+
+async def handle_batch(
+    repos: Repos, repo: Repo, requesters: Sequence[Requester], status: str, actor: Actor
+) -> list[BatchResult]:
+    """Handle several requests; each succeeds or fails alone."""
+    if len(requesters) > MAX_BATCH:
+        raise Unprocessable(f"At most {MAX_BATCH} requests are handled at once.")
+    results = []
+    for requester in requesters:
+        name = requester.user or requester.user_id or requester.request_id or ""
+        try:
+            await handle(repos, repo, requester, status, actor)
+            results.append(BatchResult(name, True))
+        except RepoNotGated:
+            raise
+        except HubError as error:
+            results.append(BatchResult(name, False, error.message))
+    return results
+
+
+async def _gated(tx: Tx, repo: Repo) -> Repo:
+    """Lock the repo and return its current row, which must still be gated and have the owner who was authorized."""
+    await repo_store.lock(tx, repo.id)
+    current = await repo_store.by_id(tx, repo.id)
+    if current is None or current.owner_id != repo.owner_id:
+        raise NotFound(REPO_GONE, code="RepoNotFound")
+    if not current.gated:
+        raise RepoNotGated(current)
+    return current
+
+
+async def _find(tx: Tx, repo: Repo, requester: Requester) -> AccessRequest | None:
+    if requester.request_id:
+        return await store.by_id(tx, repo.id, requester.request_id)
+    user = await _user(tx, requester)
+    return await store.of_user(tx, repo.id, user.id) if user else None
+
+
+async def _user(tx: Tx, requester: Requester) -> User | None:
+    if requester.user:
+        found = await account_store.account_named(tx, requester.user)
+        return found if isinstance(found, User) else None
+    return await account_store.user(tx, requester.user_id) if requester.user_id else None
+
+
+async def _record(tx: Tx, repo: Repo, user_name: str, decision: str, actor: Actor, now: int) -> None:
+    what = f"granted {user_name} access" if decision == "granted" else f"{decision} the access request of {user_name}"
+    text = f"{what} to the {repo.label}"
+    await record_audit(
+        tx, repo.owner, EntryType.REPO_REVIEW_ACCESS, repo, text, actor, now, user=user_name, decision=decision
+    )

@@ -1,0 +1,1 @@
+"""`/api/collections`: collections and their items as JSON."""

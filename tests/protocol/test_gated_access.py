@@ -1,0 +1,320 @@
+"""Access to gated repos: asking, decisions of the owner, and every way to read the files."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+from tests.bed.apps import create_app, token_of
+from tests.bed.concurrency import run_concurrently
+from tests.bed.exchange import create_exchange_app, exchange_token
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user
+from tests.bed.repos import create_repo, send_large
+from tests.bed.running_hub import RunningHub
+
+from hubgate.server.accounts.model import Organization, User
+
+REPO = "acme/llm"
+AT = f"/api/models/{REPO}/user-access-request"
+
+
+@dataclass
+class Scene:
+    """Ada owns acme and its gated model; Wim may write there, Rob may read; Bob is a stranger."""
+
+    hub: RunningHub
+    acme: Organization
+    bob_user: User
+    ada: httpx.Client
+    wim: httpx.Client
+    rob: httpx.Client
+    bob: httpx.Client
+    visitor: httpx.Client
+
+
+@pytest.fixture
+def scene(hub: RunningHub) -> Iterator[Scene]:
+    users = [create_user(hub, name) for name in ("ada", "wim", "rob", "bob")]
+    acme = create_organization(hub, "acme", users[0], plan="enterprise", wim="write", rob="read")
+    clients = [api(hub, create_token(hub, user)) for user in users]
+    with clients[0], clients[1], clients[2], clients[3], api(hub) as visitor:
+        files = [{"path": "README.md", "content": "# Card"}, {"path": "weights.txt", "content": "secret weights"}]
+        create_repo(clients[0], REPO, files=files)
+        yield Scene(hub, acme, users[3], *clients, visitor)
+
+
+def gate(scene: Scene, mode: str | bool = "manual") -> None:
+    saved = scene.ada.put(f"/api/models/{REPO}/settings", json={"gated": mode})
+    assert (saved.status_code, saved.json()["gated"]) == (200, mode)
+
+
+def ask(client: httpx.Client, **fields: str) -> httpx.Response:
+    return client.post(f"/api/models/{REPO}/ask-access", json={"fields": fields})
+
+
+def handle(client: httpx.Client, status: str, **more: Any) -> httpx.Response:
+    return client.post(f"{AT}/handle", json={"status": status, **(more or {"user": "bob"})})
+
+
+def listed(scene: Scene, status: str, query: str = "") -> list[str]:
+    response = scene.ada.get(f"{AT}/{status}{query}")
+    assert response.status_code == 200, response.text
+    return [found["user"]["user"] for found in response.json()]
+
+
+def statuses(client: httpx.Client, oid: str) -> dict[str, int]:
+    batch = {"operation": "download", "objects": [{"oid": oid, "size": 5}]}
+    calls: dict[str, Callable[[], httpx.Response]] = {
+        "check": lambda: client.get(f"/api/models/{REPO}/auth-check"),
+        "resolve": lambda: client.get(f"/{REPO}/resolve/main/weights.txt"),
+        "raw": lambda: client.get(f"/{REPO}/raw/main/weights.txt"),
+        "fetch": lambda: client.get(f"/{REPO}/info/refs?service=git-upload-pack"),
+        "pack": lambda: client.post(
+            f"/{REPO}/git-upload-pack",
+            content=b"0000",
+            headers={"content-type": "application/x-git-upload-pack-request"},
+        ),
+        "large": lambda: client.post(f"/{REPO}.git/info/lfs/objects/batch", json=batch),
+    }
+    return {name: call().status_code for name, call in calls.items()}
+
+
+def every(status: int) -> dict[str, int]:
+    return dict.fromkeys(("check", "resolve", "raw", "fetch", "pack", "large"), status)
+
+
+def test_accepted_request_opens_every_way_to_read_the_files(scene: Scene) -> None:
+    oid = send_large(scene.ada, REPO, b"large")
+    assert statuses(scene.bob, oid) == every(200)
+    gate(scene)
+    assert statuses(scene.bob, oid) == every(403)
+    assert statuses(scene.visitor, oid) == every(401)
+    assert statuses(scene.rob, oid) == every(200)
+    assert ask(scene.bob).json() == {"status": "pending"}
+    assert statuses(scene.bob, oid) == every(403)
+    assert handle(scene.wim, "accepted").json() == {}
+    assert statuses(scene.bob, oid) == every(200)
+    with browser_of(scene.hub, scene.bob_user) as browser:
+        assert "secret weights" in browser.get(f"/{REPO}/blob/main/weights.txt").text
+    assert handle(scene.ada, "rejected").status_code == 200
+    assert statuses(scene.bob, oid) == every(403)
+    with browser_of(scene.hub, scene.bob_user) as browser:
+        assert "secret weights" not in browser.get(f"/{REPO}/blob/main/weights.txt").text
+    # Reading the files does not include writing.
+    assert handle(scene.ada, "accepted").status_code == 200
+    assert scene.bob.get(f"/api/models/{REPO}/auth-check/write").status_code == 403
+
+
+def test_access_does_not_open_a_private_repo_or_another_repo(scene: Scene) -> None:
+    gate(scene)
+    assert scene.ada.post(f"{AT}/grant", json={"user": "bob"}).status_code == 200
+    create_repo(scene.ada, "acme/other", files=[{"path": "f", "content": "x"}])
+    assert scene.ada.put("/api/models/acme/other/settings", json={"gated": "manual"}).status_code == 200
+    assert scene.bob.get("/acme/other/resolve/main/f").status_code == 403
+    assert scene.ada.put(f"/api/models/{REPO}/settings", json={"private": True}).status_code == 200
+    assert scene.bob.get(f"/{REPO}/resolve/main/weights.txt").status_code == 404
+    assert scene.bob.get(f"/api/models/{REPO}").status_code == 404
+
+
+def test_automatic_gate_accepts_at_once(scene: Scene) -> None:
+    gate(scene, "auto")
+    asked = ask(scene.bob, Country="Norway")
+    assert (asked.status_code, asked.json()) == (200, {"status": "accepted"})
+    assert scene.bob.get(f"/{REPO}/resolve/main/weights.txt").text == "secret weights"
+    (found,) = scene.ada.get(f"{AT}/accepted").json()
+    assert (found["status"], found["fields"], found["user"]["email"]) == (
+        "accepted",
+        {"Country": "Norway"},
+        "bob@example.org",
+    )
+    assert {"requestId", "timestamp", "reviewedAt"} <= set(found)
+    assert "grantedBy" not in found
+
+
+def test_asking_again_changes_nothing(scene: Scene) -> None:
+    gate(scene)
+    ask(scene.bob)
+    gate(scene, "auto")
+    assert ask(scene.bob).json() == {"status": "pending"}
+    handle(scene.ada, "rejected", user="bob", rejectionReason="Not now")
+    assert ask(scene.bob).json() == {"status": "rejected"}
+    (found,) = scene.ada.get(f"{AT}/rejected").json()
+    assert (found["rejectionReason"], found["grantedBy"]) == ("Not now", "ada")
+    # Only the owner lets a rejected user ask again.
+    assert handle(scene.ada, "reset").status_code == 200
+    assert ask(scene.bob).json() == {"status": "accepted"}
+
+
+def test_pending_request_is_withdrawn_by_its_user(scene: Scene) -> None:
+    gate(scene)
+    assert scene.bob.post(f"{AT}/cancel").status_code == 404
+    ask(scene.bob)
+    cancelled = scene.bob.post(f"{AT}/cancel")
+    assert (cancelled.status_code, cancelled.json()) == (200, {"ok": True})
+    assert listed(scene, "pending") == []
+    ask(scene.bob)
+    handle(scene.ada, "accepted")
+    assert scene.bob.post(f"{AT}/cancel").status_code == 404
+
+
+def test_decisions_change_in_every_direction(scene: Scene) -> None:
+    gate(scene)
+    ask(scene.bob)
+    (request_id,) = (found["requestId"] for found in scene.ada.get(f"{AT}/pending").json())
+    for status in ("rejected", "accepted", "pending", "accepted", "rejected", "pending"):
+        assert handle(scene.ada, status, requestId=request_id).status_code == 200
+        assert listed(scene, status) == ["bob"]
+        assert handle(scene.ada, status, userId=scene.bob_user.id).status_code == 404
+    assert handle(scene.ada, "accepted", user="nobody").status_code == 404
+    assert handle(scene.ada, "accepted", user="rob").status_code == 404
+    assert handle(scene.ada, "rejected", user="bob", rejectionReason="x" * 201).status_code == 422
+    assert handle(scene.ada, "done").status_code == 422
+
+
+def test_granted_user_does_not_share_the_address(scene: Scene) -> None:
+    gate(scene)
+    granted = scene.ada.post(f"{AT}/grant", json={"user": "BOB"})
+    assert (granted.status_code, granted.json()) == (200, {})
+    assert scene.ada.post(f"{AT}/grant", json={"userId": scene.bob_user.id}).status_code == 400
+    assert scene.ada.post(f"{AT}/grant", json={"user": "nobody"}).status_code == 404
+    (found,) = scene.ada.get(f"{AT}/accepted").json()
+    assert "email" not in found["user"]
+    assert found["grantedBy"] == "ada"
+    handle(scene.ada, "rejected")
+    assert scene.ada.post(f"{AT}/grant", json={"user": "bob"}).status_code == 200
+    assert listed(scene, "accepted") == ["bob"]
+
+
+def test_many_requests_are_handled_at_once(scene: Scene) -> None:
+    gate(scene)
+    ask(scene.bob)
+    body = {"status": "accepted", "requests": [{"user": "bob"}, {"user": "nobody"}]}
+    response = scene.wim.post(f"{AT}/batch", json=body)
+    assert response.json() == [
+        {"user": "bob", "ok": True},
+        {"user": "nobody", "ok": False, "error": "There is no such access request."},
+    ]
+    assert listed(scene, "accepted") == ["bob"]
+    assert scene.ada.post(f"{AT}/batch", json={**body, "requests": [{"user": "x"}] * 101}).status_code == 422
+
+
+def test_lists_are_filtered_and_paged_and_reported(scene: Scene) -> None:
+    gate(scene)
+    for name in ("u1", "u2", "u3"):
+        with api(scene.hub, create_token(scene.hub, create_user(scene.hub, name))) as client:
+            ask(client)
+        scene.hub.clock.advance(60)
+    assert listed(scene, "pending") == ["u3", "u2", "u1"]
+    assert listed(scene, "pending", "?q=U2") == ["u2"]
+    second = scene.ada.get(f"{AT}/pending").json()[1]["timestamp"]
+    assert listed(scene, "pending", f"?after={second}") == ["u3"]
+    assert listed(scene, "pending", f"?before={second}") == ["u1"]
+    assert scene.ada.get(f"{AT}/pending?after=yesterday").status_code == 400
+    assert scene.ada.get(f"{AT}/unknown").status_code == 404
+    page = scene.ada.get(f"{AT}/pending?limit=2")
+    following = scene.ada.get(page.links["next"]["url"])
+    assert [found["user"]["user"] for found in page.json() + following.json()] == ["u3", "u2", "u1"]
+    handle(scene.ada, "rejected", user="u1")
+    report = scene.wim.get(f"/{REPO}/user-access-report")
+    assert report.headers["content-disposition"] == 'attachment; filename="llm-access-requests.json"'
+    assert [(found["user"]["user"], found["status"]) for found in report.json()] == [
+        ("u3", "pending"),
+        ("u2", "pending"),
+        ("u1", "rejected"),
+    ]
+
+
+def test_only_writers_see_and_handle_requests(scene: Scene) -> None:
+    gate(scene)
+    ask(scene.bob)
+    with api(scene.hub, create_token(scene.hub, scene.bob_user, "read")) as reading:
+        for client in (scene.rob, scene.bob, reading):
+            assert client.get(f"{AT}/pending").status_code == 403
+            assert client.get(f"/{REPO}/user-access-report").status_code == 403
+            assert handle(client, "accepted").status_code == 403
+            assert client.post(f"{AT}/grant", json={"user": "bob"}).status_code == 403
+            assert client.post(f"{AT}/batch", json={"status": "accepted", "requests": []}).status_code == 403
+        assert ask(reading).status_code == 403
+    assert ask(scene.visitor).status_code == 401
+
+
+def test_repo_that_is_not_gated_has_no_requests(scene: Scene) -> None:
+    for response in (
+        ask(scene.bob),
+        handle(scene.ada, "accepted"),
+        scene.ada.post(f"{AT}/grant", json={"user": "bob"}),
+        scene.ada.post(f"{AT}/batch", json={"status": "accepted", "requests": [{"user": "bob"}]}),
+    ):
+        assert (response.status_code, response.headers["x-error-code"]) == (400, "RepoNotGated")
+    assert listed(scene, "pending") == []
+
+
+@pytest.mark.one_engine
+def test_answers_are_limited(scene: Scene) -> None:
+    gate(scene)
+    assert ask(scene.bob, **{f"q{number}": "x" for number in range(21)}).status_code == 422
+    assert ask(scene.bob, why="x" * 1001).status_code == 422
+    assert scene.bob.post(f"/api/models/{REPO}/ask-access", json={"fields": {"why": 3}}).status_code == 422
+    assert scene.bob.post(f"/api/models/{REPO}/ask-access").status_code == 200
+
+
+def test_organization_logs_decisions(scene: Scene) -> None:
+    gate(scene)
+    ask(scene.bob)
+    handle(scene.ada, "accepted")
+    log = scene.ada.get("/api/organizations/acme/audit-log/export?q=type:repo.review_access").json()
+    (entry,) = log
+    assert entry["message"] == f"accepted the access request of bob to the model {REPO}"
+    assert (entry["data"]["user"], entry["data"]["decision"]) == ("bob", "accepted")
+
+
+def test_concurrent_decisions_report_one_winner(scene: Scene) -> None:
+    gate(scene)
+    ask(scene.bob)
+    answers = run_concurrently([lambda: handle(scene.ada, "accepted").status_code] * 5)
+    assert sorted(answers) == [200, 404, 404, 404, 404]
+    log = scene.ada.get("/api/organizations/acme/audit-log/export?q=type:repo.review_access").json()
+    assert len(log) == 1
+
+
+def test_gated_repos_scope_reads_what_the_user_was_granted(scene: Scene) -> None:
+    gate(scene)
+    oid = send_large(scene.ada, REPO, b"large")
+    scopes = ("openid", "gated-repos", "read-repos", "manage-repos")
+    app = create_app(scene.hub, scopes=scopes)
+    gated = token_of(app, scene.bob_user, "gated-repos")
+    with api(scene.hub, gated) as client:
+        assert statuses(client, oid) == every(403)
+        assert scene.ada.post(f"{AT}/grant", json={"user": "bob"}).status_code == 200
+        assert statuses(client, oid) == every(200)
+        # No app asks for access: that would share the user's address.
+        assert ask(client).status_code == 403
+    with api(scene.hub, token_of(create_app(scene.hub, scopes=scopes), scene.bob_user, "read-repos")) as client:
+        answer = client.get(f"/{REPO}/resolve/main/weights.txt")
+        assert (answer.status_code, answer.headers["x-error-message"]) == (
+            403,
+            "This token needs the scope gated-repos to read the files of this repo.",
+        )
+
+
+def test_exchanged_token_reads_gated_repos_outside_its_organization(scene: Scene) -> None:
+    club = create_organization(scene.hub, "club", scene.bob_user, plan="enterprise")
+    gate(scene)
+    app = create_exchange_app(scene.hub, club, scopes=("openid", "gated-repos", "read-repos"))
+    with api(scene.hub, exchange_token(app, "bob@example.org")["access_token"]) as client:
+        assert client.get(f"/{REPO}/resolve/main/weights.txt").status_code == 403
+        assert scene.ada.post(f"{AT}/grant", json={"user": "bob"}).status_code == 200
+        assert client.get(f"/{REPO}/resolve/main/weights.txt").status_code == 200
+
+
+def test_webhook_of_a_stranger_gets_nothing_that_the_gate_hides(scene: Scene) -> None:
+    """Events of a gated repo contain what everyone may see: names and ids, never content."""
+    gate(scene)
+    lines = '{"key":"header","value":{"summary":"x"}}\n{"key":"file","value":{"path":"w","content":"hidden words"}}\n'
+    headers = {"content-type": "application/x-ndjson"}
+    assert scene.ada.post(f"/api/models/{REPO}/commit/main", content=lines, headers=headers).status_code == 200
+    events = scene.visitor.get(f"/api/models/{REPO}/events").json()
+    assert events[-1]["payload"]["event"] == {"action": "update", "scope": "repo.content"}
+    assert set(events[-1]["payload"]) == {"event", "repo", "updatedRefs"}
+    assert "hidden words" not in str(events)
