@@ -75,8 +75,8 @@ class Settings:
     regular_upload_max: int = option(
         "104857600", values.whole_number(0, 1 << 40), "largest file accepted in a commit body"
     )
-    inference_upstream: str = option("", values.address("http", "https"), "service behind /v1; 501 when empty")
-    jobs_upstream: str = option("", values.address("http", "https"), "service behind /api/jobs; 501 when empty")
+    inference_upstream: str = option("", values.upstream, "service behind /v1; 501 when empty")
+    jobs_upstream: str = option("", values.upstream, "service behind /api/jobs; 501 when empty")
     tunnel: bool = option("on", values.flag, "temporary links for receivers on laptops")
     tunnel_host: str = option("", values.text, "host name of the temporary links")
     webhook_quota: int = option(
