@@ -1,9 +1,9 @@
-# Two commands do everything: `make serve` and `make test`. `make help` lists the rest.
+# The two main commands are `make serve` and `make test`. `make help` lists all of them.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-# Numbers of pytest workers for two cores. Fault tests, which mostly wait, run in parallel with the others.
+# pytest workers, for two cores. Fault tests mostly wait, so they run in parallel with the other tests.
 JOBS ?= 2
 FAULT_JOBS ?= 1
 # Tests start hundreds of processes: store bytecode even if the shell disables it.
@@ -17,11 +17,11 @@ help:
 	@echo "make test     set up and run every test (small fault counts)"
 	@echo "make test-all run tests of pages and parameters on PostgreSQL too, and more random examples"
 	@echo "make times    print where the last make test spent its time"
-	@echo "make faults   the fault suites with full counts (about 85 minutes on two cores)"
-	@echo "make lint     ruff, mypy, and a check for idioms to avoid"
+	@echo "make faults   run the fault tests with full counts (about 85 minutes on two cores)"
+	@echo "make lint     run ruff, mypy, and a check for idioms to avoid"
 	@echo "make format   format the code with ruff"
-	@echo "make shots    screenshots of every page, both themes, phone and desktop"
-	@echo "make bench    measure; prints tables of ratios"
+	@echo "make shots    take screenshots of every page, both themes, phone and desktop"
+	@echo "make bench    run the benchmarks and print tables of ratios"
 	@echo "make contract regenerate contract/: the API from the routes, events from a running hub"
 	@echo "make setup    install everything, for running single tests"
 	@echo "make clean    remove the virtual environment and caches"
@@ -67,7 +67,7 @@ contract: $(VENV)/dev.stamp
 bench: $(VENV)/dev.stamp $(VENV)/bench.stamp
 	@$(BIN)/python -m bench
 
-# Public clients that tests run against the hub, each in a separate environment.
+# Third-party clients that tests run against the hub, each in a separate environment.
 CLIENTS := $(basename $(notdir $(wildcard requirements/clients/*.in)))
 
 COMPILE = $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet --upgrade

@@ -46,10 +46,10 @@ QUICK = Budget(rounds=3, scale=0.1)
 def main() -> None:
     options = _options()
     started = time.monotonic()
-    with open_workspace(options.dir, QUICK if options.quick else FULL) as here:
-        facts = here.facts()
+    with open_workspace(options.dir, QUICK if options.quick else FULL) as workspace:
+        facts = workspace.facts()
         if any(name.startswith(ON_POSTGRES) for name in options.subjects):
-            facts |= here.postgres_facts()
+            facts |= workspace.postgres_facts()
         if "repos" in options.subjects:
             facts |= repos.facts()
         if "webhooks" in options.subjects:
@@ -58,7 +58,7 @@ def main() -> None:
             print(f"{name:<18} {value}")
         tables: list[Table] = []
         for name in options.subjects:
-            for found in SUBJECTS[name](here):
+            for found in SUBJECTS[name](workspace):
                 print(f"\n{found.text()}", flush=True)
                 tables.append(found)
     print("\n* the baseline. ratio: of the medians. in rounds: the smallest and largest ratio within one round.")
@@ -71,7 +71,9 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Run benchmarks and print tables of ratios.")
     parser.add_argument("subjects", nargs="*", metavar="SUBJECT", help=f"any of {', '.join(SUBJECTS)}; all by default")
-    parser.add_argument("--quick", action="store_true", help="shorter and fewer rounds: a minute or two, less certain")
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer and shorter rounds: three or four minutes; do not quote the figures"
+    )
     parser.add_argument("--dir", type=Path, default=Path("/var/tmp"), help="folder for databases, on a real disk")
     parser.add_argument("--json", type=Path, help="also save facts, medians and every round here")
     options = parser.parse_args()

@@ -1,7 +1,7 @@
 """The latency of other requests while twelve anonymous clients request the end of a long history and disconnect
 (attack O70).
 
-This attack is not a subject of `python -m bench`, because it compares phases of one hub rather than alternatives.
+This benchmark is not a subject of `python -m bench`, because it compares phases of one hub rather than alternatives.
 `python -m bench.abandoned_history [--commits N] [--dir FOLDER]` prints a line for each phase.
 """
 
@@ -22,7 +22,7 @@ from tests.bed.processes import children_of
 from tests.bed.repos import create_commit, create_repo
 
 from bench.harness import Budget
-from bench.repo_hubs import SQLITE, RepoHub, hub_with_repos
+from bench.repo_hubs import SQLITE, RepoHub, repo_hub_process
 from bench.workspace import Workspace, code_version, open_workspace
 
 CLIENTS = 12
@@ -79,10 +79,13 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=200_000)
     parser.add_argument("--dir", type=Path, default=Path("/var/tmp"), help="folder for the hub's data")
     options = parser.parse_args()
-    with open_workspace(options.dir, Budget(rounds=1, scale=1.0)) as here, hub_with_repos(here, SQLITE) as hub:
+    with (
+        open_workspace(options.dir, Budget(rounds=1, scale=1.0)) as workspace,
+        repo_hub_process(workspace, SQLITE) as hub,
+    ):
         clients = f"{CLIENTS} clients that disconnect after {CONNECTED_SECONDS} s"
         print(f"code {code_version()}, {options.commits:,} commits, {clients}")
-        _fill(here, hub, options.commits)
+        _fill(workspace, hub, options.commits)
         reads = _paths()
         with hub.client() as ada:
             # The first request for a page compiles its template.
@@ -98,12 +101,12 @@ def main() -> None:
                 print(phase.text(quiet), flush=True)
 
 
-def _fill(here: Workspace, hub: RepoHub, commits: int) -> None:
+def _fill(workspace: Workspace, hub: RepoHub, commits: int) -> None:
     with hub.client() as ada:
         create_repo(ada, "long")
         create_repo(ada, "other")
         create_commit(ada, "ada/other", {f"{number % 200}/{number}.txt": b"%d\n" % number for number in range(FILES)})
-    push_import(here.subfolder("imported"), linear_history(commits), repo_url(hub.url, "ada/long", hub.token))
+    push_import(workspace.subfolder("imported"), linear_history(commits), repo_url(hub.url, "ada/long", hub.token))
 
 
 def _paths() -> Iterator[str]:

@@ -105,10 +105,10 @@ def _steps(setup: _Setup) -> dict[str, Step]:
         await repos.db.write(lambda tx: store.increment_generation(tx, repo.id))
 
     return {
-        WHOLE: _after_setup(lambda: _branch(setup), whole),
+        WHOLE: _after_setup(lambda: _create_branch(setup), whole),
         "  .gitattributes read": lambda: attributes_after(folder, first, [operation()]),
         "  blob, tree and commit": objects,
-        "  the same, not synced": lambda: in_thread(_unsynced, folder, first),
+        "  the same, not synced": lambda: in_thread(_write_unsynced, folder, first),
         "  README.md read": lambda: card_at(folder, first, "model"),
         "  unit: ref, head and event": unit,
         "  unit of one statement": one_statement,
@@ -130,12 +130,12 @@ def _after_setup(set_up: Step, step: Step) -> Step:
     return work
 
 
-async def _branch(setup: _Setup) -> None:
+async def _create_branch(setup: _Setup) -> None:
     change, now = RefChange("refs/heads/parts", None, setup.shas[0]), setup.repos.clock()
     await setup.repos.db.write(lambda tx: move_refs_in(tx, setup.repos, setup.repo, [change], None, now, {}))
 
 
-def _unsynced(folder: Path, parent: str) -> None:
+def _write_unsynced(folder: Path, parent: str) -> None:
     repo = repository(folder)
     builder = repo.TreeBuilder(tree_of(repo, parent))
     builder.insert("notes.txt", repo.create_blob(secrets.token_bytes(1024)), FileMode.BLOB)

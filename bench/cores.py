@@ -14,6 +14,6 @@ def on_measured_core(command: Sequence[str]) -> list[str]:
 
 
 def on_other_cores(command: Sequence[str]) -> list[str]:
-    """The command pinned to all other cores; unchanged in the same cases."""
+    """The command pinned to all other cores; unchanged without taskset or with a single core."""
     taskset, count = shutil.which("taskset"), os.cpu_count() or 1
     return [taskset, "-c", f"{_MEASURED_CORE + 1}-{count - 1}", *command] if taskset and count > 1 else list(command)

@@ -26,7 +26,7 @@ SCOPES = ("openid", "profile", "email", "read-repos")
 # Exchanged tokens, each with an audit log entry, that are stored before measuring.
 STORED = 5_000
 _FORM = {"Content-Type": "application/x-www-form-urlencoded"}
-_HERE = Visitor("127.0.0.1", "bench")
+_VISITOR = Visitor("127.0.0.1", "bench")
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,13 @@ class Exchanger:
     async def exchanges_with_openid(self) -> list[Request]:
         return [self._exchange(user, "openid profile read-repos") for user in self.members]
 
-    async def starts(self) -> list[Request]:
+    async def device_requests(self) -> list[Request]:
         """Device authorization requests, with client authentication as in an exchange."""
         return [self._form("/oauth/device", client_id=self.app.client_id)] * len(self.members)
 
     async def whoamis(self) -> list[Request]:
         async def token(user: User) -> str:
-            return (await exchange(self.hub.oauth, self.app, user.email, "profile", _HERE)).access_token
+            return (await exchange(self.hub.oauth, self.app, user.email, "profile", _VISITOR)).access_token
 
         tokens = await run_concurrently(token, self.members)
         return [Request("GET", "/api/whoami-v2", {"Authorization": f"Bearer {token}"}) for token in tokens]
@@ -67,7 +67,7 @@ class Exchanger:
 OPERATIONS = (
     Operation("exchange", REPEAT, Exchanger.exchanges),
     Operation("exchange with openid", REPEAT, Exchanger.exchanges_with_openid),
-    Operation("device start", REPEAT, Exchanger.starts),
+    Operation("device start", REPEAT, Exchanger.device_requests),
     Operation("whoami, exchanged token", REPEAT, Exchanger.whoamis),
 )
 
@@ -86,5 +86,5 @@ async def _create_exchanger(hub: Hub, stored: int) -> Exchanger:
     assert secret is not None
     app = await privileges.set_exchange(hub.oauth, app.client_id, True, SYSTEM)
     turns = [users[number % len(users)] for number in range(stored)]
-    await run_concurrently(lambda user: exchange(hub.oauth, app, user.email, "read-repos", _HERE), turns)
+    await run_concurrently(lambda user: exchange(hub.oauth, app, user.email, "read-repos", _VISITOR), turns)
     return Exchanger(hub, app, secret, users)

@@ -46,7 +46,7 @@ def measure(workspace: Workspace) -> list[Table]:
 
 
 def run_writers(kind: str, processes: int, path: Path, seconds: float, max_operations: int) -> list[int]:
-    """Run writers concurrently; the number of units that each completed in the same period."""
+    """Run writers concurrently and return the number of units that each completed in the same period."""
     command = [sys.executable, "-m", "bench.writer", kind, str(path), str(seconds), str(max_operations)]
     with contextlib.ExitStack() as stack:
         writers = [

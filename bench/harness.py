@@ -18,7 +18,7 @@ Operation = Callable[[], Awaitable[object]]
 
 @dataclass(frozen=True)
 class Budget:
-    """The length of a run: `scale` multiplies the duration of every turn, `limit` limits its operations."""
+    """The length of a run: `scale` multiplies the duration of every turn, `max_operations` limits its operations."""
 
     rounds: int
     scale: float
@@ -97,7 +97,7 @@ class Table:
             for line in self.lines
         ]
         widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-        return "\n".join(_aligned(row, widths) for row in [head, ["-" * width for width in widths], *rows])
+        return "\n".join(_align(row, widths) for row in [head, ["-" * width for width in widths], *rows])
 
 
 def table(
@@ -118,7 +118,7 @@ def line(name: str, figures: Sequence[float], base: Sequence[float], more: Mappi
     return Line(name, median(figures), ratio, min(ratios), max(ratios), list(figures), more)
 
 
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+def _align(row: Sequence[str], widths: Sequence[int]) -> str:
     first, *others = (
         cell.rjust(width) if index else cell.ljust(width)
         for index, (cell, width) in enumerate(zip(row, widths, strict=True))

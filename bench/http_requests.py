@@ -46,7 +46,7 @@ class Server(NamedTuple):
         for pid in (self.pid, *children_of(self.pid)):
             with contextlib.suppress(FileNotFoundError):
                 # utime, stime, and those of exited children. The process name before them may contain any character
-                # and ends at the last bracket.
+                # and ends at the last closing parenthesis.
                 words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
                 ticks += sum(map(int, words[11:15]))
         return ticks / os.sysconf("SC_CLK_TCK")
@@ -83,7 +83,7 @@ class Contestant:
         return {**figures, "CPU µs": 1e6 * per_request}
 
 
-def get_contestant(server: Server, path: str, headers: Mapping[str, str] | None = None) -> Contestant:
+def repeated_get(server: Server, path: str, headers: Mapping[str, str] | None = None) -> Contestant:
     return Contestant(server, lambda: [Request("GET", path, headers or {})])
 
 
@@ -96,10 +96,10 @@ def response_to(server: Server, request: Request) -> FixedResponse:
 
 def measure(workspace: Workspace) -> list[Table]:
     with hub_process(workspace.subfolder("http")) as hub:
-        hubs = {path: get_contestant(Server.of(hub), path) for path in PATHS}
+        hubs = {path: repeated_get(Server.of(hub), path) for path in PATHS}
         with bare_process({path: hub.response() for path, hub in hubs.items()}) as bare:
             return [
-                compare(workspace, f"HTTP, GET {path}", {BARE: get_contestant(bare, path), HUB: hubs[path]})
+                compare(workspace, f"HTTP, GET {path}", {BARE: repeated_get(bare, path), HUB: hubs[path]})
                 for path in PATHS
             ]
 

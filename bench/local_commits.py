@@ -1,4 +1,4 @@
-"""The same commit without a hub: a blob, a tree, a commit and a ref, with fsync as in the hub."""
+"""Commits without a hub, as in `repo_commits`: a blob, a tree, a commit and a ref, with fsync as in the hub."""
 
 import os
 import secrets

@@ -1,4 +1,4 @@
-"""nginx with a separate port and folder: the speed of a plain file server on the same machine.
+"""Runs nginx with a separate port and folder, to compare the hub with a plain file server on the same machine.
 
 nginx runs as one process, like the hub's web process, and without an access log, which favours nginx.
 """

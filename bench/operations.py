@@ -37,7 +37,7 @@ class Operation(Generic[P]):
 
 @dataclass(frozen=True)
 class Subject(Generic[P]):
-    """A set of operations. `fixtures` fills a hub that is opened beside the running server, as by operator commands."""
+    """A set of operations. `fixtures` fills a hub opened beside the running server, as operator commands open it."""
 
     name: str
     title: str
@@ -52,7 +52,7 @@ class _Engine(Generic[P]):
 
 
 def compare(workspace: Workspace, subject: Subject[P]) -> list[Table]:
-    """Measure the operations; a table for each engine."""
+    """Measure the operations and return a table for each engine."""
     seconds = workspace.budget.seconds(TURN)
     with contextlib.ExitStack() as stack:
         runner = stack.enter_context(asyncio.Runner())
@@ -81,7 +81,7 @@ def _engine(
         settings = {"database_url": workspace.postgres_database(subject.name), "secret_key": secrets.token_urlsafe(48)}
     variables = {f"HUBGATE_{key.upper()}": value for key, value in settings.items()}
     hub = stack.enter_context(hub_process(folder, **variables))
-    opening = _opened({**settings, "base_url": hub.url, "data_dir": str(folder / "var")}, subject)
+    opening = _open_fixtures({**settings, "base_url": hub.url, "data_dir": str(folder / "var")}, subject)
     fixtures = runner.run(opening.__aenter__())
     stack.callback(lambda: runner.run(opening.__aexit__(None, None, None)))
     if name == POSTGRES:
@@ -90,7 +90,7 @@ def _engine(
 
 
 @contextlib.asynccontextmanager
-async def _opened(flags: Mapping[str, str], subject: Subject[P]) -> AsyncIterator[P]:
+async def _open_fixtures(flags: Mapping[str, str], subject: Subject[P]) -> AsyncIterator[P]:
     async with opened_for_operator(load(flags, environment={})) as hub:
         yield await subject.fixtures(hub)
 

@@ -38,8 +38,8 @@ _ENVIRONMENT = {
 
 
 def measure(workspace: Workspace, hub: RepoHub) -> list[Table]:
-    here = workspace.subfolder("clones")
-    folder = _pushed(hub, here)
+    work_folder = workspace.subfolder("clones")
+    folder = _push_history(hub, work_folder)
     with _backend(folder.parent) as backend:
         servers = {
             BACKEND: (backend, f"http://127.0.0.1:{backend.port}/{folder.name}"),
@@ -48,7 +48,7 @@ def measure(workspace: Workspace, hub: RepoHub) -> list[Table]:
         found = []
         for clients in (1, AT_ONCE):
             contestants = {
-                name: partial(_turn, server, url, here, clients, workspace.budget.seconds(TURN))
+                name: partial(_turn, server, url, work_folder, clients, workspace.budget.seconds(TURN))
                 for name, (server, url) in servers.items()
             }
             turns = run_interleaved(warm_up(contestants), workspace.budget.rounds)
@@ -59,9 +59,9 @@ def measure(workspace: Workspace, hub: RepoHub) -> list[Table]:
     return found
 
 
-def _pushed(hub: RepoHub, here: Path) -> Path:
-    """Push a history to the hub; the folder of the repo in the hub."""
-    work = here / "work.git"
+def _push_history(hub: RepoHub, work_folder: Path) -> Path:
+    """Push a history to the hub and return the folder of the repo in the hub."""
+    work = work_folder / "work.git"
     work.mkdir()
     _git(work, "init", "-q", "--bare", "-b", "main")
     _git(work, "fast-import", "--quiet", given="".join(_history()).encode())
@@ -69,7 +69,7 @@ def _pushed(hub: RepoHub, here: Path) -> Path:
         created = create_repo(client, "history")
     _git(work, "push", "-q", "--force", repo_url(hub.url, f"{USER}/history", hub.token), "main")
     # The first request copies the refs into the folder, where the backend reads them.
-    _git(here, "ls-remote", "-q", f"{hub.url}/{USER}/history")
+    _git(work_folder, "ls-remote", "-q", f"{hub.url}/{USER}/history")
     return hub.folder_of(created["id"])
 
 
@@ -99,29 +99,29 @@ def _backend(root: Path) -> Iterator[Server]:
             process.kill()
 
 
-def _turn(server: Server, url: str, here: Path, clients: int, seconds: float) -> dict[str, float]:
+def _turn(server: Server, url: str, work_folder: Path, clients: int, seconds: float) -> dict[str, float]:
     started, used = time.perf_counter(), server.cpu_seconds()
     took: list[float] = []
 
     def run() -> None:
         while not took or time.perf_counter() < started + seconds:
-            took.append(_clone(url, here))
+            took.append(_clone(url, work_folder))
 
     threads = [threading.Thread(target=run) for _ in range(clients)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    passed = time.perf_counter() - started
+    elapsed = time.perf_counter() - started
     return {
-        "rate": 60 * len(took) / passed,
+        "rate": 60 * len(took) / elapsed,
         "ms each": 1000 * sum(took) / len(took),
         "CPU ms": 1000 * (server.cpu_seconds() - used) / len(took),
     }
 
 
-def _clone(url: str, here: Path) -> float:
-    target = here / secrets.token_hex(8)
+def _clone(url: str, work_folder: Path) -> float:
+    target = work_folder / secrets.token_hex(8)
     started = time.perf_counter()
     subprocess.run(["git", "clone", "-q", "--bare", url, target], env=_ENVIRONMENT, check=True)
     took = time.perf_counter() - started

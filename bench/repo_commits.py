@@ -38,18 +38,18 @@ def measure(workspace: Workspace, hubs: Mapping[str, RepoHub]) -> list[Table]:
     with bare_process({sample[0].path: response_to(next(iter(hubs.values())).server, sample[0])}) as bare:
         found = []
         for clients, repos in ((1, 1), (CLIENTS, REPOS)):
-            here = workspace.subfolder(f"commits-{clients}")
+            folder = workspace.subfolder(f"commits-{clients}")
             seconds = workspace.budget.seconds(TURN)
             max_commits = max(int(COMMITS_PER_SECOND * seconds), 20)
             contestants: dict[str, Callable[[], Turn]] = {
-                LIBRARY: partial(local_commits.by_library, here / "library", clients, repos, seconds),
-                PROGRAMS: partial(local_commits.by_programs, here / "programs", clients, repos, seconds),
+                LIBRARY: partial(local_commits.by_library, folder / "library", clients, repos, seconds),
+                PROGRAMS: partial(local_commits.by_programs, folder / "programs", clients, repos, seconds),
             }
-            repeated = Contestant(bare, partial(list, sample[1:]), connections=clients)
-            contestants[BARE] = partial(repeated.load, seconds)
+            bare_contestant = Contestant(bare, partial(list, sample[1:]), connections=clients)
+            contestants[BARE] = partial(bare_contestant.load, seconds)
             for name, hub in hubs.items():
-                sending = Contestant(hub.server, partial(_requests, hub, repos, max_commits), ONCE, clients)
-                contestants[name] = partial(sending.load, seconds)
+                hub_contestant = Contestant(hub.server, partial(_requests, hub, repos, max_commits), ONCE, clients)
+                contestants[name] = partial(hub_contestant.load, seconds)
             found.append(_table(workspace, clients, repos, contestants))
     return found
 

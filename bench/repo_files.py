@@ -36,12 +36,12 @@ def measure(workspace: Workspace, hubs: Mapping[str, RepoHub]) -> list[Table]:
         bare = stack.enter_context(bare_process({request.path: response_to(hub_server, request)}))
         downloads = {NGINX: (nginx, "/small.txt"), BARE: (bare, request.path)}
         downloads |= {name: (hub.server, request.path) for name, hub in hubs.items()}
-        both = {NGINX: (nginx, "/large.bin"), "hubgate serve": (hub_server, f"{_AT}/large.bin")}
-        part = {"Range": f"bytes=50000000-{50_000_000 + RANGE - 1}"}
+        large_downloads = {NGINX: (nginx, "/large.bin"), "hubgate serve": (hub_server, f"{_AT}/large.bin")}
+        range_header = {"Range": f"bytes=50000000-{50_000_000 + RANGE - 1}"}
         return [
-            _compared(workspace, "A file of 4 KB", downloads, CONNECTIONS),
-            _compared(workspace, "A large file of 100 MB", both, 2, throughput=True),
-            _compared(workspace, "1 MB of 100 MB", both, 8, throughput=True, headers=part),
+            _compare(workspace, "A file of 4 KB", downloads, CONNECTIONS),
+            _compare(workspace, "A large file of 100 MB", large_downloads, 2, throughput=True),
+            _compare(workspace, "1 MB of 100 MB", large_downloads, 8, throughput=True, headers=range_header),
         ]
 
 
@@ -61,7 +61,7 @@ def _fill(hub: RepoHub, small: bytes, large: bytes) -> None:
         assert response.status_code == 200, response.text
 
 
-def _compared(
+def _compare(
     workspace: Workspace,
     title: str,
     servers: Mapping[str, tuple[Server, str]],

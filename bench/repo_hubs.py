@@ -36,7 +36,7 @@ class RepoHub:
 
 
 @contextlib.contextmanager
-def hub_with_repos(workspace: Workspace, name: str) -> Iterator[RepoHub]:
+def repo_hub_process(workspace: Workspace, name: str) -> Iterator[RepoHub]:
     engine = name.rpartition(" ")[2].lower()
     folder = workspace.subfolder(f"repos-{engine}")
     settings: dict[str, str] = {}

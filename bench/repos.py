@@ -8,7 +8,7 @@ import pygit2
 
 from bench import commit_parts, nginx, repo_clones, repo_commits, repo_files
 from bench.harness import Table
-from bench.repo_hubs import POSTGRES, SQLITE, hub_with_repos
+from bench.repo_hubs import POSTGRES, SQLITE, repo_hub_process
 from bench.workspace import Workspace
 
 # Programs that are required besides the test tools, and their packages.
@@ -31,7 +31,7 @@ def facts() -> dict[str, str]:
 
 def measure(workspace: Workspace) -> list[Table]:
     with contextlib.ExitStack() as stack:
-        hubs = {name: stack.enter_context(hub_with_repos(workspace, name)) for name in (SQLITE, POSTGRES)}
+        hubs = {name: stack.enter_context(repo_hub_process(workspace, name)) for name in (SQLITE, POSTGRES)}
         return [
             *repo_commits.measure(workspace, hubs),
             *commit_parts.measure(workspace, hubs),

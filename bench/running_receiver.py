@@ -1,4 +1,4 @@
-"""The receiver of `bench.receiver` in a separate process."""
+"""Starts `bench.receiver` in a separate process and reads its figures."""
 
 import contextlib
 import subprocess

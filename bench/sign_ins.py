@@ -36,7 +36,7 @@ from hubgate.server.scopes import join_scopes
 from hubgate.server.storage.database import Tx
 from hubgate.server.storage.postgres import CONNECTIONS
 
-# More users than connections, so that concurrent requests are rarely of the same user, as in production.
+# More users than connections, so that concurrent requests are rarely from the same user, as in production.
 USERS = 64
 ORGANIZATIONS = ("acme", "apex", "zeta")
 REDIRECT = "https://app.example/callback"
@@ -45,7 +45,7 @@ SCOPES = ("openid", "profile", "email", "read-repos")
 ISSUE_SECONDS = 4.0
 
 _FORM = {"Content-Type": "application/x-www-form-urlencoded"}
-_HERE = Visitor("127.0.0.1", "bench")
+_VISITOR = Visitor("127.0.0.1", "bench")
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -82,14 +82,14 @@ class SignIns:
         tokens = [response["access_token"] for response in await self._refresh_all()]
         return [self._form("/oauth/introspect", token=token) for token in tokens]
 
-    async def fill(self, rows: int) -> None:
+    async def fill(self, pairs: int) -> None:
         """Store pairs of valid access and refresh tokens directly, without responses and ID tokens."""
         per_unit = 25
 
         async def add(consent: Consent) -> None:
             await self.hub.db.write(lambda tx: self._add_pairs(tx, consent, per_unit))
 
-        turns = itertools.islice(itertools.cycle(self.consents), rows // per_unit)
+        turns = itertools.islice(itertools.cycle(self.consents), pairs // per_unit)
         await run_concurrently(add, turns)
 
     async def _add_pairs(self, tx: Tx, consent: Consent, pairs: int) -> None:
@@ -98,8 +98,8 @@ class SignIns:
             family = f"{consent.id}-{number}"
             ids = (self.app.client_id, consent.user_id, consent.id)
             await issuance.add_first_refresh_token(tx, *ids, scopes, "", now, family, now)
-            token_request = TokenDetails(*ids, None, scopes, family, None, self.app.token_lifetime)
-            await issuance.add_access_token(tx, token_request, now)
+            details = TokenDetails(*ids, None, scopes, family, None, self.app.token_lifetime)
+            await issuance.add_access_token(tx, details, now)
 
     async def _codes(self, max_codes: int) -> list[dict[str, str]]:
         loop = asyncio.get_running_loop()
@@ -116,7 +116,7 @@ class SignIns:
         return found
 
     async def _refresh_all(self) -> list[dict[str, str]]:
-        """Sign in all users and refresh once; the token responses."""
+        """Sign in all users, refresh once and return the token responses."""
 
         async def sign_in(code: dict[str, str]) -> dict[str, str]:
             first = await self._request_tokens(authorization_code.GRANT, redirect_uri=REDIRECT, **code)
@@ -125,7 +125,7 @@ class SignIns:
         return await run_concurrently(sign_in, await self._codes(len(self.consents)))
 
     async def _request_tokens(self, grant: Grant, **parameters: str) -> dict[str, str]:
-        request = GrantRequest(self.hub.oauth, Parameters(parameters.items()), self.app, None, _HERE)
+        request = GrantRequest(self.hub.oauth, Parameters(parameters.items()), self.app, None, _VISITOR)
         response: dict[str, str] = await grant.answer(request)
         return response
 

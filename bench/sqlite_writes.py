@@ -31,7 +31,9 @@ def measure(workspace: Workspace) -> list[Table]:
                 _hub(db, workload.CALLERS, seconds, max_operations)
             ),
             "db.write, 1 caller": lambda: runner.run(_hub(db, 1, seconds, max_operations)),
-            "one transaction for all (bound)": lambda: runner.run(_one_transaction(ideal, seconds, max_operations)),
+            "one transaction for all (upper bound)": lambda: runner.run(
+                _one_transaction(ideal, seconds, max_operations)
+            ),
         }
         samples = run_interleaved(warm_up(contestants), workspace.budget.rounds)
         runner.run(db.close())

@@ -1,4 +1,4 @@
-"""The time from the response to a commit until the receiver has its webhook: when idle, and at half load."""
+"""The time from the response to a commit until the receiver has the delivery: when idle, and at half load."""
 
 import asyncio
 import contextlib
@@ -75,7 +75,7 @@ class _LatencyHub:
             await asyncio.sleep(TICK)
 
     async def _wait_for_receipt(self, shas: set[str]) -> dict[str, float]:
-        """Wait until the receiver has the deliveries of these commits; the time of receipt by commit."""
+        """Wait until the receiver has the deliveries of these commits and return the time of receipt by commit."""
         found: dict[str, float] = {}
         deadline = time.monotonic() + RECEIPT_SECONDS
         while not shas <= set(found):
@@ -100,19 +100,24 @@ def measure(workspace: Workspace, receiver: Receiver, rates: Mapping[str, float]
             hub_config = webhook_hubs.prepare_hub(workspace, engine, "late")
             # The delivery process is a child of the hub, as in production: on any core, at a lower priority.
             hub = stack.enter_context(hub_process(hub_config.folder, **hub_config.variables))
-            latency_hub = _entered(stack, runner, _create_latency_hub(hub_config, hub, receiver))
+            latency_hub = _enter(stack, runner, _create_latency_hub(hub_config, hub, receiver))
             database = engine.rpartition(" ")[2]
             for name, load in ((f"{database}, idle", 0.0), (f"{database}, half load", rates[engine] / 2)):
                 latencies[name] = []
                 turns[name] = partial(_turn, runner, latency_hub, commits, load, latencies[name])
         p50 = run_interleaved(turns, workspace.budget.rounds)
-    more = {name: {"p50 ms": 1000 * median(every), "p99 ms": 1000 * _p99(every)} for name, every in latencies.items()}
+    more = {
+        name: {"p50 ms": 1000 * median(all_latencies), "p99 ms": 1000 * _p99(all_latencies)}
+        for name, all_latencies in latencies.items()
+    }
     return table(f"From response to receipt, {commits} commits per round", "p50 µs", next(iter(turns)), p50, more)
 
 
-def _turn(runner: asyncio.Runner, latency_hub: _LatencyHub, commits: int, load: float, every: list[float]) -> float:
+def _turn(
+    runner: asyncio.Runner, latency_hub: _LatencyHub, commits: int, load: float, all_latencies: list[float]
+) -> float:
     found = runner.run(latency_hub.latencies(commits, load))
-    every += found
+    all_latencies += found
     return 1e6 * median(found)
 
 
@@ -133,7 +138,7 @@ async def _create_latency_hub(hub_config: HubConfig, hub: HubProcess, receiver: 
         yield _LatencyHub(hub, headers, f"ada/{measured.repos[0].name}", load, receiver)
 
 
-def _entered(
+def _enter(
     stack: contextlib.ExitStack, runner: asyncio.Runner, opening: "contextlib.AbstractAsyncContextManager[_LatencyHub]"
 ) -> _LatencyHub:
     entered = runner.run(opening.__aenter__())

@@ -1,4 +1,4 @@
-"""The same deliveries with common queues, BullMQ and Celery, on a Redis that syncs every write."""
+"""Webhook deliveries with two common queues, BullMQ and Celery, on a Redis that syncs every write."""
 
 import contextlib
 import json
@@ -42,7 +42,7 @@ def facts() -> dict[str, str]:
 
 @contextlib.contextmanager
 def redis_process(workspace: Workspace, name: str) -> Iterator[Path]:
-    """Run a Redis that syncs before it responds, as the hub's databases do; the path of its socket."""
+    """Run a Redis that syncs before it responds, as the hub's databases do, and yield the path of its socket."""
     folder = workspace.subfolder(f"redis-{name}")
     socket = folder / "s"
     options = {"port": "0", "unixsocket": str(socket), "dir": str(folder), "save": "", "appendonly": "yes"}
@@ -66,13 +66,13 @@ class Peer:
 
     @contextlib.contextmanager
     def run_worker(self) -> Iterator["subprocess.Popen[bytes]"]:
-        with self._running(on_measured_core(self._worker), "deliver") as process:
+        with self._run(on_measured_core(self._worker), "deliver") as process:
             yield process
 
     @contextlib.contextmanager
     def run_producer(self) -> Iterator["subprocess.Popen[bytes]"]:
         """A producer that is ready to add the events of a turn."""
-        with self._running(on_other_cores(self._producer), "commit") as process:
+        with self._run(on_other_cores(self._producer), "commit") as process:
             yield process
 
     @property
@@ -89,7 +89,7 @@ class Peer:
         return [str(_QUEUES / "python"), str(_PROGRAMS / "celery_app.py")]
 
     @contextlib.contextmanager
-    def _running(self, command: Sequence[str], role: str) -> Iterator["subprocess.Popen[bytes]"]:
+    def _run(self, command: Sequence[str], role: str) -> Iterator["subprocess.Popen[bytes]"]:
         with (self.folder / f"{role}.log").open("ab") as log:
             process = subprocess.Popen(
                 command,
@@ -101,13 +101,13 @@ class Peer:
             )
         with process:
             try:
-                assert next_signal(process) == "ready", (self.folder / f"{role}.log").read_text()
+                assert next_message(process) == "ready", (self.folder / f"{role}.log").read_text()
                 yield process
             finally:
                 process.terminate()
 
 
-def next_signal(process: "subprocess.Popen[bytes]") -> str:
+def next_message(process: "subprocess.Popen[bytes]") -> str:
     """The next `ready` or `done` in the output of a process; empty if it has exited."""
     assert process.stdout is not None
     return next((line.decode().strip() for line in process.stdout if line in (b"ready\n", b"done\n")), "")

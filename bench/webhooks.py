@@ -14,12 +14,12 @@ from bench.harness import Table, run_interleaved, table, warm_up
 from bench.http_requests import Server, medians
 from bench.running_receiver import Receiver, receiver_process
 from bench.webhook_hubs import POSTGRES, SECRET, SQLITE, HubConfig, WatchedUser
-from bench.webhook_peers import AT_ONCE, BULLMQ, CELERY, Peer, next_signal
+from bench.webhook_peers import AT_ONCE, BULLMQ, CELERY, Peer, next_message
 from bench.workspace import Workspace
 
 # Webhooks and events per turn; the number of deliveries is their product.
 SIZES = ((1, 2_000), (100, 20), (10_000, 1))
-# The maximum of deliveries per turn of Celery, whose turns would otherwise take most of the time. The number of
+# The maximum number of deliveries per turn of Celery, whose turns would otherwise take most of the time. The number of
 # webhooks makes no difference to a queue.
 MAX_CELERY_DELIVERIES = 500
 
@@ -28,13 +28,13 @@ Turn = dict[str, float]
 
 def measure(workspace: Workspace) -> Iterator[Table]:
     with receiver_process() as receiver:
-        highest: dict[str, float] = {}
+        max_rates: dict[str, float] = {}
         for webhooks, events in _sizes(workspace):
             found = _rates(workspace, receiver, webhooks, events)
             if webhooks == webhook_latency.WEBHOOKS:
-                highest = {line.name: line.median for line in found.lines}
+                max_rates = {line.name: line.median for line in found.lines}
             yield found
-        yield webhook_latency.measure(workspace, receiver, highest)
+        yield webhook_latency.measure(workspace, receiver, max_rates)
 
 
 def _sizes(workspace: Workspace) -> list[tuple[int, int]]:
@@ -60,8 +60,8 @@ def _rates(workspace: Workspace, receiver: Receiver, webhooks: int, events: int)
             socket = stack.enter_context(webhook_peers.redis_process(workspace, f"{name}-{webhooks}".lower()))
             plan = {"socket": str(socket), "url": receiver.url, "secret": SECRET, "atOnce": AT_ONCE, "body": _body()}
             peer_webhooks = min(webhooks, MAX_CELERY_DELIVERIES) if name == CELERY else webhooks
-            committed = min(events, MAX_CELERY_DELIVERIES // peer_webhooks) if name == CELERY else events
-            peer = Peer(name, socket.parent, {**plan, "webhooks": peer_webhooks, "events": committed})
+            peer_events = min(events, MAX_CELERY_DELIVERIES // peer_webhooks) if name == CELERY else events
+            peer = Peer(name, socket.parent, {**plan, "webhooks": peer_webhooks, "events": peer_events})
             contestants[name] = partial(_by_peer, peer, receiver)
         turns = run_interleaved(warm_up(contestants), workspace.budget.rounds)
     rates = {name: [turn["rate"] for turn in taken] for name, taken in turns.items()}
@@ -86,7 +86,7 @@ def _by_hub(
 ) -> Turn:
     with webhook_hubs.run_delivery_process(hub_config) as process:
         runner.run(watched_user.wait_until_settled())
-        with _counted(receiver, process.pid, webhooks * events) as figures:
+        with _measure_deliveries(receiver, process.pid, webhooks * events) as figures:
             runner.run(watched_user.commit(events))
             runner.run(watched_user.wait_until_settled())
     return figures
@@ -97,18 +97,18 @@ def _by_peer(peer: Peer, receiver: Receiver) -> Turn:
     with (
         peer.run_worker() as process,
         peer.run_producer() as producer,
-        _counted(receiver, process.pid, deliveries) as figures,
+        _measure_deliveries(receiver, process.pid, deliveries) as figures,
     ):
         assert producer.stdin is not None
         producer.stdin.write(b"\n")
         producer.stdin.flush()
-        if next_signal(producer) != "done":
+        if next_message(producer) != "done":
             raise RuntimeError((peer.folder / "commit.log").read_text())
     return figures
 
 
 @contextlib.contextmanager
-def _counted(receiver: Receiver, pid: int, deliveries: int) -> Iterator[Turn]:
+def _measure_deliveries(receiver: Receiver, pid: int, deliveries: int) -> Iterator[Turn]:
     """Measure the block; the figures are filled in at its end. Each delivery must be received exactly once."""
     server, figures = Server(0, pid), Turn()
     count, busy = receiver.count()

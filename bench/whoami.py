@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.bed.processes import HubProcess, hub_process, hubgate
 
 from bench.harness import Table
-from bench.http_requests import BARE, Contestant, Server, bare_process, compare, get_contestant
+from bench.http_requests import BARE, Contestant, Server, bare_process, compare, repeated_get
 from bench.workspace import Workspace
 
 PATH = "/api/whoami-v2"
@@ -22,7 +22,7 @@ def measure(workspace: Workspace) -> list[Table]:
             folder = workspace.subfolder(f"whoami-{name}")
             hub = stack.enter_context(hub_process(folder, **variables))
             token = _token(hub, folder, variables)
-            return get_contestant(Server.of(hub), PATH, {"Authorization": f"Bearer {token}"})
+            return repeated_get(Server.of(hub), PATH, {"Authorization": f"Bearer {token}"})
 
         sqlite = hub_on("sqlite")
         postgres = hub_on(

@@ -1,4 +1,4 @@
-"""The unit of work of every contestant, in the same statements: insert a row, update it, read it."""
+"""The unit of work that every contestant runs, with the same statements: insert a row, update it, read it."""
 
 import itertools
 import secrets
@@ -26,7 +26,7 @@ ADD = Batch(
     sql="INSERT INTO bench_units (id, owner, hits) SELECT id, owner, 1 FROM batch RETURNING id, owner, hits",
 )
 
-# Of a kilobyte each, slightly more than the thousand pages after which SQLite checkpoints.
+# Rows of a kilobyte each, together more than the thousand pages after which SQLite checkpoints.
 WAL_ROWS = 6_000
 
 _numbers = itertools.count()
@@ -56,7 +56,7 @@ def run_on_sqlite(connection: sqlite3.Connection) -> None:
 
 
 def plain_sqlite(path: Path, busy_timeout: float = 0.0) -> sqlite3.Connection:
-    """A plain connection of the driver, with the same durability as the hub's."""
+    """A plain sqlite3 connection, with the same durability as the hub's."""
     connection = sqlite3.connect(path, timeout=busy_timeout, isolation_level=None)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")

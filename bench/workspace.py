@@ -1,4 +1,4 @@
-"""The environment of the contestants: a folder on a real disk, a PostgreSQL server with fsync, facts on the machine."""
+"""The contestants' environment: a folder on a real disk, a PostgreSQL server with fsync, facts about the machine."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ from tests.bed.processes import ROOT
 
 from bench.harness import Budget
 
-POSTGRES = "16"
+POSTGRES_VERSION = "16"
 
 
 @dataclass
@@ -31,8 +31,8 @@ class Workspace:
 
     @cached_property
     def postgres_url(self) -> str:
-        """A PostgreSQL server, started on first use, with fsync enabled (the test bed disables it)."""
-        cluster = Cluster(POSTGRES)
+        """The URL of a PostgreSQL server, started on first use, with fsync enabled (the test bed disables it)."""
+        cluster = Cluster(POSTGRES_VERSION)
         self._stack.callback(cluster.remove)
         for setting in ("fsync", "full_page_writes"):
             cluster.command(f"ALTER SYSTEM SET {setting} = on")
@@ -41,7 +41,7 @@ class Workspace:
         return cluster.url()
 
     def postgres_database(self, name: str) -> str:
-        """Create an empty database for a hub; its URL."""
+        """Create an empty database for a hub and return its URL."""
         asyncio.run(run_sql(self.postgres_url, f"CREATE DATABASE {name}"))
         return self.postgres_url.replace("/postgres?", f"/{name}?")
 

@@ -1,6 +1,7 @@
-"""A process that writes to a SQLite file as fast as possible: `python -m bench.writer KIND FILE SECONDS LIMIT`.
+"""A process that writes to a SQLite file as fast as possible: `python -m bench.writer KIND FILE SECONDS MAX`.
 
-The program prints `ready`, waits for a line, writes, and prints the number of units completed in time.
+KIND is `hub`, or the number of units per commit; MAX is the maximum number of units. The program prints `ready`, waits
+for a line, writes, and prints the number of units completed in time.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A receiver in ten lines. Run it with WEBHOOK_SECRET set, then point a webhook at the address it prints."""
+"""A webhook receiver. Run it with WEBHOOK_SECRET set, then create a webhook for the URL that it prints."""
 
 from hubgate.receiver import WebhookPayload, WebhooksServer
 
@@ -7,7 +7,7 @@ app = WebhooksServer()
 
 @app.add_webhook
 def trigger_training(payload: WebhookPayload) -> dict[str, str | None]:
-    """Starts a training when a dataset changes."""
+    """Starts a training run when the content of a dataset changes."""
     if payload.repo.type == "dataset" and payload.event.scope == "repo.content":
         print(f"training on {payload.repo.name} at {payload.repo.head_sha}", flush=True)
     return {"seen": payload.repo.head_sha}

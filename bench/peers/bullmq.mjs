@@ -1,7 +1,7 @@
 // Webhooks built on BullMQ: a job for each event creates a job for each webhook, which posts a signed request. Job ids
 // prevent duplicate deliveries of a repeated event; finished jobs are retained, as the hub's deliveries are.
-// PLAN is the plan as JSON. `deliver` runs until it is terminated. `commit` adds events after the first line of input
-// and prints `done` when the results of all deliveries are stored.
+// The environment variable PLAN is the plan as JSON. `deliver` runs until it is terminated. `commit` adds events after
+// the first line of input and prints `done` when the results of all deliveries are stored.
 import { createHmac } from "node:crypto";
 import http from "node:http";
 import { createInterface } from "node:readline";

@@ -1,7 +1,7 @@
 """Webhooks built on Celery: a task for each event creates a task for each webhook, which posts a signed request.
 
-PLAN is the plan as JSON. The tasks of a killed worker are requeued; results are stored. `python celery_app.py` adds
-events after the first line of input and prints `done` when all results are stored.
+The environment variable PLAN is the plan as JSON. The tasks of a killed worker are requeued; results are stored.
+`python celery_app.py` adds events after the first line of input and prints `done` when all results are stored.
 """
 
 import base64
@@ -51,14 +51,14 @@ def event(number, body):
 
 
 @app.task(autoretry_for=(OSError, urllib3.exceptions.HTTPError), retry_backoff=5, max_retries=12)
-def deliver(number, body):
+def deliver(delivery_id, body):
     timestamp, content = str(int(time.time())), body.encode()
-    signed = f"{number}.{timestamp}.".encode() + content
+    signed = f"{delivery_id}.{timestamp}.".encode() + content
     signature = base64.b64encode(hmac.digest(KEY, signed, hashlib.sha256)).decode()
     headers = {
         "Content-Type": "application/json",
         "X-Webhook-Secret": PLAN["secret"],
-        "webhook-id": number,
+        "webhook-id": delivery_id,
         "webhook-timestamp": timestamp,
         "webhook-signature": f"v1,{signature}",
     }

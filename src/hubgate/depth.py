@@ -8,5 +8,5 @@ from contextvars import ContextVar
 
 HEADER = "X-Hubgate-Depth"
 
-# None outside a handler. Threads need a copy of the context, as `asyncio.to_thread` creates it.
+# None outside a handler. A new thread needs a copy of the context; `asyncio.to_thread` creates one.
 delivery_depth: ContextVar[int | None] = ContextVar("hubgate_delivery_depth", default=None)

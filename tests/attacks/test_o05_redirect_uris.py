@@ -151,4 +151,4 @@ def test_o5_metadata_document_with_an_unsafe_redirect_uri_is_rejected(bad: str) 
     document = {"client_id": url, "client_name": "x", "redirect_uris": [bad], "token_endpoint_auth_method": "none"}
     findings, app = check_document(url, json.dumps(document).encode())
     assert app is None
-    assert [finding.rule for finding in findings if not finding.passed] == ["redirect_uris are addresses of the app"]
+    assert [finding.rule for finding in findings if not finding.passed] == ["redirect_uris are valid redirect URIs"]

@@ -135,7 +135,7 @@ def test_w41_webhook_created_by_an_app_stays_the_apps(hub: RunningHub, receiver:
         assert owner.post(f"{PATH}/{made['id']}", json={"url": receiver.url}).status_code == 200
         assert stage.repos_received(receiver) == {"ada/open"}
         shown = browser.get(f"/settings/webhooks/{made['id']}").text
-        assert "Created by the app <bdi>Notebook</bdi>. It sends only what that app may read." in shown
+        assert "Created by the app <bdi>Notebook</bdi>. The webhook sends only what that app may read." in shown
 
 
 def test_w41_suspended_webhook_can_be_reclaimed_and_enabled(hub: RunningHub, receiver: Receiver) -> None:

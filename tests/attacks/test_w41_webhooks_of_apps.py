@@ -7,6 +7,7 @@ import httpx
 import pytest
 from tests.bed.app_webhooks import ACME_PATH, PATH, REPOS, SCOPES, WATCHED, AppWebhookScenario
 from tests.bed.apps import Client, redirect_parameters, tokens_for
+from tests.bed.background_delivery import deliver_in_background
 from tests.bed.call_counts import calls_on_loop
 from tests.bed.devices import approve as approve_device
 from tests.bed.devices import poll, start
@@ -153,8 +154,8 @@ def test_w41_test_delivery_shows_no_repo_beyond_the_grant(hub: RunningHub, recei
     with api(hub, stage.grant("openid webhooks", stage.acme)) as app:
         webhook = create_webhook(app, receiver.url, "org:acme", "model:acme/SECRET")
         assert [one["name"] for one in webhook["watched"]] == ["acme", "acme/SECRET"], "as it was typed"
-        app.post(f"{PATH}/{webhook['id']}/test", timeout=30)
-    settle(hub)
+        with deliver_in_background(hub):
+            assert app.post(f"{PATH}/{webhook['id']}/test").json()["status"] == 200
     assert {one.json["repo"]["name"] for one in receiver.received} == {"acme/example"}
 
 

@@ -6,7 +6,7 @@ import httpx
 from tests.bed.processes import until
 from tests.bed.running_hub import RunningHub
 
-NO_DIFFERENCE = "Nothing here differs from the registration. The sentence at the top names the cause."
+NO_DIFFERENCE = "None of these values differs from the registration. The sentence at the top names the cause."
 
 
 def path_of(hub: RunningHub, error_uri: str) -> str:

@@ -1,4 +1,4 @@
-"""A fork server for `hubgate` commands: importing the modules takes longer than most commands run.
+"""A fork server for `hubgate` commands, including `serve`: importing the modules takes longer than most commands run.
 
 Each command is a real process with a separate folder, environment and streams, and can be killed.
 """
@@ -17,39 +17,100 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import NoReturn
+from typing import IO, NoReturn
 
-from tests.bed.processes import environment, until
+from tests.bed.processes import HUBGATE, environment, until
+
+from hubgate.cli.commands import COMMANDS
+from hubgate.cli.main import main
+
+SERVE = "tests.bed.forked_serve"
+_MODULES = (SERVE, "tests.bed.testserve", "hubgate.server.worker.web", "hubgate.server.worker.background")
+
+
+class WarmProcess:
+    """A process of the fork server, with the interface of `subprocess.Popen`."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        cwd: Path,
+        env: Mapping[str, str],
+        streams: Sequence[int],
+        umask: int = -1,
+    ) -> None:
+        """`command` is a Python, -m, a module and arguments; `streams` are its standard input, output and error."""
+        self.returncode: int | None = None
+        # The other end of this pipe, for a process whose output the test reads.
+        self.stdout: IO[bytes] | None = None
+        self._connection = socket.socket(socket.AF_UNIX)
+        self._connection.connect(_address())
+        request = json.dumps([list(command[2:]), str(cwd), dict(env), umask]).encode()
+        socket.send_fds(self._connection, [len(request).to_bytes(4)], streams)
+        self._connection.sendall(request)
+        self.pid = int.from_bytes(self._connection.recv(4))
+
+    def poll(self) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            self._connection.settimeout(timeout)
+            try:
+                status = self._connection.recv(4)
+            except (TimeoutError, BlockingIOError):
+                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0) from None
+            self._connection.close()
+            if not status:
+                raise RuntimeError("the fork server has died")
+            self.returncode = int.from_bytes(status, signed=True)
+        return self.returncode
+
+    def send_signal(self, sig: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, sig)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
 
 
 def run(
-    arguments: Sequence[str], cwd: Path, given: Mapping[str, str], stdin: bytes, seconds: float
+    command: Sequence[str], cwd: Path, given: Mapping[str, str], stdin: bytes, seconds: float
 ) -> tuple[int, bytes, bytes]:
-    """Run `hubgate ARGUMENTS`; the exit status, standard output and standard error."""
-    with (
-        tempfile.TemporaryFile() as source,
-        tempfile.TemporaryFile() as out,
-        tempfile.TemporaryFile() as err,
-        socket.socket(socket.AF_UNIX) as connection,
-    ):
+    """Run a command to completion; its exit status, standard output and standard error."""
+    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         source.write(stdin)
         source.seek(0)
-        connection.settimeout(seconds)
-        connection.connect(_address())
-        request = json.dumps([list(arguments), str(cwd), dict(given)]).encode()
-        socket.send_fds(connection, [len(request).to_bytes(4)], [source.fileno(), out.fileno(), err.fileno()])
-        connection.sendall(request)
-        pid = int.from_bytes(connection.recv(4))
+        process = WarmProcess(command, cwd, given, [source.fileno(), out.fileno(), err.fileno()])
         try:
-            status = int.from_bytes(connection.recv(4), signed=True)
-        except TimeoutError:
-            os.kill(pid, signal.SIGKILL)
+            status = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
             raise
         out.seek(0)
         err.seek(0)
         return status, out.read(), err.read()
+
+
+def start(
+    command: Sequence[str], cwd: Path, given: Mapping[str, str], errors: IO[bytes], umask: int = -1
+) -> WarmProcess:
+    """Start a process that goes on running. Its output can be read from `stdout`."""
+    read, write = os.pipe()
+    with Path(os.devnull).open("rb") as source:
+        process = WarmProcess(command, cwd, given, [source.fileno(), write, errors.fileno()], umask)
+    os.close(write)
+    process.stdout = os.fdopen(read, "rb")
+    return process
 
 
 @cache
@@ -73,6 +134,8 @@ def _serve(address: str) -> NoReturn:
     for module in pkgutil.walk_packages(importlib.import_module("hubgate.cli").__path__, "hubgate.cli."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+    for name in _MODULES:
+        importlib.import_module(name)
     gc.freeze()
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"{address}.new")
@@ -98,20 +161,22 @@ def _handle(connection: socket.socket) -> NoReturn:
     connection.setblocking(True)
     head, streams, _, _ = socket.recv_fds(connection, 4, 3)
     with connection.makefile("rb") as reader:
-        arguments, folder, variables = json.loads(reader.read(int.from_bytes(head)))
+        command, folder, variables, umask = json.loads(reader.read(int.from_bytes(head)))
     pid = os.fork()
     if pid == 0:
         connection.close()
-        _run_command(arguments, folder, variables, streams)
+        # A separate process group, so that a signal can reach the whole hub, as Ctrl-C in a terminal does.
+        os.setsid()
+        if umask >= 0:
+            os.umask(umask)
+        _run_command(command, folder, variables, streams)
     connection.sendall(pid.to_bytes(4))
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     connection.sendall(status.to_bytes(4, signed=True))
     os._exit(0)
 
 
-def _run_command(arguments: list[str], folder: str, variables: dict[str, str], streams: list[int]) -> NoReturn:
-    from hubgate.cli.main import main
-
+def _run_command(command: list[str], folder: str, variables: dict[str, str], streams: list[int]) -> NoReturn:
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(variables)
@@ -119,9 +184,15 @@ def _run_command(arguments: list[str], folder: str, variables: dict[str, str], s
         os.dup2(given, target)
         os.close(given)
     sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", buffering=1)  # noqa: SIM115
+    module, *arguments = command
+    sys.argv = [module, *arguments]
     status = 1
     try:
-        main(arguments)
+        if module == HUBGATE[2]:
+            main(arguments, [replace(one, module=SERVE) if one.name == "serve" else one for one in COMMANDS])
+        else:
+            importlib.import_module(module).main()
+            status = 0
     except SystemExit as ended:
         status = int(ended.code or 0)
     except BaseException:

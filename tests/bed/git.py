@@ -74,6 +74,17 @@ class WorkingCopy:
         self.git("commit", "-q", "-m", message)
         return self.head()
 
+    def commit_nothing(self, times: int) -> None:
+        """Add this many empty commits to the main branch, in one run of git."""
+        start = b"from refs/heads/main^0\n"
+        parts = [
+            b"commit refs/heads/main\ncommitter Ada <ada@example.org> %d +0000\ndata 2\nx\n" % (1_600_000_000 + number)
+            + (start if number == 0 else b"")
+            for number in range(times)
+        ]
+        done = run_git(self.folder, "fast-import", "--quiet", given=b"".join(parts))
+        assert done.returncode == 0, done.stderr
+
     def head(self, ref: str = "HEAD") -> str:
         return self.git("rev-parse", ref)
 

@@ -25,34 +25,46 @@ def hubgate(*arguments: str, cwd: Path, stdin: bytes = b"", **variables: str) ->
     """Run a `hubgate` command to completion."""
     from tests.bed import fork_server
 
-    status, out, err = fork_server.run(arguments, cwd, environment(**variables), stdin, seconds=60)
-    return subprocess.CompletedProcess([*HUBGATE, *arguments], status, out.decode(), err.decode())
+    command = [*HUBGATE, *arguments]
+    status, out, err = fork_server.run(command, cwd, environment(**variables), stdin, seconds=60)
+    return subprocess.CompletedProcess(command, status, out.decode(), err.decode())
 
 
 class HubProcess:
-    """`hubgate serve`, or its test build, by default on a random port."""
+    """`hubgate serve`, or its test build, by default on a random port.
+
+    Its processes are forked from a warm one, unless the test is about the start itself: then they are `new`.
+    """
 
     def __init__(
         self,
         folder: Path,
         *flags: str,
         program: Sequence[str] = (*HUBGATE, "serve"),
+        new: bool = False,
         port: int = 0,
         umask: int = -1,
         **variables: str,
     ) -> None:
+        from tests.bed import fork_server
+
         self.folder = folder
         self._errors = (folder / "stderr.log").open("ab")
-        self.process = subprocess.Popen(
-            [*program, "--port", str(port), *flags],
-            cwd=folder,
-            env=environment(**variables),
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            # A separate process group, so that a signal can reach the whole hub, as Ctrl-C in a terminal does.
-            start_new_session=True,
-            umask=umask,
-        )
+        command, given = [*program, "--port", str(port), *flags], environment(**variables)
+        self.process: subprocess.Popen[bytes] | fork_server.WarmProcess
+        if new:
+            self.process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env=given,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                # A separate process group, so that a signal can reach the whole hub, as Ctrl-C in a terminal does.
+                start_new_session=True,
+                umask=umask,
+            )
+        else:
+            self.process = fork_server.start(command, folder, given, self._errors, umask)
         self.url = self._address()
 
     @property
@@ -127,10 +139,10 @@ def is_alive(pid: int) -> bool:
     return found.stdout.strip() != "" and not found.stdout.startswith("Z")
 
 
-def until(condition: object, seconds: float = 60.0) -> None:
-    """Wait until the condition is true; a timeout fails the test."""
+def until(condition: object, seconds: float = 60.0, every: float = 0.02) -> None:
+    """Wait until the condition, checked `every` so many seconds, is true; a timeout fails the test."""
     deadline = time.monotonic() + seconds
     while not condition():  # type: ignore[operator]
         if time.monotonic() > deadline:
             raise AssertionError("the condition was not met in time")
-        time.sleep(0.02)
+        time.sleep(every)

@@ -1,10 +1,9 @@
-"""`python -m tests.bed.testserve --port 0 ...` is `hubgate serve` with the routes of the test build.
-
-Like the parent process of the product, this one does not import the app: importing it takes longer than all else that
-the parent does.
-"""
+"""`python -m tests.bed.testserve --port 0 ...` is `hubgate serve` with the routes of the test build."""
 
 import argparse
+
+from tests.bed import testdeliver, testweb
+from tests.bed.forked_serve import fork_module
 
 from hubgate.cli import hub_settings
 from hubgate.server import logs
@@ -20,7 +19,7 @@ def main() -> None:
     serve(
         settings,
         lambda ready, _: print(f"ready: {ready.base_url}", flush=True),
-        Modules("tests.bed.testweb", "tests.bed.testdeliver"),
+        Modules(testweb.__name__, testdeliver.__name__, fork_module),
     )
 
 

@@ -3,8 +3,9 @@
 from tests.bed.failpoints import arm_failpoints
 from tests.bed.testbuild import build
 
-from hubgate.server.worker.web import main
+from hubgate.server.worker import web
 
-if __name__ == "__main__":
+
+def main() -> None:
     arm_failpoints()
-    main(build)
+    web.main(build)

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import httpx
 from jinja2 import ChoiceLoader, FileSystemLoader
 from starlette.responses import Response
+from tests.bed.forked_serve import fork_module
 from tests.bed.processes import hub_process
 from tests.browser import cast_apps, cast_builders, cast_devices, cast_exchange, cast_repos, cast_webhooks
 from tests.browser.cast import Cast, assemble
@@ -285,7 +286,7 @@ def main() -> None:
     serve(
         settings,
         lambda ready, _: print(f"ready: {ready.base_url}", flush=True),
-        modules=Modules("tests.browser.stage_web"),
+        modules=Modules("tests.browser.stage_web", start=fork_module),
     )
 
 

@@ -2,7 +2,8 @@
 
 from tests.browser.stage import build
 
-from hubgate.server.worker.web import main
+from hubgate.server.worker import web
 
-if __name__ == "__main__":
-    main(build)
+
+def main() -> None:
+    web.main(build)

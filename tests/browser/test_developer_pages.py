@@ -45,7 +45,7 @@ def test_new_app_shows_its_secret_once(ada: BrowserContext) -> None:
     page.get_by_role("checkbox", name="Required read-repos").check()
     page.get_by_role("button", name="Create app").click()
     # A direction mark is not allowed in a name.
-    expect(page.get_by_role("alert")).to_contain_text("An app's name has 1 to 96 characters.")
+    expect(page.get_by_role("alert")).to_contain_text("An app's name must have 1 to 96 printable characters.")
     expect(page.get_by_role("checkbox", name="Required read-repos")).to_be_checked()
     expect_well_made(page)
     page.get_by_label("Name", exact=True).fill("Atlas of everything that can be signed in to with this hub")

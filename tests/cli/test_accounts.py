@@ -276,8 +276,8 @@ def test_errors_say_what_to_do(sqlite_operator: Operator) -> None:
         "org set-plan nothing free": no_org,
         "org add-member acme nobody --role read": no_user,
         "org rename acme ada": "ada is already taken.",
-        "org remove-member acme ada": "The last admin cannot leave. Make someone else an admin first.",
-        "org add-member acme ada --role read": "The last admin cannot leave. Make someone else an admin first.",
+        "org remove-member acme ada": "An organization needs an admin. Make someone else an admin first.",
+        "org add-member acme ada --role read": "An organization needs an admin. Make someone else an admin first.",
         "user delete ada": "ada is the only admin of acme. "
         "First make someone else an admin there, or delete the organization.",
         "billing set nobody on": "User or organization nobody not found.",

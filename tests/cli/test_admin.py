@@ -81,7 +81,7 @@ def test_the_server_secret_rotates(operator: Operator) -> None:
 def test_reseal_without_the_old_secret_names_the_lost_key(operator: Operator) -> None:
     (key,) = operator.json("admin", "keys", "list")
     refused = operator.run("admin", "keys", "reseal", HUBGATE_SECRET_KEY="another secret of thirty-two characters")
-    says = f"error: No configured secret opens {key['kid']}; everything else was resealed.\n"
+    says = f"error: No configured secret opens the signing keys {key['kid']}; everything else was resealed.\n"
     assert (refused.returncode, refused.stderr) == (1, says)
 
 

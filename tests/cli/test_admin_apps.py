@@ -102,7 +102,7 @@ def test_public_app_with_a_chosen_client_id(operator: Operator, hub: HubProcess)
     for bad in ("https://app.example/x", "a b", "a:b", "a/b", "new", "check", "-x" * 101):
         refused = operator.run("admin", "app", "create", "T", "--owner", "ada", f"--client-id={bad}")
         assert refused.returncode == 1, bad
-        assert "A client ID has" in refused.stderr
+        assert "A client ID must have" in refused.stderr
     assert hub.stop() == 0
 
 
@@ -141,7 +141,7 @@ def test_extra_scopes_are_granted_and_revoked(operator: Operator) -> None:
         "oauth.revoke_scope",
     ]
     again = operator.error_message("admin", "app", "revoke-scope", client_id, "read-metrics")
-    assert again == "Bridge does not have the scope read-metrics from the operator."
+    assert again == "The operator has not granted the scope read-metrics to Bridge."
     unknown = operator.error_message("admin", "app", "grant-scope", client_id, "fly")
     assert unknown == "This hub has no scope fly. Add it as [[extra_scopes]] to hubgate.toml first."
     built_in = operator.error_message("admin", "app", "grant-scope", client_id, "read-repos")
@@ -158,7 +158,7 @@ def test_extra_scopes_are_granted_and_revoked(operator: Operator) -> None:
         ),
         (
             ("create", "x", "--owner", "ada", "--scope", "fly"),
-            "There is no scope fly. Ask the operator for extra ones.",
+            "There is no scope fly. Ask the operator for extra scopes.",
         ),
         (
             ("create", "x", "--owner", "ada", "--scope", "openid", "--scope", "reed-repos"),
@@ -166,13 +166,13 @@ def test_extra_scopes_are_granted_and_revoked(operator: Operator) -> None:
         ),
         (
             ("create", "x", "--owner", "ada", "--scope", "openid,profile"),
-            "Name each scope by itself, without commas or spaces.",
+            "List each scope separately, without commas or spaces.",
         ),
         (
             ("create", "x", "--owner", "ada", "--redirect-uri", "javascript:x"),
             "A redirect URI cannot use the scheme javascript.",
         ),
-        (("create", " ", "--owner", "ada"), "An app's name has 1 to 96 characters."),
+        (("create", " ", "--owner", "ada"), "An app's name must have 1 to 96 printable characters."),
         (("delete", "ghost"), "App ghost not found. List all apps with: hubgate admin app list"),
         (("refresh-secret", "ghost"), "App ghost not found."),
         (("grant-token-exchange", "ghost"), "App ghost not found."),

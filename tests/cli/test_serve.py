@@ -30,7 +30,7 @@ def healthy(url: str) -> bool:
 @pytest.mark.parametrize("server", ["granian", "uvicorn"])
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_serve_starts_responds_and_exits_with_0(tmp_path: Path, server: str, how: signal.Signals) -> None:
-    with hub_process(tmp_path, "--server", server) as hub:
+    with hub_process(tmp_path, "--server", server, new=True) as hub:
         assert httpx.get(f"{hub.url}/healthz").status_code == 200
         assert httpx.get(f"{hub.url}/readyz").status_code == 200
         assert hub.stop(how) == 0
@@ -40,7 +40,7 @@ def test_serve_starts_responds_and_exits_with_0(tmp_path: Path, server: str, how
 
 
 def test_ctrl_c_in_a_terminal_stops_cleanly(tmp_path: Path) -> None:
-    with hub_process(tmp_path) as hub:
+    with hub_process(tmp_path, new=True) as hub:
         os.killpg(hub.process.pid, signal.SIGINT)
         assert hub.wait() == 0
         assert "Traceback" not in hub.errors
@@ -158,7 +158,7 @@ def _is_ours(pid: int) -> bool:
 
 
 def test_dead_worker_is_replaced(tmp_path: Path) -> None:
-    with hub_process(tmp_path) as hub:
+    with hub_process(tmp_path, new=True) as hub:
         for _ in range(2):
             before = hub.children()
             for victim in before:
@@ -170,7 +170,7 @@ def test_dead_worker_is_replaced(tmp_path: Path) -> None:
 
 
 def test_killing_the_parent_leaves_no_orphan_on_the_port(tmp_path: Path) -> None:
-    with hub_process(tmp_path) as hub:
+    with hub_process(tmp_path, new=True) as hub:
         children = hub.children()
         assert len(children) == 2
         os.kill(hub.process.pid, signal.SIGKILL)
@@ -240,7 +240,7 @@ def _lease_held(path: Path) -> bool:
 def test_serve_listens_on_ipv6(tmp_path: Path) -> None:
     with socket.create_server(("::1", 0), family=socket.AF_INET6) as free:
         port = free.getsockname()[1]
-    with hub_process(tmp_path, "--host", "::1", "--metrics-listen", f"[::1]:{port}") as hub:
+    with hub_process(tmp_path, "--host", "::1", "--metrics-listen", f"[::1]:{port}", new=True) as hub:
         assert hub.url.startswith("http://[::1]:")
         assert healthy(hub.url)
         assert "hubgate_requests_total" in httpx.get(f"http://[::1]:{port}/metrics").text
@@ -250,7 +250,7 @@ def test_serve_listens_on_ipv6(tmp_path: Path) -> None:
 def test_metrics_are_off_by_default_and_sum_all_workers(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with hub_process(tmp_path, "--workers", "2", "--metrics-listen", f"127.0.0.1:{port}") as hub:
+    with hub_process(tmp_path, "--workers", "2", "--metrics-listen", f"127.0.0.1:{port}", new=True) as hub:
         for _ in range(10):
             httpx.get(f"{hub.url}/healthz")
         figures = httpx.get(f"http://127.0.0.1:{port}/metrics").text
@@ -264,7 +264,7 @@ def test_metrics_are_off_by_default_and_sum_all_workers(tmp_path: Path) -> None:
 def test_metrics_can_share_the_public_address(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with hub_process(tmp_path, "--metrics-listen", f"127.0.0.1:{port}", port=port) as hub:
+    with hub_process(tmp_path, "--metrics-listen", f"127.0.0.1:{port}", port=port, new=True) as hub:
         assert healthy(hub.url)
         assert _count(httpx.get(f"{hub.url}/metrics").text, "/readyz") == 1
         assert hub.stop() == 0
@@ -280,7 +280,7 @@ def test_second_start_loads_no_migration_modules(tmp_path: Path) -> None:
     """Alembic alone costs half a second."""
     HubProcess(tmp_path).stop()
     (tmp_path / "stderr.log").unlink()
-    with hub_process(tmp_path, PYTHONPROFILEIMPORTTIME="1") as hub:
+    with hub_process(tmp_path, new=True, PYTHONPROFILEIMPORTTIME="1") as hub:
         assert hub.stop() == 0
         imported = hub.errors
     assert "hubgate.server.worker.supervisor" in imported

@@ -163,6 +163,15 @@ def test_upload_and_download_commands(shell: Shell) -> None:
     assert not list(shell.folder.rglob("absent*"))
 
 
+def test_upload_leaves_out_the_git_folder_of_the_uploaded_folder_only(shell: Shell) -> None:
+    below = shell.folder / ".git/worktrees/model"
+    (below / ".git").mkdir(parents=True)
+    (below / ".git/config").write_text("[core]")
+    (below / "a.txt").write_text("hello")
+    shell.says("repos", "create", "tiny")
+    assert shell.json("upload", "tiny", str(below))["sent"] == ["a.txt"]
+
+
 def test_progress_is_shown_only_on_a_terminal(shell: Shell) -> None:
     shell.says("repos", "create", "tiny")
     (shell.folder / "model.bin").write_bytes(os.urandom(3_000_000))
@@ -242,7 +251,7 @@ def test_unreachable_hub_and_invalid_responses_are_one_line(tmp_path: Path) -> N
         f"error: {server.url.removeprefix('http://')} cannot be reached: Connection refused\n",
     )
     unsaid = hubgate("whoami", cwd=tmp_path, HUBGATE_ENDPOINT=server.url, **alone).stderr
-    assert unsaid.endswith(" refused. Another hub: hubgate login --endpoint URL, or set HUBGATE_ENDPOINT\n")
+    assert unsaid.endswith(" refused. To use another hub: hubgate login --endpoint URL, or set HUBGATE_ENDPOINT\n")
 
 
 def test_ctrl_c_while_waiting_for_login_exits_quietly(sqlite_hub: RunningHub, tmp_path: Path) -> None:

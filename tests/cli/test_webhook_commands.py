@@ -128,7 +128,7 @@ def test_replay_skips_events_that_may_no_longer_be_read(hub: RunningHub, shell: 
     with deliver_in_background(hub):
         done = shell.run(*replay, "--rate", "50")
     assert (done.returncode, done.stdout) == (0, "✓ 1 replayed and delivered.\n")
-    assert done.stderr == "! 1 skipped: The owner of this webhook may no longer read that repo.\n"
+    assert done.stderr == "! 1 skipped: This webhook may no longer report on that repo.\n"
 
 
 def test_activity_test_and_replay_commands(hub: RunningHub, shell: Shell, receiver: Receiver) -> None:

@@ -97,7 +97,7 @@ def test_permissions_are_enforced(shared: Shared, tmp_path: Path, variables: dic
     work.git("add", ".", **variables)
     work.git("commit", "-q", "-m", "Weights", **variables)
     refused = run_git(work.folder, "push", "origin", "HEAD:main", **variables)
-    assert "Only its owner may change this repo" in refused.stderr, refused.stderr
+    assert "Only the owner may change this repo" in refused.stderr, refused.stderr
     work.git("push", "-q", "origin", "HEAD:refs/pr/1", **variables)
     wrong = repo_url(shared.hub.url, "ada/lfs-rights", "hf_wrong")
     refused = run_git(work.folder, "lfs", "push", "--all", wrong, **variables)

@@ -2,15 +2,16 @@
 
 import contextlib
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import httpx
+from tests.bed import fork_server
 from tests.bed.blocking import run_blocking
 from tests.bed.engines import opened_database, settings_for
+from tests.bed.fork_server import WarmProcess
 from tests.bed.people import PASSWORD
 from tests.bed.processes import TEST_BUILD, HubProcess, environment, hub_process, until
 from tests.faults.conftest import Store
@@ -68,16 +69,11 @@ class Scenario:
         with hub_process(self.store.folder, *self.flags, *flags, program=TEST_BUILD, **options) as hub:
             yield hub
 
-    def deliver(self, **variables: str) -> "subprocess.Popen[bytes]":
+    def deliver(self, **variables: str) -> WarmProcess:
         """Start `hubgate deliver` of the test build, and wait until it runs."""
+        given = environment(**{**SHORT_PACE, **variables})
         with (self.store.folder / "deliver.log").open("ab") as errors:
-            process = subprocess.Popen(
-                [*TEST_DELIVER, *self.flags],
-                cwd=self.store.folder,
-                env=environment(**{**SHORT_PACE, **variables}),
-                stdout=subprocess.PIPE,
-                stderr=errors,
-            )
+            process = fork_server.start([*TEST_DELIVER, *self.flags], self.store.folder, given, errors)
         assert process.stdout is not None
         with process.stdout:
             line = process.stdout.readline()
@@ -86,7 +82,7 @@ class Scenario:
         return process
 
     @contextlib.contextmanager
-    def delivering(self, **variables: str) -> Iterator["subprocess.Popen[bytes]"]:
+    def delivering(self, **variables: str) -> Iterator[WarmProcess]:
         process = self.deliver(**variables)
         try:
             yield process
@@ -123,18 +119,25 @@ class Scenario:
 
         return run_blocking(read())
 
-    def is_settled(self) -> bool:
-        """Whether every event is fanned out and no delivery is waiting."""
+    def backlog(self) -> int:
+        """The number of events that are not fanned out yet and of deliveries that are waiting."""
         sql = """
             SELECT (SELECT count(*) FROM events WHERE fanned_at IS NULL)
                 + (SELECT count(*) FROM deliveries WHERE state IN ('pending', 'retrying', 'parked'))
         """
-        return self.rows(sql) == [(0,)]
+        ((count,),) = self.rows(sql)
+        return int(str(count))
 
-    def settle(self, seconds: float = 90.0) -> None:
-        """Deliver everything, with a process that is not disturbed."""
+    def is_settled(self) -> bool:
+        return self.backlog() == 0
+
+    def settle(self) -> None:
+        """Deliver everything, with a process that is not disturbed. A backlog that stops shrinking fails the test."""
         with self.delivering():
-            until(self.is_settled, seconds)
+            left = self.backlog()
+            while left:
+                until(lambda before=left: self.backlog() < before, every=0.2)  # type: ignore[misc]
+                left = self.backlog()
 
     def changes(self) -> frozenset[Change]:
         """Changes committed since the repos were created."""

@@ -47,7 +47,7 @@ def test_death_around_the_commit_loses_nothing(store: Store, fault_count: int, f
 def test_many_stops_are_clean(store: Store, fault_count: int) -> None:
     """Each hub exits with 0 and logs only requests: no panic of a native thread, no traceback, no killed child."""
     for _ in range(max(5, fault_count // 5)):
-        with hub_process(store.folder, *store.flags) as hub, hub.client() as client:
+        with hub_process(store.folder, *store.flags, new=True) as hub, hub.client() as client:
             assert client.get("/readyz").status_code == 200
             assert hub.stop() == 0
             lines = hub.errors.splitlines()

@@ -36,7 +36,7 @@ def hub(sqlite_template: Path, tmp_path: Path) -> Iterator[tuple[HubProcess, str
     (tmp_path / "hub").mkdir()
     store = create_store(SqliteEngine(sqlite_template, tmp_path / "hub").fresh_url(), tmp_path / "hub")
     token = create_repo(store).token
-    with hub_process(store.folder, *store.flags) as process:
+    with hub_process(store.folder, *store.flags, new=True) as process:
         yield process, token
     shutil.rmtree(tmp_path)
 

@@ -175,14 +175,12 @@ def test_large_push_and_large_request_work(scene: Scene) -> None:
     work = scene.clone("one")
     # Random, so that it does not compress.
     content = b"".join(hashlib.sha512(str(number).encode()).digest() for number in range(60_000))
-    for number in range(120):
-        work.commit("n.txt", f"{number}\n")
+    work.commit_nothing(120)
     head = work.commit("large.txt", content)
     work.git("push", "-q", "origin", "main")
     other = scene.clone("two")
     assert (other.folder / "large.txt").read_bytes() == content
-    for number in range(300):
-        other.git("commit", "-q", "--allow-empty", "-m", f"{number}")
+    other.commit_nothing(300)
     create_commit(scene.client, "ada/tiny", {"new.txt": b"x\n"})
     other.git("-c", "protocol.version=0", "fetch", "-q")
     assert other.head("origin/main~1") == head

@@ -65,7 +65,7 @@ def test_push_of_a_hundred_thousand_refs_is_rejected(scene: Scene) -> None:
     body = commands([(None, SHA, f"refs/heads/b{number}") for number in range(100_000)]) + pack([])
     answer = push(scene.hub.url, scene.token, body)
     assert answer.status_code == 200
-    assert bands(answer.content)[3] == b"A push changes at most 1,000 refs. Push them in parts.\n"
+    assert bands(answer.content)[3] == b"A push may change at most 1,000 refs. Push them in parts.\n"
     assert len(scene.refs()) == 1
 
 

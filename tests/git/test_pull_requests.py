@@ -63,12 +63,12 @@ def test_author_may_push_to_nothing_else(scene: Scene, bobs: WorkingCopy) -> Non
     bobs.commit("more.txt")
     refs = scene.refs()
     for target in (MAIN, "refs/heads/dev", "refs/tags/v1"):
-        assert "Only its owner may change this repo" in bobs.fails("push", "--force", "origin", f"HEAD:{target}")
+        assert "Only the owner may change this repo" in bobs.fails("push", "--force", "origin", f"HEAD:{target}")
     for target in ("refs/pr/2", "refs/pr/3", "refs/pr/01", "refs/pr/x", "refs/pr/1/x"):
         assert "no such pull request" in bobs.fails("push", "--force", "origin", f"HEAD:{target}"), target
     assert "close the pull request instead" in bobs.fails("push", "origin", ":refs/pr/1")
     assert scene.refs() == refs
-    assert "Only its owner" in bobs.fails("push", "origin", "HEAD:refs/pr/1", "HEAD:refs/heads/dev")
+    assert "Only the owner" in bobs.fails("push", "origin", "HEAD:refs/pr/1", "HEAD:refs/heads/dev")
     assert scene.refs() == {**refs, "refs/pr/1": bobs.head()}
 
 

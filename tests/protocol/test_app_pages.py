@@ -287,7 +287,7 @@ def test_token_exchange_limits_are_changed_on_the_page(hub: RunningHub) -> None:
         assert f'href="{ACME}/{client.id}/ask/token-exchange"' in shown
         saved = submit(browser, address, address, **limits)
         assert (saved.status_code, saved.headers["location"]) == (303, address)
-        assert "Untick the pause" in browser.get(address).text
+        assert "Untick “Pause token exchange”" in browser.get(address).text
         refused = submit(browser, address, address, **{**limits, "allowedNetworks": "home", "dailyQuota": "-1"})
         assert refused.status_code == 422
         assert 'id="allowedNetworks-error"' in refused.text

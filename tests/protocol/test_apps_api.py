@@ -187,9 +187,9 @@ def test_unknown_or_forbidden_fields_change_nothing(hub: RunningHub) -> None:
     ("given", "says"),
     [
         ({"scopes": ["openid", "reed-repos"]}, "There is no scope reed-repos. Did you mean read-repos?"),
-        ({"scopes": ["fly"]}, "There is no scope fly. Ask the operator for extra ones."),
-        ({"scopes": ["openid profile"]}, "Name each scope by itself, without commas or spaces."),
-        ({"scopes": ["openid,profile"]}, "Name each scope by itself, without commas or spaces."),
+        ({"scopes": ["fly"]}, "There is no scope fly. Ask the operator for extra scopes."),
+        ({"scopes": ["openid profile"]}, "List each scope separately, without commas or spaces."),
+        ({"scopes": ["openid,profile"]}, "List each scope separately, without commas or spaces."),
         ({"requiredScopes": ["webhooks"]}, "webhooks is required but not among the app's scopes."),
     ],
     ids=range(5),

@@ -250,6 +250,8 @@ def test_permissions_are_changed_on_the_page(hub: RunningHub) -> None:
         refused = submit(browser, at(PAGE, client), at(PAGE, client), scopes=["webhooks"], orgs=[])
         assert refused.status_code == 422
         assert "webhooks is not among the scopes of this app." in refused.text
+        hidden = submit(browser, at(PAGE, client), at(PAGE, client), scopes=["", "webhooks"], orgs=[])
+        assert hidden.status_code == 422, "an empty name must not end the check"
 
 
 def test_app_is_revoked_on_the_page(hub: RunningHub) -> None:

@@ -114,8 +114,9 @@ def test_document_is_checked_rule_by_rule(lenient: RunningHub) -> None:
         assert good.status_code == 200
         assert "All checks passed. People can sign in to this app." in good.text
         assert "✕" not in good.text
-        for rule in ("It has a path", "It is sent as JSON", "client_id is this address", "It contains no secret"):
+        for rule in ("The address has a path", "The document is sent as JSON", "client_id is this address"):
             assert rule in good.text
+        assert "The document contains no secret" in good.text
         bad = {"client_id": "https://x.example/<b>\u202e", "client_secret": "hush", "redirect_uris": ["javascript:x"]}
         site.answer = json_answer(described(site.url, **bad))
         page = submit(browser, CHECK, url=site.url).text
@@ -152,8 +153,8 @@ def test_only_the_status_is_reported_if_it_is_not_200(lenient: RunningHub, statu
         page = submit(browser, CHECK, url=site.url).text
         assert "1 check failed." in page
         assert f"<td>{cure}</td>" in page
-        assert "It is sent as JSON" not in page
-        assert "It is small enough" not in page
+        assert "The document is sent as JSON" not in page
+        assert "The document is small enough" not in page
 
 
 @pytest.mark.parametrize(

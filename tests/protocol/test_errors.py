@@ -112,11 +112,11 @@ def test_cause_of_a_503_is_logged_and_not_sent(hub: RunningHub) -> None:
     assert "x-error-code" not in response.headers
 
 
-def test_unknown_outcome_has_an_error_code(hub: RunningHub) -> None:
-    """So that no client repeats the change automatically."""
+def test_clients_are_not_asked_to_repeat_a_change_with_an_unknown_outcome(hub: RunningHub) -> None:
     with hub.client() as client:
         response = client.get("/api/test/unavailable?unknown=1")
     assert (response.status_code, response.headers["x-error-code"]) == (503, "OutcomeUnknown")
+    assert "retry-after" not in response.headers
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_page_shows_the_state_of_token_exchange(hub: RunningHub, ada: User, clie
             assert strip in text_of(shown)
         assert f"{hub.url}/oauth/token" in shown.text
         assert f"{client.id}:$CLIENT_SECRET" in shown.text
-        assert "Tokens that the app exchanges appear here by member" in text_of(shown)
+        assert "Tokens that the app obtains appear here by member" in text_of(shown)
         submit(browser, at(client), at(client), tokenDuration="28800", paused="on")
         submit(browser, f"{ACME}/{client.id}/secret/delete")
         shown = browser.get(at(client))
@@ -156,7 +156,7 @@ def test_revoking_all_tokens_of_a_member_says_how_many_first(
     address = f"{at(client)}/revoke"
     with browser_of(hub, ada) as browser:
         asked = browser.get(f"{address}?user=Bob")
-        assert "This permanently revokes 2 live tokens that Atlas Notebook exchanged for bob." in text_of(asked)
+        assert "This permanently revokes 2 live tokens that Atlas Notebook obtained for bob." in text_of(asked)
         assert "Revoke 2 tokens of bob" in text_of(asked)
         assert all(works(hub, token) for token in tokens), "looking changes nothing"
         done = browser.post(address, data=Page(asked).hidden(address))

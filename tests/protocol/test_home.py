@@ -11,7 +11,7 @@ from tests.bed.running_hub import RunningHub, run_hub
 
 pytestmark = pytest.mark.one_engine
 
-EMPTY = "Create a repo or connect an app."
+EMPTY = "Create a repo or build an app."
 
 
 def main_of(page: str) -> str:

@@ -173,7 +173,7 @@ def test_last_admin_cannot_be_removed_or_demoted(hub: RunningHub) -> None:
     with api(hub, create_token(hub, ada)) as client:
         for answer in (put(client, "ada", "write"), client.delete(f"{MEMBERS}/ada")):
             assert answer.status_code == 409
-            assert answer.json() == {"error": "The last admin cannot leave. Make someone else an admin first."}
+            assert answer.json() == {"error": "An organization needs an admin. Make someone else an admin first."}
         assert put(client, "ada", "admin").status_code == 200
         assert role_in(hub, acme, ada) == "admin"
 

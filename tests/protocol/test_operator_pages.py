@@ -82,7 +82,7 @@ def test_overview_shows_counts(hub: RunningHub) -> None:
             "On the enterprise plan": "1",
             "Requests waiting": "0",
             "Mail waiting": "0",
-            "Joining": "Open to everyone",
+            "Sign-up": "Open to everyone",
         }
 
 

@@ -17,7 +17,7 @@ from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
 
 MEMBERS = "/organizations/acme/settings/members"
-LAST_ADMIN = "The last admin cannot leave. Make someone else an admin first."
+LAST_ADMIN = "An organization needs an admin. Make someone else an admin first."
 WITHDRAW = re.compile(r'action="(/organizations/acme/settings/invitations/[0-9a-f]{24}/withdraw)"')
 
 
@@ -35,7 +35,7 @@ def test_user_is_invited_by_name(hub: RunningHub) -> None:
     with browser_of(hub, ada) as admin, browser_of(hub, bob) as invited:
         assert invite(admin, "BOB", "write").status_code == 303
         page = admin.get(MEMBERS).text
-        assert "Invited BOB. The mail is on its way." in page
+        assert "Invited BOB. An e-mail is on its way." in page
         assert len(WITHDRAW.findall(page)) == 1
         (mail,) = mails_to(hub, "bob@example.org")
         assert "ada invites you to acme." in mail.get_content()

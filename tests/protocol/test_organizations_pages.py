@@ -169,7 +169,7 @@ def test_deletion_requires_the_name(hub: RunningHub) -> None:
     hub.clock.advance(DAY)
     with browser_of(hub, ada) as client:
         page = client.get(DELETE).text
-        assert "1 member and 0 open invitations." in page
+        assert "1 membership and 0 open invitations." in page
         for typed in ("", "ACME", "acme2"):
             refused = submit(client, DELETE, name=typed)
             assert refused.status_code == 422

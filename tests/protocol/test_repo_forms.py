@@ -118,17 +118,17 @@ def test_writer_may_change_everything(hub: RunningHub, acmes: str) -> None:
     with browser_of(hub, writer) as client, hub.client() as visitor:
         page = f"{acmes}/settings"
         assert f'href="{page}"' in client.get(acmes).text
-        assert "is private now" in flash_after(client, submit(client, page, f"{page}/visibility", visibility="private"))
+        assert "is now private" in flash_after(client, submit(client, page, f"{page}/visibility", visibility="private"))
         assert visitor.get(acmes).status_code == 404
-        assert "is public now" in flash_after(client, submit(client, page, f"{page}/visibility", visibility="public"))
+        assert "is now public" in flash_after(client, submit(client, page, f"{page}/visibility", visibility="public"))
         assert visitor.get(acmes).status_code == 200
         gated = flash_after(client, submit(client, page, f"{page}/gate", gated="manual"))
         assert '<option value="manual" selected>' in gated
         assert "Gated" in visitor.get(acmes).text
         assert "is no longer gated" in flash_after(client, submit(client, page, f"{page}/gate", gated=""))
         off = flash_after(client, submit(client, page, f"{page}/discussions"))
-        assert "Discussions are off now." in off
-        assert "Discussions are on now." in flash_after(
+        assert "Discussions are now off." in off
+        assert "Discussions are now on." in flash_after(
             client, submit(client, page, f"{page}/discussions", discussions="on")
         )
         assert submit(client, page, f"{page}/gate", gated="sometimes").status_code == 422

@@ -132,7 +132,7 @@ def test_markdown_images_and_large_files_are_shown(hub: RunningHub, tiny: str) -
     assert shown.headers["content-type"] == "image/png"
     assert "badge" in large
     assert "SHA-256" in large
-    assert "300 bytes; the pointer has" in large
+    assert "300 bytes; the pointer is" in large
 
 
 def test_direction_marks_are_spelled_out_and_binary_files_not_shown(hub: RunningHub) -> None:

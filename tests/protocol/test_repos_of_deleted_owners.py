@@ -48,7 +48,7 @@ def test_organizations_repos_are_deleted_with_it_and_members_repos_remain(hub: R
     with api(hub, create_token(hub, ada)) as script, browser_of(hub, ada) as browser:
         theirs, own = create_repo(script, "acme/tiny"), create_repo(script, "tiny")
         path = "/organizations/acme/settings/delete"
-        assert "with 1 repo, 1 member and 0 open invitations" in browser.get(path).text
+        assert "with 1 repo, 1 membership and 0 open invitations" in browser.get(path).text
         assert submit(browser, path, name="acme").status_code == 303
         assert script.get("/api/models/acme/tiny").status_code == 404
         assert script.get("/api/models/ada/tiny").status_code == 200

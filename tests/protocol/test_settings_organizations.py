@@ -141,7 +141,7 @@ def test_last_admin_cannot_leave(hub: RunningHub) -> None:
     with browser_of(hub, ada) as client:
         refused = submit(client, f"{PATH}/acme/leave")
         assert refused.status_code == 409
-        assert '<a href="#leave">The last admin cannot leave. Make someone else an admin first.</a>' in refused.text
+        assert '<a href="#leave">An organization needs an admin. Make someone else an admin first.</a>' in refused.text
         assert '<form class="row" id="leave"' in refused.text
         assert "autofocus" in refused.text
         assert "<title>Error: " in refused.text

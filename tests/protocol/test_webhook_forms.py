@@ -96,7 +96,7 @@ def test_all_errors_are_reported_at_once(browser: httpx.Client) -> None:
     assert said == {
         "url": "Enter the address of the receiver.",
         "watched": "ada, x:y: Enter one per line, such as user:ada, org:acme, model:acme/tiny or "
-        "dataset:acme/rows. model:tiny: The name of a model looks like ada/tiny. user:a/b: The name of a user "
+        "dataset:acme/rows. model:tiny: A name of type model looks like ada/tiny. user:a/b: A name of type user "
         "looks like ada.",
         "domains": "Choose one or both of repo and discussion.",
         "secret": "A secret is 1 to 256 printable ASCII characters, no space at either end.",

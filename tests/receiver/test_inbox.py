@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import sqlite3
 import stat
 import subprocess
@@ -360,9 +361,32 @@ def test_another_process_takes_over_the_inbox(tmp_path: Path) -> None:
         until(lambda: ran.read_text() == "a ada/one\n")
         assert httpx.post(second.addresses[0], **_as_sent("ada/two")).status_code == 202
         until(lambda: ran.read_text() == "a ada/one\na ada/two\n")
+        # Killed before it records that, it would leave the delivery to run again.
+        until(lambda: set(states(tmp_path / "inbox.db").values()) == {"done"})
         first.kill()
         assert httpx.post(second.addresses[0], **_as_sent("ada/three")).status_code == 202
         until(lambda: ran.read_text().endswith("b ada/three\n"))
+
+
+def test_process_without_the_lock_is_idle(tmp_path: Path) -> None:
+    """Also after it has received a delivery, which the other process runs."""
+    ran = tmp_path / "ran.txt"
+    ran.touch()
+    with (
+        run_script(tmp_path / "a.py", TWO, "a", **LOCKED),
+        run_script(tmp_path / "b.py", TWO, "b", **LOCKED) as second,
+    ):
+        assert httpx.post(second.addresses[0], **_as_sent("ada/one")).status_code == 202
+        until(lambda: ran.read_text() == "a ada/one\n")
+        before, since = _cpu_seconds(second.process.pid), time.monotonic()
+        until(lambda: time.monotonic() > since + 3 * POLL_SECONDS)
+        assert _cpu_seconds(second.process.pid) - before < 0.5
+
+
+def _cpu_seconds(pid: int) -> float:
+    """Processor time of a process so far, in user mode and in the kernel: proc(5)."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def test_ctrl_c_waits_for_running_handlers(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_page_shows_addresses_and_how_to_test(client: httpx.Client) -> None:
         "--watch user:NAME --secret-stdin",
         "hubgate webhooks test",
         "X-Webhook-Secret: $WEBHOOK_SECRET",
-        "Locked",
+        "Authenticated",
     ):
         assert expected in page.text, expected
     assert SECRET not in page.text
@@ -88,7 +88,7 @@ def test_log_says_why_a_delivery_was_rejected(caplog: pytest.LogCaptureFixture) 
     with Deliverer(app) as deliver:
         assert deliver("repo.create", secret="wrong").status == 403
     assert lines(caplog) == [
-        "Rejected a delivery to /webhooks/train with 403: X-Webhook-Secret is not the configured one."
+        "Rejected a delivery to /webhooks/train with 403: X-Webhook-Secret does not match the configured secret."
     ]
 
 

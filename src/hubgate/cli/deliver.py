@@ -31,11 +31,11 @@ def run(options: argparse.Namespace, loops: RunLoops = run_loops) -> int:
     for number in STOP_SIGNALS:
         signal.signal(number, lambda caught, _: received_signals.append(caught))
     with prepared(settings):
-        run_with_uvloop(_until_stopped(settings, received_signals, loops))
+        run_with_uvloop(_run_until_stopped(settings, received_signals, loops))
     return 0
 
 
-async def _until_stopped(settings: Settings, received_signals: list[int], loops: RunLoops) -> None:
+async def _run_until_stopped(settings: Settings, received_signals: list[int], loops: RunLoops) -> None:
     stop = asyncio.Event()
     for number in STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

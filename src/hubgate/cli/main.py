@@ -1,6 +1,6 @@
 """`hubgate`: finds the command, imports only its module, and prints errors as one line.
 
-Exit status: 0, 1 (error, with a one-line message) or 2 (usage).
+Exit status: 0, 1 (error), 2 (usage) or 130 (Ctrl-C).
 """
 
 import argparse
@@ -22,23 +22,23 @@ class _Parser(argparse.ArgumentParser):
     """Prints errors as one line: the usage of a command with flags for all settings would fill the screen."""
 
     def error(self, message: str) -> NoReturn:
-        message = re.sub(r"invalid \w+ value:|invalid choice:", "unknown", message)
+        message = re.sub(r"invalid \w+ value:", "invalid value", message.replace("invalid choice:", "unknown"))
         self.exit(2, f"error: {message}. Try: {self.prog} --help\n")
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    # Python can lose a KeyboardInterrupt during an import. Blocked, the signal is delivered after the imports.
+def main(arguments: Sequence[str] | None = None, commands: Sequence[Command] = COMMANDS) -> None:
+    # Python can lose a KeyboardInterrupt during an import. The blocked signal is delivered after the imports.
     if sys.platform != "win32":
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     _open_standard_streams()
     try:
-        sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+        sys.exit(run(list(sys.argv[1:] if arguments is None else arguments), commands))
     except KeyboardInterrupt:
         sys.exit(130)
 
 
 def _open_standard_streams() -> None:
-    """Open closed standard streams. A service manager may close some, and the next opened file would replace them."""
+    """Open closed standard streams. A service manager may close some, and the next file would get their number."""
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
@@ -53,8 +53,8 @@ def _open_standard_streams() -> None:
             stream.reconfigure(errors="replace")
 
 
-def run(arguments: list[str]) -> int:
-    command = next((command for command in COMMANDS if arguments[:1] == [command.name]), None)
+def run(arguments: list[str], commands: Sequence[Command]) -> int:
+    command = next((command for command in commands if arguments[:1] == [command.name]), None)
     if command is None:
         return _usage(arguments)
     run_command = _run_server_command if command.needs_server else _run_user_command

@@ -9,15 +9,17 @@ from hubgate.cli import hub_settings
 from hubgate.server import logs
 from hubgate.server.settings import Settings
 from hubgate.server.startup import serve
+from hubgate.server.worker.supervisor import MODULES, Modules
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     hub_settings.add_to(parser)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace, modules: Modules = MODULES) -> int:
+    """Serve until a signal. Tests pass other `modules`, whose processes start faster."""
     logs.configure()
-    serve(hub_settings.read(options), announce=_announce)
+    serve(hub_settings.read(options), _announce, modules)
     return 0
 
 

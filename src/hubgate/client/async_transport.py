@@ -27,7 +27,7 @@ class AsyncDriver:
             while True:
                 try:
                     result = await self._perform(effect)
-                except BaseException as error:  # noqa: BLE001, RUF100 (the flow decides)
+                except BaseException as error:  # noqa: BLE001, RUF100 (raised in the flow)
                     effect = flow.throw(error)
                 else:
                     effect = flow.send(result)

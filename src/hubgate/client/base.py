@@ -1,4 +1,4 @@
-"""`BaseHub`: the part that `Hub` and `AsyncHub` share, and the signature of a method that runs an operation."""
+"""`BaseHub`, the part that `Hub` and `AsyncHub` share, and `copy_signature` for their methods."""
 
 import functools
 import inspect

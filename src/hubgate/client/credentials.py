@@ -35,7 +35,7 @@ def checked_token(token: str) -> str:
     text = token.strip()
     if not text or not text.isascii() or not text.isprintable() or " " in text:
         # A line break in a header would start another header.
-        raise ValueError("This is not a token: it is empty, or has characters other than printable ASCII.")
+        raise ValueError("This is not a token: it is empty, or has spaces or characters other than printable ASCII.")
     return text
 
 

@@ -32,7 +32,7 @@ class HubgateError(Exception):
 
 
 class Unreachable(HubgateError):
-    """`worth_retrying` is False if a retry would fail the same way, for example because of an invalid certificate."""
+    """The connection failed. `worth_retrying` is False if a retry would fail too, as with an invalid certificate."""
 
     def __init__(self, message: str, *, worth_retrying: bool = True) -> None:
         super().__init__(message)

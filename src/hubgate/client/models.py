@@ -18,7 +18,7 @@ class Watched:
 class Webhook:
     """A webhook. `url` is None if its events are pulled; `disabled` is "suspended-after-failure" if it was suspended.
 
-    The hub returns `secret` only to the call that set it; `has_secret` is always set.
+    The hub returns `secret` only to the call that set it, and `has_secret` to every call.
     """
 
     id: str

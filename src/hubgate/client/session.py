@@ -1,6 +1,6 @@
 """Runs calls to the hub, with token, redirects, retries and errors. Every operation uses this module.
 
-`_headers` alone adds the token, and only if the request goes to the hub's own origin. Requests to any other origin,
+Only `_headers` adds the token, and only if the request is sent to the hub's own origin. Requests to any other origin,
 after a redirect or to a URL from a response, are sent without the token.
 """
 
@@ -134,7 +134,7 @@ class Session:
                 return response
             url = location
             if origin_of(url) != self.endpoint:
-                # Permanently: another host that redirects back must not choose what is requested with our token.
+                # For later redirects too: a host that redirects back must not choose a URL that gets our token.
                 token = None
         raise UnexpectedResponse("The hub redirected too often.")
 

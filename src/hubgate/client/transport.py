@@ -26,7 +26,7 @@ _IDLE_SECONDS = 3.0
 
 
 class ResponseReader:
-    """A response that is being read: the part that both drivers share."""
+    """Reads a response with limits on size and time, for both drivers."""
 
     def __init__(self, request: Request, response: "httpx.Response", seconds: float) -> None:
         headers = {name.lower(): value for name, value in response.headers.items()}
@@ -67,7 +67,7 @@ class Driver:
             while True:
                 try:
                     result = self._perform(effect)
-                except BaseException as error:  # noqa: BLE001, RUF100 (the flow decides)
+                except BaseException as error:  # noqa: BLE001, RUF100 (raised in the flow)
                     effect = flow.throw(error)
                 else:
                     effect = flow.send(result)

@@ -11,7 +11,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 RawHeaders = list[tuple[bytes, bytes]]
 
-# RFC 9110, 6.4.1: servers abort the response of an app that sends a body with these.
+# RFC 9110, 6.4.1: a server aborts a response with one of these statuses and a body.
 WITHOUT_BODY = (204, 304)
 
 

@@ -59,7 +59,7 @@ class Body:
         if message["type"] == "http.disconnect":
             self._ended = True
             raise Disconnected
-        # After the last message, the only one left is the disconnect.
+        # The only message after the last part of the body is the disconnect.
         self._ended = not message.get("more_body", False)
         piece: bytes = message.get("body", b"")
         return piece

@@ -24,7 +24,7 @@ class _Shared:
     """The state of the receiver that all decorated functions share."""
 
     app: WebhooksServer | None = None
-    is_registered = False
+    has_exit_hook = False
     starts_at_exit = True
 
 
@@ -57,8 +57,8 @@ def disable_start_at_exit() -> None:
 def _register(handler: F, path: str | None) -> F:
     app = shared_app()
     app.add_webhook(path)(handler)
-    if not _Shared.is_registered:
-        _Shared.is_registered = True
+    if not _Shared.has_exit_hook:
+        _Shared.has_exit_hook = True
         _call_at_exit(_start)
 
     def launch(*given: Any, **named: Any) -> None:

@@ -36,7 +36,7 @@ logger = logging.getLogger("hubgate.receiver")
 
 
 class _Rejected(Exception):
-    """The handler is not run; this is the response."""
+    """The delivery was rejected with this status, before its handler ran."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -158,14 +158,16 @@ class Intake:
         endpoint = self.routes.endpoints.get(stored.path)
         if endpoint is None:
             logger.error(
-                "%s is in the inbox for %s, which is no longer registered", printable(stored.delivery_id), stored.path
+                "Delivery %s is in the inbox for %s, which is no longer registered",
+                printable(stored.delivery_id),
+                stored.path,
             )
             return False
         request = rebuild_request(stored.path, stored.headers, stored.body)
         try:
             value, payload = self._read(endpoint, stored.body)
         except _Rejected:
-            logger.exception("%s is not a valid payload for the current handler", printable(stored.delivery_id))
+            logger.exception("Delivery %s is not valid for the current handler", printable(stored.delivery_id))
             return False
         return (
             await self._run(endpoint, Delivery(stored.path, request, value, payload), response_without_body)
@@ -215,7 +217,7 @@ class Intake:
 
 
 async def _reject_unread(body: Body, send: Send, status: int, text: str) -> None:
-    """Send the response at once, but end it only after the sender has finished: servers disconnect when it ends."""
+    """Send the response at once, but end it after draining the request: servers disconnect when a response ends."""
 
     async def send_and_drain(message: Message) -> None:
         if message["type"] == "http.response.body":

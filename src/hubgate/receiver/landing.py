@@ -96,16 +96,16 @@ def _base(scope: Scope) -> str:
 
 def page(base: str, endpoints: list[Endpoint], recent: list[Entry] | None, verifier: Verifier) -> str:
     """The landing page as HTML. `recent` is None if the visitor may not see deliveries."""
-    lock = ("warn", "■ Open to everybody") if verifier.accepts_all else ("ok", "● Locked")
+    badge = ("warn", "■ Open to everybody") if verifier.accepts_all else ("ok", "● Authenticated")
     root = "/" + base.split("/", 3)[3] if base.count("/") > 2 else ""
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">',
         '<link rel="icon" href="data:,">',
         f'<title>Webhook receiver</title><link rel="stylesheet" href="{escape(root + STYLE)}"></head><body>',
-        f'<header>{_LOGO}<h1>Webhook receiver</h1><span class="badge {lock[0]}">{lock[1]}</span></header><main>',
+        f'<header>{_LOGO}<h1>Webhook receiver</h1><span class="badge {badge[0]}">{badge[1]}</span></header><main>',
         *(
-            ["<p>Set <code>WEBHOOK_SECRET</code> here and the same secret on the webhook.</p>"]
+            ["<p>Set <code>WEBHOOK_SECRET</code> for this receiver, and the same secret on the webhook.</p>"]
             if verifier.accepts_all
             else []
         ),
@@ -218,7 +218,7 @@ def check_ui(ui: Any) -> None:
 
 
 def ui_app(ui: Any) -> App:
-    """The app that replaces the landing page: for a page of HTML, an ASGI app, or gradio Blocks."""
+    """The ASGI app for `ui`, which is a string of HTML, an ASGI app or gradio Blocks."""
     if isinstance(ui, str):
         return _html_app(ui)
     # Blocks are callable too, but not as an ASGI app.

@@ -40,7 +40,7 @@ class Endpoint:
 
 
 def kinds_of(payload: WebhookPayload) -> Iterator[str]:
-    """`repo.content.update`, `repo.content`, `repo`, `*`: unknown scopes fall back to known ones."""
+    """Yield the kinds to look up, such as `repo.content.update`, `repo.content`, `repo`, `*`: most specific first."""
     parts = payload.kind.split(".", MAX_PARTS)[:MAX_PARTS]
     for length in range(len(parts), 0, -1):
         yield ".".join(parts[:length])

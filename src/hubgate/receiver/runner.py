@@ -50,7 +50,7 @@ class Runner:
             response = response_for_exception(error)
             if response is None:
                 which = printable(delivery.request.delivery_id or "a delivery")
-                logger.exception("%s failed on %s", delivery.path, which)
+                logger.exception("The handler of %s failed for %s", delivery.path, which)
                 response = error_response("The handler failed.")
             return response
         finally:

@@ -117,7 +117,7 @@ class WebhooksServer:
         """
         if share:
             raise NotImplementedError(
-                "share=True needs the tunnel, which this version does not have. "
+                "share=True is not supported: this version has no tunnel. "
                 "A hub on this machine reaches the receiver if the hub runs with HUBGATE_EGRESS_ALLOW=127.0.0.0/8."
             )
         if self._serving is not None:

@@ -43,11 +43,11 @@ class Verifier:
     """Authenticates deliveries. If neither secrets nor keys are configured, all deliveries are accepted."""
 
     secrets: tuple[str, ...] = ()
-    keys: tuple[Check, ...] = ()
+    key_checks: tuple[Check, ...] = ()
 
     @property
     def accepts_all(self) -> bool:
-        return not self.secrets and not self.keys
+        return not self.secrets and not self.key_checks
 
     def check_headers(self, headers: Sequence[tuple[bytes, bytes]]) -> bool:
         """Check the headers; return whether `check_body` must verify a signature. Raises DeliveryRejected."""
@@ -55,20 +55,20 @@ class Verifier:
             return False
         given = header_values(headers, SECRET)
         if self.secrets and given and (len(given) > 1 or not self._is_known(given[0])):
-            raise DeliveryRejected(403, "X-Webhook-Secret is not the configured one.")
+            raise DeliveryRejected(403, "X-Webhook-Secret does not match the configured secret.")
         signatures = _signatures(header_values(headers, SIGNATURE))
         signed = [version for version, _ in signatures]
         if self.secrets and not given and b"v1" not in signed:
             raise DeliveryRejected(401, "X-Webhook-Secret is missing.")
         if not self.secrets and b"v1a" not in signed:
             raise DeliveryRejected(401, "webhook-signature is missing.")
-        return (b"v1" in signed and bool(self.secrets)) or (b"v1a" in signed and bool(self.keys))
+        return (b"v1" in signed and bool(self.secrets)) or (b"v1a" in signed and bool(self.key_checks))
 
     def check_body(self, headers: Sequence[tuple[bytes, bytes]], body: bytes, now: float) -> None:
-        """Verify signatures, after `check_headers` returned True. Each kind that can be checked must be valid."""
+        """Verify signatures, after `check_headers` returned True. Each version that can be checked must be valid."""
         content = _content(headers, body, now)
         signatures = _signatures(header_values(headers, SIGNATURE))
-        for version, checks in ((b"v1", tuple(map(_hmac_check, self.secrets))), (b"v1a", self.keys)):
+        for version, checks in ((b"v1", tuple(map(_hmac_check, self.secrets))), (b"v1a", self.key_checks)):
             given = [signature for known, signature in signatures if known == version]
             if given and checks and not _any_valid(checks, given, content):
                 raise DeliveryRejected(403, "webhook-signature was not created with the configured secret or key.")
@@ -161,7 +161,7 @@ def _ed25519_check(public_key: str) -> Check:
             base64.b64decode(public_key.strip().removeprefix(_KEY_PREFIX), validate=True)
         )
     except (binascii.Error, ValueError):
-        raise ValueError("A public key is whpk_ and the base64 of 32 bytes.") from None
+        raise ValueError("public_key must be whpk_ followed by the base64 of 32 bytes.") from None
 
     def check(signature: bytes, content: bytes) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""Builds the ASGI app. All wiring is here: settings -> storage -> use cases -> routes -> ASGI."""
+"""Builds the ASGI app from the routes of all packages. `resources.py` builds the use cases that the routes call."""
 
 from collections.abc import Sequence
 

@@ -128,7 +128,9 @@ async def _clock(hub: Hub) -> Finding:
     if local < EARLIEST_PLAUSIBLE_TIME:
         return Finding("clock", "fail", "this machine's clock is years behind. Set it, or tokens will not expire.")
     if skew > MAX_SKEW_SECONDS:
-        return Finding("clock", "fail", f"this machine and the database differ by {skew:.0f} s. Run a time service.")
+        return Finding(
+            "clock", "fail", f"this machine and the database differ by {skew:.0f} s. Synchronize both with NTP."
+        )
     return Finding("clock", "ok", f"within {MAX_SKEW_SECONDS} s of the database's")
 
 
@@ -144,7 +146,8 @@ async def _keys(hub: Hub) -> AsyncIterator[Finding]:
             yield Finding("keys", "fail", f"{key.kid} cannot be opened. Restore the secret that it was sealed with.")
             return
         except InvalidSignature:
-            yield Finding("keys", "fail", f"the private and public part of {key.kid} do not match. Revoke it.")
+            text = f"the private and public part of {key.kid} do not match. Run: hubgate admin keys revoke {key.kid}"
+            yield Finding("keys", "fail", text)
             return
     yield Finding("keys", "ok", f"{len(keys)} signing key{'s' if len(keys) > 1 else ''}, all readable")
 
@@ -154,7 +157,7 @@ async def _audit_log(hub: Hub) -> AsyncIterator[Finding]:
     for flaw in report.flaws:
         yield Finding("audit log", "fail", flaw)
     if len(report.flaws) == MAX_FLAWS:
-        yield Finding("audit log", "fail", "other organizations were not checked.")
+        yield Finding("audit log", "fail", f"stopped after {MAX_FLAWS} flaws; other organizations were not checked.")
     entries = _counted(report.waiting, "entry", "entries")
     if report.waiting_since is not None and hub.clock() - report.waiting_since > LONGEST_UNSEALED:
         text = f"{entries} not sealed yet, the oldest from {iso(report.waiting_since)}."

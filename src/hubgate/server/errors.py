@@ -18,7 +18,7 @@ HubError
 ├── BadGateway 502           the operator's service is unreachable, or its response is invalid
 ├── Unavailable 503          carries Retry-After; clients may retry
 │   └── StorageUnavailable   the database is unreachable, busy or full
-│       └── OutcomeUnknown   the connection broke during the commit
+│       └── OutcomeUnknown   the change may be committed: a blind retry is unsafe
 └── GatewayTimeout 504       the operator's service does not respond
 
 StartupError is separate: the command line prints it as one line and exits with status 1.
@@ -137,7 +137,7 @@ class Unavailable(HubError):
 
     def __init__(self, message: str, *, retry_after: int = 2) -> None:
         super().__init__(message)
-        self.retry_after = retry_after
+        self.retry_after: int | None = retry_after
 
 
 class StorageUnavailable(Unavailable):
@@ -152,6 +152,8 @@ class OutcomeUnknown(StorageUnavailable):
 
     def __init__(self) -> None:
         super().__init__("The database connection was lost. Check whether the change was saved before you try again.")
+        # Clients repeat a request automatically if the response has this header.
+        self.retry_after = None
 
 
 class GatewayTimeout(HubError):

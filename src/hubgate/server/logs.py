@@ -87,7 +87,7 @@ def _line(record: logging.LogRecord) -> _Line:
 
 
 def _described(error: BaseException) -> Iterator[str]:
-    """The chain of causes as in a traceback, innermost first."""
+    """The traceback of an error and its causes, the root cause first."""
     chain: list[BaseException] = []
     cause: BaseException | None = error
     # The chain may be a cycle: an exception can be raised from itself.

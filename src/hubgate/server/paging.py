@@ -1,7 +1,7 @@
 """Keyset paging: opaque cursors, and the `Link` header that existing clients follow.
 
-A cursor contains the sort key of the last row shown, not an offset: rows that are added or removed between two pages
-do not repeat or hide other rows. Cursors are not secret and not trusted: stores bind their parts as values.
+A cursor contains the sort key of the last row shown, not an offset: if rows are added or removed between two pages, no
+other row is repeated or skipped. Cursors are not secret and not trusted: stores bind their parts as values.
 """
 
 import base64
@@ -32,7 +32,7 @@ class PageRequest(Struct, frozen=True):
         return self.limit + 1
 
     def last_shown(self, default: str = "") -> str:
-        """The last key shown of a list that is sorted by one text column; `default` on the first page."""
+        """The last key shown, for a list sorted by one text column; `default` on the first page."""
         return str(self.after[0]) if self.after else default
 
 
@@ -86,7 +86,7 @@ def parse_page(query: dict[str, str], shape: tuple[type, ...], default: int = DE
 def next_link(
     base_url: str, raw_path: bytes, query: Sequence[tuple[str, str]], cursor: str, parameter: str = "cursor"
 ) -> str:
-    """A `Link` header that the strictest client parses: absolute, a space after `;`, double quotes, all parameters.
+    """A `Link` header for the strictest clients: absolute, a space after `;`, double quotes, all parameters.
 
     The path must be the raw one: decoding would lose an encoded slash, and a decoded `>` would end the address early.
     """

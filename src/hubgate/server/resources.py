@@ -166,7 +166,7 @@ async def open_hub(settings: Settings, clock: Clock = system_clock) -> Hub:
 
 
 async def _delete_owned(base_url: str, tx: Tx, owner_id: str, now: int) -> None:
-    """Delete the repos and webhooks of a deleted account. A cascade is not enough: each repo must record its event."""
+    """Delete the repos and webhooks of a deleted account. A cascade is not enough: each repo's deletion is an event."""
     await repo_deletion.delete_with_owner(base_url, tx, owner_id, now)
     await webhook_deletion.delete_with_owner(tx, owner_id, now)
 

@@ -1,7 +1,7 @@
 """The scope registry: the name of each scope, what the scope allows an app to do, and its risk.
 
-Consent text, discovery and the access matrix are generated from these rows. A new scope needs one row here and a rule
-in `access/policy.py`; the matrix test fails until the matrix has rows for the scope.
+Consent text and discovery are generated from these rows. A new scope needs one row here and an action in
+`access/actions.py` that accepts it; the access matrix test fails until it covers the scope.
 """
 
 import difflib

@@ -1,8 +1,8 @@
 """Hashes tokens, and encrypts ("seals") values that the hub must read back.
 
-Tokens are random, so a plain SHA-256 is enough to make a stolen table useless. Private keys and webhook secrets are
-sealed with AES-256-GCM under the server secret. The storage location is authenticated, so a sealed value that is moved
-to another row does not open. Each purpose has a separate key, derived with HKDF-SHA256.
+Tokens are random, so a plain SHA-256 is enough to make a stolen table useless. Private keys, webhook secrets and queued
+mail are sealed with AES-256-GCM under the server secret. The storage location is authenticated, so a sealed value that
+is moved to another row does not open. Each purpose has a separate key, derived with HKDF-SHA256.
 """
 
 import contextlib

@@ -39,12 +39,12 @@ class Settings:
     deliver: str = option(
         "child",
         values.one_of("child", "off"),
-        "child: serve runs the background process; off: run hubgate deliver",
+        "child: hubgate serve also runs the background process; off: run hubgate deliver separately",
     )
     server: str = option("granian", values.one_of("granian", "uvicorn"), "HTTP server: granian or uvicorn")
     egress_allow: Networks = option("", values.networks, "private CIDRs that outgoing requests may reach")
     cimd_allow_http_loopback: bool = option(
-        "false", values.flag, "development: allow client documents on http loopback; also needs egress_allow"
+        "false", values.flag, "development: allow client metadata documents on http loopback; also needs egress_allow"
     )
     secret_key: str = option(
         "", values.secret_key, "comma-separated keys; the first encrypts and signs, all decrypt", secret=True
@@ -66,19 +66,17 @@ class Settings:
     egress_proxy: str = option("", values.address("http", "https"), "proxy for outgoing requests")
     mail_from: str = option("", values.mail_sender, "sender of mail, such as Our hub <hub@example.org>")
     delivery_retention_days: int = option(
-        "30", values.whole_number(1, 36500), "days that events, and finished deliveries, are retained"
+        "30", values.whole_number(1, 36500), "days to retain events and finished deliveries"
     )
-    audit_retention_days: int = option(
-        "0", values.whole_number(0, 36500), "days that audit entries are retained; 0: forever"
-    )
+    audit_retention_days: int = option("0", values.whole_number(0, 36500), "days to retain audit entries; 0: forever")
     cimd_max_bytes: int = option("16384", values.whole_number(1024, 1 << 20), "largest client metadata document")
     regular_upload_max: int = option(
         "104857600", values.whole_number(0, 1 << 40), "largest file accepted in a commit body"
     )
     inference_upstream: str = option("", values.upstream, "service behind /v1; 501 when empty")
     jobs_upstream: str = option("", values.upstream, "service behind /api/jobs; 501 when empty")
-    tunnel: bool = option("on", values.flag, "temporary links for receivers on laptops")
-    tunnel_host: str = option("", values.text, "host name of the temporary links")
+    tunnel: bool = option("on", values.flag, "temporary links for receivers on laptops; not implemented yet")
+    tunnel_host: str = option("", values.text, "host name of the temporary links; not implemented yet")
     webhook_quota: int = option(
         "1000", values.whole_number(0, 1 << 40), "maximum deliveries triggered per webhook in 24 hours"
     )

@@ -31,9 +31,9 @@ def configure(subjects: Any) -> None:
         metavar="S",
         help=f"may be repeated (default {' '.join(DEFAULT_SCOPES)})",
     )
-    create.add_argument("--public", action="store_true", help="without a secret")
+    create.add_argument("--public", action="store_true", help="create a public app, which has no secret")
     create.add_argument(
-        "--refresh-tokens", action="store_true", help="users stay signed in until 90 days after the last use"
+        "--refresh-tokens", action="store_true", help="issue refresh tokens, which expire 90 days after the last use"
     )
     create.add_argument("--client-id", default="", metavar="ID", help="a client ID of your choice (default random)")
     create.add_argument("--token-exchange", action="store_true", help="allow token exchange (organization's apps only)")
@@ -43,7 +43,7 @@ def configure(subjects: Any) -> None:
         commands, "refresh-secret", "create a new secret and print it once; the old secret stops working", _refresh
     )
     _add_for_app(commands, "grant-token-exchange", "allow an organization's app to exchange tokens", _grant_exchange)
-    _add_for_app(commands, "revoke-token-exchange", "revoke token exchange and the app's tokens", _revoke_exchange)
+    _add_for_app(commands, "revoke-token-exchange", "revoke token exchange and the exchanged tokens", _revoke_exchange)
     grant = _add_for_app(commands, "grant-scope", "grant an app a scope from [[extra_scopes]]", _grant_scope)
     grant.add_argument("scope", metavar="SCOPE")
     revoke = _add_for_app(commands, "revoke-scope", "revoke a scope from the app and from every consent", _revoke_scope)

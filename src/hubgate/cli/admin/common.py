@@ -38,7 +38,7 @@ def add(
 
 
 def with_hub(options: argparse.Namespace, work: Callable[[Hub], Awaitable[T]]) -> T:
-    """Run `work` with an open hub. When this returns, its mail has been sent or stored in the outbox."""
+    """Run `work` with an open hub. On return, mail that `work` created has been sent or stored in the outbox."""
 
     async def run() -> T:
         async with opened_for_operator(hub_settings.read(options)) as hub:

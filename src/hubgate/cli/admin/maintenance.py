@@ -56,14 +56,15 @@ def _revoke(options: argparse.Namespace) -> int:
 
 
 def _reseal(options: argparse.Namespace) -> int:
-    async def everything(hub: Hub) -> int:
-        # Signing keys last: resealing them fails if one cannot be opened, and all else must be resealed by then.
+    async def reseal_all(hub: Hub) -> int:
+        # Signing keys last: if one cannot be decrypted, resealing fails, but everything else is already resealed.
         others = await hub.outbox.reseal() + await reseal_audit(hub.db, hub.secret)
         others += await reseal_webhooks(hub.db, hub.secret)
         return others + await hub.keys.reseal()
 
-    count = common.with_hub(options, everything)
-    return common.print_result(options, {"resealed": count}, f"Resealed {count} values. You can now remove older keys.")
+    count = common.with_hub(options, reseal_all)
+    sentence = f"Resealed {count} values. You can now remove the other keys from HUBGATE_SECRET_KEY."
+    return common.print_result(options, {"resealed": count}, sentence)
 
 
 def _describe(key: SigningKey, keys: list[SigningKey], now: int) -> dict[str, str | None]:

@@ -166,4 +166,4 @@ def _set_billing(options: argparse.Namespace) -> int:
         raise NotFound(f"User or organization {options.name} not found.")
 
     changed = common.with_hub(options, work)
-    return common.print_result(options, changed, f"Billing for {changed['name']} is {options.state}.")
+    return common.print_result(options, changed, f"{changed['name']} has {'a' if can_pay else 'no'} payment method.")

@@ -29,7 +29,7 @@ def configure(subjects: Any) -> None:
     create.add_argument("--email", required=True, metavar="E")
     create.add_argument("--fullname", default="", metavar="F")
     create.add_argument("--password-stdin", action="store_true", help="read the password from standard input, one line")
-    create.add_argument("--operator", action="store_true", help="may use the operator's pages")
+    create.add_argument("--operator", action="store_true", help="allow the user to use the operator's pages")
     create.add_argument("--verified", action="store_true", help="mark the address as verified; no mail is sent")
     common.add(commands, "list", "list all accounts, oldest first", _list)
     _add_for_user(commands, "disable", "end the user's sessions, and reject sign-in and tokens until enabled", _disable)
@@ -107,7 +107,7 @@ def _state(user: User) -> str:
 def _disable(options: argparse.Namespace) -> int:
     user = _change(options, operator_actions.disable)
     return common.print_result(
-        options, common.describe_user(user), f"Disabled {user.name}. Sessions ended; tokens do not work."
+        options, common.describe_user(user), f"Disabled {user.name}. All sessions were ended, and tokens are rejected."
     )
 
 

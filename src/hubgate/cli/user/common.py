@@ -71,7 +71,7 @@ def error_message(error: HubgateError, endpoint: str | None) -> str:
             text = "not signed in. Run: hubgate login"
         return f"{text} --endpoint {shlex.quote(endpoint)}" if endpoint else text
     if isinstance(error, Unreachable) and error.worth_retrying and not endpoint:
-        return f"{text.rstrip('.')}. Another hub: hubgate login --endpoint URL, or set HUBGATE_ENDPOINT"
+        return f"{text.rstrip('.')}. To use another hub: hubgate login --endpoint URL, or set HUBGATE_ENDPOINT"
     return text
 
 

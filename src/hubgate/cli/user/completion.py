@@ -39,7 +39,7 @@ def _words() -> Iterator[tuple[str, list[str]]]:
 
 def _words_of(typed: str, parser: argparse.ArgumentParser) -> Iterator[tuple[str, list[str]]]:
     words: list[str] = []
-    for action in parser._actions:  # noqa: SLF001 (argparse shows its actions nowhere else)
+    for action in parser._actions:  # noqa: SLF001 (argparse has no public API for them)
         words += [option for option in action.option_strings if option.startswith("--")]
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
             for name, child in action.choices.items():

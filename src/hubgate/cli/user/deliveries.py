@@ -180,7 +180,7 @@ def _current_state(options: argparse.Namespace, hub: Hub, sent: SentDelivery) ->
     try:
         found = hub.get_delivery(options.id, sent.id, organization=options.org)
     except Refused:
-        # The token may permit only sending.
+        # The token may not be allowed to read deliveries.
         return "", 1
     return found["state"], found.get("attempts", 0)
 

@@ -38,7 +38,9 @@ def configure_download(parser: argparse.ArgumentParser) -> None:
     )
     common.add_type(parser)
     parser.add_argument("--revision", metavar="R", default="main", help="a branch, tag or commit (default main)")
-    parser.add_argument("--to", metavar="DIR", type=Path, help="the folder (default: . for PATH, else the repo's name)")
+    parser.add_argument(
+        "--to", metavar="DIR", type=Path, help="the local folder (default: . with PATH, else the repo's name)"
+    )
 
 
 run = common.perform
@@ -68,8 +70,8 @@ def upload_plan(given: list[Path], to: str) -> dict[str, Path | bytes]:
     found: dict[str, Path | bytes] = {}
     for path in given:
         if path.is_dir():
-            below = sorted(file for file in path.rglob("*") if file.is_file() and ".git" not in file.parts)
-            found |= {folder + file.relative_to(path).as_posix(): file for file in below}
+            files = {file.relative_to(path): file for file in sorted(path.rglob("*")) if file.is_file()}
+            found |= {folder + name.as_posix(): file for name, file in files.items() if ".git" not in name.parts}
         elif not path.exists():
             raise HubgateError(f"file {str(path)!r} not found.")
         elif to and not to.endswith("/") and len(given) == 1:
@@ -77,7 +79,7 @@ def upload_plan(given: list[Path], to: str) -> dict[str, Path | bytes]:
         else:
             found[folder + path.name] = path
     if not found:
-        raise HubgateError("there are no files in that folder.")
+        raise HubgateError("there are no files to upload.")
     return found
 
 

@@ -99,7 +99,7 @@ def _add_secret(group: "argparse._MutuallyExclusiveGroup") -> None:
         "--secret",
         type=_secret_argument,
         metavar="S",
-        help="visible to other users of this machine; prefer --secret-stdin",
+        help="the secret; other users of this machine can see it, so prefer --secret-stdin",
     )
     group.add_argument("--secret-stdin", action="store_true", help="read the secret from standard input")
 
@@ -114,7 +114,7 @@ def _watch(text: str) -> str:
 def _secret_argument(text: str) -> str:
     """Reject an empty secret: an unset variable would silently create a webhook without a secret."""
     if not text.isascii() or not text.isprintable() or not text:
-        raise argparse.ArgumentTypeError("must be a secret of printable ASCII characters")
+        raise argparse.ArgumentTypeError("must have at least one character, all printable ASCII")
     return text
 
 

@@ -102,7 +102,7 @@ class PartialFile:
         try:
             self._path.replace(self._target)
         except FileNotFoundError:
-            # Another process moved the partial file into place after this one had opened it, but before it locked it.
+            # Another process moved the partial file into place between our open and our lock.
             if not has_content(self._target, self._expected_hash, self.size):
                 raise
 

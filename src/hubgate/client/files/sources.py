@@ -34,7 +34,7 @@ class Source:
     def pieces(self, start: int = 0, length: int | None = None, step: int = PIECE_SIZE) -> Iterator[bytes]:
         """Yield exactly `length` bytes or raise FileChanged, because the request's Content-Length is fixed."""
         left = self.size - start if length is None else length
-        to_the_end = start + left == self.size
+        reaches_end = start + left == self.size
         with self.open() as file:
             file.seek(start)
             while left:
@@ -43,7 +43,7 @@ class Source:
                     raise FileChanged(f"{self.path} became shorter while it was being sent.")
                 left -= len(piece)
                 yield piece
-            if to_the_end and file.read(1):
+            if reaches_end and file.read(1):
                 raise FileChanged(f"{self.path} became longer while it was being sent.")
 
     def sha256(self) -> str:

@@ -159,12 +159,12 @@ def _send_one(
         if progress is not None:
             progress(file.path, file.size, file.size)
         return
-    action, header = _action(actions["upload"])
+    address, header = _action(actions["upload"])
     if "chunk_size" in header:
-        yield from _send_parts(session, file, oid, action, header, progress)
+        yield from _send_parts(session, file, oid, address, header, progress)
     else:
         body = file.upload(0, file.size, _reporter(file, progress))
-        call = Call("PUT", url=action, headers=header, body=body, send_token=False, read_timeout=_SEND_SECONDS)
+        call = Call("PUT", url=address, headers=header, body=body, send_token=False, read_timeout=_SEND_SECONDS)
         yield from session.call(call)
     if "verify" in actions:
         address, more = _action(actions["verify"])
@@ -175,7 +175,7 @@ def _send_one(
 
 
 def _send_parts(
-    session: Session, file: Source, oid: str, action: str, header: dict[str, str], progress: Progress | None
+    session: Session, file: Source, oid: str, completion_url: str, header: dict[str, str], progress: Progress | None
 ) -> Flow[None]:
     text = header["chunk_size"]
     length = int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
@@ -194,7 +194,8 @@ def _send_parts(
             raise UnexpectedResponse("The hub accepted a part of a file without sending its ETag.")
         parts.append({"partNumber": number, "etag": response.headers["etag"]})
     content = {"oid": oid, "parts": parts}
-    call = json_call("POST", "", content, url=action, headers={"Accept": _LFS}, send_token=False, repeatable=True)
+    headers = {"Accept": _LFS}
+    call = json_call("POST", "", content, url=completion_url, headers=headers, send_token=False, repeatable=True)
     yield from session.call(replace(call, read_timeout=_SEND_SECONDS))
 
 

@@ -1,4 +1,4 @@
-"""OAuth requests: token exchange, refresh, revocation and device codes. The caller's token is never sent with them."""
+"""OAuth requests: codes, device codes, refresh, revocation and token exchange, sent without the caller's token."""
 
 import base64
 import time

@@ -1,4 +1,4 @@
-"""Webhooks of the user or of an organization. On the wire a list is a bare array, a single webhook is wrapped."""
+"""Webhooks of the user or of an organization. On the wire, only a single webhook is wrapped in an object."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ def create_webhook(
 ) -> Flow[Webhook]:
     """Create a webhook that sends events to `url` or, with `pull=True`, stores them for the caller to fetch.
 
-    Each item of `watched` is {"type": …, "name": …}; the type is user, org, model, dataset or space.
+    Each item of `watched` is "type:name" or {"type": …, "name": …}; the type is user, org, model, dataset or space.
     """
     if (url is None) is not pull:
         raise ValueError("Set either url or pull=True.")
@@ -90,7 +90,7 @@ def disable_webhook(session: Session, webhook_id: str, *, organization: str | No
 
 
 def _switch(session: Session, webhook_id: str, verb: str, organization: str | None) -> Flow[Webhook]:
-    # Both are idempotent.
+    # Enabling and disabling are idempotent.
     call = Call("POST", f"{_path(organization, webhook_id)}/{verb}", repeatable=True)
     return _webhook_from((yield from session.json(call)))
 
@@ -168,7 +168,7 @@ def replay_webhook_since(
         try:
             sent.append((yield from replay_webhook(session, webhook_id, entry.id, organization=organization)))
         except (Forbidden, NotFound, Conflict) as error:
-            # A conflict on the first replay concerns the webhook, so all others would fail too.
+            # A conflict before the first success is about the webhook (it is disabled), so all others would fail too.
             if on_refused is None or (isinstance(error, Conflict) and not sent):
                 raise
             on_refused(entry, error)

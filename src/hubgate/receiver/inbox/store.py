@@ -1,4 +1,4 @@
-"""The inbox's SQLite file. A delivery is `waiting`, `running`, `done` or `failed`; writes to a row are serialized.
+"""The inbox's SQLite file. A delivery is `waiting`, `running`, `done` or `failed`.
 
 Every function is one transaction, which is durable when the function returns.
 """
@@ -183,7 +183,7 @@ class WorkerLock:
 def _open_private(file: Path, timeout: float) -> sqlite3.Connection:
     """Open a file that only its owner can read, because it contains payloads of private repos.
 
-    SQLite gives the files that it creates next to it the same permissions.
+    SQLite creates its journal files with the same permissions.
     """
     try:
         with contextlib.suppress(FileExistsError):

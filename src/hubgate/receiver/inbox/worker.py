@@ -20,7 +20,7 @@ T = TypeVar("T")
 MAX_CONCURRENT = 8
 # Seconds before each retry of a failed handler. After the last retry the delivery fails permanently.
 RETRY_DELAYS = (5.0, 30.0, 120.0, 600.0, 1800.0)
-# A delivery that crashes the process is not restarted more often than this.
+# Maximum number of starts, for deliveries that crash the process.
 MAX_STARTS = 12
 # How often to check for deliveries that other processes added, and for processes that died.
 POLL_SECONDS = 1.0
@@ -92,7 +92,7 @@ class Inbox:
             self._worker = _Worker(self, self._work)
 
     async def stop(self) -> None:
-        """Stop processing. Handlers that do not finish within STOP_SECONDS are cancelled and run again next time."""
+        """Stop processing. Handlers that do not finish within STOP_SECONDS are cancelled and run again later."""
         worker, self._worker = self._worker, None
         if worker is not None and worker.is_on_this_loop:
             await worker.stop()
@@ -158,6 +158,7 @@ class _Worker:
         while not await self._inbox.try_acquire_lock():
             if self._stopping:
                 return
+            self._woken.clear()
             await self._pause(POLL_SECONDS)
         if not self._running:
             interrupted = await self._inbox.with_store(Store.recover)
@@ -198,7 +199,7 @@ class _Worker:
     async def _run(self, delivery: StoredDelivery) -> None:
         if delivery.starts > MAX_STARTS:
             logger.error(
-                "%s was interrupted %d times and will not be retried",
+                "Delivery %s was interrupted too often (%d starts) and will not be retried",
                 printable(delivery.delivery_id),
                 delivery.starts - 1,
             )
@@ -210,7 +211,11 @@ class _Worker:
                 Store.schedule_retry, delivery.number, time.time() + RETRY_DELAYS[delivery.starts - 1], "failed"
             )
         else:
-            logger.error("%s failed %d times and will not be retried", printable(delivery.delivery_id), delivery.starts)
+            logger.error(
+                "Delivery %s failed (%d starts) and will not be retried",
+                printable(delivery.delivery_id),
+                delivery.starts,
+            )
             await self._record(Store.mark_failed, delivery.number, time.time(), "failed")
 
     async def _run_work(self, delivery: StoredDelivery) -> bool:
@@ -218,7 +223,7 @@ class _Worker:
         try:
             return await self._work(delivery)
         except Exception:
-            logger.exception("%s could not be run", printable(delivery.delivery_id))
+            logger.exception("Delivery %s could not be run", printable(delivery.delivery_id))
             return False
 
     async def _record(self, operation: Callable[..., None], *given: object) -> None:

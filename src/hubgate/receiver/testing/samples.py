@@ -6,7 +6,7 @@ from typing import Any
 _OID = {letter: letter * 40 for letter in "abc"}
 _ID = {number: f"{number:024x}" for number in range(1, 8)}
 
-_PLURAL = {"model": "", "dataset": "datasets/", "space": "spaces/"}
+_URL_PREFIX = {"model": "", "dataset": "datasets/", "space": "spaces/"}
 
 _COMMENT = {
     "id": _ID[4],
@@ -41,7 +41,7 @@ def sample(kind: str, *, type: str = "model", name: str = "ada/tiny", **more: An
     if kind not in _EXTRA_MEMBERS:
         raise ValueError(f"Unknown kind {kind!r}. Known kinds: {', '.join(KINDS)}.")
     scope, _, action = kind.rpartition(".")
-    web = f"https://hub.example/{_PLURAL.get(type, f'{type}s/')}{name}"
+    web = f"https://hub.example/{_URL_PREFIX.get(type, f'{type}s/')}{name}"
     payload: dict[str, Any] = {
         "event": {"action": action, "scope": scope},
         "repo": _repo(type, name, web, with_head=scope.startswith("repo")),

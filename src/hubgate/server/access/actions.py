@@ -1,4 +1,4 @@
-"""The registry of actions. To add an action, add a row; the access matrix tests then require its expectations."""
+"""The registry of actions. To add an action, add a row; the access matrix test fails until it covers the action."""
 
 from enum import Enum, unique
 
@@ -26,7 +26,7 @@ _JOBS = ("jobs",)
 
 @unique
 class Action(Enum):
-    """An action; `rule` is its row."""
+    """Something a caller may do, such as creating a repo; `rule` says who may do it."""
 
     rule: Rule
 
@@ -63,7 +63,7 @@ class Action(Enum):
         gate_scopes=("gated-repos",),
     )
     REPO_WRITE = Rule("repo.write", _REPO, "change this repo", role=_WRITER, scopes=_WRITE, creator_scopes=_CREATOR)
-    # Settings other than visibility and location.
+    # Settings other than visibility and gate.
     REPO_CONFIGURE = Rule(
         "repo.configure", _REPO, "change these settings", role=_WRITER, scopes=_WRITE, creator_scopes=_CREATOR
     )

@@ -70,5 +70,7 @@ def ask_to_sign_in(purpose: str) -> Decision:
 
 def forbid_gated(label: str, *, sign_in: bool) -> Decision:
     """Forbid access to the content of a gated repo. The first sentence is fixed: a client's tests match it."""
-    reason = f"Access to {label} is restricted and you are not in the authorized list. Ask for it on the repo's page."
+    reason = (
+        f"Access to {label} is restricted and you are not in the authorized list. Request access on the repo's page."
+    )
     return Decision(DecisionOutcome.FORBID, reason, code="GatedRepo", sign_in=sign_in)

@@ -25,7 +25,9 @@ NO_GRANTS: Mapping[str, frozenset[str]] = {}
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """An identity. Create it with the constructors below: each takes exactly the limits of its kind of credential.
+    """The user behind a request and the limits of the credential.
+
+    Create it with the class methods below: each takes exactly the limits of its kind of credential.
 
     Only a session has the operator flag, so an operator's tokens never carry it.
     """

@@ -2,7 +2,7 @@
 
 Order of checks: public reads, hidden resources, the fence of an exchanged token, the kind of credential, the role, the
 scope. Private resources are hidden from callers without access. A token without the required scope gets an error that
-names the scopes that would help, except that without a read scope, a private resource is answered as not found.
+names the scopes that would help; without a read scope, a private resource is reported as not found.
 """
 
 from collections.abc import Iterable
@@ -81,7 +81,7 @@ def _on_repo(identity: Identity, rule: Rule, repo: Repo, *, is_author: bool) -> 
         sufficient, see = sufficient + rule.creator_scopes, see + _SEE_REPO.creator_scopes
     if gate:
         return _on_gated_content(identity, rule, repo, role, sufficient)
-    # Actions open to anyone on a public repo, or to authors on their posts there, need no grant of the organization.
+    # Actions open to anyone on a public repo, or to authors on their posts there, need no grant for the organization.
     open_to_anyone = not repo.private and (rule.role is None or (rule.author and is_author))
     scopes = identity.scopes if open_to_anyone else _scopes_on(identity, repo.owner)
     cannot_read = repo.private and identity.is_app and scopes.isdisjoint(see)
@@ -96,8 +96,8 @@ def _on_repo(identity: Identity, rule: Rule, repo: Repo, *, is_author: bool) -> 
 def _on_gated_content(
     identity: Identity, rule: Rule, repo: Repo, role: Role | None, sufficient: tuple[str, ...]
 ) -> Decision:
-    """Decide on the content of a public gated repo: the only non-public resource that an exchanged token reaches
-    outside its fence, and only if the user was granted access individually.
+    """Decide on the content of a public gated repo. An exchanged token can read it outside its fence too, if the user
+    was granted access individually.
     """
     has_access = repo.granted and identity.kind is not CredentialKind.ANONYMOUS and not identity.lapsed
     if role is None and not has_access:
@@ -166,7 +166,7 @@ def _refusal(
         return forbid(f"No app can {rule.verb_phrase}. Use the hub's pages or a personal token.")
     if not (rule.author and is_author):
         if rule.author and rule.role is None:
-            return forbid(f"Only its author may {rule.verb_phrase}.")
+            return forbid(f"Only the author may {rule.verb_phrase}.")
         if rule.role is not None and (role is None or role < rule.role):
             return forbid(_role_message(identity, rule, owner, rule.role))
     if identity.token_role is TokenRole.READ and not rule.read:
@@ -176,7 +176,7 @@ def _refusal(
 
 def _role_message(identity: Identity, rule: Rule, owner: Namespace, required: Role) -> str:
     if isinstance(owner, Account):
-        return f"Only its owner may {rule.verb_phrase}."
+        return f"Only the owner may {rule.verb_phrase}."
     if owner.id in identity.memberships and identity.role_in(owner.id) is None:
         return (
             f"This app was not granted access to the organization, so it cannot {rule.verb_phrase}. Authorize it again."

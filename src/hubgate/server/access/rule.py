@@ -10,7 +10,7 @@ from hubgate.server.accounts.roles import Role
 class RequiredCredential(Enum):
     """The credentials that may perform an action at all, before role and scope are checked."""
 
-    NONE = "none is needed"
+    NONE = "no credential"
     ANY = "any; an app's token needs no scope"
     SCOPED = "any; an app's token needs one of the scopes"
     PERSONAL = "a session or personal token; no scope opens it to apps"
@@ -21,7 +21,7 @@ class RequiredCredential(Enum):
 class Rule(Struct, frozen=True):
     """The rule of an action.
 
-    name            stable; used in logs and tests
+    name            stable; used in error messages and tests
     on              the kinds of resources it applies to
     verb_phrase     completes "You need ... to ..."
     credential      the credentials that may perform it
@@ -32,8 +32,8 @@ class Rule(Struct, frozen=True):
     public          anyone may perform it on a resource that is neither private nor gated
     scopes          an app's token needs one of these scopes
     creator_scopes  on repos that the calling app created, one of these scopes suffices too
-    gate_scopes     the gate of a public gated repo applies; one of these scopes suffices for users with individual
-                    access
+    gate_scopes     if not empty, the gate of a public gated repo applies, and one of these scopes suffices for users
+                    with individual access
     fenced          an exchanged token may perform it only inside its organization
     """
 

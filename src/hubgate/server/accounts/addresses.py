@@ -62,7 +62,7 @@ async def find_link(accounts: Accounts, secret: str, purpose: Purpose) -> tuple[
 
 
 async def has_password(accounts: Accounts, user: User) -> bool:
-    """Whether the user has a password; False if an operator created the user, who has not set one yet."""
+    """Whether the user has a password. A user that an operator created may not have set one yet."""
     return await store.password_hash(accounts.db, user.id) is not None
 
 
@@ -125,8 +125,8 @@ async def request_change(accounts: Accounts, user: User, new: str, password: str
 
 
 async def change(accounts: Accounts, secret: str, session: Session | None, password: str, visitor: Visitor) -> None:
-    """Change the address. Requires proof that the account is the visitor's: a reader at a mistyped address must not
-    get the account."""
+    """Change the address. Requires proof that the visitor owns the account: someone who reads mail at a mistyped
+    address must not get the account."""
     link, user = await find_link(accounts, secret, Purpose.CHANGE_EMAIL)
     lock_proof, now = await _require_proof(accounts, user, session, password, visitor), accounts.clock()
 
@@ -139,7 +139,7 @@ async def change(accounts: Accounts, secret: str, session: Session | None, passw
         # Links mailed to the old address must no longer work.
         await link_store.remove_all(tx, user.id)
         if before.email_verified_at is not None:
-            # An unconfirmed address may be a stranger's, who must not learn the new address.
+            # An unconfirmed address may belong to a stranger, who must not learn the new address.
             await accounts.outbox.add(tx, texts.address_changed(before.email, link.email, accounts.base_url))
 
     try:

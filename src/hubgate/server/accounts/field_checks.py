@@ -49,7 +49,7 @@ def check_fullname(value: str) -> str:
     """The full name as one line. Invisible and bidirectional characters are removed when it is shown."""
     name = " ".join(value.split())
     if len(name) > LONGEST_FULLNAME:
-        raise Unprocessable(f"A full name has at most {LONGEST_FULLNAME} characters.")
+        raise Unprocessable(f"A full name may have at most {LONGEST_FULLNAME} characters.")
     if any(ord(character) < 32 or ord(character) == 127 for character in name):
         raise Unprocessable("A full name cannot contain control characters.")
     return name

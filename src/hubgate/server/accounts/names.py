@@ -25,8 +25,8 @@ def check_name(name: str) -> str:
     """Validate a name and return it; Unprocessable says which rule is broken."""
     if not _SHAPE.match(name):
         raise Unprocessable(
-            f"A name has 1 to {LONGEST_NAME} letters, digits, dots, dashes or underscores "
-            "and starts with a letter or digit."
+            f"A name must have 1 to {LONGEST_NAME} letters, digits, dots, dashes or underscores "
+            "and start with a letter or digit."
         )
     if "--" in name or ".." in name:
         raise Unprocessable("A name cannot contain two dashes or two dots in a row.")

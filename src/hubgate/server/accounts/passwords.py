@@ -17,7 +17,7 @@ from hubgate.server.storage.database import Tx
 SHORTEST_PASSWORD = 8
 LONGEST_PASSWORD = 1024
 
-# OWASP's minimum with one lane: about 36 ms on one core of the reference machine.
+# OWASP's minimum with one lane: about 36 ms on one core.
 _MEMORY_KIB = 19 * 1024
 _ITERATIONS = 2
 _LANES = 1

@@ -48,7 +48,7 @@ async def sign_in(
 
 
 async def _authenticate(accounts: Accounts, username: str, password: str, visitor: Visitor) -> tuple[User, str]:
-    """Check the password; returns the user and the stored hash. A failure is not refunded."""
+    """Check the password; returns the user and the stored hash. A failure counts against both rate limits."""
     # The address first: a blocked address must not be able to lock accounts.
     by_address = await accounts.limiter.take(FAILED_SIGN_INS_FROM_ADDRESS, network_of(visitor.ip))
     user = await _find_user(accounts, username)

@@ -133,7 +133,7 @@ async def require_setup_link(accounts: Accounts, secret: str) -> None:
     matches = hmac.compare_digest(f"/setup/{secret}".encode(), setup_path(accounts).encode())
     if not matches or not await setup_is_open(accounts):
         raise NotFound(
-            "This set-up link was already used. Sign in, or create another operator: "
+            "This set-up link is invalid or was already used. Sign in, or create another operator: "
             "hubgate admin user create NAME --email ADDRESS --operator"
         )
 

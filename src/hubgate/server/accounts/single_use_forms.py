@@ -52,7 +52,7 @@ def check_nonce(accounts: Accounts, user: User, nonce: str) -> VerifiedNonce:
         fresh = False
     if not fresh:
         raise FieldErrors({FIELD: "This form has expired. Send it again."})
-    # Recorded for longer than the nonce is valid: after that, it is rejected as expired.
+    # The record outlives the nonce: once the record is deleted, the nonce has expired.
     return VerifiedNonce(hashlib.sha256(_mac_input(user, text)).digest()[:16], now + LIFETIME)
 
 

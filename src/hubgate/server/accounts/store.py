@@ -7,7 +7,8 @@ from hubgate.server.accounts.names import name_key
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import containing, insert_row
 
-# In the order of model.User, model.Organization and the role. Statements that read a credential start with PERSON.
+# Columns in the order of model.User, model.Organization and the role. Statements that read a credential start with
+# PERSON.
 USER = """u.id, u.name, u.fullname, u.email, u.email_verified_at, u.website, u.operator, u.can_pay, u.created_at,
     u.disabled_at, u.credentials_version"""
 ORGANIZATION = "o.id, o.name, o.fullname, o.website, o.plan, o.can_pay, o.created_at"

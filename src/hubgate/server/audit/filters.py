@@ -33,10 +33,10 @@ class Filter(Struct, frozen=True):
 
 def parse_filter(q: str) -> Filter:
     if len(q) > LONGEST_FILTER:
-        raise Unprocessable(f"A filter has at most {LONGEST_FILTER} characters.")
+        raise Unprocessable(f"A filter may have at most {LONGEST_FILTER} characters.")
     terms = tuple(dict.fromkeys(map(_term, q.split())))
     if len(terms) > MAX_TERMS:
-        raise Unprocessable(f"A filter has at most {MAX_TERMS} parts.")
+        raise Unprocessable(f"A filter may have at most {MAX_TERMS} parts.")
     return Filter(terms)
 
 

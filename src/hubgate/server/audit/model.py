@@ -126,7 +126,7 @@ class Head(Struct, frozen=True):
 
     @property
     def is_broken(self) -> bool:
-        """Whether tampering is on record. Reset once retention has dropped the batches up to `broken`."""
+        """Whether tampering is on record. False again once retention has dropped the batches up to `broken`."""
         return self.broken is not None and self.dropped < self.broken
 
 

@@ -24,6 +24,7 @@ CHAIN_START = (0, 0)
 
 
 async def older(db: Database, org_id: str, entry_filter: Filter, before: ListPosition, limit: int) -> list[ListedEntry]:
+    """The `limit` entries that directly precede `before` in time, newest first."""
     return await db.read_long(lambda tx: store.older(tx, org_id, entry_filter, before, limit))
 
 

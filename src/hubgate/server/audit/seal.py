@@ -53,7 +53,7 @@ class OrganizationRounds:
     _more: bool = field(default=False, init=False)
 
     async def step(self) -> bool:
-        """Run one step; True if the next step should follow at once. A busy organization waits its turn."""
+        """Run one step; True if the next step should follow at once. Every organization gets one turn per round."""
         for _ in range(ORGANIZATIONS_AT_ONCE):
             org_id = await self.find_next(self._after)
             if org_id is None:

@@ -10,7 +10,7 @@ from hubgate.server.audit.model import Batch, Entry, Head, ListedEntry
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import beginning, containing, insert_row
 
-# In the order of model.Entry, model.Batch and model.Head.
+# Columns in the order of model.Entry, model.Batch and model.Head.
 ENTRY = """e.id, e.org_id, e.created_at, e.type, e.message, e.author_id, e.author_name, e.ip, e.user_agent, e.data,
     e.token, e.oauth, e.token_id, e.batch, e.position"""
 BATCH = "b.org_id, b.seq, b.entries, b.hash, b.sealed_at, b.dropped_at"

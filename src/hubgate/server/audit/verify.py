@@ -181,12 +181,12 @@ async def quick_check(tx: Tx, secret: ServerSecret, org_id: str, shown: Iterable
     for run in _runs({head.seq, *shown}):
         # Includes the batch before the run, whose hash is part of the run's oldest batch.
         known = {batch.seq: batch for batch in await store.batches(tx, org_id, max(run[-1] - 2, 0), len(run) + 1)}
-        affordable = []
+        within_limit = []
         for seq in run:
             left -= _claimed(known[seq]) if seq in known else 0
             if left >= 0:
-                affordable.append(seq)
-        if await _is_flawed(tx, head, known, affordable):
+                within_limit.append(seq)
+        if await _is_flawed(tx, head, known, within_limit):
             return QuickReport(last.sealed_at, broken=True)
         if left < 0:
             break

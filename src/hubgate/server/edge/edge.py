@@ -1,12 +1,12 @@
 """The outermost ASGI layer, which every request passes through.
 
-    match route -> check headers -> bound and read body -> find caller -> CSRF (POSTs of pages)
+    match route -> check headers -> limit and read body -> find caller -> CSRF (POSTs of pages)
         -> endpoint: find resource, check permission, call handler
                 an error at any step is rendered for the surface of the route
 
 The edge also sets the request id, adds the standard headers, updates metrics and logs one line per request. When the
-client disconnects, a handler still runs to completion, since stopping could leave a change half done, unless the
-request is read-only: then its jobs stop (`jobs/caller.py`).
+client disconnects, the jobs of a read-only request stop (`jobs/caller.py`); any other handler runs to completion,
+because stopping could leave a change half done.
 """
 
 import asyncio
@@ -97,7 +97,8 @@ class Edge(Struct, frozen=True):
             raise
         except Exception:
             log.exception("unexpected error")
-            await self._refuse(request, exchange, HubError("Something went wrong. The error is logged under this id."))
+            failure = HubError("Something went wrong. The error is logged under the request id.")
+            await self._refuse(request, exchange, failure)
 
     async def _dispatch(self, request: HubRequest, exchange: Exchange) -> ASGIApp:
         found = self._match(request, exchange)

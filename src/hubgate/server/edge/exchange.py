@@ -56,7 +56,7 @@ class Exchange:
                 self._header_policy, self.request_id, list(message.get("headers", ()))
             )
             if self.body is not None and not self.body.complete:
-                # Answered before the body was read: without this header the server may read it without limit.
+                # Answered before the body was read: without this header the server may read an unlimited body.
                 message["headers"].append((b"connection", b"close"))
         elif self._is_head and message["type"] == "http.response.body":
             await self._send({"type": "http.response.body", "body": b""})

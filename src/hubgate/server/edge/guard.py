@@ -1,8 +1,9 @@
 """Finds the caller of a request, before any handler runs.
 
-Pages accept only the session cookie, all other surfaces only a token in the Authorization header (attack O61). Files
-accept both: programs send tokens, and pages that show a file load it with the cookie. File content never runs in the
-hub's origin and other origins cannot read it: the cookie is Lax, and CORS responses do not allow credentials.
+Pages accept only the session cookie, files the cookie or a token, and all other surfaces only a token in the
+Authorization header (attack O61). Programs fetch files with a token, pages that show a file with the cookie. File
+content never runs in the hub's origin and other origins cannot read it: the cookie is Lax, and CORS responses do not
+allow credentials.
 
 A public API route does not authenticate. Elsewhere a presented token must be valid: an invalid token is rejected even
 where anonymous visitors are allowed, because its sender expects to be signed in.
@@ -92,7 +93,7 @@ class Guard(Struct, frozen=True, dict=True):
         return Caller.with_session(person, session)
 
     async def caller_or_anonymous(self, request: HubRequest) -> Caller:
-        """The caller by token, for a public route that shows more to some callers. An invalid token is anonymous."""
+        """The caller by token, for public routes that show more to some callers; ANONYMOUS if the token is invalid."""
         try:
             return await self._hub_token_caller(request, Surface.API)
         except Unauthorized:

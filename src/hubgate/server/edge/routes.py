@@ -61,7 +61,7 @@ class Target(msgspec.Struct, Generic[T], frozen=True):
 
 
 class Missing(msgspec.Struct, frozen=True):
-    """A resource that does not exist. Answered like a private resource in the same namespace, so names stay secret."""
+    """A resource that does not exist. The error is the same as for a private resource, so names stay secret."""
 
     placeholder: Repo | Collection
 
@@ -230,7 +230,7 @@ class Route(msgspec.Struct, frozen=True, dict=True):
     leaves_hub: bool = False
     # Also accepts tokens that were requested for another server (RFC 8707).
     any_audience: bool = False
-    # A fallback for addresses that match no other route, regardless of fixed segments.
+    # Tried only if no other route matches: fixed segments give it no precedence.
     is_fallback: bool = False
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The table of IP addresses that the hub may connect to. `ipaddress.is_global` would allow several blocked ones."""
+"""Which IP addresses the hub may connect to. `ipaddress.is_global` would allow several that are blocked here."""
 
 import ipaddress
 from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ _PRIVATE = _networks(
     """
 )
 
-# Addresses that are not those of a remote host: this host, documentation, relays, multicast, reserved.
+# Addresses that never belong to a remote host: this host, documentation, relays, multicast, reserved.
 _RESERVED = _networks(
     """
     0.0.0.0/8 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4

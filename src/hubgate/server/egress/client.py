@@ -31,7 +31,7 @@ class Egress:
         resolve: Resolve | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """Tests replace `resolve` and `tls`, the remote side of the network."""
+        """`own`: the hub's own names and ports. Tests pass `resolve` and `tls` to replace DNS and certificates."""
         self._system = SystemResolver() if resolve is None else None
         self._allowed = allowed
         self._checked = CheckedResolver(resolve or self._system or SystemResolver(), allowed, OwnAddresses(own))

@@ -17,7 +17,7 @@ from hubgate.server.egress.resolve import Unreachable
 # Status line and headers of the response, interim responses included.
 MAX_HEAD_BYTES = 64 * 1024
 LONGEST_ROUND_TRIP = 0.25
-# Chunks of one byte, the worst legitimate framing, make a body this many times longer on the wire.
+# The worst legitimate framing, chunks of one byte, makes a body up to this many times longer on the wire.
 _FRAMING = 8
 
 _CHUNKED_LAST = re.compile(rb"(?:^|,)[ \t]*chunked[ \t]*\Z", re.IGNORECASE)

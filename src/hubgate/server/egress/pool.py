@@ -18,7 +18,7 @@ from hubgate.server.egress.target import Target
 CONNECT_SECONDS = 5.0
 IDLE_SECONDS = 20.0
 MAX_IDLE = 1024
-# The number of requests that may be in flight to one address, so that a busy receiver's connections are reused.
+# The same as client.MAX_PER_ADDRESS, so that all connections of a busy receiver are reused.
 MAX_IDLE_PER_KEY = 64
 
 
@@ -35,7 +35,7 @@ class Pool:
     def __init__(self, proxy: str = "", tls: ssl.SSLContext | None = None) -> None:
         self._proxy = urlsplit(proxy) if proxy else None
         self._tls = tls
-        # The most recently used last: both the keys and the connections of each key.
+        # Keys, and the connections of each key, are ordered by last use, the most recent last.
         self._idle: OrderedDict[Key, list[tuple[Connection, float]]] = OrderedDict()
         self._count = 0
         self._swept_at = 0.0

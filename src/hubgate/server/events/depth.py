@@ -12,8 +12,8 @@ _depth: ContextVar[int] = ContextVar("hubgate_depth", default=0)
 
 def set_depth(header: str | None) -> None:
     """Set the depth of the current request from its header."""
-    known = header is not None and header.isascii() and header.isdigit()
-    _depth.set(min(int((header or "")[:6]) + 1, _DEEPEST) if known else 0)
+    is_valid = header is not None and header.isascii() and header.isdigit()
+    _depth.set(min(int((header or "")[:6]) + 1, _DEEPEST) if is_valid else 0)
 
 
 def depth_of_change() -> int:

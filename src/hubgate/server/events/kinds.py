@@ -88,7 +88,7 @@ class Kind(Enum):
         "settings of a repo change",
         {
             "updatedConfig": object_of(
-                "The settings that changed; empty if none of them is reported.",
+                "The changed settings; empty if only settings that are not listed here changed.",
                 {},
                 {"private": flag("Whether the repo is private now.")},
             )

@@ -37,7 +37,7 @@ class RefChange(msgspec.Struct, frozen=True, rename="camel"):
 
 def body_of(kind: Kind, repo: Snapshot, extras: Mapping[str, Any], base_url: str) -> bytes:
     if set(extras) != set(kind.extras):
-        raise ValueError(f"{kind.name} takes {kind.extras}")
+        raise ValueError(f"{kind.name} takes the extras {list(kind.extras)}, not {list(extras)}")
     payload = {"event": {"action": kind.action, "scope": kind.scope}, "repo": _repo(kind, repo, base_url), **extras}
     body = msgspec.json.encode(payload)
     return body if len(body) <= LARGEST_BODY - _WEBHOOK_BYTES else _shortened(payload)

@@ -45,7 +45,7 @@ def _row(event_id: str, kind: Kind, repo: Snapshot, seq: int, body: bytes, now: 
 
 
 async def of_repo(tx: Tx, repo_id: str, after: int, limit: int) -> Sequence[Row]:
-    """The events of a repo after `after`, in order; columns repo_seq, created_at, body."""
+    """The events of a repo with a `repo_seq` above `after`, in order; columns repo_seq, created_at, body."""
     return await tx.all(
         """
         SELECT repo_seq, created_at, body FROM events WHERE repo_id = :repo_id AND repo_seq > :after

@@ -26,7 +26,7 @@ def cookie_name(name: str, *, secure: bool) -> str:
 
 
 def read_cookie(request: HubRequest, name: str, *, secure: bool) -> str | None:
-    """The value of a cookie; None if not sent, or sent twice, since then one of the two was planted."""
+    """The value of a cookie; None if it was not sent, or sent twice: one of two was planted."""
     values = _values(request, cookie_name(name, secure=secure))
     return values[0] or None if len(values) == 1 else None
 

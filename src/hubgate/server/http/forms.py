@@ -1,4 +1,4 @@
-"""A strict parser for urlencoded fields: input that a lenient parser repairs helps attackers.
+"""A strict parser for urlencoded fields: attackers exploit input that lenient parsers repair.
 
 Rejects invalid UTF-8, NUL bytes, more than 1,000 fields and, where a single value is read, a name sent twice (two
 layers that pick different values would disagree about what was signed or consented to).

@@ -13,7 +13,7 @@ _PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-# Not for forms that lead to an app: Chromium applies it to the whole redirect chain and would silently block that.
+# Omitted for forms that lead to an app: Chromium applies it to every redirect and would silently block the last one.
 _FORM_ACTION_SELF = "; form-action 'self'"
 # Uploaded content never runs in our origin.
 _FILE_POLICY = "default-src 'none'; sandbox"

@@ -1,8 +1,8 @@
 """Checks on the headers and the body of every request, before any other code reads them.
 
 The HTTP servers do not limit the size or duration of a body, and accept two Authorization headers, a missing Host and
-100 KB of headers. An attacker could use a repeated header if two layers read different copies of it, so a repeated
-single-value header is rejected, and so is a body with two lengths.
+100 KB of headers. If two layers read different copies of a repeated header, an attacker can exploit the difference, so
+a repeated single-value header is rejected, and so is a body with two lengths.
 """
 
 import asyncio

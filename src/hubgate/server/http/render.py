@@ -80,7 +80,7 @@ class ErrorRenderer:
             response.headers["x-error-message"] = _one_ascii_line(error.message)
             if error.code is not None and surface.value.errors is not ErrorShape.OAUTH:
                 response.headers["x-error-code"] = error.code
-        if isinstance(error, (TooManyRequests, Unavailable)):
+        if isinstance(error, (TooManyRequests, Unavailable)) and error.retry_after is not None:
             response.headers["retry-after"] = str(error.retry_after)
         if isinstance(error, MethodNotAllowed):
             response.headers["allow"] = ", ".join(error.allowed)

@@ -21,7 +21,7 @@ class HubRequest(Request):
     request_id: str
     client_ip: str
     secret_address: bool = False
-    # The error response is stored for the owner of the app that sent the request.
+    # Whether the error response is stored, for the owner of the app that sent the request.
     is_explained: bool = False
     form_fields: Fields
     # An `access.caller.Caller`, set by the guard.
@@ -59,13 +59,13 @@ class HubRequest(Request):
     async def read_form(self) -> Fields:
         # An empty body without a content type is an empty form.
         if self.content_type != FORM_TYPE and (self.content_type or await self.body()):
-            raise UnsupportedMedia(f"Send this as {FORM_TYPE}.")
+            raise UnsupportedMedia(f"Send the body as {FORM_TYPE}.")
         return parse_fields(await self.body())
 
     async def read_json(self, shape: type[T]) -> T:
         """The JSON body decoded as `shape`. Invalid JSON is 400; valid JSON of another shape is 422."""
         if self.content_type not in ("application/json", ""):
-            raise UnsupportedMedia("Send this as application/json.")
+            raise UnsupportedMedia("Send the body as application/json.")
         body = await self.body()
         try:
             decoded = msgspec.json.decode(body, type=shape)

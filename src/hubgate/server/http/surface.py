@@ -1,7 +1,7 @@
 """The surfaces of the hub: groups of routes that share an error format and CORS rules.
 
 A route names its surface; an address that matches no route gets a surface by its prefix, so that a 404 under `/api/`
-is JSON and elsewhere a page.
+is JSON, not a page.
 """
 
 from enum import Enum, unique

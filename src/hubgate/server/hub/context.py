@@ -16,7 +16,7 @@ from hubgate.server.throttle.rate_limiter import Limiter
 
 
 class Limits(Struct, frozen=True):
-    """Per-request limits that are not operator settings. The values are injected so that tests can lower them."""
+    """Limits that are not operator settings. The values are injected so that tests can lower them."""
 
     # Bytes per part of a multipart upload, and the file size from which multipart is worth the second write.
     part_bytes: int = 64 * 1024 * 1024

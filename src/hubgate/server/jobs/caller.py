@@ -83,7 +83,7 @@ current_job_caller: ContextVar[JobCaller] = ContextVar("caller", default=BACKGRO
 
 @contextlib.contextmanager
 def as_background() -> Iterator[None]:
-    """Charge jobs to BACKGROUND: for a step other callers wait for, which must not queue behind this caller's jobs."""
+    """Charge jobs to BACKGROUND, so that a step that other callers wait for is not queued behind this caller's jobs."""
     token = current_job_caller.set(BACKGROUND)
     try:
         yield

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 # Queued jobs of one caller: more than the connections that any client opens.
 MAX_WAITING = 1_000
-# Resting callers that are remembered before those that have rested are forgotten.
+# Above this number of entries, callers whose rest has ended are removed.
 MAX_RESTING = 1_000
 # Seconds of CPU time that cause no rest: nearly all jobs use less.
 FREE_CPU_SECONDS = 0.005
@@ -68,10 +68,11 @@ class FairPool:
         self._repo_jobs: Counter[str] = Counter()
 
     async def run(self, work: Callable[[], T], seconds: float, *, interruptible: bool) -> T:
-        """Run `work` in a thread and return its result; Unavailable unless it finishes within `seconds`.
+        """Run `work` in a thread and return its result; Unavailable if its deadline, `seconds` from now, stops it.
 
         Interruptible work stops at a checkpoint once its deadline has passed, its client has left or its task was
-        cancelled. Other work can only be stopped before it starts: once started, the call waits for it.
+        cancelled. Other work can only be stopped before it starts: after that, the call waits for it, even past the
+        deadline.
         """
         caller = current_job_caller.get()
         caller.check()

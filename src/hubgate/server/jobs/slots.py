@@ -19,7 +19,7 @@ from hubgate.server.jobs.caller import BACKGROUND, WATCH_AFTER_SECONDS, ClientLe
 
 @dataclass(eq=False)
 class _Slot:
-    """The slot of one subprocess or read, queued for or acquired."""
+    """A request for a slot, by one subprocess or long read; queued until the slot is granted."""
 
     caller: str
     repo: str

@@ -13,7 +13,7 @@ def address_already_registered(recipient: str, reset_link: str) -> Message:
 
 
 def address_in_use(recipient: str, sign_in_link: str) -> Message:
-    text = f"Someone tried to change an account to this address, which already has an account. Sign in: {sign_in_link}"
+    text = f"Someone tried to use this address for another account. Sign in to yours: {sign_in_link}"
     return Message(recipient, "You already have an account", f"{text} Not you? Ignore this.")
 
 
@@ -65,7 +65,8 @@ def operator_decision(
 
 
 def webhook_failing(recipient: str, host: str, since: str, status: str, suspension: str, link: str) -> Message:
-    text = f"No success since {since}; last answer {status}. Suspension {suspension}. See {link}"
+    state = f"No success since {since}; last answer {status}."
+    text = f"{state} If no delivery succeeds, the webhook will be suspended on {suspension}. See {link}"
     return Message(recipient, f"Webhook failing: {host}", text)
 
 

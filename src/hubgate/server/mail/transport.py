@@ -135,7 +135,7 @@ def _authenticate(server: smtplib.SMTP, url: SplitResult) -> None:
 def _context(host: str) -> ssl.SSLContext:
     context = ssl.create_default_context()
     if is_loopback(host):
-        # A mail server on this machine has a self-signed certificate, and loopback traffic cannot be intercepted.
+        # A mail server on this machine often has a self-signed certificate, and loopback traffic cannot be intercepted.
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context

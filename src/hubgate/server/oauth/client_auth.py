@@ -44,7 +44,7 @@ def client_credentials(request: HubRequest, parameters: Parameters) -> ClientCre
     scheme, _, value = header.partition(" ")
     if scheme.lower() != "basic":
         raise InvalidClient(
-            "Authenticate with Basic, with client_id and client_secret in the body, or not at all.",
+            "Authenticate with Basic, or send client_id and client_secret in the body; a public app, only client_id.",
             basic=True,
             about="client_id",
         )

@@ -46,7 +46,7 @@ def invalid_scope(description: str, about: str = "") -> OAuthError:
 
 
 def invalid_target(description: str) -> OAuthError:
-    """RFC 8707, section 2."""
+    """The error for a `resource` that is invalid or was not authorized (RFC 8707, section 2)."""
     return OAuthError("invalid_target", description, "resource")
 
 

@@ -47,7 +47,7 @@ async def read_pairs(request: HubRequest) -> list[tuple[str, str]]:
     if request.content_type == "application/json":
         return list(_flatten(_members(await request.body())))
     if request.content_type != FORM_TYPE:
-        raise invalid_request(f"Send this as {FORM_TYPE} or application/json.")
+        raise invalid_request(f"Send the body as {FORM_TYPE} or application/json.")
     fields: Fields = await request.read_form()
     return fields.pairs
 

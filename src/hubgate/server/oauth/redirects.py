@@ -32,7 +32,7 @@ _RESPONSE_PARAMETERS = frozenset({"code", "state", "iss", "error", "error_descri
 def check_redirect_uri(uri: str) -> str:
     """Return the URI if an app may register it, or raise Unprocessable (attack O5)."""
     if len(uri) > LONGEST_REDIRECT_URI:
-        raise Unprocessable(f"A redirect URI has at most {LONGEST_REDIRECT_URI:,} characters.")
+        raise Unprocessable(f"A redirect URI may have at most {LONGEST_REDIRECT_URI:,} characters.")
     parts = split_address(uri)
     if parts is not None and (found := _HOST_AND_PORT.match(uri)):
         scheme = "http" if found.group(1).lower() in LOOPBACK else "https"
@@ -40,7 +40,7 @@ def check_redirect_uri(uri: str) -> str:
     if parts is None or not parts.scheme:
         raise Unprocessable(f"{uri[:80]} is not an address such as https://app.example/callback.")
     if "#" in uri:
-        raise Unprocessable(f"{uri[:80]} has a fragment, which never reaches the app.")
+        raise Unprocessable(f"{uri[:80]} has a fragment, which never reaches the app. Remove it.")
     if parts.scheme in _FORBIDDEN_SCHEMES or not _SCHEME.match(parts.scheme):
         raise Unprocessable(f"A redirect URI cannot use the scheme {parts.scheme}.")
     if parts.scheme == "http" and host_of(parts) not in LOOPBACK:
@@ -54,7 +54,7 @@ def check_redirect_uri(uri: str) -> str:
 
 
 def matches(registered: Iterable[str], given: str, match: str = EXACT) -> bool:
-    """Whether the app registered this URI. Any loopback port matches: a native app takes a free port (RFC 8252)."""
+    """Whether the app registered this URI. Any loopback port matches: a native app uses any free port (RFC 8252)."""
     return any(_is_same(uri, given) or (match == ORIGIN and _has_same_origin(uri, given)) for uri in registered)
 
 

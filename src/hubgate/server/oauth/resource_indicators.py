@@ -14,7 +14,7 @@ from hubgate.server.oauth.redirects import host_of, is_web, lacks_scheme, split_
 PARAMETER = "resource"
 LONGEST_RESOURCE = 2000
 MAX_RESOURCES = 10
-NOT_AUTHORIZED = "resource names a server that was not authorized. Name only authorized servers, or leave it out."
+NOT_AUTHORIZED = "resource names a server that was not authorized. Name only authorized servers, or leave out resource."
 _BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 
 # None if the request has no `resource`; an empty tuple for this hub.
@@ -43,7 +43,7 @@ def _check(uri: str) -> None:
     if parts is None or not parts.scheme or lacks_scheme(uri) or _BAD_ESCAPE.search(uri):
         raise invalid_target("resource must be an absolute URI such as https://mcp.example/mcp.")
     if "#" in uri:
-        raise invalid_target("resource has a fragment. Leave it out.")
+        raise invalid_target("resource has a fragment. Leave out the fragment.")
     if parts.scheme in ("http", "https") and host_of(parts) is None:
         raise invalid_target("resource has no valid host.")
     if not parts.netloc and not parts.path:

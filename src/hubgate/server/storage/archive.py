@@ -96,7 +96,7 @@ def _database_file(database_url: str, data_dir: Path) -> Path:
     file = engine_of(database_url).file
     if file is None:
         raise StartupError(
-            "The database of this hub is in PostgreSQL: use pg_dump for the database first, then copy "
+            "This command supports only SQLite. To back up a hub on PostgreSQL, use pg_dump first, then copy "
             f"{data_dir / 'repos'} and {data_dir / 'lfs'}."
         )
     return file

@@ -1,4 +1,4 @@
-"""Background writes that no request waits for, such as "last used". A failed write is not retried: the next request
+"""Background writes that no response depends on, such as "last used". A failed write is not retried: the next request
 writes again.
 """
 

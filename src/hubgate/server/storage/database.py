@@ -70,14 +70,14 @@ class Database(Protocol):
     async def write(self, unit: Unit[T]) -> T: ...
 
     async def write_long(self, unit: Unit[T]) -> T:
-        """For fan-outs and sweeps: does not block the event loop, so that look-ups continue."""
+        """Like `write`, for fan-outs and sweeps: does not block the event loop, so that look-ups continue."""
 
     async def read(self, unit: Unit[T]) -> T:
-        """A few look-ups by key in one snapshot."""
+        """Run a unit of a few look-ups by key, in one snapshot."""
 
     async def read_long(self, unit: Unit[T]) -> T:
-        """For lists, searches and exports: never on the event loop. Callers take turns; a read that is still waiting
-        when its client disconnects never starts.
+        """Like `read`, for lists, searches and exports: never on the event loop. Callers take turns; a read that is
+        still waiting when its client disconnects never starts.
         """
 
     async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:

@@ -1,8 +1,8 @@
 """A fair lock between processes that write to the same SQLite file.
 
-SQLite's busy timeout polls, so a saturating writer can starve all others. Here a writer holds an exclusive flock on one
-file from BEGIN to COMMIT. A waiting writer also holds a shared flock on a second file. A writer that detects the shared
-flock pauses before its next turn, for longer than a waiter sleeps between two tries.
+SQLite's busy timeout polls, so a saturating writer can starve all others. Here a writer locks one file exclusively
+(flock) from BEGIN to COMMIT, and a waiting writer locks a second file in shared mode. A writer that detects the shared
+lock pauses before its next turn, for longer than a waiter sleeps between two tries.
 
 The system releases a flock when its process dies: a killed writer blocks nobody, and a stopped one blocks waiters only
 until they time out.

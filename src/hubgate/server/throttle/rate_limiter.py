@@ -91,7 +91,7 @@ def _refusal(limit: Limit, remaining: int) -> TooManyRequests:
 
 
 def _in_words(seconds: int) -> str:
-    """A duration rounded up to minutes, or to hours above two hours."""
+    """A duration in words, rounded up to minutes, or above two hours to hours."""
     unit, noun = (60, "minute") if seconds <= 2 * 60 * 60 else (60 * 60, "hour")
     count = -(-seconds // unit)
     return f"{count} {noun}{'s' if count > 1 else ''}"

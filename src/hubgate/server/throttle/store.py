@@ -4,7 +4,8 @@ from hubgate.server.storage.database import Batch, Database, Tx
 from hubgate.server.storage.sqltext import Params, insert_row
 
 # A window starts with its first hit. One statement counts and returns the total, so parallel attempts cannot slip
-# through. The rows of a batch are milliseconds apart and share the latest `now`: one lookup per row would be quadratic.
+# through. The rows of a batch are milliseconds apart and share the latest `now`: looking up each row's `now` would be
+# quadratic.
 TAKE = Batch(
     name="rate_limits.take",
     key="bucket",

@@ -1,6 +1,6 @@
-"""Addresses that contain the name of an account. A name belongs to its account permanently, so a former name, or a name
-in another case, still identifies the account: reads are redirected to the current address, changes are applied
-directly. API paths ignore case.
+"""Addresses that contain the name of an account. A former name stays reserved for its account (accounts/renames.py), so
+a former name, or a name in another case, still identifies the account: reads are redirected to the current address,
+changes are applied directly. API paths ignore case.
 """
 
 from collections.abc import Callable
@@ -50,12 +50,12 @@ async def organization_named(accounts: Accounts, request: HubRequest, surface: S
     return found
 
 
-# Checks in addition to the route's action. In each group, one check must pass.
-ExtraChecks = Callable[[HubRequest, Organization], tuple[tuple[Check, ...], ...]]
+# Returns the checks in addition to the route's action. In each group, one check must pass.
+FurtherChecks = Callable[[HubRequest, Organization], tuple[tuple[Check, ...], ...]]
 
 
 def organization_locator(
-    accounts: Accounts, path: str, surface: Surface, further_checks: ExtraChecks | None = None
+    accounts: Accounts, path: str, surface: Surface, further_checks: FurtherChecks | None = None
 ) -> Locator[Organization]:
     """Locate the organization `{name}` of the route's path."""
 

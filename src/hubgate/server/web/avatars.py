@@ -1,4 +1,4 @@
-"""Avatars drawn from an id: a mirrored five-by-five grid in one of twelve colours. Nothing is uploaded or fetched."""
+"""Avatars generated from an id: a mirrored five-by-five grid in one of 12 colours. Nothing is uploaded or fetched."""
 
 import hashlib
 
@@ -27,7 +27,7 @@ def routes() -> list[Route]:
             "/avatars/{id}.svg",
             public(_avatar),
             Surface.PROBE,
-            "The drawn avatar of a user or an organization",
+            "The generated avatar of a user or an organization",
             answers={200: ("An SVG image that depends only on the id.", None)},
         )
     ]

@@ -57,5 +57,5 @@ def routes() -> list[Route]:
             raise NotFound(NOTHING_HERE)
         return Response(found.content, headers=_HEADERS)
 
-    # Opened directly, the SVG is a document of our origin: Surface.FILE forbids it to run anything.
+    # Opened directly, the SVG is a document of our origin: Surface.FILE prevents it from running scripts.
     return [Route("GET", PATH, public(button), Surface.FILE, "A sign-in button", answers={200: ("SVG.", None)})]

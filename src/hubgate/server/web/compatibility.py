@@ -1,4 +1,4 @@
-"""Endpoints that every existing client calls incidentally, answered quickly so that clients stop asking."""
+"""Endpoints that existing clients call on the side; this hub accepts the calls and has nothing to return."""
 
 from typing import Any
 

@@ -9,7 +9,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.secret import ServerSecret
 from hubgate.server.settings import Settings
 
-# The longest that browsers store a cookie: the server decides when a session expires.
+# The longest lifetime that browsers allow. The server decides when a session expires.
 _SESSION_SECONDS = 400 * 24 * 60 * 60
 _FLASH_SECONDS = 120
 _PURPOSE = "flash"

@@ -197,7 +197,7 @@ def _checkpoint(*_: Any) -> bool:
 
 
 def _inline_checkpoint(*_: Any) -> bool:
-    """An inline rule that does the same for every piece of text."""
+    """An inline rule like `_checkpoint`: it runs at every piece of text."""
     checkpoint()
     return False
 

@@ -70,25 +70,25 @@ class Section(Struct, frozen=True):
         """
         user_action, organization_action = self.read_actions if method == "GET" and not form else self.write_actions
         prefix, at = "/api" if surface is Surface.API else "", self.path if accounts is None else self.organization_path
-        full = prefix + at + path
+        full_path = prefix + at + path
         if accounts is None:
             endpoint = Endpoint(user_action, Locator((Account,), self._find_caller), handler)
         else:
-            endpoint = Endpoint(organization_action, self._organization_locator(accounts, full, surface), handler)
-        return Route(method, full, endpoint, surface, summary, **more)
+            endpoint = Endpoint(organization_action, self._organization_locator(accounts, full_path, surface), handler)
+        return Route(method, full_path, endpoint, surface, summary, **more)
 
     async def _find_caller(self, request: HubRequest) -> Target[OwnerContext]:
         caller = caller_of(request)
         context = OwnerContext(caller.user, actor_of(request), caller.identity, self.path)
         return Target(context, Account(caller.user.id))
 
-    def _organization_locator(self, accounts: Accounts, full: str, surface: Surface) -> Locator[OwnerContext]:
+    def _organization_locator(self, accounts: Accounts, full_path: str, surface: Surface) -> Locator[OwnerContext]:
         async def find(request: HubRequest) -> Target[OwnerContext]:
             found = await organization_named(accounts, request, surface)
             root = address_of(self.organization_path, found.name)
             caller = caller_of(request)
             context = OwnerContext(caller.user, actor_of(request), caller.identity, root, found)
-            return Target(context, OrganizationResource(found.id), moved_to=moved_to(request, full, found.name))
+            return Target(context, OrganizationResource(found.id), moved_to=moved_to(request, full_path, found.name))
 
         return Locator((OrganizationResource,), find)
 

@@ -31,13 +31,13 @@ def routes(db: Database, settings: Settings) -> list[Route]:
     async def prometheus_metrics(_: HubRequest) -> Response:
         return Response(metrics.exposition(), media_type=metrics.CONTENT_TYPE)
 
-    found = [
+    probes = [
         _probe("/healthz", alive, "Whether the process is alive"),
         _probe("/readyz", ready, "Whether the database answers and has this version's schema"),
     ]
     if settings.metrics_listen == f"{settings.host}:{settings.port}":
-        found.append(Route("GET", "/metrics", public(prometheus_metrics), Surface.PROBE, "Metrics for Prometheus"))
-    return found
+        probes.append(Route("GET", "/metrics", public(prometheus_metrics), Surface.PROBE, "Metrics for Prometheus"))
+    return probes
 
 
 def _probe(path: str, handler: PublicHandler, summary: str) -> Route:

@@ -51,6 +51,8 @@ _TEMPLATE_CACHE = _TemplateCache()
 
 
 class Pages:
+    """Renders the hub's pages, redirects and error pages."""
+
     def __init__(self, settings: Settings, csrf: Csrf) -> None:
         self.settings = settings
         self._csrf = csrf

@@ -30,7 +30,7 @@ T = TypeVar("T")
 PULL_REQUEST_ONLY = "x-pull-request-only"
 
 # Finds the target of a request to a repo, if the permissions depend on more than the address. Called after the check
-# of the route's first action, so it may reject the request.
+# of the route's first action, so its errors do not reveal a hidden repo.
 FindTarget = Callable[[HubRequest, Repo], Awaitable[Target[T]]]
 # Creates the endpoint of a route from the repo type and the route's path for that type.
 EndpointForType = Callable[[RepoType, str], Endpoint]

@@ -81,6 +81,6 @@ def namespace_choices(person: Person) -> list[tuple[str, str]]:
 
 
 def namespace_choices_for_move(person: Person, repo: Repo) -> list[tuple[str, str]]:
-    """Return the same choices with the current owner of the repo first."""
+    """Return the namespaces to which a user may move the repo, its current owner first, as choices of a form."""
     others = [pair for pair in namespace_choices(person) if pair[0] != repo.owner_name]
     return [(repo.owner_name, repo.owner_name), *others]

@@ -27,8 +27,8 @@ def info_route(kind: RepoType) -> Route:
 
 
 def routes() -> list[Route]:
-    """All other routes, undocumented. A namespace may have a repo called `tree`, so these match only if no other route
-    does.
+    """The routes other than `info_route`, undocumented. A namespace may have a repo called `tree`, so these match only
+    if no other route does.
     """
     return [
         *(

@@ -1,4 +1,4 @@
-"""Styles, scripts and icons: read and compressed once, named by their content, cached by browsers permanently."""
+"""Styles, scripts and icons: read and compressed once, with a hash of the content in the URL, cached permanently."""
 
 import gzip
 import hashlib
@@ -19,7 +19,7 @@ _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=ut
 
 class _Asset(Struct, frozen=True):
     digest: str
-    kind: str
+    media_type: str
     content: bytes
     gzipped: bytes
 
@@ -53,7 +53,7 @@ async def _static(request: HubRequest) -> Response:
     if asset is None or asset.digest != request.param("digest"):
         raise NotFound("File not found.")
     headers = {
-        "content-type": asset.kind,
+        "content-type": asset.media_type,
         "cache-control": "public, max-age=31536000, immutable",
         "vary": "accept-encoding",
     }

@@ -1,6 +1,6 @@
 """Times that users and clients send: ISO 8601, in UTC unless an offset is given.
 
-A time stands for the smallest unit that is given: `until` 10:05 includes that whole minute. Pages and responses show
+A time covers the whole of its smallest given unit: `until` 10:05 includes all of that minute. Pages and responses show
 truncated times, so a time copied from them includes the event that it was copied from.
 """
 

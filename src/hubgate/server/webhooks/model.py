@@ -94,7 +94,7 @@ class Grant(Struct, frozen=True):
 
 
 class Webhook(Struct, frozen=True):
-    """A row of the table `webhooks`. The order of the fields is the order of `management/store.COLUMNS`."""
+    """A row of the table `webhooks`. `management/store.py` derives its columns from the fields."""
 
     id: str
     user_id: str | None

@@ -35,12 +35,12 @@ async def warn_half_way(tx: Tx, webhooks: Webhooks, webhook_id: str, failing_sin
         await webhooks.outbox.add(tx, mail)
 
 
-async def notify_suspended(tx: Tx, webhooks: Webhooks, webhook_id: str, waiting: int) -> None:
+async def notify_suspended(tx: Tx, webhooks: Webhooks, webhook_id: str, missed: int) -> None:
     webhook = await store.lock(tx, webhook_id)
     if webhook is not None:
         await audit.record_change(tx, webhook, EntryType.WEBHOOK_SUSPEND, "suspended", SYSTEM, webhooks.clock())
     for owner in await store.owner_addresses(tx, webhook_id):
-        mail = texts.webhook_suspended(owner.email, _host(owner), waiting, _link(webhooks, owner, webhook_id))
+        mail = texts.webhook_suspended(owner.email, _host(owner), missed, _link(webhooks, owner, webhook_id))
         await webhooks.outbox.add(tx, mail)
 
 

@@ -78,7 +78,7 @@ async def run(
 
     running.add_done_callback(on_loops_ended)
     await stop.wait()
-    # A step that waits for a hanging database is abandoned: its unit is atomic.
+    # A step that waits for a hanging database is abandoned: its transaction is atomic.
     ended, _ = await asyncio.wait([running], timeout=GRACE_SECONDS)
     running.cancel()
     await hub.close()

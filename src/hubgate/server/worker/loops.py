@@ -15,8 +15,8 @@ from hubgate.server.worker import store
 
 log = logging.getLogger("hubgate.worker")
 
-# A step starts with at least half of the lease left, which is far more than the clock skew. If a step takes longer, as
-# mail to a slow server may, a second runner starts concurrently: every step is safe to run twice at once.
+# A step starts with at least half of the lease left. If a step takes longer, as mail to a slow server may, or if clocks
+# differ by more, a second runner starts concurrently: every step is safe to run twice at once.
 LEASE_SECONDS = 60
 RELEASE_SECONDS = 2.0
 

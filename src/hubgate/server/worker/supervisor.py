@@ -13,7 +13,9 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import IO, Protocol
 
 from msgspec import Struct
 
@@ -33,11 +35,38 @@ FIRST_BACKOFF_SECONDS = 0.2
 LONGEST_BACKOFF_SECONDS = 10.0
 
 
+class Process(Protocol):
+    """A child process, with the interface of `subprocess.Popen`."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def stdin(self) -> IO[bytes] | None: ...
+    @property
+    def returncode(self) -> int | None: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def send_signal(self, sig: int) -> None: ...
+    def kill(self) -> None: ...
+
+
+def start_module(module: str, inherited: Sequence[int], environment: Mapping[str, str]) -> Process:
+    """Run a module as a child process that inherits these descriptors; their numbers are its arguments."""
+    return subprocess.Popen(
+        # -P omits the working directory from sys.path: a json.py there must not be imported.
+        [sys.executable, "-P", "-m", module, *map(str, inherited)],
+        stdin=subprocess.PIPE,
+        pass_fds=inherited,
+        env=environment,
+    )
+
+
 class Modules(Struct, frozen=True):
-    """The Python modules that the child processes run."""
+    """The Python modules that the child processes run. Tests start them with `os.fork`, which is faster."""
 
     web: str = "hubgate.server.worker.web"
     deliver: str = "hubgate.server.worker.background"
+    start: Callable[[str, Sequence[int], Mapping[str, str]], Process] = start_module
 
 
 MODULES = Modules()
@@ -47,7 +76,7 @@ MODULES = Modules()
 class _Child:
     module: str
     listens: bool
-    process: "subprocess.Popen[bytes] | None" = None
+    process: Process | None = None
     started_at: float = 0.0
     restart_at: float | None = None
     backoff: float = FIRST_BACKOFF_SECONDS
@@ -127,7 +156,7 @@ class Supervisor:
                 os.close(self._spawn(child))
             except OSError:
                 # Out of memory or file descriptors, or the installation is being replaced: retry later.
-                log.exception("could not start a process")
+                log.exception("could not start a process; will retry")
                 child.restart_at = now + child.backoff
 
     def _spawn(self, child: _Child) -> int:
@@ -135,7 +164,7 @@ class Supervisor:
         ready_read, ready_write = os.pipe()
         inherited = [self.listener.fileno()] if child.listens else []
         try:
-            child.process = self._popen(child.module, [*inherited, ready_write])
+            child.process = self._start_module(child.module, [*inherited, ready_write])
         except OSError:
             os.close(ready_read)
             raise
@@ -149,17 +178,11 @@ class Supervisor:
             child.process.stdin.flush()
         return ready_read
 
-    def _popen(self, module: str, inherited: list[int]) -> "subprocess.Popen[bytes]":
+    def _start_module(self, module: str, inherited: list[int]) -> Process:
         # The child inherits the mask, so that only the parent handles Ctrl-C, even while the child starts.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            return subprocess.Popen(
-                # -P removes the working folder from the path: a json.py there must not be imported.
-                [sys.executable, "-P", "-m", module, *map(str, inherited)],
-                stdin=subprocess.PIPE,
-                pass_fds=inherited,
-                env=self.environment,
-            )
+            return self.modules.start(module, inherited, self.environment)
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
@@ -206,7 +229,7 @@ class Supervisor:
                 os.read(self._wake_read, 1024)
 
 
-def _close_pipe(process: "subprocess.Popen[bytes]") -> None:
+def _close_pipe(process: Process) -> None:
     if process.stdin is not None:
         with contextlib.suppress(BrokenPipeError):
             process.stdin.close()

@@ -41,7 +41,7 @@ class Sweep(Struct, frozen=True):
         return BATCH in dropped
 
     async def _drop_expired_app_rows(self, now: int) -> list[int]:
-        """Delete expired rows of apps. Codes are retained for a while after they expire, to detect a replay."""
+        """Delete expired rows of apps. Codes and device codes are retained for a while after they expire."""
         write = self.db.write_long
         return [
             await write(lambda tx: token_store.drop_expired(tx, "codes", now - CODE_RETENTION, BATCH)),

@@ -27,6 +27,7 @@ async def find(db: Database, secret: str, purpose: Purpose, now: int) -> Link:
 
 
 async def use(tx: Tx, secret: str, purpose: Purpose, now: int) -> Link:
+    """Use up a link; NotFound if it was used or has expired."""
     link = await store.use(tx, fingerprint(secret), now)
     if link is None or link.purpose is not purpose:
         raise NotFound(_GONE)

@@ -13,7 +13,7 @@ from hubgate.server.errors import Conflict, NotFound, Unprocessable
 from hubgate.server.paging import Page, PageRequest, page_of
 from hubgate.server.storage.database import Tx
 
-LAST_ADMIN = "The last admin cannot leave. Make someone else an admin first."
+LAST_ADMIN = "An organization needs an admin. Make someone else an admin first."
 
 # Limited, because every request and every view of a profile reads all memberships of a user.
 MAX_ORGANIZATIONS_PER_USER = 500
@@ -47,7 +47,7 @@ async def add(accounts: Accounts, organization: Organization, user: User, role: 
 
 
 async def lock_for_joining(tx: Tx, organization: Organization, user: User) -> Organization:
-    """Lock the user, then the organization."""
+    """Lock the user, then the organization: the order that avoids deadlocks (`lock_account`)."""
     await lock_account(tx, user)
     return await lock_organization(tx, organization)
 

@@ -118,7 +118,7 @@ async def has_other_admin(tx: Tx, org_id: str, user_id: str) -> bool:
 
 async def add_member(tx: Tx, org_id: str, user_id: str, role: Role, now: int) -> bool:
     """Add a member; False if already a member. `joined_at` is unique within an organization, regardless of clocks:
-    grants refer to a membership by it.
+    grants use it to identify the membership.
     """
     await tx.exec(
         f"UPDATE organizations SET last_joined_at = {_later('last_joined_at')} WHERE id = :org_id",
@@ -217,8 +217,8 @@ async def invitation_by_id(tx: Tx | Database, invitation_id: str, now: int) -> I
 
 
 async def use_invitation(tx: Tx, invitation_id: str, now: int) -> bool:
-    """Delete an open invitation; False if it is not open. If it is accepted, declined and withdrawn concurrently,
-    one wins."""
+    """Delete an open invitation; False if it is not open. Of concurrent calls that accept, decline
+    or withdraw it, one wins."""
     sql = "DELETE FROM invitations WHERE id = :id AND expires_at > :now"
     return await tx.exec(sql, {"id": invitation_id, "now": now}) == 1
 

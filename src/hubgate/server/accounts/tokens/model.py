@@ -34,7 +34,7 @@ class PersonalToken(msgspec.Struct, frozen=True):
 def check_token_name(text: str) -> str:
     name = " ".join(text.split())
     if not 1 <= len(name) <= LONGEST_NAME:
-        raise Unprocessable(f"A token's name has 1 to {LONGEST_NAME} characters.")
+        raise Unprocessable(f"A token's name must have 1 to {LONGEST_NAME} characters.")
     if not name.isprintable():
         raise Unprocessable("A token's name cannot contain hidden characters.")
     return name

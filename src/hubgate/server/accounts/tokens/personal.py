@@ -46,7 +46,7 @@ async def create(
         # The lock serializes concurrent requests, so that the limit holds.
         await lock_account_and_credentials(tx, user.id, user.credentials_version)
         if await store.count(tx, user.id) >= MAX_TOKENS_PER_USER:
-            raise FieldErrors({"name": f"A user has at most {MAX_TOKENS_PER_USER} tokens. Revoke one first."})
+            raise FieldErrors({"name": f"A user may have at most {MAX_TOKENS_PER_USER} tokens. Revoke one first."})
         await store.add(tx, key, token)
         await _notify_user(accounts, tx, user, token, ip)
 

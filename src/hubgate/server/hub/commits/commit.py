@@ -1,5 +1,5 @@
-"""Writing a commit: first the blobs, then trees and commit on top of the current head, then the branch moves if its
-head is unchanged. If the head has changed, the commit is retried, unless the request names a parent (412).
+"""Writes a commit: first the blobs, then the trees and the commit on top of the current head. Then the branch moves, if
+its head is unchanged. If the head has changed, the commit is retried, unless the request names a parent (412).
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -190,8 +190,8 @@ async def _check_paths(folder: Path, commit: str | None, operations: Sequence[Op
 
 
 async def _pointers(repos: Repos, repo: Repo, operations: Sequence[Operation]) -> dict[str, tuple[str, int]]:
-    """Id and size, by path, of large files that an operation or an LFS pointer in a file's content references. The file
-    must have been uploaded to the repo: knowing a hash must not grant access to a file.
+    """The large files that the operations reference, directly or by an LFS pointer as content: id and size by path.
+    They must have been uploaded to the repo: knowing a hash must not grant access to a file.
     """
     found: dict[str, tuple[str, int]] = {}
     for item in operations:

@@ -141,7 +141,7 @@ class CommitRequestReader:
 
     def _check_limits(self, line: CommitLine) -> None:
         if len(self._operations) >= MAX_OPERATIONS:
-            raise PayloadTooLarge(f"A commit changes at most {MAX_OPERATIONS:,} files.")
+            raise PayloadTooLarge(f"A commit may change at most {MAX_OPERATIONS:,} files.")
         self._text_length += sum(
             len(text) for name, text in line.value.items() if name != "content" and isinstance(text, str)
         )
@@ -175,9 +175,9 @@ class CommitRequestReader:
         summary, description = _text(header, "summary").strip(), header.get("description") or ""
         parent = header.get("parentCommit")
         if not summary or len(summary) > MAX_SUMMARY_LENGTH or "\0" in summary:
-            raise Unprocessable(f"The summary must have 1 to {MAX_SUMMARY_LENGTH:,} characters.")
+            raise Unprocessable(f"The summary must have 1 to {MAX_SUMMARY_LENGTH:,} characters and no NUL.")
         if not isinstance(description, str) or len(description) > MAX_DESCRIPTION_LENGTH or "\0" in description:
-            raise Unprocessable(f"A description has at most {MAX_DESCRIPTION_LENGTH:,} characters.")
+            raise Unprocessable(f"The description must have at most {MAX_DESCRIPTION_LENGTH:,} characters and no NUL.")
         if parent is not None and not (isinstance(parent, str) and re.fullmatch(r"[0-9a-fA-F]{7,40}", parent)):
             raise Unprocessable("parentCommit must be the id of a commit.")
         return CommitRequest(summary, description, parent, self._operations)
@@ -386,5 +386,5 @@ def _text(value: dict[str, Any], name: str) -> str:
 
 def _too_large(max_file_bytes: int) -> PayloadTooLarge:
     return PayloadTooLarge(
-        f"A file inside a commit has at most {max_file_bytes:,} bytes. Upload larger ones as large files (LFS)."
+        f"A file inside a commit may have at most {max_file_bytes:,} bytes. Upload larger ones as large files (LFS)."
     )

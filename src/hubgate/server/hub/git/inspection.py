@@ -36,7 +36,7 @@ CheckPointers = Callable[[Mapping[str, Pointer]], Awaitable[Mapping[str, str]]]
 
 @dataclass
 class Findings:
-    """Problems found in a push, by the id of the blob or tree."""
+    """The results of inspecting a push. Problems are keyed by the id of the blob or tree."""
 
     objects: int = 0
     oversized_files: dict[str, int] = field(default_factory=dict)

@@ -47,14 +47,14 @@ def check_path(path: str) -> str:
     except UnicodeEncodeError:
         raise Unprocessable(f"The path is not valid Unicode: {shown}.") from None
     if length > MAX_PATH_BYTES:
-        raise Unprocessable(f"A path has at most {MAX_PATH_BYTES} bytes: {shown}.")
+        raise Unprocessable(f"A path may have at most {MAX_PATH_BYTES} bytes: {shown}.")
     if path.count("/") > MAX_FOLDER_DEPTH:
-        raise Unprocessable(f"A path has at most {MAX_FOLDER_DEPTH} nested folders: {shown}.")
+        raise Unprocessable(f"A path may have at most {MAX_FOLDER_DEPTH} nested folders: {shown}.")
     for part in path.split("/"):
         if part in (".", ".."):
             raise Unprocessable(f"A path cannot contain . or ..: {shown}.")
         if len(part.encode()) > MAX_NAME_BYTES:
-            raise Unprocessable(f"A name in a path has at most {MAX_NAME_BYTES} bytes: {shown}.")
+            raise Unprocessable(f"A name in a path may have at most {MAX_NAME_BYTES} bytes: {shown}.")
         if _DOT_GIT.match(_normalized_name(part)):
             raise Unprocessable(f"A path cannot go through .git: {shown}.")
     return path

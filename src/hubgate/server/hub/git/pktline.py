@@ -40,7 +40,7 @@ class LineReader:
         if length == 0:
             return None
         if length < 4 or length > MAX_LINE_BYTES:
-            raise BadRequest(f"A packet line has 4 to {MAX_LINE_BYTES} bytes, not {length}.")
+            raise BadRequest(f"A packet line must have 4 to {MAX_LINE_BYTES} bytes, not {length}.")
         return await self._read_exactly(length - 4)
 
     async def is_empty(self) -> bool:

@@ -72,7 +72,7 @@ async def run(
     low_priority: bool = False,
 ) -> bytes:
     """Run git and return its output. Raises GitFailed if git fails, Unavailable after `seconds`. Git is killed when the
-    client of a read request disconnects. `low_priority`: run at low priority.
+    client of a read request disconnects.
     """
     process = await start(arguments, folder, env)
     try:

@@ -62,7 +62,7 @@ async def read_commands(lines: LineReader) -> PushRequest:
     while (payload := await lines.next()) is not None:
         size += len(payload)
         if size > MAX_COMMAND_BYTES:
-            raise BadRequest(f"The commands of a push have at most {MAX_COMMAND_BYTES:,} bytes.")
+            raise BadRequest(f"The commands of a push may have at most {MAX_COMMAND_BYTES:,} bytes.")
         payload = payload.removesuffix(b"\n")
         if payload.startswith(b"shallow ") and not changes:
             shallow = True

@@ -2,7 +2,7 @@
 other request of the process.
 
 Each kind of work has a separate pool, because some kinds wait for the disk and others for the processor. Within a pool
-callers take turns; a caller gets about a third of the threads at most (`jobs/pool.py`).
+callers take turns; a caller gets at most half of the threads (`jobs/pool.py`).
 """
 
 from collections.abc import Callable

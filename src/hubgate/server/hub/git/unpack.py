@@ -1,6 +1,6 @@
 """Unpacking a pushed pack: the git program reads it from the network, checks every object and writes to a quarantine.
 
-The sender is not trusted. A pack can state any sizes, so each allocation is limited, and the size of the whole pack.
+The sender is not trusted. A pack can state any sizes, so each allocation and the size of the whole pack are limited.
 """
 
 import asyncio
@@ -76,7 +76,7 @@ async def unpack(quarantine: Quarantine, pack: AsyncIterator[bytes], max_bytes: 
     if status:
         log.warning("a pushed pack was rejected: %s", stderr.strip()[:500])
         if _TOO_MANY_BYTES.search(stderr):
-            raise PackTooLarge(f"a push has at most {MAX_PACK_BYTES // 1024**3} GiB", [])
+            raise PackTooLarge(f"a push may have at most {MAX_PACK_BYTES // 1024**3} GiB", [])
         raise InvalidPack(*_explain(stderr))
 
 

@@ -1,7 +1,8 @@
 """Charges guests for their storage, before anything is stored (attack O72).
 
-A charge is pending until a pull request uses the bytes. Git storage stays charged even if none does, since git objects
-are never deleted. The charge for a large file ends only when the file is deleted or becomes the owner's (`sweep`).
+A charge is pending until a pull request uses the bytes. Git storage stays charged even if no pull request uses it,
+since git objects are never deleted. The charge for a large file ends only when the file is deleted or becomes the
+owner's (`sweep`).
 """
 
 from collections.abc import Collection, Mapping

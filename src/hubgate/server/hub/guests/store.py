@@ -59,7 +59,7 @@ def _files(repo_id: str, oids: Iterable[str]) -> list[Params]:
 
 
 async def bytes_charged(tx: Tx, user_id: str) -> int:
-    """The bytes charged to a user in all repos without write permission. A large file counts once per repo."""
+    """The bytes charged to a user in repos that the user may not write to. A large file counts once per repo."""
     row = await tx.one(
         f"""
         SELECT CAST(COALESCE(SUM(x.charged), 0) AS bigint) AS n FROM (

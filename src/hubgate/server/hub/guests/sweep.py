@@ -3,8 +3,8 @@
 A charge for git storage ends when its pull request is merged, by any method: its commit is on a branch or tag.
 
 A large file is checked once its pull request has been merged, replaced or removed, or if no pull request used it in
-time. If a branch or tag contains a pointer to the file, it becomes the owner's; if a pull request does, it stays
-charged; otherwise the file's link is deleted and its charge ends.
+time. If a branch or tag contains a pointer to the file, the file becomes the owner's; if a pull request does, the file
+stays charged; otherwise the file's link is deleted and its charge ends.
 """
 
 import hashlib
@@ -54,7 +54,7 @@ class GuestSweep:
         found = await db.read_long(lambda tx: store.repos_to_sweep(tx, self._after, before, limit))
         for repo_id, generation in found:
             try:
-                await self._end_merged(repo_id, generation)
+                await self._end_merged_charges(repo_id, generation)
                 await self._check_files(repo_id, generation, before)
             except (HubError, program.GitFailed) as error:
                 log.warning("the guest data of repo %s will be checked later: %s", repo_id, error)
@@ -62,7 +62,7 @@ class GuestSweep:
         self._after = found[-1][0] if len(found) == limit else ""
         return self._after != ""
 
-    async def _end_merged(self, repo_id: str, generation: int) -> None:
+    async def _end_merged_charges(self, repo_id: str, generation: int) -> None:
         tips = await self.repos.db.read_long(lambda tx: store.charged_refs(tx, repo_id))
         of_guests = (_PULL_REQUESTS, "--not", *_BRANCHES_AND_TAGS)
         unmerged = await self._listed_among(repo_id, set(tips.values()), *of_guests) if tips else set()

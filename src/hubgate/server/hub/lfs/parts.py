@@ -42,19 +42,19 @@ def is_fingerprint(text: str) -> bool:
     return _FINGERPRINT.match(text) is not None
 
 
-async def receive_part(files: LargeFiles, upload: str, number: int, length: int, parts: AsyncIterator[bytes]) -> str:
+async def receive_part(files: LargeFiles, upload: str, number: int, length: int, chunks: AsyncIterator[bytes]) -> str:
     """Receive a part and return its fingerprint. The same part sent again replaces the earlier upload."""
     folder = _folder(files, upload)
     await in_thread(lambda: folder.mkdir(parents=True, exist_ok=True))
     temporary, digest, count = files.temporary(), hashlib.sha256(), 0
     try:
         with temporary.open("wb") as file:
-            async for part in parts:
-                count += len(part)
+            async for chunk in chunks:
+                count += len(chunk)
                 if count > length:
                     break
-                digest.update(part)
-                await in_thread(file.write, part)
+                digest.update(chunk)
+                await in_thread(file.write, chunk)
         if count != length:
             raise Unprocessable(f"Part {number} must have {length} bytes.")
         fingerprint = digest.hexdigest()[:32]

@@ -22,7 +22,7 @@ _CHUNK = 1024 * 1024
 
 
 class StoredFile(msgspec.Struct, frozen=True):
-    """A stored large file. `blob_sha` is the id it would have as a git blob, for clients that compare by that."""
+    """A stored large file. `blob_sha` is the id it would have as a git blob, which some clients compare."""
 
     oid: str
     size: int

@@ -106,7 +106,7 @@ async def _move(repos: Repos, repo: Repo, change: RefChange, conflict: str) -> N
 async def _check_new_ref(repos: Repos, repo: Repo, ref: str) -> None:
     names = RefNames(name for name, _ in await repos.db.read_long(lambda tx: store.refs(tx, repo.id)))
     if names.branch_and_tag_count >= repos.limits.refs:
-        raise Unprocessable(f"A repo has at most {repos.limits.refs:,} refs.")
+        raise Unprocessable(f"A repo may have at most {repos.limits.refs:,} refs.")
     other = names.conflicting_ref(ref)
     if other is not None:
         raise Conflict(f"{ref} conflicts with {other}: git cannot have both.")

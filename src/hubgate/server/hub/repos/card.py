@@ -1,7 +1,7 @@
 """The card of a repo: the front matter of its README, and the tags derived from it.
 
 The YAML is not trusted. The loader creates plain values only, from a limited amount of text. Invalid front matter
-results in an empty card, because a push must not fail because of it.
+results in an empty card, since it must not fail a push.
 """
 
 import re

@@ -62,7 +62,7 @@ class HistoryPage(Struct, frozen=True):
 def from_number(sha: str, number: int, limit: int, total: int | None) -> HistoryPosition:
     """The start of a page by its number, from 0."""
     if number > LAST_PAGE:
-        raise BadRequest(f"A page number is at most {LAST_PAGE}. Follow the cursor in the Link header for more.")
+        raise BadRequest(f"A page number must be at most {LAST_PAGE}. Follow the cursor in the Link header for more.")
     remaining = _UNLIMITED if total is None else _MAX_REPEATS * total
     return HistoryPosition([sha], [], number * limit, remaining)
 

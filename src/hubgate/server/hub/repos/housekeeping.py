@@ -69,7 +69,7 @@ class LargeFileCleanup:
         old = await in_thread(lambda: [file for file in files if self._is_old(file)])
         linked = await self._linked(old)
         folder = self.repos.large_files.deletion_candidates
-        await in_thread(_set_aside, [file for file in old if file.name not in linked], folder)
+        await in_thread(_move_to_folder, [file for file in old if file.name not in linked], folder)
         candidates = await in_thread(lambda: list(folder.glob("*")))
         linked = await self._linked(candidates)
         await in_thread(self._delete_or_restore, candidates, linked)
@@ -173,7 +173,7 @@ def _remove(path: Path) -> None:
         remove(path)
 
 
-def _set_aside(files: Sequence[Path], folder: Path) -> None:
+def _move_to_folder(files: Sequence[Path], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for file in files:
         with contextlib.suppress(FileNotFoundError):

@@ -188,7 +188,7 @@ def check_repo_name(name: str) -> str:
     """Return the name if it is valid; raise Unprocessable with the broken rule otherwise."""
     if not _NAME.match(name):
         raise Unprocessable(
-            f"A repo's name has 1 to {MAX_NAME_LENGTH} ASCII letters, digits, dashes, underscores or dots: "
+            f"A repo's name must have 1 to {MAX_NAME_LENGTH} ASCII letters, digits, dashes, underscores or dots: "
             f"{name[:120]!r}."
         )
     if name[0] in "-." or name[-1] in "-.":

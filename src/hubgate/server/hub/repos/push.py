@@ -62,7 +62,7 @@ async def push(
     """Run a push and return the outcome for each ref. The pack is read to its end even if the push is rejected."""
     if request.too_many_commands:
         await _drain(pack)
-        raise Unprocessable(f"A push changes at most {receive_pack.MAX_COMMANDS:,} refs. Push them in parts.")
+        raise Unprocessable(f"A push may change at most {receive_pack.MAX_COMMANDS:,} refs. Push them in parts.")
     refused = await push_rights.refusals(repos, identity, repo, request.changes)
     changes = _pending(request, refused)
     if all(change.new_sha is None for change in changes):
@@ -170,7 +170,7 @@ async def _rejection(
     """The outcome if the objects are rejected, else None. Files are checked first: later checks walk the trees."""
     if findings.too_many_objects:
         max_objects = repos.limits.pushed_objects
-        return PushOutcome(_for_all(request, f"a push has at most {max_objects:,} objects, push it in parts"))
+        return PushOutcome(_for_all(request, f"a push may have at most {max_objects:,} objects, push it in parts"))
     tips = [change.new_sha for change in changes if change.new_sha is not None]
     messages = await _problem_messages(repos, incoming, findings, tips)
     if messages:

@@ -28,7 +28,7 @@ async def refusals(repos: Repos, identity: Identity, repo: Repo, changes: Sequen
     for change in changes:
         reason = (
             ("named more than once" if occurrences[change.ref] > 1 else invalid_reason(change.ref))
-            or await _forbidden(repos, identity, repo, change, write_decision)
+            or await _permission_refusal(repos, identity, repo, change, write_decision)
             or _conflict(change, names, repos.limits.refs)
         )
         if reason is not None:
@@ -36,7 +36,7 @@ async def refusals(repos: Repos, identity: Identity, repo: Repo, changes: Sequen
     return refused
 
 
-async def _forbidden(
+async def _permission_refusal(
     repos: Repos, identity: Identity, repo: Repo, change: RefChange, write_decision: Decision
 ) -> str | None:
     if is_pull_request(change.ref):
@@ -86,7 +86,7 @@ def _conflict(change: RefChange, names: RefNames, max_refs: int) -> str | None:
     if change.old_sha is not None or change.new_sha is None:
         return None
     if names.branch_and_tag_count >= max_refs:
-        return f"a repo has at most {max_refs:,} refs"
+        return f"a repo may have at most {max_refs:,} refs"
     other = names.conflicting_ref(change.ref)
     if other is not None:
         return f"conflicts with {other}"

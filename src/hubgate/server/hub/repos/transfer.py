@@ -1,5 +1,5 @@
-"""Moving a repo to another name or owner. The old name redirects to the new one as long as the repo exists; after a
-move to another namespace, only if that was allowed (`redirects.py`).
+"""Moving a repo to another name or owner. The old name redirects to the new one until it is unlinked or the repo
+is deleted; after a move to another namespace, only if that was allowed (`redirects.py`).
 """
 
 from typing import Any

@@ -30,7 +30,10 @@ _CLIENT_ID = re.compile(r"(?!(?:new|check)\Z)[A-Za-z0-9][A-Za-z0-9._~-]{0,199}\Z
 def check_client_id(given: str) -> str:
     """Validate a client id chosen by an operator."""
     if not _CLIENT_ID.match(given):
-        raise Unprocessable("A client ID has 1 to 200 letters, digits, dots, dashes, tildes or underscores.")
+        raise Unprocessable(
+            "A client ID must have 1 to 200 letters, digits, dots, dashes, tildes or underscores. "
+            "It must start with a letter or digit and cannot be new or check."
+        )
     return given
 
 
@@ -41,7 +44,7 @@ def validate_app(app: App) -> App:
     homepage = checks.check("homepage", _homepage, app.homepage.strip())
     uris = tuple(dict.fromkeys(app.redirect_uris))
     if len(uris) > MAX_REDIRECT_URIS:
-        checks.add_error("redirectUris", f"An app has at most {MAX_REDIRECT_URIS} redirect URIs.")
+        checks.add_error("redirectUris", f"An app may have at most {MAX_REDIRECT_URIS} redirect URIs.")
     for uri in uris:
         checks.check("redirectUris", check_redirect_uri, uri)
     _check_scopes(checks, "scopes", app.scopes, app)
@@ -92,10 +95,10 @@ def _check_scopes(checks: FieldChecks, field: str, names: Collection[str], app: 
     if unknown is None:
         return
     if not unknown or {",", " "} & set(unknown):
-        checks.add_error(field, "Name each scope by itself, without commas or spaces.")
+        checks.add_error(field, "List each scope separately, without commas or spaces.")
         return
     message = unknown_scope_message(unknown, known)
-    checks.add_error(field, message if message.endswith("?") else f"{message} Ask the operator for extra ones.")
+    checks.add_error(field, message if message.endswith("?") else f"{message} Ask the operator for extra scopes.")
 
 
 def _ordered(scopes: Collection[str]) -> tuple[str, ...]:
@@ -114,7 +117,7 @@ def _first_unknown(names: Collection[str], known: Collection[str]) -> str:
 def _name(given: str) -> str:
     name = " ".join(given.split())
     if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
-        raise Unprocessable(f"An app's name has 1 to {LONGEST_NAME} characters.")
+        raise Unprocessable(f"An app's name must have 1 to {LONGEST_NAME} printable characters.")
     return name
 
 

@@ -11,7 +11,7 @@ CLI_NAMES = {"hubgate-cli": "hubgate CLI", "26be6b09-91c5-47da-9861-d2d2bb7a7e36
 
 
 async def find_app(oauth: OAuth, client_id: str, *, caller: str) -> App | None:
-    """Find an app. `caller` is the IP address that a document fetch is counted for."""
+    """Find an app. A document fetch counts towards the rate limit of `caller`, an IP address."""
     if len(client_id) > LONGEST_CLIENT_ID or "\0" in client_id:
         return None
     if oauth.documents.is_document_url(client_id):

@@ -125,7 +125,7 @@ async def refresh_secret(
 ) -> str:
     """Create a new secret; old secrets expire in `overlap` seconds. A public app becomes confidential.
 
-    `in_same_tx` runs in the same transaction.
+    `in_same_tx` runs last in the transaction: if it fails, no secret is created.
     """
     if not 0 <= overlap <= LONGEST_OVERLAP:
         raise FieldErrors({"overlapSeconds": f"overlapSeconds must be 0 to {LONGEST_OVERLAP:,} seconds."})
@@ -157,7 +157,7 @@ async def secrets_of(oauth: OAuth, app: App) -> Sequence[Row]:
 
 
 async def revoke_old_secret(oauth: OAuth, app: App, last_four: str, actor: Actor) -> None:
-    """Expire an old secret before its overlap ends. Only its last four characters are known."""
+    """Expire an old secret before its overlap ends. It is identified by its last four characters."""
     now = oauth.clock()
 
     async def unit(tx: Tx) -> None:

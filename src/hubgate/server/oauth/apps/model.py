@@ -27,7 +27,7 @@ class ExchangeSettings(Struct, frozen=True):
     since: int = 0
 
     def restarted(self, now: int) -> "ExchangeSettings":
-        """A copy with `since` set to now, or later if needed to exceed the old value: clocks of machines may differ."""
+        """A copy that invalidates tokens exchanged so far. `since` always increases, even if clocks differ."""
         return replace(self, since=max(now, self.since + 1))
 
 

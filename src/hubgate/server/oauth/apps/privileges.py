@@ -91,7 +91,7 @@ async def revoke_scope(oauth: OAuth, client_id: str, scope: str, actor: Actor) -
     async def unit(tx: Tx) -> App:
         before = await _lock(tx, client_id)
         if scope not in before.extra_scopes:
-            raise Conflict(f"{before.name} does not have the scope {scope[:60]} from the operator.")
+            raise Conflict(f"The operator has not granted the scope {scope[:60]} to {before.name}.")
         after = replace(
             before,
             scopes=_without(before.scopes, scope),
@@ -118,7 +118,10 @@ def check_extra_scope(oauth: OAuth, scope: str) -> None:
 
 
 def _exchange_scopes(app: App, removed: str) -> tuple[str, ...] | None:
-    """The scopes allowed in exchange. An empty list would mean no limit, so the last scope stays, without effect."""
+    """The scopes allowed in token exchange, without `removed`.
+
+    The last scope stays, without effect: an empty list would mean no limit.
+    """
     allowed = app.exchange.scopes
     return allowed if allowed is None else _without(allowed, removed) or allowed
 
@@ -130,7 +133,7 @@ def _without(names: Sequence[str], removed: str) -> tuple[str, ...]:
 async def _lock(tx: Tx, client_id: str) -> App:
     found = await store.find(tx, client_id)
     if found is not None and found.org_id is not None:
-        # The organization before the app, the lock order of changes by its admins.
+        # Lock the organization before the app, as changes by its admins do.
         await org_store.lock(tx, found.org_id)
     latest = await store.lock(tx, client_id)
     if latest is None:

@@ -26,7 +26,7 @@ async def find(tx: Tx | Database, client_id: str) -> App | None:
 
 
 async def find_with_secret(db: Database, client_id: str, key: bytes, now: int) -> App | None:
-    """The app if the secret is valid. The lookup by hash leaks no timing."""
+    """The app if the secret is valid. A lookup by hash reveals nothing through timing."""
     row = await db.one(
         f"""
         SELECT {APP_COLUMNS} FROM app_secrets s JOIN apps a ON a.client_id = s.client_id
@@ -78,7 +78,7 @@ async def list_all(tx: Tx, after: str, limit: int) -> list[App]:
 
 
 async def add(tx: Tx, app: App) -> bool:
-    """False if the client id is taken, which is possible only if an operator chose it."""
+    """Add an app; False if the client id is taken, which is possible only if an operator chose it."""
     return await tx.one(_ADD, _row(app)) is not None
 
 

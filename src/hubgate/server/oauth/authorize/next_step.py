@@ -33,7 +33,7 @@ Step = SignIn | AskConsent | IssueCode | Reject
 class Visit(Struct, frozen=True):
     """The signed-in user and their earlier consent to this app; nobody is signed in if person and session are None.
 
-    `mark` was returned from the sign-in page.
+    `mark` is the sign-in mark in the URL, if any.
     """
 
     now: int

@@ -35,7 +35,7 @@ class ReturnAddress(Struct, frozen=True):
 class ShownError(BadRequest):
     """An error shown on the hub's own page, status 400: the browser is not redirected to an unregistered URI.
 
-    `client_id` is the one in the request, known here or not.
+    `client_id` is as sent; the app may not exist.
     """
 
     def __init__(self, message: str, *, code: str, client_id: str = "", about: str = "") -> None:

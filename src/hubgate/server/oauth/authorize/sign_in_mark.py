@@ -1,9 +1,10 @@
 """The sign-in mark: a URL parameter that tracks whether the user has signed in for an authorization request.
 
 It names the session that the user had before the sign-in page, and whether the user chose to continue with it. A MAC
-binds the mark to its request: a forged mark would bypass prompt=login and max_age. But anyone can obtain a mark, signed
-out or with another account, and use it in another browser, so a mark only proves when the request was sent. Every
-sign-in starts a new session: only a session that began after the mark was created is a sign-in for the request.
+binds the mark to its request: a forged mark would bypass prompt=login and max_age. But anyone can obtain a mark while
+signed out or signed in to another account, and use it in another browser, so a mark only proves when the request was
+sent. Every sign-in starts a new session: only a session that began after the mark was created is a sign-in for the
+request.
 """
 
 import base64
@@ -19,7 +20,7 @@ from hubgate.server.oauth.authorize.rules import PARAMETERS
 from hubgate.server.secret import ServerSecret
 
 PARAMETER = "_mark"
-# A mark in a URL from the browser history expires after this.
+# Short, so that a URL from the browser history does not work later.
 LIFETIME = HOUR
 _PURPOSE = "sign-in mark"
 _NEW_SESSION, _SAME_SESSION = "left", "kept"

@@ -29,7 +29,7 @@ LEASE = 7 * SECOND
 WAIT_SECONDS = 0.1
 MAX_WAITS = 100
 FETCHES_OF_HOST = Limit("cimd host", 10, 60, "Too many fetches from this host. Wait {duration}.")
-FETCHES_FOR_CALLER = Limit("cimd caller", 30, 60, "Too many apps at once. Wait {duration}.")
+FETCHES_FOR_CALLER = Limit("cimd caller", 30, 60, "Too many fetches of app documents. Wait {duration}.")
 
 # Bounds of the cache lifetime that headers set, and the default.
 SHORTEST_CACHE, LONGEST_CACHE, DEFAULT_CACHE = 5 * MINUTE, 24 * HOUR, HOUR
@@ -63,7 +63,7 @@ class Documents(Struct, frozen=True):
         return client_id.startswith("https://") or (self.http_loopback and client_id.startswith("http://"))
 
     async def app(self, url: str, *, caller: str) -> App:
-        """The app that the document describes, from the cache while that is allowed."""
+        """The app that the document describes, from the cache until the cached copy expires."""
         _require(url, check_address(url, http_loopback=self.http_loopback))
         now = self.clock()
         document, expires_at = await store.find(self.db, url) or ("", 0)
@@ -103,7 +103,7 @@ class Documents(Struct, frozen=True):
             response = await self._get(url)
         except (Unreachable, AddressNotAllowed) as error:
             fix = f"Make it reachable from this hub.{development_hint(host_of(urlsplit(url)))}"
-            return [*findings, Finding("The hub can fetch it", str(error), fix)]
+            return [*findings, Finding("The hub can fetch the document", str(error), fix)]
         findings += check_response(response)
         if all(finding.passed for finding in findings):
             findings += check_document(url, response.body)[0]

@@ -22,12 +22,12 @@ LONGEST_NAME = 200
 LONGEST_FOUND = 200
 MAX_REDIRECT_URIS = 50
 DEFAULT_SCOPES = ("openid", "profile")
-_RESPONDS_WITH_200, _MISSING = "It responds with status 200", "missing"
+_RESPONDS_WITH_200, _MISSING = "The response has status 200", "missing"
 _KINDS = {list: "a list", str: "a string", bool: "true or false", type(None): "null"}
 # The networks an operator allows so that the hub can fetch documents from localhost in development.
 _LOOPBACK_NETWORKS = {"127.0.0.1": "127.0.0.0/8", "localhost": "127.0.0.0/8,::1/128", "[::1]": "::1/128"}
 _DEVELOPMENT = (
-    " In development the hub is started with HUBGATE_CIMD_ALLOW_HTTP_LOOPBACK=true and HUBGATE_EGRESS_ALLOW={networks}."
+    " In development, start the hub with HUBGATE_CIMD_ALLOW_HTTP_LOOPBACK=true and HUBGATE_EGRESS_ALLOW={networks}."
 )
 # Valid in JSON, but not in a page or the database: NUL and lone surrogates.
 _NOT_TEXT = re.compile("[\0\ud800-\udfff]")
@@ -54,27 +54,33 @@ def _url_findings(url: str, http_loopback: bool) -> Iterator[Finding]:
         parts = urlsplit(url)
         host = host_of(parts)
     except ValueError:
-        yield Finding("It is an address", url, "Write an address such as https://app.example/.well-known/oauth-cimd.")
+        yield Finding(
+            "The address is valid", url, "Write an address such as https://app.example/.well-known/oauth-cimd."
+        )
         return
     allowed = parts.scheme == "https" or (http_loopback and parts.scheme == "http" and host in LOOPBACK)
-    rule = "It begins with https://, or with http:// on this computer" if http_loopback else "It begins with https://"
+    rule = "The address begins with https://" + (", or with http:// on this computer" if http_loopback else "")
     yield _finding(rule, parts.scheme or _MISSING, allowed, f"Serve the document over https.{development_hint(host)}")
     yield _finding(
-        "It has a plain host, without a user name", parts.netloc, host is not None, "Write host and port only."
+        "The address has a plain host, without a user name", parts.netloc, host is not None, "Write host and port only."
     )
     plain = parts.netloc == parts.netloc.lower() and not parts.netloc.partition(":")[0].endswith(".")
     yield _finding(
-        "Its host is in lower case, without a trailing dot",
+        "The host is in lower case, without a trailing dot",
         parts.netloc,
         plain,
         "Write the host as browsers show it.",
     )
-    yield _finding("It has a path", parts.path, parts.path not in ("", "/"), "Put the document at a path of its own.")
+    yield _finding(
+        "The address has a path", parts.path, parts.path not in ("", "/"), "Put the document at a path of its own."
+    )
     dots = any(unquote(segment) in (".", "..") for segment in parts.path.split("/"))
-    yield _finding("Its path has no . or .. in it", parts.path, not dots, "Write the path without dot segments.")
-    yield _finding("It has no fragment", parts.fragment, "#" not in url, "Remove the # and everything after it.")
+    yield _finding("The path has no . or .. in it", parts.path, not dots, "Write the path without dot segments.")
+    yield _finding(
+        "The address has no fragment", parts.fragment, "#" not in url, "Remove the # and everything after it."
+    )
     clean = re.fullmatch(r"[!#-;=?-\[\]_a-z~]+", url) is not None
-    yield _finding("It has only characters of URLs", url, clean, "Percent-encode all other characters.")
+    yield _finding("The address has only URL characters", url, clean, "Percent-encode all other characters.")
 
 
 def development_hint(host: str | None) -> str:
@@ -94,16 +100,21 @@ def check_response(response: HttpResponse) -> list[Finding]:
     is_json = kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
     return [
         Finding(_RESPONDS_WITH_200, status),
-        _finding("It is sent as JSON", kind or "no Content-Type", is_json, "Send Content-Type: application/json."),
         _finding(
-            "It is small enough", f"{len(response.body):,} bytes", not response.truncated, "Make the document smaller."
+            "The document is sent as JSON", kind or "no Content-Type", is_json, "Send Content-Type: application/json."
+        ),
+        _finding(
+            "The document is small enough",
+            f"{len(response.body):,} bytes",
+            not response.truncated,
+            "Make the document smaller.",
         ),
     ]
 
 
 def check_document(url: str, body: bytes) -> tuple[list[Finding], App | None]:
     """Check the body; the app is None unless every rule holds."""
-    rule, fix = "It is one JSON object", "Write one JSON object."
+    rule, fix = "The document is one JSON object", "Write one JSON object."
     try:
         # Only UTF-8 (RFC 8259, section 8.1), no duplicate members: all parsers must read the same document.
         document = json.loads(body.decode(), object_pairs_hook=_unique_members, parse_constant=_reject_constant)
@@ -144,13 +155,15 @@ def _member_findings(url: str, document: dict[str, Any]) -> Iterator[Finding]:
     )
     secrets = [member for member in ("client_secret", "client_secret_expires_at") if member in document]
     listed = ", ".join(secrets) or "none"
-    yield _finding("It contains no secret", listed, not secrets, "Remove it: everyone can read this document.")
+    yield _finding(
+        "The document contains no secret", listed, not secrets, "Remove it: everyone can read this document."
+    )
     yield from _redirect_uri_findings(document)
     for member in ("logo_uri", "client_uri"):
         address = document.get(member, "")
         valid = isinstance(address, str) and (not address or _is_web_address(address))
         yield _finding(
-            f"{member} is a web address, if there is one",
+            f"{member}, if present, is a web address",
             _found(document, member),
             valid,
             "Write an https address, or leave it out.",
@@ -159,7 +172,7 @@ def _member_findings(url: str, document: dict[str, Any]) -> Iterator[Finding]:
 
 def _redirect_uri_findings(document: dict[str, Any]) -> Iterator[Finding]:
     """One finding for each invalid URI, or a single finding if all are valid."""
-    rule, given = "redirect_uris are addresses of the app", document.get("redirect_uris")
+    rule, given = "redirect_uris are valid redirect URIs", document.get("redirect_uris")
     if not isinstance(given, list) or not 0 < len(given) <= MAX_REDIRECT_URIS:
         yield Finding(rule, _found(document, "redirect_uris"), f"List 1 to {MAX_REDIRECT_URIS} redirect_uris.")
         return
@@ -169,7 +182,7 @@ def _redirect_uri_findings(document: dict[str, Any]) -> Iterator[Finding]:
 
 def _redirect_uri_fix(uri: object) -> str:
     if not isinstance(uri, str):
-        return "Write each as a string."
+        return "Write each redirect URI as a string."
     try:
         check_redirect_uri(uri)
     except Unprocessable as error:

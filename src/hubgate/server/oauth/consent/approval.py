@@ -24,8 +24,8 @@ from hubgate.server.oauth.tokens.model import CODE_LIFETIME, Code
 from hubgate.server.scopes import join_scopes, parse_scopes
 from hubgate.server.storage.database import ConstraintViolated, Database, Row, Tx
 
-# Per consent; the oldest are deleted, and their details have to be approved again. A CLI that uses a new port each time
-# adds an approval each time.
+# Per consent. When the oldest approvals are deleted, users see the consent page again for them. A CLI that uses a new
+# port each time adds an approval each time.
 MAX_APPROVALS = 50
 
 
@@ -57,8 +57,8 @@ async def store_approval(
     """Store an approval; returns the consent's id and the scopes approved now, in the order requested.
 
     The consent becomes the union of earlier and new scopes, without those shown and unticked; the same applies to
-    each ticked organization. Concurrent approvals do not undo each other. Raises ConstraintViolated if the app or user
-    was deleted.
+    each ticked organization. Concurrent approvals do not undo each other's scopes. Raises ConstraintViolated if the
+    app or user was deleted.
     """
     await lock_credentials(tx, person.user.id, person.user.credentials_version)
     app, approved, requested = access.app, approved_scopes(access, ticked), set(access.scopes)
@@ -74,7 +74,7 @@ async def store_approval(
             tx, replace(before, scopes=approved | (before.scopes - requested)), app.face, app.name, now
         )
         granted = await store.organizations(tx, before.id)
-        # A new organization gets only scopes that the page showed: older, wider tokens gain nothing in it (attack O65).
+        # A new organization gets only scopes that the page showed, so older tokens gain no others there (attack O65).
         ticked_now = {
             org_id: (approved | (granted.get(org_id, frozenset()) - requested)) - IDENTITY_SCOPES
             for org_id in granted_organizations(person, ticked)

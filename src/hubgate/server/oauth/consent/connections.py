@@ -55,13 +55,13 @@ class Changes(Struct, frozen=True):
         return connected.consent.scopes if self.scopes is None else frozenset(self.scopes)
 
     def other_scopes_after(self, connected: AppConnection) -> frozenset[str]:
-        """A scope revoked on this hub is revoked for other servers, too."""
+        """The scopes for other servers after the changes. A scope revoked on this hub is revoked for them, too."""
         before = connected.consent.other_scopes
         left = before - (connected.consent.scopes - self.scopes_after(connected))
         return left if self.other_scopes is None else left.intersection(self.other_scopes)
 
     def organizations_after(self, connected: AppConnection) -> dict[str, frozenset[str]]:
-        """A scope revoked from the app is revoked in every organization."""
+        """The scopes of each organization after the changes. A scope revoked from the app is revoked in all of them."""
         before, allowed = connected.consent.organizations, self.scopes_after(connected) - IDENTITY_SCOPES
         org_ids = {*(before if self.organizations is None else self.organizations), *self.in_organizations}
         return {
@@ -77,7 +77,7 @@ async def change(oauth: OAuth, person: Person, client_id: str, changes: Changes)
     async def unit(tx: Tx) -> AppConnection:
         # A change may add access, so the user must still be signed in (attack O68).
         await lock_credentials(tx, user_id, person.user.credentials_version)
-        # Locked before it is read, so that concurrent changes to other values are not lost.
+        # The consent is locked before it is read, so that concurrent changes to other values are not lost.
         locked = await store.lock_for_change(tx, user_id, client_id, now)
         before = await store.find_connection(tx, user_id, client_id) if locked else None
         if before is None:
@@ -98,22 +98,24 @@ async def change(oauth: OAuth, person: Person, client_id: str, changes: Changes)
 def _check(connected: AppConnection, person: Person, changes: Changes) -> None:
     errors = {}
     allowed = connected.allowable_scopes | (SCOPE_NAMES if connected.has_document else set())
-    if unknown := next((name for name in changes.scopes or () if name not in allowed), None):
-        errors["scopes"] = f"{unknown[:60]} is not among the scopes of this app."
-    if unknown := next(
-        (name for name in changes.other_scopes or () if name not in connected.consent.other_scopes), None
-    ):
-        errors["resourceScopes"] = f"{unknown[:60]} is not allowed for other servers. The app has to request it."
+    if unknown := _outside(allowed, changes.scopes or ()):
+        errors["scopes"] = f"{unknown[0][:60]} is not among the scopes of this app."
+    if unknown := _outside(connected.consent.other_scopes, changes.other_scopes or ()):
+        errors["resourceScopes"] = f"{unknown[0][:60]} is not allowed for other servers. The app has to request it."
     if any(org_id not in person.roles for org_id in (*(changes.organizations or ()), *changes.in_organizations)):
         errors["organizations"] = "You can grant access only to organizations you are a member of."
     everywhere = changes.scopes_after(connected)
-    chosen = (name for scopes in changes.in_organizations.values() for name in scopes)
-    if unknown := next((name for name in chosen if name not in everywhere), None):
+    chosen = [name for scopes in changes.in_organizations.values() for name in scopes]
+    if unknown := _outside(everywhere, chosen):
         errors.setdefault(
-            "organizations", f"The app does not have {unknown[:60]}, so it cannot have it in an organization."
+            "organizations", f"The app does not have {unknown[0][:60]}, so it cannot have it in an organization."
         )
     if errors:
         raise FieldErrors(errors)
+
+
+def _outside(allowed: Collection[str], names: Collection[str]) -> list[str]:
+    return [name for name in names if name not in allowed]
 
 
 async def count_tokens(oauth: OAuth, connected: AppConnection) -> int:

@@ -1,4 +1,4 @@
-"""A request for access, the consent to it, and what a consent page showed. Pure."""
+"""A request for access, the consent to it, and the details that a consent page showed. Pure."""
 
 import hashlib
 import json
@@ -113,7 +113,7 @@ class ConsentDetails(Struct, frozen=True):
 def consent_details(access: AccessRequest) -> ConsentDetails | None:
     """The details that a later request must match to skip the page; None if the user must be asked every time.
 
-    In those cases only the user knows which program gets the code (attack O75).
+    The user must be asked if any program on the device could receive the code (attack O75).
     """
     app, target = access.app, access.redirect_uri
     resources = " ".join(sorted(access.resources))

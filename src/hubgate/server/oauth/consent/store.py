@@ -34,13 +34,13 @@ async def find_connection(tx: Tx, user_id: str, client_id: str) -> AppConnection
 
 
 async def of_user(tx: Tx, user_id: str) -> list[AppConnection]:
-    """Most recently used first."""
+    """The user's connected apps, most recently used first."""
     order = "ORDER BY COALESCE(c.last_used_at, c.created_at) DESC, c.id DESC"
     return await _all(tx, f"WHERE c.user_id = :user_id {order}", user_id)
 
 
 async def page_of_user(tx: Tx, user_id: str, before: str, limit: int) -> list[AppConnection]:
-    """Newest first, a stable order for paging; `before` is the id of the last consent shown."""
+    """A page of connected apps, newest first, a stable order. `before` is the id of the last consent shown."""
     page = "SELECT id FROM consents WHERE user_id = :user_id AND id < :before ORDER BY id DESC LIMIT :limit"
     return await _all(tx, f"WHERE c.id IN ({page}) ORDER BY c.id DESC", user_id, before=before, limit=limit)
 
@@ -162,7 +162,7 @@ async def organizations(tx: Tx, consent_id: str) -> dict[str, frozenset[str]]:
 
 async def set_organizations(tx: Tx, consent_id: str, granted: Mapping[str, Iterable[str]]) -> None:
     await tx.exec("DELETE FROM consent_organizations WHERE consent_id = :id", {"id": consent_id})
-    # Joined with memberships: an organization that was deleted or left since is skipped.
+    # Joined with memberships, to skip an organization that was deleted or that the user has left since.
     sql = """
         INSERT INTO consent_organizations (consent_id, org_id, scopes, joined_at)
         SELECT c.id, m.org_id, :scopes, m.joined_at FROM consents c JOIN memberships m ON m.user_id = c.user_id
@@ -298,7 +298,7 @@ async def save_approval(tx: Tx, consent_id: str, shown: ConsentDetails, scopes: 
 
 
 async def drop_oldest_approvals(tx: Tx, consent_id: str, limit: int) -> None:
-    """Delete all but the newest `limit` approvals, at most 1,000 per call: a consent never has many more."""
+    """Delete all but the newest `limit` approvals. A consent never has 1,000 more than that."""
     await tx.exec(
         """
         DELETE FROM consent_approvals WHERE consent_id = :consent_id AND shown IN (

@@ -11,7 +11,7 @@ RETENTION = HOUR
 INTERVAL_SECONDS = 5
 # Added permanently to the interval of a device that polls too often (RFC 8628, section 3.5).
 SLOW_DOWN_SECONDS = 5
-# A device measures the interval from our response, the hub from its request.
+# Network delays vary, so a poll that was sent on time may be received this much too early.
 TOLERANCE = SECOND // 2
 
 PENDING, APPROVED, DENIED, CONSUMED = "pending", "approved", "denied", "consumed"

@@ -57,7 +57,7 @@ async def pending(db: Database, user_code: bytes, now: int) -> DeviceCode | None
 
 
 async def decided_by(db: Database, user_code: bytes, user_id: str) -> str | None:
-    """The state of a code that this user has decided, while it is stored."""
+    """The state of a code that this user has approved or denied; None if there is no such code."""
     sql = "SELECT state FROM device_codes WHERE user_code = :user_code AND user_id = :user_id"
     row = await db.one(sql, {"user_code": user_code, "user_id": user_id})
     return row["state"] if row else None
@@ -93,7 +93,7 @@ async def consume(tx: Tx, key: bytes) -> bool:
 
 
 async def delete_decided_by(tx: Tx, user_id: str) -> None:
-    """Delete codes that this user has decided, whose tokens may not have been fetched yet."""
+    """Delete codes that this user has approved or denied: a device may not have fetched its tokens yet."""
     await tx.exec("DELETE FROM device_codes WHERE user_id = :user_id", {"user_id": user_id})
 
 

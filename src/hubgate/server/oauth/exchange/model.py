@@ -19,7 +19,7 @@ class Member(Struct, frozen=True):
 
 
 class Facts(Struct, frozen=True):
-    """The current facts from the database. `member` is None if nobody in the organization has the address."""
+    """The facts that decide an exchange. `member` is None if nobody in the organization has the address."""
 
     app: App
     plan: str

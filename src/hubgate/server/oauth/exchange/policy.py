@@ -1,4 +1,4 @@
-"""Decides whether an exchange is granted; the first failed check is the error. Pure, except for operator settings."""
+"""Decides about an exchange; the first failed check determines the error. Pure, except for operator settings."""
 
 import ipaddress
 

@@ -21,7 +21,10 @@ _SELECT_FACTS = f"""
 
 
 async def app_plan_and_member(tx: Tx, client_id: str, email: str) -> tuple[App, str, Member | None] | None:
-    """One statement, with the same work for a member, a stranger and an unknown address (attack O42)."""
+    """The app, its organization's plan and the member with this address; None if the app does not exist.
+
+    One statement, with the same work for a member, a stranger and an unknown address (attack O42).
+    """
     row = await tx.one(_SELECT_FACTS, {"client_id": client_id, "email": email})
     if row is None:
         return None
@@ -70,7 +73,7 @@ _NEWEST_FIRST = "ORDER BY t.created_at DESC, t.family DESC LIMIT :limit"
 async def of_app(
     tx: Tx, app: App, token_filter: TokenFilter, before: tuple[int, str], now: int, limit: int
 ) -> list[ActiveToken]:
-    """Newest first."""
+    """Live tokens of an app that match the filter, newest first."""
     condition, values = _condition(app, token_filter, now)
     rows = await tx.all(
         f"{_SELECT_LIVE} AND {condition} {_NEWEST_FIRST}",
@@ -80,7 +83,7 @@ async def of_app(
 
 
 async def of_member(tx: Tx, user_id: str, before: tuple[int, str], now: int, limit: int) -> list[ActiveToken]:
-    """Tokens of all organizations, newest first."""
+    """Live tokens for a user, of all organizations' apps, newest first."""
     rows = await tx.all(
         f"{_SELECT_LIVE} AND t.user_id = :user_id {_NEWEST_FIRST}",
         {"user_id": user_id, "now": now, "before": before[0], "before_id": before[1], "limit": limit},
@@ -89,7 +92,7 @@ async def of_member(tx: Tx, user_id: str, before: tuple[int, str], now: int, lim
 
 
 async def by_member(tx: Tx, app: App, after: str, now: int, limit: int) -> list[MemberTokens]:
-    """By name, ignoring case."""
+    """Members for whom an app has live tokens, by name, ignoring case."""
     condition, values = _condition(app, TokenFilter(), now)
     rows = await tx.all(
         f"""

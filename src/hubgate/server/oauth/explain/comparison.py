@@ -32,7 +32,7 @@ _CHOICES = {"prompt": tuple(sorted(PROMPTS)), "response_mode": RESPONSE_MODES}
 
 class Line(Struct, frozen=True):
     """One row of the comparison. Both sides are lists of texts. `covers` names the parameters that the row explains;
-    `setting` is the app's field that decides the row.
+    `setting` is the field to edit in the app's settings.
     """
 
     label: str

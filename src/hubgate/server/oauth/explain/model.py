@@ -21,9 +21,9 @@ _STORED_VALUES = frozenset(
 # Parameters stored by name only. All others are only counted: even a name can be a secret sent by mistake.
 _STORED_NAMES = frozenset(
     """
-    audience claims client_assertion client_assertion_type client_secret code code_challenge code_verifier device_code
-    id_token_hint login_hint nonce password refresh_token registration request request_uri state subject_token
-    token ui_locales user_code username
+    actor_token audience claims client_assertion client_assertion_type client_secret code code_challenge code_verifier
+    device_code id_token_hint login_hint nonce password refresh_token registration request request_uri state
+    subject_token token ui_locales user_code username
     """.split()  # noqa: SIM905
 )
 

@@ -18,7 +18,7 @@ Pairs = list[tuple[str, str]]
 
 
 def record_refusals(oauth: OAuth, handler: PublicHandler) -> PublicHandler:
-    """Wrap an endpoint that apps call. If the error is stored, rendering adds `error_uri` to the response."""
+    """Wrap a handler to store the requests that it rejects; their error responses then have an `error_uri`."""
 
     async def handle(request: HubRequest) -> ASGIApp:
         try:

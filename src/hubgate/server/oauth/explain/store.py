@@ -34,7 +34,7 @@ async def find(db: Database, refusal_id: str, since: int) -> Refusal | None:
 
 
 async def of_app(tx: Tx, client_id: str, since: int, limit: int) -> list[Refusal]:
-    """Newest first."""
+    """The rejected requests of an app, newest first."""
     rows = await tx.all(
         f"""
         SELECT {COLUMNS} FROM app_errors WHERE client_id = :client_id AND created_at > :since

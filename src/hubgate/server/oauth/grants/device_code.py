@@ -64,6 +64,6 @@ async def _record_poll(tx: Tx, code: DeviceCode, now: int) -> OAuthError:
 
 GRANT = Grant(
     type="urn:ietf:params:oauth:grant-type:device_code",
-    parameters={"device_code": "from the response of /oauth/device", "resource": RESOURCE_TEXT},
+    parameters={"device_code": "from the response to /oauth/device", "resource": RESOURCE_TEXT},
     answer=answer,
 )

@@ -57,7 +57,7 @@ GRANT = Grant(
     parameters={
         "subject_token": "the member's e-mail address",
         "subject_token_type": USER_EMAIL,
-        "scope": "some of the app's scopes; without it, all of them",
+        "scope": "some of the app's scopes; without it, all that the organization allows",
         "resource": "this hub's address, or left out",
     },
     answer=answer,

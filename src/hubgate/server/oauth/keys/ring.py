@@ -105,7 +105,9 @@ class KeyRing(Struct, frozen=True):
             sealed = self.secret.seal(plain, _seal_context(key.kid))
             await self.db.write(partial(store.replace_sealed, kid=key.kid, old=key.sealed_private, new=sealed))
         if lost:
-            raise StartupError(f"No configured secret opens {', '.join(lost)}; everything else was resealed.")
+            raise StartupError(
+                f"No configured secret opens the signing keys {', '.join(lost)}; everything else was resealed."
+            )
         return len(stale)
 
     async def list_all(self) -> list[SigningKey]:

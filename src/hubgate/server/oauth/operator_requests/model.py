@@ -11,7 +11,10 @@ MAX_SHOWN = 50
 
 
 class OperatorRequest(Struct, frozen=True):
-    """The fields are in the order of `store.COLUMNS`. `owner` is the name of a user or an organization."""
+    """A request to the operator, with its app and requester. `owner` is the name of a user or an organization.
+
+    The fields are in the order of `store.COLUMNS`.
+    """
 
     id: str
     client_id: str

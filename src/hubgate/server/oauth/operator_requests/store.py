@@ -44,7 +44,7 @@ async def count_pending(tx: Tx, client_id: str) -> int:
 
 
 async def of_app(tx: Tx, client_id: str, limit: int) -> list[OperatorRequest]:
-    """Newest first."""
+    """The requests for an app, newest first."""
     rows = await tx.all(
         f"""
         SELECT {COLUMNS} FROM {_FROM} WHERE r.client_id = :client_id ORDER BY r.created_at DESC, r.id DESC LIMIT :limit
@@ -55,7 +55,7 @@ async def of_app(tx: Tx, client_id: str, limit: int) -> list[OperatorRequest]:
 
 
 async def pending(tx: Tx, limit: int) -> list[OperatorRequest]:
-    """Oldest first."""
+    """Undecided requests, oldest first."""
     rows = await tx.all(
         f"SELECT {COLUMNS} FROM {_FROM} WHERE r.granted IS NULL ORDER BY r.created_at, r.id LIMIT :limit",
         {"limit": limit},
@@ -64,7 +64,7 @@ async def pending(tx: Tx, limit: int) -> list[OperatorRequest]:
 
 
 async def decided(tx: Tx, limit: int) -> list[OperatorRequest]:
-    """Newest first."""
+    """Decided requests, newest first."""
     rows = await tx.all(
         f"""
         SELECT {COLUMNS} FROM {_FROM} WHERE r.granted IS NOT NULL ORDER BY r.decided_at DESC, r.id DESC LIMIT :limit

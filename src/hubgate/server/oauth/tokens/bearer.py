@@ -1,5 +1,5 @@
-"""Authenticates an app's access token. The caller is the token's user, limited by the consent, or to the organization
-of an exchange.
+"""Authenticates an app's access token. The caller is the token's user, limited by the consent or, for an exchanged
+token, to the organization.
 """
 
 from functools import cached_property

@@ -64,7 +64,10 @@ def claims(
 
 
 def _short_claims(user: User, scopes: Collection[str], base_url: str) -> dict[str, Any]:
-    """If the claims are too long, drop `website` and shorten `name`; userinfo has them in full (section 5.4)."""
+    """`user_claims` within MAX_USER_CLAIM_BYTES: `website` is dropped first, then `name` becomes the user name.
+
+    Userinfo has all claims in full (section 5.4).
+    """
     shortened = user_claims(user, scopes, base_url)
     if len(json.dumps(shortened)) > MAX_USER_CLAIM_BYTES:
         shortened.pop("website", None)

@@ -45,7 +45,7 @@ def _app() -> Column[str]:
     return Column("client_id", Text, ForeignKey("apps.client_id", ondelete="CASCADE"), nullable=False)
 
 
-# SHA-256 of client secrets. During a rotation an app has two.
+# SHA-256 of client secrets. During a rotation an app has several.
 app_secrets = Table(
     "app_secrets",
     metadata,
@@ -60,7 +60,7 @@ app_secrets = Table(
     sqlite_with_rowid=False,
 )
 
-# Cached metadata documents of unregistered apps, for as long as HTTP caching allows (oauth/cimd/).
+# Cached metadata documents of unregistered apps (oauth/cimd/).
 cimd_documents = Table(
     "cimd_documents",
     metadata,
@@ -86,7 +86,7 @@ consents = Table(
     # The client_id of a registered app, as a foreign key: the consent is always deleted together with the app.
     Column("app_id", Text, ForeignKey("apps.client_id", ondelete="CASCADE")),
     Column("scopes", Text, nullable=False),
-    # The app's name and redirect URIs as the user saw them. After a change the user is asked again.
+    # A digest of the app's name and redirect targets as the user saw them. After a change the user is asked again.
     Column("face", Text, nullable=False),
     Column("app_name", Text, nullable=False),
     Column("created_at", BigInteger, nullable=False),
@@ -114,7 +114,7 @@ consent_organizations = Table(
     sqlite_with_rowid=False,
 )
 
-# The contents of approved consent pages (oauth/consent/approval.py). Only an identical request skips the page.
+# Details of approved consent pages (oauth/consent/approval.py). Only a request with the same details skips the page.
 consent_approvals = Table(
     "consent_approvals",
     metadata,
@@ -129,7 +129,8 @@ consent_approvals = Table(
     sqlite_with_rowid=False,
 )
 
-# Authorization codes, by hour and SHA-256 like tokens. A redeemed code is retained for a while, to detect a replay.
+# Authorization codes. The key has the form of a token's key. A redeemed code is retained for a while, to detect a
+# replay.
 codes = Table(
     "codes",
     metadata,

@@ -9,7 +9,7 @@ signing_keys = Table(
     "signing_keys",
     metadata,
     Column("kid", Text, primary_key=True),
-    # Consecutive and unique: if two processes rotate at once, the second insert fails and that process does nothing.
+    # Consecutive and unique: if two processes rotate at once, only one adds a key.
     Column("seq", BigInteger, nullable=False, unique=True),
     Column("algorithm", Text, nullable=False),
     Column("public_jwk", Text, nullable=False),

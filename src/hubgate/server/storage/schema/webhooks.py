@@ -74,7 +74,7 @@ webhooks = Table(
     Index(None, "next_due_at"),
 )
 
-# The watches of a webhook. A name that does not exist yet is bound permanently to the first account or repo with it.
+# The watches of a webhook. A name that does not exist yet is bound permanently to the first account or repo to get it.
 watches = Table(
     "watches",
     metadata,
@@ -137,7 +137,7 @@ deliveries = Table(
     # The HTTP status of the last attempt; null if there was no response.
     Column("status", BigInteger),
     Column("due_at", BigInteger),
-    # When the first attempt ended. An ordered lane waits from then on.
+    # When the first attempt ended. If it failed, the delivery blocks an ordered lane for LANE_BLOCKED_FOR from then on.
     Column("tried_at", BigInteger),
     Column("lease_until", BigInteger),
     Column("lease_token", Text),

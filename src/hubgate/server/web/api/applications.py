@@ -1,4 +1,4 @@
-"""Apps of the caller and of organizations: `/settings/applications` under `/api` and under an organization."""
+"""`/api/settings/applications`: the caller's apps and, under `/api/organizations/{name}`, those of an organization."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ from hubgate.server.web.owner_routes import APPLICATIONS, OwnerContext
 _ONE, _SECRET = "/{client_id}", "/{client_id}/secret"
 _REFUSALS = {
     **NO_TOKEN,
-    403: ("The token can only read or belongs to an app, or you are not an admin of the organization.", None),
+    403: ("The token is read-only or belongs to an app, or you are not an admin of the organization.", None),
 }
 _NOT_FOUND = {**_REFUSALS, 404: ("App not found, or it is not yours.", None)}
 _INVALID = {422: ("A field is unknown or invalid; error says which.", None)}
@@ -107,11 +107,11 @@ def _routes(applications: _Applications, accounts: Accounts | None) -> list[Rout
 
     shown = {200: ("The app.", app), **_NOT_FOUND}
     created = {
-        201: ("With its secret, if it has one. The secret is only in this response.", app),
+        201: ("The app with its secret, if it has one. The secret is only in this response.", app),
         **_REFUSALS,
         **_INVALID,
     }
-    refreshed = {200: ("With its new secret, which is only in this response.", app), **_NOT_FOUND, **_INVALID}
+    refreshed = {200: ("The app with its new secret, which is only in this response.", app), **_NOT_FOUND, **_INVALID}
     return [
         route(
             "GET",

@@ -55,6 +55,6 @@ def routes(base_url: str) -> list[Route]:
             public(schema),
             api,
             "The JSON Schema of a kind of event",
-            answers={200: ("A schema of draft 2020-12.", dict[str, Any]), 404: ("Kind of event not found.", None)},
+            answers={200: ("A JSON Schema, draft 2020-12.", dict[str, Any]), 404: ("Kind of event not found.", None)},
         ),
     ]

@@ -1,5 +1,5 @@
-"""Token exchange. Admins of an organization: dry runs, and the tokens of an app. Every caller: the tokens that
-organizations exchanged for them.
+"""Token exchange. Admins of an organization can try a dry run, and list and revoke the tokens that an app obtained.
+Users can list the tokens that organizations obtained for them.
 """
 
 from typing import Annotated, Any
@@ -40,7 +40,7 @@ _SPAN = (
 _FILTERS = (_USER, *_SPAN)
 _NOT_FOUND = {
     **NO_TOKEN,
-    403: ("The token can only read or belongs to an app, or you are not an admin of the organization.", None),
+    403: ("The token is read-only or belongs to an app, or you are not an admin of the organization.", None),
     404: ("App, member or token not found.", None),
 }
 _INVALID = {422: ("A field is unknown or invalid; error says which.", None)}
@@ -147,7 +147,7 @@ def routes(oauth: OAuth, accounts: Accounts) -> list[Route]:
             "GET",
             _TOKENS,
             exchanges.list_all,
-            "List the active tokens that an organization's app exchanged",
+            "List the active exchanged tokens of an organization's app",
             {200: (active_tokens, list[ExchangedToken]), **_INVALID},
             query=(*_FILTERS, *PAGING),
         ),
@@ -155,7 +155,7 @@ def routes(oauth: OAuth, accounts: Accounts) -> list[Route]:
             "DELETE",
             _TOKENS,
             exchanges.revoke,
-            "Revoke exchanged tokens: of a member, of a time span, or all",
+            "Revoke exchanged tokens: all, or those of a member or a time span",
             {**revoked, 400: ("A filter is unknown or empty; nothing was revoked.", None)},
             query=_FILTERS,
         ),
@@ -171,7 +171,7 @@ def routes(oauth: OAuth, accounts: Accounts) -> list[Route]:
             OWN,
             own(_READ, of_caller),
             Surface.API,
-            "List the active tokens that organizations exchanged for you",
+            "List the active tokens that organizations obtained for you",
             query=PAGING,
             answers={200: (active_tokens, list[ExchangedToken]), **NO_TOKEN},
         ),

@@ -27,7 +27,7 @@ from hubgate.server.web.avatars import avatar_url
 
 _LIST = "/api/organizations/{name}/members"
 _MEMBER = _LIST + "/{user}"
-_LAST_ADMIN = "The last admin must keep the role."
+_LAST_ADMIN = "The member is the last admin."
 
 
 class OrganizationMember(msgspec.Struct, rename="camel"):
@@ -96,7 +96,7 @@ def routes(accounts: Accounts) -> list[Route]:
             "The members of an organization, by name",
             query=(
                 Query("search", "Part of a name or full name."),
-                Query("email", "A whole verified address; for admins."),
+                Query("email", "A complete verified e-mail address; only for admins."),
                 *listing.PAGING,
             ),
             answers={

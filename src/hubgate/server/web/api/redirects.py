@@ -1,4 +1,4 @@
-"""Redirects from former names of repos: `/settings/redirects` under `/api` and under an organization."""
+"""`/api/settings/redirects`: redirects from former names of repos, also under `/api/organizations/{name}`."""
 
 from functools import partial
 from typing import Any
@@ -25,7 +25,7 @@ from hubgate.server.web.owner_routes import REDIRECTS, OwnerContext
 
 _REFUSALS = {
     **NO_TOKEN,
-    403: ("The token can only read or belongs to an app, or you are not an admin of the organization.", None),
+    403: ("The token is read-only or belongs to an app, or you are not an admin of the organization.", None),
 }
 
 
@@ -38,7 +38,7 @@ class RedirectInfo(msgspec.Struct, rename="camel"):
     outside: bool
     # When the repo was renamed or moved; null for redirects from before this was recorded.
     created_at: str | None
-    # The user who allowed a redirect to another namespace; null if no permission was needed.
+    # The user who allowed a redirect to another namespace; null if unknown or not needed.
     allowed_by: str | None
 
 
@@ -77,14 +77,14 @@ def routes(repos: Repos, accounts: Accounts) -> list[Route]:
         method: str, path: str, handler: Handler[OwnerContext], summary: str, **more: Any
     ) -> list[Route]:
         return [
-            REDIRECTS.route(of, method, path, handler, Surface.API, summary.format(whose), **more)
-            for of, whose in ((None, "your"), (accounts, "an organization's"))
+            REDIRECTS.route(organizations, method, path, handler, Surface.API, summary.format(whose), **more)
+            for organizations, whose in ((None, "your"), (accounts, "an organization's"))
         ]
 
     shown = {200: ("By name.", list[RedirectInfo]), **_REFUSALS}
     unlinked = {204: ("The name no longer redirects and is free for a new repo.", None), **_REFUSALS}
     return [
-        *for_both_owners("GET", "", list_all, "Redirects from {} names to repos", query=listing.PAGING, answers=shown),
+        *for_both_owners("GET", "", list_all, "Redirects in {} namespace", query=listing.PAGING, answers=shown),
         *for_both_owners(
             "DELETE",
             "/{type}/{repo}",

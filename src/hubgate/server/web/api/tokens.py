@@ -25,9 +25,9 @@ from hubgate.server.web.api.answers import NO_TOKEN
 from hubgate.server.web.api.listing import PAGING, page_response
 
 PATH = "/api/settings/tokens"
-_READ, _WRITE, _SIGNED_IN = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS, Action.ACCOUNT_CREDENTIALS
+_READ, _WRITE, _CREDENTIALS = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS, Action.ACCOUNT_CREDENTIALS
 _NOT_FOUND = {**NO_TOKEN, 404: ("Token not found.", None)}
-_PAGES_ONLY = {**NO_TOKEN, 403: ("Always: a token cannot be used for this. Use the hub's pages.", None)}
+_PAGES_ONLY = {**NO_TOKEN, 403: ("A token can never be used for this. Use the hub's pages.", None)}
 
 
 class TokenChanges(msgspec.Struct, forbid_unknown_fields=True):
@@ -62,7 +62,7 @@ def routes(accounts: Accounts) -> list[Route]:
     return [
         Route("GET", PATH, own(_READ, list_all), api, "Your personal tokens", query=PAGING, answers=listing),
         Route(
-            "POST", PATH, own(_SIGNED_IN, refuse), api, "Create a token: only on the hub's pages", answers=_PAGES_ONLY
+            "POST", PATH, own(_CREDENTIALS, refuse), api, "Create a token: only on the hub's pages", answers=_PAGES_ONLY
         ),
         Route("GET", at_one, own(_READ, get_one), api, "One personal token", answers=shown),
         Route(
@@ -72,7 +72,7 @@ def routes(accounts: Accounts) -> list[Route]:
         Route(
             "POST",
             f"{at_one}/refresh",
-            own(_SIGNED_IN, refuse),
+            own(_CREDENTIALS, refuse),
             api,
             "Replace a token's secret: only on the hub's pages",
             answers=_PAGES_ONLY,

@@ -125,7 +125,7 @@ class _Api:
         if grant is None:
             return stored, None
         if not grant.manages(stored.webhook):
-            raise Forbidden("This app did not create this webhook, so it cannot see its deliveries.")
+            raise Forbidden("This app did not create this webhook, so the app cannot see its deliveries.")
         return stored, visible_repos(context.identity)
 
     async def _visible_to_caller(self, found: list[StoredWebhook], context: OwnerContext) -> list[StoredWebhook]:

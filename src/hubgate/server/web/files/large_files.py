@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 MAX_OBJECTS = 1000
 LARGEST_FILE = 1 << 40
-# Addresses of parts in one response. Files whose parts do not fit are uploaded in one piece.
+# The maximum number of part URLs in one response. Files whose parts do not fit are uploaded in one piece.
 MAX_PARTS = 2_000
 
 
@@ -80,13 +80,13 @@ def routes(repos: Repos) -> list[Route]:
         else:
             by_guest = await _charge_guest(repos, repo, caller_of(request).identity, body.objects)
             # A part that is sent twice is stored twice, but a guest is charged once per file: guests get no parts.
-            room = MAX_PARTS if "multipart" in body.transfers and not by_guest else 0
+            remaining_parts = MAX_PARTS if "multipart" in body.transfers and not by_guest else 0
             results = []
             for item in body.objects:
                 layout = _layout(repos, item.size) if item.size >= repos.limits.multipart_threshold else None
-                layout = layout if layout and layout.count <= room else None
+                layout = layout if layout and layout.count <= remaining_parts else None
                 results.append(await _upload_answer(repos, repo, item, layout, by_guest=by_guest))
-                room -= layout.count if layout else 0
+                remaining_parts -= layout.count if layout else 0
         return LfsResponse({"transfer": "basic", "objects": results, "hash_algo": "sha256"})
 
     async def verify(request: HubRequest) -> Response:
@@ -138,13 +138,16 @@ def routes(repos: Repos) -> list[Route]:
         headers = {"content-type": BYTES, "etag": f'"{grant.oid}"'}
         return sender.file(request, repos.large_files.at(grant.oid), grant.size, headers)
 
-    batching = repo_endpoint_with_target(repos, _BATCH_ACTIONS, _batch_target, batch)
-    locking = repo_endpoint(repos, Action.REPO_SEE, locks)
+    batch_endpoint = repo_endpoint_with_target(repos, _BATCH_ACTIONS, _batch_target, batch)
+    locks_endpoint = repo_endpoint(repos, Action.REPO_SEE, locks)
     signed = "/lfs/{verb}/{repo_id}/{oid}"
     return [
-        *(_lfs_route(kind, "POST", "objects/batch", batching, "Upload or download large files") for kind in RepoType),
         *(
-            _lfs_route(kind, method, tail, locking, "Locks are not supported")
+            _lfs_route(kind, "POST", "objects/batch", batch_endpoint, "Upload or download large files")
+            for kind in RepoType
+        ),
+        *(
+            _lfs_route(kind, method, tail, locks_endpoint, "Locks are not supported")
             for kind in RepoType
             for method, tail in (("GET", "locks"), ("POST", "locks"), ("POST", "locks/verify"))
         ),

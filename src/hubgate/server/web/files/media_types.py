@@ -41,7 +41,7 @@ _TYPES = {
     "json": "application/json",
     "ipynb": "application/json",
     "geojson": "application/geo+json",
-    # Not shown by browsers, but opened by the right program once saved.
+    # The operating system uses these types to open a saved file with the right program.
     "tif": "image/tiff",
     "tiff": "image/tiff",
     "heic": "image/heic",

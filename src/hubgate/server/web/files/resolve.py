@@ -1,6 +1,6 @@
 """`/{id}/resolve/{rev}/{path}` and `/raw/`: a file at a revision.
 
-Order of the checks: the caller may see the repo, the caller has passed its gate, the revision exists, the file exists.
+Order of the checks: the caller may see the repo, has passed the repo's gate, the revision exists, the file exists.
 """
 
 from urllib.parse import quote
@@ -79,14 +79,16 @@ def routes(repos: Repos) -> list[Route]:
             return _no_entry(revision.sha, at.path, at.rev)
         return sender.file(request, repos.large_files.at(entry.pointer.oid), entry.pointer.size, headers)
 
-    resolving = repo_endpoint_with_target(repos, (Action.REPO_SEE, Action.REPO_READ_CONTENT), find_target, resolve)
-    reading = repo_endpoint(repos, Action.REPO_READ_CONTENT, raw)
+    resolve_endpoint = repo_endpoint_with_target(
+        repos, (Action.REPO_SEE, Action.REPO_READ_CONTENT), find_target, resolve
+    )
+    raw_endpoint = repo_endpoint(repos, Action.REPO_READ_CONTENT, raw)
     return [
         route
         for kind in RepoType
         for route in (
-            _route(kind, "resolve", resolving, "Download a file"),
-            _route(kind, "raw", reading, "Download a file as it is stored in git"),
+            _route(kind, "resolve", resolve_endpoint, "Download a file"),
+            _route(kind, "raw", raw_endpoint, "Download a file as it is stored in git"),
         )
     ]
 

@@ -21,10 +21,10 @@ from hubgate.server.hub.git import program
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.jobs.slots import Slots
 
-_CHUNK = 256 * 1024
+_GIT_CHUNK = 256 * 1024
 _LONGEST_SILENCE = 60.0
 # A compromise: smaller chunks cost more thread switches, larger ones more memory.
-_CHUNK_OF_FILE = 512 * 1024
+_DISK_CHUNK = 512 * 1024
 # ASGI extension: servers that support it send the file themselves.
 _PATHSEND = "http.response.pathsend"
 
@@ -125,9 +125,7 @@ async def _from_disk(path: Path, part: Span) -> AsyncGenerator[bytes, None]:
     descriptor = await in_thread(os.open, path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         at = part.start
-        while at < part.end and (
-            chunk := await in_thread(os.pread, descriptor, min(_CHUNK_OF_FILE, part.end - at), at)
-        ):
+        while at < part.end and (chunk := await in_thread(os.pread, descriptor, min(_DISK_CHUNK, part.end - at), at)):
             at += len(chunk)
             yield chunk
     finally:
@@ -138,7 +136,7 @@ async def _read_chunk(out: asyncio.StreamReader) -> bytes:
     """Read the next chunk. Git produces output continuously, so a pause of this length means that the program hangs."""
     try:
         async with asyncio.timeout(_LONGEST_SILENCE):
-            return await out.read(_CHUNK)
+            return await out.read(_GIT_CHUNK)
     except TimeoutError:
         raise Unavailable("Reading the file took too long. Try again.") from None
 

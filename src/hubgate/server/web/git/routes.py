@@ -173,4 +173,4 @@ def _announcement(service: str) -> bytes:
 def _check_type(request: HubRequest, service: str) -> None:
     expected = f"application/x-{service}-request"
     if request.content_type != expected:
-        raise UnsupportedMedia(f"Send this as {expected}.")
+        raise UnsupportedMedia(f"Send the body as {expected}.")

@@ -159,19 +159,19 @@ class PushResponse:
 
     async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
         working = asyncio.ensure_future(self._report())
-        answering = False
+        response_started = False
         try:
             while not (await asyncio.wait({working}, timeout=self._keepalive_seconds))[0]:
                 if self._request.uses_side_band and self._body_complete():
-                    if not answering:
+                    if not response_started:
                         await send(start_message(_RESULT))
-                        answering = True
+                        response_started = True
                     await send(body_message(receive_pack.KEEPALIVE))
             report = await working
         finally:
             if not working.done():
                 await self._finish_or_cancel(working)
-        if not answering:
+        if not response_started:
             await send(start_message(_RESULT))
         await send(body_message(report))
         await send(END)

@@ -25,8 +25,8 @@ _HEADERS = {"cache-control": "public, max-age=300"}
 def routes(base_url: str) -> list[Route]:
     """The routes of the metadata documents.
 
-    A client library passes every field to its constructor: no field may be called scope, state, token, nonce, prompt or
-    redirect_uri.
+    One client library passes every field to its constructor as a keyword argument: no field may be called scope, state,
+    token, nonce, prompt or redirect_uri.
     """
     provider = {
         "issuer": base_url,

@@ -1,4 +1,4 @@
-"""`GET /oauth/jwks`: the public keys that sign, will sign, or have signed recently."""
+"""`GET /oauth/jwks`: the public keys of the current, the next and recent signing keys."""
 
 import msgspec
 

@@ -1,1 +1,1 @@
-"""One file per page or small group of pages."""
+"""The hub's pages: one file per page or small group of pages."""

@@ -96,7 +96,7 @@ def routes(pages: Pages, base_url: str, documented: Sequence[Route]) -> list[Rou
             "/api/openapi.json",
             public(openapi),
             Surface.API,
-            "This document",
+            "The OpenAPI document",
             answers={200: ("OpenAPI 3.1.", dict)},
         ),
         Route("GET", "/docs/api", public(page), Surface.PAGE, "API reference"),

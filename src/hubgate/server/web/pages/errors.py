@@ -16,12 +16,10 @@ class Advice(Struct, frozen=True):
 
 
 _BY_STATUS = {
-    400: Advice(
-        "Invalid request", "Go back and try again. If a link or an app sent you here, its developer has to fix it."
-    ),
+    400: Advice("Invalid request", "Go back and try again. If a link or an app sent you here, contact its developer."),
     401: Advice("Sign in first", "Sign in, then open this address again."),
     403: Advice("Not allowed", "Nothing was changed. If this is wrong, send the id below to the operator."),
-    404: Advice("Not found", "Check the address, or go to the start page."),
+    404: Advice("Not found", "Check the address, or go to the home page."),
     405: Advice("Not a page", "This address is for programs and forms. If you sent a form, go back and send it again."),
     408: Advice("Timed out", "Nothing was changed. Try again."),
     409: Advice("Changed by another request", "Go back, reload the page and check its current state."),
@@ -44,7 +42,7 @@ def advice_for(error: HubError) -> Advice:
     if isinstance(error, (ShownError, InvalidDocument)):
         return _SIGN_IN_STOPPED
     advice = _BY_STATUS.get(error.status, _OTHER)
-    if isinstance(error, Unavailable):
+    if isinstance(error, Unavailable) and error.retry_after is not None:
         return Advice(advice.title, advice.text.format(wait=_wait(error.retry_after)))
     return advice
 

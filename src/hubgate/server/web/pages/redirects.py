@@ -48,11 +48,13 @@ def routes(pages: Pages, repos: Repos, accounts: Accounts) -> list[Route]:
 
     def for_both_owners(method: str, path: str, handler: Handler[OwnerContext], summary: str) -> list[Route]:
         return [
-            REDIRECTS.route(of, method, path, handler, Surface.PAGE, summary.format(whose), body_cap=16 * KIB)
-            for of, whose in ((None, "your"), (accounts, "an organization's"))
+            REDIRECTS.route(
+                organizations, method, path, handler, Surface.PAGE, summary.format(whose), body_cap=16 * KIB
+            )
+            for organizations, whose in ((None, "your"), (accounts, "an organization's"))
         ]
 
     return [
-        *for_both_owners("GET", "", list_all, "Redirects from {} names"),
+        *for_both_owners("GET", "", list_all, "Redirects in {} namespace"),
         *for_both_owners("POST", _UNLINK, unlink, "Unlink one of {} redirects"),
     ]

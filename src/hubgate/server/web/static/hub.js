@@ -8,9 +8,9 @@ if (form) {
 
   const save = async () => {
     const body = new URLSearchParams(new FormData(form));
-    const answer = await fetch(form.action, { method: "POST", body, redirect: "manual" });
+    const response = await fetch(form.action, { method: "POST", body, redirect: "manual" });
     // The hub responds with a redirect; any other response is a page that the visitor should see.
-    if (answer.type !== "opaqueredirect") form.submit();
+    if (response.type !== "opaqueredirect") form.submit();
   };
 
   // Sequential requests: the last choice must be saved last.

@@ -105,7 +105,7 @@ async def one(
         body = await store.body(tx, delivery_id) if await _may_show(tx, webhook, logged) else None
         attempts = await store.attempts(tx, delivery_id)
         payload = None if body is None else with_webhook(body, webhook.id)
-        origin = await store.origin(tx, webhook.id, logged.origin) if logged.origin else None
+        origin = await store.columns_to_replay(tx, webhook.id, logged.origin) if logged.origin else None
         happened_at = await store.happened_at(tx, logged.event_id)
         return FullDelivery(
             logged, payload, attempts, _request(webhook, logged, attempts), origin is not None, happened_at
@@ -118,7 +118,7 @@ async def _may_show(tx: Tx, webhook: Webhook, logged: LoggedDelivery) -> bool:
     """Whether to show the payload: if it was delivered, or if the repo may still be read (attack W31)."""
     if logged.state == DELIVERED:
         return True
-    row = await store.origin(tx, webhook.id, logged.id)
+    row = await store.columns_to_replay(tx, webhook.id, logged.id)
     return row is not None and bool(row["may_read"])
 
 

@@ -33,11 +33,11 @@ async def replay(webhooks: Webhooks, webhook: Webhook, delivery_id: str, visible
     new = new_id(now)
 
     async def unit(tx: Tx) -> None:
-        row = await store.origin(tx, webhook.id, delivery_id) if is_id(delivery_id) else None
+        row = await store.columns_to_replay(tx, webhook.id, delivery_id) if is_id(delivery_id) else None
         if row is None or (visible and await store.one(tx, webhook.id, delivery_id, now, visible) is None):
             raise NotFound(NOT_FOUND)
         if not row["may_read"]:
-            raise Forbidden("The owner of this webhook may no longer read that repo.")
+            raise Forbidden("This webhook may no longer report on that repo.")
         await _queue(tx, webhook, new, delivery_id, dict(_copied(row)), now)
 
     await webhooks.db.write(unit)
@@ -50,7 +50,9 @@ def _copied(row: object) -> list[tuple[str, object]]:
 
 
 async def queue_test(webhooks: Webhooks, stored: StoredWebhook) -> str:
-    """Queue a test delivery and return its id: an update of the newest watched repo, or of an invented one."""
+    """Queue a test delivery and return its id. It reports an update of the watched repo that was updated last, or of an
+    invented one.
+    """
     now, webhook = webhooks.clock(), stored.webhook
     new = new_id(now)
     found = await webhooks.db.read_long(lambda tx: _newest_watched_repo(tx, webhook))
@@ -60,7 +62,7 @@ async def queue_test(webhooks: Webhooks, stored: StoredWebhook) -> str:
 
     async def unit(tx: Tx) -> None:
         columns = {
-            # A test has no event, so the delivery's id takes its place.
+            # A test has no event: the delivery's id is used instead of an event id.
             "event_id": new,
             "repo_id": sample.id,
             "repo_seq": 0,
@@ -96,11 +98,11 @@ def _sample(stored: StoredWebhook) -> Snapshot:
 
 
 async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, columns: dict[str, object], now: int) -> None:
-    numbered = await store.reserve_seq(tx, webhook.id, now)
-    if numbered is None:
+    reserved = await store.reserve_seq(tx, webhook.id, now)
+    if reserved is None:
         raise NotFound(NO_SUCH_WEBHOOK)
-    if numbered["state"] != ENABLED:
-        raise Conflict(f"This webhook is {numbered['state']}. Enable it first.")
+    if reserved["state"] != ENABLED:
+        raise Conflict(f"This webhook is {reserved['state']}. Enable it first.")
     is_pull = webhook.url is None
     # A test checks whether a receiver works again, so an open circuit breaker does not delay it.
     due_at = await store.allow_probe(tx, webhook.id, now) if columns["is_test"] and not is_pull else now
@@ -110,7 +112,7 @@ async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, columns: dict[
             NewDelivery(
                 id=new,
                 webhook_id=webhook.id,
-                seq=numbered["last_seq"],
+                seq=reserved["last_seq"],
                 state=STORED if is_pull else PENDING,
                 reason="",
                 due_at=None if is_pull else due_at,

@@ -213,7 +213,7 @@ async def happened_at(tx: Tx, event_id: str) -> int | None:
 
 
 async def attempts(tx: Tx, delivery_id: str) -> Sequence[Row]:
-    """number, at, url, signature, status, duration_ms, error, response."""
+    """The attempts of a delivery, in order: number, at, url, signature, status, duration_ms, error, response."""
     return await tx.all(
         """
         SELECT number, at, url, signature, status, duration_ms, error, response FROM attempts
@@ -223,7 +223,7 @@ async def attempts(tx: Tx, delivery_id: str) -> Sequence[Row]:
     )
 
 
-async def origin(tx: Tx, webhook_id: str, delivery_id: str) -> Row | None:
+async def columns_to_replay(tx: Tx, webhook_id: str, delivery_id: str) -> Row | None:
     """The columns that a replay copies. `may_read` is 0 if the owner of the webhook, or its app, may not read the repo
     now, and for a test about a repo that has been deleted.
     """

@@ -58,7 +58,7 @@ class WebhookRequest(Struct, frozen=True):
     secret: str | None = None
     # How long the old secret also signs. None: no overlap for a new secret, no change for the same secret.
     overlap_seconds: int | None = None
-    # By name; a new webhook has the default of an absent option.
+    # By name. In a new webhook, an absent option has its default value.
     options: Mapping[str, OptionValue] = field(default_factory=dict)
 
 

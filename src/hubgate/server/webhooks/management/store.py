@@ -183,7 +183,7 @@ _NEEDING_ATTENTION = f"""
 
 
 async def failing_webhooks(tx: Tx, user_id: str, failing_before: int, limit: int) -> list[FailingWebhook]:
-    """Suspended webhooks first, then those that have been failing longest."""
+    """Webhooks that need attention: suspended ones first, then those that have been failing longest."""
     rows = await tx.all(
         f"""
         SELECT w.id, w.url, w.state, o.name {_NEEDING_ATTENTION}
@@ -195,7 +195,7 @@ async def failing_webhooks(tx: Tx, user_id: str, failing_before: int, limit: int
 
 
 async def count_failing(tx: Tx, user_id: str, failing_before: int) -> dict[str | None, int]:
-    """The number of webhooks by organization name; None, for the user's own, is first."""
+    """The number of webhooks that need attention, by organization name; None, for the user's own, is first."""
     rows = await tx.all(
         f"SELECT o.name, count(*) AS webhooks {_NEEDING_ATTENTION} GROUP BY o.name",
         {"user_id": user_id, "failing_before": failing_before},

@@ -47,7 +47,7 @@ def check_secret(secret: str) -> str:
         )
     if not hmac_key(secret):
         # With an empty key, anyone could sign.
-        raise InvalidField("secret", "The key after whsec_ must be base64.")
+        raise InvalidField("secret", "The key after whsec_ is missing.")
     return secret
 
 
@@ -85,7 +85,7 @@ def check_watched(watched: Sequence[tuple[str, str]]) -> list[Watch]:
         pattern = _OWNER if kind in OWNER_TYPES else _REPO
         if not pattern.match(name):
             example = "ada" if kind in OWNER_TYPES else "ada/tiny"
-            raise InvalidField("watched", f"The name of a {kind} looks like {example}.")
+            raise InvalidField("watched", f"A name of type {kind} looks like {example}.")
         watch = Watch(kind, name)
         found.setdefault((kind, watch.key), watch)
     return list(found.values())

@@ -1,4 +1,4 @@
-"""Applies changes to the grants of apps to the webhooks of those apps (attack W41).
+"""Updates the webhooks of an app after its grant was narrowed or has ended (attack W41).
 
 Permission to report on a repo is checked for every event (`store.py`), so a narrowed or revoked grant takes effect
 at once. The background job here updates the webhook and notifies its owner by mail: a webhook whose grant has ended is

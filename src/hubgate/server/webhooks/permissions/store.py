@@ -58,8 +58,8 @@ def _consented(private: str, owner: str, repo: str) -> str:
     """
 
 
-# The scopes for which the app may exchange tokens now: the app's scopes that the organization's admins allow, stored as
-# a JSON list.
+# An app may exchange tokens for the scopes that are in all of these columns. The scopes that the organization's admins
+# allow are a JSON list, converted here to names separated by spaces.
 _ALLOWED = "REPLACE(REPLACE(REPLACE(REPLACE(ga.allowed_scopes, '[', ''), ']', ''), ',', ''), '\"', '')"
 _EXCHANGEABLE_COLUMNS = ("w.granted_scopes", "ga.scopes", f"COALESCE({_ALLOWED}, ga.scopes)")
 _ROLE_ALLOWED = f"""(ga.allowed_roles IS NULL OR ga.allowed_roles LIKE '%"{Role.ADMIN.label}"%')"""
@@ -115,8 +115,8 @@ def may_read(private: str, owner: str, repo: str) -> str:
 
 
 def could_read(private: str, owner: str, repo: str) -> str:
-    """The condition that a webhook may report on the repo as it was at the event. An event of a private repo is only
-    sent to webhooks that could read the repo at that time, even if the repo is public at fan-out.
+    """The condition that a webhook may report on the repo as it was at the event. An event of a private repo is
+    sent only to webhooks that may read that repo as a private repo, even if it is public at fan-out.
     """
     return f"{_owner_sees(private, owner)} AND {_grant_allows(private, owner, repo)}"
 

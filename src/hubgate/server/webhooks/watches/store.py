@@ -131,7 +131,7 @@ _END = RowStatement(
 
 
 async def end_for_repos(tx: Tx, repo_ids: Iterable[str]) -> None:
-    """End watches whose name is in another namespace and no longer redirects to the repo. Ids must be unique."""
+    """End watches whose name is not in the namespace of the repo and does not redirect to it. Ids must be unique."""
     await tx.each(_END, [{"repo_id": repo_id} for repo_id in repo_ids])
 
 

@@ -19,8 +19,8 @@ def _since(name: str) -> sa.Column[int]:
     return sa.Column(name, sa.BigInteger, nullable=False, server_default="0")
 
 
-def _gone_with(table: str, column: str, its: str = "id") -> sa.Column[str]:
-    return sa.Column(column, sa.Text, sa.ForeignKey(f"{table}.{its}", ondelete="CASCADE"), nullable=True)
+def _owner(table: str, column: str, key: str = "id") -> sa.Column[str]:
+    return sa.Column(column, sa.Text, sa.ForeignKey(f"{table}.{key}", ondelete="CASCADE"), nullable=True)
 
 
 def _device_codes() -> None:
@@ -29,11 +29,11 @@ def _device_codes() -> None:
         sa.Column("key", sa.LargeBinary, primary_key=True),
         sa.Column("user_code", sa.LargeBinary, nullable=False),
         sa.Column("client_id", sa.Text, nullable=False),
-        _gone_with("apps", "app_id", "client_id"),
+        _owner("apps", "app_id", "client_id"),
         sa.Column("scopes", sa.Text, nullable=False),
         sa.Column("state", sa.Text, nullable=False),
-        _gone_with("users", "user_id"),
-        _gone_with("consents", "consent_id"),
+        _owner("users", "user_id"),
+        _owner("consents", "consent_id"),
         sa.Column("auth_time", sa.BigInteger, nullable=True),
         sa.Column("interval", sa.BigInteger, nullable=False),
         sa.Column("polled_at", sa.BigInteger, nullable=True),

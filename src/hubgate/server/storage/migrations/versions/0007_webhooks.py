@@ -41,7 +41,7 @@ def _bytes(name: str, *, nullable: bool = False) -> sa.Column[bytes]:
     return sa.Column(name, sa.LargeBinary, nullable=nullable)
 
 
-def _gone_with(table: str, column: str, *, key: bool = False, nullable: bool = False) -> sa.Column[str]:
+def _owner(table: str, column: str, *, key: bool = False, nullable: bool = False) -> sa.Column[str]:
     reference = sa.ForeignKey(f"{table}.id", ondelete="CASCADE")
     return sa.Column(column, sa.Text, reference, primary_key=key, nullable=nullable)
 
@@ -50,8 +50,8 @@ def _webhooks() -> None:
     op.create_table(
         "webhooks",
         _text("id", key=True),
-        _gone_with("users", "user_id", nullable=True),
-        _gone_with("organizations", "org_id", nullable=True),
+        _owner("users", "user_id", nullable=True),
+        _owner("organizations", "org_id", nullable=True),
         _text("url", nullable=True),
         _text("domains"),
         _bytes("secret", nullable=True),
@@ -81,7 +81,7 @@ def _webhooks() -> None:
 def _watches() -> None:
     op.create_table(
         "watches",
-        _gone_with("webhooks", "webhook_id", key=True),
+        _owner("webhooks", "webhook_id", key=True),
         _text("type", key=True),
         _text("key", key=True),
         _text("name"),
@@ -97,7 +97,7 @@ def _deliveries() -> None:
     op.create_table(
         "deliveries",
         _text("id", key=True),
-        _gone_with("webhooks", "webhook_id"),
+        _owner("webhooks", "webhook_id"),
         _text("event_id"),
         _text("replay_of"),
         _number("seq"),
@@ -133,7 +133,7 @@ def _deliveries() -> None:
 def _attempts() -> None:
     op.create_table(
         "attempts",
-        _gone_with("deliveries", "delivery_id", key=True),
+        _owner("deliveries", "delivery_id", key=True),
         _number("number", key=True),
         _number("at"),
         _text("url"),

@@ -16,8 +16,8 @@ _ALIVE = "state IN ('pending', 'retrying', 'parked')"
 
 def upgrade() -> None:
     op.drop_index("ix_deliveries_lanes", "deliveries")
-    beside = f"{_ALIVE} AND lease_until IS NULL AND (attempts > 0 OR replay_of <> '')"
-    _partial("ix_deliveries_beside", ["webhook_id", "due_at", "seq"], beside)
+    outside_lanes = f"{_ALIVE} AND lease_until IS NULL AND (attempts > 0 OR replay_of <> '')"
+    _partial("ix_deliveries_beside", ["webhook_id", "due_at", "seq"], outside_lanes)
     untried = f"{_ALIVE} AND attempts = 0 AND replay_of = ''"
     _partial("ix_deliveries_untried", ["webhook_id", "repo_id", "repo_seq"], untried)
     tried = f"{_ALIVE} AND tried_at IS NOT NULL AND replay_of = ''"

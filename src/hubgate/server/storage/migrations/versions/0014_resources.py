@@ -1,4 +1,4 @@
-"""Stores the target servers of tokens, and what a consent page showed when it was approved."""
+"""Stores the target servers of tokens, and the details of approved consent pages."""
 
 import sqlalchemy as sa
 from alembic import op

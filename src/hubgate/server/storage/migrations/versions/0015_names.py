@@ -1,4 +1,4 @@
-"""Stores when an account took a name and had repos under it, when a repo was renamed, and who allowed a redirect.
+"""Stores when an account took a name and if it ever had repos, when a repo was renamed, and who allowed a redirect.
 
 These facts are unknown for existing names: names of accounts stay reserved, and redirects of repos stay valid.
 """

@@ -104,8 +104,8 @@ def _file_routes(repos: Repos) -> list[Route]:
     see, answers = Action.REPO_SEE, {200: ("Files and folders.", list[dict[str, Any]])}
     query = (
         *PAGING,
-        Query("recursive", "Also the content of folders.", {"type": "boolean"}),
-        Query("expand", "Also the last commit of each.", {"type": "boolean"}),
+        Query("recursive", "Also list the contents of subfolders.", {"type": "boolean"}),
+        Query("expand", "Also return the last commit of each entry.", {"type": "boolean"}),
     )
     return [
         *api_routes(
@@ -209,7 +209,7 @@ def _number(text: str, default: int) -> int:
     if not text:
         return default
     if not text.isascii() or not text.isdigit() or len(text) > 9:
-        raise BadRequest("limit and p must be whole numbers.")
+        raise BadRequest("limit and p must be whole numbers of at most 9 digits.")
     return int(text)
 
 

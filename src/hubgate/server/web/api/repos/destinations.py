@@ -51,32 +51,32 @@ async def find_target(repos: Repos, repo: Repo, rev: str, *, as_pull_request: bo
     )
 
 
-async def ref_at(repos: Repos, to: Destination) -> str:
+async def ref_at(repos: Repos, destination: Destination) -> str:
     """Return the ref to update or, for a new pull request, its target branch."""
-    if to.as_pull_request:
-        return await _branch(repos, to)
-    if is_pull_request(to.rev) and to.pull_request is None:
-        raise lookup.revision_not_found(to.rev)
-    return writable_ref(await lookup.revision(repos, to.repo, to.rev))
+    if destination.as_pull_request:
+        return await _branch(repos, destination)
+    if is_pull_request(destination.rev) and destination.pull_request is None:
+        raise lookup.revision_not_found(destination.rev)
+    return writable_ref(await lookup.revision(repos, destination.repo, destination.rev))
 
 
-async def check_again(repos: Repos, identity: Identity, to: Destination) -> str:
+async def check_again(repos: Repos, identity: Identity, destination: Destination) -> str:
     """Check permissions again after the upload and return `ref_at`: hours later, the role or the repo may be gone."""
-    repo = await store.by_id(repos.db, to.repo.id)
+    repo = await store.by_id(repos.db, destination.repo.id)
     if repo is None:
         raise NotFound(REPO_GONE, code="RepoNotFound")
-    current = await find_target(repos, repo, to.rev, as_pull_request=to.as_pull_request)
+    current = await find_target(repos, repo, destination.rev, as_pull_request=destination.as_pull_request)
     require(identity, ACTIONS[0], current.resource)
     enforce_further_checks(identity, current)
     return await ref_at(repos, current.subject)
 
 
-async def _branch(repos: Repos, to: Destination) -> str:
-    if to.repo.discussions_disabled:
+async def _branch(repos: Repos, destination: Destination) -> str:
+    if destination.repo.discussions_disabled:
         raise Forbidden(DISCUSSIONS_DISABLED)
-    found = await lookup.revision(repos, to.repo, to.rev)
+    found = await lookup.revision(repos, destination.repo, destination.rev)
     if found.ref is None or not found.ref.startswith("refs/heads/"):
-        raise lookup.revision_not_found(to.rev)
+        raise lookup.revision_not_found(destination.rev)
     return found.ref
 
 

@@ -30,7 +30,7 @@ from hubgate.server.web.repo_routes import (
 )
 
 _QUERY = (
-    Query("blobs", "Also size and ids of every file.", {"type": "boolean"}),
+    Query("blobs", "Also return the size and ids of every file.", {"type": "boolean"}),
     Query("expand", "Only these fields; may be repeated."),
 )
 _ANSWERS = {200: ("The repo.", dict[str, Any]), 404: ("Repo or revision not found.", None)}
@@ -104,15 +104,15 @@ def settings_routes(repos: Repos) -> list[Route]:
     async def change(request: HubRequest, given: tuple[Repo, SettingsChanges]) -> JsonResponse:
         repo, changes = given
         after = await settings.configure(repos, repo, changes, actor_of(request))
-        private, discussions = bool(after.private), bool(after.discussions_disabled)
+        private, discussions_disabled = bool(after.private), bool(after.discussions_disabled)
         visibility = "private" if private else "public"
-        return JsonResponse(SavedRepoSettings(private, visibility, after.gated or False, discussions))
+        return JsonResponse(SavedRepoSettings(private, visibility, after.gated or False, discussions_disabled))
 
     async def ok(_: HubRequest, __: Repo) -> PlainTextResponse:
         return PlainTextResponse("OK")
 
     read, write = Action.REPO_READ_CONTENT, Action.REPO_WRITE
-    yes: dict[int, Any] = {200: ("Permitted.", None)}
+    permitted: dict[int, Any] = {200: ("Permitted.", None)}
     return [
         *api_routes(
             "PUT",
@@ -123,8 +123,12 @@ def settings_routes(repos: Repos) -> list[Route]:
             body=RepoSettings,
             body_cap=16 * KIB,
         ),
-        *api_routes("GET", "/auth-check", repo_endpoint(repos, read, ok), "Whether you may read a repo's files", yes),
-        *api_routes("GET", "/auth-check/write", repo_endpoint(repos, write, ok), "Whether you may change a repo", yes),
+        *api_routes(
+            "GET", "/auth-check", repo_endpoint(repos, read, ok), "Whether you may read a repo's files", permitted
+        ),
+        *api_routes(
+            "GET", "/auth-check/write", repo_endpoint(repos, write, ok), "Whether you may change a repo", permitted
+        ),
     ]
 
 

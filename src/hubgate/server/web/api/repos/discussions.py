@@ -106,7 +106,7 @@ def routes(repos: Repos) -> list[Route]:
 
     done: Mapping[int, tuple[str, Any]] = {
         200: ("Done.", dict[str, Any]),
-        409: ("Not possible in its current status.", None),
+        409: ("Not possible in the pull request's current status.", None),
     }
     query = (
         Query("p", f"The page number, from 0; a page has {ROWS} entries."),

@@ -1,4 +1,4 @@
-"""`/api/repos/create`, `/api/repos/delete`, `/api/repos/move`."""
+"""Creating, deleting and moving repos: `/api/repos/create`, `/api/repos/delete`, `/api/repos/move`."""
 
 import base64
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
@@ -85,7 +85,7 @@ class _Deletion(NamedTuple):
 
 
 def routes(repos: Repos) -> list[Route]:
-    async def find_new_owner(request: HubRequest) -> Target[_Creation]:
+    async def repo_to_create(request: HubRequest) -> Target[_Creation]:
         body = await read_signed_in(request, CreateRepo)
         namespace, name = _namespace_and_name(caller_of(request), body.organization, body.name)
         owner = await namespace_owner(repos, namespace)
@@ -121,9 +121,9 @@ def routes(repos: Repos) -> list[Route]:
             return Missing(repo)
         return Target(_Deletion(repo, f"{namespace}/{name}"), repo.as_resource())
 
-    async def delete(request: HubRequest, deleted: _Deletion) -> JsonResponse:
-        repo = deleted.repo
-        if repo.full_name.lower() != deleted.requested_name.lower():
+    async def delete(request: HubRequest, requested: _Deletion) -> JsonResponse:
+        repo = requested.repo
+        if repo.full_name.lower() != requested.requested_name.lower():
             # A script that cleans up under an old name, of the repo or of its owner, must not delete the renamed repo.
             raise NotFound(f"Repository not found. It is called {repo.full_name} now.", code="RepoNotFound")
         await deletion.delete(repos, repo, actor_of(request))
@@ -145,7 +145,7 @@ def routes(repos: Repos) -> list[Route]:
         )
         return JsonResponse(RepoMoved(repos.base_url + moved.path, requested.redirects))
 
-    create_endpoint = Endpoint(Action.REPO_CREATE, Locator((Account, Organization), find_new_owner), create)
+    create_endpoint = Endpoint(Action.REPO_CREATE, Locator((Account, Organization), repo_to_create), create)
     delete_endpoint = Endpoint(Action.REPO_MANAGE, Locator((resource.Repo,), repo_to_delete), delete)
     move_resources = (resource.Repo, Account, Organization)
     move_actions = (Action.REPO_CREATE, Action.REPO_LEAVE_REDIRECT)

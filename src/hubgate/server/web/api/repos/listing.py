@@ -1,4 +1,4 @@
-"""`GET /api/models`, `/api/datasets`, `/api/spaces`: lists of repos, last changed first."""
+"""`GET /api/models`, `/api/datasets`, `/api/spaces`: lists of repos, most recently changed first."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from hubgate.server.web import repos_without_namespace
 from hubgate.server.web.api.listing import PAGING, page_response
 from hubgate.server.web.api.repos import queries, wire
 
-MAX_TAGS = 20
+MAX_VALUES = 20
 LONGEST_SEARCH = 200
 # Sorting by a statistic that this hub does not collect (_UNCOUNTED) means sorting by createdAt.
 _SORTS = {
@@ -39,8 +39,8 @@ _QUERY = (
     Query("pipeline_tag", "The task of a model, from its card."),
     Query("sort", "createdAt or lastModified.", {"type": "string", "enum": [*SORT_COLUMNS, *_UNCOUNTED]}),
     Query("direction", "1 sorts in ascending order."),
-    Query("full", "Also the card's data.", {"type": "boolean"}),
-    Query("gated", "Only gated repos, or only open repos.", {"type": "boolean"}),
+    Query("full", "Also return the card's data.", {"type": "boolean"}),
+    Query("gated", "true: only gated repos; false: only repos that are not gated.", {"type": "boolean"}),
     Query("expand", "Only these fields; may be repeated."),
 )
 
@@ -55,11 +55,11 @@ def routes(repos: Repos) -> list[Route]:
             expand = queries.all_values(fields, "expand")
             card = queries.flag(fields, "full") or queries.flag(fields, "cardData") or "cardData" in expand
 
-            def shown(repo: Any) -> dict[str, Any]:
+            def render(repo: Any) -> dict[str, Any]:
                 described = wire.describe(repo, card=card)
                 return wire.select_fields(described, expand) if expand else described
 
-            return page_response(request, repos.base_url, page, shown)
+            return page_response(request, repos.base_url, page, render)
 
         return Route(
             "GET",
@@ -81,11 +81,11 @@ async def _repo_filter(repos: Repos, kind: RepoType, fields: Fields) -> RepoFilt
     tags = [tag for value in queries.all_values(fields, "filter") for tag in value.split(",") if tag]
     # The task is one of the tags derived from a model's card.
     tags += [task for task in queries.all_values(fields, "pipeline_tag") if task]
-    searched = [text.strip()[:LONGEST_SEARCH] for text in queries.all_values(fields, "search") if text.strip()]
-    if len(searched) > MAX_TAGS:
-        raise BadRequest(f"At most {MAX_TAGS} values of search are accepted.")
-    if len(tags) > MAX_TAGS:
-        raise BadRequest(f"At most {MAX_TAGS} values of filter are accepted.")
+    search_terms = [text.strip()[:LONGEST_SEARCH] for text in queries.all_values(fields, "search") if text.strip()]
+    if len(search_terms) > MAX_VALUES:
+        raise BadRequest(f"At most {MAX_VALUES} values of search are accepted.")
+    if len(tags) > MAX_VALUES:
+        raise BadRequest(f"At most {MAX_VALUES} values of filter are accepted.")
     author, owner_id = queries.last_value(fields, "author"), ""
     if author:
         owner = await store.owner_named(repos.db, author)
@@ -95,7 +95,7 @@ async def _repo_filter(repos: Repos, kind: RepoType, fields: Fields) -> RepoFilt
     return RepoFilter(
         type=kind.value,
         owner_id=owner_id,
-        search_terms=searched,
+        search_terms=search_terms,
         tags=tags,
         gated=queries.flag(fields, "gated") if gated else None,
         sort=_SORTS.get(sort, "createdAt"),

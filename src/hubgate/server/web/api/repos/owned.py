@@ -79,7 +79,7 @@ def _route(path: str, endpoint: Endpoint, summary: str, more: _Answers) -> Route
         Surface.API,
         f"{summary} that you may see, of every type, with the storage they use",
         query=PAGING,
-        answers={200: ("One page, the latest change first.", list[OwnedRepo]), **NO_TOKEN, **more},
+        answers={200: ("One page, most recently changed first.", list[OwnedRepo]), **NO_TOKEN, **more},
     )
 
 

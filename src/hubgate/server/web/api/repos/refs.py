@@ -1,4 +1,4 @@
-"""`/refs`, `/branch/{name}`, `/tag/{…}`, `/super-squash/{ref}`."""
+"""Branches, tags and squashing: `/refs`, `/branch/{branch}`, `/tag/{rev}`, `/super-squash/{rev}`."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -40,7 +40,7 @@ def routes(repos: Repos) -> list[Route]:
         with_prs = queries.flag(request.query_fields(), "include_prs")
         return JsonResponse(await in_read_thread(_by_kind, await branches.list_refs(repos, repo), with_prs=with_prs))
 
-    async def new_branch(request: HubRequest, repo: Repo) -> JsonResponse:
+    async def create_branch(request: HubRequest, repo: Repo) -> JsonResponse:
         body = await request.read_json(NewBranch) if await request.body() else NewBranch()
         await branches.create_branch(
             repos,
@@ -53,16 +53,16 @@ def routes(repos: Repos) -> list[Route]:
         )
         return JsonResponse({})
 
-    async def drop_branch(request: HubRequest, repo: Repo) -> JsonResponse:
+    async def delete_branch(request: HubRequest, repo: Repo) -> JsonResponse:
         await branches.delete_branch(repos, repo, request.param("branch"))
         return JsonResponse({})
 
-    async def new_tag(request: HubRequest, repo: Repo) -> JsonResponse:
+    async def create_tag(request: HubRequest, repo: Repo) -> JsonResponse:
         body, user = await request.read_json(NewTag), caller_of(request).user
         await branches.create_tag(repos, repo, user, body.tag, request.param("rev"), body.message or "")
         return JsonResponse({})
 
-    async def drop_tag(request: HubRequest, repo: Repo) -> JsonResponse:
+    async def delete_tag(request: HubRequest, repo: Repo) -> JsonResponse:
         await branches.delete_tag(repos, repo, request.param("rev"))
         return JsonResponse({})
 
@@ -72,7 +72,8 @@ def routes(repos: Repos) -> list[Route]:
         return JsonResponse({})
 
     write, done = Action.REPO_WRITE, {200: ("Done.", dict[str, Any]), 409: ("The name is taken.", None)}
-    query = (Query("include_prs", "Also pull requests.", {"type": "boolean"}),)
+    deleted = {**done, 409: ("The ref was changed by another request.", None)}
+    query = (Query("include_prs", "Also return pull requests.", {"type": "boolean"}),)
     listing = {200: ("Branches and tags with their commits.", dict[str, Any])}
     branch, tag, cap = "/branch/{branch:path}", "/tag/{rev:path}", 64 * KIB
     return [
@@ -87,17 +88,23 @@ def routes(repos: Repos) -> list[Route]:
         *api_routes(
             "POST",
             branch,
-            repo_endpoint(repos, write, new_branch),
+            repo_endpoint(repos, write, create_branch),
             "Create a branch in a repo",
             done,
             body=NewBranch,
             body_cap=cap,
         ),
-        *api_routes("DELETE", branch, repo_endpoint(repos, write, drop_branch), "Delete a branch of a repo", done),
+        *api_routes("DELETE", branch, repo_endpoint(repos, write, delete_branch), "Delete a branch of a repo", deleted),
         *api_routes(
-            "POST", tag, repo_endpoint(repos, write, new_tag), "Create a tag in a repo", done, body=NewTag, body_cap=cap
+            "POST",
+            tag,
+            repo_endpoint(repos, write, create_tag),
+            "Create a tag in a repo",
+            done,
+            body=NewTag,
+            body_cap=cap,
         ),
-        *api_routes("DELETE", tag, repo_endpoint(repos, write, drop_tag), "Delete a tag of a repo", done),
+        *api_routes("DELETE", tag, repo_endpoint(repos, write, delete_tag), "Delete a tag of a repo", deleted),
         *api_routes(
             "POST",
             "/super-squash/{rev:path}",

@@ -26,16 +26,16 @@ from hubgate.server.web.api.repos import destinations, queries
 from hubgate.server.web.api.repos.destinations import Destination
 from hubgate.server.web.repo_routes import api_routes, repo_endpoint, repo_endpoint_with_target
 
-# Existing clients ask about 256 files at once.
+# Existing clients send 256 files per request.
 MAX_FILES = 2_000
 # Some clients split a folder of small files into commits of 100 MB; others send more at once.
 LARGEST_COMMIT = 4096 * MIB
 COMMIT_SECONDS = 600.0
-# The whole body is in memory. Clients that use this older format send larger files by LFS.
+# The whole body is in memory. Clients that use this older format send larger files via LFS.
 LARGEST_OBJECT = 32 * MIB
 
 
-NO_XET = "This hub accepts large files by LFS, not by Xet. If the upload fails, set HF_HUB_DISABLE_XET=1 and try again."
+NO_XET = "This hub accepts large files via LFS, not Xet. If the upload fails, set HF_HUB_DISABLE_XET=1 and try again."
 SHARD_WARNING = (
     "If push_to_hub fails with 'No such file or directory', set HF_HUB_DISABLE_XET=1 and HF_HUB_USER_AGENT_ORIGIN=lfs "
     "and try again."
@@ -67,13 +67,13 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
         as_pull_request = queries.flag(request.query_fields(), "create_pr")
         return await destinations.find_target(repos, repo, request.param("rev"), as_pull_request=as_pull_request)
 
-    async def preupload(request: HubRequest, to: Destination) -> JsonResponse:
-        repo = to.repo
-        await destinations.ref_at(repos, to)
+    async def preupload(request: HubRequest, destination: Destination) -> JsonResponse:
+        repo = destination.repo
+        await destinations.ref_at(repos, destination)
         body = await request.read_json(Preupload)
         if len(body.files) > MAX_FILES:
-            raise Unprocessable(f"Request at most {MAX_FILES:,} files at once.")
-        revision = await lookup.revision(repos, repo, to.rev)
+            raise Unprocessable(f"Send at most {MAX_FILES:,} files at once.")
+        revision = await lookup.revision(repos, repo, destination.rev)
         client = request.headers.get("user-agent", "")
         results = await upload_modes(
             repos,
@@ -97,16 +97,16 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
             response.headers["x-hf-warning"] = f"shards; {SHARD_WARNING}"
         return response
 
-    async def commit_to(request: HubRequest, to: Destination) -> JsonResponse:
-        repo = to.repo
-        await destinations.ref_at(repos, to)
+    async def commit_to(request: HubRequest, destination: Destination) -> JsonResponse:
+        repo = destination.repo
+        await destinations.ref_at(repos, destination)
         reader = CommitRequestReader(repos.large_files.temporary, repos.regular_upload_max)
         try:
             is_single_object = request.content_type == "application/json"
             commit_request = await reader.read(_as_lines(request) if is_single_object else _parts(request))
             caller = await guard.reload_caller(request)
-            ref = await destinations.check_again(repos, caller.identity, to)
-            create = commit_as_pull_request if to.as_pull_request else commit
+            ref = await destinations.check_again(repos, caller.identity, destination)
+            create = commit_as_pull_request if destination.as_pull_request else commit
             created = await create(repos, repo, caller, ref, commit_request)
         finally:
             await in_thread(reader.clean_up)
@@ -127,7 +127,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
             "/preupload/{rev:path}",
             repo_endpoint_with_target(repos, destinations.ACTIONS, find_target, preupload),
             "Get the upload method for files of a repo",
-            {200: ("Done.", PreuploadAnswer), **failures},
+            {200: ("The upload method of each file.", PreuploadAnswer), **failures},
             query=query,
             body=Preupload,
             body_cap=16 * MIB,
@@ -138,7 +138,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
             "/commit/{rev:path}",
             repo_endpoint_with_target(repos, destinations.ACTIONS, find_target, commit_to),
             "Commit to a repo",
-            {200: ("Done.", CommitCreated), **failures},
+            {200: ("The new commit.", CommitCreated), **failures},
             query=query,
             body_cap=LARGEST_COMMIT,
             body_seconds=COMMIT_SECONDS,

@@ -72,7 +72,7 @@ def _check_readme(readme: str) -> ValidationResult:
     front_matter, _ = split_readme(readme)
     if front_matter is None:
         return ValidationResult(
-            [], [ValidationMessage("README.md has no metadata: begin it with a block between ---.")]
+            [], [ValidationMessage("README.md has no metadata: begin it with a YAML block between two lines of ---.")]
         )
     try:
         errors = _errors(parse_front_matter(front_matter))
@@ -86,10 +86,14 @@ def _errors(data: dict[str, Any]) -> list[str]:
     found = []
     if "model-index" in data and not isinstance(data["model-index"], list):
         found.append('"model-index" must be a list.')
-    words = ("license", "pipeline_tag", "library_name")
-    found += [f'"{name}" must be a string.' for name in words if not isinstance(data.get(name) or "", (str, list))]
-    named = data.get("license") or []
-    unknown = [name for name in map(str, named if isinstance(named, list) else [named]) if name not in LICENSES]
+    texts = {name: data.get(name) or "" for name in ("license", "pipeline_tag", "library_name")}
+    found += [
+        f'"{name}" must be a string or a list.' for name, value in texts.items() if not isinstance(value, (str, list))
+    ]
+    licenses = data.get("license") or []
+    unknown = [
+        name for name in map(str, licenses if isinstance(licenses, list) else [licenses]) if name not in LICENSES
+    ]
     if unknown and not found:
         what_to_do = 'Use "other", and set "license_name".'
         found.append(f'"license" is not a known identifier: {unknown[0][:100]}. {what_to_do}')

@@ -1,4 +1,4 @@
-"""Links that prove an e-mail address: of a new account, or the new address of an existing one."""
+"""Links that confirm an e-mail address: that of a new account, or the new address of an existing one."""
 
 from typing import Any
 

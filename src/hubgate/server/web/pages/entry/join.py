@@ -80,7 +80,7 @@ def _join_routes(pages: Pages, accounts: Accounts) -> list[Route]:
 
 
 def _setup_routes(pages: Pages, accounts: Accounts) -> list[Route]:
-    """The set-up link: the form for the first operator. Of concurrent requests, one wins."""
+    """The set-up link: the form for the first operator. Only one of several concurrent requests succeeds."""
 
     async def show(request: HubRequest) -> Response:
         secret = request.param("secret")
@@ -110,7 +110,7 @@ def _setup_routes(pages: Pages, accounts: Accounts) -> list[Route]:
 
 
 def show_invited(request: HubRequest, pages: Pages, secret: str, opened: OpenedInvitation) -> Response:
-    """Show the form on the page of an invitation. For an organization, the user returns there to accept it."""
+    """Show the form on the page of an invitation. An invitee of an organization returns to that page to accept."""
     next_page = f"/invitations/{secret}" if opened.organization else "/"
     form = JoinForm(email=opened.invitation.email or "", next_page=next_page, invitation=secret)
     return pages.page(request, _TEMPLATE, action=JOIN, form=form, opened=opened)

@@ -39,7 +39,7 @@ from hubgate.server.web.rendering import Pages
 # Fields that our consent form adds to the parameters of the request.
 _OWN_FIELDS = frozenset({CSRF_FIELD, page_mac.FIELD, "decision", "scopes", "orgs"})
 SIGN_IN, SIGN_IN_AGAIN = "/login", "/login?again=1"
-_FOREIGN_FORM = "This form has expired or was sent by another site. Start again at the app."
+_FOREIGN_FORM = "This form has expired or was sent by another site. Start again in the app."
 
 
 def routes(pages: Pages, oauth: OAuth, csrf: Csrf) -> list[Route]:

@@ -1,4 +1,4 @@
-"""The content of the consent page, computed from the request, the user and earlier consent. Pure."""
+"""The content of the consent page, computed by pure functions from the request, the user and earlier consent."""
 
 from collections.abc import Collection, Sequence
 

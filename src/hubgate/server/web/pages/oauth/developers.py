@@ -55,8 +55,10 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
     async def sign_in(request: HubRequest) -> Response:
         person = caller_of(request).person
         apps = await _apps(oauth, person) if person else []
-        wanted = request.query().get("app", "")
-        chosen = next((app for app in apps if app.client_id == wanted), apps[0] if apps and not wanted else EXAMPLE)
+        requested = request.query().get("app", "")
+        chosen = next(
+            (app for app in apps if app.client_id == requested), apps[0] if apps and not requested else EXAMPLE
+        )
         return pages.page(
             request,
             "docs/sign_in.html",
@@ -81,7 +83,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
         return pages.page(request, _TEMPLATE, url=request.query().get("url", ""), findings=None)
 
     async def check(request: HubRequest, _: Caller) -> Response:
-        """Fetch a document and show the results of all checks. Only for users, because the hub sends the request."""
+        """Fetch a document and show the results of all checks. Only for signed-in users, because the hub fetches it."""
         url = request.form_fields.get("url").strip()
         if not url:
             errors = {"url": "Enter the address of the document."}

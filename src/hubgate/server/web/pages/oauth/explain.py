@@ -42,7 +42,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
         organization = await account_store.organization(oauth.db, app.org_id)
         return f"/organizations/{organization.name if organization else ''}{APPLICATIONS.path}"
 
-    return [Route("GET", PATH, public(show), Surface.PAGE, "Why an app was refused")]
+    return [Route("GET", PATH, public(show), Surface.PAGE, "Why a request of an app was refused")]
 
 
 def _may_see(caller: Caller, app: App) -> bool:

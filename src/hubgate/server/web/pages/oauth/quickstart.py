@@ -87,7 +87,7 @@ def _values(base_url: str, app: App) -> Mapping[str, str]:
         "redirect_argument": shlex.quote(f"redirect_uri={redirect}"),
         "path": parts.path or "/",
         "port": str(parts.port or OTHER_PORT),
-        "begin": f"{parts.scheme}://{parts.netloc}/login" if parts.netloc else "its /login",
+        "begin": f"{parts.scheme}://{parts.netloc}/login" if parts.netloc else "the app's /login",
         "host_note": _LOOPBACK_NOTE if is_loopback(redirect) else _PROXY_NOTE,
         "scope": scope,
         "query": urlencode(parameters),

@@ -18,7 +18,7 @@ PATH = "/oauth/authorize"
 _PACKED = "_packed"
 _LONGEST_PLAIN = 1500
 _LONGEST_UNPACKED = 64 * 1024
-_DAMAGED = "This address is damaged. Start again at the app."
+_DAMAGED = "This address is damaged. Start again in the app."
 
 Pairs = list[tuple[str, str]]
 

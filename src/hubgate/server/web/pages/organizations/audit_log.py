@@ -133,7 +133,7 @@ def _row(listed: ListedEntry, address: Callable[[Filter], str]) -> dict[str, Any
         "by_author": address(Filter((author,))),
         "refused": _is_refused(entry),
         "message": clean(entry.message),
-        "app": clean(_app(entry)),
+        "app": clean(_app_or_token(entry)),
         "ip": entry.ip or "",
     }
 
@@ -152,7 +152,7 @@ def _app_used(entry: Entry) -> dict[str, Any]:
     return parse_stored_object(entry.oauth) if entry.oauth is not None else {}
 
 
-def _app(entry: Entry) -> str:
+def _app_or_token(entry: Entry) -> str:
     if entry.oauth is not None:
         app = _app_used(entry)
         return str(app.get("name") or app.get("clientId") or "")

@@ -46,7 +46,7 @@ def _member_list_routes(pages: Pages, accounts: Accounts) -> list[Route]:
             organization=organization,
             members=found.items,
             **query.template_values(found.next_cursor),
-            list=here,
+            path=here,
         )
 
     action = Action.ORG_READ_MEMBERS
@@ -107,7 +107,7 @@ class MembersPage:
         except (FieldErrors, TooManyRequests) as error:
             values = await self._values(request, organization, invitee=invitee, role=role)
             return self._pages.show_errors(request, _PAGE, error, "invitee", **values)
-        return self._pages.redirect(address_of(PATH, organization.name), f"Invited {invitee}. The mail is on its way.")
+        return self._pages.redirect(address_of(PATH, organization.name), f"Invited {invitee}. An e-mail is on its way.")
 
     async def change_role(self, request: HubRequest, organization: Organization) -> Response:
         user = await user_named(self._accounts, request.param("user"))

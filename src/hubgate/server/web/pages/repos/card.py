@@ -23,7 +23,7 @@ from hubgate.server.web.untrusted_text import clean
 MAX_FACTS = 20
 LONGEST_FACT = 200
 MAX_TAGS = 24
-# Files that every new repo has (hub/repos/creation.py).
+# Files that a new repo may have (hub/repos/creation.py).
 _INITIAL_FILES = {".gitattributes", README}
 
 
@@ -85,8 +85,8 @@ def facts_of(data: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     """Return the first facts of the front matter; nested values are omitted."""
     facts = []
     for name, value in list(data.items())[:MAX_FACTS]:
-        words = value if isinstance(value, list) else [value]
-        texts = [_fact_text(word) for word in words[:MAX_FACTS] if isinstance(word, (str, int, float))]
+        items = value if isinstance(value, list) else [value]
+        texts = [_fact_text(item) for item in items[:MAX_FACTS] if isinstance(item, (str, int, float))]
         if texts:
             facts.append((clean(name)[:LONGEST_FACT], texts))
     return facts

@@ -24,14 +24,14 @@ LICENSES = (
     ("", "None yet"),
     ("apache-2.0", "Apache 2.0"),
     ("mit", "MIT"),
-    ("bsd-3-clause", "BSD, 3 clauses"),
+    ("bsd-3-clause", "BSD 3-Clause"),
     ("gpl-3.0", "GPL 3.0"),
     ("openrail", "OpenRAIL"),
     ("cc-by-4.0", "CC BY 4.0"),
     ("cc-by-sa-4.0", "CC BY-SA 4.0"),
     ("cc-by-nc-4.0", "CC BY-NC 4.0"),
     ("cc0-1.0", "CC0 1.0"),
-    ("other", "Another"),
+    ("other", "Other"),
 )
 SDKS = (("static", "Static files"), ("gradio", "Gradio"), ("streamlit", "Streamlit"), ("docker", "Docker"))
 

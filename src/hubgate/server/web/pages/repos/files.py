@@ -38,7 +38,7 @@ _BIDI_CONTROLS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 class FileView(Struct, frozen=True):
-    """The visible content of a file; all fields are empty if nothing is shown."""
+    """The displayed content of a file; all fields are empty if the caller may not read the file."""
 
     image: str = ""
     markdown: Markup | None = None

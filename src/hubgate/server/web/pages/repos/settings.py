@@ -65,19 +65,19 @@ def _setting_routes(base: RepoPageContext) -> list[Route]:
         if given not in ("public", "private"):
             raise Unprocessable("visibility must be public or private.")
         return await configure(
-            request, repo, SettingsChanges(private=given == "private"), f"{repo.full_name} is {given} now."
+            request, repo, SettingsChanges(private=given == "private"), f"{repo.full_name} is now {given}."
         )
 
     async def gate(request: HubRequest, repo: Repo) -> Response:
         given = request.form_fields.get("gated")
-        state = "is gated now" if given else "is no longer gated"
+        state = "is now gated" if given else "is no longer gated"
         return await configure(request, repo, SettingsChanges(gated=given), f"{repo.full_name} {state}.")
 
     async def discussions(request: HubRequest, repo: Repo) -> Response:
         disabled = request.form_fields.get("discussions") != "on"
         state = "off" if disabled else "on"
         return await configure(
-            request, repo, SettingsChanges(discussions_disabled=disabled), f"Discussions are {state} now."
+            request, repo, SettingsChanges(discussions_disabled=disabled), f"Discussions are now {state}."
         )
 
     async def repo_to_move(request: HubRequest, repo: Repo) -> Target[RepoMove]:

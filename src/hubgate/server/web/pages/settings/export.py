@@ -44,13 +44,13 @@ def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
         return {
             **await _account(accounts, person),
             "connectedApps": [connected_apps.describe(app) for app in connected],
-            "exchangedTokens": [exchanged_tokens.describe(token) for token in await issued_to(user_id)],
+            "exchangedTokens": [exchanged_tokens.describe(token) for token in await issued_for(user_id)],
             "apps": [application_shapes.describe(app, None) for app in built],
             "repos": [{"type": repo.type, **repos.describe(repo)} for repo in owned],
         }
 
-    async def issued_to(user_id: str) -> list[ActiveToken]:
-        """Tokens that organizations exchanged for this user."""
+    async def issued_for(user_id: str) -> list[ActiveToken]:
+        """Exchanged tokens that organizations obtained for this user."""
         found: list[ActiveToken] = []
         page_request = PageRequest(MAX_LIMIT)
         while True:

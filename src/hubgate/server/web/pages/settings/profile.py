@@ -62,7 +62,7 @@ def _profile_routes(pages: Pages, accounts: Accounts) -> list[Route]:
             await addresses.request_change(accounts, user, email, form.get("password"))
         except (FieldErrors, TooManyRequests) as error:
             return show_errors(request, user, error, "email", email=email)
-        return pages.redirect(PATH, f"A link is on its way to {email}. Your address changes when you open it.")
+        return pages.redirect(PATH, f"A link is on its way to {email}. Open it to confirm the change.")
 
     async def resend_confirmation(_: HubRequest, caller: Caller) -> Response:
         user = caller.user

@@ -1,4 +1,4 @@
-"""Access tokens: the user's own, and those that organizations exchanged for the user.
+"""Access tokens: the user's own, and those that organizations obtained for the user.
 
 A secret is only in the response to the form that created it.
 """

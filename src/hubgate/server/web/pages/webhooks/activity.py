@@ -72,12 +72,14 @@ def routes(base: WebhookPageContext) -> list[Route]:
                 stored,
                 "activity.html",
                 error.fields,
-                **_listed(at, DeliveryFilter(), _Rows([]), 0),
+                **_list_values(at, DeliveryFilter(), _Rows([]), 0),
                 **values,
             )
         rows = await page(webhook, criteria, query.get("cursor", ""))
         count = await delivery_log.count(webhooks, webhook, criteria)
-        return base.show_one(request, context, stored, "activity.html", **_listed(at, criteria, rows, count), **values)
+        return base.show_one(
+            request, context, stored, "activity.html", **_list_values(at, criteria, rows, count), **values
+        )
 
     async def health(stored: StoredWebhook) -> dict[str, Any]:
         """The state of the webhook, for the banner."""
@@ -86,7 +88,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
         return {
             "has_grant_ended": suspended is not None and await grants.has_grant_ended(webhooks, webhook),
             "missed": await activation.count_missed(webhooks, webhook),
-            # Suspended at once because the receiver answered that it is permanently gone.
+            # Suspended at once because the receiver answered 410 (gone).
             "is_gone": suspended is not None and since is not None and suspended - since < SUSPENDED_AFTER,
             "days": SUSPENDED_AFTER // DAY,
             # Only a failed attempt suspends a webhook, so this time may be in the past; then it is not shown.
@@ -170,7 +172,7 @@ def _cursor(direction: str, logged: LoggedDelivery) -> str:
     return encode_cursor((direction, logged.seq))
 
 
-def _listed(at: str, criteria: DeliveryFilter, rows: _Rows, count: int) -> dict[str, Any]:
+def _list_values(at: str, criteria: DeliveryFilter, rows: _Rows, count: int) -> dict[str, Any]:
     def address(only: DeliveryFilter, cursor: str | None = None) -> str:
         query = {"state": only.state, "repo": only.repo, "scope": only.scope, "cursor": cursor}
         encoded = urlencode({name: value for name, value in query.items() if value})
@@ -213,21 +215,21 @@ def _attempt_values(row: Any) -> dict[str, Any]:
         "error": row["error"],
         "ok": row["status"] is not None and 200 <= row["status"] < 300,
         # Shown as text, regardless of its content type (attack W34).
-        "response": _lines(bytes(row["response"]).decode("utf-8", "replace")),
+        "response": _clean_response(bytes(row["response"]).decode("utf-8", "replace")),
     }
 
 
-def _lines(text: str) -> str:
+def _clean_response(text: str) -> str:
     return "\n".join(clean(line.expandtabs(4)) for line in text.splitlines())
 
 
 def _reason(logged: LoggedDelivery, webhook: Webhook, quota: int) -> str:
-    reader = "The organization" if webhook.org_id else "You"
+    owner = "The organization" if webhook.org_id else "You"
     return {
         QUOTA: f"Over the quota of {quota:,} triggers in 24 hours. You can replay this delivery.",
         DISABLED: "The webhook was disabled.",
         SUSPENDED: "The webhook was suspended.",
-        FORBIDDEN: f"{reader} may no longer read this repo.",
+        FORBIDDEN: f"{owner} may no longer read this repo.",
         LOOP: "Skipped to stop a loop: five times in a row, a receiver reacted to an event with another change.",
     }.get(logged.reason, logged.reason)
 

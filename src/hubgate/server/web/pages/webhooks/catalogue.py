@@ -24,7 +24,7 @@ HEADERS = (
     ("webhook-timestamp", "The Unix time of this attempt. Reject deliveries that are more than five minutes off."),
     (
         "webhook-signature",
-        "One or more, separated by spaces: v1 with the secret, otherwise v1a with the webhook's own key.",
+        "Signatures, separated by spaces: v1 with the secret, otherwise v1a with the webhook's own key.",
     ),
     ("X-Webhook-Secret", "The secret itself, if one is set."),
     ("X-Hubgate-Webhook", "The id of the webhook."),
@@ -32,7 +32,7 @@ HEADERS = (
     ("X-Hubgate-Sequence", "Counts the events of a repo without gaps; 0 for a test."),
     (
         "X-Hubgate-Depth",
-        "How many deliveries led to the change. Send the header along when your receiver changes something.",
+        "How many deliveries led to the change. Send this header with each change that your receiver sends to the hub.",
     ),
     ("X-Hubgate-Test", "1 for a test, otherwise absent."),
 )
@@ -51,7 +51,7 @@ def routes(pages: Pages) -> list[Route]:
     every = _members({"repo": REPO, "webhook": WEBHOOK, "truncated": TRUNCATED})
     kinds = [(kind, _members(kind.extras), f"{SCHEMAS}/{kind.full_name}") for kind in Kind]
     contents = [*_CONTENTS, *((f"#{kind.full_name}", f"{kind.scope} {kind.action}") for kind in Kind)]
-    waits = [_span(wait) for wait in BACKOFF]
+    waits = [_format_duration(wait) for wait in BACKOFF]
 
     async def show(request: HubRequest) -> Response:
         return pages.page(
@@ -93,6 +93,6 @@ def _value(schema: Schema) -> str:
     return f"{', '.join(schema['enum'])}. {description}" if "enum" in schema else description
 
 
-def _span(duration: int) -> str:
+def _format_duration(duration: int) -> str:
     unit, name = next((unit, name) for unit, name in _UNITS if duration % unit == 0)
     return f"{duration // unit} {name}"

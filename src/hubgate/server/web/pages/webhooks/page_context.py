@@ -44,10 +44,10 @@ class WebhookPageContext(Struct, frozen=True):
     def _routes(
         self, method: str, path: str, handler: Handler[OwnerContext], summary: str, *, form: bool = False
     ) -> list[Route]:
-        given, theirs = (method, path, handler, Surface.PAGE), f"{summary} (an organization's)"
+        route, for_organization = (method, path, handler, Surface.PAGE), f"{summary} (an organization's)"
         return [
-            WEBHOOKS.route(None, *given, summary, form=form, body_cap=_CAP),
-            WEBHOOKS.route(self.accounts, *given, theirs, form=form, body_cap=_CAP),
+            WEBHOOKS.route(None, *route, summary, form=form, body_cap=_CAP),
+            WEBHOOKS.route(self.accounts, *route, for_organization, form=form, body_cap=_CAP),
         ]
 
     def show(

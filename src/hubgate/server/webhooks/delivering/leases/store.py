@@ -16,7 +16,7 @@ MAX_WEBHOOKS = 128
 # Of a webhook's backlog, and of its repos, for what need not wait.
 LOOKED_AT = 200
 
-# A breaker that is open for longer than any ever is was closed by a clock that has been set back since.
+# A breaker that would stay open for longer than BREAKER_LONGEST was opened before a clock was set back.
 _DUE = f"""
     next_due_at <= :now AND state = '{ENABLED}'
     AND (closed_until <= :now OR closed_until > CAST(:now AS bigint) + {BREAKER_LONGEST})

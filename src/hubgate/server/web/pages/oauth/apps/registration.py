@@ -1,4 +1,4 @@
-"""The list of apps, a new app, its settings, its deletion.
+"""The pages that list, register, change and delete apps.
 
 The secret of a new app is only in the response to its form.
 """
@@ -69,14 +69,14 @@ def _list_and_new(base: AppPageContext) -> list[Route]:
             return show(request, context, draft, error.fields)
         except AlreadyUsed as error:
             return show(request, context, EMPTY_APP, already_used=error.message)
-        ready = snippets(base.oauth.base_url, app)
+        samples = snippets(base.oauth.base_url, app)
         return base.show(
             request,
             context,
             "created.html",
             app=app,
             secret=secret,
-            snippets=ready,
+            snippets=samples,
             at=context.address_of(app.client_id),
         )
 

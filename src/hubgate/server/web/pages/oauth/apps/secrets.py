@@ -80,13 +80,13 @@ def routes(base: AppPageContext) -> list[Route]:
     async def delete(request: HubRequest, context: OwnerContext) -> Response:
         app = await management.delete_secret(base.oauth, await base.app(request, context), context.actor)
         return base.pages.redirect(
-            context.address_of(app.client_id), f"{app.name} is public. Its secret no longer works."
+            context.address_of(app.client_id), f"{app.name} is now a public client. Its secret no longer works."
         )
 
     return [
         *base.routes("GET", _SECRET, confirm, "Confirm creating a new secret"),
         *base.routes("POST", _SECRET, refresh, "Create a new secret"),
         *base.routes("POST", f"{_SECRET}/end", revoke_old, "Revoke an old secret"),
-        *base.routes("GET", f"{_SECRET}/delete", confirm_delete, "Confirm making an app public"),
-        *base.routes("POST", f"{_SECRET}/delete", delete, "Make an app public"),
+        *base.routes("GET", f"{_SECRET}/delete", confirm_delete, "Confirm making an app a public client"),
+        *base.routes("POST", f"{_SECRET}/delete", delete, "Make an app a public client"),
     ]
