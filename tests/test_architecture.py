@@ -24,7 +24,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("server.app",),
     ("server.web",),
     ("server.resources",),
-    ("server.oauth", "server.hub", "server.webhooks"),
+    ("server.oauth", "server.hub", "server.webhooks", "server.gateway"),
     ("server.edge",),
     ("server.access",),
     ("server.accounts",),

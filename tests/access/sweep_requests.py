@@ -92,6 +92,7 @@ _TYPES = {
     "/git-upload-pack": "application/x-git-upload-pack-request",
 }
 _MEMBERS = "/api/organizations/{name}/members"
+_GATEWAY = ("/v1/", "/api/jobs/", "/api/scheduled-jobs/")
 _QUERIES = {"/info/refs": "?service=git-receive-pack", _MEMBERS: "?email=vic@example.org"}
 
 _WRITE, _CONTENT = (Action.REPO_WRITE,), (Action.REPO_READ_CONTENT,)
@@ -146,6 +147,8 @@ def request(route: Route, stage: Stage, sender: Sender, organization: str = "acm
     query = next((query for end, query in _QUERIES.items() if route.path.endswith(end)), "")
     path = _filled(route, stage, organization) + query
     headers = dict(sender.headers)
+    if is_forwarded(route):
+        headers["x-hf-bill-to"] = organization
     if route.method in ("GET", "HEAD"):
         return Request(route.method, path, headers)
     if route.surface is Surface.PAGE:
@@ -180,6 +183,10 @@ def _filled(route: Route, stage: Stage, organization: str) -> str:
 
 def of_organization(route: Route) -> bool:
     return route.path.removeprefix("/api").startswith("/organizations/{name}")
+
+
+def is_forwarded(route: Route) -> bool:
+    return route.path.startswith(_GATEWAY)
 
 
 def _repo_of(route: Route, stage: Stage) -> tuple[str, Repo]:
@@ -220,7 +227,7 @@ def _resource(route: Route, stage: Stage, sender: Sender) -> Resource:
     creates = path in ("/api/repos/create", "/api/collections") or (
         path.startswith(("/new", "/collections/new")) and route.method == "POST"
     )
-    if of_organization(route) or creates:
+    if of_organization(route) or creates or is_forwarded(route):
         return Organization(stage.acme_id) if Organization in kinds else HUB
     if Account in kinds:
         return Account(sender.identity.user_id) if sender.identity.user_id else NOBODY

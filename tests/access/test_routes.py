@@ -41,6 +41,7 @@ GUARDED_BY = {
     "GET /api/datasets/{repo}": "repo.see",
     "GET /api/event-schemas": "hub.public",
     "GET /api/event-schemas/{name}": "hub.public",
+    "GET /api/jobs/hardware": "jobs.read",
     "GET /api/models": "repo.list",
     "GET /api/models/{repo}": "repo.see",
     "GET /api/openapi.json": "hub.public",
@@ -364,6 +365,15 @@ GUARDED_BY = {
     "PUT /lfs/upload/{repo_id}/{oid}": "hub.public",
 }
 
+# The gateway: the same for every method but GET.
+FORWARDED = {
+    "/api/jobs/{name}": "jobs.run",
+    "/api/jobs/{name}/{rest:path}": "jobs.run",
+    "/api/scheduled-jobs/{name}": "jobs.run",
+    "/api/scheduled-jobs/{name}/{rest:path}": "jobs.run",
+    "/v1/{rest:path}": "inference.use",
+}
+
 # Under /api/{models,datasets,spaces}/{namespace}/{repo}.
 OF_A_REPO_IN_THE_API = {
     ("DELETE", "/branch/{branch:path}"): "repo.write",
@@ -455,6 +465,9 @@ def names_of(route: Route) -> str:
 
 def every_row() -> dict[str, str]:
     rows = dict(GUARDED_BY)
+    for path, action in FORWARDED.items():
+        rows |= {f"{method} {path}": action for method in ("DELETE", "PATCH", "POST", "PUT")}
+        rows[f"GET {path}"] = action.replace("jobs.run", "jobs.read")
     for kind in ("models", "datasets", "spaces"):
         folder = "" if kind == "models" else f"{kind}/"
         for (method, tail), action in OF_A_REPO_IN_THE_API.items():

@@ -17,6 +17,7 @@
                    routes and failpoints
     webhooks.py    webhooks, a receiver and delivery on demand; http_receiver.py, a receiver with scripted responses;
                    receiver_library.py, the receiver library on a real socket
+    upstream.py    a service behind the gateway, with scripted answers
     mailserver.py  a real SMTP server
     clients.py     public clients, each in a virtual environment; node.py, JavaScript clients; sites.py, web apps
     browser.py     a real Chromium

@@ -116,6 +116,24 @@ def test_each_known_command_line_has_its_own_name(hub: RunningHub) -> None:
     assert sorted(names) == ["hf CLI", "hubgate CLI"]
 
 
+def test_command_line_asks_only_for_scopes_of_configured_services(sqlite_template: Path, tmp_path: Path) -> None:
+    services = {"inference-api": "inference_upstream", "jobs": "jobs_upstream"}
+    for configured in ((), ("jobs",), ("inference-api", "jobs")):
+        url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
+        given = {services[scope]: "http://127.0.0.1:9" for scope in configured}
+        with (
+            run_hub(settings_for(url, tmp_path, **given)) as hub,
+            hub.client() as device,
+            browser_of(hub, create_user(hub, "ada")) as browser,
+        ):
+            for more in ({}, {"scope": "read-repos inference-api jobs"}):
+                started = device.post("/oauth/device", data={"client_id": "hubgate-cli", **more}).json()
+                page = devices.enter(browser, started["user_code"]).text
+                offered = re.findall('name="scopes" value="([^"]+)"', page)
+                assert "read-repos" in offered
+                assert {*services} & {*offered} == {*configured}
+
+
 def test_operator_configures_the_known_clis(sqlite_template: Path, tmp_path: Path) -> None:
     url = SqliteEngine(sqlite_template, tmp_path).fresh_url()
     with run_hub(settings_for(url, tmp_path, cli_client_ids="house-cli")) as hub, hub.client() as device:

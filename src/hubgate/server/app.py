@@ -45,6 +45,7 @@ from hubgate.server.web.api.repos import lifecycle as repo_lifecycle
 from hubgate.server.web.api.repos import listing as repo_lists
 from hubgate.server.web.api.repos import refs as repo_refs
 from hubgate.server.web.files import large_files, resolve
+from hubgate.server.web.gateway import routes as gateway
 from hubgate.server.web.git import routes as git
 from hubgate.server.web.oauth import device as device_endpoint
 from hubgate.server.web.oauth import discovery, jwks, revocation, userinfo
@@ -114,6 +115,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *resolve.routes(hub.repos),
         *large_files.routes(hub.repos),
         *git.routes(hub.repos, guard),
+        *gateway.routes(hub.gateway, hub.accounts, guard),
         *settings_pages.routes(pages, hub.accounts, hub.oauth),
         *organization_pages.routes(pages, hub.accounts),
         *app_pages.routes(pages, hub.oauth, hub.accounts),

@@ -15,9 +15,11 @@ HubError
 │   └── FieldErrors          one message per form field
 ├── TooManyRequests 429      carries Retry-After
 ├── NotImplementedHere 501   needs a service the operator has not configured
-└── Unavailable 503          carries Retry-After; clients may retry
-    └── StorageUnavailable   the database is unreachable, busy or full
-        └── OutcomeUnknown   the change may be committed: a blind retry is unsafe
+├── BadGateway 502           the operator's service is unreachable, or its response is invalid
+├── Unavailable 503          carries Retry-After; clients may retry
+│   └── StorageUnavailable   the database is unreachable, busy or full
+│       └── OutcomeUnknown   the change may be committed: a blind retry is unsafe
+└── GatewayTimeout 504       the operator's service does not respond
 
 StartupError is separate: the command line prints it as one line and exits with status 1.
 
@@ -126,6 +128,10 @@ class NotImplementedHere(HubError):
     status = 501
 
 
+class BadGateway(HubError):
+    status = 502
+
+
 class Unavailable(HubError):
     status = 503
 
@@ -148,6 +154,10 @@ class OutcomeUnknown(StorageUnavailable):
         super().__init__("The database connection was lost. Check whether the change was saved before you try again.")
         # Clients repeat a request automatically if the response has this header.
         self.retry_after = None
+
+
+class GatewayTimeout(HubError):
+    status = 504
 
 
 class StartupError(Exception):

@@ -13,6 +13,8 @@ from hubgate.server.audit.model import Actor
 from hubgate.server.clock import Clock, system_clock
 from hubgate.server.egress.client import Egress
 from hubgate.server.errors import StartupError
+from hubgate.server.gateway.context import Gateway
+from hubgate.server.gateway.upstream import parse_upstream
 from hubgate.server.hub.collections import store as collection_store
 from hubgate.server.hub.context import Limits, Repos
 from hubgate.server.hub.git.folders import Folders
@@ -79,6 +81,7 @@ class Hub(Struct, frozen=True, dict=True):
             base_url=settings.base_url,
             cli_client_ids=settings.cli_client_ids,
             extra_scopes=settings.extra_scopes,
+            unavailable_scopes=_unavailable_scopes(settings),
             subject_token_types=settings.subject_token_type_aliases,
             documents=Documents(
                 self.db,
@@ -121,6 +124,19 @@ class Hub(Struct, frozen=True, dict=True):
             quota=settings.webhook_quota,
             max_per_owner=settings.webhooks_per_owner,
             cli_client_ids=settings.cli_client_ids,
+        )
+
+    @cached_property
+    def gateway(self) -> Gateway:
+        settings = self.settings
+        return Gateway(
+            inference=parse_upstream(settings.inference_upstream, "inference service"),
+            jobs=parse_upstream(settings.jobs_upstream, "jobs service"),
+            base_url=settings.base_url,
+            clock=self.clock,
+            sign=self.oauth.signer.sign,
+            longest_silence=self.limits.upstream_silence_seconds,
+            longest_stall=self.limits.stall_seconds,
         )
 
     @property
@@ -166,6 +182,11 @@ async def _revoke_apps_and_webhooks(
     revoked = await account_reset.revoke_everything(tx, user_id, owners, actor, reason, now)
     deleted = [await webhook_deletion.delete_with_audit_entries(tx, owner, actor, reason, now) for owner in owners]
     return replace(revoked, webhooks=sum(deleted))
+
+
+def _unavailable_scopes(settings: Settings) -> frozenset[str]:
+    upstreams = {"inference-api": settings.inference_upstream, "jobs": settings.jobs_upstream}
+    return frozenset(scope for scope, address in upstreams.items() if not address)
 
 
 def egress_for(settings: Settings) -> Egress:

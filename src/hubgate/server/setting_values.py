@@ -97,6 +97,19 @@ def address(*schemes: str) -> Parse:
     return parse
 
 
+def upstream(value: str) -> str:
+    """Parse the base address of a service, without a slash at the end. Paths of requests are appended to it."""
+    base = text(value).rstrip("/")
+    parts = urlsplit(base)
+    if base and (parts.scheme not in ("http", "https") or not parts.hostname or not re.fullmatch("[!-~]+", base)):
+        raise ValueError("expected an address such as http://127.0.0.1:9000")
+    if "@" in parts.netloc or "?" in base or "#" in base:
+        raise ValueError("the address must not have a user name, query or fragment")
+    # Raises if the port is not a number up to 65535.
+    _ = parts.port
+    return base
+
+
 def mail_sender(value: str) -> str:
     sender = text(value)
     _, address = parseaddr(sender)

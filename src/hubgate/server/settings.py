@@ -73,8 +73,8 @@ class Settings:
     regular_upload_max: int = option(
         "104857600", values.whole_number(0, 1 << 40), "largest file accepted in a commit body"
     )
-    inference_upstream: str = option("", values.address("http", "https"), "service behind /v1; not implemented yet")
-    jobs_upstream: str = option("", values.address("http", "https"), "service behind /api/jobs; not implemented yet")
+    inference_upstream: str = option("", values.upstream, "service behind /v1; 501 when empty")
+    jobs_upstream: str = option("", values.upstream, "service behind /api/jobs; 501 when empty")
     tunnel: bool = option("on", values.flag, "temporary links for receivers on laptops; not implemented yet")
     tunnel_host: str = option("", values.text, "host name of the temporary links; not implemented yet")
     webhook_quota: int = option(

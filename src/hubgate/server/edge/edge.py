@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from hubgate.server.edge.exchange import Exchange
 from hubgate.server.edge.routes import Route
 from hubgate.server.edge.table import RouteMatch, RouteTable
-from hubgate.server.errors import BadRequest, HubError, NotFound, Unavailable
+from hubgate.server.errors import BadGateway, BadRequest, GatewayTimeout, HubError, NotFound, Unavailable
 from hubgate.server.http.client_address import Networks, client_address
 from hubgate.server.http.csrf import CSRF_FIELD, Csrf
 from hubgate.server.http.headers import StandardHeaders, preflight
@@ -178,8 +178,8 @@ def _presents_credential(request: HubRequest) -> bool:
 
 def _report(error: HubError, *, begun: bool) -> None:
     """Log a server error, or any error after the response has started, with its cause."""
-    if isinstance(error, Unavailable) and not begun:
-        # Expected for every request while the database is down: a line, not a traceback.
-        log.warning("refused with 503: %s", summary_of(error.__cause__ or error))
+    if isinstance(error, (Unavailable, BadGateway, GatewayTimeout)) and not begun:
+        # Expected for every request while the database or a service is down: a line, not a traceback.
+        log.warning("refused with %d: %s", error.status, summary_of(error.__cause__ or error))
     elif error.status >= 500 or begun:
         log.warning("refused with %d", error.status, exc_info=error)

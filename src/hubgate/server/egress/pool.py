@@ -95,7 +95,7 @@ class Pool:
             del self._idle[key]
 
     async def _connect(self, target: Target, address: Address) -> Connection:
-        tls = (self._tls or _system_tls()) if target.is_tls else None
+        tls = (self._tls or system_tls()) if target.is_tls else None
         # The certificate must match the name, not the address.
         name = target.host if tls else None
         loop = asyncio.get_running_loop()
@@ -152,7 +152,7 @@ class _ConnectResponse(asyncio.Protocol):
 
 
 @functools.cache
-def _system_tls() -> ssl.SSLContext:
+def system_tls() -> ssl.SSLContext:
     """Created at first use: loading the system's certificates takes longer than starting the hub."""
     return ssl.create_default_context()
 

@@ -34,23 +34,25 @@ class StreamedResponse:
         try:
             # A failure before the first part can still be answered with an error.
             part: bytes | None = await anext(self._parts, None)
-            await self._send_in_time(
-                send, {"type": "http.response.start", "status": self._status, "headers": self._headers}
-            )
+            start = {"type": "http.response.start", "status": self._status, "headers": self._headers}
+            await send_in_time(send, start, self._longest_stall)
             while part is not None:
                 if disconnect.done():
                     # Do not end the response as if it were complete: the client may still be reading.
                     raise ClientDisconnect
-                await self._send_in_time(send, {"type": "http.response.body", "body": part, "more_body": True})
+                body = {"type": "http.response.body", "body": part, "more_body": True}
+                await send_in_time(send, body, self._longest_stall)
                 part = await anext(self._parts, None)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             disconnect.cancel()
             await self._parts.aclose()
 
-    async def _send_in_time(self, send: Send, message: Message) -> None:
-        try:
-            async with asyncio.timeout(self._longest_stall):
-                await send(message)
-        except TimeoutError:
-            raise ClientDisconnect from None
+
+async def send_in_time(send: Send, message: Message, longest_stall: float) -> None:
+    """Send a message. A client that accepts nothing for `longest_stall` seconds counts as disconnected."""
+    try:
+        async with asyncio.timeout(longest_stall):
+            await send(message)
+    except TimeoutError:
+        raise ClientDisconnect from None

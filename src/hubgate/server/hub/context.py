@@ -31,6 +31,8 @@ class Limits(Struct, frozen=True):
     stall_seconds: float = 5 * 60.0
     # Interval of keep-alives during a push: proxies drop a response that is silent for a minute.
     keepalive_seconds: float = 5.0
+    # A service behind the gateway that is silent for this long is given up: completions can take minutes.
+    upstream_silence_seconds: float = 10 * 60.0
     # Branches and tags of a repo: every clone receives the whole list.
     refs: int = 50_000
     # Repos swept for guest data in one step of housekeeping.

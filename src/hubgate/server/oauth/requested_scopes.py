@@ -21,7 +21,8 @@ def requested_scopes(oauth: OAuth, app: App, given: str | None) -> tuple[str, ..
     allowed = scopes_of(oauth, app)
     if given is None:
         return allowed if app.default_scopes is None else app.default_scopes
-    requested = tuple(name for name in parse_scopes(given) if name not in IGNORED_SCOPES)
+    ignored = IGNORED_SCOPES | oauth.unavailable_scopes if app.first_party else IGNORED_SCOPES
+    requested = tuple(name for name in parse_scopes(given) if name not in ignored)
     if not requested:
         # Only ignored scopes were sent. Treating that as an absent parameter would grant all the app's scopes.
         raise invalid_scope(

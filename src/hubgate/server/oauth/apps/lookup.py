@@ -18,15 +18,15 @@ async def find_app(oauth: OAuth, client_id: str, *, caller: str) -> App | None:
         return await oauth.documents.app(client_id, caller=caller)
     if app := await store.find(oauth.db, client_id):
         return app
-    return _cli_app(client_id) if client_id in oauth.cli_client_ids else None
+    return _cli_app(oauth, client_id) if client_id in oauth.cli_client_ids else None
 
 
-def _cli_app(client_id: str) -> App:
+def _cli_app(oauth: OAuth, client_id: str) -> App:
     """A configured CLI, with the longest token lifetime so that it need not refresh at each start."""
     return App(
         client_id=client_id,
         name=CLI_NAMES.get(client_id, client_id),
-        scopes=tuple(scope.name for scope in BUILT_IN_SCOPES),
+        scopes=tuple(scope.name for scope in BUILT_IN_SCOPES if scope.name not in oauth.unavailable_scopes),
         token_lifetime=LONGEST_LIFETIME,
         refresh_tokens=True,
         first_party=True,

@@ -1,0 +1,29 @@
+"""The dependencies of forwarded requests."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from msgspec import Struct, field
+
+from hubgate.server.clock import Clock
+from hubgate.server.gateway.upstream import Upstream
+from hubgate.server.jobs.slots import Slots
+
+TOO_MANY = "Too many requests to this service at once. Try again."
+
+
+class Gateway(Struct, frozen=True):
+    # None if the operator has not configured the service.
+    inference: Upstream | None
+    jobs: Upstream | None
+    # The issuer of signed identities.
+    base_url: str
+    clock: Clock
+    # Signs claims with the hub's key ring and returns a JWT.
+    sign: Callable[[Mapping[str, Any]], Awaitable[str]]
+    # Seconds without a byte in either direction, after which the service counts as hanging.
+    longest_silence: float
+    # Seconds that a client may read nothing.
+    longest_stall: float
+    # Each forwarded request uses two sockets, possibly for hours.
+    slots: Slots = field(default_factory=lambda: Slots(2048, 256, TOO_MANY))

@@ -1,0 +1,73 @@
+"""Which headers the gateway forwards, in each direction. All others pass unchanged.
+
+A service behind the gateway must learn who the caller is from the signed identity only, so headers that carry a
+credential or that services trust as set by a proxy are removed. The service's answer appears under the hub's origin, so
+it must not set the hub's cookies or change what browsers allow there.
+"""
+
+import re
+
+from hubgate.server.errors import BadRequest
+from hubgate.server.gateway.upstream import Upstream
+
+RawHeaders = list[tuple[bytes, bytes]]
+
+# Concern one connection only (RFC 9110, section 7.6.1).
+_HOP_BY_HOP = frozenset(
+    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding "
+    b"upgrade".split()
+)
+# The hub sends its own host, length, identity and request id. `x-hf-bill-to` may contradict the signed namespace.
+_REQUEST_ONLY = frozenset(
+    b"authorization cookie cookie2 host content-length expect forwarded via x-real-ip x-client-ip true-client-ip "
+    b"origin referer x-hf-bill-to x-request-id".split()
+)
+_REQUEST_PREFIXES = (b"x-forwarded-", b"proxy-", b"sec-")
+# The hub sends its own standard headers. `cache-control`: answers to authenticated requests are never stored.
+_RESPONSE_ONLY = frozenset(
+    b"set-cookie set-cookie2 content-security-policy content-security-policy-report-only strict-transport-security "
+    b"x-frame-options x-content-type-options x-xss-protection referrer-policy permissions-policy clear-site-data "
+    b"timing-allow-origin service-worker-allowed alt-svc nel report-to reporting-endpoints refresh cache-control "
+    b"expires pragma date server via x-request-id www-authenticate".split()
+)
+_RESPONSE_PREFIXES = (b"access-control-", b"cross-origin-", b"proxy-", b"sec-")
+_LINE_BREAK = re.compile(rb"[\r\n\0]")
+# Contain addresses, which clients must be able to open.
+_ADDRESSES = frozenset({b"location", b"content-location", b"link"})
+
+
+def request_headers(given: RawHeaders) -> RawHeaders:
+    """The caller's headers that are sent to the service."""
+    if any(_LINE_BREAK.search(value) for _, value in given):
+        # It would inject a header or a request.
+        raise BadRequest("A header contains a line break.")
+    dropped = _HOP_BY_HOP | _REQUEST_ONLY | _named_in_connection(given)
+    return [
+        (name, value)
+        for name, value in given
+        # Many services treat x_forwarded_for like x-forwarded-for.
+        if name not in dropped and not name.startswith(_REQUEST_PREFIXES) and b"_" not in name
+    ]
+
+
+def response_headers(given: RawHeaders, upstream: Upstream, base_url: str) -> RawHeaders:
+    """The service's headers that are returned to the client. Names are in lower case."""
+    dropped = _HOP_BY_HOP | _RESPONSE_ONLY | _named_in_connection(given)
+    if any(name == b"transfer-encoding" for name, _ in given):
+        dropped |= {b"content-length"}
+    return [
+        (name, _public_address(value, upstream, base_url) if name in _ADDRESSES else value)
+        for name, value in given
+        if name not in dropped and not name.startswith(_RESPONSE_PREFIXES)
+    ]
+
+
+def _named_in_connection(given: RawHeaders) -> frozenset[bytes]:
+    """The further hop-by-hop headers of this message. Its length and type cannot be among them."""
+    named = {word.strip().lower() for name, value in given if name == b"connection" for word in value.split(b",")}
+    return frozenset(named - {b"content-length", b"content-type"})
+
+
+def _public_address(value: bytes, upstream: Upstream, base_url: str) -> bytes:
+    """The value with addresses of the service replaced by those of the hub: the service's own may be private."""
+    return value.replace(f"{upstream.address}/".encode(), f"{base_url}/".encode())

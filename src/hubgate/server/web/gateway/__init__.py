@@ -1,0 +1,1 @@
+"""The gateway's routes: requests for inference and jobs, checked here and forwarded to the operator's services."""
