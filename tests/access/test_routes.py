@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.access import repo_routes
 from tests.bed.blocking import run_blocking
 from tests.bed.engines import SqliteEngine, settings_for
 
@@ -374,90 +375,6 @@ FORWARDED = {
     "/v1/{rest:path}": "inference.use",
 }
 
-# Under /api/{models,datasets,spaces}/{namespace}/{repo}.
-OF_A_REPO_IN_THE_API = {
-    ("DELETE", "/branch/{branch:path}"): "repo.write",
-    ("DELETE", "/discussions/{num}"): "repo.see discussion.moderate",
-    ("DELETE", "/discussions/{num}/ref"): "repo.see discussion.close",
-    ("DELETE", "/tag/{rev:path}"): "repo.write",
-    ("GET", ""): "repo.see",
-    ("GET", "/auth-check"): "repo.read_content",
-    ("GET", "/auth-check/write"): "repo.write",
-    ("GET", "/commits/{rev:path}"): "repo.see",
-    ("GET", "/discussions"): "repo.see",
-    ("GET", "/discussions/{num}"): "repo.see",
-    ("GET", "/events"): "repo.see",
-    ("GET", "/refs"): "repo.see",
-    ("GET", "/revision/{rev:path}"): "repo.see",
-    ("GET", "/tree/{rest:path}"): "repo.see",
-    ("GET", "/user-access-request/{status}"): "repo.read_requests",
-    ("GET", "/xet-write-token/{rev:path}"): "repo.see",
-    ("POST", "/ask-access"): "repo.ask_access",
-    ("POST", "/branch/{branch:path}"): "repo.write",
-    ("POST", "/commit/{rev:path}"): "repo.see repo.write discussion.open discussion.push",
-    ("PATCH", "/discussions/{num}/status"): "repo.see discussion.close",
-    ("PATCH", "/discussions/{num}/title"): "repo.see discussion.close",
-    ("POST", "/discussions"): "discussion.open",
-    ("POST", "/discussions/{num}/comment"): "discussion.comment",
-    ("POST", "/discussions/{num}/comment/{cid}/edit"): "repo.see discussion.edit",
-    ("POST", "/discussions/{num}/comment/{cid}/hide"): "repo.see discussion.close",
-    ("POST", "/discussions/{num}/comment/{cid}/reaction"): "discussion.comment",
-    ("POST", "/discussions/{num}/merge"): "repo.write",
-    ("POST", "/discussions/{num}/pin"): "repo.see discussion.moderate",
-    ("POST", "/discussions/{num}/status"): "repo.see discussion.close",
-    ("POST", "/discussions/{num}/title"): "repo.see discussion.close",
-    ("POST", "/paths-info/{rev:path}"): "repo.see",
-    ("POST", "/preupload/{rev:path}"): "repo.see repo.write discussion.open discussion.push",
-    ("POST", "/super-squash/{rev:path}"): "repo.write",
-    ("POST", "/tag/{rev:path}"): "repo.write",
-    ("POST", "/user-access-request/batch"): "repo.manage",
-    ("POST", "/user-access-request/cancel"): "repo.ask_access",
-    ("POST", "/user-access-request/grant"): "repo.manage",
-    ("POST", "/user-access-request/handle"): "repo.manage",
-    ("PUT", "/settings"): "repo.configure repo.manage",
-}
-
-# Under /api/{models,datasets,spaces}/{repo}: answered as not found.
-WITHOUT_NAMESPACE = (
-    *("DELETE branch", "DELETE tag", "GET commits", "GET revision", "GET tree", "GET xet-write-token", "POST branch"),
-    *("POST commit", "POST paths-info", "POST preupload", "POST super-squash", "POST tag"),
-)
-
-# Under /{namespace}/{repo}, /datasets/... and /spaces/...
-OF_A_REPO = {
-    ("GET", "/discussions"): "repo.see",
-    ("GET", "/discussions/new"): "discussion.open",
-    ("GET", "/discussions/{num}"): "repo.see",
-    ("GET", "/discussions/{num}/comment/{cid}/edit"): "repo.see discussion.edit",
-    ("GET", "/discussions/{num}/comment/{cid}/hide"): "repo.see discussion.close",
-    ("GET", "/discussions/{num}/delete"): "repo.see discussion.moderate",
-    ("GET", "/discussions/{num}/files"): "repo.see",
-    ("POST", "/discussions"): "discussion.open",
-    ("POST", "/discussions/{num}/comment"): "discussion.comment",
-    ("POST", "/discussions/{num}/comment/{cid}/edit"): "repo.see discussion.edit",
-    ("POST", "/discussions/{num}/comment/{cid}/hide"): "repo.see discussion.close",
-    ("POST", "/discussions/{num}/comment/{cid}/reaction"): "discussion.comment",
-    ("POST", "/discussions/{num}/delete"): "repo.see discussion.moderate",
-    ("POST", "/discussions/{num}/merge"): "repo.write",
-    ("POST", "/discussions/{num}/pin"): "repo.see discussion.moderate",
-    ("POST", "/discussions/{num}/status"): "repo.see discussion.close",
-    ("POST", "/discussions/{num}/title"): "repo.see discussion.close",
-    ("GET", ".git"): "repo.see",
-    ("GET", ".git/info/lfs/locks"): "repo.see",
-    ("GET", ".git/info/refs"): "repo.see repo.write discussion.push repo.read_content",
-    ("GET", "/info/refs"): "repo.see repo.write discussion.push repo.read_content",
-    ("GET", "/raw/{rest:path}"): "repo.read_content",
-    ("GET", "/resolve/{rest:path}"): "repo.see repo.read_content",
-    ("GET", "/user-access-report"): "repo.read_requests",
-    ("POST", ".git/git-receive-pack"): "repo.see repo.write discussion.push",
-    ("POST", ".git/git-upload-pack"): "repo.read_content",
-    ("POST", ".git/info/lfs/locks"): "repo.see",
-    ("POST", ".git/info/lfs/locks/verify"): "repo.see",
-    ("POST", ".git/info/lfs/objects/batch"): "repo.see repo.read_content repo.write discussion.open",
-    ("POST", "/git-receive-pack"): "repo.see repo.write discussion.push",
-    ("POST", "/git-upload-pack"): "repo.read_content",
-}
-
 
 def names_of(route: Route) -> str:
     return " ".join(action.rule.name for action in route.endpoint.actions)
@@ -468,15 +385,7 @@ def every_row() -> dict[str, str]:
     for path, action in FORWARDED.items():
         rows |= {f"{method} {path}": action for method in ("DELETE", "PATCH", "POST", "PUT")}
         rows[f"GET {path}"] = action.replace("jobs.run", "jobs.read")
-    for kind in ("models", "datasets", "spaces"):
-        folder = "" if kind == "models" else f"{kind}/"
-        for (method, tail), action in OF_A_REPO_IN_THE_API.items():
-            rows[f"{method} /api/{kind}/{{namespace}}/{{repo}}{tail}"] = action
-        for method, verb in map(str.split, WITHOUT_NAMESPACE):
-            rows[f"{method} /api/{kind}/{{repo}}/{verb}/{{rest:path}}"] = "repo.see"
-        for (method, tail), action in OF_A_REPO.items():
-            rows[f"{method} /{folder}{{namespace}}/{{repo}}{tail}"] = action
-    return rows
+    return rows | repo_routes.rows()
 
 
 @pytest.fixture
