@@ -213,7 +213,7 @@ def test_webhook_is_changed_disabled_and_deleted(hub: RunningHub, browser: httpx
     assert secret_of(hub, webhook["id"]) == "s"
 
     off = press(browser, f"{at}/settings", f"{at}/disable")
-    assert "Disabled. Nothing is sent until you enable it." in text_after(browser, off)
+    assert "Disabled. Nothing is sent until you enable the webhook." in text_after(browser, off)
     assert program.get(one).json()["webhook"]["disabled"] is True
     assert "○ Disabled" in text_of(browser.get(at))
     assert f'action="{at}/test"' not in browser.get(at).text
