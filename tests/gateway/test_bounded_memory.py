@@ -1,5 +1,6 @@
 """Large bodies and slow readers: the memory of the gateway does not depend on what passes through it."""
 
+import contextlib
 import hashlib
 import socket
 import threading
@@ -101,5 +102,33 @@ def test_slow_reader_slows_the_service(hub: tuple[HubProcess, str], upstream: Up
         client.sendall(head.encode())
         assert client.recv(10).startswith(b"HTTP/1.1")
         assert stalled.wait(60), "the service was never slowed down"
+    assert sent < SIZE // 2
+    assert peaks.highest - before < MOST_ADDED, peaks
+
+
+def test_slow_service_slows_the_client(hub: tuple[HubProcess, str], upstream: Upstream) -> None:
+    """The client can send only as much as the sockets between it and the service hold."""
+    process, token = hub
+    stalled = threading.Event()
+
+    def answer(_: UpstreamRequest) -> None:
+        assert stalled.wait(60)
+
+    upstream.answer = answer
+    address = urlsplit(process.url)
+    sent = 0
+    with (
+        socket.create_connection((address.hostname, address.port), timeout=1) as client,
+        watch_memory(process.process.pid) as peaks,
+    ):
+        peaks.measure(process.process.pid)
+        before = peaks.highest
+        head = f"POST /v1/files HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {token}\r\n"
+        client.sendall(f"{head}content-length: {SIZE}\r\n\r\n".encode())
+        with contextlib.suppress(TimeoutError):
+            for block in blocks():
+                client.sendall(block)
+                sent += len(block)
+    stalled.set()
     assert sent < SIZE // 2
     assert peaks.highest - before < MOST_ADDED, peaks

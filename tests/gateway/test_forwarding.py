@@ -190,6 +190,20 @@ def test_hub_without_services_answers_501(sqlite_hub: RunningHub) -> None:
             assert anyone.post(path, json={}).status_code == 401
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/api/jobs/ada"])
+def test_browser_apps_may_send_any_header(stage: Stage, upstream: Upstream, path: str) -> None:
+    """An SDK in a page adds headers of its own."""
+    asked = {"origin": "https://app.example", "access-control-request-method": "POST"}
+    with stage.client() as client:
+        answer = client.options(
+            path, headers={**asked, "access-control-request-headers": "authorization,x-stainless-os"}
+        )
+    assert answer.status_code == 204
+    assert answer.headers["access-control-allow-headers"] == "Authorization, *"
+    assert answer.headers["access-control-allow-origin"] == "*"
+    assert upstream.received == [], "the hub answers for the service"
+
+
 def test_path_outside_the_gateway_is_not_forwarded(stage: Stage, upstream: Upstream) -> None:
     with stage.client() as client:
         for path in ("/api/jobs", "/api/jobs//ada", "/api/scheduled-jobs", "/v2/models"):

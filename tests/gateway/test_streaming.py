@@ -117,6 +117,22 @@ def test_service_that_hangs_in_the_middle_is_cut_off(on_each: Stage, upstream: U
     assert upstream.last.closed.wait(20)
 
 
+@pytest.mark.limits(stall_seconds=0.3)
+def test_client_that_reads_nothing_is_cut_off(on_each: Stage, upstream: Upstream) -> None:
+    def answer(request: UpstreamRequest) -> None:
+        request.body()
+        request.start(200, ("content-length", str(200 * MIB)))
+        with contextlib.suppress(OSError):
+            for _ in range(200):
+                request.write(b"x" * MIB)
+        request.closed.set()
+
+    upstream.answer = answer
+    with _post(on_each, "/v1/x"):
+        until(lambda: upstream.received)
+        assert upstream.last.closed.wait(30)
+
+
 def test_disconnect_closes_the_connection_to_the_service(on_each: Stage, upstream: Upstream) -> None:
     def answer(request: UpstreamRequest) -> None:
         request.body()

@@ -25,7 +25,7 @@ from hubgate.server.edge.table import RouteMatch, RouteTable
 from hubgate.server.errors import BadGateway, BadRequest, GatewayTimeout, HubError, NotFound, Unavailable
 from hubgate.server.http.client_address import Networks, client_address
 from hubgate.server.http.csrf import CSRF_FIELD, Csrf
-from hubgate.server.http.headers import StandardHeaders, preflight
+from hubgate.server.http.headers import ALLOWED_HEADERS, StandardHeaders, preflight
 from hubgate.server.http.intake import BoundedBody, check_head
 from hubgate.server.http.render import ErrorRenderer
 from hubgate.server.http.request import HubRequest
@@ -142,11 +142,13 @@ class Edge(Struct, frozen=True):
         if found is None and not exchange.surface.value.cors:
             raise NotFound(NOTHING_HERE)
         open_routes = [route for route in found.routes if route.surface.value.cors] if found else []
+        request_headers = ALLOWED_HEADERS
         if open_routes:
             exchange.route = open_routes[0]
+            request_headers = open_routes[0].request_headers
         allowed = sorted(route.method for route in open_routes) if found else ["DELETE", "GET", "PATCH", "POST", "PUT"]
         headers = {"allow": ", ".join(found.methods)} if found else {}
-        return Response(status_code=204, headers=headers | (preflight(allowed) if allowed else {}))
+        return Response(status_code=204, headers=headers | (preflight(allowed, request_headers) if allowed else {}))
 
     async def _refuse(self, request: HubRequest, exchange: Exchange, error: HubError) -> None:
         if exchange.status:

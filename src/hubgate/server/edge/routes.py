@@ -23,7 +23,7 @@ from hubgate.server.access.identity import CredentialKind, Identity
 from hubgate.server.access.policy import decide, refuse_missing
 from hubgate.server.access.resource import HUB, Account, Collection, Hub, Organization, Repo, Resource
 from hubgate.server.access.rule import RequiredCredential
-from hubgate.server.http.headers import HeaderPolicy
+from hubgate.server.http.headers import ALLOWED_HEADERS, HeaderPolicy
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 
@@ -230,6 +230,8 @@ class Route(msgspec.Struct, frozen=True, dict=True):
     leaves_hub: bool = False
     # Also accepts tokens that were requested for another server (RFC 8707).
     any_audience: bool = False
+    # The headers that browser apps of other origins may send.
+    request_headers: str = ALLOWED_HEADERS
     # Tried only if no other route matches: fixed segments give it no precedence.
     is_fallback: bool = False
 

@@ -36,6 +36,10 @@ class RequestHead(Struct, frozen=True):
         return b"\r\n".join([*lines, b"connection: close", b"", b""])
 
 
+class StoppedReading(Exception):
+    """The service no longer reads the body. Its response, if there is one, says why."""
+
+
 class UpstreamConnection:
     """A request in flight. One task may send while another reads the response."""
 
@@ -61,16 +65,13 @@ class UpstreamConnection:
         self._writer.write(head.encode(upstream))
 
     async def send(self, part: bytes) -> None:
-        """Send a part of the body, once the service has read most of the previous parts."""
-        self._writer.write(b"%x\r\n%b\r\n" % (len(part), part) if self._is_chunked else part)
-        await self._writer.drain()
-        self._active_at = asyncio.get_running_loop().time()
+        """Send a part of the body, which must not be empty; returns once the service has read most of it."""
+        await self._write(b"%x\r\n%b\r\n" % (len(part), part) if self._is_chunked else part)
 
     async def finish(self) -> None:
         """Mark the end of the body."""
         if self._is_chunked:
-            self._writer.write(b"0\r\n\r\n")
-            await self._writer.drain()
+            await self._write(b"0\r\n\r\n")
 
     async def receive_head(self) -> None:
         """Wait for the head of the response; sets `status` and `headers`."""
@@ -90,6 +91,14 @@ class UpstreamConnection:
     def abort(self) -> None:
         """Close at once, without sending buffered data: the service sees that the client is gone."""
         self._writer.transport.abort()
+
+    async def _write(self, data: bytes) -> None:
+        try:
+            self._writer.write(data)
+            await self._writer.drain()
+        except OSError as error:
+            raise StoppedReading from error
+        self._active_at = asyncio.get_running_loop().time()
 
     async def _feed(self) -> None:
         try:

@@ -21,7 +21,9 @@ _DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
 
 _POLICIES = {Surface.PAGE: _PAGE_POLICY, Surface.FILE: _FILE_POLICY}
 
-_ALLOW_HEADERS = "Authorization, Content-Type, Range, X-Request-Id"
+ALLOWED_HEADERS = "Authorization, Content-Type, Range, X-Request-Id"
+# For forwarded requests, whose headers the hub does not know. The wildcard does not include Authorization.
+ANY_HEADERS = "Authorization, *"
 _EXPOSE_HEADERS = (
     "Link, ETag, X-Repo-Commit, X-Linked-Size, X-Linked-ETag, X-Error-Code, X-Error-Message, X-Request-Id, "
     "X-Total-Count, Content-Range, Accept-Ranges, WWW-Authenticate, Retry-After, X-Pull-Request-Only"
@@ -51,10 +53,10 @@ class StandardHeaders:
         return [*given, *standard, (b"x-request-id", request_id.encode())]
 
 
-def preflight(methods: Iterable[str]) -> dict[str, str]:
+def preflight(methods: Iterable[str], allowed_headers: str) -> dict[str, str]:
     return {
         "access-control-allow-methods": ", ".join(methods),
-        "access-control-allow-headers": _ALLOW_HEADERS,
+        "access-control-allow-headers": allowed_headers,
         "access-control-max-age": str(_PREFLIGHT_SECONDS),
     }
 

@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from starlette.types import Receive, Scope, Send
 
 from hubgate.server.errors import BadGateway
-from hubgate.server.gateway.connection import RequestHead, UpstreamConnection
+from hubgate.server.gateway.connection import RequestHead, StoppedReading, UpstreamConnection
 from hubgate.server.gateway.context import Gateway
 from hubgate.server.gateway.headers import response_headers
 from hubgate.server.gateway.upstream import Upstream
@@ -82,14 +82,12 @@ class ForwardedResponse:
                 if part and sent == head.length:
                     part, last = part[:-1], part[-1:]
                 if part:
-                    # An empty chunk would end the body.
                     await connection.send(part)
             await self._check_again()
             if last:
                 await connection.send(last)
             await connection.finish()
-        except OSError:
-            # The service stopped reading. Its response, if there is one, says why.
+        except StoppedReading:
             return
 
     async def _download(self, connection: UpstreamConnection, send: Send) -> None:

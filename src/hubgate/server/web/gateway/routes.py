@@ -22,6 +22,7 @@ from hubgate.server.gateway.context import Gateway
 from hubgate.server.gateway.headers import request_headers
 from hubgate.server.gateway.signed_identity import identity_claims
 from hubgate.server.gateway.upstream import Upstream
+from hubgate.server.http.headers import ANY_HEADERS
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.web.gateway.namespaces import Namespace, as_resource, namespace_in_header, namespace_in_path
@@ -87,6 +88,7 @@ class _Service(Struct, frozen=True):
             body_cap=LARGEST_BODY,
             body_seconds=BODY_SECONDS,
             streams=True,
+            request_headers=ANY_HEADERS,
         )
 
     def _response(
