@@ -16,6 +16,7 @@ from hubgate.server.hub.discussions import recording, store
 from hubgate.server.hub.discussions.entries import store as entry_store
 from hubgate.server.hub.discussions.entries.model import STATUS_CHANGE
 from hubgate.server.hub.discussions.model import Discussion, check_comment
+from hubgate.server.hub.discussions.notifications import notify
 from hubgate.server.hub.git import merges
 from hubgate.server.hub.git.merges import MergeConflict, TrialMerge
 from hubgate.server.hub.git.writes import Author
@@ -43,6 +44,7 @@ async def merge(repos: Repos, repo: Repo, discussion: Discussion, caller: Caller
         for _ in range(MAX_ATTEMPTS):
             merged = await _attempt(repos, repo, discussion.num, discussion.base, caller, comment)
             if merged is not None:
+                repos.outbox.send_soon()
                 return merged
     raise Unavailable("The branch changes faster than this pull request can be merged. Try again.")
 
@@ -77,6 +79,7 @@ async def _attempt(repos: Repos, repo: Repo, num: int, base: str, caller: Caller
         if sha != ours:
             await move_refs_in(tx, repos, repo, [change], card, now, counts)
         await recording.record(tx, repos, repo, Kind.DISCUSSION_UPDATE, merged, now, by_guest=False)
+        await notify(tx, repos, repo, merged, user.id, "merged this pull request")
         return merged
 
     failpoint.hit("merge-before-move")
