@@ -323,6 +323,7 @@ GUARDED_BY = {
     "POST /settings/connected/{client_id}": "account.write_settings",
     "POST /settings/connected/{client_id}/revoke": "account.write_settings",
     "POST /settings/delete": "account.credentials",
+    "POST /settings/discussion-mail": "account.write_settings",
     "POST /settings/email": "account.credentials",
     "POST /settings/email/confirmation": "account.write_settings",
     "POST /settings/organizations/invitations/{id}/accept": "account.write_settings",

@@ -122,6 +122,17 @@ def test_list_is_filtered_and_counted(ada: httpx.Client, eve: httpx.Client) -> N
     assert [one["status"] for one in listed] == ["draft", "closed", "open"]
 
 
+def test_unstorable_text_is_rejected(ada: httpx.Client) -> None:
+    opened(ada)
+    for query in ("search=%00", "author=%00", "search=%ff"):
+        assert ada.get(f"{DISCUSSIONS}?{query}").status_code in (400, 422), query
+    for text in (b'{"comment": "a\\u0000b"}', b'{"comment": "\\ud800"}', b'{"comment": "\xff"}'):
+        answer = ada.post(f"{DISCUSSIONS}/1/comment", content=text, headers={"content-type": "application/json"})
+        assert answer.status_code in (400, 422), text
+    for address in ("1%00", "1/comment/%00/edit", "%d9%a1"):
+        assert ada.post(f"{DISCUSSIONS}/{address}", json={"content": "x"}).status_code in (400, 404, 405), address
+
+
 def test_returned_events_equal_the_listed_ones(ada: httpx.Client, eve: httpx.Client) -> None:
     opened(eve)
     comment = commented(ada, "Because.")

@@ -187,3 +187,50 @@ def test_gate_hides_the_diff(scene: PublicRepo) -> None:
     assert scene.ada.put(f"{API}/settings", json={"gated": "manual"}).status_code == 200
     assert "diff" not in details(scene.eve)
     assert "the idea" in details(scene.ada)["diff"]
+
+
+def test_merge_is_repeated_on_a_branch_that_has_moved(scene: PublicRepo) -> None:
+    """The branch moves between the merge commit and the transaction."""
+    scene.create_pull_request({"idea.txt": b"x"})
+    before = head_of(scene.ada, REPO)
+    moved = create_commit(scene.ada, REPO, {"hers.txt": b"x"})
+    restore = {"sha": before, "moved": moved}
+    scene.at_failpoint("merge-before-move", "UPDATE refs SET sha = :sha WHERE sha = :moved", **restore)
+    assert merge(scene.ada).status_code == 200
+    work = scene.clone("fresh")
+    assert work.git("log", "-1", "--format=%P").split()[0] == before
+    assert details(scene.ada)["changes"]["mergeCommitId"] == work.head()
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ("UPDATE discussions SET status = 'closed'", 409),
+        ("DELETE FROM discussions", 404),
+        ("UPDATE repos SET owner_id = (SELECT id FROM users WHERE name = 'eve')", 403),
+    ],
+)
+def test_merge_checks_again_before_the_branch_moves(scene: PublicRepo, change: str, status: int) -> None:
+    scene.create_pull_request({"idea.txt": b"x"})
+    scene.at_failpoint("merge-before-move", change)
+    assert merge(scene.ada).status_code == status
+
+
+def test_large_diff_is_cut(scene: PublicRepo) -> None:
+    scene.create_pull_request({"long.txt": b"a line of text\n" * 200_000})
+    assert 900_000 < len(details(scene.ada)["diff"]) <= 1024 * 1024
+
+
+def test_executable_and_deleted_files_are_merged_as_git_does(scene: PublicRepo) -> None:
+    work = scene.clone("adas", scene.ada_token)
+    (work.folder / "run.sh").write_text("#!/bin/sh\n")
+    (work.folder / "run.sh").chmod(0o755)
+    work.git("add", ".")
+    work.git("commit", "-q", "-m", "A script")
+    work.git("push", "-q", "origin", "HEAD:main")
+    send_commit(scene.eve, REPO, {"new.txt": b"x"}, delete=["notes.txt"], query="?create_pr=1")
+    assert merge(scene.ada).status_code == 200
+    work.git("pull", "-q")
+    listed = work.git("ls-tree", "-r", "HEAD")
+    assert "100755" in next(line for line in listed.splitlines() if line.endswith("run.sh"))
+    assert "notes.txt" not in listed

@@ -54,6 +54,7 @@ PAGES = [
 FORMS = [
     "/settings/redirects/model/tiny/unlink",
     "/settings/profile",
+    "/settings/discussion-mail",
     "/settings/rename",
     "/settings/email",
     "/settings/email/confirmation",

@@ -108,6 +108,7 @@ class Hub(Struct, frozen=True, dict=True):
             on_unlinked=watches.end_for_repo,
             guest_pull_requests=settings.guest_pull_requests,
             guest_bytes=settings.guest_bytes,
+            outbox=self.outbox,
             limits=self.limits,
         )
 

@@ -45,6 +45,15 @@ async def user(tx: Tx | Database, user_id: str) -> User | None:
     return User(*row) if row else None
 
 
+async def wants_discussion_mail(db: Database, user_id: str) -> bool:
+    row = await db.one("SELECT discussion_mail FROM users WHERE id = :id", {"id": user_id})
+    return row is not None and bool(row["discussion_mail"])
+
+
+async def set_discussion_mail(tx: Tx, user_id: str, wanted: bool) -> None:
+    await tx.exec("UPDATE users SET discussion_mail = :wanted WHERE id = :id", {"id": user_id, "wanted": int(wanted)})
+
+
 async def operators(tx: Tx) -> list[User]:
     """Operators whose accounts are not disabled, oldest first."""
     rows = await tx.all(f"SELECT {USER} FROM users u WHERE u.operator = 1 AND u.disabled_at IS NULL ORDER BY u.id")

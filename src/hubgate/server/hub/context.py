@@ -10,6 +10,7 @@ from hubgate.server.clock import Clock
 from hubgate.server.hub.git.folders import Folders
 from hubgate.server.hub.lfs.files import LargeFiles
 from hubgate.server.jobs.slots import Slots
+from hubgate.server.mail.outbox import Outbox
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Database, Tx
 from hubgate.server.throttle.rate_limiter import Limiter
@@ -73,6 +74,7 @@ class Repos(Struct, frozen=True):
     # Limits for guests: open pull requests per repo, and total bytes stored in all repos they may not write to.
     guest_pull_requests: int
     guest_bytes: int
+    outbox: Outbox
     limits: Limits = field(default_factory=Limits)
     branch_locks: BranchLocks = field(default_factory=BranchLocks)
     # Limits concurrent git programs that walk a history.

@@ -92,3 +92,10 @@ def webhook_taken_over(recipient: str, host: str, app: str, link: str) -> Messag
     reason = f"{app} changed this webhook, so it now sends only events that {app} may read."
     text = f"{reason} Not intended? Take the webhook back or delete it: {link}"
     return Message(recipient, f"Webhook changed by {app}: {host}", text)
+
+
+def discussion_activity(recipient: str, repo: str, num: int, title: str, sentence: str, link: str) -> Message:
+    """`sentence` says who did what; `title` was chosen by any user."""
+    shown = "".join(character for character in title if character.isprintable())
+    text = f"{sentence} See {link} You can turn these mails off under Settings, Profile."
+    return Message(recipient, f"{repo} #{num}: {shown}", text)

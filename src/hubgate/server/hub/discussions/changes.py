@@ -12,6 +12,7 @@ from hubgate.server.hub.discussions import recording, store
 from hubgate.server.hub.discussions.entries import store as entry_store
 from hubgate.server.hub.discussions.entries.model import STATUS_CHANGE, TITLE_CHANGE, Conversation
 from hubgate.server.hub.discussions.model import Discussion, check_comment, check_title
+from hubgate.server.hub.discussions.notifications import notify
 from hubgate.server.hub.guests import store as guest_store
 from hubgate.server.hub.guests.charges import charge_of, check_discussions, check_pull_requests
 from hubgate.server.hub.repos import store as repo_store
@@ -51,10 +52,14 @@ async def set_status(
         await store.update(tx, changed)
         entry = await entry_store.add(tx, repo.id, found.num, STATUS_CHANGE, user_id, status, now)
         await recording.record(tx, repos, repo, Kind.DISCUSSION_UPDATE, changed, now, by_guest=is_guest)
+        verb = "closed" if status == "closed" else "published" if found.status == "draft" else "reopened"
+        await notify(tx, repos, repo, changed, user_id, f"{verb} this {found.noun}")
         return await entry_store.conversation_of(tx, entry)
 
     write = repos.db.write if charge is None else repos.db.write_long
-    return await write(unit)
+    added = await write(unit)
+    repos.outbox.send_soon()
+    return added
 
 
 async def _check_reopening(

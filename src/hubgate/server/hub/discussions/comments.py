@@ -38,7 +38,9 @@ async def add(repos: Repos, repo: Repo, discussion: Discussion, caller: Caller, 
         return await entry_store.conversation_of(tx, entry)
 
     write = repos.db.write if charge is None else repos.db.write_long
-    return await write(unit)
+    added = await write(unit)
+    repos.outbox.send_soon()
+    return added
 
 
 async def edit(
@@ -62,7 +64,7 @@ async def edit(
         changed = replace(entry, text=text, edits=log)
         await entry_store.update(tx, changed)
         await store.touch(tx, repo.id, found.num, now)
-        await recording.add_participants(tx, repo, found, changed)
+        await recording.add_participants(tx, repo, found, changed, now)
         by_guest = charge is not None
         await recording.record(tx, repos, repo, Kind.COMMENT_UPDATE, found, now, comment=changed, by_guest=by_guest)
         return await entry_store.conversation_of(tx, changed)

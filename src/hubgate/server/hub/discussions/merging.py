@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from hubgate.server import failpoint
 from hubgate.server.access.caller import Caller
-from hubgate.server.errors import Conflict, Unavailable
+from hubgate.server.errors import Conflict, Forbidden, Unavailable
 from hubgate.server.events.kinds import Kind
 from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.context import Repos
@@ -16,14 +16,16 @@ from hubgate.server.hub.discussions import recording, store
 from hubgate.server.hub.discussions.entries import store as entry_store
 from hubgate.server.hub.discussions.entries.model import STATUS_CHANGE
 from hubgate.server.hub.discussions.model import Discussion, check_comment
+from hubgate.server.hub.discussions.notifications import notify
 from hubgate.server.hub.git import merges
 from hubgate.server.hub.git.merges import MergeConflict, TrialMerge
 from hubgate.server.hub.git.writes import Author
+from hubgate.server.hub.guests import store as guest_store
 from hubgate.server.hub.repos import commit_counts
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.hub.repos.refs import RefConflict, card_after, move_refs_in
-from hubgate.server.jobs.caller import current_job_caller
+from hubgate.server.jobs.caller import TOO_LONG, current_job_caller
 from hubgate.server.storage.database import Tx
 
 MAX_ATTEMPTS = 20
@@ -43,6 +45,7 @@ async def merge(repos: Repos, repo: Repo, discussion: Discussion, caller: Caller
         for _ in range(MAX_ATTEMPTS):
             merged = await _attempt(repos, repo, discussion.num, discussion.base, caller, comment)
             if merged is not None:
+                repos.outbox.send_soon()
                 return merged
     raise Unavailable("The branch changes faster than this pull request can be merged. Try again.")
 
@@ -67,6 +70,9 @@ async def _attempt(repos: Repos, repo: Repo, num: int, base: str, caller: Caller
 
     async def unit(tx: Tx) -> Discussion | None:
         found = _require_open(await recording.lock_and_find(tx, repo, num))
+        # The merge may have taken a while, and the caller may have lost the role since the request was authorized.
+        if not await guest_store.is_writer(tx, repo.id, user.id):
+            raise Forbidden("You may no longer write to this repo.")
         if await repo_store.ref(tx, repo.id, found.ref) != theirs or await repo_store.ref(tx, repo.id, base) != ours:
             return None
         if comment:
@@ -77,6 +83,7 @@ async def _attempt(repos: Repos, repo: Repo, num: int, base: str, caller: Caller
         if sha != ours:
             await move_refs_in(tx, repos, repo, [change], card, now, counts)
         await recording.record(tx, repos, repo, Kind.DISCUSSION_UPDATE, merged, now, by_guest=False)
+        await notify(tx, repos, repo, merged, user.id, "merged this pull request")
         return merged
 
     failpoint.hit("merge-before-move")
@@ -108,11 +115,16 @@ async def _write_merge(
 
 
 async def conflicts_of(repos: Repos, repo: Repo, found: Discussion) -> TrialMerge | None:
-    """The conflicts of a pull request with its target branch; None if it is not open or has nothing to merge."""
+    """The conflicts of a pull request with its target branch; None if it is not open or has nothing to merge. Raises
+    Unavailable if finding them takes too long.
+    """
     if not found.accepts_commits or found.base is None:
         return None
     ours, theirs = [await repo_store.ref(repos.db, repo.id, name) for name in (found.base, found.ref)]
     if ours is None or theirs is None or ours == theirs:
         return None
+    folder = repos.folders.of(repo.id)
+    if merges.is_too_slow(folder, ours, theirs):
+        raise Unavailable(TOO_LONG)
     async with repos.walks.acquire(current_job_caller.get().share_key, repo.id):
-        return await merges.try_merge(repos.folders.root, repos.folders.of(repo.id), ours, theirs)
+        return await merges.try_merge(repos.folders.root, folder, ours, theirs)

@@ -5,7 +5,7 @@ import re
 import msgspec
 
 from hubgate.server.errors import Unprocessable
-from hubgate.server.hub.repos.model import PULL_REQUESTS
+from hubgate.server.hub.repos.model import PULL_REQUESTS, Repo
 
 MIN_TITLE_LENGTH, MAX_TITLE_LENGTH = 3, 200
 MAX_TEXT_LENGTH = 65_536
@@ -38,6 +38,10 @@ class Discussion(msgspec.Struct, frozen=True):
         return f"{PULL_REQUESTS}{self.num}"
 
     @property
+    def is_pull_request(self) -> bool:
+        return self.base is not None
+
+    @property
     def is_open(self) -> bool:
         return self.status in ("draft", "open")
 
@@ -48,6 +52,11 @@ class Discussion(msgspec.Struct, frozen=True):
     @property
     def noun(self) -> str:
         return "discussion" if self.base is None else "pull request"
+
+
+def page_path(repo: Repo, num: int) -> str:
+    """The path of a discussion's page."""
+    return f"{repo.path}/discussions/{num}"
 
 
 def check_title(title: str) -> str:

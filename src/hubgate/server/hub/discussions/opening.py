@@ -10,6 +10,7 @@ from hubgate.server.hub.discussions import recording, store
 from hubgate.server.hub.discussions.entries import store as entry_store
 from hubgate.server.hub.discussions.entries.model import COMMENT
 from hubgate.server.hub.discussions.model import Discussion, check_text, check_title
+from hubgate.server.hub.discussions.notifications import notify
 from hubgate.server.hub.guests.charges import (
     Charge,
     charge_of,
@@ -40,7 +41,9 @@ async def open_discussion(repos: Repos, repo: Repo, caller: Caller, title: str, 
         return discussion
 
     write = repos.db.write if charge is None else repos.db.write_long
-    return await write(unit)
+    opened = await write(unit)
+    repos.outbox.send_soon()
+    return opened
 
 
 async def open_pull_request(repos: Repos, repo: Repo, caller: Caller, title: str, description: str) -> Discussion:
@@ -61,13 +64,15 @@ async def open_pull_request(repos: Repos, repo: Repo, caller: Caller, title: str
         discussion = Discussion(new_id(now), repo.id, num, title, "draft", MAIN, caller.user.id, now, updated_at=now)
         await add_in(tx, repos, repo, discussion, description, by_guest=charge is not None)
         sha, commits = head
-        opened = [RefChange(discussion.ref, None, sha)]
+        new_ref = [RefChange(discussion.ref, None, sha)]
         counts = {} if commits is None else {sha: commits}
-        await move_refs_in(tx, repos, repo, opened, None, now, counts, by_guest=charge is not None)
+        await move_refs_in(tx, repos, repo, new_ref, None, now, counts, by_guest=charge is not None)
         return discussion
 
     write = repos.db.write if charge is None else repos.db.write_long
-    return await write(unit)
+    opened = await write(unit)
+    repos.outbox.send_soon()
+    return opened
 
 
 async def next_number(tx: Tx, repo: Repo, charge: Charge | None) -> int:
@@ -81,9 +86,15 @@ async def next_number(tx: Tx, repo: Repo, charge: Charge | None) -> int:
 
 
 async def add_in(tx: Tx, repos: Repos, repo: Repo, discussion: Discussion, description: str, *, by_guest: bool) -> None:
-    """Add a discussion with its first comment and its event, in the transaction that took its number."""
+    """Add a discussion with its first comment, its event and its mail, in the transaction that took its number. The
+    owner of the repo takes part in it; for an organization's repo, the user who created the repo.
+    """
     now = discussion.created_at
     await store.add(tx, discussion)
     entry = await entry_store.add(tx, repo.id, discussion.num, COMMENT, discussion.author_id, description, now)
-    await recording.add_participants(tx, repo, discussion, entry)
+    await store.add_participants(
+        tx, repo.id, discussion.num, [repo.owner_id if repo.owner_kind == "user" else repo.creator_id]
+    )
+    mentioned = await recording.add_participants(tx, repo, discussion, entry, now)
     await recording.record(tx, repos, repo, Kind.DISCUSSION_CREATE, discussion, now, comment=entry, by_guest=by_guest)
+    await notify(tx, repos, repo, discussion, discussion.author_id, f"opened this {discussion.noun}", mentioned)

@@ -65,4 +65,6 @@ async def commit_as_pull_request(
         return num
 
     write = repos.db.write_long if charge is not None and charge.needs_long_transaction else repos.db.write
-    return CommitResult(sha, await write(unit))
+    num = await write(unit)
+    repos.outbox.send_soon()
+    return CommitResult(sha, num)

@@ -20,7 +20,8 @@ from hubgate.server.hub.discussions.entries.model import (
     MAX_ENTRIES_OF_GUEST,
     Entry,
 )
-from hubgate.server.hub.discussions.model import Discussion, mentions_in
+from hubgate.server.hub.discussions.model import Discussion, mentions_in, page_path
+from hubgate.server.hub.discussions.notifications import notify
 from hubgate.server.hub.guests.charges import Charge, charge_text
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import DISCUSSIONS_DISABLED, REPO_GONE, Repo
@@ -75,17 +76,21 @@ async def add_comment(
         await charge_text(tx, repos, repo, charge, found.num, len(text.encode()), now)
     entry = await entry_store.add(tx, repo.id, found.num, COMMENT, user_id, text, now)
     await store.touch(tx, repo.id, found.num, now)
-    await add_participants(tx, repo, found, entry)
+    mentioned = await add_participants(tx, repo, found, entry, now)
     await record(tx, repos, repo, Kind.COMMENT_CREATE, found, now, comment=entry, by_guest=charge is not None)
+    await notify(tx, repos, repo, found, user_id, "commented", mentioned)
     return entry
 
 
-async def add_participants(tx: Tx, repo: Repo, found: Discussion, entry: Entry) -> None:
-    """Add the author of an entry and the users that it mentions, if they may see the repo."""
+async def add_participants(tx: Tx, repo: Repo, found: Discussion, entry: Entry, now: int) -> list[str]:
+    """Add the author of an entry and the users that it mentions, if they may see the repo; return the ids of the
+    latter.
+    """
     await store.add_participants(tx, repo.id, found.num, [entry.author_id])
-    mentioned = await store.readers_named(tx, repo.id, mentions_in(entry.text))
-    others = [user_id for user_id in mentioned if user_id != entry.author_id]
-    await store.add_participants(tx, repo.id, found.num, others, entry.created_at)
+    readers = await store.readers_named(tx, repo.id, mentions_in(entry.text))
+    mentioned = [user_id for user_id in readers if user_id != entry.author_id]
+    await store.add_participants(tx, repo.id, found.num, mentioned, now)
+    return mentioned
 
 
 async def record(
@@ -108,11 +113,6 @@ async def record(
     if comment is not None:
         extras["comment"] = _comment_payload(current, found, comment, repos.base_url)
     await outbox.record(tx, kind, current.snapshot, seq, extras, repos.base_url, now, by_guest=by_guest)
-
-
-def page_path(repo: Repo, num: int) -> str:
-    """The path of the discussion's page."""
-    return f"{repo.path}/discussions/{num}"
 
 
 def _discussion_payload(repo: Repo, found: Discussion, base_url: str) -> dict[str, Any]:

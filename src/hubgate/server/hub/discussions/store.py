@@ -7,7 +7,8 @@ from msgspec.structs import asdict
 
 from hubgate.server.hub.discussions.entries.model import UserLabel
 from hubgate.server.hub.discussions.model import Discussion
-from hubgate.server.hub.repos.model import pull_request_of
+from hubgate.server.hub.repos.model import Repo, pull_request_of
+from hubgate.server.hub.repos.store import OWNERS, REPO
 from hubgate.server.storage.database import Database, Tx
 from hubgate.server.storage.sqltext import containing, insert_row
 
@@ -127,6 +128,52 @@ async def readers_named(tx: Tx, repo_id: str, names: Sequence[str]) -> list[str]
         if row is not None:
             found.append(row["id"])
     return found
+
+
+class MailRecipient(Struct, frozen=True):
+    user_id: str
+    email: str
+
+
+async def mail_recipients(tx: Tx, repo_id: str, num: int, except_for: str) -> list[MailRecipient]:
+    """The participants who want mail, have a verified address and may see the repo."""
+    rows = await tx.all(
+        f"""
+        SELECT u.id, u.email FROM discussion_participants p JOIN users u ON u.id = p.user_id
+        JOIN repos r ON r.id = p.repo_id
+        WHERE p.repo_id = :repo_id AND p.num = :num AND u.id <> :except_for AND u.discussion_mail = 1
+            AND u.disabled_at IS NULL AND u.email_verified_at IS NOT NULL AND {MAY_SEE} ORDER BY u.id
+        """,
+        {"repo_id": repo_id, "num": num, "except_for": except_for},
+    )
+    return [MailRecipient(*row) for row in rows]
+
+
+class OwnDiscussion(Struct, frozen=True):
+    """An open discussion that a user takes part in."""
+
+    discussion: Discussion
+    is_mentioned: bool
+    repo: Repo
+
+
+async def open_with_participant(tx: Tx, user_id: str, limit: int) -> list[OwnDiscussion]:
+    """Open discussions that a user takes part in and may see, latest activity first."""
+    rows = await tx.all(
+        f"""
+        SELECT {DISCUSSION}, p.mentioned_at, {REPO} FROM discussion_participants p
+        JOIN discussions d ON d.repo_id = p.repo_id AND d.num = p.num
+        JOIN repos r ON r.id = p.repo_id {OWNERS} JOIN users reader ON reader.id = p.user_id
+        WHERE p.user_id = :user_id AND d.status IN ('draft', 'open') AND {MAY_SEE.replace("u.id", "reader.id")}
+        ORDER BY d.updated_at DESC, d.id DESC LIMIT :limit
+        """,
+        {"user_id": user_id, "limit": limit},
+    )
+    width = len(_COLUMNS.split(", "))
+    return [
+        OwnDiscussion(Discussion(*found[:width]), found[width] is not None, Repo(*found[width + 1 :]))
+        for found in map(tuple, rows)
+    ]
 
 
 # Lists.

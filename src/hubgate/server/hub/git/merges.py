@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from hubgate.server.errors import Unavailable
 from hubgate.server.hub.git import program
 from hubgate.server.hub.git.fsync import sync_objects
 from hubgate.server.hub.git.history import is_ancestor
@@ -23,7 +24,8 @@ MERGE_SECONDS = 20.0
 MAX_CONFLICTS = 100
 
 # Renamed folders are not followed: a file would move to a path that its author never saw.
-_COMMAND = ("-c", "merge.directoryRenames=false", "merge-tree", "--write-tree", "--no-messages", "--name-only", "-z")
+_SETTINGS = ("-c", "merge.directoryRenames=false", "-c", "merge.renameLimit=1000")
+_COMMAND = (*_SETTINGS, "merge-tree", "--write-tree", "--no-messages", "--name-only", "-z")
 _CLEAN, _CONFLICT = 0, 1
 
 
@@ -41,8 +43,9 @@ class MergeConflict(Exception):
         self.conflicts = tuple(conflicts)
 
 
-# The result depends on the two commits alone.
+# The result depends on the two commits alone, and so does, roughly, the time it takes.
 _TRIALS: SizedCache[tuple[str, str, str], TrialMerge] = SizedCache(max_bytes=1024 * 1024, max_entry_bytes=16 * 1024)
+_TOO_SLOW: SizedCache[tuple[str, str, str], bool] = SizedCache(max_bytes=256 * 1024, max_entry_bytes=1)
 
 
 async def try_merge(root: Path, folder: Path, ours: str, theirs: str) -> TrialMerge:
@@ -51,10 +54,19 @@ async def try_merge(root: Path, folder: Path, ours: str, theirs: str) -> TrialMe
     found = _TRIALS.get(key)
     if found is None:
         async with quarantine(root, folder) as temporary:
-            status, names = await _merge_tree(folder, ours, theirs, temporary.env_with_repo)
+            try:
+                status, names = await _merge_tree(folder, ours, theirs, temporary.env_with_repo)
+            except Unavailable:
+                _TOO_SLOW.add(key, True, 1)
+                raise
         found = TrialMerge(status != _CLEAN, tuple(names[1 : MAX_CONFLICTS + 1]) if status != _CLEAN else ())
         _TRIALS.add(key, found, sum(len(name.encode()) for name in found.conflicts))
     return found
+
+
+def is_too_slow(folder: Path, ours: str, theirs: str) -> bool:
+    """Whether a trial merge has exceeded its time limit before: readers of a page must not repeat it."""
+    return _TOO_SLOW.get((str(folder), ours, theirs)) is not None
 
 
 async def merge(root: Path, folder: Path, ours: str, theirs: str, message: str, author: Author, now: int) -> str:

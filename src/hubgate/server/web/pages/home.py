@@ -9,6 +9,7 @@ from hubgate.server.edge.routes import Route, public
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
+from hubgate.server.hub.discussions import store as discussions
 from hubgate.server.hub.listing import listing
 from hubgate.server.hub.listing.store import RepoFilter
 from hubgate.server.paging import PageRequest
@@ -18,6 +19,7 @@ from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.management import lifecycle
 
 RECENT_REPOS = 8
+RECENT_DISCUSSIONS = 8
 MAX_FAILING = 5
 
 
@@ -31,6 +33,8 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos, webhooks: Webhooks) -
         invited, more_invited = first_rows(await invitations.of_user(accounts, person.user))
         failing, more_failing = await lifecycle.failing_webhooks(webhooks, person.user.id, MAX_FAILING)
         memberships, more = first_rows(person.memberships)
+        user_id = person.user.id
+        talks = await repos.db.read_long(lambda tx: discussions.open_with_participant(tx, user_id, RECENT_DISCUSSIONS))
         return pages.page(
             request,
             "home_signed_in.html",
@@ -40,6 +44,7 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos, webhooks: Webhooks) -
             more_failing=more_failing,
             memberships=memberships,
             more=more,
+            discussions=talks,
             recent=own.items,
             more_repos=own.next_cursor is not None,
         )

@@ -15,8 +15,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import changes, merging, opening, proposed_changes, removal, store
 from hubgate.server.hub.discussions.entries import store as entry_store
-from hubgate.server.hub.discussions.model import Discussion
-from hubgate.server.hub.discussions.recording import page_path
+from hubgate.server.hub.discussions.model import Discussion, page_path
 from hubgate.server.hub.discussions.store import DiscussionFilter
 from hubgate.server.hub.git.program import GitFailed
 from hubgate.server.hub.repos.model import Repo

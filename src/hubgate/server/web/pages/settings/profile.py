@@ -7,6 +7,7 @@ from starlette.responses import Response
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller, actor_of
 from hubgate.server.accounts import addresses, own_account
+from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Person, User
 from hubgate.server.edge.routes import KIB, Handler, Route, own
@@ -18,7 +19,8 @@ from hubgate.server.web import cookies
 from hubgate.server.web.rendering import Pages
 
 PATH, RENAME, DELETE = "/settings/profile", "/settings/rename", "/settings/delete"
-EMAIL, CONFIRMATION, BILLING = "/settings/email", "/settings/email/confirmation", "/settings/billing"
+EMAIL, CONFIRMATION = "/settings/email", "/settings/email/confirmation"
+MAIL, BILLING = "/settings/discussion-mail", "/settings/billing"
 _PROFILE_PAGE, _DELETE_PAGE = "settings/profile.html", "settings/delete.html"
 _READ, _WRITE, _CREDENTIALS = Action.ACCOUNT_READ_SETTINGS, Action.ACCOUNT_WRITE_SETTINGS, Action.ACCOUNT_CREDENTIALS
 
@@ -32,11 +34,15 @@ def _profile_routes(pages: Pages, accounts: Accounts) -> list[Route]:
         """Values of the fields; rejected input is shown again."""
         return {"fullname": user.fullname, "website": user.website, "username": user.name, "email": "", **submitted}
 
-    def show_errors(request: HubRequest, user: User, error: HubError, at: str, **submitted: str) -> Response:
-        return pages.show_errors(request, _PROFILE_PAGE, error, at, section=PATH, values=values_for(user, **submitted))
+    async def page_values(user: User, **submitted: str) -> dict[str, Any]:
+        wants_mail = await account_store.wants_discussion_mail(accounts.db, user.id)
+        return {"section": PATH, "values": values_for(user, **submitted), "wants_discussion_mail": wants_mail}
+
+    async def show_errors(request: HubRequest, user: User, error: HubError, at: str, **submitted: str) -> Response:
+        return pages.show_errors(request, _PROFILE_PAGE, error, at, **await page_values(user, **submitted))
 
     async def profile(request: HubRequest, caller: Caller) -> Response:
-        return pages.page(request, _PROFILE_PAGE, section=PATH, values=values_for(caller.user))
+        return pages.page(request, _PROFILE_PAGE, **await page_values(caller.user))
 
     async def save(request: HubRequest, caller: Caller) -> Response:
         user, form = caller.user, request.form_fields
@@ -44,15 +50,20 @@ def _profile_routes(pages: Pages, accounts: Accounts) -> list[Route]:
         try:
             await own_account.set_profile(accounts, user, fullname, website)
         except FieldErrors as error:
-            return show_errors(request, user, error, "fullname", fullname=fullname, website=website)
+            return await show_errors(request, user, error, "fullname", fullname=fullname, website=website)
         return pages.redirect(PATH, "Profile saved.")
+
+    async def set_mail(request: HubRequest, caller: Caller) -> Response:
+        wanted, user_id = request.form_fields.get("discussion_mail") == "on", caller.user.id
+        await accounts.db.write(lambda tx: account_store.set_discussion_mail(tx, user_id, wanted))
+        return pages.redirect(PATH, f"Mail about discussions is {'on' if wanted else 'off'} now.")
 
     async def rename(request: HubRequest, caller: Caller) -> Response:
         user, name = caller.user, request.form_fields.get("username").strip()
         try:
             await own_account.rename(accounts, user, name)
         except (FieldErrors, TooManyRequests) as error:
-            return show_errors(request, user, error, "username", username=name)
+            return await show_errors(request, user, error, "username", username=name)
         return pages.redirect(PATH, f"Your name is now {name}.")
 
     async def change_email(request: HubRequest, caller: Caller) -> Response:
@@ -61,7 +72,7 @@ def _profile_routes(pages: Pages, accounts: Accounts) -> list[Route]:
         try:
             await addresses.request_change(accounts, user, email, form.get("password"))
         except (FieldErrors, TooManyRequests) as error:
-            return show_errors(request, user, error, "email", email=email)
+            return await show_errors(request, user, error, "email", email=email)
         return pages.redirect(PATH, f"A link is on its way to {email}. Open it to confirm the change.")
 
     async def resend_confirmation(_: HubRequest, caller: Caller) -> Response:
@@ -82,6 +93,7 @@ def _profile_routes(pages: Pages, accounts: Accounts) -> list[Route]:
     return [
         Route("GET", PATH, own(_READ, profile), Surface.PAGE, "Profile, name and e-mail address"),
         post(PATH, save, _WRITE, "Save the profile"),
+        post(MAIL, set_mail, _WRITE, "Turn mail about discussions on or off"),
         post(RENAME, rename, _WRITE, "Change the user name"),
         post(EMAIL, change_email, _CREDENTIALS, "Change the e-mail address"),
         post(BILLING, set_billing, _WRITE, "Set whether a payment method is set up"),

@@ -16,8 +16,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.discussions import merging, proposed_changes
 from hubgate.server.hub.discussions.entries import store as entry_store
 from hubgate.server.hub.discussions.entries.model import REACTIONS, Conversation, Entry, Reaction, UserLabel
-from hubgate.server.hub.discussions.model import Discussion
-from hubgate.server.hub.discussions.recording import page_path
+from hubgate.server.hub.discussions.model import Discussion, page_path
 from hubgate.server.hub.git.program import GitFailed
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.conversations import comments_as_html

@@ -11,7 +11,7 @@ from hubgate.server.errors import Conflict, Forbidden, HubError, Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.discussions import changes, comments, merging, removal
 from hubgate.server.hub.discussions.entries.model import Conversation
-from hubgate.server.hub.discussions.recording import page_path
+from hubgate.server.hub.discussions.model import page_path
 from hubgate.server.web.discussion_targets import RepoDiscussion, discussion_endpoint
 from hubgate.server.web.pages.repos.discussions.conversation import entry_path, render
 from hubgate.server.web.pages.repos.page_context import TEXT_CAP, RepoPageContext

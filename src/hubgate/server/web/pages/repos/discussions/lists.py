@@ -11,8 +11,7 @@ from hubgate.server.edge.routes import Route
 from hubgate.server.errors import Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.discussions import opening, store
-from hubgate.server.hub.discussions.model import check_text, check_title
-from hubgate.server.hub.discussions.recording import page_path
+from hubgate.server.hub.discussions.model import check_text, check_title, page_path
 from hubgate.server.hub.discussions.store import DiscussionFilter
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.pages.repos.page_context import TEXT_CAP, RepoPageContext, page_number
