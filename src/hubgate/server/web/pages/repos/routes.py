@@ -2,7 +2,7 @@
 
 from hubgate.server.edge.routes import Route
 from hubgate.server.hub.context import Repos
-from hubgate.server.web.pages.repos import card, commits, create, files, lists, settings
+from hubgate.server.web.pages.repos import access, card, commits, create, files, lists, settings
 from hubgate.server.web.pages.repos.page_context import RepoPageContext
 from hubgate.server.web.rendering import Pages
 
@@ -16,4 +16,5 @@ def routes(pages: Pages, repos: Repos) -> list[Route]:
         *files.routes(base),
         *commits.routes(base),
         *settings.routes(base),
+        *access.routes(base),
     ]
