@@ -1,4 +1,4 @@
-# Two commands do everything: `make serve` and `make test`. `make help` lists the rest.
+# The two main commands are `make serve` and `make test`. `make help` lists all of them.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

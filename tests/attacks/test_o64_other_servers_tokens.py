@@ -323,7 +323,7 @@ def test_o64_userinfo_only_identifies_the_user(hub: RunningHub, ada: User) -> No
     with browser_of(hub, ada) as browser:
         own = redeem(client, redirect_parameters(approve(browser, client.address(), orgs=[acme.id]))["code"]).json()
         page = browser.get(client.address(resource=OTHER)).text
-        assert "On this hub it only identifies you." in page
+        assert "On this hub, it can only be used to identify you." in page
         assert "Organization access" not in page
     found = tokens(client, ada, resource=OTHER)
     started = devices.start(client, resource=OTHER)

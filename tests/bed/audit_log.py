@@ -65,7 +65,7 @@ def check_export(exported: list[dict[str, Any]], batches: list[dict[str, Any]]) 
         return hashlib.sha256(text.encode()).hexdigest()
 
     def sealed(entry: dict[str, Any]) -> str:
-        hashed = {key: value for key, value in entry.items() if key != "location"}
+        hashed = dict(entry)
         hashed["author"] = {key: entry["author"][key] for key in ("_id", "type", "user")}
         if "token" in entry:
             hashed["token"] = {key: value for key, value in entry["token"].items() if key != "deleted"}

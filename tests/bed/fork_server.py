@@ -51,7 +51,7 @@ class WarmProcess:
         request = json.dumps([list(command[2:]), str(cwd), dict(env), umask]).encode()
         socket.send_fds(self._connection, [len(request).to_bytes(4)], streams)
         self._connection.sendall(request)
-        self.pid = int.from_bytes(self._connection.recv(4))
+        self.pid = int.from_bytes(self._received())
 
     def poll(self) -> int | None:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -62,18 +62,24 @@ class WarmProcess:
         if self.returncode is None:
             self._connection.settimeout(timeout)
             try:
-                status = self._connection.recv(4)
+                status = self._received()
             except (TimeoutError, BlockingIOError):
                 raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0) from None
             self._connection.close()
-            if not status:
-                raise RuntimeError("the fork server has died")
             self.returncode = int.from_bytes(status, signed=True)
         return self.returncode
 
+    def _received(self) -> bytes:
+        number = self._connection.recv(4)
+        if not number:
+            raise RuntimeError("the fork server has died")
+        return number
+
     def send_signal(self, sig: int) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, sig)
+        # The fork server may have waited for the process and not reported its status yet.
+        with contextlib.suppress(ProcessLookupError):
+            if self.poll() is None:
+                os.kill(self.pid, sig)
 
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)

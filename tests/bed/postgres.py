@@ -35,7 +35,7 @@ log_min_messages = fatal
 
 
 def fastest_folder() -> Path:
-    """The fastest folder for temporary data: /dev/shm if it has enough free space."""
+    """The fastest folder for temporary data: in memory if there is enough."""
     has_space = os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free > _REQUIRED_BYTES
     return _IN_MEMORY if has_space else Path("/tmp")
 

@@ -139,10 +139,10 @@ def is_alive(pid: int) -> bool:
     return found.stdout.strip() != "" and not found.stdout.startswith("Z")
 
 
-def until(condition: object, seconds: float = 60.0) -> None:
-    """Wait until the condition is true; a timeout fails the test."""
+def until(condition: object, seconds: float = 60.0, every: float = 0.02) -> None:
+    """Wait until the condition, checked `every` so many seconds, is true; a timeout fails the test."""
     deadline = time.monotonic() + seconds
     while not condition():  # type: ignore[operator]
         if time.monotonic() > deadline:
             raise AssertionError("the condition was not met in time")
-        time.sleep(0.02)
+        time.sleep(every)

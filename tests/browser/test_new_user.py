@@ -82,7 +82,7 @@ def test_new_user_gets_from_the_setup_link_to_signing_out(
 
     operator.page.goto(setup_link(hub))
     operator.fill(username="olga", email="olga@example.org", password=PASSWORD)
-    operator.press("Create the operator")
+    operator.press("Create the operator account")
     operator.page.goto("/operator")
     expect(operator.page.get_by_role("heading", level=1)).to_have_text("Overview")
 

@@ -119,18 +119,25 @@ class Scenario:
 
         return run_blocking(read())
 
-    def is_settled(self) -> bool:
-        """Whether every event is fanned out and no delivery is waiting."""
+    def backlog(self) -> int:
+        """The number of events that are not fanned out yet and of deliveries that are waiting."""
         sql = """
             SELECT (SELECT count(*) FROM events WHERE fanned_at IS NULL)
                 + (SELECT count(*) FROM deliveries WHERE state IN ('pending', 'retrying', 'parked'))
         """
-        return self.rows(sql) == [(0,)]
+        ((count,),) = self.rows(sql)
+        return int(str(count))
 
-    def settle(self, seconds: float = 90.0) -> None:
-        """Deliver everything, with a process that is not disturbed."""
+    def is_settled(self) -> bool:
+        return self.backlog() == 0
+
+    def settle(self) -> None:
+        """Deliver everything, with a process that is not disturbed. A backlog that stops shrinking fails the test."""
         with self.delivering():
-            until(self.is_settled, seconds)
+            left = self.backlog()
+            while left:
+                until(lambda before=left: self.backlog() < before, every=0.2)  # type: ignore[misc]
+                left = self.backlog()
 
     def changes(self) -> frozenset[Change]:
         """Changes committed since the repos were created."""

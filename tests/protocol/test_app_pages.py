@@ -220,7 +220,7 @@ def test_making_an_app_public_needs_a_confirmation_page(hub: RunningHub, root: s
     address = f"{root}/{client.id}/secret/delete"
     with browser_of(hub, ada) as browser:
         asked = browser.get(address).text
-        assert "Make <bdi>Notebook</bdi> public</span></button>" in asked
+        assert "Make <bdi>Notebook</bdi> a public client</span></button>" in asked
         assert "Its secret stops working immediately." in asked
         assert ">Cancel</a>" in asked
         assert authenticates(hub, client.id, client.secret), "looking changes nothing"
@@ -228,8 +228,9 @@ def test_making_an_app_public_needs_a_confirmation_page(hub: RunningHub, root: s
         assert (done.status_code, done.headers["location"]) == (303, f"{root}/{client.id}")
         assert not authenticates(hub, client.id, client.secret)
         assert authenticates(hub, client.id, None)
-        secret = secret_in(submit(browser, f"{root}/{client.id}/secret", f"{root}/{client.id}/secret"))
-        assert authenticates(hub, client.id, secret)
+        created = submit(browser, f"{root}/{client.id}/secret", f"{root}/{client.id}/secret")
+        assert "The app must now authenticate with this secret." in created.text
+        assert authenticates(hub, client.id, secret_in(created))
         assert not authenticates(hub, client.id, None)
 
 
@@ -287,7 +288,7 @@ def test_token_exchange_limits_are_changed_on_the_page(hub: RunningHub) -> None:
         assert f'href="{ACME}/{client.id}/ask/token-exchange"' in shown
         saved = submit(browser, address, address, **limits)
         assert (saved.status_code, saved.headers["location"]) == (303, address)
-        assert "Untick the pause" in browser.get(address).text
+        assert "Untick “Pause token exchange”" in browser.get(address).text
         refused = submit(browser, address, address, **{**limits, "allowedNetworks": "home", "dailyQuota": "-1"})
         assert refused.status_code == 422
         assert 'id="allowedNetworks-error"' in refused.text

@@ -136,7 +136,7 @@ def test_lifetimes_and_grants_match_the_page(hub: RunningHub) -> None:
     for what, how_long in (
         ("Code", "1 minute"),
         ("ID token", "1 hour"),
-        ("Refresh token", "90 days since its last use"),
+        ("Refresh token", "90 days after its last use"),
     ):
         assert f"<dt>{what}</dt><dd>{how_long}</dd>" in page
     assert "<dt>Access token</dt><dd>2 hours" in page

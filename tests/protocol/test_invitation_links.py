@@ -145,7 +145,7 @@ def test_visitor_signs_in_and_returns_to_the_invitation(hub: RunningHub) -> None
     link = invite(hub, acme, boss, "ada")
     with hub.client() as client:
         shown = client.get(link)
-        assert "acme invites you, with the role write." in shown.text
+        assert "acme invites you to join with the role write." in shown.text
         door = shown.text.partition('href="/login?')[2].partition('"')[0]
         response = submit(client, f"/login?{door}", username="ada", password=PASSWORD)
         assert response.headers["location"] == link

@@ -75,7 +75,7 @@ def test_grant_on_an_unsuitable_plan_is_not_called_usable(hub: RunningHub) -> No
         assert 'Requests waiting</dt><dd><a href="/operator/requests">1</a>' in operator.get("/operator").text
         page = operator.get(REQUESTS).text
         assert "(free plan)" in page
-        assert "Has no effect on this plan: token exchange needs Enterprise." in page
+        assert "Has no effect until the organization has the Enterprise plan." in page
         (link,) = re.findall(r'<a href="([^"]+)">Change the plan</a>', page)
         organizations = operator.get(link).text
         assert "acme" in organizations

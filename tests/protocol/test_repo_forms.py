@@ -149,7 +149,7 @@ def test_moved_repo_is_found_by_its_old_name(hub: RunningHub, acmes: str) -> Non
         assert submit(client, page, f"{page}/move", owner="ada", name="tiny").status_code == 403
         assert submit(client, page, f"{page}/move", owner="nobody", name="tiny").status_code == 403
         same = submit(client, page, f"{page}/move", owner="acme", name="tiny")
-        assert "The repo is already acme/tiny." in flash_after(client, same)
+        assert "The repo is already named acme/tiny." in flash_after(client, same)
         renamed = submit(client, page, f"{page}/move", owner="acme", name="small")
         assert "Links to acme/tiny redirect here." in flash_after(client, renamed)
         assert visitor.get(acmes).headers["location"] == "/acme/small"

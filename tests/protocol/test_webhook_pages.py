@@ -137,8 +137,8 @@ def test_generated_secret_is_shown_once(hub: RunningHub, browser: httpx.Client, 
     now = secret_of(hub, webhook["id"])
     assert now != first
     assert f'value="{now}" readonly' in replaced.text
-    assert "The old secret also signs for 1 hour." in text_of(replaced)
-    assert "The old secret also signs until" in text_of(browser.get(f"{at}/settings"))
+    assert "For 1 hour, they are also signed with the old secret." in text_of(replaced)
+    assert "Deliveries are also signed with the old secret until" in text_of(browser.get(f"{at}/settings"))
     own = submit(browser, f"{at}/secret", f"{at}/secret", secretKind="own", secret="mine", overlapSeconds="0")
     assert "The secret is set." in text_after(browser, own)
     assert secret_of(hub, webhook["id"]) == "mine"
@@ -213,7 +213,7 @@ def test_webhook_is_changed_disabled_and_deleted(hub: RunningHub, browser: httpx
     assert secret_of(hub, webhook["id"]) == "s"
 
     off = press(browser, f"{at}/settings", f"{at}/disable")
-    assert "Disabled. Nothing is sent until you enable it." in text_after(browser, off)
+    assert "Disabled. Nothing is sent until you enable the webhook." in text_after(browser, off)
     assert program.get(one).json()["webhook"]["disabled"] is True
     assert "○ Disabled" in text_of(browser.get(at))
     assert f'action="{at}/test"' not in browser.get(at).text

@@ -36,7 +36,7 @@ READ_ONLY = {
     "clientId": "",
     "organization": "",
     "createdAt": "",
-    "confidential": " Use POST on the secret to create one, DELETE to remove it.",
+    "confidential": " POST to the app's /secret creates a secret, DELETE removes it.",
     "tokenExchange": " Ask the operator for it.",
 }
 
@@ -61,7 +61,7 @@ class RegisteredApp(msgspec.Struct, rename="camel"):
 
 
 class RegisteredOrganizationApp(RegisteredApp, kw_only=True):
-    """An app of an organization. An empty list means no limit."""
+    """An app of an organization. An empty list of allowed values means no limit."""
 
     token_exchange: bool
     token_duration: int

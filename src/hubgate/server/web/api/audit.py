@@ -27,7 +27,9 @@ PATH = "/api/organizations/{name}/audit-log"
 MAX_BATCHES = 100
 
 _ACTION = Action.ORG_READ_AUDIT_LOG
-_FILTER = Query("q", "For example `author:ada type:org.add_user ip:192.0.2.1 app:CLIENT_ID`, and words of the message.")
+_FILTER = Query(
+    "q", "Filters such as `author:ada type:org.add_user ip:192.0.2.1 app:CLIENT_ID`, and words of the message."
+)
 _REFUSALS = {
     **NO_TOKEN,
     403: ("You are not an admin of the organization, or the token belongs to an app.", None),

@@ -89,7 +89,7 @@ def routes(oauth: OAuth, webhooks: Webhooks) -> list[Route]:
     listing = {200: ("Newest first.", list[ConnectedApp]), **NO_TOKEN}
     shown = {200: ("The app and its permissions.", ConnectedApp), **_NOT_APPROVED}
     changed = {**shown, 422: ("The app does not have the scope, or you are not a member of the organization.", None)}
-    revoked = {204: ("Its tokens no longer work.", None), **_NOT_APPROVED}
+    revoked = {204: ("The app's tokens no longer work.", None), **_NOT_APPROVED}
     return [
         Route("GET", PATH, own(_READ, list_all), api, "List the apps that you approved", query=PAGING, answers=listing),
         Route("GET", at_one, own(_READ, get_one), api, "One app that you approved", answers=shown),

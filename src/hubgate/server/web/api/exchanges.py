@@ -1,5 +1,5 @@
-"""Token exchange: dry runs and the exchanged tokens of an app, for admins of an organization; for every caller, the
-tokens that organizations obtained for the caller.
+"""Token exchange. Admins of an organization can try a dry run, and list and revoke the tokens that an app obtained.
+Users can list the tokens that organizations obtained for them.
 """
 
 from typing import Annotated, Any

@@ -78,7 +78,7 @@ def routes(accounts: Accounts, repos: Repos, guard: Guard) -> list[Route]:
 
     async def of_user(request: HubRequest, user: User) -> Response:
         counts = await count_visible_repos(request, user.id)
-        return JsonResponse(await _overview(accounts, user, counts))
+        return JsonResponse(await _user_overview(accounts, user, counts))
 
     async def find_organization(request: HubRequest) -> Target[Organization]:
         organization = await organization_named(accounts, request, Surface.API)
@@ -125,7 +125,7 @@ def routes(accounts: Accounts, repos: Repos, guard: Guard) -> list[Route]:
     ]
 
 
-async def _overview(accounts: Accounts, user: User, counts: RepoCounts) -> UserOverview:
+async def _user_overview(accounts: Accounts, user: User, counts: RepoCounts) -> UserOverview:
     organizations = await store.organizations_of(accounts.db, user.id)
     return UserOverview(
         id=user.id,

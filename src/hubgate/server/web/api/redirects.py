@@ -38,7 +38,7 @@ class RedirectInfo(msgspec.Struct, rename="camel"):
     outside: bool
     # When the repo was renamed or moved; null for redirects from before this was recorded.
     created_at: str | None
-    # The user who allowed a redirect to another namespace; null if no permission was needed.
+    # The user who allowed a redirect to another namespace; null if unknown or not needed.
     allowed_by: str | None
 
 

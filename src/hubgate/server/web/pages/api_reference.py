@@ -30,7 +30,7 @@ _TITLES = {
     "agent-harnesses": "Client compatibility",
     "telemetry": "Client compatibility",
 }
-# Endpoints for machines are listed last.
+# Subjects that few readers look for are listed last.
 _LAST = ("Documentation", "Client compatibility", "Health")
 _DEFAULT_STATUS = "other"
 
@@ -102,7 +102,7 @@ def routes(pages: Pages, base_url: str, documented: Sequence[Route]) -> list[Rou
         Route("GET", "/docs/api", public(page), Surface.PAGE, "API reference"),
     ]
 
-    # Created on first request: it takes longer than the rest of the start-up.
+    # Created on first request: creating it takes longer than the rest of the start-up.
     @cache
     def openapi_document() -> dict[str, Any]:
         return document(RouteTable([*documented, *own]), base_url)

@@ -48,7 +48,7 @@ class ListQuery:
 
 
 def return_address(request: HubRequest, page: str) -> str:
-    """Return the page of the list that contained the form, with its search, if the form names it."""
+    """Return the address to redirect to after a form: its `back` field, if that is a page of the list, or the list."""
     back = local_path(request.form_fields.get("back"))
     return back if back.startswith(f"{page}?") else page
 
@@ -59,7 +59,7 @@ def first_rows(rows: Sequence[T]) -> tuple[Sequence[T], int]:
 
 
 class ListPage(Struct, Generic[T], frozen=True):
-    """One page of a list that is read as a whole."""
+    """One page of a list whose rows are all in memory."""
 
     items: Sequence[T]
     total: int

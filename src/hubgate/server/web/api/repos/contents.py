@@ -209,7 +209,7 @@ def _number(text: str, default: int) -> int:
     if not text:
         return default
     if not text.isascii() or not text.isdigit() or len(text) > 9:
-        raise BadRequest("limit and p must be whole numbers.")
+        raise BadRequest("limit and p must be whole numbers of at most 9 digits.")
     return int(text)
 
 

@@ -104,9 +104,9 @@ def settings_routes(repos: Repos) -> list[Route]:
     async def change(request: HubRequest, given: tuple[Repo, SettingsChanges]) -> JsonResponse:
         repo, changes = given
         after = await settings.configure(repos, repo, changes, actor_of(request))
-        private, discussions = bool(after.private), bool(after.discussions_disabled)
+        private, discussions_disabled = bool(after.private), bool(after.discussions_disabled)
         visibility = "private" if private else "public"
-        return JsonResponse(SavedRepoSettings(private, visibility, after.gated or False, discussions))
+        return JsonResponse(SavedRepoSettings(private, visibility, after.gated or False, discussions_disabled))
 
     async def ok(_: HubRequest, __: Repo) -> PlainTextResponse:
         return PlainTextResponse("OK")

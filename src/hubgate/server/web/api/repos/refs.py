@@ -72,6 +72,7 @@ def routes(repos: Repos) -> list[Route]:
         return JsonResponse({})
 
     write, done = Action.REPO_WRITE, {200: ("Done.", dict[str, Any]), 409: ("The name is taken.", None)}
+    deleted = {**done, 409: ("The ref was changed by another request.", None)}
     query = (Query("include_prs", "Also return pull requests.", {"type": "boolean"}),)
     listing = {200: ("Branches and tags with their commits.", dict[str, Any])}
     branch, tag, cap = "/branch/{branch:path}", "/tag/{rev:path}", 64 * KIB
@@ -93,7 +94,7 @@ def routes(repos: Repos) -> list[Route]:
             body=NewBranch,
             body_cap=cap,
         ),
-        *api_routes("DELETE", branch, repo_endpoint(repos, write, delete_branch), "Delete a branch of a repo", done),
+        *api_routes("DELETE", branch, repo_endpoint(repos, write, delete_branch), "Delete a branch of a repo", deleted),
         *api_routes(
             "POST",
             tag,
@@ -103,7 +104,7 @@ def routes(repos: Repos) -> list[Route]:
             body=NewTag,
             body_cap=cap,
         ),
-        *api_routes("DELETE", tag, repo_endpoint(repos, write, delete_tag), "Delete a tag of a repo", done),
+        *api_routes("DELETE", tag, repo_endpoint(repos, write, delete_tag), "Delete a tag of a repo", deleted),
         *api_routes(
             "POST",
             "/super-squash/{rev:path}",

@@ -72,7 +72,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
         await destinations.ref_at(repos, destination)
         body = await request.read_json(Preupload)
         if len(body.files) > MAX_FILES:
-            raise Unprocessable(f"Request at most {MAX_FILES:,} files at once.")
+            raise Unprocessable(f"Send at most {MAX_FILES:,} files at once.")
         revision = await lookup.revision(repos, repo, destination.rev)
         client = request.headers.get("user-agent", "")
         results = await upload_modes(

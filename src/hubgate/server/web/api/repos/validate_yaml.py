@@ -72,7 +72,7 @@ def _check_readme(readme: str) -> ValidationResult:
     front_matter, _ = split_readme(readme)
     if front_matter is None:
         return ValidationResult(
-            [], [ValidationMessage("README.md has no metadata: begin it with a block between ---.")]
+            [], [ValidationMessage("README.md has no metadata: begin it with a YAML block between two lines of ---.")]
         )
     try:
         errors = _errors(parse_front_matter(front_matter))
@@ -86,9 +86,9 @@ def _errors(data: dict[str, Any]) -> list[str]:
     found = []
     if "model-index" in data and not isinstance(data["model-index"], list):
         found.append('"model-index" must be a list.')
-    text_fields = ("license", "pipeline_tag", "library_name")
+    texts = {name: data.get(name) or "" for name in ("license", "pipeline_tag", "library_name")}
     found += [
-        f'"{name}" must be a string.' for name in text_fields if not isinstance(data.get(name) or "", (str, list))
+        f'"{name}" must be a string or a list.' for name, value in texts.items() if not isinstance(value, (str, list))
     ]
     licenses = data.get("license") or []
     unknown = [

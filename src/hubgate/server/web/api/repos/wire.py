@@ -57,7 +57,7 @@ def sibling_names(paths: Sequence[str]) -> msgspec.Raw:
 
 
 def encode_array(items: Iterable[object]) -> msgspec.Raw:
-    """Encode a JSON array part by part, in a worker thread: all other threads wait while a part is encoded."""
+    """Encode a JSON array in parts: encoding blocks all other threads (GIL). Call in a worker thread."""
     parts, chunks = iter(items), list[bytes]()
     while part := list(islice(parts, _ITEMS_PER_PART)):
         checkpoint()

@@ -38,7 +38,9 @@ def routes(pages: Pages, accounts: Accounts) -> list[Route]:
             lines = ["This hub does not accept new accounts. Contact the operator."]
         else:
             role = opened.invitation.role.label
-            lines = [f"{opened.organization.name} invites you, with the role {role}. Sign in to accept or decline."]
+            lines = [
+                f"{opened.organization.name} invites you to join with the role {role}. Sign in to accept or decline."
+            ]
             if opened.invitation.email is not None:
                 lines.append("No account? This hub does not accept new accounts. Contact the operator.")
         return pages.page(request, NOTICE, title="You are invited", lines=lines, link=link)

@@ -1,4 +1,4 @@
-"""Creating an account: openly, by invitation, or as the first operator through the set-up link."""
+"""Creating an account: by open sign-up, by invitation, or as the first operator through the set-up link."""
 
 from msgspec import Struct
 from starlette.responses import Response
@@ -68,7 +68,7 @@ def _join_routes(pages: Pages, accounts: Accounts) -> list[Route]:
         return response
 
     def _check_your_mail(request: HubRequest, email: str, next_page: str) -> Response:
-        """The response is the same whether or not the address already has an account."""
+        """Ask the visitor to check the mail, whether or not the address already has an account."""
         lines = [f"We sent an e-mail to {email}. Open the link in it, then sign in."]
         link = (continue_to("/login", next_page), "Sign in")
         return pages.page(request, NOTICE, title="Check your email.", lines=lines, link=link)

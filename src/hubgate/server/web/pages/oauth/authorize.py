@@ -184,7 +184,7 @@ class _Authorize(Struct, frozen=True):
         return Visit(now, caller.person, caller.session, consent, approved, mark)
 
     def _sign_in(self, visit: Visit, pairs: Pairs) -> Response:
-        """Redirect to sign-in and back, with a mark that only a session started from now on satisfies."""
+        """Redirect to sign-in and back. The mark in the address requires a session that starts from now on."""
         mark = SignInMark(visit.session.id if visit.session else "", visit.now)
         back = address_of(
             [*without_mark(pairs), (sign_in_mark.PARAMETER, sign_in_mark.write(mark, pairs, self.oauth.secret))]

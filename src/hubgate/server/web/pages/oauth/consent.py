@@ -66,7 +66,7 @@ def consent_view(
     app, target = access.app, access.redirect_uri
     ticked = access.scopes if given is None else given.scopes
     answer = shown_host(target) if target else ""
-    host = app.document_host or answer or _homepage_host(app)
+    host = app.document_host or answer or _registered_host(app)
     return ConsentView(
         app=app,
         person=person,
@@ -82,7 +82,7 @@ def consent_view(
     )
 
 
-def _homepage_host(app: App) -> str:
+def _registered_host(app: App) -> str:
     """The host of the app's homepage or redirect URI, if any, for the device flow, which has no redirect."""
     return next((shown_host(uri) for uri in (app.homepage, *app.redirect_uris) if uri), "")
 

@@ -83,7 +83,7 @@ def routes(pages: Pages, oauth: OAuth) -> list[Route]:
         return pages.page(request, _TEMPLATE, url=request.query().get("url", ""), findings=None)
 
     async def check(request: HubRequest, _: Caller) -> Response:
-        """Fetch a document and show the results of all checks. Only for signed-in users, because the hub fetches it."""
+        """Fetch a document and show the results of all checks. Only for signed-in users: the hub sends a request."""
         url = request.form_fields.get("url").strip()
         if not url:
             errors = {"url": "Enter the address of the document."}
@@ -122,7 +122,7 @@ def _lifetimes(app: App) -> list[tuple[str, str]]:
             "Access token",
             f"{_format_duration(app.token_lifetime * SECOND)}, as set for the app and returned in expires_in",
         ),
-        ("Refresh token", f"{_format_duration(REFRESH_LIFETIME)} since its last use"),
+        ("Refresh token", f"{_format_duration(REFRESH_LIFETIME)} after its last use"),
     ]
 
 

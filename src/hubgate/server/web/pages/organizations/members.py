@@ -46,7 +46,7 @@ def _member_list_routes(pages: Pages, accounts: Accounts) -> list[Route]:
             organization=organization,
             members=found.items,
             **query.template_values(found.next_cursor),
-            list=here,
+            path=here,
         )
 
     action = Action.ORG_READ_MEMBERS

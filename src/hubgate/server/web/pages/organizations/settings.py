@@ -1,4 +1,4 @@
-"""An organization as a whole: creating it; its profile, name and billing flag, for its admins; deleting it."""
+"""Creating an organization; for its admins, its profile, name and billing flag, and its deletion."""
 
 from collections.abc import Mapping
 from typing import Any

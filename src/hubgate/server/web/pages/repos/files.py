@@ -1,5 +1,5 @@
-"""`/tree/{rev}/{path}`: the content of a folder. `/blob/{rev}/{path}`: one file, whose text is always shown as text,
-never run or rendered as HTML (attack O60).
+"""`/tree/{rev}/{path}`: the content of a folder. `/blob/{rev}/{path}`: one file: an image, rendered
+Markdown, or text. HTML files are shown as text and never run (attack O60).
 """
 
 import re

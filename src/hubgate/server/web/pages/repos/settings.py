@@ -89,7 +89,7 @@ def _setting_routes(base: RepoPageContext) -> list[Route]:
     async def move(request: HubRequest, requested: RepoMove) -> Response:
         repo, owner, to, name = requested.repo, requested.new_owner, requested.namespace, requested.name
         if (owner.id, name) == (repo.owner_id, repo.name):
-            return base.pages.redirect(f"{repo.path}/settings", f"The repo is already {repo.full_name}.")
+            return base.pages.redirect(f"{repo.path}/settings", f"The repo is already named {repo.full_name}.")
         try:
             moved = await transfer.move(
                 base.repos, repo, owner, name, actor_of(request), leave_redirect=requested.leave_redirect

@@ -88,7 +88,7 @@ def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
         headers = {"content-disposition": f'attachment; filename="{person.user.name}.json"'}
         return Response(text, media_type="application/json", headers=headers)
 
-    return [Route("GET", PATH, own(_ACTION, download), Surface.PAGE, "All data stored about you, as JSON")]
+    return [Route("GET", PATH, own(_ACTION, download), Surface.PAGE, "The data of your account, as JSON")]
 
 
 async def _account(accounts: Accounts, person: Person) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from hubgate.server.clock import DAY
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import Conflict, FieldErrors, Forbidden, NotFound
 from hubgate.server.events.kinds import Kind
@@ -90,7 +89,6 @@ def routes(base: WebhookPageContext) -> list[Route]:
             "missed": await activation.count_missed(webhooks, webhook),
             # Suspended at once because the receiver answered 410 (gone).
             "is_gone": suspended is not None and since is not None and suspended - since < SUSPENDED_AFTER,
-            "days": SUSPENDED_AFTER // DAY,
             # Only a failed attempt suspends a webhook, so this time may be in the past; then it is not shown.
             "suspension": None if since is None or since + SUSPENDED_AFTER <= now else since + SUSPENDED_AFTER,
             "paused_until": webhook.closed_until if webhook.closed_until > now else None,

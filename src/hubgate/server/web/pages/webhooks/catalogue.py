@@ -29,10 +29,10 @@ HEADERS = (
     ("X-Webhook-Secret", "The secret itself, if one is set."),
     ("X-Hubgate-Webhook", "The id of the webhook."),
     ("X-Hubgate-Attempt", "1 for the first attempt."),
-    ("X-Hubgate-Sequence", "Counts the events of a repo without gaps; 0 for a test."),
+    ("X-Hubgate-Sequence", "The number of the event in its repo; 0 for a test."),
     (
         "X-Hubgate-Depth",
-        "How many deliveries led to the change. Send this header with each change that your receiver sends to the hub.",
+        "How many deliveries in a row led to the change. To stop loops, send it with each change by your receiver.",
     ),
     ("X-Hubgate-Test", "1 for a test, otherwise absent."),
 )

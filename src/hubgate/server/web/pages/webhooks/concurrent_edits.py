@@ -19,7 +19,7 @@ _MAX_SHOWN = 200
 _FLAGS = frozenset(option.wire for option in OPTIONS if option.is_flag)
 
 
-class Edit(Struct, frozen=True):
+class ShownSettings(Struct, frozen=True):
     """The settings that the form showed when the user opened it. `values` is empty if the field is not valid JSON."""
 
     version: str
@@ -55,16 +55,16 @@ def hidden_fields(stored: StoredWebhook) -> dict[str, str]:
     return {"version": str(stored.webhook.version), "original": json.dumps(_values(draft_of(stored)))}
 
 
-def parse_edit(form: Fields, stored: StoredWebhook) -> Edit:
+def parse_hidden_fields(form: Fields, stored: StoredWebhook) -> ShownSettings:
     """Read the hidden fields. A form without them is treated as if it showed the current settings."""
     version, original = form.get("version"), form.get("original")
     if not version and not original:
-        return Edit(str(stored.webhook.version), {})
+        return ShownSettings(str(stored.webhook.version), {})
     try:
         values = json.loads(original)
     except (ValueError, RecursionError):
         values = None
-    return Edit(version, values if isinstance(values, dict) else {})
+    return ShownSettings(version, values if isinstance(values, dict) else {})
 
 
 def _values(draft: Draft) -> dict[str, Any]:

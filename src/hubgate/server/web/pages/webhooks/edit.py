@@ -75,11 +75,11 @@ def routes(base: WebhookPageContext) -> list[Route]:
 
     async def merge_and_save(request: HubRequest, context: OwnerContext, stored: StoredWebhook) -> Response:
         form = request.form_fields
-        edit = concurrent_edits.parse_edit(form, stored)
-        draft, webhook = edit.merge(parse_draft(form), stored), stored.webhook
+        shown = concurrent_edits.parse_hidden_fields(form, stored)
+        draft, webhook = shown.merge(parse_draft(form), stored), stored.webhook
         try:
             settings = validate(draft, webhooks.egress, pull=webhook.url is None)
-            changes = edit.changes(settings, draft, stored)
+            changes = shown.changes(settings, draft, stored)
             await lifecycle.update(webhooks, context.owner, webhook.id, changes, context.actor, version=webhook.version)
         except FieldErrors as error:
             return show(request, context, stored, draft, error.fields)
@@ -99,7 +99,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
             message = f"Enabled. {events} queued again." if queued else "Enabled."
         else:
             await activation.switch(webhooks, context.owner, stored.webhook.id, context.actor, on=on)
-            message = "Enabled." if on else "Disabled. Nothing is sent until you enable it."
+            message = "Enabled." if on else "Disabled. Nothing is sent until you enable the webhook."
         return base.pages.redirect(context.address_of(stored.webhook.id), message)
 
     async def enable(request: HubRequest, context: OwnerContext) -> Response:

@@ -1,4 +1,4 @@
-"""Conversion between a webhook and the form of its settings. Fields have the names of the API."""
+"""Conversion between a webhook and the form of its settings. Fields are named as in the API."""
 
 import base64
 import secrets

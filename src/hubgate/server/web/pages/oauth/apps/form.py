@@ -1,4 +1,4 @@
-"""Conversion between an app and the form of its settings. Fields have the names of the API, so that errors fit both."""
+"""Conversion between an app and the form of its settings. Fields are named as in the API, so errors apply to both."""
 
 from collections.abc import Sequence
 
@@ -103,7 +103,7 @@ def limitable_scopes(app: App) -> list[tuple[str, bool]]:
 
 
 def apply_limits(app: App, form: Fields) -> App:
-    """Return the app with the limits of token exchange from the form of the organization's admins."""
+    """Return the app with the token exchange limits from the form applied; validation happens on save."""
     quota = form.get("dailyQuota").strip()
     paused = form.get("paused") == "on"
     if paused == (form.get("wasPaused") == "on"):

@@ -62,7 +62,10 @@ def routes(base: AppPageContext) -> list[Route]:
             return await show(request, context, error.fields, overlap=overlap, revoke_requested=revoke_requested)
         except AlreadyUsed as error:
             return await show(request, context, already_used=error.message)
-        return await show(request, context, secret=secret, overlap=overlap, revoked=revoked)
+        # `app` was read before the change.
+        return await show(
+            request, context, secret=secret, overlap=overlap, revoked=revoked, had_secret=app.confidential
+        )
 
     async def revoke_old(request: HubRequest, context: OwnerContext) -> Response:
         app, last_four = await base.app(request, context), request.form_fields.get("lastFour")
