@@ -59,6 +59,8 @@ _JSON: tuple[tuple[str, Any], ...] = (
     ("/webhooks/{id}", _WEBHOOK),
 )
 _FORMS: tuple[tuple[str, dict[str, str]], ...] = (
+    ("/settings/access/handle", {"user": "eve", "status": "accepted"}),
+    ("/settings/access/grant", {"user": "eve"}),
     ("/collections/new", {"owner": "acme", "title": "Planted by form"}),
     ("/{slug}/items", {"type": "space", "id": "acme/open"}),
     ("/items/{item}/note", {"note": "planted"}),

@@ -175,6 +175,18 @@ def test_o59_gated_repos_scope_opens_no_private_repo_and_no_gate(hub: RunningHub
     assert statuses(hub, create_token(hub, ada), "ada/gated", READS) == all_are(200, READS)
 
 
+def test_o59_access_to_a_gated_repo_ends_when_the_repo_becomes_private(hub: RunningHub) -> None:
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    token = token_of(create_app(hub, scopes=SCOPES), bob, "gated-repos")
+    with api(hub, create_token(hub, ada)) as owner:
+        create_repo(owner, "gated")
+        assert owner.put("/api/models/ada/gated/settings", json={"gated": "manual"}).status_code == 200
+        assert owner.post("/api/models/ada/gated/user-access-request/grant", json={"user": "bob"}).status_code == 200
+        assert statuses(hub, token, "ada/gated", READS) == all_are(200, READS)
+        assert owner.put("/api/models/ada/gated/settings", json={"private": True}).status_code == 200
+        assert statuses(hub, token, "ada/gated", READS) == all_are(404, READS)
+
+
 def test_organization_that_was_not_granted_is_out_of_reach(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     acme, club = (create_organization(hub, name, ada) for name in ("acme", "club"))

@@ -27,3 +27,22 @@ def test_apps_repos_and_collections_are_in_the_export(hub: RunningHub) -> None:
     for secret in (own.secret, given["access_token"], token):
         assert secret is not None
         assert secret not in response.text
+
+
+def test_export_names_a_requested_repo_while_the_user_may_see_it(hub: RunningHub) -> None:
+    ada, bob = create_user(hub, "ada"), create_user(hub, "bob")
+    with api(hub, create_token(hub, ada)) as owner, api(hub, create_token(hub, bob)) as script:
+        repo_id = create_repo(owner, "gated")["id"]
+        assert owner.put("/api/models/ada/gated/settings", json={"gated": "manual"}).status_code == 200
+        asked = script.post("/api/models/ada/gated/ask-access", json={"fields": {"Why": "Research"}})
+        assert asked.status_code == 200
+        with browser_of(hub, bob) as browser:
+            (request,) = browser.get("/settings/export").json()["accessRequests"]
+            assert (request["repo"], request["status"], request["fields"]) == (
+                "ada/gated",
+                "pending",
+                {"Why": "Research"},
+            )
+            assert owner.put("/api/models/ada/gated/settings", json={"private": True}).status_code == 200
+            (request,) = browser.get("/settings/export").json()["accessRequests"]
+            assert (request["repo"], request["repoId"]) == (None, repo_id)

@@ -77,7 +77,7 @@ def gate_form(repo: Repo) -> GateForm:
 def _question(name: str, asked: Any) -> Question:
     kind = asked.get("type") if isinstance(asked, dict) else asked
     options = asked.get("options") if isinstance(asked, dict) else None
-    if kind == "select" and isinstance(options, list):
+    if kind == "select" and isinstance(options, list) and options:
         texts = [each.get("value", each.get("label", "")) if isinstance(each, dict) else each for each in options]
         return Question(name, "select", tuple(str(text)[:LONGEST_ANSWER] for text in texts[:MAX_OPTIONS]))
     return Question(name, _KINDS.get(kind, "text") if isinstance(kind, str) else "text")

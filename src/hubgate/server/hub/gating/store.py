@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from hubgate.server.events.payload import URL_PREFIXES
 from hubgate.server.hub.gating.model import AccessRequest
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Params, containing, insert_row
@@ -38,6 +39,13 @@ async def of_user(tx: Tx | Database, repo_id: str, user_id: str) -> AccessReques
             {"repo_id": repo_id, "user_id": user_id},
         )
     )
+
+
+async def all_of_user(tx: Tx, user_id: str) -> list[AccessRequest]:
+    rows = await tx.all(
+        f"SELECT {REQUEST} FROM {_TABLES} WHERE a.user_id = :user_id ORDER BY a.created_at, a.id", {"user_id": user_id}
+    )
+    return [AccessRequest(*row) for row in rows]
 
 
 async def by_id(tx: Tx, repo_id: str, request_id: str) -> AccessRequest | None:
@@ -130,12 +138,21 @@ async def remove_pending(tx: Tx, repo_id: str, user_id: str) -> bool:
 
 
 class WaitingRequests(Struct, frozen=True):
-    """A repo with pending requests: its type, full name and their number."""
+    """A repo with pending requests, and their number."""
 
     type: str
     owner_name: str
     name: str
     count: int
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.owner_name}/{self.name}"
+
+    @property
+    def path(self) -> str:
+        """The path of the repo's page."""
+        return f"/{URL_PREFIXES[self.type]}{self.full_name}"
 
 
 async def waiting(tx: Tx, owners: list[str], limit: int) -> list[WaitingRequests]:

@@ -1,15 +1,17 @@
-"""The home page: an introduction for visitors; recent repos, invitations and failing webhooks for users."""
+"""The home page: an introduction for visitors; for users their repos and what needs attention."""
 
 from starlette.responses import Response
 
 from hubgate.server.access.caller import caller_of
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.organizations import invitations
+from hubgate.server.accounts.roles import Role
 from hubgate.server.edge.routes import Route, public
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import store as discussions
+from hubgate.server.hub.gating import store as gating_store
 from hubgate.server.hub.listing import listing
 from hubgate.server.hub.listing.store import RepoFilter
 from hubgate.server.paging import PageRequest
@@ -21,6 +23,8 @@ from hubgate.server.webhooks.management import lifecycle
 RECENT_REPOS = 8
 RECENT_DISCUSSIONS = 8
 MAX_FAILING = 5
+# Repos with access requests.
+MAX_WAITING = 5
 
 
 def routes(pages: Pages, accounts: Accounts, repos: Repos, webhooks: Webhooks) -> list[Route]:
@@ -32,6 +36,8 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos, webhooks: Webhooks) -
         own = await listing.list_repos(repos, identity, RepoFilter(owners=owners), PageRequest(RECENT_REPOS))
         invited, more_invited = first_rows(await invitations.of_user(accounts, person.user))
         failing, more_failing = await lifecycle.failing_webhooks(webhooks, person.user.id, MAX_FAILING)
+        managed = [person.user.id, *(m.organization.id for m in person.memberships if m.role >= Role.WRITE)]
+        access_requests = await repos.db.read_long(lambda tx: gating_store.waiting(tx, managed, MAX_WAITING))
         memberships, more = first_rows(person.memberships)
         user_id = person.user.id
         talks = await repos.db.read_long(lambda tx: discussions.open_with_participant(tx, user_id, RECENT_DISCUSSIONS))
@@ -40,6 +46,7 @@ def routes(pages: Pages, accounts: Accounts, repos: Repos, webhooks: Webhooks) -
             "home_signed_in.html",
             invited=invited,
             more_invited=more_invited,
+            access_requests=access_requests,
             failing=failing,
             more_failing=more_failing,
             memberships=memberships,

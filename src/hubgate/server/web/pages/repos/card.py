@@ -17,6 +17,7 @@ from hubgate.server.hub.git.threads import in_text_thread
 from hubgate.server.hub.repos.card import README, BadFrontMatter, parse_front_matter, split_readme
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.web.markdown import DocumentLocation, render_markdown
+from hubgate.server.web.pages.repos.access import gate_panel
 from hubgate.server.web.pages.repos.page_context import RepoPageContext
 from hubgate.server.web.untrusted_text import clean
 
@@ -47,6 +48,7 @@ def routes(base: RepoPageContext) -> list[Route]:
             readme=readme,
             empty=not (readme and readme.text.strip()) and await _is_empty(base, repo),
             may_write=may_write,
+            gate_panel=await gate_panel(base, request, repo),
             commands=_commands(base.repos.base_url, repo),
             tags=[clean(tag) for tag in repo.tag_list[:MAX_TAGS]],
         )

@@ -2,7 +2,7 @@
 
 from hubgate.server.edge.routes import Route
 from hubgate.server.hub.context import Repos
-from hubgate.server.web.pages.repos import card, commits, create, files, lists, settings
+from hubgate.server.web.pages.repos import access, card, commits, create, files, lists, settings
 from hubgate.server.web.pages.repos.discussions import comment_forms, conversation, forms
 from hubgate.server.web.pages.repos.discussions import lists as discussion_lists
 from hubgate.server.web.pages.repos.page_context import RepoPageContext
@@ -22,4 +22,5 @@ def routes(pages: Pages, repos: Repos) -> list[Route]:
         *forms.routes(base),
         *comment_forms.routes(base),
         *settings.routes(base),
+        *access.routes(base),
     ]

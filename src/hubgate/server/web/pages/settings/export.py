@@ -7,6 +7,8 @@ from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
+from hubgate.server.access.identity import Identity
+from hubgate.server.access.policy import decide
 from hubgate.server.accounts import store
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.accounts.model import Membership, Owner, Person, User
@@ -21,13 +23,17 @@ from hubgate.server.edge.routes import Route, own
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.collections import reading
+from hubgate.server.hub.gating import store as gating_store
+from hubgate.server.hub.gating.model import AccessRequest
 from hubgate.server.hub.repos import store as repo_store
+from hubgate.server.hub.repos.model import Repo
 from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.consent import connections
 from hubgate.server.oauth.context import OAuth
 from hubgate.server.oauth.exchange import issued_tokens
 from hubgate.server.oauth.exchange.store import ActiveToken
 from hubgate.server.paging import MAX_LIMIT, PageRequest, decode_cursor
+from hubgate.server.storage.database import Tx
 from hubgate.server.web import exchanged_tokens
 from hubgate.server.web.api import application_shapes, connected_apps, sessions
 from hubgate.server.web.api.collections import wire as collections
@@ -51,8 +57,18 @@ def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
             "exchangedTokens": [exchanged_tokens.describe(token) for token in await issued_for(user_id)],
             "apps": [application_shapes.describe(app, None) for app in built],
             "repos": [{"type": repo.type, **repos.describe(repo)} for repo in owned],
+            "accessRequests": await access_requests(caller),
             "collections": [collections.summary(accounts.base_url, found) for found in listed],
         }
+
+    async def access_requests(caller: Caller) -> list[dict[str, Any]]:
+        """The user's requests for access to gated repos. A repo that has become private is named by its id only."""
+
+        async def read(tx: Tx) -> list[dict[str, Any]]:
+            found = await gating_store.all_of_user(tx, caller.user.id)
+            return [_access_request(each, await repo_store.by_id(tx, each.repo_id), caller.identity) for each in found]
+
+        return await accounts.db.read_long(read)
 
     async def issued_for(user_id: str) -> list[ActiveToken]:
         """Exchanged tokens that organizations obtained for this user."""
@@ -84,6 +100,17 @@ async def _account(accounts: Accounts, person: Person) -> dict[str, Any]:
         "invitations": [_invitation(*each) for each in await invitations.of_user(accounts, user)],
         "tokens": [tokens.token_info(token) for token in await personal.of_user(accounts, user.id)],
         "sessions": [sessions.describe(session) for session in await browser_sessions.of_user(accounts, user.id)],
+    }
+
+
+def _access_request(found: AccessRequest, repo: Repo | None, identity: Identity) -> dict[str, Any]:
+    may_see = repo is not None and decide(identity, Action.REPO_SEE, repo.as_resource()).allowed
+    return {
+        "repoId": found.repo_id,
+        "repo": repo.full_name if repo and may_see else None,
+        "status": found.status,
+        "fields": found.answer_map,
+        "createdAt": iso(found.created_at),
     }
 
 
