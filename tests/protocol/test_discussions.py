@@ -288,3 +288,13 @@ def test_private_repo_hides_its_discussions(hub: RunningHub, ada: httpx.Client, 
                 eve.post(f"{at}/{number}/merge"),
             ):
                 assert (answer.status_code, answer.headers["x-error-code"]) == (404, "RepoNotFound")
+
+
+def test_overview_counts_discussions_in_public_repos(ada: httpx.Client, eve: httpx.Client) -> None:
+    opened(eve)
+    opened(eve, pullRequest=True)
+    opened(ada)
+    commented(eve, "hers", num=3)
+    create_repo(eve, "secret", private=True)
+    assert eve.post("/api/models/eve/secret/discussions", json={"title": "Internal"}).status_code == 200
+    assert eve.get("/api/users/eve/overview").json()["numDiscussions"] == 2

@@ -176,6 +176,19 @@ async def open_with_participant(tx: Tx, user_id: str, limit: int) -> list[OwnDis
     ]
 
 
+async def count_public_by(db: Database, user_id: str) -> int:
+    """The number of discussions and pull requests that a user opened in public repos."""
+    row = await db.one(
+        """
+        SELECT count(*) AS n FROM discussion_participants p
+        JOIN discussions d ON d.repo_id = p.repo_id AND d.num = p.num JOIN repos r ON r.id = p.repo_id
+        WHERE p.user_id = :user_id AND d.author_id = :user_id AND r.private = 0
+        """,
+        {"user_id": user_id},
+    )
+    return int(row["n"]) if row else 0
+
+
 # Lists.
 
 
