@@ -176,9 +176,9 @@ async def open_with_participant(tx: Tx, user_id: str, limit: int) -> list[OwnDis
     ]
 
 
-async def count_public_by(db: Database, user_id: str) -> int:
+async def count_public_by(tx: Tx, user_id: str) -> int:
     """The number of discussions and pull requests that a user opened in public repos."""
-    row = await db.one(
+    row = await tx.one(
         """
         SELECT count(*) AS n FROM discussion_participants p
         JOIN discussions d ON d.repo_id = p.repo_id AND d.num = p.num JOIN repos r ON r.id = p.repo_id

@@ -79,7 +79,7 @@ def routes(accounts: Accounts, repos: Repos, guard: Guard) -> list[Route]:
 
     async def of_user(request: HubRequest, user: User) -> Response:
         counts = await count_visible_repos(request, user.id)
-        discussions = await discussion_store.count_public_by(repos.db, user.id)
+        discussions = await repos.db.read_long(lambda tx: discussion_store.count_public_by(tx, user.id))
         return JsonResponse(await _user_overview(accounts, user, counts, discussions))
 
     async def find_organization(request: HubRequest) -> Target[Organization]:
