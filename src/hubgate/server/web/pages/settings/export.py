@@ -20,6 +20,8 @@ from hubgate.server.clock import iso, iso_or_none
 from hubgate.server.edge.routes import Route, own
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
+from hubgate.server.hub.discussions import store as discussion_store
+from hubgate.server.hub.discussions.store import OwnComment
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.oauth.apps import management
 from hubgate.server.oauth.consent import connections
@@ -41,12 +43,14 @@ def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
         connected = await connections.of_user(oauth, user_id)
         built = await management.of_owner(oauth, Owner(user_id=user_id))
         owned = await accounts.db.read_long(lambda tx: repo_store.of_owner(tx, user_id))
+        written = await accounts.db.read_long(lambda tx: discussion_store.comments_by(tx, user_id))
         return {
             **await _account(accounts, person),
             "connectedApps": [connected_apps.describe(app) for app in connected],
             "exchangedTokens": [exchanged_tokens.describe(token) for token in await issued_for(user_id)],
             "apps": [application_shapes.describe(app, None) for app in built],
             "repos": [{"type": repo.type, **repos.describe(repo)} for repo in owned],
+            "comments": [_comment(comment) for comment in written],
         }
 
     async def issued_for(user_id: str) -> list[ActiveToken]:
@@ -74,7 +78,11 @@ async def _account(accounts: Accounts, person: Person) -> dict[str, Any]:
     user = person.user
     names = await accounts.db.read_long(lambda tx: store.names_of(tx, user.id))
     return {
-        "user": _user(user) | {"formerNames": [name for name in names if name != name_key(user.name)]},
+        "user": _user(user)
+        | {
+            "formerNames": [name for name in names if name != name_key(user.name)],
+            "discussionMail": await store.wants_discussion_mail(accounts.db, user.id),
+        },
         "organizations": [_membership(membership) for membership in person.memberships],
         "invitations": [_invitation(*each) for each in await invitations.of_user(accounts, user)],
         "tokens": [tokens.token_info(token) for token in await personal.of_user(accounts, user.id)],
@@ -93,6 +101,17 @@ def _user(user: User) -> dict[str, Any]:
         "operator": bool(user.operator),
         "canPay": bool(user.can_pay),
         "createdAt": iso(user.created_at),
+    }
+
+
+def _comment(comment: OwnComment) -> dict[str, Any]:
+    return {
+        "repo": comment.repo,
+        "type": comment.repo_type,
+        "discussion": comment.num,
+        "title": comment.title,
+        "createdAt": iso(comment.created_at),
+        "text": comment.text,
     }
 
 
