@@ -171,6 +171,7 @@ def test_hidden_comment_is_gone(ada: httpx.Client, eve: httpx.Client) -> None:
     assert "secret word" not in str(details(ada))
     payload = ada.get(f"{REPO}/events").json()[-1]["payload"]
     assert (payload["comment"]["hidden"], "content" in payload["comment"]) == (True, False)
+    assert "secret word" not in ada.get(f"{REPO}/events").text, "also in the event of the comment itself"
     refused = [
         ada.post(f"{at}/hide"),
         eve.post(f"{at}/edit", json={"content": "again"}),
@@ -240,6 +241,7 @@ def test_removed_discussion_is_gone_with_its_comments(ada: httpx.Client) -> None
     assert ada.get(f"{DISCUSSIONS}/1").status_code == 404
     assert ada.post(f"{DISCUSSIONS}/1/comment", json={"comment": "late"}).status_code == 404
     assert kinds(ada)[-1] == "discussion/delete"
+    assert "gone soon" not in ada.get(f"{REPO}/events").text
     assert opened(ada) == 2, "numbers are not used twice"
     assert [event["data"]["latest"]["raw"] for event in details(ada, 2)["events"]] == ["Why?"]
 
@@ -286,3 +288,13 @@ def test_private_repo_hides_its_discussions(hub: RunningHub, ada: httpx.Client, 
                 eve.post(f"{at}/{number}/merge"),
             ):
                 assert (answer.status_code, answer.headers["x-error-code"]) == (404, "RepoNotFound")
+
+
+def test_overview_counts_discussions_in_public_repos(ada: httpx.Client, eve: httpx.Client) -> None:
+    opened(eve)
+    opened(eve, pullRequest=True)
+    opened(ada)
+    commented(eve, "hers", num=3)
+    create_repo(eve, "secret", private=True)
+    assert eve.post("/api/models/eve/secret/discussions", json={"title": "Internal"}).status_code == 200
+    assert eve.get("/api/users/eve/overview").json()["numDiscussions"] == 2

@@ -46,3 +46,23 @@ def test_export_names_a_requested_repo_while_the_user_may_see_it(hub: RunningHub
             assert owner.put("/api/models/ada/gated/settings", json={"private": True}).status_code == 200
             (request,) = browser.get("/settings/export").json()["accessRequests"]
             assert (request["repo"], request["repoId"]) == (None, repo_id)
+
+
+def test_own_comments_are_in_the_export(hub: RunningHub) -> None:
+    """Not those of others, not hidden ones, and none of repos that are private to others now."""
+    ada, eve = create_user(hub, "ada"), create_user(hub, "eve")
+    with api(hub, create_token(hub, ada)) as owner, api(hub, create_token(hub, eve)) as guest:
+        for name in ("open", "closed"):
+            create_repo(owner, name)
+            at = f"/api/models/ada/{name}/discussions"
+            assert guest.post(at, json={"title": "A question", "description": f"in {name}"}).status_code == 200
+            for client, text in ((owner, "an answer"), (guest, "a typo")):
+                comment = client.post(f"{at}/1/comment", json={"comment": text}).json()["newMessage"]["id"]
+            assert guest.post(f"{at}/1/comment/{comment}/hide").status_code == 200
+        assert owner.put("/api/models/ada/closed/settings", json={"private": True}).status_code == 200
+    with browser_of(hub, eve) as browser:
+        said = browser.get("/settings/export").json()
+    (comment,) = said["comments"]
+    assert (comment["repo"], comment["type"], comment["discussion"]) == ("ada/open", "model", 1)
+    assert (comment["title"], comment["text"]) == ("A question", "in open")
+    assert said["user"]["discussionMail"] is True

@@ -12,6 +12,8 @@ from tests.bed.people import api
 from tests.bed.public_repo import API, REPO, PublicRepo, hub_with_public_repo
 from tests.bed.repos import create_commit, head_of, paths_in, send_commit
 
+from hubgate.server.hub.context import Limits
+
 DISCUSSIONS = f"{API}/discussions"
 
 
@@ -234,3 +236,16 @@ def test_executable_and_deleted_files_are_merged_as_git_does(scene: PublicRepo) 
     listed = work.git("ls-tree", "-r", "HEAD")
     assert "100755" in next(line for line in listed.splitlines() if line.endswith("run.sh"))
     assert "notes.txt" not in listed
+
+
+def test_merge_and_diff_have_a_time_limit(engine: Engine, tmp_path: Path) -> None:
+    """The conversation can be read all the same, and nothing is merged."""
+    with hub_with_public_repo(engine, tmp_path, Limits(merging_seconds=0.0)) as scene:
+        scene.create_pull_request({"idea.txt": b"x"})
+        for _ in range(2):
+            found = details(scene.ada)
+            assert (found["filesWithConflicts"], "diff" in found, found["status"]) == (False, False, "open")
+        head = head_of(scene.ada, REPO)
+        refused = merge(scene.ada)
+        assert (refused.status_code, "retry-after" in refused.headers) == (503, True)
+        assert (head_of(scene.ada, REPO), details(scene.ada)["status"]) == (head, "open")

@@ -136,3 +136,20 @@ def test_events_of_a_private_time_stay_private(hub: RunningHub) -> None:
             assert [one["seq"] for one in listed(client, "?limit=3", "acme/tiny")] == [8, 9, 12]
             assert [one["seq"] for one in listed(client, "?after=9&limit=1", "acme/tiny")] == [12]
             assert listed(client, "?after=13", "acme/tiny") == []
+
+
+def test_page_of_large_events_is_shorter(hub: RunningHub) -> None:
+    """A list in memory stays small, and the next request continues where it ended."""
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as ada:
+        create_repo(ada, "tiny")
+        at = "/api/models/ada/tiny/discussions"
+        assert ada.post(at, json={"title": "Long texts"}).status_code == 200
+        for _ in range(40):
+            # Control characters have six bytes in JSON; a payload with them is cut.
+            assert ada.post(f"{at}/1/comment", json={"comment": "\x01" * 65_000}).status_code == 201
+        first = listed(ada, "?limit=1000")
+        assert 30 < len(first) < 42
+        assert first[5]["payload"]["truncated"] is True
+        assert len(ada.get(EVENTS).content) < 9 * 1024 * 1024
+        rest = listed(ada, f"?limit=1000&after={first[-1]['seq']}")
+        assert [one["seq"] for one in [*first, *rest]] == list(range(1, 43))

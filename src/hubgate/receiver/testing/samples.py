@@ -45,7 +45,7 @@ def sample(kind: str, *, type: str = "model", name: str = "ada/tiny", **more: An
     payload: dict[str, Any] = {
         "event": {"action": action, "scope": scope},
         "repo": _repo(type, name, web, with_head=scope.startswith("repo")),
-        **({"discussion": _discussion(web)} if scope.startswith("discussion") else {}),
+        **({"discussion": _discussion(web, type, name)} if scope.startswith("discussion") else {}),
         **copy.deepcopy(_EXTRA_MEMBERS[kind]),
         "webhook": {"id": _ID[7], "version": 3},
     }
@@ -70,13 +70,15 @@ def _repo(repo_type: str, name: str, web: str, *, with_head: bool) -> dict[str, 
     }
 
 
-def _discussion(web: str) -> dict[str, Any]:
+def _discussion(web: str, repo_type: str, name: str) -> dict[str, Any]:
+    api = f"https://hub.example/api/{repo_type}s/{name}/discussions/1"
     return {
         "id": _ID[5],
         "title": "About the data",
-        "url": {"web": f"{web}/discussions/1", "api": f"{web}/discussions/1".replace("example/", "example/api/", 1)},
+        "url": {"web": f"{web}/discussions/1", "api": api},
         "status": "open",
         "author": {"id": _ID[2]},
         "num": 1,
         "isPullRequest": False,
+        "pinned": False,
     }

@@ -44,23 +44,40 @@ def _row(event_id: str, kind: Kind, repo: Snapshot, seq: int, body: bytes, now: 
     }
 
 
+# Of the bodies that one list contains, except that a list has at least one event.
+MAX_LISTED_BYTES = 8 * 1024 * 1024
+
+
 async def of_repo(tx: Tx, repo_id: str, after: int, limit: int) -> Sequence[Row]:
-    """The events of a repo with a `repo_seq` above `after`, in order; columns repo_seq, created_at, body."""
-    return await tx.all(
-        """
-        SELECT repo_seq, created_at, body FROM events WHERE repo_id = :repo_id AND repo_seq > :after
-        ORDER BY repo_seq LIMIT :limit
-        """,
-        {"repo_id": repo_id, "after": after, "limit": limit},
-    )
+    """The events of a repo after `after`, in order; columns repo_seq, created_at, scope, body."""
+    return await _up_to_size(tx, "repo_id = :repo_id", repo_id, after, limit)
 
 
 async def of_repo_while_public(tx: Tx, repo_id: str, after: int, limit: int) -> Sequence[Row]:
     """Like `of_repo`, but only events from when the repo was public; the sequence then has gaps."""
-    return await tx.all(
-        """
-        SELECT repo_seq, created_at, body FROM events WHERE repo_id = :repo_id AND repo_seq > :after AND private = 0
+    return await _up_to_size(tx, "repo_id = :repo_id AND private = 0", repo_id, after, limit)
+
+
+async def _up_to_size(tx: Tx, condition: str, repo_id: str, after: int, limit: int) -> Sequence[Row]:
+    """At most `limit` events, and not more than MAX_LISTED_BYTES."""
+    params: Params = {"repo_id": repo_id, "after": after}
+    sizes = await tx.all(
+        f"""
+        SELECT repo_seq, length(body) AS size FROM events WHERE {condition} AND repo_seq > :after
         ORDER BY repo_seq LIMIT :limit
         """,
-        {"repo_id": repo_id, "after": after, "limit": limit},
+        {**params, "limit": limit},
+    )
+    last, total = after, 0
+    for row in sizes:
+        total += row["size"]
+        if total > MAX_LISTED_BYTES and last > after:
+            break
+        last = row["repo_seq"]
+    return await tx.all(
+        f"""
+        SELECT repo_seq, created_at, scope, body FROM events
+        WHERE {condition} AND repo_seq > :after AND repo_seq <= :last ORDER BY repo_seq
+        """,
+        {**params, "last": last},
     )

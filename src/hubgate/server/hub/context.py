@@ -28,6 +28,8 @@ class Limits(Struct, frozen=True):
     matching_seconds: float = 10.0
     # For counting the commits of all refs that one request moves; the rest is counted in the background.
     counting_seconds: float = 10.0
+    # For each git program that merges or compares commits of a pull request.
+    merging_seconds: float = 20.0
     # A client that reads nothing from a download or fetch for this long has disconnected or is an attacker.
     stall_seconds: float = 5 * 60.0
     # Interval of keep-alives during a push: proxies drop a response that is silent for a minute.

@@ -97,5 +97,5 @@ def webhook_taken_over(recipient: str, host: str, app: str, link: str) -> Messag
 def discussion_activity(recipient: str, repo: str, num: int, title: str, sentence: str, link: str) -> Message:
     """`sentence` says who did what; `title` was chosen by any user."""
     shown = "".join(character for character in title if character.isprintable())
-    text = f"{sentence} See {link} You can turn these mails off under Settings, Profile."
+    text = f"{sentence} See {link}\n\nYou can turn these mails off under Settings, Profile."
     return Message(recipient, f"{repo} #{num}: {shown}", text)

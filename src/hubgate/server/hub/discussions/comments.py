@@ -56,7 +56,8 @@ async def edit(
         if len(edits) >= MAX_EDITS:
             raise Conflict(f"A comment can be edited at most {MAX_EDITS} times.")
         growth = max(len(text) - len(entry.text), 0)
-        await recording.require_room(tx, found, caller.user.id, growth, is_guest=False)
+        if growth:
+            await recording.require_room(tx, found, caller.user.id, growth, is_guest=False)
         if charge is not None:
             growth_bytes = max(len(text.encode()) - len(entry.text.encode()), 0)
             await charge_text(tx, repos, repo, charge, found.num, growth_bytes, now)

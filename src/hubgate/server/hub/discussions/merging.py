@@ -108,7 +108,8 @@ async def _write_merge(
     folders = repos.folders
     try:
         async with repos.walks.acquire(current_job_caller.get().share_key, repo.id):
-            return await merges.merge(folders.root, folders.of(repo.id), ours, theirs, message, author, now)
+            seconds = repos.limits.merging_seconds
+            return await merges.merge(folders.root, folders.of(repo.id), ours, theirs, message, author, now, seconds)
     except MergeConflict as conflict:
         files = ", ".join(conflict.conflicts) or "the two histories have no common commit"
         raise Conflict(f"The pull request conflicts with {found.base}: {files[:1000]}") from None
@@ -127,4 +128,4 @@ async def conflicts_of(repos: Repos, repo: Repo, found: Discussion) -> TrialMerg
     if merges.is_too_slow(folder, ours, theirs):
         raise Unavailable(TOO_LONG)
     async with repos.walks.acquire(current_job_caller.get().share_key, repo.id):
-        return await merges.try_merge(repos.folders.root, folder, ours, theirs)
+        return await merges.try_merge(repos.folders.root, folder, ours, theirs, repos.limits.merging_seconds)

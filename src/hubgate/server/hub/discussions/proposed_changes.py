@@ -35,7 +35,8 @@ async def unified_diff(repos: Repos, repo: Repo, found: Discussion) -> str:
         proposed = await _range_of(repos, repo, found)
         if proposed is None:
             return ""
-        return await diffs.unified_diff(repos.folders.of(repo.id), proposed.before, proposed.after)
+        folder, seconds = repos.folders.of(repo.id), repos.limits.merging_seconds
+        return await diffs.unified_diff(folder, proposed.before, proposed.after, seconds)
 
 
 @asynccontextmanager
@@ -60,5 +61,5 @@ async def _range_of(repos: Repos, repo: Repo, found: Discussion) -> CommitRange 
         target, head = parents
     if head is None or target is None or head == target:
         return None
-    before = await diffs.merge_base(folder, target, head)
+    before = await diffs.merge_base(folder, target, head, repos.limits.merging_seconds)
     return CommitRange(before or target, head) if before != head else None

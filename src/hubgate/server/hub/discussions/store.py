@@ -176,6 +176,48 @@ async def open_with_participant(tx: Tx, user_id: str, limit: int) -> list[OwnDis
     ]
 
 
+async def count_public_by(tx: Tx, user_id: str) -> int:
+    """The number of discussions and pull requests that a user opened in public repos."""
+    row = await tx.one(
+        """
+        SELECT count(*) AS n FROM discussion_participants p
+        JOIN discussions d ON d.repo_id = p.repo_id AND d.num = p.num JOIN repos r ON r.id = p.repo_id
+        WHERE p.user_id = :user_id AND d.author_id = :user_id AND r.private = 0
+        """,
+        {"user_id": user_id},
+    )
+    return int(row["n"]) if row else 0
+
+
+class OwnComment(Struct, frozen=True):
+    """A comment or description that a user wrote."""
+
+    repo: str
+    repo_type: str
+    num: int
+    title: str
+    created_at: int
+    text: str
+
+
+async def comments_by(tx: Tx, user_id: str) -> list[OwnComment]:
+    """A user's comments in repos that the user may see, oldest first, without hidden ones."""
+    rows = await tx.all(
+        f"""
+        SELECT COALESCE(o.name, owner.name) || '/' || r.name, r.type, d.num, d.title, e.created_at, e.text
+        FROM discussion_participants p JOIN discussions d ON d.repo_id = p.repo_id AND d.num = p.num
+        JOIN discussion_entries e ON e.repo_id = p.repo_id AND e.num = p.num AND e.author_id = p.user_id
+        JOIN repos r ON r.id = p.repo_id JOIN users u ON u.id = p.user_id
+        LEFT JOIN users owner ON r.owner_kind = 'user' AND owner.id = r.owner_id
+        LEFT JOIN organizations o ON r.owner_kind = 'org' AND o.id = r.owner_id
+        WHERE p.user_id = :user_id AND e.type = 'comment' AND e.hidden_by IS NULL AND {MAY_SEE}
+        ORDER BY e.created_at, e.id
+        """,
+        {"user_id": user_id},
+    )
+    return [OwnComment(*row) for row in rows]
+
+
 # Lists.
 
 

@@ -23,7 +23,6 @@ MAX_FILE_BYTES = 64 * 1024
 MAX_LINE_LENGTH = 500
 # Of a diff as text.
 MAX_DIFF_BYTES = 1024 * 1024
-DIFF_SECONDS = 20.0
 
 _KINDS = {"A": "added", "D": "deleted"}
 
@@ -80,19 +79,19 @@ async def changes_between(folder: Path, before: str, after: str, *, content: boo
     return await read_repository(folder, work)
 
 
-async def merge_base(folder: Path, one: str, other: str) -> str | None:
+async def merge_base(folder: Path, one: str, other: str, seconds: float) -> str | None:
     """The best common ancestor of two commits; None if there is no common ancestor."""
     status, output = await program.run_with_status(
-        ["merge-base", one, other], folder, seconds=DIFF_SECONDS, low_priority=True, accepted=(0, 1)
+        ["merge-base", one, other], folder, seconds=seconds, low_priority=True, accepted=(0, 1)
     )
     return output.decode().split()[0] if status == 0 else None
 
 
-async def unified_diff(folder: Path, before: str, after: str) -> str:
+async def unified_diff(folder: Path, before: str, after: str, seconds: float) -> str:
     """The changes from one commit to another as text, as git prints them, cut after MAX_DIFF_BYTES."""
     command = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", before, after, "--"]
     printed, size = list[bytes](), 0
-    async with contextlib.aclosing(program.lines(command, folder, b"", DIFF_SECONDS)) as parts:
+    async with contextlib.aclosing(program.lines(command, folder, b"", seconds)) as parts:
         async for lines in parts:
             for line in lines:
                 size += len(line) + 1

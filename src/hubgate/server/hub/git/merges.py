@@ -19,7 +19,6 @@ from hubgate.server.hub.git.quarantine import quarantine
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.git.writes import Author, write_merge_commit
 
-MERGE_SECONDS = 20.0
 # Names of conflicting files that are reported.
 MAX_CONFLICTS = 100
 
@@ -48,14 +47,14 @@ _TRIALS: SizedCache[tuple[str, str, str], TrialMerge] = SizedCache(max_bytes=102
 _TOO_SLOW: SizedCache[tuple[str, str, str], bool] = SizedCache(max_bytes=256 * 1024, max_entry_bytes=1)
 
 
-async def try_merge(root: Path, folder: Path, ours: str, theirs: str) -> TrialMerge:
+async def try_merge(root: Path, folder: Path, ours: str, theirs: str, seconds: float) -> TrialMerge:
     """Find the conflicts of a merge. `root` is the folder of all repos. Commits without a common ancestor conflict."""
     key = (str(folder), ours, theirs)
     found = _TRIALS.get(key)
     if found is None:
         async with quarantine(root, folder) as temporary:
             try:
-                status, names = await _merge_tree(folder, ours, theirs, temporary.env_with_repo)
+                status, names = await _merge_tree(folder, ours, theirs, seconds, temporary.env_with_repo)
             except Unavailable:
                 _TOO_SLOW.add(key, True, 1)
                 raise
@@ -69,25 +68,27 @@ def is_too_slow(folder: Path, ours: str, theirs: str) -> bool:
     return _TOO_SLOW.get((str(folder), ours, theirs)) is not None
 
 
-async def merge(root: Path, folder: Path, ours: str, theirs: str, message: str, author: Author, now: int) -> str:
+async def merge(
+    root: Path, folder: Path, ours: str, theirs: str, message: str, author: Author, now: int, seconds: float
+) -> str:
     """Write a merge commit and return its id; raise MergeConflict if there are conflicts. If `ours` contains `theirs`
-    already, return `ours`.
+    already, return `ours`. Each git program may take `seconds`, otherwise Unavailable is raised.
     """
-    if await is_ancestor(folder, ours, theirs):
+    if await is_ancestor(folder, ours, theirs, seconds=seconds):
         return ours
-    trial = await try_merge(root, folder, ours, theirs)
+    trial = await try_merge(root, folder, ours, theirs, seconds)
     if trial.has_conflicts:
         raise MergeConflict(trial.conflicts)
-    _, names = await _merge_tree(folder, ours, theirs)
+    _, names = await _merge_tree(folder, ours, theirs, seconds)
     sha = await write_merge_commit(folder, names[0], [ours, theirs], message, author, now)
     listed = ["rev-list", "--objects", "--no-object-names", sha, "--not", ours, theirs, "--"]
-    written = await program.run(listed, folder, seconds=MERGE_SECONDS)
+    written = await program.run(listed, folder, seconds=seconds)
     await in_thread(sync_objects, folder, written.decode().split())
     return sha
 
 
 async def _merge_tree(
-    folder: Path, ours: str, theirs: str, env: Mapping[str, str] | None = None
+    folder: Path, ours: str, theirs: str, seconds: float, env: Mapping[str, str] | None = None
 ) -> tuple[int, list[str]]:
     """The status, and the id of the tree followed by the paths of conflicting files."""
     try:
@@ -95,7 +96,7 @@ async def _merge_tree(
             [*_COMMAND, ours, theirs],
             folder,
             env=env,
-            seconds=MERGE_SECONDS,
+            seconds=seconds,
             low_priority=True,
             accepted=(_CLEAN, _CONFLICT),
         )

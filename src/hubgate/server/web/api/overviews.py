@@ -19,6 +19,7 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
+from hubgate.server.hub.discussions import store as discussion_store
 from hubgate.server.hub.listing.listing import RepoCounts, count_repos
 from hubgate.server.web.account_paths import moved_to, organization_named, user_named
 from hubgate.server.web.avatars import avatar_url
@@ -78,7 +79,8 @@ def routes(accounts: Accounts, repos: Repos, guard: Guard) -> list[Route]:
 
     async def of_user(request: HubRequest, user: User) -> Response:
         counts = await count_visible_repos(request, user.id)
-        return JsonResponse(await _user_overview(accounts, user, counts))
+        discussions = await repos.db.read_long(lambda tx: discussion_store.count_public_by(tx, user.id))
+        return JsonResponse(await _user_overview(accounts, user, counts, discussions))
 
     async def find_organization(request: HubRequest) -> Target[Organization]:
         organization = await organization_named(accounts, request, Surface.API)
@@ -125,7 +127,7 @@ def routes(accounts: Accounts, repos: Repos, guard: Guard) -> list[Route]:
     ]
 
 
-async def _user_overview(accounts: Accounts, user: User, counts: RepoCounts) -> UserOverview:
+async def _user_overview(accounts: Accounts, user: User, counts: RepoCounts, discussions: int) -> UserOverview:
     organizations = await store.organizations_of(accounts.db, user.id)
     return UserOverview(
         id=user.id,
@@ -137,4 +139,5 @@ async def _user_overview(accounts: Accounts, user: User, counts: RepoCounts) -> 
         num_models=counts.models,
         num_datasets=counts.datasets,
         num_spaces=counts.spaces,
+        num_discussions=discussions,
     )

@@ -100,6 +100,17 @@ async def update(tx: Tx, entry: Entry) -> None:
     )
 
 
+async def visible_among(tx: Tx, entry_ids: Iterable[str]) -> set[str]:
+    """The ids of entries that exist and are not hidden."""
+    rows = await tx.each(_VISIBLE, [{"id": entry_id} for entry_id in entry_ids])
+    return {row["id"] for row in rows}
+
+
+_VISIBLE = RowStatement(
+    "SELECT e.id FROM discussion_entries e WHERE e.id = :id AND e.hidden_by IS NULL", {"id": "text"}
+)
+
+
 # Reactions.
 
 _ADD_REACTION = insert_row("INSERT INTO discussion_reactions (entry_id, reaction, user_id, created_at)")

@@ -1,5 +1,6 @@
 """`/discussions` of a repo: list, read, open, change, merge and remove discussions and pull requests."""
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -89,7 +90,9 @@ def _reading_routes(repos: Repos) -> list[Route]:
             answer["filesWithConflicts"] = await _conflicts(repos, repo, discussion)
             may_read = decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.as_resource()).allowed
             if may_read and queries.flag(request.query_fields(), "diff"):
-                answer["diff"] = await proposed_changes.unified_diff(repos, repo, discussion)
+                # Left out if it takes too long: the rest can still be read.
+                with contextlib.suppress(Unavailable, GitFailed):
+                    answer["diff"] = await proposed_changes.unified_diff(repos, repo, discussion)
         return JsonResponse(answer)
 
     query = (

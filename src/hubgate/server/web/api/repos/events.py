@@ -1,5 +1,6 @@
 """`GET /events?after=N`: the events of a repo in order, for callers who may see the repo now and could see it then."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -14,7 +15,9 @@ from hubgate.server.events import store
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.context import Repos
+from hubgate.server.hub.discussions.entries import store as entry_store
 from hubgate.server.hub.repos.model import Repo
+from hubgate.server.storage.database import Row, Tx
 from hubgate.server.web.repo_routes import api_routes, repo_endpoint
 
 MAX_EVENTS = 1000
@@ -37,10 +40,11 @@ def routes(repos: Repos) -> list[Route]:
         as_private = msgspec.structs.replace(repo, private=1).as_resource()
         could_see = decide(caller_of(request).identity, Action.REPO_SEE, as_private).allowed
         events = store.of_repo if could_see else store.of_repo_while_public
-        rows = await repos.db.read_long(lambda tx: events(tx, repo.id, after, limit))
-        return JsonResponse(
-            [RepoEvent(row["repo_seq"], iso(row["created_at"]), msgspec.Raw(bytes(row["body"]))) for row in rows]
-        )
+
+        async def read(tx: Tx) -> list[RepoEvent]:
+            return await _without_hidden_texts(tx, await events(tx, repo.id, after, limit))
+
+        return JsonResponse(await repos.db.read_long(read))
 
     query = (
         Query("after", "The number of the last event you have seen.", {"type": "integer", "minimum": 0}),
@@ -54,6 +58,27 @@ def routes(repos: Repos) -> list[Route]:
     }
     see = Action.REPO_SEE
     return api_routes("GET", "/events", repo_endpoint(repos, see, list_all), "Events of a repo", answers, query=query)
+
+
+async def _without_hidden_texts(tx: Tx, rows: Sequence[Row]) -> list[RepoEvent]:
+    """The events, without the texts of comments that were hidden or removed since then."""
+    payloads = {row["repo_seq"]: msgspec.json.decode(row["body"]) for row in rows if row["scope"].startswith("discuss")}
+    commented = {seq: payload["comment"] for seq, payload in payloads.items() if "comment" in payload}
+    visible = await entry_store.visible_among(tx, {comment["id"] for comment in commented.values()})
+    changed = {seq: comment for seq, comment in commented.items() if comment["id"] not in visible}
+    for comment in changed.values():
+        comment.pop("content", None)
+        comment["hidden"] = True
+    return [
+        RepoEvent(
+            row["repo_seq"],
+            iso(row["created_at"]),
+            msgspec.Raw(
+                msgspec.json.encode(payloads[row["repo_seq"]]) if row["repo_seq"] in changed else bytes(row["body"])
+            ),
+        )
+        for row in rows
+    ]
 
 
 def _number(text: str, name: str) -> int:

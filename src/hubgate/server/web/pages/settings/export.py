@@ -23,6 +23,8 @@ from hubgate.server.edge.routes import Route, own
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.collections import reading
+from hubgate.server.hub.discussions import store as discussion_store
+from hubgate.server.hub.discussions.store import OwnComment
 from hubgate.server.hub.gating import store as gating_store
 from hubgate.server.hub.gating.model import AccessRequest
 from hubgate.server.hub.repos import store as repo_store
@@ -51,6 +53,7 @@ def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
         built = await management.of_owner(oauth, Owner(user_id=user_id))
         owned = await accounts.db.read_long(lambda tx: repo_store.of_owner(tx, user_id))
         listed = await reading.export_of(accounts.db, caller.identity, user_id)
+        written = await accounts.db.read_long(lambda tx: discussion_store.comments_by(tx, user_id))
         return {
             **await _account(accounts, person),
             "connectedApps": [connected_apps.describe(app) for app in connected],
@@ -59,6 +62,7 @@ def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
             "repos": [{"type": repo.type, **repos.describe(repo)} for repo in owned],
             "accessRequests": await access_requests(caller),
             "collections": [collections.summary(accounts.base_url, found) for found in listed],
+            "comments": [_comment(comment) for comment in written],
         }
 
     async def access_requests(caller: Caller) -> list[dict[str, Any]]:
@@ -95,7 +99,11 @@ async def _account(accounts: Accounts, person: Person) -> dict[str, Any]:
     user = person.user
     names = await accounts.db.read_long(lambda tx: store.names_of(tx, user.id))
     return {
-        "user": _user(user) | {"formerNames": [name for name in names if name != name_key(user.name)]},
+        "user": _user(user)
+        | {
+            "formerNames": [name for name in names if name != name_key(user.name)],
+            "discussionMail": await store.wants_discussion_mail(accounts.db, user.id),
+        },
         "organizations": [_membership(membership) for membership in person.memberships],
         "invitations": [_invitation(*each) for each in await invitations.of_user(accounts, user)],
         "tokens": [tokens.token_info(token) for token in await personal.of_user(accounts, user.id)],
@@ -125,6 +133,17 @@ def _user(user: User) -> dict[str, Any]:
         "operator": bool(user.operator),
         "canPay": bool(user.can_pay),
         "createdAt": iso(user.created_at),
+    }
+
+
+def _comment(comment: OwnComment) -> dict[str, Any]:
+    return {
+        "repo": comment.repo,
+        "type": comment.repo_type,
+        "discussion": comment.num,
+        "title": comment.title,
+        "createdAt": iso(comment.created_at),
+        "text": comment.text,
     }
 
 

@@ -26,7 +26,7 @@ _STATUSES: Mapping[str, tuple[str, ...] | None] = {
     "all": None,
 }
 TYPE_LABELS = (("", "Everything"), ("discussion", "Discussions"), ("pull_request", "Pull requests"))
-STATUS_LABELS = (("", "Open"), ("closed", "Closed"), ("all", "Open and closed"))
+STATUS_LABELS = (("", "Open"), ("closed", "Closed"), ("all", "All"))
 
 
 def routes(base: RepoPageContext) -> list[Route]:
