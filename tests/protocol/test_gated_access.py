@@ -13,7 +13,13 @@ from tests.bed.people import api, browser_of, create_organization, create_token,
 from tests.bed.repos import create_repo, send_large
 from tests.bed.running_hub import RunningHub
 
+from hubgate.server.accounts import own_account
 from hubgate.server.accounts.model import Organization, User
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.errors import NotFound
+from hubgate.server.hub.gating import asking
+from hubgate.server.hub.repos import store as repo_store
+from hubgate.server.resources import Hub
 
 REPO = "acme/llm"
 AT = f"/api/models/{REPO}/user-access-request"
@@ -318,3 +324,18 @@ def test_webhook_of_a_stranger_gets_nothing_that_the_gate_hides(scene: Scene) ->
     assert events[-1]["payload"]["event"] == {"action": "update", "scope": "repo.content"}
     assert set(events[-1]["payload"]) == {"event", "repo", "updatedRefs"}
     assert "hidden words" not in str(events)
+
+
+def test_user_deleted_during_the_request_gets_no_access(scene: Scene) -> None:
+    """The account is deleted after the caller was authenticated."""
+    gate(scene)
+
+    async def ask_late(opened: Hub) -> None:
+        repo = await repo_store.named(opened.db, "model", "acme", "llm")
+        assert repo is not None
+        await own_account.delete(opened.accounts, scene.bob_user, SYSTEM)
+        await asking.ask(opened.repos, repo, scene.bob_user, {})
+
+    with pytest.raises(NotFound):
+        scene.hub.call(ask_late)
+    assert listed(scene, "pending") == []

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from hubgate.server.accounts.account_locks import lock_account_by_id
 from hubgate.server.accounts.model import User
 from hubgate.server.errors import NotFound
 from hubgate.server.hub.context import Repos
@@ -18,6 +19,7 @@ async def ask(repos: Repos, repo: Repo, user: User, answers: Mapping[str, str]) 
     now, stored_answers = repos.clock(), check_answers(answers)
 
     async def unit(tx: Tx) -> AccessRequest:
+        await lock_account_by_id(tx, user.id)
         await repo_store.lock(tx, repo.id)
         current = await repo_store.by_id(tx, repo.id)
         if current is None:
