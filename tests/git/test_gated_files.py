@@ -147,3 +147,28 @@ def test_planned_upload_does_not_confirm_lines_of_a_gated_file(scene: Scene, bob
 
     assert ignored(bob) == [False, False]
     assert ignored(scene.client) == [True, False]
+
+
+def test_conflicts_do_not_confirm_lines_of_a_gated_file(scene: Scene, bob: httpx.Client) -> None:
+    """A pull request from an older commit merges without conflicts if it contains the lines around a later change."""
+    lines = [b"line %d\n" % number for number in range(10)]
+    gated_repo(scene, {"secret.txt": b"".join(lines)})
+    old = head_of(scene.client, "ada/gated")
+    create_commit(scene.client, "ada/gated", {"secret.txt": b"".join([b"changed\n", *lines[1:]])})
+    assert send_commit(bob, "ada/gated", {"idea.txt": b"an idea\n"}, query="?create_pr=1").status_code == 200
+    token = bob.headers["authorization"].removeprefix("Bearer ")
+    answers = {"bob": set[str](), "ada": set[str](), "page": set[str]()}
+    for guess in (b"line 0\nline 1\nline 2\n", b"wrong\nwrong\nwrong\n"):
+        guessed = packs.blob(guess + b"x\n" * 7)
+        tree = packs.tree(("100644", "secret.txt", guessed))
+        tip, before = packs.commit(tree, old), head_of(bob, "ada/gated", "refs/pr/1")
+        body = packs.commands([(before, tip.sha, "refs/pr/1")]) + packs.pack([guessed, tree, tip])
+        assert packs.report_of(packs.push(scene.hub.url, token, body, "ada/gated"))[1] == "ok refs/pr/1"
+        for name, client in (("bob", bob), ("ada", scene.client)):
+            details = client.get("/api/models/ada/gated/discussions/1").json()
+            answers[name].add(str(details["filesWithConflicts"]))
+        with browser_of(scene.hub) as browser:
+            page = browser.get("/ada/gated/discussions/1").text
+            assert "only users with access can see whether this can be merged" in page
+            answers["page"].add(str("conflicts with" in page))
+    assert answers == {"bob": {"False"}, "ada": {"[]", "['secret.txt']"}, "page": {"False"}}
