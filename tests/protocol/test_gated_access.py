@@ -10,7 +10,7 @@ from tests.bed.apps import create_app, token_of
 from tests.bed.concurrency import run_concurrently
 from tests.bed.exchange import create_exchange_app, exchange_token
 from tests.bed.people import api, browser_of, create_organization, create_token, create_user
-from tests.bed.repos import create_repo, send_large
+from tests.bed.repos import create_commit, create_repo, send_large
 from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import own_account
@@ -339,3 +339,17 @@ def test_user_deleted_during_the_request_gets_no_access(scene: Scene) -> None:
     with pytest.raises(NotFound):
         scene.hub.call(ask_late)
     assert listed(scene, "pending") == []
+
+
+def test_questions_of_the_card_must_be_answered(scene: Scene) -> None:
+    """One of them may be the consent to a license, so the API does not accept less than the page."""
+    card = "---\nextra_gated_fields:\n  I accept the license: checkbox\n  Country: text\n---\n# Card\n"
+    create_commit(scene.ada, REPO, {"README.md": card.encode()})
+    gate(scene, "auto")
+    assert scene.bob.post(f"/api/models/{REPO}/ask-access").status_code == 422
+    for given in ({}, {"Country": "Norway"}, {"Country": "Norway", "I accept the license": " "}):
+        assert ask(scene.bob, **given).status_code == 422
+    assert scene.bob.get(f"/{REPO}/resolve/main/weights.txt").status_code == 403
+    assert ask(scene.bob, **{"Country": "Norway", "I accept the license": "yes"}).json() == {"status": "accepted"}
+    # Asking again changes nothing.
+    assert scene.bob.post(f"/api/models/{REPO}/ask-access").json() == {"status": "accepted"}

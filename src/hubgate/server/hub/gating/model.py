@@ -93,6 +93,12 @@ def check_answers(answers: Mapping[str, str]) -> str:
     return msgspec.json.encode(dict(answers)).decode()
 
 
+def require_answers(form: GateForm, answers: Mapping[str, str]) -> None:
+    """Raise Unprocessable unless every question has an answer: it may be the consent to a license."""
+    if any(not answers.get(question.name, "").strip() for question in form.questions):
+        raise Unprocessable("Answer all questions of the owner.")
+
+
 def check_reason(reason: str) -> str:
     text = " ".join(reason.split())
     if len(text) > LONGEST_REASON:
