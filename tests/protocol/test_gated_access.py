@@ -9,7 +9,17 @@ import pytest
 from tests.bed.apps import create_app, token_of
 from tests.bed.concurrency import run_concurrently
 from tests.bed.exchange import create_exchange_app, exchange_token
-from tests.bed.people import api, browser_of, create_organization, create_token, create_user
+from tests.bed.people import (
+    PASSWORD,
+    api,
+    browser_of,
+    create_organization,
+    create_token,
+    create_user,
+    link_in,
+    mails_to,
+    submit,
+)
 from tests.bed.repos import create_commit, create_repo, send_large
 from tests.bed.running_hub import RunningHub
 
@@ -31,6 +41,7 @@ class Scene:
 
     hub: RunningHub
     acme: Organization
+    ada_user: User
     bob_user: User
     ada: httpx.Client
     wim: httpx.Client
@@ -47,7 +58,7 @@ def scene(hub: RunningHub) -> Iterator[Scene]:
     with clients[0], clients[1], clients[2], clients[3], api(hub) as visitor:
         files = [{"path": "README.md", "content": "# Card"}, {"path": "weights.txt", "content": "secret weights"}]
         create_repo(clients[0], REPO, files=files)
-        yield Scene(hub, acme, users[3], *clients, visitor)
+        yield Scene(hub, acme, users[0], users[3], *clients, visitor)
 
 
 def gate(scene: Scene, mode: str | bool = "manual") -> None:
@@ -190,6 +201,23 @@ def test_granted_user_does_not_share_the_address(scene: Scene) -> None:
     handle(scene.ada, "rejected")
     assert scene.ada.post(f"{AT}/grant", json={"user": "bob"}).status_code == 200
     assert listed(scene, "accepted") == ["bob"]
+
+
+def test_address_that_was_not_confirmed_is_not_shown(scene: Scene) -> None:
+    """Anyone can join with the address of someone whom the writers would trust."""
+    gate(scene)
+    mallory = create_user(scene.hub, "mallory", verified=False)
+    with api(scene.hub, create_token(scene.hub, mallory)) as client:
+        assert ask(client).json() == {"status": "pending"}
+    (found,) = scene.ada.get(f"{AT}/pending").json()
+    assert (found["user"]["user"], "email" in found["user"]) == ("mallory", False)
+    assert "mallory@" not in scene.ada.get(f"/{REPO}/user-access-report").text
+    with browser_of(scene.hub, scene.ada_user) as browser:
+        assert "mallory@" not in browser.get(f"/{REPO}/settings/access").text.replace("<wbr>", "")
+    link = link_in(mails_to(scene.hub, "mallory@example.org")[-1])
+    with scene.hub.client() as stranger:
+        assert submit(stranger, link, password=PASSWORD).status_code == 303
+    assert scene.ada.get(f"{AT}/pending").json()[0]["user"]["email"] == "mallory@example.org"
 
 
 def test_many_requests_are_handled_at_once(scene: Scene) -> None:

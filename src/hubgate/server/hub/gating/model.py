@@ -24,6 +24,7 @@ class AccessRequest(msgspec.Struct, frozen=True):
     user_id: str
     user_name: str
     user_fullname: str
+    # Empty if it is not confirmed.
     user_email: str
     status: str
     # Whether the user asked. If a writer granted access, the user did not consent to show the e-mail address.
@@ -38,8 +39,8 @@ class AccessRequest(msgspec.Struct, frozen=True):
 
     @property
     def email(self) -> str | None:
-        """The address, if the user shared it by asking."""
-        return self.user_email if self.asked else None
+        """The confirmed address, if the user shared it by asking."""
+        return self.user_email or None if self.asked else None
 
     @property
     def answer_map(self) -> dict[str, str]:
