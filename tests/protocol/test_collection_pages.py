@@ -151,3 +151,14 @@ def test_items_are_paged(scene: Scene) -> None:
     first, second = scene.visitor.get(at).text, scene.visitor.get(f"{at}?page=2").text
     assert (len(items(first)), items(second)) == (50, ["/wim/r50"])
     assert f'href="{at}?page=2"' in first
+
+
+def test_title_does_not_reverse_the_text_of_messages(scene: Scene) -> None:
+    """Another member of the organization may have chosen the title."""
+    sent = submit(scene.ada, "/collections/new", "/collections/new", owner="acme", title="Small\u202emodels")
+    at = sent.headers["location"]
+    page = scene.ada.get(at).text
+    assert ("Created Smallmodels." in page, "\u202e" in page) == (True, False)
+    deleted = submit(scene.ada, f"{at}/settings/delete")
+    page = scene.ada.get(deleted.headers["location"]).text
+    assert ("Deleted Smallmodels." in page, "\u202e" in page) == (True, False)

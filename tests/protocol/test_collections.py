@@ -145,6 +145,22 @@ def test_invalid_collections_are_rejected(scene: Scene, body: dict[str, Any]) ->
     assert scene.ada.post("/api/collections", json=body).status_code == 422
 
 
+@pytest.mark.one_engine
+@pytest.mark.parametrize("position", [2**31, 2**63, 2**64 - 1, 10**30])
+def test_position_beyond_the_end_is_the_end(scene: Scene, position: int) -> None:
+    """Also a position that is larger than the index of any list."""
+    first, second = create(scene.ada, "First")["slug"], create(scene.ada, "Second")["slug"]
+    for name in ("one", "two"):
+        create_repo(scene.ada, name)
+        add(scene.ada, second, f"ada/{name}")
+    moved = scene.ada.patch(f"/api/collections/{first}", json={"position": position})
+    assert (moved.status_code, moved.json()["data"]["position"]) == (200, 1), moved.text
+    item = get(scene.ada, second)["items"][0]["_id"]
+    assert scene.ada.patch(f"/api/collections/{second}/items/{item}", json={"position": position}).status_code == 200
+    assert names(get(scene.ada, second)) == [(0, "ada/two"), (1, "ada/one")]
+    assert scene.ada.patch(f"/api/collections/{first}", json={"position": -position}).status_code == 422
+
+
 def test_items_are_added_changed_reordered_and_removed(scene: Scene) -> None:
     for name, kind in (("one", "model"), ("two", "dataset"), ("three", "space")):
         create_repo(scene.ada, name, kind)

@@ -9,11 +9,27 @@ import pytest
 from tests.bed.apps import create_app, token_of
 from tests.bed.concurrency import run_concurrently
 from tests.bed.exchange import create_exchange_app, exchange_token
-from tests.bed.people import api, browser_of, create_organization, create_token, create_user
-from tests.bed.repos import create_repo, send_large
+from tests.bed.people import (
+    PASSWORD,
+    api,
+    browser_of,
+    create_organization,
+    create_token,
+    create_user,
+    link_in,
+    mails_to,
+    submit,
+)
+from tests.bed.repos import create_commit, create_repo, send_large
 from tests.bed.running_hub import RunningHub
 
+from hubgate.server.accounts import own_account
 from hubgate.server.accounts.model import Organization, User
+from hubgate.server.audit.model import SYSTEM
+from hubgate.server.errors import NotFound
+from hubgate.server.hub.gating import asking
+from hubgate.server.hub.repos import store as repo_store
+from hubgate.server.resources import Hub
 
 REPO = "acme/llm"
 AT = f"/api/models/{REPO}/user-access-request"
@@ -25,6 +41,7 @@ class Scene:
 
     hub: RunningHub
     acme: Organization
+    ada_user: User
     bob_user: User
     ada: httpx.Client
     wim: httpx.Client
@@ -41,7 +58,7 @@ def scene(hub: RunningHub) -> Iterator[Scene]:
     with clients[0], clients[1], clients[2], clients[3], api(hub) as visitor:
         files = [{"path": "README.md", "content": "# Card"}, {"path": "weights.txt", "content": "secret weights"}]
         create_repo(clients[0], REPO, files=files)
-        yield Scene(hub, acme, users[3], *clients, visitor)
+        yield Scene(hub, acme, users[0], users[3], *clients, visitor)
 
 
 def gate(scene: Scene, mode: str | bool = "manual") -> None:
@@ -186,6 +203,23 @@ def test_granted_user_does_not_share_the_address(scene: Scene) -> None:
     assert listed(scene, "accepted") == ["bob"]
 
 
+def test_address_that_was_not_confirmed_is_not_shown(scene: Scene) -> None:
+    """Anyone can join with the address of someone whom the writers would trust."""
+    gate(scene)
+    mallory = create_user(scene.hub, "mallory", verified=False)
+    with api(scene.hub, create_token(scene.hub, mallory)) as client:
+        assert ask(client).json() == {"status": "pending"}
+    (found,) = scene.ada.get(f"{AT}/pending").json()
+    assert (found["user"]["user"], "email" in found["user"]) == ("mallory", False)
+    assert "mallory@" not in scene.ada.get(f"/{REPO}/user-access-report").text
+    with browser_of(scene.hub, scene.ada_user) as browser:
+        assert "mallory@" not in browser.get(f"/{REPO}/settings/access").text.replace("<wbr>", "")
+    link = link_in(mails_to(scene.hub, "mallory@example.org")[-1])
+    with scene.hub.client() as stranger:
+        assert submit(stranger, link, password=PASSWORD).status_code == 303
+    assert scene.ada.get(f"{AT}/pending").json()[0]["user"]["email"] == "mallory@example.org"
+
+
 def test_many_requests_are_handled_at_once(scene: Scene) -> None:
     gate(scene)
     ask(scene.bob)
@@ -318,3 +352,32 @@ def test_webhook_of_a_stranger_gets_nothing_that_the_gate_hides(scene: Scene) ->
     assert events[-1]["payload"]["event"] == {"action": "update", "scope": "repo.content"}
     assert set(events[-1]["payload"]) == {"event", "repo", "updatedRefs"}
     assert "hidden words" not in str(events)
+
+
+def test_user_deleted_during_the_request_gets_no_access(scene: Scene) -> None:
+    """The account is deleted after the caller was authenticated."""
+    gate(scene)
+
+    async def ask_late(opened: Hub) -> None:
+        repo = await repo_store.named(opened.db, "model", "acme", "llm")
+        assert repo is not None
+        await own_account.delete(opened.accounts, scene.bob_user, SYSTEM)
+        await asking.ask(opened.repos, repo, scene.bob_user, {})
+
+    with pytest.raises(NotFound):
+        scene.hub.call(ask_late)
+    assert listed(scene, "pending") == []
+
+
+def test_questions_of_the_card_must_be_answered(scene: Scene) -> None:
+    """One of them may be the consent to a license, so the API does not accept less than the page."""
+    card = "---\nextra_gated_fields:\n  I accept the license: checkbox\n  Country: text\n---\n# Card\n"
+    create_commit(scene.ada, REPO, {"README.md": card.encode()})
+    gate(scene, "auto")
+    assert scene.bob.post(f"/api/models/{REPO}/ask-access").status_code == 422
+    for given in ({}, {"Country": "Norway"}, {"Country": "Norway", "I accept the license": " "}):
+        assert ask(scene.bob, **given).status_code == 422
+    assert scene.bob.get(f"/{REPO}/resolve/main/weights.txt").status_code == 403
+    assert ask(scene.bob, **{"Country": "Norway", "I accept the license": "yes"}).json() == {"status": "accepted"}
+    # Asking again changes nothing.
+    assert scene.bob.post(f"/api/models/{REPO}/ask-access").json() == {"status": "accepted"}

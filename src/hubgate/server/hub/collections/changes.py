@@ -103,7 +103,7 @@ async def update(repos: Repos, collection: Collection, changes: CollectionChange
             await _record(tx, EntryType.COLLECTION_UPDATE, after, text, actor, now)
         if changes.place is not None:
             ids = [each for each in await store.ids_of_owner(tx, before.owner_id) if each != collection.id]
-            ids.insert(changes.place, collection.id)
+            ids.insert(min(changes.place, len(ids)), collection.id)
             await store.set_positions(tx, ids)
         return await _existing(tx, collection.id)
 

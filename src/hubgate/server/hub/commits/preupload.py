@@ -42,10 +42,12 @@ async def upload_modes(
     ignore: str | None,
     attributes: str | None,
     inline_only: bool,
-    show_hashes: bool,
+    may_read: bool,
 ) -> list[Answer]:
     """The upload mode of each file. `inline_only`: the client sends files only inside commits, up to the size limit.
-    `show_hashes`: include hashes of large files, which only readers may see.
+    `may_read`: the caller may read the files of the repo, so hashes of large files are included and the .gitignore at
+    the commit applies. To others, its effect would reveal its lines, and in a pull request any file of the repo can
+    have that name.
     """
     folder = repos.folders.of(repo.id)
     paths = [check_path(file.path) for file in files]
@@ -54,7 +56,9 @@ async def upload_modes(
         rules = Attributes([("", attributes)])
     else:
         rules = await attributes_of(folder, commit, {directory for path in paths for directory in folders_of(path)})
-    ignored_by = ignore_rules(ignore if ignore is not None else await start_of_text(folder, commit, ".gitignore") or "")
+    if ignore is None and may_read:
+        ignore = await start_of_text(folder, commit, ".gitignore")
+    ignored_by = ignore_rules(ignore or "")
     # Off the event loop: the rules may be sent by the client.
     seconds = repos.limits.matching_seconds
     named_large = await in_thread(rules.large_among, paths, seconds)
@@ -65,7 +69,7 @@ async def upload_modes(
         too_large = file.size > repos.regular_upload_max
         large = too_large if inline_only else is_large(file.size, by_name=by_name)
         entry = known.get(file.path)
-        is_secret = entry is not None and entry.pointer is not None and not show_hashes
+        is_secret = entry is not None and entry.pointer is not None and not may_read
         oid = None if is_secret else await _known_id(repos, repo, entry, large=large)
         mode: Literal["regular", "lfs"] = "lfs" if large else "regular"
         results.append(Answer(file.path, mode, file.path in ignored_paths, oid or UNSET))

@@ -2,11 +2,20 @@
 
 from collections.abc import Mapping
 
+from hubgate.server.accounts.account_locks import lock_account_by_id
 from hubgate.server.accounts.model import User
 from hubgate.server.errors import NotFound
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.gating import store
-from hubgate.server.hub.gating.model import ACCEPTED, PENDING, AccessRequest, RepoNotGated, check_answers
+from hubgate.server.hub.gating.model import (
+    ACCEPTED,
+    PENDING,
+    AccessRequest,
+    RepoNotGated,
+    check_answers,
+    gate_form,
+    require_answers,
+)
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import REPO_GONE, Repo
 from hubgate.server.ids import new_id
@@ -14,16 +23,22 @@ from hubgate.server.storage.database import Tx
 
 
 async def ask(repos: Repos, repo: Repo, user: User, answers: Mapping[str, str]) -> AccessRequest:
-    """Ask for access. An automatic gate accepts at once; an existing request stays as it is."""
+    """Ask for access, with an answer to every question of the card. An automatic gate accepts at once; an existing
+    request stays as it is.
+    """
     now, stored_answers = repos.clock(), check_answers(answers)
 
     async def unit(tx: Tx) -> AccessRequest:
+        await lock_account_by_id(tx, user.id)
         await repo_store.lock(tx, repo.id)
         current = await repo_store.by_id(tx, repo.id)
         if current is None:
             raise NotFound(REPO_GONE, code="RepoNotFound")
         if not current.gated:
             raise RepoNotGated(current)
+        if existing := await store.of_user(tx, repo.id, user.id):
+            return existing
+        require_answers(gate_form(current), answers)
         values: dict[str, str | int | None] = {
             "id": new_id(now),
             "repo_id": repo.id,

@@ -24,6 +24,7 @@ class AccessRequest(msgspec.Struct, frozen=True):
     user_id: str
     user_name: str
     user_fullname: str
+    # Empty if it is not confirmed.
     user_email: str
     status: str
     # Whether the user asked. If a writer granted access, the user did not consent to show the e-mail address.
@@ -38,8 +39,8 @@ class AccessRequest(msgspec.Struct, frozen=True):
 
     @property
     def email(self) -> str | None:
-        """The address, if the user shared it by asking."""
-        return self.user_email if self.asked else None
+        """The confirmed address, if the user shared it by asking."""
+        return self.user_email or None if self.asked else None
 
     @property
     def answer_map(self) -> dict[str, str]:
@@ -91,6 +92,12 @@ def check_answers(answers: Mapping[str, str]) -> str:
         if len(name) > LONGEST_QUESTION or len(text) > LONGEST_ANSWER:
             raise Unprocessable(f"An answer has at most {LONGEST_ANSWER:,} characters.")
     return msgspec.json.encode(dict(answers)).decode()
+
+
+def require_answers(form: GateForm, answers: Mapping[str, str]) -> None:
+    """Raise Unprocessable unless every question has an answer: it may be the consent to a license."""
+    if any(not answers.get(question.name, "").strip() for question in form.questions):
+        raise Unprocessable("Answer all questions of the owner.")
 
 
 def check_reason(reason: str) -> str:

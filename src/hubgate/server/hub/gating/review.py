@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from hubgate.server.accounts import store as account_store
+from hubgate.server.accounts.account_locks import lock_account_by_id
 from hubgate.server.accounts.model import User
 from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.errors import BadRequest, HubError, NotFound, Unprocessable
@@ -86,8 +87,9 @@ async def grant(repos: Repos, repo: Repo, requester: Requester, actor: Actor) ->
     now = repos.clock()
 
     async def unit(tx: Tx) -> None:
+        found = await _user(tx, requester)
+        user = await lock_account_by_id(tx, found.id) if found else None
         current = await _gated(tx, repo)
-        user = await _user(tx, requester)
         if user is None or user.disabled_at is not None:
             raise NotFound("User not found.")
         values: dict[str, str | int | None] = {

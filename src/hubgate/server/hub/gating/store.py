@@ -7,8 +7,10 @@ from hubgate.server.hub.gating.model import AccessRequest
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Params, containing, insert_row
 
-# In the order of model.AccessRequest.
-REQUEST = """a.id, a.repo_id, a.user_id, u.name, u.fullname, u.email, a.status, a.asked, a.answers, a.reason,
+# In the order of model.AccessRequest. An address that was never confirmed may be that of someone else, whose name
+# would speak for the requester.
+REQUEST = """a.id, a.repo_id, a.user_id, u.name, u.fullname,
+    CASE WHEN u.email_verified_at IS NULL THEN '' ELSE u.email END, a.status, a.asked, a.answers, a.reason,
     a.created_at, a.reviewed_at, a.reviewer_id, v.name"""
 _TABLES = """access_requests a JOIN users u ON u.id = a.user_id LEFT JOIN users v ON v.id = a.reviewer_id"""
 

@@ -48,9 +48,10 @@ class PushOutcome(Struct, frozen=True):
     messages: Sequence[str] = ()
 
 
-def advertisement(refs: Iterable[tuple[str, str]]) -> bytes:
+def advertisement(refs: Iterable[tuple[str, str]], *, thin: bool) -> bytes:
+    """The refs and capabilities. Without `thin`, clients send packs that can be read without the repo's objects."""
     lines = [f"{sha} {name}".encode() for name, sha in refs] or [f"{ZERO} capabilities^{{}}".encode()]
-    lines[0] += b"\0" + _CAPABILITIES
+    lines[0] += b"\0" + _CAPABILITIES + (b"" if thin else b" no-thin")
     return b"".join(pktline.line(line + b"\n") for line in lines) + pktline.FLUSH
 
 

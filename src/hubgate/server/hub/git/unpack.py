@@ -51,14 +51,19 @@ class PackTooLarge(InvalidPack):
     """The pack exceeds its limit. The sender is notified before all of the pack is read."""
 
 
-async def unpack(quarantine: Quarantine, pack: AsyncIterator[bytes], max_bytes: int = MAX_PACK_BYTES) -> None:
-    """Unpack into the quarantine; return once every object is valid. An exception from `pack` kills the program."""
+async def unpack(
+    quarantine: Quarantine, pack: AsyncIterator[bytes], max_bytes: int = MAX_PACK_BYTES, *, thin: bool = True
+) -> None:
+    """Unpack into the quarantine; return once every object is valid. An exception from `pack` kills the program.
+    With `thin`, the pack may contain deltas to objects of the repo.
+    """
     # For git, 0 means no limit.
     max_bytes = min(max(max_bytes, _EMPTY_PACK), MAX_PACK_BYTES)
     process = await program.start(
         [
             *("-c", f"core.bigFileThreshold={_STREAMING_THRESHOLD}"),
-            *("index-pack", "--stdin", "--fix-thin", "--threads=1", _STRICT, f"--max-input-size={max_bytes}"),
+            *("index-pack", "--stdin", "--threads=1", _STRICT, f"--max-input-size={max_bytes}"),
+            *(("--fix-thin",) if thin else ()),
         ],
         quarantine.folder,
         {**quarantine.env_with_repo, "GIT_ALLOC_LIMIT": str(MAX_ALLOCATION)},

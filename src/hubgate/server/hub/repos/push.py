@@ -47,8 +47,9 @@ MAX_DRAINED_BYTES = 256 * 1024 * 1024
 ReloadIdentity = Callable[[], Awaitable[Identity]]
 
 
-async def advertisement(repos: Repos, repo: Repo) -> bytes:
-    return receive_pack.advertisement(await repos.db.read_long(lambda tx: store.refs(tx, repo.id)))
+async def advertisement(repos: Repos, repo: Repo, identity: Identity) -> bytes:
+    refs = await repos.db.read_long(lambda tx: store.refs(tx, repo.id))
+    return receive_pack.advertisement(refs, thin=push_rights.may_send_deltas(identity, repo))
 
 
 async def push(
@@ -79,7 +80,8 @@ async def push(
     in_use = await bytes_charged(repos, charge) if charge is not None else 0
     async with quarantine(repos.folders.root, folder) as incoming:
         try:
-            await unpack(incoming, pack, repos.guest_bytes - in_use if charge is not None else MAX_PACK_BYTES)
+            max_bytes = repos.guest_bytes - in_use if charge is not None else MAX_PACK_BYTES
+            await unpack(incoming, pack, max_bytes, thin=push_rights.may_send_deltas(identity, repo))
         except InvalidPack as problem:
             await _drain(pack)
             if charge is not None and isinstance(problem, PackTooLarge):

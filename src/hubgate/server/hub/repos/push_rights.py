@@ -19,6 +19,13 @@ from hubgate.server.hub.repos.model import MAIN, Repo, is_pull_request, pull_req
 NO_PULL_REQUEST = "no such pull request"
 
 
+def may_send_deltas(identity: Identity, repo: Repo) -> bool:
+    """Whether a pack may contain deltas to objects of the repo. A delta can copy any part of a file, and the response
+    to the push depends on the result, so users who may not read the files of a gated repo send no such deltas.
+    """
+    return decide(identity, Action.REPO_READ_CONTENT, repo.as_resource()).allowed
+
+
 async def refusals(repos: Repos, identity: Identity, repo: Repo, changes: Sequence[RefChange]) -> dict[str, str]:
     """The reason for each ref change that is rejected for this caller."""
     write_decision = decide(identity, Action.REPO_WRITE, repo.as_resource())

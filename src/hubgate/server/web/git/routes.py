@@ -114,7 +114,8 @@ class _Git(Struct, frozen=True):
             # Protocol version 2 has no service announcement.
             head = b"" if advertised.startswith(pktline.line(b"version 2\n")) else _announcement(service)
         else:
-            head, advertised = _announcement(service), await push.advertisement(self.repos, repo)
+            identity = caller_of(request).identity
+            head, advertised = _announcement(service), await push.advertisement(self.repos, repo, identity)
         start = start_message(f"application/x-{service}-advertisement")
         return Response(head + advertised, headers={name.decode(): value.decode() for name, value in start["headers"]})
 

@@ -87,8 +87,9 @@ def _reading_routes(repos: Repos) -> list[Route]:
         if discussion.base is not None:
             merged = {"mergeCommitId": discussion.merge_sha} if discussion.merge_sha is not None else {}
             answer["changes"] = {"base": discussion.base, **merged}
-            answer["filesWithConflicts"] = await _conflicts(repos, repo, discussion)
             may_read = decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.as_resource()).allowed
+            # Conflicts depend on the lines of both sides, of which the author of a pull request chooses one.
+            answer["filesWithConflicts"] = may_read and await _conflicts(repos, repo, discussion)
             if may_read and queries.flag(request.query_fields(), "diff"):
                 # Left out if it takes too long: the rest can still be read.
                 with contextlib.suppress(Unavailable, GitFailed):
@@ -123,7 +124,7 @@ def _reading_routes(repos: Repos) -> list[Route]:
 
 
 async def _conflicts(repos: Repos, repo: Repo, discussion: Discussion) -> list[str] | bool:
-    """The conflicting files; True if they cannot be named, False if finding them takes too long."""
+    """The conflicting files; True if they cannot be named, False if they are not known: finding them takes too long."""
     try:
         trial = await merging.conflicts_of(repos, repo, discussion)
     except (Unavailable, GitFailed):

@@ -83,7 +83,7 @@ def routes(repos: Repos, guard: Guard) -> list[Route]:
             ignore=body.git_ignore,
             attributes=body.git_attributes,
             inline_only=insists_on_xet(client) and not uploads_before_commit(client),
-            show_hashes=decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.as_resource()).allowed,
+            may_read=decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.as_resource()).allowed,
         )
         response = JsonResponse(PreuploadAnswer(results))
         if insists_on_xet(client) and any(answer.upload_mode == "lfs" for answer in results):

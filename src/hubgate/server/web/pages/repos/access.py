@@ -8,7 +8,7 @@ from starlette.responses import Response
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import actor_of, caller_of
 from hubgate.server.edge.routes import Handler, Route
-from hubgate.server.errors import BadRequest, NotFound, Unprocessable
+from hubgate.server.errors import BadRequest, NotFound
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.gating import asking, review, store
@@ -86,10 +86,7 @@ def _asking_routes(base: RepoPageContext) -> list[Route]:
 
 def _answers(form: GateForm, fields: Fields) -> dict[str, str]:
     """The answers, from fields named by the number of the question: its text could be the name of another field."""
-    answers = {question.name: fields.get(f"answer{number}") for number, question in enumerate(form.questions)}
-    if any(not text.strip() for text in answers.values()):
-        raise Unprocessable("Answer all questions of the owner.")
-    return answers
+    return {question.name: fields.get(f"answer{number}") for number, question in enumerate(form.questions)}
 
 
 def _review_routes(base: RepoPageContext) -> list[Route]:

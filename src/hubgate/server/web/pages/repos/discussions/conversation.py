@@ -104,6 +104,8 @@ async def render(
     repo, discussion, repos = found.repo, found.discussion, base.repos
     conversation = await repos.db.read_long(lambda tx: entry_store.conversation(tx, repo.id, discussion.num))
     page = list_page(request, conversation.entries)
+    # Conflicts depend on the lines of both sides, of which the author of a pull request chooses one.
+    may_read = base.may(request, repo, Action.REPO_READ_CONTENT)
     return base.show(
         request,
         repo,
@@ -116,7 +118,8 @@ async def render(
         page=page,
         shown=await _shown(request, repo, conversation, page.items),
         may=_permissions(request, repo, discussion),
-        conflicts=await _conflicts(base, repo, discussion),
+        may_read=may_read,
+        conflicts=await _conflicts(base, repo, discussion) if may_read else None,
         reactions=REACTIONS,
         given={"comment": "", "title": discussion.title, **given},
     )
