@@ -250,6 +250,18 @@ def test_repo_that_is_not_gated_has_no_requests(scene: Scene) -> None:
     assert listed(scene, "pending") == []
 
 
+def test_members_need_no_request(scene: Scene) -> None:
+    gate(scene)
+    assert ask(scene.rob).json() == {"status": "accepted"}
+    assert listed(scene, "accepted") == []
+
+
+def test_concurrent_requests_of_a_user_are_one(scene: Scene) -> None:
+    gate(scene)
+    assert run_concurrently([lambda: ask(scene.bob).json()["status"]] * 5) == ["pending"] * 5
+    assert listed(scene, "pending") == ["bob"]
+
+
 @pytest.mark.one_engine
 def test_answers_are_limited(scene: Scene) -> None:
     gate(scene)

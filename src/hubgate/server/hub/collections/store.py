@@ -205,6 +205,11 @@ async def ids_of_owner(tx: Tx, owner_id: str) -> list[str]:
     return [row["id"] for row in rows]
 
 
+async def count_of_owner(db: Database, owner_id: str) -> int:
+    row = await db.one("SELECT count(*) AS n FROM collections WHERE owner_id = :owner_id", {"owner_id": owner_id})
+    return int(row["n"]) if row else 0
+
+
 async def last_place(tx: Tx, owner_id: str) -> int:
     """The highest position of an owner's collection; -1 if the owner has none."""
     row = await tx.one(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.model import User
 from hubgate.server.errors import NotFound
 from hubgate.server.hub.context import Repos
@@ -17,7 +18,10 @@ async def ask(repos: Repos, repo: Repo, user: User, answers: Mapping[str, str]) 
     """Ask for access. An automatic gate accepts at once; an existing request stays as it is."""
     now, stored_answers = repos.clock(), check_answers(answers)
 
-    async def unit(tx: Tx) -> AccessRequest:
+    async def unit(tx: Tx) -> AccessRequest | None:
+        # The user is locked before the repo, as in a deletion of the account.
+        if await account_store.lock_user(tx, user.id) is None:
+            return None
         await repo_store.lock(tx, repo.id)
         current = await repo_store.by_id(tx, repo.id)
         if current is None:
@@ -37,12 +41,12 @@ async def ask(repos: Repos, repo: Repo, user: User, answers: Mapping[str, str]) 
             "reviewer_id": None,
         }
         await store.add(tx, values)
-        found = await store.of_user(tx, repo.id, user.id)
-        if found is None:
-            raise NotFound("User not found.")
-        return found
+        return await store.of_user(tx, repo.id, user.id)
 
-    return await repos.db.write(unit)
+    found = await repos.db.write(unit)
+    if found is None:
+        raise NotFound("Your account was deleted by another request.")
+    return found
 
 
 async def cancel(repos: Repos, repo: Repo, user: User) -> None:

@@ -86,8 +86,10 @@ async def grant(repos: Repos, repo: Repo, requester: Requester, actor: Actor) ->
     now = repos.clock()
 
     async def unit(tx: Tx) -> None:
+        named = await _user(tx, requester)
+        # The user is locked before the repo, as in a deletion of the account.
+        user = await account_store.lock_user(tx, named.id) if named else None
         current = await _gated(tx, repo)
-        user = await _user(tx, requester)
         if user is None or user.disabled_at is not None:
             raise NotFound("User not found.")
         values: dict[str, str | int | None] = {

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import actor_of, caller_of
+from hubgate.server.access.policy import decide
 from hubgate.server.clock import SECOND, iso
 from hubgate.server.edge.routes import KIB, Query, Route
 from hubgate.server.errors import BadRequest, NotFound
@@ -18,7 +19,7 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.gating import asking, review
-from hubgate.server.hub.gating.model import STATUSES, AccessRequest
+from hubgate.server.hub.gating.model import ACCEPTED, STATUSES, AccessRequest
 from hubgate.server.hub.gating.review import BatchResult, Requester
 from hubgate.server.hub.gating.store import RequestFilter
 from hubgate.server.hub.repos.model import Repo, RepoType
@@ -93,6 +94,9 @@ class ShownRequest(msgspec.Struct, rename="camel"):
 def routes(repos: Repos) -> list[Route]:
     async def ask(request: HubRequest, repo: Repo) -> JsonResponse:
         body = await request.read_json(AskForAccess) if await request.body() else AskForAccess()
+        if repo.gated and decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.as_resource()).allowed:
+            # The owner and members need no request.
+            return JsonResponse(AskedForAccess(ACCEPTED))
         found = await asking.ask(repos, repo, caller_of(request).user, body.fields or {})
         return JsonResponse(AskedForAccess(found.status))
 

@@ -62,6 +62,8 @@ def _asking_routes(base: RepoPageContext) -> list[Route]:
     repos = base.repos
 
     async def ask(request: HubRequest, repo: Repo) -> Response:
+        if repo.gated and base.may(request, repo, Action.REPO_READ_CONTENT):
+            return base.pages.redirect(repo.path, f"You have access to {repo.full_name}.")
         answers = _answers(gate_form(repo), request.form_fields)
         found = await asking.ask(repos, repo, caller_of(request).user, answers)
         done = {
