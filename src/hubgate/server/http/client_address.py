@@ -1,4 +1,4 @@
-"""The client's IP address, for logs and rate limits. Nothing else is read from forwarding headers."""
+"""The client's IP address, also behind trusted proxies. Nothing else is read from forwarding headers."""
 
 import ipaddress
 from collections.abc import Sequence
