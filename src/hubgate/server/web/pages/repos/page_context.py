@@ -59,13 +59,17 @@ class RepoPageContext(Struct, frozen=True):
     pages: Pages
     repos: Repos
 
-    def routes(self, method: str, tail: str, endpoint: EndpointForType, summary: str) -> list[Route]:
+    def routes(
+        self, method: str, tail: str, endpoint: EndpointForType, summary: str, *, accepts_token: bool = False
+    ) -> list[Route]:
         """Create a route per repo type."""
         routes = []
         for kind in RepoType:
             path = f"/{kind.url_prefix}{{namespace}}/{{repo}}{tail}"
             about = summary.replace("repo", kind.value, 1)
-            routes.append(Route(method, path, endpoint(kind, path), Surface.PAGE, about, body_cap=16 * KIB))
+            given = endpoint(kind, path)
+            route = Route(method, path, given, Surface.PAGE, about, body_cap=16 * KIB, accepts_token=accepts_token)
+            routes.append(route)
         return routes
 
     def views(self, tail: str, handler: Handler[Repo], summary: str) -> list[Route]:
