@@ -25,6 +25,7 @@ from hubgate.server.hub.context import Limits
 _CLUSTERS = pytest.StashKey[dict[str, Cluster]]()
 _FOLDER = pytest.StashKey["tempfile.TemporaryDirectory[str]"]()
 SMALL_FAULT_COUNT = 3
+_SLOW_FOLDERS = ("browser", "cli", "clients", "faults")
 POSTGRES = "postgres 16"
 # Databases of finished tests, by cluster.
 _UNUSED: dict[str, list[str]] = {}
@@ -88,12 +89,12 @@ def _cluster_url(config: pytest.Config, version: str) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run fault tests first: they mostly wait, so other tests can run concurrently."""
+    """Run the folders with the longest tests first: at the end, workers wait for each other."""
     if not config.getoption("--all-engines"):
         deselected = [item for item in items if _is_deselected(item)]
         config.hook.pytest_deselected(items=deselected)
         items[:] = [item for item in items if not _is_deselected(item)]
-    items.sort(key=lambda item: item.get_closest_marker("faults") is None)
+    items.sort(key=lambda item: item.path.parent.name not in _SLOW_FOLDERS)
 
 
 def _is_deselected(item: pytest.Item) -> bool:

@@ -112,8 +112,8 @@ def test_password_is_read_from_standard_input(operator: Operator, hub: HubProces
     [
         (b"", "The password on standard input is empty. Write it as one line."),
         (b"\n", "The password on standard input is empty. Write it as one line."),
-        (b"short\n", "A password has 8 to 1,024 characters."),
-        (b"x" * 1025, "A password has 8 to 1,024 characters."),
+        (b"short\n", "A password must have 8 to 1,024 characters."),
+        (b"x" * 1025, "A password must have 8 to 1,024 characters."),
         (b"x" * 100_000, "Standard input has more than one line. Write only the password to it."),
         (b"correct horse\nbattery\n", "Standard input has more than one line. Write only the password to it."),
         (b"\xff" * 12, "The password on standard input is not UTF-8."),

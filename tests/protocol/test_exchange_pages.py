@@ -192,7 +192,7 @@ def test_tokens_issued_in_a_period_can_be_revoked(hub: RunningHub, ada: User, cl
             assert f'href="#{field}"' in rejected.text
             assert "button-danger" not in rejected.text
         rest = browser.get(f"{address}?since=&until=")
-        assert "This permanently revokes 2 live tokens that Atlas Notebook exchanged." in text_of(rest)
+        assert "This permanently revokes 2 live tokens that Atlas Notebook obtained." in text_of(rest)
         assert browser.post(address, data=Page(rest).hidden(address)).status_code == 303
         assert not any(works(hub, token) for token in tokens)
 

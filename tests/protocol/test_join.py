@@ -73,7 +73,7 @@ def test_taken_name_is_reported_with_the_other_errors(hub: RunningHub) -> None:
         response = join(client, "ada", "ada@example.org", "short")
         assert response.status_code == 422
         assert "ada is already taken." in response.text
-        assert "A password has 8 to 1,024 characters." in response.text
+        assert "A password must have 8 to 1,024 characters." in response.text
         assert 'id="email-error"' not in response.text
         response = join(client, "ada", "ada")
         assert "ada is already taken." in response.text

@@ -112,7 +112,7 @@ def test_invalid_password_does_not_use_up_the_link(hub: RunningHub) -> None:
     with hub.client() as client:
         response = submit(client, link, password="short")
         assert response.status_code == 422
-        assert "A password has 8 to 1,024 characters." in response.text
+        assert "A password must have 8 to 1,024 characters." in response.text
         assert submit(client, link, password=NEW).status_code == 303
 
 

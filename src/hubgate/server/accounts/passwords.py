@@ -42,7 +42,7 @@ def hashing_slot() -> asyncio.Semaphore:
 
 def check_password(password: str) -> str:
     if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
-        raise Unprocessable(f"A password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD:,} characters.")
+        raise Unprocessable(f"A password must have {SHORTEST_PASSWORD} to {LONGEST_PASSWORD:,} characters.")
     return password
 
 
