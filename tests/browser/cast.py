@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from tests.bed.blocking import run_blocking
 from tests.browser.cast_apps import add_apps
 from tests.browser.cast_builders import add_builders
+from tests.browser.cast_collections import add_access_requests, add_collections
 from tests.browser.cast_devices import add_devices
 from tests.browser.cast_exchange import add_exchange
 from tests.browser.cast_repos import add_repos
@@ -69,6 +70,8 @@ async def _assemble(hub: Hub) -> Cast:
     await add_apps(hub, ada, bob, acme)
     await add_builders(hub, ada)
     await add_repos(hub.repos, ada, bob, acme)
+    await add_collections(hub.repos, ada, acme)
+    await add_access_requests(hub.repos, ada)
     await add_exchange(hub, acme, actor, [user.email for user in (ada, bob, long)])
     await add_devices(hub)
     await add_webhooks(hub, ada, acme)

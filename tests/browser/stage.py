@@ -18,7 +18,15 @@ from jinja2 import ChoiceLoader, FileSystemLoader
 from starlette.responses import Response
 from tests.bed.forked_serve import fork_module
 from tests.bed.processes import hub_process
-from tests.browser import cast_apps, cast_builders, cast_devices, cast_exchange, cast_repos, cast_webhooks
+from tests.browser import (
+    cast_apps,
+    cast_builders,
+    cast_collections,
+    cast_devices,
+    cast_exchange,
+    cast_repos,
+    cast_webhooks,
+)
 from tests.browser.cast import Cast, assemble
 
 from hubgate.cli import hub_settings
@@ -147,6 +155,11 @@ _REPOS = {
     "repo-file-picture": Scene(f"{cast_repos.TINY}/blob/main/img/curve.png"),
     "repo-file-large": Scene(f"{cast_repos.TINY}/blob/main/model.safetensors"),
     "repo-file-gated": Scene(f"{cast_repos.GATED}/blob/main/notes.txt"),
+    "repo-card-gated": Scene(cast_repos.GATED, "newcomer"),
+    "repo-card-gated-out": Scene(cast_repos.GATED),
+    "repo-card-gated-waiting": Scene(cast_repos.GATED, "ada"),
+    "repo-access": Scene(f"{cast_repos.GATED}/settings/access", "bob"),
+    "repo-access-none": Scene(f"{cast_repos.GATED}/settings/access?status=rejected", "bob"),
     "repo-history": Scene(f"{cast_repos.TINY}/commits/main"),
     "repo-commit": Scene(f"{cast_repos.TINY}/commit/{cast_repos.BRANCH.replace('/', '%2F')}"),
     "discussions": Scene(f"{cast_repos.TINY}/discussions"),
@@ -166,6 +179,15 @@ _REPOS = {
     "models": Scene("/models?filter=vision"),
     "datasets": Scene("/datasets", "ada"),
     "spaces-none": Scene("/spaces?search=nothing"),
+}
+_COLLECTIONS = {
+    "collections": Scene("/collections"),
+    "collections-none": Scene("/collections?search=nothing", "ada"),
+    "collection": Scene(cast_collections.AT),
+    "collection-edit": Scene(cast_collections.AT, "ada"),
+    "collection-new": Scene("/collections/new?owner=acme", "ada"),
+    "collection-settings": Scene(f"{cast_collections.AT}/settings", "ada"),
+    "collection-delete": Scene(f"{cast_collections.AT}/settings/delete", "ada"),
 }
 
 _EXCHANGE = {
@@ -220,6 +242,7 @@ PAGES = (
     | _CONSENT
     | _BUILT
     | _REPOS
+    | _COLLECTIONS
     | _EXCHANGE
     | _DEVICES
     | _WEBHOOKS

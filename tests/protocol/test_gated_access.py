@@ -149,6 +149,30 @@ def test_automatic_gate_accepts_at_once(scene: Scene) -> None:
     assert "grantedBy" not in found
 
 
+def test_page_that_asks_also_takes_a_token(scene: Scene) -> None:
+    """Scripts post answers to the address of the page's form, as JSON or as a form, without its CSRF field."""
+    gate(scene)
+    at = f"/{REPO}/ask-access"
+    asked = scene.bob.post(at, json={"Country": "Norway"})
+    assert (asked.status_code, asked.headers["location"]) == (303, f"/{REPO}")
+    assert scene.ada.get(f"{AT}/pending").json()[0]["fields"] == {"Country": "Norway"}
+    assert scene.bob.post(f"{AT}/cancel").status_code == 200
+    assert scene.bob.post(at, data={"Country": "Chile"}).status_code == 303
+    assert scene.ada.get(f"{AT}/pending").json()[0]["fields"] == {"Country": "Chile"}
+    assert scene.bob.post(f"{AT}/cancel").status_code == 200
+    assert scene.visitor.post(at, json={}).status_code in (401, 403, 415)
+    with browser_of(scene.hub, scene.bob_user) as browser:
+        # A session needs the CSRF field, and an invalid token is not replaced by the session.
+        assert browser.post(at, data={}).status_code == 403
+        assert browser.post(at, data={}, headers={"authorization": "Bearer hf_invalid"}).status_code == 401
+        # Other forms do not take tokens.
+        assert scene.bob.post(f"{at}/cancel").status_code == 403
+    app = create_app(scene.hub, scopes=("openid", "manage-repos"))
+    with api(scene.hub, token_of(app, scene.bob_user, "manage-repos")) as client:
+        assert client.post(at, json={}).status_code == 403
+    assert listed(scene, "pending") == []
+
+
 def test_asking_again_changes_nothing(scene: Scene) -> None:
     gate(scene)
     ask(scene.bob)
@@ -282,6 +306,18 @@ def test_repo_that_is_not_gated_has_no_requests(scene: Scene) -> None:
     ):
         assert (response.status_code, response.headers["x-error-code"]) == (400, "RepoNotGated")
     assert listed(scene, "pending") == []
+
+
+def test_members_need_no_request(scene: Scene) -> None:
+    gate(scene)
+    assert ask(scene.rob).json() == {"status": "accepted"}
+    assert listed(scene, "accepted") == []
+
+
+def test_concurrent_requests_of_a_user_are_one(scene: Scene) -> None:
+    gate(scene)
+    assert run_concurrently([lambda: ask(scene.bob).json()["status"]] * 5) == ["pending"] * 5
+    assert listed(scene, "pending") == ["bob"]
 
 
 @pytest.mark.one_engine

@@ -26,7 +26,7 @@ def test_page_lists_the_consequences_with_counts(hub: RunningHub) -> None:
     create_token(hub, ada)
     with browser_of(hub, ada) as client:
         page = client.get(PATH).text
-    told = "This permanently deletes <bdi>ada</bdi> with 0 repos, 2 access tokens and 1 membership."
+    told = "This permanently deletes <bdi>ada</bdi> with 0 repos, 0 collections, 2 access tokens and 1 membership."
     assert told in page
     assert "Delete <bdi>ada</bdi></span></button>" in page
     assert ">Cancel</a>" in page

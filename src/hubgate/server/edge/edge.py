@@ -116,7 +116,8 @@ class Edge(Struct, frozen=True):
             # retain permissions it has since lost (attack O44). Anonymous requests are checked before the body is read.
             await request.body()
         await self.guard(request, route)
-        if route.surface is Surface.PAGE and route.method == "POST" and route.csrf:
+        needs_csrf = route.surface is Surface.PAGE and route.method == "POST" and route.csrf
+        if needs_csrf and not route.is_by_token(request):
             request.form_fields = await request.read_form()
             self.csrf.check(request, request.form_fields.get(CSRF_FIELD))
         return await route.endpoint(request)

@@ -70,7 +70,8 @@ class Guard(Struct, frozen=True, dict=True):
             # A token in the URL leaks to logs, histories and referrers (RFC 9700, section 4.3.2; attack O47).
             raise BadRequest("Send the token in the Authorization header, not in the address.")
         if route.surface is Surface.PAGE:
-            return await self.session_caller(request)
+            by_token = route.is_by_token(request)
+            return await (self._hub_token_caller(request, Surface.API) if by_token else self.session_caller(request))
         if route.action is Action.HUB_PUBLIC:
             return None
         if route.surface is Surface.FILE and "authorization" not in request.headers:

@@ -224,6 +224,9 @@ class Route(msgspec.Struct, frozen=True, dict=True):
     streams: bool = False
     # A page's POST requires the CSRF field; False only for an endpoint with its own protection.
     csrf: bool = True
+    # A page's POST for scripts too: with a bearer token instead of session and CSRF field. Browsers do not send such a
+    # token by themselves, so no other site can cause the request.
+    accepts_token: bool = False
     # The address may contain a secret, in its path or in a redirect target: no referrer is sent to any page.
     secret_address: bool = False
     # The page's form may redirect to an app on another origin.
@@ -241,6 +244,10 @@ class Route(msgspec.Struct, frozen=True, dict=True):
             raise TypeError(f"{self.method} {self.path} takes an Endpoint: an action, a locator and a handler.")
         if self.body_cap > MAX_IN_MEMORY and not self.streams:
             raise TypeError(f"{self.method} {self.path} would read a body of {self.body_cap:,} bytes into memory.")
+
+    def is_by_token(self, request: HubRequest) -> bool:
+        """Whether the caller of this page presents a token instead of a session."""
+        return self.accepts_token and request.headers.get("authorization", "").lower().startswith("bearer ")
 
     @property
     def action(self) -> Action:

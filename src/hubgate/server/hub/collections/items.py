@@ -75,7 +75,7 @@ async def remove(repos: Repos, identity: Identity, collection: Collection, item_
 async def _lock_with_items(tx: Tx, identity: Identity, collection: Collection, item_id: str, now: int) -> list[str]:
     """Lock the collection and return the ids of the items that the caller may see, which include `item_id`."""
     await _lock(tx, collection, now)
-    found = await store.items(tx, [collection.id], visible_repos(identity), visible_collections(identity), MAX_ITEMS)
+    found = await store.items(tx, collection.id, visible_repos(identity), visible_collections(identity), MAX_ITEMS)
     ids = [item.id for item in found]
     if item_id not in ids:
         raise NotFound(ITEM_GONE)

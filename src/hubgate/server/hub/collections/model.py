@@ -65,7 +65,6 @@ class Collection(msgspec.Struct, frozen=True):
 class Item(msgspec.Struct, frozen=True):
     """An item that the caller may see: a repo or a collection, in its place among the items that the caller sees."""
 
-    collection_id: str
     id: str
     note: str
     place: int

@@ -11,7 +11,6 @@ from hubgate.server.hub.collections.model import (
     MAX_ITEMS,
     Collection,
     CollectionItems,
-    Item,
     id_in_slug,
 )
 from hubgate.server.hub.collections.store import CollectionFilter
@@ -43,7 +42,7 @@ async def with_items(repos: Repos, identity: Identity, collection: Collection) -
     seen = visible_collections(identity)
 
     async def read(tx: Tx) -> CollectionItems:
-        items = await store.items(tx, [collection.id], visible_repos(identity), seen, MAX_ITEMS)
+        items = await store.items(tx, collection.id, visible_repos(identity), seen, MAX_ITEMS)
         return CollectionItems(collection, items, await store.place_of(tx, collection, seen))
 
     return await repos.db.read_long(read)
@@ -88,9 +87,8 @@ async def export_of(db: Database, identity: Identity, owner_id: str) -> list[Col
 async def _with_first_items(
     tx: Tx, identity: Identity, found: Sequence[Collection], limit: int = ITEMS_IN_LIST
 ) -> list[CollectionItems]:
-    ids = [collection.id for collection in found]
-    items = await store.items(tx, ids, visible_repos(identity), visible_collections(identity), limit)
-    by_collection: dict[str, list[Item]] = {}
-    for item in items:
-        by_collection.setdefault(item.collection_id, []).append(item)
-    return [CollectionItems(each, by_collection.get(each.id, [])) for each in found]
+    """Each collection with its first items. One query each, which stops at the limit, so that long collections cost no
+    more than short ones.
+    """
+    seen_repos, seen = visible_repos(identity), visible_collections(identity)
+    return [CollectionItems(each, await store.items(tx, each.id, seen_repos, seen, limit)) for each in found]

@@ -1,6 +1,7 @@
 """SQL statements for collections and their items."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -31,7 +32,7 @@ COLLECTION_OWNERS = _owners("c", "cu", "co")
 _REPO = """r.id, r.type, r.owner_kind, r.owner_id, COALESCE(u.name, o.name), r.name, r.private, r.gated,
     r.discussions_disabled, r.sdk, r.creator_id, r.creator_client, r.head_sha, '{}', '[]', r.created_at,
     r.updated_at, r.generation, r.last_seq"""
-_REPO_AT, _LINKED_AT = 4, 23
+_REPO_COLUMNS = 19
 
 
 class CollectionFilter(Struct, frozen=True):
@@ -118,45 +119,34 @@ async def place_of(tx: Tx, collection: Collection, visible: VisibleCollections) 
 
 
 async def items(
-    tx: Tx,
-    collection_ids: Sequence[str],
-    visible_repos: VisibleRepos,
-    visible_collections: VisibleCollections,
-    limit: int,
+    tx: Tx, collection_id: str, visible_repos: VisibleRepos, visible_collections: VisibleCollections, limit: int
 ) -> list[Item]:
-    """The first items of each collection that the caller may see, in order."""
-    if not collection_ids:
-        return []
-    values: dict[str, str | int] = {"limit": limit}
+    """The first items of a collection that the caller may see, in order."""
+    values: dict[str, str | int] = {"collection_id": collection_id, "limit": limit}
     rows = await tx.all(
         f"""
-        SELECT * FROM (
-            SELECT i.collection_id, i.id AS item_id, i.note,
-                row_number() OVER (PARTITION BY i.collection_id ORDER BY i.position, i.id) AS place,
-                {_REPO}, {_columns("l", "lu", "lo")}
-            FROM collection_items i
-            LEFT JOIN repos r ON r.id = i.repo_id {OWNERS}
-            LEFT JOIN collections l ON l.id = i.linked_id {_owners("l", "lu", "lo")}
-            WHERE i.collection_id IN ({_placeholders("in", collection_ids, values)})
-                AND ((r.id IS NOT NULL AND {visible_repos_sql(visible_repos, values)})
-                OR (l.id IS NOT NULL AND {_visible_collections_sql("l", visible_collections, values)}))
-        ) found WHERE place <= :limit ORDER BY collection_id, place
+        SELECT i.id, i.note, {_REPO}, {_columns("l", "lu", "lo")}
+        FROM collection_items i
+        LEFT JOIN repos r ON r.id = i.repo_id {OWNERS}
+        LEFT JOIN collections l ON l.id = i.linked_id {_owners("l", "lu", "lo")}
+        WHERE i.collection_id = :collection_id
+            AND ((r.id IS NOT NULL AND {visible_repos_sql(visible_repos, values)})
+            OR (l.id IS NOT NULL AND {_visible_collections_sql("l", visible_collections, values)}))
+        ORDER BY i.position, i.id LIMIT :limit
         """,
         values,
     )
-    return [_item(tuple(row)) for row in rows]
+    return [_item(place, *row) for place, row in enumerate(rows)]
 
 
-def _item(values: tuple[object, ...]) -> Item:
-    collection_id, item_id, note, place = values[:_REPO_AT]
-    repo, linked = values[_REPO_AT:_LINKED_AT], values[_LINKED_AT:]
+def _item(place: int, item_id: str, note: str, *columns: Any) -> Item:
+    repo, linked = columns[:_REPO_COLUMNS], columns[_REPO_COLUMNS:]
     return Item(
-        str(collection_id),
-        str(item_id),
-        str(note),
-        int(str(place)) - 1,
-        Repo(*repo) if repo[0] is not None else None,  # type: ignore[arg-type]
-        Collection(*linked) if linked[0] is not None else None,  # type: ignore[arg-type]
+        item_id,
+        note,
+        place,
+        Repo(*repo) if repo[0] is not None else None,
+        Collection(*linked) if linked[0] is not None else None,
     )
 
 
@@ -203,6 +193,11 @@ async def ids_of_owner(tx: Tx, owner_id: str) -> list[str]:
         "SELECT id FROM collections WHERE owner_id = :owner_id ORDER BY position, id", {"owner_id": owner_id}
     )
     return [row["id"] for row in rows]
+
+
+async def count_of_owner(db: Database, owner_id: str) -> int:
+    row = await db.one("SELECT count(*) AS n FROM collections WHERE owner_id = :owner_id", {"owner_id": owner_id})
+    return int(row["n"]) if row else 0
 
 
 async def last_place(tx: Tx, owner_id: str) -> int:

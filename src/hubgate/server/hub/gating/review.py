@@ -87,8 +87,14 @@ async def grant(repos: Repos, repo: Repo, requester: Requester, actor: Actor) ->
     now = repos.clock()
 
     async def unit(tx: Tx) -> None:
+<<<<<<< HEAD
         found = await _user(tx, requester)
         user = await lock_account_by_id(tx, found.id) if found else None
+=======
+        named = await _user(tx, requester)
+        # The user is locked before the repo, as in a deletion of the account.
+        user = await account_store.lock_user(tx, named.id) if named else None
+>>>>>>> i20-collections
         current = await _gated(tx, repo)
         if user is None or user.disabled_at is not None:
             raise NotFound("User not found.")

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import actor_of, caller_of
+from hubgate.server.access.policy import decide
 from hubgate.server.clock import SECOND, iso
 from hubgate.server.edge.routes import KIB, Query, Route
 from hubgate.server.errors import BadRequest, NotFound
@@ -18,13 +19,14 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.gating import asking, review
-from hubgate.server.hub.gating.model import STATUSES, AccessRequest
+from hubgate.server.hub.gating.model import ACCEPTED, STATUSES, AccessRequest
 from hubgate.server.hub.gating.review import BatchResult, Requester
 from hubgate.server.hub.gating.store import RequestFilter
+from hubgate.server.hub.git.threads import in_read_thread
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.paging import parse_page
 from hubgate.server.web.api.listing import PAGING, page_response
-from hubgate.server.web.api.repos import queries
+from hubgate.server.web.api.repos import queries, wire
 from hubgate.server.web.avatars import avatar_url
 from hubgate.server.web.repo_routes import api_routes, repo_endpoint
 
@@ -93,6 +95,9 @@ class ShownRequest(msgspec.Struct, rename="camel"):
 def routes(repos: Repos) -> list[Route]:
     async def ask(request: HubRequest, repo: Repo) -> JsonResponse:
         body = await request.read_json(AskForAccess) if await request.body() else AskForAccess()
+        if repo.gated and decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.as_resource()).allowed:
+            # The owner and members need no request.
+            return JsonResponse(AskedForAccess(ACCEPTED))
         found = await asking.ask(repos, repo, caller_of(request).user, body.fields or {})
         return JsonResponse(AskedForAccess(found.status))
 
@@ -124,10 +129,11 @@ def routes(repos: Repos) -> list[Route]:
         return JsonResponse(await review.handle_batch(repos, repo, body.requests, body.status, actor_of(request)))
 
     async def report(_: HubRequest, repo: Repo) -> Response:
-        text = msgspec.json.encode([describe(found) for found in await review.report(repos, repo)])
+        found = await review.report(repos, repo)
+        text = await in_read_thread(wire.encode_array, map(describe, found))
         # Names are ASCII without quotes, so no escaping is needed.
         headers = {"content-disposition": f'attachment; filename="{repo.name}-access-requests.json"'}
-        return Response(text, media_type="application/json", headers=headers)
+        return Response(bytes(text), media_type="application/json", headers=headers)
 
     own, read, manage = Action.REPO_ASK_ACCESS, Action.REPO_READ_REQUESTS, Action.REPO_MANAGE
     not_gated: dict[int, Any] = {400: ("The repo is not gated.", None)}

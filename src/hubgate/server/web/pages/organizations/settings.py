@@ -14,6 +14,7 @@ from hubgate.server.edge.routes import KIB, Handler, Route, own
 from hubgate.server.errors import FieldErrors, TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
+from hubgate.server.hub.collections import store as collection_store
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.web.account_paths import address_of, organization_route
 from hubgate.server.web.pages.organizations.members import PATH as MEMBERS
@@ -128,6 +129,7 @@ def _deletion_routes(pages: Pages, accounts: Accounts) -> list[Route]:
             organization=organization,
             section="",
             repos=await repo_store.count_of_owner(accounts.db, organization.id),
+            collections=await collection_store.count_of_owner(accounts.db, organization.id),
             members=await store.count_members(accounts.db, organization.id),
             invitations=await store.count_invitations(accounts.db, organization.id, now),
             typed=typed,

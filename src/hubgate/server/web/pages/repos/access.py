@@ -19,7 +19,7 @@ from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.pages.listing import ListQuery, return_address
 from hubgate.server.web.pages.repos.page_context import RepoPageContext
 from hubgate.server.web.rendering import NO_ERRORS
-from hubgate.server.web.repo_routes import repo_endpoint
+from hubgate.server.web.repo_routes import EndpointForType, repo_endpoint
 
 ROWS = 50
 # The buttons of a request by its status: the next status and its label.
@@ -62,7 +62,11 @@ def _asking_routes(base: RepoPageContext) -> list[Route]:
     repos = base.repos
 
     async def ask(request: HubRequest, repo: Repo) -> Response:
-        answers = _answers(gate_form(repo), request.form_fields)
+        if repo.gated and base.may(request, repo, Action.REPO_READ_CONTENT):
+            return base.pages.redirect(repo.path, f"You have access to {repo.full_name}.")
+        by_session = caller_of(request).session is not None
+        form = gate_form(repo)
+        answers = _answers(form, request.form_fields) if by_session else await _answers_by_name(request)
         found = await asking.ask(repos, repo, caller_of(request).user, answers)
         done = {
             ACCEPTED: f"You have access to {repo.full_name}.",
@@ -75,18 +79,25 @@ def _asking_routes(base: RepoPageContext) -> list[Route]:
         await asking.cancel(repos, repo, caller_of(request).user)
         return base.pages.redirect(repo.path, "Your request was withdrawn.")
 
-    def endpoint_routes(tail: str, handler: Handler[Repo], summary: str) -> list[Route]:
-        return base.routes("POST", tail, repo_endpoint(repos, Action.REPO_ASK_ACCESS, handler), summary)
+    def endpoint(handler: Handler[Repo]) -> EndpointForType:
+        return repo_endpoint(repos, Action.REPO_ASK_ACCESS, handler)
 
     return [
-        *endpoint_routes("/ask-access", ask, "Ask for access to a gated repo"),
-        *endpoint_routes("/ask-access/cancel", cancel, "Withdraw a request for access to a repo"),
+        *base.routes("POST", "/ask-access", endpoint(ask), "Ask for access to a gated repo", accepts_token=True),
+        *base.routes("POST", "/ask-access/cancel", endpoint(cancel), "Withdraw a request for access to a repo"),
     ]
 
 
 def _answers(form: GateForm, fields: Fields) -> dict[str, str]:
     """The answers, from fields named by the number of the question: its text could be the name of another field."""
     return {question.name: fields.get(f"answer{number}") for number, question in enumerate(form.questions)}
+
+
+async def _answers_by_name(request: HubRequest) -> dict[str, str]:
+    """The answers of a script, by question, as JSON or as a form."""
+    if request.content_type == "application/json":
+        return await request.read_json(dict[str, str])
+    return (await request.read_form()).to_dict()
 
 
 def _review_routes(base: RepoPageContext) -> list[Route]:

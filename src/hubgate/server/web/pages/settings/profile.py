@@ -14,6 +14,7 @@ from hubgate.server.edge.routes import KIB, Handler, Route, own
 from hubgate.server.errors import Conflict, FieldErrors, HubError, TooManyRequests
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
+from hubgate.server.hub.collections import store as collection_store
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.web import cookies
 from hubgate.server.web.rendering import Pages
@@ -107,6 +108,7 @@ def _deletion_routes(pages: Pages, accounts: Accounts) -> list[Route]:
             "section": PATH,
             "consequences": await own_account.deletion_consequences(accounts, person),
             "repos": await repo_store.count_of_owner(accounts.db, person.user.id),
+            "collections": await collection_store.count_of_owner(accounts.db, person.user.id),
         }
 
     async def show(request: HubRequest, caller: Caller) -> Response:
