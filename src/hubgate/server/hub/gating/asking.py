@@ -2,11 +2,7 @@
 
 from collections.abc import Mapping
 
-<<<<<<< HEAD
-from hubgate.server.accounts.account_locks import lock_account_by_id
-=======
 from hubgate.server.accounts import store as account_store
->>>>>>> i20-collections
 from hubgate.server.accounts.model import User
 from hubgate.server.errors import NotFound
 from hubgate.server.hub.context import Repos
@@ -32,15 +28,10 @@ async def ask(repos: Repos, repo: Repo, user: User, answers: Mapping[str, str]) 
     """
     now, stored_answers = repos.clock(), check_answers(answers)
 
-<<<<<<< HEAD
-    async def unit(tx: Tx) -> AccessRequest:
-        await lock_account_by_id(tx, user.id)
-=======
     async def unit(tx: Tx) -> AccessRequest | None:
         # The user is locked before the repo, as in a deletion of the account.
         if await account_store.lock_user(tx, user.id) is None:
             return None
->>>>>>> i20-collections
         await repo_store.lock(tx, repo.id)
         current = await repo_store.by_id(tx, repo.id)
         if current is None:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import msgspec
 
 from hubgate.server.accounts import store as account_store
-from hubgate.server.accounts.account_locks import lock_account_by_id
 from hubgate.server.accounts.model import User
 from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.errors import BadRequest, HubError, NotFound, Unprocessable
@@ -87,14 +86,9 @@ async def grant(repos: Repos, repo: Repo, requester: Requester, actor: Actor) ->
     now = repos.clock()
 
     async def unit(tx: Tx) -> None:
-<<<<<<< HEAD
-        found = await _user(tx, requester)
-        user = await lock_account_by_id(tx, found.id) if found else None
-=======
         named = await _user(tx, requester)
         # The user is locked before the repo, as in a deletion of the account.
         user = await account_store.lock_user(tx, named.id) if named else None
->>>>>>> i20-collections
         current = await _gated(tx, repo)
         if user is None or user.disabled_at is not None:
             raise NotFound("User not found.")

@@ -62,24 +62,23 @@ class RepoPageContext(Struct, frozen=True):
     repos: Repos
 
     def routes(
-<<<<<<< HEAD
-        self, method: str, tail: str, endpoint: EndpointForType, summary: str, body_cap: int = 16 * KIB
-=======
-        self, method: str, tail: str, endpoint: EndpointForType, summary: str, *, accepts_token: bool = False
->>>>>>> i20-collections
+        self,
+        method: str,
+        tail: str,
+        endpoint: EndpointForType,
+        summary: str,
+        *,
+        body_cap: int = 16 * KIB,
+        accepts_token: bool = False,
     ) -> list[Route]:
         """Create a route per repo type."""
         routes = []
         for kind in RepoType:
             path = f"/{kind.url_prefix}{{namespace}}/{{repo}}{tail}"
             about = summary.replace("repo", kind.value, 1)
-<<<<<<< HEAD
-            routes.append(Route(method, path, endpoint(kind, path), Surface.PAGE, about, body_cap=body_cap))
-=======
             given = endpoint(kind, path)
-            route = Route(method, path, given, Surface.PAGE, about, body_cap=16 * KIB, accepts_token=accepts_token)
+            route = Route(method, path, given, Surface.PAGE, about, body_cap=body_cap, accepts_token=accepts_token)
             routes.append(route)
->>>>>>> i20-collections
         return routes
 
     def views(self, tail: str, handler: Handler[Repo], summary: str) -> list[Route]:

@@ -68,7 +68,7 @@ def routes(base: RepoPageContext) -> list[Route]:
 
     def route(method: str, tail: str, action: Action, handler: Handler[DiscussionComment], summary: str) -> list[Route]:
         endpoint = comment_endpoint(repos, action, handler)
-        return base.routes(method, f"/discussions/{{num}}/comment/{{cid}}/{tail}", endpoint, summary, TEXT_CAP)
+        return base.routes(method, f"/discussions/{{num}}/comment/{{cid}}/{tail}", endpoint, summary, body_cap=TEXT_CAP)
 
     edits, closes = Action.DISCUSSION_EDIT, Action.DISCUSSION_CLOSE
     return [
