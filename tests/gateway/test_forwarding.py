@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.bed.engines import SqliteEngine, settings_for
-from tests.bed.people import api, create_token, create_user
+from tests.bed.people import api, browser_of, create_token, create_user, submit
 from tests.bed.running_hub import RunningHub, run_hub
 from tests.bed.upstream import Upstream, UpstreamRequest, run_upstream
 from tests.gateway.conftest import Stage
@@ -210,3 +210,9 @@ def test_path_outside_the_gateway_is_not_forwarded(stage: Stage, upstream: Upstr
             answer: httpx.Response = client.post(path)
             assert answer.status_code in (404, 405), path
     assert upstream.received == []
+
+
+def test_name_of_the_hardware_list_is_not_a_namespace(stage: Stage) -> None:
+    """Its owner could not list jobs, and others' requests would contain its name."""
+    with browser_of(stage.hub, stage.ada) as browser:
+        assert submit(browser, "/organizations/new", name="Hardware", fullname="").status_code == 422

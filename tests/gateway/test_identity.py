@@ -3,8 +3,8 @@
 import socket
 
 import pytest
-from tests.bed.apps import create_app, tokens_for
-from tests.bed.people import create_token
+from tests.bed.apps import create_app, redirect_parameters, tokens_for
+from tests.bed.people import browser_of, create_token
 from tests.bed.upstream import Upstream, verified_claims
 from tests.gateway.conftest import Stage
 
@@ -76,6 +76,63 @@ def test_credentials_and_proxy_headers_are_not_forwarded(stage: Stage, upstream:
     assert request.header("host") == upstream.url.removeprefix("http://")
     assert request.header("x-request-id") == answer.headers["x-request-id"]
     assert stage.token not in str(request.headers)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "x-http-method-override",
+        "x-http-method",
+        "x-method-override",
+        "x-original-url",
+        "x-original-method",
+        "x-rewrite-url",
+        "remote-user",
+        "x-remote-user",
+        "x-auth-request-user",
+        "x-authenticated-user",
+        "x-webauth-user",
+        "x-ms-client-principal",
+        "x-amzn-oidc-identity",
+        "x-goog-authenticated-user-email",
+        "x-ssl-client-verify",
+        "x-client-cert",
+        "x-envoy-original-path",
+        "x-cluster-client-ip",
+        "cf-connecting-ip",
+        "client-ip",
+    ],
+)
+def test_headers_that_frameworks_trust_are_not_forwarded(stage: Stage, upstream: Upstream, name: str) -> None:
+    """A reader could turn GET into DELETE, leave the path that was checked, or name another user."""
+    with stage.client() as client:
+        assert client.get("/api/jobs/acme", headers={name: "DELETE"}).status_code == 200
+    assert name not in upstream.last.names
+
+
+def test_token_is_removed_from_every_header(stage: Stage, upstream: Upstream) -> None:
+    """Some SDKs send the key twice."""
+    with stage.client() as client:
+        for name, value in (
+            ("x-api-key", stage.token),
+            ("api-key", f"Bearer {stage.token}"),
+            ("x-goog-api-key", "own"),
+        ):
+            assert client.get("/v1/models", headers={name: value}).status_code == 200
+            assert stage.token not in str(upstream.last.headers)
+            assert (name in upstream.last.names) == (value == "own")
+
+
+def test_signed_identity_is_no_id_token_hint(stage: Stage, upstream: Upstream) -> None:
+    """It is signed with the key of ID tokens, but its service is not an app that the user signed in to."""
+    app = create_app(stage.hub, stage.ada, scopes=("openid",))
+    id_token = tokens_for(app, stage.ada, scope="openid")["id_token"]
+    with stage.client() as client:
+        client.get("/v1/models")
+    with browser_of(stage.hub, stage.ada) as browser:
+        for hint, key in ((id_token, "code"), (upstream.last.token, "error")):
+            address = app.address(scope="openid", id_token_hint=hint, prompt="none")
+            assert key in redirect_parameters(browser.get(address))
 
 
 def test_headers_that_concern_the_hubs_origin_are_not_returned(stage: Stage, upstream: Upstream) -> None:

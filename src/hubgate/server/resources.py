@@ -138,6 +138,7 @@ class Hub(Struct, frozen=True, dict=True):
             sign=self.oauth.signer.sign,
             longest_silence=self.limits.upstream_silence_seconds,
             longest_stall=self.limits.stall_seconds,
+            permission_interval=self.limits.permission_check_seconds,
         )
 
     @property

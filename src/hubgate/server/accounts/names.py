@@ -7,15 +7,16 @@ from hubgate.server.errors import Unprocessable
 LONGEST_NAME = 42
 _SHAPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,41}\Z")
 
-# First path segments of the hub's routes, current and planned, and words that would make a name look official.
+# First path segments of the hub's routes, current and planned, `hardware` in `/api/jobs/hardware`, and words that would
+# make a name look official.
 RESERVED = frozenset(
     """
     about account accounts admin administrator api apps assets auth avatars billing blog buckets change-email chat
     collections connected contact dashboard datasets docs download enterprise explore favicon.ico favicons files git
-    hc healthz help home hub hubgate inference invitations invite jobs join kernels landing legal lfs login logout mail
-    metrics models new new-dataset new-space notifications oauth operator organizations orgs papers posts pricing
-    privacy profile readyz reset robots.txt root search security settings setup signin signup spaces static status
-    storage support system
+    hardware hc healthz help home hub hubgate inference invitations invite jobs join kernels landing legal lfs login
+    logout mail metrics models new new-dataset new-space notifications oauth operator organizations orgs papers posts
+    pricing privacy profile readyz reset robots.txt root search security settings setup signin signup spaces static
+    status storage support system
     tasks terms theme token tokens tunnel tunnels users v1 v2 verify webhooks well-known www
     """.split()  # noqa: SIM905 -- a paragraph of words reads better than a hundred lines
 )

@@ -11,6 +11,7 @@ from hubgate.server.gateway.headers import RawHeaders
 from hubgate.server.gateway.upstream import Upstream
 
 MAX_HEAD_BYTES = 64 * 1024
+HIGHEST_STATUS = 599
 _READ_BYTES = 64 * 1024
 
 
@@ -77,6 +78,9 @@ class UpstreamConnection:
         """Wait for the head of the response; sets `status` and `headers`."""
         while not self._in_body:
             await self._feed()
+        if self.status > HIGHEST_STATUS:
+            # The parser accepts it, but no HTTP server can send it.
+            raise BadGateway(f"The {self._label} sent an invalid response.")
 
     async def parts(self) -> AsyncGenerator[bytes, None]:
         """The body as it is received. Raises if the service closes the connection before the end."""
@@ -139,8 +143,11 @@ class UpstreamConnection:
             self.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
+        # Bytes after the end of the response are not a second response.
+        if self._in_body:
+            return
         self.status = self._parser.get_status_code()
-        if self._in_body or self.status < 200:
+        if self.status < 200:
             return
         self._in_body = True
         self._has_length = any(name in (b"content-length", b"transfer-encoding") for name, _ in self.headers)

@@ -25,5 +25,7 @@ class Gateway(Struct, frozen=True):
     longest_silence: float
     # Seconds that a client may read nothing.
     longest_stall: float
+    # Seconds between two checks of the permission while a request is forwarded.
+    permission_interval: float
     # Each forwarded request uses two sockets, possibly for hours.
     slots: Slots = field(default_factory=lambda: Slots(2048, 256, TOO_MANY))

@@ -36,6 +36,8 @@ class Limits(Struct, frozen=True):
     keepalive_seconds: float = 5.0
     # A service behind the gateway that is silent for this long is given up: completions can take minutes.
     upstream_silence_seconds: float = 10 * 60.0
+    # How often the permission of a forwarded request is checked again: logs of jobs stream for days.
+    permission_check_seconds: float = 60.0
     # Branches and tags of a repo: every clone receives the whole list.
     refs: int = 50_000
     # Repos swept for guest data in one step of housekeeping.

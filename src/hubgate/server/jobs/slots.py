@@ -47,15 +47,18 @@ class Slots(Struct, frozen=True):
     _queued: deque[_Slot] = msgspec.field(default_factory=deque)
 
     @contextlib.asynccontextmanager
-    async def acquire(self, caller: str, repo: str = "") -> AsyncIterator[None]:
-        """Wait for a slot; Unavailable on timeout, ClientLeft if the client of a read-only request disconnects."""
+    async def acquire(self, caller: str, repo: str = "") -> AsyncIterator[bool]:
+        """Wait for a slot; Unavailable on timeout, ClientLeft if the client of a read-only request disconnects. Yields
+        whether the request was queued, so that its permission may have been lost since then.
+        """
         slot = _Slot(caller, repo)
-        if self._is_free(slot):
-            self._grant(slot)
-        else:
+        was_queued = not self._is_free(slot)
+        if was_queued:
             await self._wait(slot)
+        else:
+            self._grant(slot)
         try:
-            yield
+            yield was_queued
         finally:
             self._release(slot)
 

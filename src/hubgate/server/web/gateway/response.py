@@ -4,12 +4,13 @@ Nothing is buffered beyond a few hundred kilobytes: each side is read only as fa
 """
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 
 from starlette.types import Receive, Scope, Send
 
-from hubgate.server.errors import BadGateway
+from hubgate.server.errors import BadGateway, Unavailable
 from hubgate.server.gateway.connection import RequestHead, StoppedReading, UpstreamConnection
 from hubgate.server.gateway.context import Gateway
 from hubgate.server.gateway.headers import response_headers
@@ -30,7 +31,7 @@ class ForwardedResponse:
         self,
         gateway: Gateway,
         upstream: Upstream,
-        slot: AbstractAsyncContextManager[None],
+        slot: AbstractAsyncContextManager[bool],
         signed_head: Callable[[], Awaitable[RequestHead]],
         body: AsyncIterator[bytes],
         check_again: Callable[[], Awaitable[None]],
@@ -51,23 +52,36 @@ class ForwardedResponse:
             disconnected.cancel()
 
     async def _forward(self, send: Send) -> None:
-        async with self._slot:
+        async with self._slot as was_queued:
+            if was_queued:
+                await self._check_again()
             # Signed only now: the identity is valid for a minute, and waiting for a slot may take half of it.
             head = await self._signed_head()
             streams = await self._upstream.connect()
             connection = UpstreamConnection(self._upstream, head, streams, self._gateway.longest_silence)
             upload = asyncio.create_task(self._upload(connection, head))
             download = asyncio.create_task(self._download(connection, send))
+            checks = asyncio.create_task(self._check_regularly())
             try:
-                # A service may answer before it has read the body; an upload that fails first ends the request.
-                await asyncio.wait({upload, download}, return_when=asyncio.FIRST_COMPLETED)
-                if upload.done():
-                    upload.result()
-                await download
+                # A service may answer before it has read the body; an upload or a check that fails first ends the
+                # request.
+                running = {upload, download, checks}
+                while download in running:
+                    done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                    for task in done:
+                        task.result()
             finally:
                 # First, because a disconnect may cancel this task while it waits.
                 connection.abort()
-                await _cancel(upload, download)
+                await _cancel(upload, download, checks)
+
+    async def _check_regularly(self) -> None:
+        """Raise once the caller has lost the permission: an answer may stream for days (attack O44)."""
+        while True:
+            await asyncio.sleep(self._gateway.permission_interval)
+            # A database that is down for a moment does not end streams; the next check does.
+            with contextlib.suppress(Unavailable):
+                await self._check_again()
 
     async def _upload(self, connection: UpstreamConnection, head: RequestHead) -> None:
         """Send the body as it is received. The end is withheld until the permission was checked again: a client that
@@ -96,7 +110,7 @@ class ForwardedResponse:
             raise BadGateway(
                 f"The {self._upstream.label} rejected the hub's identity. Notify the operator of this hub."
             )
-        headers = response_headers(connection.headers, self._upstream, self._gateway.base_url)
+        headers = response_headers(connection.status, connection.headers, self._upstream, self._gateway.base_url)
         stall = self._gateway.longest_stall
         await send_in_time(
             send, {"type": "http.response.start", "status": connection.status, "headers": headers}, stall

@@ -41,6 +41,7 @@ _ANSWERS = {
     504: ("The service does not respond.", None),
 }
 _PRINTABLE = re.compile(rb"[!-~]*\Z")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 # Services decode a path once. Deeper encodings are only sent to hide something.
 _DEEPEST_ENCODING = 3
 
@@ -125,20 +126,24 @@ def _target(request: HubRequest, path: str, namespace: Namespace) -> bytes:
     if not _PRINTABLE.match(raw_path + query):
         raise BadRequest("Percent-encode the address.")
     segments = raw_path.decode("ascii").split("/")
-    if _has_dot_segment("/".join(segments)):
+    if _is_ambiguous("/".join(segments)):
         # A service that resolves it would leave the namespace that was checked.
-        raise BadRequest("The address contains a . or .. segment.")
+        raise BadRequest("The address contains a . or .. segment or a control character.")
     if "{name}" in path:
         segments[path.split("/").index("{name}")] = namespace.name
     target = "/".join(segments).encode()
     return target + b"?" + query if query else target
 
 
-def _has_dot_segment(path: str) -> bool:
+def _is_ambiguous(path: str) -> bool:
+    """Whether a service could find a dot segment in the path. Some ignore what follows a semicolon or accept a
+    backslash as a slash; some decode the path and parse it again, which ends it at ? or # and ignores tabs.
+    """
     for _ in range(_DEEPEST_ENCODING):
         path = unquote(path)
-    # Some services ignore what follows a semicolon, and some accept a backslash as a slash.
-    return "%2e" in path.lower() or any(part.partition(";")[0] in (".", "..") for part in re.split(r"[/\\]", path))
+    if "%2e" in path.lower() or _CONTROL.search(path):
+        return True
+    return any(re.split("[;?#]", part)[0] in (".", "..") for part in re.split(r"[/\\]", path))
 
 
 def _body_length(request: HubRequest) -> int | None:

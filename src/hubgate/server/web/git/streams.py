@@ -77,7 +77,7 @@ def _decompress(decompressor: "zlib._Decompress", part: bytes) -> bytes:
 
 log = logging.getLogger("hubgate.git")
 
-Slot = AbstractAsyncContextManager[None]
+Slot = AbstractAsyncContextManager[bool]
 
 
 def start_message(content_type: str) -> Message:
