@@ -54,7 +54,8 @@ def group_of(test: str, *, is_fault: bool) -> str:
 
 
 def tables(times: Sequence[Time]) -> str:
-    groups, folders = _shares(times, lambda time: time.group), _shares(times, lambda time: time.test.split("/")[1])
+    groups = _shares(times, lambda time: time.group)
+    folders = _shares(times, lambda time: time.test.partition("::")[0].split("/")[1])
     slowest = sorted(times, key=lambda time: -time.seconds)[:_SLOWEST]
     rows = [f"| {time.seconds:.1f} | `{time.test.removeprefix('tests/')}` |" for time in slowest]
     return "\n".join([*groups, "", *folders, "", "| seconds | test |", "|---:|---|", *rows])
