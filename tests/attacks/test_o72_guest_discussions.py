@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tests.bed.engines import Engine
 from tests.bed.people import api, create_token, create_user
-from tests.bed.public_repo import API, PublicRepo, hub_with_public_repo
-from tests.bed.repos import create_repo
+from tests.bed.public_repo import API, REPO, PublicRepo, hub_with_public_repo
+from tests.bed.repos import create_repo, send_commit
 
 from hubgate.server.hub.discussions.entries import store as entry_store
 from hubgate.server.hub.discussions.entries.model import MAX_ENTRIES, Commit
@@ -127,3 +127,11 @@ def test_o72_status_of_a_full_discussion_is_not_toggled_forever(scene: PublicRep
     assert scene.set_status(1, "closed").status_code == 200
     refused = scene.set_status(1, "open")
     assert (refused.status_code, "full" in refused.json()["error"]) == (409, True)
+
+
+def test_o72_title_of_invisible_characters_is_rejected(scene: PublicRepo) -> None:
+    """The owner could not open the discussion from a list: the link would have no text."""
+    for title in ("\u200b\u200b\u200b", "\u202e\u2066\u2069", "\ufeff\u0001\u00ad"):
+        assert scene.eve.post(DISCUSSIONS, json={"title": title}).status_code == 422, ascii(title)
+        assert send_commit(scene.eve, REPO, {"a.txt": b"x"}, query="?create_pr=1", summary=title).status_code == 200
+    assert {one["title"] for one in scene.ada.get(DISCUSSIONS).json()["discussions"]} == {"(no title)"}
