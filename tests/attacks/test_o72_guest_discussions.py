@@ -6,8 +6,12 @@ from pathlib import Path
 import pytest
 from tests.bed.engines import Engine
 from tests.bed.people import api, create_token, create_user
-from tests.bed.public_repo import API, PublicRepo, hub_with_public_repo
-from tests.bed.repos import create_repo
+from tests.bed.public_repo import API, REPO, PublicRepo, hub_with_public_repo
+from tests.bed.repos import create_repo, send_commit
+
+from hubgate.server.hub.discussions.entries import store as entry_store
+from hubgate.server.hub.discussions.entries.model import MAX_ENTRIES, Commit
+from hubgate.server.resources import Hub
 
 DISCUSSIONS = f"{API}/discussions"
 QUOTA = 100_000
@@ -57,6 +61,15 @@ def test_o72_edits_of_guests_are_charged(scene: PublicRepo) -> None:
     assert sent == [200, 200, 403]
 
 
+def test_o72_edits_of_guests_that_add_nothing_are_charged(scene: PublicRepo) -> None:
+    """The event of each edit stores the whole text."""
+    scene.eve.post(DISCUSSIONS, json={"title": "Short", "description": "x" * 30_000})
+    (first,) = scene.eve.get(f"{DISCUSSIONS}/1").json()["events"]
+    at = f"{DISCUSSIONS}/1/comment/{first['id']}/edit"
+    sent = [scene.eve.post(at, json={"content": character * 30_000}).status_code for character in "abc"]
+    assert sent == [200, 200, 403]
+
+
 def test_o72_guest_cannot_fill_a_discussion(scene: PublicRepo) -> None:
     """The owner can still comment, and every other user too."""
     scene.ada.post(DISCUSSIONS, json={"title": "A question"})
@@ -98,3 +111,27 @@ def test_o72_no_guests(engine: Engine, tmp_path: Path) -> None:
             assert (refused.status_code, "only users who may write" in refused.json()["error"]) == (403, True)
         create_repo(scene.eve, "own")
         assert scene.eve.post("/api/models/eve/own/discussions", json={"title": "Words"}).status_code == 200
+
+
+def test_o72_status_of_a_full_discussion_is_not_toggled_forever(scene: PublicRepo) -> None:
+    """Not even by the owner: a reader receives all entries at once."""
+    scene.ada.post(DISCUSSIONS, json={"title": "On and off"})
+
+    async def fill(opened: Hub) -> None:
+        found = await opened.db.one("SELECT id FROM repos")
+        assert found is not None
+        commits = [Commit("0" * 40, "x")] * (MAX_ENTRIES - 1)
+        await opened.db.write(lambda tx: entry_store.add_commits(tx, found["id"], 1, scene.ada_user.id, commits, 1))
+
+    scene.hub.call(fill)
+    assert scene.set_status(1, "closed").status_code == 200
+    refused = scene.set_status(1, "open")
+    assert (refused.status_code, "full" in refused.json()["error"]) == (409, True)
+
+
+def test_o72_title_of_invisible_characters_is_rejected(scene: PublicRepo) -> None:
+    """The owner could not open the discussion from a list: the link would have no text."""
+    for title in ("\u200b\u200b\u200b", "\u202e\u2066\u2069", "\ufeff\u0001\u00ad"):
+        assert scene.eve.post(DISCUSSIONS, json={"title": title}).status_code == 422, ascii(title)
+        assert send_commit(scene.eve, REPO, {"a.txt": b"x"}, query="?create_pr=1", summary=title).status_code == 200
+    assert {one["title"] for one in scene.ada.get(DISCUSSIONS).json()["discussions"]} == {"(no title)"}

@@ -234,3 +234,16 @@ def test_gate_hides_changes(hub: RunningHub, ada: User, owner: httpx.Client, gue
     page = shown(guest, f"{AT}/1/files")
     assert ("notes.txt" in page, "the secret" in page, "gated" in page) == (True, False, True)
     assert "the secret" in shown(owner, f"{AT}/1/files")
+
+
+def test_merge_button_merges_only_what_the_page_showed(hub: RunningHub, ada: User, owner: httpx.Client) -> None:
+    with api(hub, create_token(hub, create_user(hub, "eve"))) as eve:
+        send_commit(eve, "ada/tiny", {"idea.txt": b"harmless"}, query="?create_pr=1")
+        form = Page(owner.get(f"{AT}/1")).hidden(f"{AT}/1/merge")
+        create_commit(eve, "ada/tiny", {"idea.txt": b"harmful"}, rev="refs/pr/1", summary="One more thing")
+        refused = owner.post(f"{AT}/1/merge", data=form)
+        assert refused.status_code == 409
+        assert "has new commits" in refused.text
+        assert "One more thing" in refused.text
+        assert "idea.txt" not in eve.get(f"{API}/tree/main").text
+    assert submit(owner, f"{AT}/1", f"{AT}/1/merge").status_code == 303

@@ -298,3 +298,15 @@ def test_overview_counts_discussions_in_public_repos(ada: httpx.Client, eve: htt
     create_repo(eve, "secret", private=True)
     assert eve.post("/api/models/eve/secret/discussions", json={"title": "Internal"}).status_code == 200
     assert eve.get("/api/users/eve/overview").json()["numDiscussions"] == 2
+
+
+def test_latest_edits_are_listed(ada: httpx.Client) -> None:
+    """All edits of all comments would be a response of 60 MB."""
+    opened(ada)
+    (first,) = ada.get(f"{DISCUSSIONS}/1").json()["events"]
+    for number in range(12):
+        answer = ada.post(f"{DISCUSSIONS}/1/comment/{first['id']}/edit", json={"content": f"text {number}"})
+    (event,) = ada.get(f"{DISCUSSIONS}/1").json()["events"]
+    assert event == answer.json()["updatedComment"]
+    assert (event["data"]["numEdits"], len(event["data"]["history"])) == (12, 10)
+    assert event["data"]["history"][-1]["updatedAt"] == event["data"]["latest"]["updatedAt"]

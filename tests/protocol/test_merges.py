@@ -249,3 +249,60 @@ def test_merge_and_diff_have_a_time_limit(engine: Engine, tmp_path: Path) -> Non
         refused = merge(scene.ada)
         assert (refused.status_code, "retry-after" in refused.headers) == (503, True)
         assert (head_of(scene.ada, REPO), details(scene.ada)["status"]) == (head, "open")
+
+
+def test_merge_of_another_head_than_the_reviewed_one_is_rejected(scene: PublicRepo) -> None:
+    _, reviewed = scene.create_pull_request({"idea.txt": b"harmless"})
+    latest = create_commit(scene.eve, REPO, {"idea.txt": b"harmful"}, rev="refs/pr/1")
+    head = head_of(scene.ada, REPO)
+    refused = merge(scene.ada, head=reviewed)
+    assert (refused.status_code, "has new commits" in refused.json()["error"]) == (409, True)
+    assert (head_of(scene.ada, REPO), details(scene.ada)["status"]) == (head, "open")
+    assert merge(scene.ada, head=latest).status_code == 200
+
+
+def test_commits_pushed_during_a_merge_are_not_merged(scene: PublicRepo) -> None:
+    _, first = scene.create_pull_request({"idea.txt": b"harmless"})
+    latest = create_commit(scene.eve, REPO, {"idea.txt": b"harmful"}, rev="refs/pr/1")
+    restore = scene.ada.get(f"{API}/refs").json()["branches"][0]["targetCommit"]
+    scene.at_failpoint(
+        "merge-before-move", "UPDATE refs SET sha = :first WHERE sha = :latest", first=first, latest=latest
+    )
+    assert merge(scene.ada).status_code == 409
+    assert (head_of(scene.ada, REPO), details(scene.ada)["status"]) == (restore, "open")
+
+
+def test_merge_into_a_merge_shows_no_changes_of_others(scene: PublicRepo) -> None:
+    """A pull request without commits is merged at the branch's head, which is a merge of something else."""
+    scene.create_pull_request({"idea.txt": b"somebody's idea\n"})
+    assert merge(scene.ada).status_code == 200
+    scene.ada.post(DISCUSSIONS, json={"title": "Nothing new", "pullRequest": True})
+    assert scene.set_status(2, "open").status_code == 200
+    assert merge(scene.ada, 2).status_code == 200
+    assert details(scene.ada, 2)["diff"] == ""
+
+
+def test_changes_removed_from_the_branch_and_the_pull_request_are_not_shown(scene: PublicRepo) -> None:
+    scene.create_pull_request({"idea.txt": b"a password\n"})
+    assert merge(scene.ada).status_code == 200
+    assert scene.ada.delete(f"{DISCUSSIONS}/1/ref").status_code == 200
+    assert "a password" in details(scene.ada)["diff"], "it is still on the branch"
+    create_commit(scene.ada, REPO, {"idea.txt": b"nothing\n"})
+    assert scene.ada.post(f"{API}/super-squash/main", json={}).status_code == 200
+    assert details(scene.ada)["diff"] == ""
+    assert "a password" not in scene.ada.get(f"/{REPO}/discussions/1/files").text
+
+
+def test_diff_of_a_long_line_reads_little(engine: Engine, tmp_path: Path) -> None:
+    """Git prints the line at once, and the hub does not collect all of it."""
+    with hub_with_public_repo(engine, tmp_path, Limits(merging_seconds=5.0)) as scene:
+        scene.create_pull_request({"a.txt": b"short\n"})
+        work = scene.clone("eves")
+        work.git("fetch", "-q", "origin", "refs/pr/1")
+        work.git("checkout", "-q", "FETCH_HEAD")
+        work.commit("b.txt", b"x" * 64 * 1024 * 1024)
+        work.commit("c.txt", b"x" * 4 * 1024 * 1024)
+        work.git("push", "-q", "origin", "HEAD:refs/pr/1")
+        diff = details(scene.ada)["diff"]
+        assert "+short" in diff
+        assert len(diff) <= 1024 * 1024

@@ -59,8 +59,8 @@ async def edit(
         if growth:
             await recording.require_room(tx, found, caller.user.id, growth, is_guest=False)
         if charge is not None:
-            growth_bytes = max(len(text.encode()) - len(entry.text.encode()), 0)
-            await charge_text(tx, repos, repo, charge, found.num, growth_bytes, now)
+            # Not only the growth: the event of every edit stores the whole text.
+            await charge_text(tx, repos, repo, charge, found.num, len(text.encode()), now)
         log = msgspec.json.encode([*edits, Edit(now, caller.user.id)]).decode()
         changed = replace(entry, text=text, edits=log)
         await entry_store.update(tx, changed)

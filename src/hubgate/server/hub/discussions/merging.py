@@ -1,7 +1,8 @@
 """Merging a pull request into its target branch.
 
 The merge commit is written first; then one transaction moves the branch, if branch and pull request are still where the
-merge found them, and marks the pull request as merged. If either has moved, the merge is repeated.
+merge found them, and marks the pull request as merged. If the branch has moved, the merge is repeated. If the pull
+request has moved, it is not: its author must not be able to replace what was reviewed.
 """
 
 from msgspec.structs import replace
@@ -34,24 +35,32 @@ NOT_OPEN = {
     "closed": "This pull request is closed. Reopen it first.",
     "merged": "This pull request is already merged.",
 }
+NEW_COMMITS = "This pull request has new commits, so it was not merged. Look at them, then merge it again."
 
 
-async def merge(repos: Repos, repo: Repo, discussion: Discussion, caller: Caller, comment: str = "") -> Discussion:
-    """Merge an open pull request and return it. Raises Conflict with the names of conflicting files."""
+async def merge(
+    repos: Repos, repo: Repo, discussion: Discussion, caller: Caller, comment: str = "", head: str | None = None
+) -> Discussion:
+    """Merge an open pull request and return it. Raises Conflict with the names of conflicting files, and if the head
+    of the pull request is not `head`, the commit that the caller reviewed; by default its current head.
+    """
     comment = check_comment(comment) if comment.strip() else ""
     if discussion.base is None:
         raise Conflict("This is a discussion, not a pull request.")
+    head = head or await repo_store.ref(repos.db, repo.id, discussion.ref)
     async with repos.branch_locks.on(repo.id, discussion.base):
         for _ in range(MAX_ATTEMPTS):
-            merged = await _attempt(repos, repo, discussion.num, discussion.base, caller, comment)
+            merged = await _attempt(repos, repo, discussion.num, discussion.base, head, caller, comment)
             if merged is not None:
                 repos.outbox.send_soon()
                 return merged
     raise Unavailable("The branch changes faster than this pull request can be merged. Try again.")
 
 
-async def _attempt(repos: Repos, repo: Repo, num: int, base: str, caller: Caller, comment: str) -> Discussion | None:
-    """Merge once; None if the branch or the pull request was changed concurrently."""
+async def _attempt(
+    repos: Repos, repo: Repo, num: int, base: str, head: str | None, caller: Caller, comment: str
+) -> Discussion | None:
+    """Merge once; None if the branch was changed concurrently."""
     user, now = caller.user, repos.clock()
 
     async def read(tx: Tx) -> tuple[Discussion | None, str | None, str | None]:
@@ -63,6 +72,8 @@ async def _attempt(repos: Repos, repo: Repo, num: int, base: str, caller: Caller
     found = _require_open(found)
     if ours is None or theirs is None:
         raise Conflict(f"The pull request cannot be merged: {base if ours is None else found.ref} was deleted.")
+    if theirs != head:
+        raise Conflict(NEW_COMMITS)
     sha = await _write_merge(repos, repo, found, ours, theirs, Author.of_user(user.name, repos.base_url), now)
     change = RefChange(base, ours, sha)
     card = await card_after(repos, repo, [change])
@@ -73,7 +84,9 @@ async def _attempt(repos: Repos, repo: Repo, num: int, base: str, caller: Caller
         # The merge may have taken a while, and the caller may have lost the role since the request was authorized.
         if not await guest_store.is_writer(tx, repo.id, user.id):
             raise Forbidden("You may no longer write to this repo.")
-        if await repo_store.ref(tx, repo.id, found.ref) != theirs or await repo_store.ref(tx, repo.id, base) != ours:
+        if await repo_store.ref(tx, repo.id, found.ref) != theirs:
+            raise Conflict(NEW_COMMITS)
+        if await repo_store.ref(tx, repo.id, base) != ours:
             return None
         if comment:
             await recording.add_comment(tx, repos, repo, found, user.id, comment, None, now)

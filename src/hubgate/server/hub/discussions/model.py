@@ -60,11 +60,23 @@ def page_path(repo: Repo, num: int) -> str:
 
 
 def check_title(title: str) -> str:
-    """Return the title without surrounding spaces and line breaks; raise Unprocessable if its length is invalid."""
+    """Return the title without surrounding spaces and line breaks; raise Unprocessable if its length is invalid.
+    Invisible characters are not enough: a list would show a link without text.
+    """
     title = " ".join(title.split())
-    if not MIN_TITLE_LENGTH <= len(title) <= MAX_TITLE_LENGTH:
+    if not MIN_TITLE_LENGTH <= _visible_length(title) <= len(title) <= MAX_TITLE_LENGTH:
         raise Unprocessable(f"A title has {MIN_TITLE_LENGTH} to {MAX_TITLE_LENGTH} characters.")
     return title
+
+
+def title_of_commit(summary: str) -> str:
+    """The title of a pull request that a commit opens."""
+    title = " ".join(summary.split())[:MAX_TITLE_LENGTH]
+    return title if _visible_length(title) else "(no title)"
+
+
+def _visible_length(title: str) -> int:
+    return sum(character.isprintable() for character in title)
 
 
 def check_text(text: str) -> str:

@@ -11,6 +11,7 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions.model import Discussion
 from hubgate.server.hub.git import diffs, objects
 from hubgate.server.hub.git.diffs import Changes
+from hubgate.server.hub.git.history import is_ancestor
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import Repo
 from hubgate.server.jobs.caller import current_job_caller
@@ -54,9 +55,13 @@ async def _range_of(repos: Repos, repo: Repo, found: Discussion) -> CommitRange 
     target = await repo_store.ref(repos.db, repo.id, found.base)
     folder = repos.folders.of(repo.id)
     if found.merge_sha is not None:
+        seconds = repos.limits.merging_seconds
+        # The commits may have been removed from the branch, by a squash for example, and from the pull request.
+        if head is None and (target is None or not await is_ancestor(folder, target, found.merge_sha, seconds=seconds)):
+            return None
         parents = await objects.parents_of(folder, found.merge_sha)
-        # A pull request without commits has no merge commit.
-        if len(parents) != 2:
+        # A pull request without commits has no merge commit; the branch's head may be the merge of another one.
+        if len(parents) != 2 or head not in (None, parents[1]):
             return None
         target, head = parents
     if head is None or target is None or head == target:

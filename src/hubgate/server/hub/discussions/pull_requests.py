@@ -8,7 +8,7 @@ from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import opening
 from hubgate.server.hub.discussions.entries import store as entry_store
 from hubgate.server.hub.discussions.entries.model import Commit
-from hubgate.server.hub.discussions.model import MAX_TEXT_LENGTH, MAX_TITLE_LENGTH, Discussion
+from hubgate.server.hub.discussions.model import MAX_TEXT_LENGTH, Discussion, title_of_commit
 from hubgate.server.hub.guests.charges import assign_to_pull_request, charge_of, check_pull_requests, check_refs
 from hubgate.server.hub.guests.marked_commits import mark
 from hubgate.server.hub.repos import commit_counts
@@ -47,7 +47,7 @@ async def commit_as_pull_request(
             id=new_id(now),
             repo_id=repo.id,
             num=num,
-            title=" ".join(request.summary.split())[:MAX_TITLE_LENGTH],
+            title=title_of_commit(request.summary),
             status="open",
             base=base,
             author_id=user.id,

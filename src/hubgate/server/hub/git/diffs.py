@@ -2,7 +2,6 @@
 a clone shows the rest.
 """
 
-import contextlib
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -23,6 +22,8 @@ MAX_FILE_BYTES = 64 * 1024
 MAX_LINE_LENGTH = 500
 # Of a diff as text.
 MAX_DIFF_BYTES = 1024 * 1024
+# Git compares larger files as binary ones: it would read both sides into memory.
+MAX_COMPARED_BYTES = 16 * 1024 * 1024
 
 _KINDS = {"A": "added", "D": "deleted"}
 
@@ -88,19 +89,12 @@ async def merge_base(folder: Path, one: str, other: str, seconds: float) -> str 
 
 
 async def unified_diff(folder: Path, before: str, after: str, seconds: float) -> str:
-    """The changes from one commit to another as text, as git prints them, cut after MAX_DIFF_BYTES."""
-    command = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", before, after, "--"]
-    printed, size = list[bytes](), 0
-    async with contextlib.aclosing(program.lines(command, folder, b"", seconds)) as parts:
-        async for lines in parts:
-            for line in lines:
-                size += len(line) + 1
-                if size > MAX_DIFF_BYTES:
-                    break
-                printed.append(line + b"\n")
-            if size > MAX_DIFF_BYTES:
-                break
-    return b"".join(printed).decode(errors="replace")
+    """The changes from one commit to another as text, as git prints them: complete lines, up to MAX_DIFF_BYTES."""
+    options = ["--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"]
+    command = ["-c", f"core.bigFileThreshold={MAX_COMPARED_BYTES}", "diff", *options, before, after, "--"]
+    # Not line by line: a line may be as long as a file.
+    printed = await program.beginning(command, folder, MAX_DIFF_BYTES, seconds)
+    return printed[: printed.rfind(b"\n") + 1].decode(errors="replace")
 
 
 def _changes(repo: pygit2.Repository, before: pygit2.Tree | None, after: pygit2.Tree, *, content: bool) -> Changes:

@@ -125,6 +125,30 @@ async def lines(
         await kill(process)
 
 
+async def beginning(arguments: Sequence[str], folder: Path, size: int, seconds: float) -> bytes:
+    """Run git at low priority and return its output, at most `size` bytes; git is killed after these. Other limits as
+    in `run`.
+    """
+    process, deadline = await start(arguments, folder), monotonic() + seconds
+    try:
+        if process.stdin is None or process.stdout is None:
+            raise ValueError("started without pipes")
+        lower_priority(process)
+        process.stdin.close()
+        output = bytearray()
+        while len(output) < size:
+            part = await while_client_waits(process.stdout.read(_CHUNK), deadline - monotonic())
+            if not part:
+                stderr, status = await read_stderr(process), await process.wait()
+                if status:
+                    raise GitFailed(arguments[0], status, stderr)
+                break
+            output += part
+        return bytes(output[:size])
+    finally:
+        await kill(process)
+
+
 def lower_priority(process: asyncio.subprocess.Process) -> None:
     """Lower the priority of a program and of the processes in its group."""
     with contextlib.suppress(ProcessLookupError):

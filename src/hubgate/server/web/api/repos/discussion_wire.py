@@ -19,6 +19,8 @@ from hubgate.server.web.conversations import HIDDEN_COMMENT, comments_as_html
 
 # Users that are named for each reaction.
 MAX_REACTION_USERS = 50
+# The latest edits that are listed for each comment: a discussion can have 200,000.
+MAX_LISTED_EDITS = 10
 
 
 def describe(repo: Repo, discussion: Discussion, author: UserLabel | None) -> dict[str, Any]:
@@ -66,7 +68,8 @@ def _data(entry: Entry, conversation: Conversation, html: Mapping[str, str]) -> 
 
 def _comment(entry: Entry, conversation: Conversation, html: str) -> dict[str, Any]:
     edits, users = entry.edit_list, conversation.users
-    history = [{"updatedAt": iso(edit.at), **_author(edit.user_id, users.get(edit.user_id))} for edit in edits]
+    listed = edits[-MAX_LISTED_EDITS:]
+    history = [{"updatedAt": iso(edit.at), **_author(edit.user_id, users.get(edit.user_id))} for edit in listed]
     last_id = edits[-1].user_id if edits else entry.author_id
     fields: dict[str, Any] = {
         "edited": bool(edits),

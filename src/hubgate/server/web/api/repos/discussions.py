@@ -54,6 +54,8 @@ class TitleRequest(msgspec.Struct):
 
 class MergeRequest(msgspec.Struct):
     comment: str | None = None
+    # The commit that was reviewed; if the pull request has another head, it is not merged.
+    head: str | None = None
 
 
 class PinRequest(msgspec.Struct):
@@ -194,7 +196,7 @@ def _writers_routes(repos: Repos) -> list[Route]:
     async def merge(request: HubRequest, found: RepoDiscussion) -> JsonResponse:
         body = await request.read_json(MergeRequest) if await request.body() else MergeRequest()
         caller = caller_of(request)
-        merged = await merging.merge(repos, found.repo, found.discussion, caller, body.comment or "")
+        merged = await merging.merge(repos, found.repo, found.discussion, caller, body.comment or "", body.head)
         return JsonResponse({"status": merged.status, "mergeCommitId": merged.merge_sha})
 
     async def pin(request: HubRequest, found: RepoDiscussion) -> JsonResponse:
@@ -221,7 +223,10 @@ def _writers_routes(repos: Repos) -> list[Route]:
             f"{one}/merge",
             discussion_endpoint(repos, Action.REPO_WRITE, merge),
             "Merge a pull request of a repo",
-            {200: ("Merged.", dict[str, Any]), 409: ("Not open, or conflicts with its target branch.", None)},
+            {
+                200: ("Merged.", dict[str, Any]),
+                409: ("Not open, has another head, or conflicts with its target branch.", None),
+            },
             body=MergeRequest,
             body_cap=TEXT_CAP,
         ),

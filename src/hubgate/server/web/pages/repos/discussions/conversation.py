@@ -18,7 +18,9 @@ from hubgate.server.hub.discussions.entries import store as entry_store
 from hubgate.server.hub.discussions.entries.model import REACTIONS, Conversation, Entry, Reaction, UserLabel
 from hubgate.server.hub.discussions.model import Discussion, page_path
 from hubgate.server.hub.git.program import GitFailed
+from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import Repo
+from hubgate.server.storage.database import Tx
 from hubgate.server.web.conversations import comments_as_html
 from hubgate.server.web.discussion_targets import RepoDiscussion, discussion_endpoint
 from hubgate.server.web.pages.listing import ROWS, list_page
@@ -102,7 +104,13 @@ async def render(
 ) -> Response:
     """Render a conversation. With `errors`, `given` are the values of the rejected form."""
     repo, discussion, repos = found.repo, found.discussion, base.repos
-    conversation = await repos.db.read_long(lambda tx: entry_store.conversation(tx, repo.id, discussion.num))
+
+    async def read(tx: Tx) -> tuple[Conversation, str | None]:
+        # Read together: the form merges only the commits that the page shows.
+        head = await repo_store.ref(tx, repo.id, discussion.ref) if discussion.accepts_commits else None
+        return await entry_store.conversation(tx, repo.id, discussion.num), head
+
+    conversation, head = await repos.db.read_long(read)
     page = list_page(request, conversation.entries)
     # Conflicts depend on the lines of both sides, of which the author of a pull request chooses one.
     may_read = base.may(request, repo, Action.REPO_READ_CONTENT)
@@ -119,6 +127,7 @@ async def render(
         shown=await _shown(request, repo, conversation, page.items),
         may=_permissions(request, repo, discussion),
         may_read=may_read,
+        head_sha=head,
         conflicts=await _conflicts(base, repo, discussion) if may_read else None,
         reactions=REACTIONS,
         given={"comment": "", "title": discussion.title, **given},

@@ -56,7 +56,8 @@ def routes(base: RepoPageContext) -> list[Route]:
 
     async def merge(request: HubRequest, found: RepoDiscussion) -> Response:
         try:
-            merged = await merging.merge(repos, found.repo, found.discussion, caller_of(request))
+            head = request.form_fields.get("head") or None
+            merged = await merging.merge(repos, found.repo, found.discussion, caller_of(request), head=head)
         except Conflict as error:
             return await show_again(request, found, "merge", error)
         branch = (merged.base or "").removeprefix("refs/heads/")
