@@ -48,7 +48,7 @@ def test_client_variables_are_accepted() -> None:
         ("HUBGATE_SMTP_URL", "smtp://mail.example:99999", "HUBGATE_SMTP_URL: Port out of range"),
         ("HUBGATE_MAIL_FROM", "somebody", "HUBGATE_MAIL_FROM: expected an address such as hub@example.org"),
         ("HUBGATE_MAIL_FROM", "Our hub <hub>", "HUBGATE_MAIL_FROM: expected an address"),
-        ("HUBGATE_JOBS_UPSTREAM", "foo", "HUBGATE_JOBS_UPSTREAM: expected an address such as http://host"),
+        ("HUBGATE_JOBS_UPSTREAM", "foo", "HUBGATE_JOBS_UPSTREAM: expected an address such as http://127"),
         ("HUBGATE_TUNNEL", "perhaps", "expected true or false"),
         ("HUBGATE_METRICS_LISTEN", "9000", "expected host:port"),
     ],

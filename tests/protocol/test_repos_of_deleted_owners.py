@@ -33,7 +33,7 @@ def test_users_repos_are_deleted_with_the_account(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     with api(hub, create_token(hub, ada)) as script, browser_of(hub, ada) as browser:
         made = [create_repo(script, "tiny", kind) for kind in ("model", "dataset", "space")]
-        assert "with 3 repos, 1 access token and 0 memberships" in browser.get("/settings/delete").text
+        assert "with 3 repos, 0 collections, 1 access token and 0 memberships" in browser.get("/settings/delete").text
         assert submit(browser, "/settings/delete", name="ada", password=PASSWORD).status_code == 303
     for repo in made:
         assert kinds_recorded(hub, repo["id"]) == [("repo", "create", 1), ("repo", "delete", 2)]
@@ -48,7 +48,7 @@ def test_organizations_repos_are_deleted_with_it_and_members_repos_remain(hub: R
     with api(hub, create_token(hub, ada)) as script, browser_of(hub, ada) as browser:
         theirs, own = create_repo(script, "acme/tiny"), create_repo(script, "tiny")
         path = "/organizations/acme/settings/delete"
-        assert "with 1 repo, 1 membership and 0 open invitations" in browser.get(path).text
+        assert "with 1 repo, 0 collections, 1 membership and 0 open invitations" in browser.get(path).text
         assert submit(browser, path, name="acme").status_code == 303
         assert script.get("/api/models/acme/tiny").status_code == 404
         assert script.get("/api/models/ada/tiny").status_code == 200

@@ -58,6 +58,7 @@ FORMS = [
     "/settings/rename",
     "/settings/email",
     "/settings/email/confirmation",
+    "/settings/billing",
     "/settings/password",
     f"/settings/sessions/{ID}/end",
     "/settings/sessions/end-others",

@@ -25,6 +25,7 @@ _TITLES = {
     ".well-known": "Discovery",
     "healthz": "Health",
     "readyz": "Health",
+    "models": "Models, datasets and spaces",
     "metrics": "Health",
     "openapi.json": "Documentation",
     "agent-harnesses": "Client compatibility",
@@ -33,6 +34,10 @@ _TITLES = {
 # Subjects that few readers look for are listed last.
 _LAST = ("Documentation", "Client compatibility", "Health")
 _DEFAULT_STATUS = "other"
+# Operations on datasets and spaces that also exist for models are listed once.
+_OF_MODELS = "/api/models"
+_OF_OTHER_TYPES = re.compile(r"/api/(?:datasets|spaces)(?=/|$)")
+_NOTES = {"Models, datasets and spaces": "The operations on models exist under /api/datasets and /api/spaces too."}
 
 
 class Piece(Struct, frozen=True):
@@ -73,6 +78,7 @@ class Operation(Struct, frozen=True):
 class ApiSubject(Struct, frozen=True):
     anchor: str
     title: str
+    note: str = ""
     operations: list[Operation] = field(default_factory=list)
 
 
@@ -124,10 +130,18 @@ def subjects(document: Document) -> list[ApiSubject]:
     """Subjects in the order of the document; those in `_LAST` come last."""
     found: dict[str, ApiSubject] = {}
     for path, methods in document["paths"].items():
+        if is_listed_with_models(path, document):
+            continue
         title = _title(path)
-        subject = found.setdefault(title, ApiSubject(f"about-{_slug(title)}", title))
+        subject = found.setdefault(title, ApiSubject(f"about-{_slug(title)}", title, _NOTES.get(title, "")))
         subject.operations.extend(_operation(method, path, described) for method, described in methods.items())
     return sorted(found.values(), key=lambda subject: _LAST.index(subject.title) + 1 if subject.title in _LAST else 0)
+
+
+def is_listed_with_models(path: str, document: Document) -> bool:
+    of_models = _OF_OTHER_TYPES.sub(_OF_MODELS, path, 1)
+    paths = document["paths"]
+    return of_models != path and of_models in paths and paths[of_models].keys() >= paths[path].keys()
 
 
 def shapes(document: Document) -> list[Shape]:
