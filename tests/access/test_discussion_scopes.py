@@ -1,4 +1,4 @@
-"""The scope write-discussions over the wire: what it opens by itself, and what needs a scope that reads or writes."""
+"""The scope write-discussions: requests that it permits by itself, and requests that need a scope for repos."""
 
 from collections.abc import Iterator
 
@@ -54,7 +54,7 @@ def statuses(client: httpx.Client, repo: str) -> list[int]:
     return [answer.status_code for answer in requests_to(client, repo)]
 
 
-def test_write_discussions_opens_public_repos_and_not_private_ones(app: Client, ada: User) -> None:
+def test_write_discussions_is_enough_for_public_repos_only(app: Client, ada: User) -> None:
     with with_scopes(app, ada, "write-discussions") as client:
         assert statuses(client, "ada/open") == [200, 200, 201]
         refused = list(requests_to(client, "ada/secret"))
@@ -73,7 +73,7 @@ def test_read_repos_is_needed_too_on_private_repos(app: Client, ada: User) -> No
         assert client.post("/api/models/ada/secret/discussions/1/status", json={"status": "closed"}).status_code == 200
 
 
-def test_other_scopes_do_not_discuss(app: Client, ada: User) -> None:
+def test_other_scopes_do_not_permit_discussions(app: Client, ada: User) -> None:
     for scopes in ((), ("read-repos",), ("write-repos",)):
         with with_scopes(app, ada, *scopes) as client:
             assert statuses(client, "ada/open") == [403] * 3, scopes
@@ -83,7 +83,7 @@ def test_other_scopes_do_not_discuss(app: Client, ada: User) -> None:
 
 
 def test_organization_has_to_be_granted(hub: RunningHub, app: Client, ada: User) -> None:
-    """On a public repo anyone may comment; closing as a member, and private repos, need the organization's grant."""
+    """On a public repo anyone may comment; private repos and deletion need a grant for the organization."""
     acme = next(one["id"] for one in api_json(hub, ada, "/api/whoami-v2")["orgs"] if one["name"] == "acme")
     with with_scopes(app, ada, "write-discussions", "read-repos") as client:
         assert statuses(client, "acme/open") == [200, 200, 201]

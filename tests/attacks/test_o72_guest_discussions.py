@@ -24,7 +24,7 @@ def scene(engine: Engine, tmp_path: Path) -> Iterator[PublicRepo]:
         yield opened
 
 
-def test_o72_guest_has_few_open_discussions(scene: PublicRepo) -> None:
+def test_o72_open_discussions_of_a_guest_are_limited(scene: PublicRepo) -> None:
     for _ in range(3):
         assert scene.eve.post(DISCUSSIONS, json={"title": "Buy now"}).status_code == 200
     refused = scene.eve.post(DISCUSSIONS, json={"title": "Buy now"})
@@ -74,7 +74,7 @@ def test_o72_guest_cannot_fill_a_discussion(scene: PublicRepo) -> None:
     """The owner can still comment, and every other user too."""
     scene.ada.post(DISCUSSIONS, json={"title": "A question"})
     for number in range(100):
-        # Each is charged for more than its text; the quota ends before the limit for one discussion.
+        # Each is charged for more than its text; the quota is used up before the limit for one discussion.
         answer = scene.eve.post(f"{DISCUSSIONS}/1/comment", json={"comment": f"spam {number}"})
         if answer.status_code != 201:
             break
@@ -96,15 +96,14 @@ def test_o72_guest_cannot_toggle_the_status_forever(scene: PublicRepo) -> None:
     assert scene.set_status(1, "closed").status_code == 200
 
 
-def test_o72_events_of_guests_have_their_own_quota(scene: PublicRepo) -> None:
-    """Comments of a guest do not move the repo up in lists."""
+def test_o72_comments_of_guests_do_not_move_the_repo_up_in_lists(scene: PublicRepo) -> None:
     before = scene.ada.get(API).json()["lastModified"]
     scene.eve.post(DISCUSSIONS, json={"title": "A question"})
     scene.eve.post(f"{DISCUSSIONS}/1/comment", json={"comment": "me again"})
     assert scene.ada.get(API).json()["lastModified"] == before
 
 
-def test_o72_no_guests(engine: Engine, tmp_path: Path) -> None:
+def test_o72_guests_can_be_turned_off(engine: Engine, tmp_path: Path) -> None:
     with hub_with_public_repo(engine, tmp_path, guest_pull_requests="0") as scene:
         for body in ({"title": "Words"}, {"title": "Change", "pullRequest": True}):
             refused = scene.eve.post(DISCUSSIONS, json=body)

@@ -38,7 +38,7 @@ def test_every_command_works(shared: Shared, tmp_path: Path, version: str) -> No
         ["discussions", "reopen", repo, "1", "--yes"],
         ["upload", repo, str(tmp_path / "idea"), ".", "--create-pr"],
         ["discussions", "diff", repo, "2"],
-        # An upload leaves a draft.
+        # `hf upload --create-pr` leaves a draft.
         ["discussions", "reopen", repo, "2", "--yes"],
         ["discussions", "merge", repo, "2", "--yes"],
         ["discussions", "info", repo, "1"],

@@ -103,7 +103,7 @@ def test_mail_can_be_turned_off(scene: Scene) -> None:
 
 
 def test_only_users_who_may_see_the_repo_get_mail(scene: Scene) -> None:
-    """Not a mentioned stranger, not a former member, not a disabled user, not an unconfirmed address."""
+    """Not a mentioned stranger, not a former member, not a disabled user, not an unverified address."""
     acme = create_organization(scene.hub, "acme", scene.users["ada"], bob="read", carl="read")
     scene.add("fred", verified=False)
     create_repo(scene.clients["ada"], "acme/secret", private=True)
@@ -119,7 +119,7 @@ def test_only_users_who_may_see_the_repo_get_mail(scene: Scene) -> None:
         assert "acme/secret" in ada.get("/").text
 
 
-def test_mail_is_limited_for_each_pair_and_recipient(scene: Scene) -> None:
+def test_mail_from_one_user_to_another_is_limited(scene: Scene) -> None:
     scene.open("ada")
     for _ in range(8):
         scene.comment("bob", "@ada @dora")

@@ -56,9 +56,7 @@ def first_comment(hub: RunningHub, num: int = 1) -> str:
     return first
 
 
-def test_discussion_from_the_first_form_to_its_deletion(
-    hub: RunningHub, owner: httpx.Client, guest: httpx.Client
-) -> None:
+def test_discussion_is_opened_changed_and_deleted(hub: RunningHub, owner: httpx.Client, guest: httpx.Client) -> None:
     at = opened(guest, "Which <data>?", "Is it **clean**? <script>alert(1)</script>")
     assert at == f"{AT}/1"
     page = shown(owner, at)
@@ -85,7 +83,7 @@ def test_discussion_from_the_first_form_to_its_deletion(
     assert owner.get(at).status_code == 404
 
 
-def test_rejected_forms_show_what_was_typed(hub: RunningHub, owner: httpx.Client) -> None:
+def test_rejected_forms_show_the_typed_values(hub: RunningHub, owner: httpx.Client) -> None:
     refused = submit(owner, f"{AT}/new", AT, title="ab", description="x" * 65_537, kind="pull_request")
     page = unescape(refused.text)
     assert refused.status_code == 422
@@ -146,7 +144,7 @@ def test_visitor_reads_and_is_asked_to_sign_in(hub: RunningHub, owner: httpx.Cli
         assert "Discussions" in shown(visitor, "/ada/tiny")
 
 
-def test_guest_sees_only_what_a_guest_may_do(owner: httpx.Client, guest: httpx.Client) -> None:
+def test_guest_sees_only_permitted_actions(owner: httpx.Client, guest: httpx.Client) -> None:
     at = opened(owner)
     page = shown(guest, at)
     assert "<textarea" in page
@@ -236,7 +234,7 @@ def test_gate_hides_changes(hub: RunningHub, ada: User, owner: httpx.Client, gue
     assert "the secret" in shown(owner, f"{AT}/1/files")
 
 
-def test_merge_button_merges_only_what_the_page_showed(hub: RunningHub, ada: User, owner: httpx.Client) -> None:
+def test_merge_button_merges_only_the_commits_on_the_page(hub: RunningHub, ada: User, owner: httpx.Client) -> None:
     with api(hub, create_token(hub, create_user(hub, "eve"))) as eve:
         send_commit(eve, "ada/tiny", {"idea.txt": b"harmless"}, query="?create_pr=1")
         form = Page(owner.get(f"{AT}/1")).hidden(f"{AT}/1/merge")

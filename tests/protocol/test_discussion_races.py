@@ -1,4 +1,4 @@
-"""Concurrent changes of one discussion end consistently, and each change that happened has one event."""
+"""Concurrent changes leave a discussion consistent, and each change that was stored has one event."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def event_counts(scene: PublicRepo) -> Counter[str]:
     return Counter(f"{kind['scope']}/{kind['action']}" for kind in kinds)
 
 
-def test_merge_close_comment_and_delete_at_once(scene: PublicRepo) -> None:
+def test_concurrent_merge_close_comment_and_delete_are_consistent(scene: PublicRepo) -> None:
     for number in range(1, ROUNDS + 1):
         before, head = event_counts(scene), head_of(scene.ada, REPO)
         scene.create_pull_request({f"idea-{number}.txt": b"x"})
@@ -95,7 +95,7 @@ def test_merges_and_commits_of_one_branch_all_land(scene: PublicRepo) -> None:
     assert [scene.ada.get(f"{API}/discussions/{number}").json()["status"] for number in (1, 2, 3)] == ["merged"] * 3
 
 
-def test_close_and_comment_by_many_have_consecutive_entries(scene: PublicRepo) -> None:
+def test_concurrent_comments_are_all_stored_and_one_close_wins(scene: PublicRepo) -> None:
     scene.eve.post(f"{API}/discussions", json={"title": "A question"})
     at = f"{API}/discussions/1"
     comment = [

@@ -105,9 +105,9 @@ def test_list_is_filtered_and_counted(ada: httpx.Client, eve: httpx.Client) -> N
     assert ada.post(f"{DISCUSSIONS}/2/status", json={"status": "closed"}).status_code == 200
 
     def numbers(query: str) -> list[int]:
-        said = ada.get(f"{DISCUSSIONS}?{query}").json()
-        assert said["count"] == len(said["discussions"])
-        return [one["num"] for one in said["discussions"]]
+        answer = ada.get(f"{DISCUSSIONS}?{query}").json()
+        assert answer["count"] == len(answer["discussions"])
+        return [one["num"] for one in answer["discussions"]]
 
     assert numbers("") == [3, 2, 1]
     assert numbers("status=open") == [3, 1]
@@ -158,7 +158,7 @@ def test_returned_events_equal_the_listed_ones(ada: httpx.Client, eve: httpx.Cli
     ]
 
 
-def test_hidden_comment_is_gone(ada: httpx.Client, eve: httpx.Client) -> None:
+def test_text_of_a_hidden_comment_is_gone(ada: httpx.Client, eve: httpx.Client) -> None:
     opened(ada)
     comment = commented(eve, "the secret word")
     at = f"{DISCUSSIONS}/1/comment/{comment['id']}"
@@ -181,7 +181,7 @@ def test_hidden_comment_is_gone(ada: httpx.Client, eve: httpx.Client) -> None:
 
 
 def test_comments_belong_to_their_authors(ada: httpx.Client, eve: httpx.Client, hub: RunningHub) -> None:
-    """Only the author edits a comment, also against the owner; the author and writers hide it."""
+    """Only its author can edit a comment, not the owner of the repo; its author and writers can hide it."""
     opened(ada)
     comment = commented(eve, "mine")
     at = f"{DISCUSSIONS}/1/comment/{comment['id']}"
@@ -212,19 +212,19 @@ def test_reactions_toggle(ada: httpx.Client, eve: httpx.Client) -> None:
     opened(ada)
     at = f"{DISCUSSIONS}/1/comment/{details(ada)['events'][0]['id']}/reaction"
     for client in (ada, eve):
-        said = client.post(at, json={"reaction": "👍"}).json()["updatedComment"]
-    (thumbs,) = said["data"]["reactions"]
+        comment = client.post(at, json={"reaction": "👍"}).json()["updatedComment"]
+    (thumbs,) = comment["data"]["reactions"]
     assert (thumbs["reaction"], sorted(thumbs["users"]), thumbs["count"]) == ("👍", ["ada", "eve"], 2)
     eve.post(at, json={"reaction": "🚀"})
-    said = ada.post(at, json={"reaction": "👍"}).json()["updatedComment"]
-    assert {one["reaction"]: one["users"] for one in said["data"]["reactions"]} == {"👍": ["eve"], "🚀": ["eve"]}
-    assert details(ada)["events"][0] == said
+    comment = ada.post(at, json={"reaction": "👍"}).json()["updatedComment"]
+    assert {one["reaction"]: one["users"] for one in comment["data"]["reactions"]} == {"👍": ["eve"], "🚀": ["eve"]}
+    assert details(ada)["events"][0] == comment
     for wrong in ("", "x", "👍👍"):
         assert ada.post(at, json={"reaction": wrong}).status_code == 422
     assert kinds(ada)[1:] == ["discussion/create"], "reactions have no event"
 
 
-def test_pinned_discussion(ada: httpx.Client) -> None:
+def test_pin_is_shown_and_has_one_event(ada: httpx.Client) -> None:
     opened(ada)
     for _ in range(2):
         assert ada.post(f"{DISCUSSIONS}/1/pin", json={"pinned": True}).json() == {"pinned": True}
@@ -247,7 +247,7 @@ def test_removed_discussion_is_gone_with_its_comments(ada: httpx.Client) -> None
 
 
 def test_discussions_can_be_turned_off(ada: httpx.Client, eve: httpx.Client) -> None:
-    """Then nobody opens or comments; the owner can still tidy up, and everything stays readable."""
+    """Nobody can open or comment then; the owner can still close and delete, and everything stays readable."""
     opened(eve)
     assert ada.put(f"{REPO}/settings", json={"discussionsDisabled": True}).status_code == 200
     for client in (ada, eve):
@@ -300,7 +300,7 @@ def test_overview_counts_discussions_in_public_repos(ada: httpx.Client, eve: htt
     assert eve.get("/api/users/eve/overview").json()["numDiscussions"] == 2
 
 
-def test_latest_edits_are_listed(ada: httpx.Client) -> None:
+def test_only_the_latest_edits_are_listed(ada: httpx.Client) -> None:
     """All edits of all comments would be a response of 60 MB."""
     opened(ada)
     (first,) = ada.get(f"{DISCUSSIONS}/1").json()["events"]

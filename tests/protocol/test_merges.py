@@ -81,7 +81,7 @@ def test_commits_are_part_of_the_conversation(scene: PublicRepo) -> None:
     assert "+an idea" in details(scene.ada)["diff"]
 
 
-def test_merge_is_a_merge_commit(scene: PublicRepo) -> None:
+def test_merge_creates_a_merge_commit(scene: PublicRepo) -> None:
     _, theirs = scene.create_pull_request({"notes.txt": b"ONE\ntwo\nthree\nfour\nfive\nsix\nseven\n"})
     ours = create_commit(scene.ada, REPO, {"notes.txt": b"one\ntwo\nthree\nfour\nfive\nsix\nSEVEN\n"})
     assert details(scene.ada)["filesWithConflicts"] == []
@@ -111,8 +111,8 @@ def test_merge_is_a_merge_commit(scene: PublicRepo) -> None:
     assert scene.ada.get(f"{API}/commits/main").headers["x-total-count"] == "5"
 
 
-def test_merge_of_a_pull_request_without_commits(scene: PublicRepo) -> None:
-    """Existing clients do this: the merge is the head of the branch, and no ref moves."""
+def test_merge_without_commits_moves_no_ref(scene: PublicRepo) -> None:
+    """Existing clients do this: the head of the branch is recorded as the merge commit."""
     scene.ada.post(DISCUSSIONS, json={"title": "Nothing new", "pullRequest": True})
     assert scene.set_status(1, "open").status_code == 200
     head = head_of(scene.ada, REPO)
@@ -156,7 +156,7 @@ def test_only_writers_merge(scene: PublicRepo) -> None:
             assert merge(client).status_code == status, scope
 
 
-def test_merge_into_another_branch_leaves_main(scene: PublicRepo) -> None:
+def test_merge_into_another_branch_does_not_change_main(scene: PublicRepo) -> None:
     assert scene.ada.post(f"{API}/branch/next", json={}).status_code == 200
     head = head_of(scene.ada, REPO)
     opened = send_commit(scene.eve, REPO, {"idea.txt": b"x"}, rev="next", query="?create_pr=1")
@@ -167,13 +167,13 @@ def test_merge_into_another_branch_leaves_main(scene: PublicRepo) -> None:
     assert head_of(scene.ada, REPO, "next") == details(scene.ada)["changes"]["mergeCommitId"]
 
 
-def test_merged_card_counts(scene: PublicRepo) -> None:
+def test_merge_updates_the_repos_card(scene: PublicRepo) -> None:
     scene.create_pull_request({"README.md": b"---\nlicense: mit\n---\n# Tiny\n"})
     assert merge(scene.ada).status_code == 200
     assert scene.ada.get(API).json()["cardData"]["license"] == "mit"
 
 
-def test_deleted_refs_cannot_be_merged(scene: PublicRepo) -> None:
+def test_pull_request_into_a_deleted_branch_cannot_be_merged(scene: PublicRepo) -> None:
     assert scene.ada.post(f"{API}/branch/next", json={}).status_code == 200
     send_commit(scene.eve, REPO, {"idea.txt": b"x"}, rev="next", query="?create_pr=1")
     assert scene.ada.delete(f"{API}/branch/next").status_code == 200
@@ -251,7 +251,7 @@ def test_merge_and_diff_have_a_time_limit(engine: Engine, tmp_path: Path) -> Non
         assert (head_of(scene.ada, REPO), details(scene.ada)["status"]) == (head, "open")
 
 
-def test_merge_of_another_head_than_the_reviewed_one_is_rejected(scene: PublicRepo) -> None:
+def test_merge_is_rejected_if_the_head_is_not_the_reviewed_commit(scene: PublicRepo) -> None:
     _, reviewed = scene.create_pull_request({"idea.txt": b"harmless"})
     latest = create_commit(scene.eve, REPO, {"idea.txt": b"harmful"}, rev="refs/pr/1")
     head = head_of(scene.ada, REPO)
@@ -264,16 +264,16 @@ def test_merge_of_another_head_than_the_reviewed_one_is_rejected(scene: PublicRe
 def test_commits_pushed_during_a_merge_are_not_merged(scene: PublicRepo) -> None:
     _, first = scene.create_pull_request({"idea.txt": b"harmless"})
     latest = create_commit(scene.eve, REPO, {"idea.txt": b"harmful"}, rev="refs/pr/1")
-    restore = scene.ada.get(f"{API}/refs").json()["branches"][0]["targetCommit"]
+    head = scene.ada.get(f"{API}/refs").json()["branches"][0]["targetCommit"]
     scene.at_failpoint(
         "merge-before-move", "UPDATE refs SET sha = :first WHERE sha = :latest", first=first, latest=latest
     )
     assert merge(scene.ada).status_code == 409
-    assert (head_of(scene.ada, REPO), details(scene.ada)["status"]) == (restore, "open")
+    assert (head_of(scene.ada, REPO), details(scene.ada)["status"]) == (head, "open")
 
 
-def test_merge_into_a_merge_shows_no_changes_of_others(scene: PublicRepo) -> None:
-    """A pull request without commits is merged at the branch's head, which is a merge of something else."""
+def test_merge_without_commits_shows_no_changes_of_others(scene: PublicRepo) -> None:
+    """A pull request without commits is merged at the branch's head, which is the merge of another one."""
     scene.create_pull_request({"idea.txt": b"somebody's idea\n"})
     assert merge(scene.ada).status_code == 200
     scene.ada.post(DISCUSSIONS, json={"title": "Nothing new", "pullRequest": True})
@@ -293,8 +293,8 @@ def test_changes_removed_from_the_branch_and_the_pull_request_are_not_shown(scen
     assert "a password" not in scene.ada.get(f"/{REPO}/discussions/1/files").text
 
 
-def test_diff_of_a_long_line_reads_little(engine: Engine, tmp_path: Path) -> None:
-    """Git prints the line at once, and the hub does not collect all of it."""
+def test_diff_of_a_long_line_is_not_read_completely(engine: Engine, tmp_path: Path) -> None:
+    """Git prints the line at once, and the hub does not read all of it into memory."""
     with hub_with_public_repo(engine, tmp_path, Limits(merging_seconds=15.0)) as scene:
         scene.create_pull_request({"a.txt": b"short\n"})
         work = scene.clone("eves")

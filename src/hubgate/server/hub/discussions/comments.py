@@ -110,7 +110,7 @@ async def react(
 
 
 async def find_comment(repos: Repos, repo: Repo, discussion: Discussion, comment_id: str) -> Entry:
-    # Clients send ids in lower case; other spellings are accepted too.
+    """The comment with this id, in upper or lower case. Raises NotFound."""
     lower = comment_id.lower()
     entry = await entry_store.find(repos.db, repo.id, discussion.num, lower) if is_id(lower) else None
     if entry is None or entry.type != COMMENT:

@@ -2,7 +2,7 @@
 
 The merge commit is written first; then one transaction moves the branch, if branch and pull request are still where the
 merge found them, and marks the pull request as merged. If the branch has moved, the merge is repeated. If the pull
-request has moved, it is not: its author must not be able to replace what was reviewed.
+request has moved, the merge is rejected: its author must not be able to replace the reviewed commits.
 """
 
 from msgspec.structs import replace
@@ -35,14 +35,14 @@ NOT_OPEN = {
     "closed": "This pull request is closed. Reopen it first.",
     "merged": "This pull request is already merged.",
 }
-NEW_COMMITS = "This pull request has new commits, so it was not merged. Look at them, then merge it again."
+NEW_COMMITS = "This pull request has new commits, so it was not merged. Review them, then merge it."
 
 
 async def merge(
     repos: Repos, repo: Repo, discussion: Discussion, caller: Caller, comment: str = "", head: str | None = None
 ) -> Discussion:
-    """Merge an open pull request and return it. Raises Conflict with the names of conflicting files, and if the head
-    of the pull request is not `head`, the commit that the caller reviewed; by default its current head.
+    """Merge an open pull request and return it. `head` is the commit that the caller reviewed, by default the current
+    head. Raises Conflict if the pull request has another head, and with the names of conflicting files.
     """
     comment = check_comment(comment) if comment.strip() else ""
     if discussion.base is None:
@@ -60,7 +60,7 @@ async def merge(
 async def _attempt(
     repos: Repos, repo: Repo, num: int, base: str, head: str | None, caller: Caller, comment: str
 ) -> Discussion | None:
-    """Merge once; None if the branch was changed concurrently."""
+    """Try to merge once; None if the branch was changed concurrently."""
     user, now = caller.user, repos.clock()
 
     async def read(tx: Tx) -> tuple[Discussion | None, str | None, str | None]:
@@ -81,7 +81,7 @@ async def _attempt(
 
     async def unit(tx: Tx) -> Discussion | None:
         found = _require_open(await recording.lock_and_find(tx, repo, num))
-        # The merge may have taken a while, and the caller may have lost the role since the request was authorized.
+        # The merge may have taken a while, and the caller may have lost write permission since it started.
         if not await guest_store.is_writer(tx, repo.id, user.id):
             raise Forbidden("You may no longer write to this repo.")
         if await repo_store.ref(tx, repo.id, found.ref) != theirs:

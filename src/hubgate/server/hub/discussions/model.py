@@ -60,8 +60,8 @@ def page_path(repo: Repo, num: int) -> str:
 
 
 def check_title(title: str) -> str:
-    """Return the title without surrounding spaces and line breaks; raise Unprocessable if its length is invalid.
-    Invisible characters are not enough: a list would show a link without text.
+    """Return the title with each run of whitespace replaced by one space; raise Unprocessable if its length is invalid.
+    Invisible characters do not count towards the minimum: a list would show a link without text.
     """
     title = " ".join(title.split())
     if not MIN_TITLE_LENGTH <= _visible_length(title) <= len(title) <= MAX_TITLE_LENGTH:
@@ -81,7 +81,7 @@ def _visible_length(title: str) -> int:
 
 def check_text(text: str) -> str:
     if len(text) > MAX_TEXT_LENGTH:
-        raise Unprocessable(f"A comment may have at most {MAX_TEXT_LENGTH:,} characters.")
+        raise Unprocessable(f"A description or comment may have at most {MAX_TEXT_LENGTH:,} characters.")
     return text
 
 
@@ -92,6 +92,6 @@ def check_comment(text: str) -> str:
 
 
 def mentions_in(text: str) -> list[str]:
-    """The lower-case names after `@` in a text, at most MAX_MENTIONS. They may not belong to users."""
+    """The lower-case names after `@` in a text, at most MAX_MENTIONS. There may be no users with these names."""
     names = (match[1].rstrip(".-_").lower() for match in _MENTION.finditer(text))
     return list(dict.fromkeys(names))[:MAX_MENTIONS]

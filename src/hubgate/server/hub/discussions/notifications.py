@@ -27,8 +27,8 @@ MAX_RECIPIENTS = 50
 async def notify(
     tx: Tx, repos: Repos, repo: Repo, found: Discussion, sender_id: str, action: str, mentioned: Collection[str] = ()
 ) -> None:
-    """Queue mail about a change that `sender_id` made. `action` completes "ada ..."; `mentioned` are the ids of users
-    whom the change mentions. Call `repos.outbox.send_soon` after the commit.
+    """Queue mail about a change by the user `sender_id`. `action` is a predicate like "commented"; `mentioned` are the
+    ids of users whom the change mentions. Call `repos.outbox.send_soon` after the commit.
     """
     recipients = await store.mail_recipients(tx, repo.id, found.num, sender_id)
     recipients.sort(key=lambda recipient: recipient.user_id not in mentioned)

@@ -1,4 +1,4 @@
-"""Opening a discussion, or a pull request without commits, which is a draft until its author publishes it."""
+"""Opening a discussion, or a pull request without commits, which is a draft until it is published."""
 
 from hubgate.server.access.caller import Caller
 from hubgate.server.accounts.account_locks import lock_account_by_id
@@ -56,7 +56,7 @@ async def open_pull_request(repos: Repos, repo: Repo, caller: Caller, title: str
         await recording.require_enabled(tx, repo)
         head = await repo_store.ref_with_commit_count(tx, repo.id, MAIN)
         if head is None:
-            raise Conflict("A pull request needs a branch main to be merged into.")
+            raise Conflict("This repo has no branch main to merge into. Create it first.")
         if charge is not None:
             await check_pull_requests(tx, repos, repo, charge.user_id)
             await check_refs(tx, repos, repo, charge.user_id)
@@ -76,7 +76,7 @@ async def open_pull_request(repos: Repos, repo: Repo, caller: Caller, title: str
 
 
 async def next_number(tx: Tx, repo: Repo, charge: Charge | None) -> int:
-    """Lock the repo and return the number of a new discussion. A guest is locked first, as in all transactions."""
+    """Lock the repo and return the number of a new discussion. The account of a guest is locked before the repo."""
     if charge is not None:
         await lock_account_by_id(tx, charge.user_id)
     num = await repo_store.next_discussion_number(tx, repo.id)
@@ -86,8 +86,8 @@ async def next_number(tx: Tx, repo: Repo, charge: Charge | None) -> int:
 
 
 async def add_in(tx: Tx, repos: Repos, repo: Repo, discussion: Discussion, description: str, *, by_guest: bool) -> None:
-    """Add a discussion with its first comment, its event and its mail, in the transaction that took its number. The
-    owner of the repo takes part in it; for an organization's repo, the user who created the repo.
+    """Add a discussion with its first comment, its event and its mail, in the transaction that assigned its number. The
+    owner of the repo becomes a participant; for an organization's repo, the user who created the repo.
     """
     now = discussion.created_at
     await store.add(tx, discussion)

@@ -1,7 +1,7 @@
 """Steps that all changes of discussions share: locking, limits, entries, participants and webhook events.
 
-Every function runs in the transaction of the change. A change takes the repo's lock first, so concurrent changes of one
-discussion run one after another and each sees the result of the one before.
+Every function runs in the transaction of the change. A change locks the repo before it reads the discussion, so
+concurrent changes of one discussion run one after another and each sees the result of the one before.
 """
 
 from typing import Any
@@ -33,8 +33,8 @@ NO_COMMENT = "Comment not found in this discussion."
 
 
 async def lock_and_find(tx: Tx, repo: Repo, num: int, charge: Charge | None = None) -> Discussion:
-    """Lock the repo until the transaction ends and return the current discussion. A guest is locked first, as in all
-    transactions.
+    """Lock the repo until the transaction ends and return the current discussion. The account of a guest
+    is locked before the repo.
     """
     if charge is not None:
         await lock_account_by_id(tx, charge.user_id)
@@ -70,7 +70,7 @@ async def require_room(tx: Tx, found: Discussion, user_id: str, size: int, *, is
 async def add_comment(
     tx: Tx, repos: Repos, repo: Repo, found: Discussion, user_id: str, text: str, charge: Charge | None, now: int
 ) -> Entry:
-    """Add a comment with its event. The transaction must have locked the repo, and a guest before."""
+    """Add a comment with its event and mail. The transaction must have locked the account of a guest and the repo."""
     await require_room(tx, found, user_id, len(text), is_guest=charge is not None)
     if charge is not None:
         await charge_text(tx, repos, repo, charge, found.num, len(text.encode()), now)
@@ -84,7 +84,7 @@ async def add_comment(
 
 async def add_participants(tx: Tx, repo: Repo, found: Discussion, entry: Entry, now: int) -> list[str]:
     """Add the author of an entry and the users that it mentions, if they may see the repo; return the ids of the
-    latter.
+    mentioned users.
     """
     await store.add_participants(tx, repo.id, found.num, [entry.author_id])
     readers = await store.readers_named(tx, repo.id, mentions_in(entry.text))
@@ -104,7 +104,7 @@ async def record(
     comment: Entry | None = None,
     by_guest: bool,
 ) -> None:
-    """Record the webhook event of a change. The repo keeps its place in lists: its content is the same."""
+    """Record the webhook event of a change. The repo does not move up in lists: its content is the same."""
     seq = await repo_store.next_seq(tx, repo.id, None)
     if seq is None:
         raise NotFound(REPO_GONE, code="RepoNotFound")

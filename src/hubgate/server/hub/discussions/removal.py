@@ -26,7 +26,7 @@ async def remove(repos: Repos, repo: Repo, discussion: Discussion) -> None:
     async def unit(tx: Tx) -> None:
         found = await recording.lock_and_find(tx, repo, discussion.num)
         await _drop_ref(tx, repos, repo, found, now, by_guest=False)
-        # Charges that are pending, for texts or for replaced commits are stored under the negated number.
+        # Pending charges and charges for texts or replaced commits are stored under the negated number.
         for num in (found.num, -found.num):
             await guest_store.end_charges(tx, repo.id, num)
         await store.remove(tx, repo.id, found.num)
@@ -37,8 +37,8 @@ async def remove(repos: Repos, repo: Repo, discussion: Discussion) -> None:
 
 
 async def delete_ref(repos: Repos, repo: Repo, discussion: Discussion, user: User) -> None:
-    """Delete the ref of a closed pull request. Large files stay charged until they are deleted, and git storage until
-    the pull request is removed: authors must not be able to free bytes that are still stored.
+    """Delete the ref of a closed or merged pull request. Large files stay charged until they are deleted, and git
+    storage until the pull request is removed: authors must not be able to free bytes that are still stored.
     """
     now = repos.clock()
 

@@ -51,7 +51,7 @@ async def latest_open_pull_request(tx: Tx | Database, repo_id: str, author_id: s
 
 
 async def update(tx: Tx, discussion: Discussion) -> None:
-    """Store the title, the status and the pin of a discussion. The transaction must have locked the repo."""
+    """Store the fields of a discussion that can change. The transaction must have locked the repo."""
     await tx.exec(
         """
         UPDATE discussions SET title = :title, status = :status, closed_by = :closed_by, pinned = :pinned,
@@ -72,7 +72,7 @@ async def update(tx: Tx, discussion: Discussion) -> None:
 
 
 async def touch(tx: Tx, repo_id: str, num: int, now: int) -> None:
-    """Set the time of the latest entry."""
+    """Set the time of the latest activity."""
     await tx.exec(
         "UPDATE discussions SET updated_at = :now WHERE repo_id = :repo_id AND num = :num",
         {"repo_id": repo_id, "num": num, "now": now},
@@ -99,7 +99,7 @@ _ADD_PARTICIPANT = insert_row(
 async def add_participants(
     tx: Tx, repo_id: str, num: int, user_ids: Iterable[str], mentioned_at: int | None = None
 ) -> None:
-    """Add users to a discussion. `mentioned_at` is the time at which an entry mentions them."""
+    """Add users to a discussion. `mentioned_at` is set if an entry mentions them."""
     for user_id in user_ids:
         await tx.exec(
             _ADD_PARTICIPANT, {"repo_id": repo_id, "num": num, "user_id": user_id, "mentioned_at": mentioned_at}
@@ -222,7 +222,7 @@ async def comments_by(tx: Tx, user_id: str) -> list[OwnComment]:
 
 
 class DiscussionFilter(Struct, frozen=True):
-    """The filters of a list of discussions. None does not filter."""
+    """The filters of a list of discussions. A field that is None does not filter."""
 
     pull_requests: bool | None = None
     statuses: tuple[str, ...] | None = None

@@ -34,7 +34,9 @@ class Entry(msgspec.Struct, frozen=True):
     type: str
     author_id: str
     created_at: int
+    # A comment's Markdown, a commit's subject, the new status or the new title.
     text: str
+    # A commit's SHA, or the former title.
     detail: str | None = None
     # JSON.
     edits: str = "[]"

@@ -42,7 +42,7 @@ async def add(
 
 
 async def add_commits(tx: Tx, repo_id: str, num: int, author_id: str, commits: Sequence[Commit], now: int) -> None:
-    """Add an entry for each commit, as far as the discussion has room. The transaction must have locked the repo."""
+    """Add an entry for each commit, unless the discussion is full. The transaction must have locked the repo."""
     position = await _last_position(tx, repo_id, num)
     rows = [
         asdict(Entry(new_id(now), position + number, COMMIT, author_id, now, commit.subject, commit.sha))
@@ -93,7 +93,7 @@ async def find(tx: Tx | Database, repo_id: str, num: int, entry_id: str) -> Entr
 
 
 async def update(tx: Tx, entry: Entry) -> None:
-    """Store the text, the edits and the state of a comment."""
+    """Store the text and the edits of a comment, and who hid it."""
     await tx.exec(
         "UPDATE discussion_entries SET text = :text, edits = :edits, hidden_by = :hidden_by WHERE id = :id",
         {"id": entry.id, "text": entry.text, "edits": entry.edits, "hidden_by": entry.hidden_by},
@@ -152,7 +152,7 @@ async def conversation(tx: Tx, repo_id: str, num: int) -> Conversation:
 
 
 async def conversation_of(tx: Tx, entry: Entry) -> Conversation:
-    """One entry."""
+    """A conversation that consists of one entry."""
     reactions = await tx.all(
         """
         SELECT x.entry_id, x.reaction, u.name FROM discussion_reactions x JOIN users u ON u.id = x.user_id

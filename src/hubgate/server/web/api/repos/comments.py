@@ -21,7 +21,7 @@ from hubgate.server.web.discussion_targets import (
 )
 from hubgate.server.web.repo_routes import api_routes
 
-# A character has at most 6 bytes in JSON.
+# A character has at most 6 bytes in JSON; an escaped one outside the BMP, like an emoji, has 12.
 TEXT_CAP = 512 * KIB
 
 

@@ -90,7 +90,7 @@ def _reading_routes(repos: Repos) -> list[Route]:
             merged = {"mergeCommitId": discussion.merge_sha} if discussion.merge_sha is not None else {}
             answer["changes"] = {"base": discussion.base, **merged}
             may_read = decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.as_resource()).allowed
-            # Conflicts depend on the lines of both sides, of which the author of a pull request chooses one.
+            # Conflicts reveal gated content: an author without access could guess lines and see whether they conflict.
             answer["filesWithConflicts"] = may_read and await _conflicts(repos, repo, discussion)
             if may_read and queries.flag(request.query_fields(), "diff"):
                 # Left out if it takes too long: the rest can still be read.
@@ -160,7 +160,7 @@ def _changing_routes(repos: Repos) -> list[Route]:
         422: ("The request is invalid.", None),
     }
     close, one = Action.DISCUSSION_CLOSE, "/discussions/{num}"
-    found_routes = api_routes(
+    all_routes = api_routes(
         "POST",
         "/discussions",
         repo_endpoint(repos, Action.DISCUSSION_OPEN, create),
@@ -171,7 +171,7 @@ def _changing_routes(repos: Repos) -> list[Route]:
     )
     # Clients send either method.
     for method in ("POST", "PATCH"):
-        found_routes += api_routes(
+        all_routes += api_routes(
             method,
             f"{one}/status",
             discussion_endpoint(repos, close, set_status),
@@ -180,7 +180,7 @@ def _changing_routes(repos: Repos) -> list[Route]:
             body=StatusRequest,
             body_cap=TEXT_CAP,
         )
-        found_routes += api_routes(
+        all_routes += api_routes(
             method,
             f"{one}/title",
             discussion_endpoint(repos, close, set_title),
@@ -189,7 +189,7 @@ def _changing_routes(repos: Repos) -> list[Route]:
             body=TitleRequest,
             body_cap=16 * KIB,
         )
-    return found_routes
+    return all_routes
 
 
 def _writers_routes(repos: Repos) -> list[Route]:

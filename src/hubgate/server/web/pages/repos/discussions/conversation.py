@@ -1,4 +1,4 @@
-"""`/discussions/{num}`: the conversation of a discussion or pull request, and `/files`: the changes it proposes."""
+"""`/discussions/{num}`: the conversation of a discussion or pull request, and its `/files`: the proposed changes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -48,7 +48,7 @@ class ShownEntry(Struct, frozen=True):
 
 
 class Permissions(Struct, frozen=True):
-    """What the visitor may do with a discussion."""
+    """The visitor's permissions in a discussion."""
 
     comment: bool
     close: bool
@@ -112,7 +112,7 @@ async def render(
 
     conversation, head = await repos.db.read_long(read)
     page = list_page(request, conversation.entries)
-    # Conflicts depend on the lines of both sides, of which the author of a pull request chooses one.
+    # Conflicts reveal gated content: an author without access could guess lines and see whether they conflict.
     may_read = base.may(request, repo, Action.REPO_READ_CONTENT)
     return base.show(
         request,
@@ -199,7 +199,7 @@ async def _head(base: RepoPageContext, repo: Repo, discussion: Discussion) -> Re
 
 
 def entry_path(repo: Repo, discussion: Discussion, entry: Entry) -> str:
-    """The path of an entry: its page of the conversation, and its place there."""
+    """The path of an entry: its page of the conversation, with the entry's anchor."""
     page = (entry.position - 1) // ROWS + 1
     query = f"?page={page}" if page > 1 else ""
     return f"{page_path(repo, discussion.num)}{query}#{entry.id}"
