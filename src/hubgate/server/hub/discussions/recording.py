@@ -33,8 +33,8 @@ NO_COMMENT = "Comment not found in this discussion."
 
 
 async def lock_and_find(tx: Tx, repo: Repo, num: int, charge: Charge | None = None) -> Discussion:
-    """Lock the repo until the transaction ends and return the current discussion. The account of a guest
-    is locked before the repo.
+    """Lock the repo until the transaction ends and return the current discussion. The account of a guest is
+    locked before the repo.
     """
     if charge is not None:
         await lock_account_by_id(tx, charge.user_id)

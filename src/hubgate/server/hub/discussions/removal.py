@@ -1,5 +1,5 @@
-"""Removing a discussion or pull request, and deleting the ref of a closed pull request. Writers can remove, authors can
-only delete the ref.
+"""Removing a discussion or pull request, and deleting the ref of a closed or merged one. Writers can remove, authors
+can only delete the ref.
 
 Removing a pull request deletes its ref and ends the guests' charges for git storage and texts. `hub/guests/sweep.py`
 deletes large files that are no longer needed, with their charge. Commits that are no longer reachable from a ref are
