@@ -1,5 +1,6 @@
 """Discussions in the API: opening, reading, listing, commenting, editing, hiding, title, status, pin, reactions."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -246,9 +247,21 @@ def test_removed_discussion_is_gone_with_its_comments(ada: httpx.Client) -> None
     assert [event["data"]["latest"]["raw"] for event in details(ada, 2)["events"]] == ["Why?"]
 
 
+def test_longest_comment_may_be_escaped(ada: httpx.Client) -> None:
+    """A JSON encoder may write an emoji as twelve ASCII characters."""
+    opened(ada)
+    text = "\N{ROCKET}" * 65_536
+    body = json.dumps({"comment": text})
+    assert len(body) > 12 * 65_536
+    sent = ada.post(f"{DISCUSSIONS}/1/comment", content=body, headers={"content-type": "application/json"})
+    assert sent.status_code == 201
+    assert sent.json()["newMessage"]["data"]["latest"]["raw"] == text
+
+
 def test_discussions_can_be_turned_off(ada: httpx.Client, eve: httpx.Client) -> None:
     """Nobody can open or comment then; the owner can still close and delete, and everything stays readable."""
     opened(eve)
+    draft = opened(eve, "A change", pullRequest=True)
     assert ada.put(f"{REPO}/settings", json={"discussionsDisabled": True}).status_code == 200
     for client in (ada, eve):
         assert client.post(DISCUSSIONS, json={"title": "Another"}).status_code == 403
@@ -256,6 +269,7 @@ def test_discussions_can_be_turned_off(ada: httpx.Client, eve: httpx.Client) -> 
     assert details(eve)["num"] == 1
     assert ada.post(f"{DISCUSSIONS}/1/status", json={"status": "closed"}).status_code == 200
     assert eve.post(f"{DISCUSSIONS}/1/status", json={"status": "open"}).status_code == 403
+    assert eve.post(f"{DISCUSSIONS}/{draft}/status", json={"status": "open"}).status_code == 403
     assert ada.delete(f"{DISCUSSIONS}/1").status_code == 200
 
 

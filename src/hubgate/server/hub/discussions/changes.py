@@ -67,6 +67,8 @@ async def _check_reopening(
 ) -> None:
     if found.base is not None and await repo_store.ref(tx, repo.id, found.ref) is None:
         raise Conflict(f"The pull request cannot be reopened: {found.ref} was deleted.")
+    if is_guest:
+        await recording.require_enabled(tx, repo)
     if found.status != "closed":
         return
     # A full discussion can still be closed, but not closed and reopened forever.
@@ -74,7 +76,6 @@ async def _check_reopening(
     # The limits on guests do not apply to writers.
     if not is_guest:
         return
-    await recording.require_enabled(tx, repo)
     if found.closed_by not in (None, user_id):
         raise Forbidden(CLOSED_BY_WRITER.format(noun=found.noun))
     check = check_discussions if found.base is None else check_pull_requests

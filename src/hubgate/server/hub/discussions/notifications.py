@@ -47,10 +47,13 @@ async def notify(
 
 
 async def _count(tx: Tx, repos: Repos, sender_id: str, recipient_id: str) -> bool:
-    """Count one mail; False if a limit is reached."""
+    """Count one mail; False if a limit is reached.
+
+    The narrowest limit is first: mail that it stops must not use up the sender's and the recipient's.
+    """
     for limit, subject in (
-        (MAILS_BY_SENDER, sender_id),
         (MAILS_FROM_SENDER_TO_RECIPIENT, f"{sender_id} {recipient_id}"),
+        (MAILS_BY_SENDER, sender_id),
         (MAILS_TO_RECIPIENT, recipient_id),
     ):
         if not await repos.limiter.count_in(tx, limit, subject):

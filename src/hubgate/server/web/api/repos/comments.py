@@ -21,8 +21,8 @@ from hubgate.server.web.discussion_targets import (
 )
 from hubgate.server.web.repo_routes import api_routes
 
-# A character has at most 6 bytes in JSON; an escaped one outside the BMP, like an emoji, has 12.
-TEXT_CAP = 512 * KIB
+# A character may have 12 bytes in JSON: an escaped one outside the BMP, such as an emoji.
+TEXT_CAP = 1024 * KIB
 
 
 class NewComment(msgspec.Struct):
