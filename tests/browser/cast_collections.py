@@ -42,7 +42,7 @@ async def add_collections(repos: Repos, ada: User, acme: Organization) -> None:
 
     await repos.db.write(add)
     own = RepoOwner("user", ada.id, ada.name)
-    empty = await changes.create(repos, own, NewCollection("Empty yet", private=True, theme="pink"), SYSTEM)
+    empty = await changes.create(repos, own, NewCollection("Still empty", private=True, theme="pink"), SYSTEM)
     listed = await store.by_id(repos.db, _ID)
     assert listed is not None
     notes = {"acme/vision-tiny": "The smallest.\nStart here.", "bob/gated-model": "Ask first."}

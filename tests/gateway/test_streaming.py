@@ -17,7 +17,7 @@ EVENTS = (("content-type", "text/event-stream"), ("transfer-encoding", "chunked"
 MIB = 1024 * 1024
 
 
-def test_events_arrive_one_by_one(on_each: Stage, upstream: Upstream) -> None:
+def test_events_are_forwarded_one_by_one(on_each: Stage, upstream: Upstream) -> None:
     read = threading.Semaphore(0)
 
     def answer(request: UpstreamRequest) -> None:
@@ -39,7 +39,7 @@ def test_events_arrive_one_by_one(on_each: Stage, upstream: Upstream) -> None:
     assert received == [b"data: 0\n\n", b"data: 1\n\n", b"data: 2\n\n"]
 
 
-def test_body_arrives_part_by_part(on_each: Stage, upstream: Upstream) -> None:
+def test_body_is_forwarded_part_by_part(on_each: Stage, upstream: Upstream) -> None:
     arrived = threading.Semaphore(0)
     parts: list[bytes] = []
 

@@ -1,4 +1,4 @@
-"""Which headers the gateway forwards, in each direction. All others pass unchanged.
+"""The headers that the gateway removes or changes, in each direction. All others pass unchanged.
 
 A service behind the gateway must learn who the caller is from the signed identity only, so headers that carry a
 credential or that services trust as set by a proxy are removed, and so are those that replace the method or the path
@@ -25,9 +25,9 @@ _REQUEST_ONLY = frozenset(
 )
 _REQUEST_PREFIXES = tuple(
     b"x-forwarded- proxy- sec- x-client-ip x-client-cert x-client-verify x-ssl- ssl- cf- fastly- x-envoy- "
-    # Replace the method or the path: a reader could delete.
+    # Override the method or the path: a user with the role read could delete.
     b"x-http-method x-method-override x-original- x-rewrite- "
-    # Name the user, in various proxies.
+    # Set by various proxies to identify the user.
     b"remote- x-remote- x-auth- x-authenticated- x-webauth- x-ms-client-principal x-amzn-oidc- "
     b"x-goog-authenticated- x-goog-iap-".split()
 )
@@ -49,8 +49,8 @@ _ADDRESSES = frozenset({b"location", b"content-location", b"link"})
 def request_headers(given: RawHeaders) -> RawHeaders:
     """The caller's headers that are sent to the service."""
     if any(_LINE_BREAK.search(value) for _, value in given):
-        # It would inject a header or a request.
-        raise BadRequest("A header contains a line break.")
+        # A line break would inject a header or a request.
+        raise BadRequest("A header contains a line break or a null character.")
     dropped = _HOP_BY_HOP | _REQUEST_ONLY | _named_in_connection(given)
     token = _token(given)
     return [
@@ -80,7 +80,7 @@ def _token(given: RawHeaders) -> bytes:
 
 
 def _named_in_connection(given: RawHeaders) -> frozenset[bytes]:
-    """The further hop-by-hop headers of this message. Its length and type cannot be among them."""
+    """The headers that Connection declares hop-by-hop, except the length and type of the body."""
     named = {word.strip().lower() for name, value in given if name == b"connection" for word in value.split(b",")}
     return frozenset(named - {b"content-length", b"content-type"})
 

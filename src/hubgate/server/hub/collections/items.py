@@ -16,7 +16,7 @@ ITEM_GONE = "This item is not in the collection."
 
 
 async def add(repos: Repos, collection: Collection, target: Target, note: str) -> None:
-    """Add a repo or a collection at the end. The caller may see it; other callers see the item only if they may too."""
+    """Add a repo or a collection, which the caller may see, at the end. Others see the item only if they may see it too."""
     now, text = repos.clock(), check_note(note)
     repo_id, linked_id = (target.id, None) if isinstance(target, Repo) else (None, target.id)
 
@@ -43,7 +43,7 @@ async def add(repos: Repos, collection: Collection, target: Target, note: str) -
 async def update(
     repos: Repos, identity: Identity, collection: Collection, item_id: str, note: str | None, place: int | None
 ) -> None:
-    """Change the note of an item or its place, which counts the items that the caller may see, from 0."""
+    """Change the note or the place of an item. `place` is its index among the items that the caller may see."""
     now, text = repos.clock(), None if note is None else check_note(note)
     if place is not None and place < 0:
         raise Unprocessable("position must be 0 or more.")
