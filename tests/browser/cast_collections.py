@@ -6,7 +6,7 @@ from hubgate.server.hub.collections import changes, items, store
 from hubgate.server.hub.collections.changes import NewCollection
 from hubgate.server.hub.collections.model import search_text, title_key
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.gating import asking
+from hubgate.server.hub.gating import access_requests
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import RepoOwner
 from hubgate.server.storage.database import Tx
@@ -56,4 +56,4 @@ async def add_collections(repos: Repos, ada: User, acme: Organization) -> None:
 async def add_access_requests(repos: Repos, ada: User) -> None:
     gated = await repo_store.named(repos.db, "model", "bob", "gated-model")
     assert gated is not None
-    await asking.ask(repos, gated, ada, {"Country": "Norway", "What will you use it for?": "A comparison"})
+    await access_requests.ask(repos, gated, ada, {"Country": "Norway", "What will you use it for?": "A comparison"})

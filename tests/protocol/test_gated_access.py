@@ -27,7 +27,7 @@ from hubgate.server.accounts import own_account
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.errors import NotFound
-from hubgate.server.hub.gating import asking
+from hubgate.server.hub.gating import access_requests
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.resources import Hub
 
@@ -398,7 +398,7 @@ def test_user_deleted_during_the_request_gets_no_access(scene: Scene) -> None:
         repo = await repo_store.named(opened.db, "model", "acme", "llm")
         assert repo is not None
         await own_account.delete(opened.accounts, scene.bob_user, SYSTEM)
-        await asking.ask(opened.repos, repo, scene.bob_user, {})
+        await access_requests.ask(opened.repos, repo, scene.bob_user, {})
 
     with pytest.raises(NotFound):
         scene.hub.call(ask_late)

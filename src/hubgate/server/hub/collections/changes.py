@@ -69,7 +69,7 @@ async def create(repos: Repos, owner: RepoOwner, new: NewCollection, actor: Acto
             **_texts(title, description),
             "theme": theme,
             "private": int(new.private),
-            "position": await store.last_place(tx, owner.id) + 1,
+            "position": await store.last_collection_position(tx, owner.id) + 1,
             "created_at": now,
             "updated_at": now,
         }

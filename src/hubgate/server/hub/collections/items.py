@@ -16,7 +16,7 @@ ITEM_GONE = "This item is not in the collection."
 
 
 async def add(repos: Repos, collection: Collection, target: Target, note: str) -> None:
-    """Add a repo or a collection, which the caller may see, at the end. Others see the item only if they may see it too."""
+    """Append a repo or a collection that the caller may see. Others see the item only if they may see its target."""
     now, text = repos.clock(), check_note(note)
     repo_id, linked_id = (target.id, None) if isinstance(target, Repo) else (None, target.id)
 
@@ -32,7 +32,7 @@ async def add(repos: Repos, collection: Collection, target: Target, note: str) -
             "repo_id": repo_id,
             "linked_id": linked_id,
             "note": text,
-            "position": await store.last_position(tx, collection.id) + 1,
+            "position": await store.last_item_position(tx, collection.id) + 1,
         }
         if not await store.add_item(tx, values):
             raise Conflict("This item is already in the collection.")

@@ -200,7 +200,7 @@ async def count_of_owner(db: Database, owner_id: str) -> int:
     return int(row["n"]) if row else 0
 
 
-async def last_place(tx: Tx, owner_id: str) -> int:
+async def last_collection_position(tx: Tx, owner_id: str) -> int:
     """The highest position of an owner's collection; -1 if the owner has none."""
     row = await tx.one(
         "SELECT COALESCE(max(position), -1) AS n FROM collections WHERE owner_id = :owner_id", {"owner_id": owner_id}
@@ -265,7 +265,7 @@ async def item_ids(tx: Tx, collection_id: str) -> list[str]:
     return [row["id"] for row in rows]
 
 
-async def last_position(tx: Tx, collection_id: str) -> int:
+async def last_item_position(tx: Tx, collection_id: str) -> int:
     """The highest position of an item; -1 for an empty collection."""
     row = await tx.one(
         "SELECT COALESCE(max(position), -1) AS n FROM collection_items WHERE collection_id = :id",

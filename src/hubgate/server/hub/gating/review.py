@@ -25,7 +25,7 @@ MAX_REPORT = 100_000
 # Deletes the request, so that the user can ask again.
 RESET = "reset"
 
-_DONE = {"accepted": "accepted", "rejected": "rejected", "pending": "reopened", RESET: "deleted"}
+_DECISIONS = {"accepted": "accepted", "rejected": "rejected", "pending": "reopened", RESET: "deleted"}
 
 
 class Requester(msgspec.Struct, frozen=True, rename="camel"):
@@ -66,7 +66,7 @@ async def handle(repos: Repos, repo: Repo, requester: Requester, status: str, ac
     now, text = repos.clock(), check_reason(reason)
 
     async def unit(tx: Tx) -> None:
-        current = await _gated(tx, repo)
+        current = await _lock_gated(tx, repo)
         found = await _find(tx, repo, requester)
         if found is None:
             raise NotFound("There is no such access request.")
@@ -76,7 +76,7 @@ async def handle(repos: Repos, repo: Repo, requester: Requester, status: str, ac
             changed = await store.set_status(tx, found.id, status, text, actor.user_id, now)
         if not changed:
             raise NotFound(f"The request of {found.user_name} is already {status}.")
-        await _record(tx, current, found.user_name, _DONE[status], actor, now)
+        await _record(tx, current, found.user_name, _DECISIONS[status], actor, now)
 
     await repos.db.write(unit)
 
@@ -89,7 +89,7 @@ async def grant(repos: Repos, repo: Repo, requester: Requester, actor: Actor) ->
         named = await _user(tx, requester)
         # The user is locked before the repo, as in a deletion of the account.
         user = await account_store.lock_user(tx, named.id) if named else None
-        current = await _gated(tx, repo)
+        current = await _lock_gated(tx, repo)
         if user is None or user.disabled_at is not None:
             raise NotFound("User not found.")
         values: dict[str, str | int | None] = {
@@ -132,7 +132,7 @@ async def handle_batch(
     return results
 
 
-async def _gated(tx: Tx, repo: Repo) -> Repo:
+async def _lock_gated(tx: Tx, repo: Repo) -> Repo:
     """Lock the repo and return its current row, which must be gated and have the owner that was checked."""
     await repo_store.lock(tx, repo.id)
     current = await repo_store.by_id(tx, repo.id)

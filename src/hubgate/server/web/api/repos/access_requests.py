@@ -18,7 +18,7 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.gating import asking, review
+from hubgate.server.hub.gating import access_requests, review
 from hubgate.server.hub.gating.model import ACCEPTED, STATUSES, AccessRequest
 from hubgate.server.hub.gating.review import BatchResult, Requester
 from hubgate.server.hub.gating.store import RequestFilter
@@ -98,11 +98,11 @@ def routes(repos: Repos) -> list[Route]:
         if repo.gated and decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.as_resource()).allowed:
             # The owner and members need no request.
             return JsonResponse(AskedForAccess(ACCEPTED))
-        found = await asking.ask(repos, repo, caller_of(request).user, body.fields or {})
+        found = await access_requests.ask(repos, repo, caller_of(request).user, body.fields or {})
         return JsonResponse(AskedForAccess(found.status))
 
     async def cancel(request: HubRequest, repo: Repo) -> JsonResponse:
-        await asking.cancel(repos, repo, caller_of(request).user)
+        await access_requests.cancel(repos, repo, caller_of(request).user)
         return JsonResponse({"ok": True})
 
     async def list_all(request: HubRequest, repo: Repo) -> JsonResponse:
@@ -180,7 +180,9 @@ def routes(repos: Repos) -> list[Route]:
             manage,
             grant,
             "Grant a user access to a repo",
-            _done({400: ("The repo is not gated, or the user already has access.", None), 404: ("User not found.", None)}),
+            _done(
+                {400: ("The repo is not gated, or the user already has access.", None), 404: ("User not found.", None)}
+            ),
             GrantAccess,
         ),
         *posts(

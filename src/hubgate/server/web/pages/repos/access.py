@@ -11,7 +11,7 @@ from hubgate.server.edge.routes import Handler, Route
 from hubgate.server.errors import BadRequest, NotFound
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import HubRequest
-from hubgate.server.hub.gating import asking, review, store
+from hubgate.server.hub.gating import access_requests, review, store
 from hubgate.server.hub.gating.model import ACCEPTED, PENDING, REJECTED, STATUSES, GateForm, gate_form
 from hubgate.server.hub.gating.review import RESET, Requester
 from hubgate.server.hub.gating.store import RequestFilter
@@ -67,7 +67,7 @@ def _asking_routes(base: RepoPageContext) -> list[Route]:
         by_session = caller_of(request).session is not None
         form = gate_form(repo)
         answers = _answers(form, request.form_fields) if by_session else await _answers_by_name(request)
-        found = await asking.ask(repos, repo, caller_of(request).user, answers)
+        found = await access_requests.ask(repos, repo, caller_of(request).user, answers)
         done = {
             ACCEPTED: f"You have access to {repo.full_name}.",
             PENDING: f"You asked for access. @{repo.owner_name} has not decided yet.",
@@ -76,7 +76,7 @@ def _asking_routes(base: RepoPageContext) -> list[Route]:
         return base.pages.redirect(repo.path, done[found.status])
 
     async def cancel(request: HubRequest, repo: Repo) -> Response:
-        await asking.cancel(repos, repo, caller_of(request).user)
+        await access_requests.cancel(repos, repo, caller_of(request).user)
         return base.pages.redirect(repo.path, "Your request was withdrawn.")
 
     def endpoint(handler: Handler[Repo]) -> EndpointForType:
