@@ -6,7 +6,7 @@ from hubgate.server.hub.collections import changes, items, store
 from hubgate.server.hub.collections.changes import NewCollection
 from hubgate.server.hub.collections.model import search_text, title_key
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.gating import asking
+from hubgate.server.hub.gating import access_requests
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import RepoOwner
 from hubgate.server.storage.database import Tx
@@ -42,7 +42,7 @@ async def add_collections(repos: Repos, ada: User, acme: Organization) -> None:
 
     await repos.db.write(add)
     own = RepoOwner("user", ada.id, ada.name)
-    empty = await changes.create(repos, own, NewCollection("Empty yet", private=True, theme="pink"), SYSTEM)
+    empty = await changes.create(repos, own, NewCollection("Still empty", private=True, theme="pink"), SYSTEM)
     listed = await store.by_id(repos.db, _ID)
     assert listed is not None
     notes = {"acme/vision-tiny": "The smallest.\nStart here.", "bob/gated-model": "Ask first."}
@@ -56,4 +56,4 @@ async def add_collections(repos: Repos, ada: User, acme: Organization) -> None:
 async def add_access_requests(repos: Repos, ada: User) -> None:
     gated = await repo_store.named(repos.db, "model", "bob", "gated-model")
     assert gated is not None
-    await asking.ask(repos, gated, ada, {"Country": "Norway", "What will you use it for?": "A comparison"})
+    await access_requests.ask(repos, gated, ada, {"Country": "Norway", "What will you use it for?": "A comparison"})

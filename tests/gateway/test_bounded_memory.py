@@ -1,4 +1,4 @@
-"""Large bodies and slow readers: the memory of the gateway does not depend on what passes through it."""
+"""Large bodies and slow readers: the memory of the gateway does not depend on their size."""
 
 import contextlib
 import hashlib
@@ -74,7 +74,7 @@ def test_100_mb_pass_in_both_directions(hub: tuple[HubProcess, str], upstream: U
 
 
 def test_slow_reader_slows_the_service(hub: tuple[HubProcess, str], upstream: Upstream) -> None:
-    """The service can send only as much as the sockets between it and the client hold."""
+    """The service can send only as much as the sockets between it and the client buffer."""
     process, token = hub
     stalled = threading.Event()
     sent = 0
@@ -107,7 +107,7 @@ def test_slow_reader_slows_the_service(hub: tuple[HubProcess, str], upstream: Up
 
 
 def test_slow_service_slows_the_client(hub: tuple[HubProcess, str], upstream: Upstream) -> None:
-    """The client can send only as much as the sockets between it and the service hold."""
+    """The client can send only as much as the sockets between it and the service buffer."""
     process, token = hub
     stalled = threading.Event()
 

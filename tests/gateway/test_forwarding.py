@@ -213,6 +213,6 @@ def test_path_outside_the_gateway_is_not_forwarded(stage: Stage, upstream: Upstr
 
 
 def test_name_of_the_hardware_list_is_not_a_namespace(stage: Stage) -> None:
-    """Its owner could not list jobs, and others' requests would contain its name."""
+    """An account with the name could not list its jobs: the path is that of the hardware list."""
     with browser_of(stage.hub, stage.ada) as browser:
         assert submit(browser, "/organizations/new", name="Hardware", fullname="").status_code == 422

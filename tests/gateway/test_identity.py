@@ -41,7 +41,7 @@ def test_identity_never_has_more_than_the_scope_of_the_service(stage: Stage, ups
     assert verified_claims(stage.hub.url, upstream.last.token)["scope"] == "jobs"
 
 
-def test_signed_identity_is_no_credential_at_the_hub(stage: Stage, upstream: Upstream) -> None:
+def test_signed_identity_is_not_a_credential_at_the_hub(stage: Stage, upstream: Upstream) -> None:
     with stage.client() as client:
         client.get("/v1/models")
     with stage.client(upstream.last.token) as service:
@@ -123,7 +123,7 @@ def test_token_is_removed_from_every_header(stage: Stage, upstream: Upstream) ->
             assert (name in upstream.last.names) == (value == "own")
 
 
-def test_signed_identity_is_no_id_token_hint(stage: Stage, upstream: Upstream) -> None:
+def test_signed_identity_is_rejected_as_id_token_hint(stage: Stage, upstream: Upstream) -> None:
     """It is signed with the key of ID tokens, but its service is not an app that the user signed in to."""
     app = create_app(stage.hub, stage.ada, scopes=("openid",))
     id_token = tokens_for(app, stage.ada, scope="openid")["id_token"]

@@ -136,7 +136,7 @@ def test_strangers_and_visitors_are_rejected(stage: Stage, upstream: Upstream) -
             assert statuses(hub, None, scope, namespace) == all_are(401, scope)
         assert set(statuses(hub, eve, scope, "nobody").values()) == {404}
     with browser_of(hub, stage.ada) as browser:
-        assert browser.get("/v1/models").status_code == 401, "the cookie of a page is no credential here (O61)"
+        assert browser.get("/v1/models").status_code == 401, "a session cookie is not a credential here (O61)"
     assert upstream.received == []
 
 

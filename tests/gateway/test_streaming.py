@@ -17,7 +17,7 @@ EVENTS = (("content-type", "text/event-stream"), ("transfer-encoding", "chunked"
 MIB = 1024 * 1024
 
 
-def test_events_arrive_one_by_one(on_each: Stage, upstream: Upstream) -> None:
+def test_events_are_forwarded_one_by_one(on_each: Stage, upstream: Upstream) -> None:
     read = threading.Semaphore(0)
 
     def answer(request: UpstreamRequest) -> None:
@@ -39,21 +39,21 @@ def test_events_arrive_one_by_one(on_each: Stage, upstream: Upstream) -> None:
     assert received == [b"data: 0\n\n", b"data: 1\n\n", b"data: 2\n\n"]
 
 
-def test_body_arrives_part_by_part(on_each: Stage, upstream: Upstream) -> None:
-    arrived = threading.Semaphore(0)
+def test_body_is_forwarded_part_by_part(on_each: Stage, upstream: Upstream) -> None:
+    part_read = threading.Semaphore(0)
     parts: list[bytes] = []
 
     def answer(request: UpstreamRequest) -> None:
         for part in request.parts():
             parts.append(part)
-            arrived.release()
+            part_read.release()
         request.reply(len(parts))
 
     def body() -> Iterator[bytes]:
         for number in range(3):
             yield b"part %d" % number
             # The client sends the next part only after the service has read this one.
-            assert arrived.acquire(timeout=20)
+            assert part_read.acquire(timeout=20)
 
     upstream.answer = answer
     with on_each.client() as client:

@@ -1,4 +1,4 @@
-"""A gated repo hides its files from users without access, even if their pull request names one README.md."""
+"""A gated repo hides its files from users without access, even if a pull request gives one the name README.md."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -40,13 +40,13 @@ def test_pull_request_does_not_expose_gated_files(scene: Scene) -> None:
                 assert (answer.status_code, answer.headers.get("x-error-code")) == (403, "GatedRepo"), rev
         with browser_of(scene.hub, bob) as browser:
             assert SECRET.decode().strip() not in browser.get(f"/ada/gated/blob/{PULL_REQUEST}/README.md").text
-        # What the owner made public stays public under any name.
+        # The README.md of the branch stays readable under every name of the revision.
         for rev in ("main", "HEAD", "refs%2Fheads%2Fmain", head_of(client, "ada/gated")):
             assert client.get(f"/ada/gated/resolve/{rev}/README.md").text == "# What it is\n", rev
 
 
 def test_copy_within_the_repo_stays_gated(scene: Scene) -> None:
-    """By its SHA-256, which may be known from elsewhere."""
+    """A pull request can copy a large file by its SHA-256, which may be known from elsewhere."""
     create_repo(scene.client, "gated")
     create_commit(scene.client, "ada/gated", {"weights.bin": SECRET})
     oid = scene.client.get("/api/models/ada/gated/tree/main").json()[-1]["lfs"]["oid"]
@@ -58,7 +58,7 @@ def test_copy_within_the_repo_stays_gated(scene: Scene) -> None:
 
 
 def gated_repo(scene: Scene, files: dict[str, bytes]) -> dict[str, dict[str, Any]]:
-    """Create the repo; the public description of each file."""
+    """Create the repo and return the public description of each file."""
     create_repo(scene.client, "gated")
     create_commit(scene.client, "ada/gated", files)
     assert scene.client.put("/api/models/ada/gated/settings", json={"gated": "manual"}).status_code == 200
@@ -89,7 +89,7 @@ def copied(base: dict[str, Any], base_size: int, start: int, length: int, then: 
 
 
 def test_delta_does_not_reveal_the_hash_of_a_gated_large_file(scene: Scene, bob: httpx.Client) -> None:
-    """A pointer with the wrong size is rejected with its hash, which the sender could have copied from the repo."""
+    """The error for a pointer with the wrong size contains its hash, which may have been copied from the repo."""
     files = gated_repo(scene, {"weights.bin": SECRET})
     oid = scene.client.get("/api/models/ada/gated/tree/main").json()[-1]["lfs"]["oid"]
     assert send_commit(bob, "ada/gated", {"idea.txt": b"an idea\n"}, query="?create_pr=1").status_code == 200
@@ -111,7 +111,7 @@ def test_delta_does_not_confirm_the_content_of_a_gated_file(scene: Scene, bob: h
     assert reports == {"unpack objects are missing"}
 
 
-def test_git_is_asked_for_full_packs_by_users_without_access(scene: Scene, bob: httpx.Client) -> None:
+def test_git_of_users_without_access_is_asked_for_full_packs(scene: Scene, bob: httpx.Client) -> None:
     """Otherwise git sends deltas to files that it fetched before the gate was closed."""
     create_repo(scene.client, "gated")
     lines = b"".join(b"line %d of a long file\n" % number for number in range(500))
@@ -133,7 +133,7 @@ def test_git_is_asked_for_full_packs_by_users_without_access(scene: Scene, bob: 
 
 
 def test_planned_upload_does_not_confirm_lines_of_a_gated_file(scene: Scene, bob: httpx.Client) -> None:
-    """A pull request calls the file .gitignore; a planned upload is ignored if a line of it matches its name."""
+    """A pull request calls the file .gitignore; a planned upload is ignored if a line of that file matches its path."""
     secret = gated_repo(scene, {"secret.txt": SECRET})["secret.txt"]
     assert send_commit(bob, "ada/gated", {"idea.txt": b"an idea\n"}, query="?create_pr=1").status_code == 200
     tree = packs.Object(packs.TREE, b"100644 .gitignore\0" + bytes.fromhex(secret["oid"]))

@@ -76,7 +76,7 @@ def test_items_are_moved_annotated_and_removed(scene: Scene) -> None:
     assert post(scene.bob, f"{first}/remove").status_code == 403
 
 
-def test_invalid_forms_keep_their_values(scene: Scene) -> None:
+def test_invalid_forms_are_shown_with_their_values(scene: Scene) -> None:
     at = created(scene.ada)
     missing = submit(scene.ada, at, f"{at}/items", type="model", id="ada/absent", note="Kept")
     assert (missing.status_code, 'value="Kept"' in missing.text) == (422, True)

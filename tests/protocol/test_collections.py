@@ -351,10 +351,10 @@ def test_organization_logs_its_collections(scene: Scene) -> None:
 def test_collections_of_a_deleted_owner_are_deleted(scene: Scene) -> None:
     wim = create_user(scene.hub, "wim")
     with api(scene.hub, create_token(scene.hub, wim)) as client:
-        slug, kept = create(client, "Deleted")["slug"], create(scene.bob)["slug"]
-    add(scene.bob, kept, slug, "collection")
+        slug, other = create(client, "Deleted")["slug"], create(scene.bob)["slug"]
+    add(scene.bob, other, slug, "collection")
     scene.hub.call(lambda opened: own_account.delete(opened.accounts, wim, SYSTEM))
-    assert get(scene.visitor, kept)["items"] == []
+    assert get(scene.visitor, other)["items"] == []
     assert titles(scene.visitor) == ["Small models"]
 
 

@@ -27,7 +27,7 @@ from hubgate.server.accounts import own_account
 from hubgate.server.accounts.model import Organization, User
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.errors import NotFound
-from hubgate.server.hub.gating import asking
+from hubgate.server.hub.gating import access_requests
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.resources import Hub
 
@@ -149,7 +149,7 @@ def test_automatic_gate_accepts_at_once(scene: Scene) -> None:
     assert "grantedBy" not in found
 
 
-def test_page_that_asks_also_takes_a_token(scene: Scene) -> None:
+def test_form_that_asks_for_access_also_accepts_a_token(scene: Scene) -> None:
     """Scripts post answers to the address of the page's form, as JSON or as a form, without its CSRF field."""
     gate(scene)
     at = f"/{REPO}/ask-access"
@@ -165,7 +165,7 @@ def test_page_that_asks_also_takes_a_token(scene: Scene) -> None:
         # A session needs the CSRF field, and an invalid token is not replaced by the session.
         assert browser.post(at, data={}).status_code == 403
         assert browser.post(at, data={}, headers={"authorization": "Bearer hf_invalid"}).status_code == 401
-        # Other forms do not take tokens.
+        # Other forms do not accept tokens.
         assert scene.bob.post(f"{at}/cancel").status_code == 403
     app = create_app(scene.hub, scopes=("openid", "manage-repos"))
     with api(scene.hub, token_of(app, scene.bob_user, "manage-repos")) as client:
@@ -314,7 +314,7 @@ def test_members_need_no_request(scene: Scene) -> None:
     assert listed(scene, "accepted") == []
 
 
-def test_concurrent_requests_of_a_user_are_one(scene: Scene) -> None:
+def test_concurrent_requests_of_a_user_create_one_request(scene: Scene) -> None:
     gate(scene)
     assert run_concurrently([lambda: ask(scene.bob).json()["status"]] * 5) == ["pending"] * 5
     assert listed(scene, "pending") == ["bob"]
@@ -335,7 +335,7 @@ def test_organization_logs_decisions(scene: Scene) -> None:
     handle(scene.ada, "accepted")
     log = scene.ada.get("/api/organizations/acme/audit-log/export?q=type:repo.review_access").json()
     (entry,) = log
-    assert entry["message"] == f"accepted the access request of bob to the model {REPO}"
+    assert entry["message"] == f"accepted the request of bob for access to the model {REPO}"
     assert (entry["data"]["user"], entry["data"]["decision"]) == ("bob", "accepted")
 
 
@@ -348,7 +348,7 @@ def test_concurrent_decisions_report_one_winner(scene: Scene) -> None:
     assert len(log) == 1
 
 
-def test_gated_repos_scope_reads_what_the_user_was_granted(scene: Scene) -> None:
+def test_gated_repos_scope_reads_repos_that_the_user_may_read(scene: Scene) -> None:
     gate(scene)
     oid = send_large(scene.ada, REPO, b"large")
     scopes = ("openid", "gated-repos", "read-repos", "manage-repos")
@@ -358,7 +358,7 @@ def test_gated_repos_scope_reads_what_the_user_was_granted(scene: Scene) -> None
         assert statuses(client, oid) == every(403)
         assert scene.ada.post(f"{AT}/grant", json={"user": "bob"}).status_code == 200
         assert statuses(client, oid) == every(200)
-        # No app asks for access: that would share the user's address.
+        # Apps may not ask for access: that would share the user's email address.
         assert ask(client).status_code == 403
     with api(scene.hub, token_of(create_app(scene.hub, scopes=scopes), scene.bob_user, "read-repos")) as client:
         answer = client.get(f"/{REPO}/resolve/main/weights.txt")
@@ -398,7 +398,7 @@ def test_user_deleted_during_the_request_gets_no_access(scene: Scene) -> None:
         repo = await repo_store.named(opened.db, "model", "acme", "llm")
         assert repo is not None
         await own_account.delete(opened.accounts, scene.bob_user, SYSTEM)
-        await asking.ask(opened.repos, repo, scene.bob_user, {})
+        await access_requests.ask(opened.repos, repo, scene.bob_user, {})
 
     with pytest.raises(NotFound):
         scene.hub.call(ask_late)

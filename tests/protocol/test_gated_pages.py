@@ -87,7 +87,7 @@ def test_owner_decides_about_requests(scene: Scene) -> None:
     assert "Needs attention" not in scene.ada.get("/").text
     again = post(scene.ada, f"{REQUESTS}/handle", user="bob", status="rejected")
     assert again.status_code == 303
-    assert "The request of bob is rejected already." in scene.ada.get(REQUESTS).text
+    assert "The request of bob is already rejected." in scene.ada.get(REQUESTS).text
 
 
 def test_owner_grants_access(scene: Scene) -> None:
@@ -97,7 +97,7 @@ def test_owner_grants_access(scene: Scene) -> None:
     assert granted.headers["location"] == f"{REQUESTS}?status=accepted"
     page = scene.ada.get(granted.headers["location"]).text
     assert "@example" not in page
-    assert "bob has access already." in submit(scene.ada, REQUESTS, f"{REQUESTS}/grant", user="bob").text
+    assert "bob already has access." in submit(scene.ada, REQUESTS, f"{REQUESTS}/grant", user="bob").text
     assert "You have access" in scene.bob.get(AT).text
 
 
@@ -108,7 +108,7 @@ def test_visitor_is_asked_to_sign_in(scene: Scene) -> None:
     assert post(scene.visitor, f"{AT}/ask-access").status_code == 401
 
 
-def test_owner_and_open_repos_show_no_gate(scene: Scene) -> None:
+def test_gate_is_not_shown_to_owners_or_on_open_repos(scene: Scene) -> None:
     assert "Access to the files" not in scene.ada.get(AT).text
     assert scene.script.put("/api/models/acme/llm/settings", json={"gated": False}).status_code == 200
     assert "Access to the files" not in scene.bob.get(AT).text

@@ -1,4 +1,4 @@
-// The calls of @huggingface/hub about collections: HUB, TOKEN and OTHERS_TOKEN come from the environment.
+// The calls of @huggingface/hub about collections: HUB, TOKEN and OTHERS_TOKEN are read from the environment.
 // The package exports three of its six functions; the others send the requests that `call` sends here.
 import assert from "node:assert/strict";
 import { createCollection, createRepo, deleteCollection, listCollections } from "@huggingface/hub";

@@ -66,7 +66,7 @@ class UpstreamConnection:
         self._writer.write(head.encode(upstream))
 
     async def send(self, part: bytes) -> None:
-        """Send a part of the body, which must not be empty; returns once the service has read most of it."""
+        """Send a part of the body, which must not be empty; returns once most of it was written to the socket."""
         await self._write(b"%x\r\n%b\r\n" % (len(part), part) if self._is_chunked else part)
 
     async def finish(self) -> None:

@@ -23,7 +23,7 @@ class Gateway(Struct, frozen=True):
     sign: Callable[[Mapping[str, Any]], Awaitable[str]]
     # Seconds without a byte in either direction, after which the service counts as hanging.
     longest_silence: float
-    # Seconds that a client may read nothing.
+    # Seconds without progress in sending, after which the client counts as disconnected.
     longest_stall: float
     # Seconds between two checks of the permission while a request is forwarded.
     permission_interval: float

@@ -1,4 +1,4 @@
-"""Which headers the gateway forwards, in each direction. All others pass unchanged.
+"""The headers that the gateway removes or changes, in each direction. All others pass unchanged.
 
 A service behind the gateway must learn who the caller is from the signed identity only, so headers that carry a
 credential or that services trust as set by a proxy are removed, and so are those that replace the method or the path
@@ -19,27 +19,27 @@ _HOP_BY_HOP = frozenset(
     b"upgrade".split()
 )
 # The hub sends its own host, length, identity and request id. `x-hf-bill-to` may contradict the signed namespace.
-_REQUEST_ONLY = frozenset(
+_DROPPED_IN_REQUESTS = frozenset(
     b"authorization cookie cookie2 host content-length expect forwarded via x-real-ip true-client-ip client-ip "
     b"x-cluster-client-ip origin referer x-hf-bill-to x-request-id".split()
 )
-_REQUEST_PREFIXES = tuple(
+_DROPPED_REQUEST_PREFIXES = tuple(
     b"x-forwarded- proxy- sec- x-client-ip x-client-cert x-client-verify x-ssl- ssl- cf- fastly- x-envoy- "
-    # Replace the method or the path: a reader could delete.
+    # Override the method or the path: a user with the role read could delete.
     b"x-http-method x-method-override x-original- x-rewrite- "
-    # Name the user, in various proxies.
+    # Set by various proxies to identify the user.
     b"remote- x-remote- x-auth- x-authenticated- x-webauth- x-ms-client-principal x-amzn-oidc- "
     b"x-goog-authenticated- x-goog-iap-".split()
 )
 # The hub sends its own standard headers. `cache-control`: answers to authenticated requests are never stored.
-_RESPONSE_ONLY = frozenset(
+_DROPPED_IN_RESPONSES = frozenset(
     b"set-cookie set-cookie2 content-security-policy content-security-policy-report-only strict-transport-security "
     b"x-frame-options x-content-type-options x-xss-protection referrer-policy permissions-policy clear-site-data "
     b"timing-allow-origin service-worker-allowed alt-svc nel report-to reporting-endpoints refresh cache-control "
     b"expires pragma date server via x-request-id www-authenticate x-sendfile x-lighttpd-send-file x-reproxy-url "
     b"x-accel-redirect x-accel-expires x-accel-charset x-accel-limit-rate".split()
 )
-_RESPONSE_PREFIXES = (b"access-control-", b"cross-origin-", b"proxy-", b"sec-")
+_DROPPED_RESPONSE_PREFIXES = (b"access-control-", b"cross-origin-", b"proxy-", b"sec-")
 _NOT_MODIFIED = 304
 _LINE_BREAK = re.compile(rb"[\r\n\0]")
 # Contain addresses, which clients must be able to open.
@@ -49,28 +49,31 @@ _ADDRESSES = frozenset({b"location", b"content-location", b"link"})
 def request_headers(given: RawHeaders) -> RawHeaders:
     """The caller's headers that are sent to the service."""
     if any(_LINE_BREAK.search(value) for _, value in given):
-        # It would inject a header or a request.
-        raise BadRequest("A header contains a line break.")
-    dropped = _HOP_BY_HOP | _REQUEST_ONLY | _named_in_connection(given)
+        # A line break would inject a header or a request.
+        raise BadRequest("A header contains a line break or a null character.")
+    dropped = _HOP_BY_HOP | _DROPPED_IN_REQUESTS | _named_in_connection(given)
     token = _token(given)
     return [
         (name, value)
         for name, value in given
         # Many services treat x_forwarded_for like x-forwarded-for.
-        if name not in dropped and not name.startswith(_REQUEST_PREFIXES) and b"_" not in name and token not in value
+        if name not in dropped
+        and not name.startswith(_DROPPED_REQUEST_PREFIXES)
+        and b"_" not in name
+        and token not in value
     ]
 
 
 def response_headers(status: int, given: RawHeaders, upstream: Upstream, base_url: str) -> RawHeaders:
     """The service's headers that are returned to the client. Names are in lower case."""
-    dropped = _HOP_BY_HOP | _RESPONSE_ONLY | _named_in_connection(given)
+    dropped = _HOP_BY_HOP | _DROPPED_IN_RESPONSES | _named_in_connection(given)
     # The length in a 304 is that of a body that does not follow; an HTTP server would wait for it.
     if status == _NOT_MODIFIED or any(name == b"transfer-encoding" for name, _ in given):
         dropped |= {b"content-length"}
     return [
         (name, _public_address(value, upstream, base_url) if name in _ADDRESSES else value)
         for name, value in given
-        if name not in dropped and not name.startswith(_RESPONSE_PREFIXES)
+        if name not in dropped and not name.startswith(_DROPPED_RESPONSE_PREFIXES)
     ]
 
 
@@ -80,7 +83,7 @@ def _token(given: RawHeaders) -> bytes:
 
 
 def _named_in_connection(given: RawHeaders) -> frozenset[bytes]:
-    """The further hop-by-hop headers of this message. Its length and type cannot be among them."""
+    """The headers that Connection declares hop-by-hop, except the length and type of the body."""
     named = {word.strip().lower() for name, value in given if name == b"connection" for word in value.split(b",")}
     return frozenset(named - {b"content-length", b"content-type"})
 

@@ -14,7 +14,7 @@ def identity_claims(
     issuer: str, upstream: Upstream, user: User, namespace: User | Organization, scope: str, now: int
 ) -> dict[str, Any]:
     """The claims for one request. `namespace` is the account that pays; `scope` is the scope that was checked, never
-    the others of the caller's token. Names can change, so the namespace's id is included.
+    the other scopes of the caller's token. Names can change, so the namespace's id is included.
     """
     return {
         "iss": issuer,

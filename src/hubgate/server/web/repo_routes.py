@@ -13,7 +13,7 @@ from hubgate.server.edge.routes import Endpoint, Handler, Located, Locator, Miss
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.gating import asking
+from hubgate.server.hub.gating import access_requests
 from hubgate.server.hub.repos import lookup
 from hubgate.server.hub.repos.lookup import Revision
 from hubgate.server.hub.repos.model import Repo, RepoType
@@ -92,7 +92,7 @@ def _finder(
         if not isinstance(repo, Repo):
             return Missing(repo)
         # Every check of this request uses this repo, so all ways to read its files respect an accepted request.
-        repo = await asking.with_access(repos, repo, caller_of(request).identity.user_id)
+        repo = await access_requests.with_access(repos, repo, caller_of(request).identity.user_id)
         return Located(repo.as_resource(), partial(target_at, request, repo))
 
     async def target_at(request: HubRequest, repo: Repo) -> Target[T]:

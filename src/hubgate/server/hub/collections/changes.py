@@ -69,7 +69,7 @@ async def create(repos: Repos, owner: RepoOwner, new: NewCollection, actor: Acto
             **_texts(title, description),
             "theme": theme,
             "private": int(new.private),
-            "position": await store.last_place(tx, owner.id) + 1,
+            "position": await store.last_collection_position(tx, owner.id) + 1,
             "created_at": now,
             "updated_at": now,
         }
@@ -83,7 +83,7 @@ async def create(repos: Repos, owner: RepoOwner, new: NewCollection, actor: Acto
 
 
 async def update(repos: Repos, collection: Collection, changes: CollectionChanges, actor: Actor) -> Collection:
-    """Change a collection; only if something other than its place changed, also the time of its last change."""
+    """Change a collection. A new place alone does not change `updated_at`."""
     now = repos.clock()
     requested = _checked(changes)
 

@@ -16,7 +16,7 @@ ITEM_GONE = "This item is not in the collection."
 
 
 async def add(repos: Repos, collection: Collection, target: Target, note: str) -> None:
-    """Add a repo or a collection at the end. The caller may see it; other callers see the item only if they may too."""
+    """Append a repo or a collection that the caller may see. Others see the item only if they may see its target."""
     now, text = repos.clock(), check_note(note)
     repo_id, linked_id = (target.id, None) if isinstance(target, Repo) else (None, target.id)
 
@@ -32,7 +32,7 @@ async def add(repos: Repos, collection: Collection, target: Target, note: str) -
             "repo_id": repo_id,
             "linked_id": linked_id,
             "note": text,
-            "position": await store.last_position(tx, collection.id) + 1,
+            "position": await store.last_item_position(tx, collection.id) + 1,
         }
         if not await store.add_item(tx, values):
             raise Conflict("This item is already in the collection.")
@@ -43,7 +43,7 @@ async def add(repos: Repos, collection: Collection, target: Target, note: str) -
 async def update(
     repos: Repos, identity: Identity, collection: Collection, item_id: str, note: str | None, place: int | None
 ) -> None:
-    """Change the note of an item or its place, which counts the items that the caller may see, from 0."""
+    """Change the note or the place of an item. `place` is its index among the items that the caller may see."""
     now, text = repos.clock(), None if note is None else check_note(note)
     if place is not None and place < 0:
         raise Unprocessable("position must be 0 or more.")

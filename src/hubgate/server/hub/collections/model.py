@@ -82,6 +82,7 @@ class CollectionItems(msgspec.Struct, frozen=True):
 
     collection: Collection
     items: list[Item]
+    # Not set in lists.
     place: int = 0
 
 
@@ -98,7 +99,7 @@ def id_in_slug(segment: str) -> str | None:
 
 
 def title_key(title: str) -> str:
-    """An owner has one collection per title, regardless of case."""
+    """The title as compared: an owner has one collection per title, regardless of case."""
     return title.casefold()
 
 

@@ -36,9 +36,9 @@ _REPO_COLUMNS = 19
 
 
 class CollectionFilter(Struct, frozen=True):
-    """The filters of a list. None and empty values do not filter."""
+    """The filters of a list."""
 
-    # Collections of any of these owners.
+    # Collections of any of these owners; None for all owners. An empty list matches nothing.
     owners: Sequence[str] | None = None
     # Collections that contain all of these repos and collections, by id.
     items: Sequence[str] = ()
@@ -200,7 +200,7 @@ async def count_of_owner(db: Database, owner_id: str) -> int:
     return int(row["n"]) if row else 0
 
 
-async def last_place(tx: Tx, owner_id: str) -> int:
+async def last_collection_position(tx: Tx, owner_id: str) -> int:
     """The highest position of an owner's collection; -1 if the owner has none."""
     row = await tx.one(
         "SELECT COALESCE(max(position), -1) AS n FROM collections WHERE owner_id = :owner_id", {"owner_id": owner_id}
@@ -241,7 +241,7 @@ async def remove_of_owner(tx: Tx, owner_id: str) -> None:
 
 
 async def target_exists(tx: Tx, repo_id: str | None, linked_id: str | None) -> bool:
-    """Whether the target of an item exists. It is not deleted before the transaction ends."""
+    """Whether the target of an item exists; if so, prevents its deletion until the transaction ends."""
     table, target = ("repos", repo_id) if repo_id else ("collections", linked_id)
     return await tx.one(f"SELECT 1 FROM {table} WHERE id = :id /*pg FOR KEY SHARE */", {"id": target}) is not None
 
@@ -265,7 +265,7 @@ async def item_ids(tx: Tx, collection_id: str) -> list[str]:
     return [row["id"] for row in rows]
 
 
-async def last_position(tx: Tx, collection_id: str) -> int:
+async def last_item_position(tx: Tx, collection_id: str) -> int:
     """The highest position of an item; -1 for an empty collection."""
     row = await tx.one(
         "SELECT COALESCE(max(position), -1) AS n FROM collection_items WHERE collection_id = :id",

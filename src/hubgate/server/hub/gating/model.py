@@ -66,18 +66,18 @@ _KINDS = {"checkbox": "checkbox", "date_picker": "date", "date": "date"}
 
 
 def gate_form(repo: Repo) -> GateForm:
-    """The form in the card, under the names that existing cards use. Invalid parts are ignored."""
+    """The form defined in the repo's card, with the field names of existing cards. Invalid parts are ignored."""
     card = msgspec.json.decode(repo.card)
     card = card if isinstance(card, dict) else {}
     prompt, fields = card.get("extra_gated_prompt"), card.get("extra_gated_fields")
     pairs = list(fields.items())[:MAX_ANSWERS] if isinstance(fields, dict) else []
-    questions = tuple(_question(str(name)[:LONGEST_QUESTION], asked) for name, asked in pairs)
+    questions = tuple(_question(str(name)[:LONGEST_QUESTION], definition) for name, definition in pairs)
     return GateForm(prompt if isinstance(prompt, str) else "", questions)
 
 
-def _question(name: str, asked: Any) -> Question:
-    kind = asked.get("type") if isinstance(asked, dict) else asked
-    options = asked.get("options") if isinstance(asked, dict) else None
+def _question(name: str, definition: Any) -> Question:
+    kind = definition.get("type") if isinstance(definition, dict) else definition
+    options = definition.get("options") if isinstance(definition, dict) else None
     if kind == "select" and isinstance(options, list) and options:
         texts = [each.get("value", each.get("label", "")) if isinstance(each, dict) else each for each in options]
         return Question(name, "select", tuple(str(text)[:LONGEST_ANSWER] for text in texts[:MAX_OPTIONS]))
@@ -90,14 +90,16 @@ def check_answers(answers: Mapping[str, str]) -> str:
         raise Unprocessable(f"At most {MAX_ANSWERS} answers are accepted.")
     for name, text in answers.items():
         if len(name) > LONGEST_QUESTION or len(text) > LONGEST_ANSWER:
-            raise Unprocessable(f"An answer has at most {LONGEST_ANSWER:,} characters.")
+            raise Unprocessable(
+                f"Questions have at most {LONGEST_QUESTION} characters, answers at most {LONGEST_ANSWER:,}."
+            )
     return msgspec.json.encode(dict(answers)).decode()
 
 
 def require_answers(form: GateForm, answers: Mapping[str, str]) -> None:
-    """Raise Unprocessable unless every question has an answer: it may be the consent to a license."""
+    """Raise Unprocessable unless every question has an answer: one may be the consent to a license."""
     if any(not answers.get(question.name, "").strip() for question in form.questions):
-        raise Unprocessable("Answer all questions of the owner.")
+        raise Unprocessable("Answer all questions in the repo's card.")
 
 
 def check_reason(reason: str) -> str:
@@ -108,7 +110,7 @@ def check_reason(reason: str) -> str:
 
 
 class RepoNotGated(BadRequest):
-    """Access requests on a repo that is not gated."""
+    """The repo is not gated, so users need no access request."""
 
     code = "RepoNotGated"
 

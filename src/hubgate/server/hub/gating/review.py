@@ -25,7 +25,7 @@ MAX_REPORT = 100_000
 # Deletes the request, so that the user can ask again.
 RESET = "reset"
 
-_DONE = {"accepted": "accepted", "rejected": "rejected", "pending": "reopened", RESET: "deleted"}
+_DECISIONS = {"accepted": "accepted", "rejected": "rejected", "pending": "reopened", RESET: "deleted"}
 
 
 class Requester(msgspec.Struct, frozen=True, rename="camel"):
@@ -58,15 +58,15 @@ async def report(repos: Repos, repo: Repo) -> list[AccessRequest]:
 
 
 async def handle(repos: Repos, repo: Repo, requester: Requester, status: str, actor: Actor, reason: str = "") -> None:
-    """Accept, reject or reopen a request, or delete it (`RESET`). A request that has the status already is an error,
-    so that of two concurrent decisions one is reported as lost.
+    """Accept, reject or reopen a request, or delete it (`RESET`). Fails if the request already has the status, so that
+    only one of two equal concurrent decisions succeeds.
     """
     if status not in (*STATUSES, RESET):
-        raise Unprocessable(f"status must be one of {', '.join(STATUSES)} and {RESET}.")
+        raise Unprocessable(f"status must be one of {', '.join(STATUSES)} or {RESET}.")
     now, text = repos.clock(), check_reason(reason)
 
     async def unit(tx: Tx) -> None:
-        current = await _gated(tx, repo)
+        current = await _lock_gated(tx, repo)
         found = await _find(tx, repo, requester)
         if found is None:
             raise NotFound("There is no such access request.")
@@ -75,8 +75,8 @@ async def handle(repos: Repos, repo: Repo, requester: Requester, status: str, ac
         else:
             changed = await store.set_status(tx, found.id, status, text, actor.user_id, now)
         if not changed:
-            raise NotFound(f"The request of {found.user_name} is {status} already.")
-        await _record(tx, current, found.user_name, _DONE[status], actor, now)
+            raise NotFound(f"The request of {found.user_name} is already {status}.")
+        await _record(tx, current, found.user_name, _DECISIONS[status], actor, now)
 
     await repos.db.write(unit)
 
@@ -89,7 +89,7 @@ async def grant(repos: Repos, repo: Repo, requester: Requester, actor: Actor) ->
         named = await _user(tx, requester)
         # The user is locked before the repo, as in a deletion of the account.
         user = await account_store.lock_user(tx, named.id) if named else None
-        current = await _gated(tx, repo)
+        current = await _lock_gated(tx, repo)
         if user is None or user.disabled_at is not None:
             raise NotFound("User not found.")
         values: dict[str, str | int | None] = {
@@ -107,7 +107,7 @@ async def grant(repos: Repos, repo: Repo, requester: Requester, actor: Actor) ->
         if not await store.add(tx, values):
             existing = await store.of_user(tx, repo.id, user.id)
             if existing is None or not await store.set_status(tx, existing.id, ACCEPTED, "", actor.user_id, now):
-                raise BadRequest(f"{user.name} has access already.")
+                raise BadRequest(f"{user.name} already has access.")
         await _record(tx, current, user.name, "granted", actor, now)
 
     await repos.db.write(unit)
@@ -132,8 +132,8 @@ async def handle_batch(
     return results
 
 
-async def _gated(tx: Tx, repo: Repo) -> Repo:
-    """Lock the repo and return its current row, which must still be gated and have the owner who was authorized."""
+async def _lock_gated(tx: Tx, repo: Repo) -> Repo:
+    """Lock the repo and return its current row, which must be gated and have the owner that was checked."""
     await repo_store.lock(tx, repo.id)
     current = await repo_store.by_id(tx, repo.id)
     if current is None or current.owner_id != repo.owner_id:
@@ -158,8 +158,9 @@ async def _user(tx: Tx, requester: Requester) -> User | None:
 
 
 async def _record(tx: Tx, repo: Repo, user_name: str, decision: str, actor: Actor, now: int) -> None:
-    what = f"granted {user_name} access" if decision == "granted" else f"{decision} the access request of {user_name}"
-    text = f"{what} to the {repo.label}"
+    is_grant = decision == "granted"
+    start = f"granted {user_name} access" if is_grant else f"{decision} the request of {user_name} for access"
+    text = f"{start} to the {repo.label}"
     await record_audit(
         tx, repo.owner, EntryType.REPO_REVIEW_ACCESS, repo, text, actor, now, user=user_name, decision=decision
     )

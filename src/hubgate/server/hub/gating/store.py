@@ -7,8 +7,8 @@ from hubgate.server.hub.gating.model import AccessRequest
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Params, containing, insert_row
 
-# In the order of model.AccessRequest. An address that was never confirmed may be that of someone else, whose name
-# would speak for the requester.
+# In the order of model.AccessRequest. An unconfirmed e-mail address is left out: it may belong to someone else,
+# whom the writers trust.
 REQUEST = """a.id, a.repo_id, a.user_id, u.name, u.fullname,
     CASE WHEN u.email_verified_at IS NULL THEN '' ELSE u.email END, a.status, a.asked, a.answers, a.reason,
     a.created_at, a.reviewed_at, a.reviewer_id, v.name"""
@@ -95,7 +95,7 @@ async def page(
 
 
 async def counts(tx: Tx, repo_id: str) -> dict[str, int]:
-    """The number of requests by status; states without requests are omitted."""
+    """The number of requests by status; statuses without requests are omitted."""
     rows = await tx.all(
         "SELECT status, count(*) AS n FROM access_requests WHERE repo_id = :repo_id GROUP BY status",
         {"repo_id": repo_id},

@@ -24,7 +24,7 @@ _IDENTITY_REJECTED = (401, 407)
 
 class ForwardedResponse:
     """Forwards one request. When the client disconnects, the connection to the service is closed at once. When the
-    service fails before its answer has begun, the client gets an error; later, its connection is cut.
+    service fails before its answer has begun, the client gets an error; after that, the client is cut off.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class ForwardedResponse:
         """Raise once the caller has lost the permission: an answer may stream for days (attack O44)."""
         while True:
             await asyncio.sleep(self._gateway.permission_interval)
-            # A database that is down for a moment does not end streams; the next check does.
+            # A short database outage does not end streams; the permission is checked again after the next interval.
             with contextlib.suppress(Unavailable):
                 await self._check_again()
 

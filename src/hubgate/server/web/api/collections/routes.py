@@ -45,7 +45,7 @@ _QUERY = (
     Query("sort", "The last changed collection is always first.", {"type": "string", "enum": list(_SORTS)}),
 )
 MISSING: Mapping[int, tuple[str, Any]] = {404: ("Collection not found, or you may not see it.", None)}
-CHANGED: Mapping[int, tuple[str, Any]] = {
+WRITE_ERRORS: Mapping[int, tuple[str, Any]] = {
     **NO_TOKEN,
     403: ("The token or the role does not permit this.", None),
     **MISSING,
@@ -100,9 +100,9 @@ def routes(repos: Repos) -> list[Route]:
 
     async def create(request: HubRequest, new: _Creation) -> JsonResponse:
         body = new.body
-        asked = NewCollection(body.title, body.description or "", body.private, body.theme)
+        requested = NewCollection(body.title, body.description or "", body.private, body.theme)
         try:
-            created = await changes.create(repos, new.owner, asked, actor_of(request))
+            created = await changes.create(repos, new.owner, requested, actor_of(request))
         except TitleTaken as taken:
             return _exists(taken)
         return await show(request, created)
@@ -149,7 +149,7 @@ def routes(repos: Repos) -> list[Route]:
             Surface.API,
             "Create a collection",
             body=CreateCollection,
-            answers={**CHANGED, 200: ("The collection.", CollectionDetails), **taken},
+            answers={**WRITE_ERRORS, 200: ("The collection.", CollectionDetails), **taken},
             body_cap=16 * KIB,
         ),
         Route(
@@ -159,7 +159,7 @@ def routes(repos: Repos) -> list[Route]:
             Surface.API,
             "Change a collection, or its place among the owner's collections",
             body=ChangeCollection,
-            answers={**CHANGED, 200: ("The collection.", wire.CollectionUpdated), **taken},
+            answers={**WRITE_ERRORS, 200: ("The collection.", wire.CollectionUpdated), **taken},
             body_cap=16 * KIB,
         ),
         Route(
@@ -168,9 +168,9 @@ def routes(repos: Repos) -> list[Route]:
             collection_endpoint(repos, write, delete),
             Surface.API,
             "Delete a collection; its repos stay",
-            answers={**CHANGED, 200: ("The collection is deleted.", None)},
+            answers={**WRITE_ERRORS, 200: ("The collection is deleted.", None)},
         ),
-        *items.routes(repos, at + "/items", details, CHANGED),
+        *items.routes(repos, at + "/items", details, WRITE_ERRORS),
     ]
 
 

@@ -18,7 +18,7 @@ from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.gating import asking, review
+from hubgate.server.hub.gating import access_requests, review
 from hubgate.server.hub.gating.model import ACCEPTED, STATUSES, AccessRequest
 from hubgate.server.hub.gating.review import BatchResult, Requester
 from hubgate.server.hub.gating.store import RequestFilter
@@ -51,7 +51,7 @@ class AskedForAccess(msgspec.Struct):
 
 
 class HandleRequest(msgspec.Struct, rename="camel"):
-    """Names the request by one of the ids. `pending` revokes a decision, `reset` deletes the request."""
+    """Names the request by its user or its id. `pending` reopens the request, `reset` deletes it."""
 
     status: _Status
     user: str | None = None
@@ -98,17 +98,17 @@ def routes(repos: Repos) -> list[Route]:
         if repo.gated and decide(caller_of(request).identity, Action.REPO_READ_CONTENT, repo.as_resource()).allowed:
             # The owner and members need no request.
             return JsonResponse(AskedForAccess(ACCEPTED))
-        found = await asking.ask(repos, repo, caller_of(request).user, body.fields or {})
+        found = await access_requests.ask(repos, repo, caller_of(request).user, body.fields or {})
         return JsonResponse(AskedForAccess(found.status))
 
     async def cancel(request: HubRequest, repo: Repo) -> JsonResponse:
-        await asking.cancel(repos, repo, caller_of(request).user)
+        await access_requests.cancel(repos, repo, caller_of(request).user)
         return JsonResponse({"ok": True})
 
     async def list_all(request: HubRequest, repo: Repo) -> JsonResponse:
         status, fields = request.param("status"), request.query_fields()
         if status not in STATUSES:
-            raise NotFound("There are pending, accepted and rejected requests.")
+            raise NotFound("The status must be pending, accepted or rejected.")
         page_request = parse_page(queries.paging(fields), review.CURSOR)
         page = await review.list_requests(repos, repo, _filter(status, fields), page_request)
         return page_response(request, repos.base_url, page, describe)
@@ -137,7 +137,7 @@ def routes(repos: Repos) -> list[Route]:
 
     own, read, manage = Action.REPO_ASK_ACCESS, Action.REPO_READ_REQUESTS, Action.REPO_MANAGE
     not_gated: dict[int, Any] = {400: ("The repo is not gated.", None)}
-    missing = {404: ("No such request, or it has this status already.", None)}
+    missing = {404: ("No such request, or it already has this status.", None)}
     at = "/user-access-request"
 
     def report_route(kind: RepoType) -> Route:
@@ -155,7 +155,7 @@ def routes(repos: Repos) -> list[Route]:
             own,
             ask,
             "Ask for access to a gated repo",
-            {200: ("pending, or accepted by an automatic gate.", AskedForAccess), **not_gated},
+            {200: ("The status of the request.", AskedForAccess), **not_gated},
             AskForAccess,
         ),
         *posts(f"{at}/cancel", own, cancel, "Withdraw your request for access to a repo", _done(missing), None),
@@ -180,7 +180,9 @@ def routes(repos: Repos) -> list[Route]:
             manage,
             grant,
             "Grant a user access to a repo",
-            _done({400: ("The repo is not gated, or the user has access.", None), 404: ("User not found.", None)}),
+            _done(
+                {400: ("The repo is not gated, or the user already has access.", None), 404: ("User not found.", None)}
+            ),
             GrantAccess,
         ),
         *posts(

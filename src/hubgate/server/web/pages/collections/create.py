@@ -68,9 +68,9 @@ def routes(base: CollectionPageContext) -> list[Route]:
 
     async def create(request: HubRequest, owner: RepoOwner) -> Response:
         given = CollectionForm.of(request.form_fields)
-        asked = NewCollection(given.title, given.description, given.private, given.theme or THEMES[0])
+        requested = NewCollection(given.title, given.description, given.private, given.theme or THEMES[0])
         try:
-            created = await changes.create(base.repos, owner, asked, actor_of(request))
+            created = await changes.create(base.repos, owner, requested, actor_of(request))
         except (TitleTaken, Unprocessable) as error:
             return show(request, owner.name, given, {error_field(error): error.message})
         return base.pages.redirect(created.path, f"Created {created.title}.")

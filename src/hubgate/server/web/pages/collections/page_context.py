@@ -26,7 +26,7 @@ class CollectionPageContext(Struct, frozen=True):
     repos: Repos
 
     def route(self, method: str, tail: str, action: Action, handler: Handler[Collection], summary: str) -> Route:
-        """Create a route about one collection. A page under an old title or owner's name redirects to the current."""
+        """Create a route about one collection. An old title or owner name redirects to the current address."""
 
         async def find_target(request: HubRequest, collection: Collection) -> Target[Collection]:
             is_current = (request.param("owner"), request.param("slug")) == tuple(collection.slug.split("/"))

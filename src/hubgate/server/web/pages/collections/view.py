@@ -77,7 +77,7 @@ def routes(base: CollectionPageContext) -> list[Route]:
 
 
 def _without_prefix(text: str, base_url: str) -> str:
-    """The name of a repo or the slug of a collection, also from the address of its page."""
+    """The name of a repo or the slug of a collection, even if the text is the address of its page."""
     address = text.strip().removeprefix(f"{base_url}/")
     for prefix in ("datasets/", "spaces/", "collections/"):
         address = address.removeprefix(prefix)

@@ -1,4 +1,4 @@
-"""The gate of a repo on pages: asking for access, and `/settings/access`, where writers decide about requests."""
+"""Pages about the gate of a repo: asking for access, and `/settings/access`, where writers decide about requests."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from hubgate.server.edge.routes import Handler, Route
 from hubgate.server.errors import BadRequest, NotFound
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import HubRequest
-from hubgate.server.hub.gating import asking, review, store
+from hubgate.server.hub.gating import access_requests, review, store
 from hubgate.server.hub.gating.model import ACCEPTED, PENDING, REJECTED, STATUSES, GateForm, gate_form
 from hubgate.server.hub.gating.review import RESET, Requester
 from hubgate.server.hub.gating.store import RequestFilter
@@ -32,7 +32,7 @@ _DONE = {ACCEPTED: "has access now", REJECTED: "has no access", PENDING: "is wai
 
 
 class GatePanel(Struct, frozen=True):
-    """What the card of a gated repo says about the visitor's access. `status` is that of the visitor's request, or
+    """The panel on a gated repo's card about the visitor's access. `status` is that of the visitor's request, or
     "signed out" or "none".
     """
 
@@ -67,16 +67,16 @@ def _asking_routes(base: RepoPageContext) -> list[Route]:
         by_session = caller_of(request).session is not None
         form = gate_form(repo)
         answers = _answers(form, request.form_fields) if by_session else await _answers_by_name(request)
-        found = await asking.ask(repos, repo, caller_of(request).user, answers)
+        found = await access_requests.ask(repos, repo, caller_of(request).user, answers)
         done = {
             ACCEPTED: f"You have access to {repo.full_name}.",
-            PENDING: f"Waiting for @{repo.owner_name}.",
-            REJECTED: f"@{repo.owner_name} rejected your request before.",
+            PENDING: f"You asked for access. @{repo.owner_name} has not decided yet.",
+            REJECTED: f"@{repo.owner_name} has already rejected your request.",
         }
         return base.pages.redirect(repo.path, done[found.status])
 
     async def cancel(request: HubRequest, repo: Repo) -> Response:
-        await asking.cancel(repos, repo, caller_of(request).user)
+        await access_requests.cancel(repos, repo, caller_of(request).user)
         return base.pages.redirect(repo.path, "Your request was withdrawn.")
 
     def endpoint(handler: Handler[Repo]) -> EndpointForType:
@@ -161,7 +161,7 @@ def _review_routes(base: RepoPageContext) -> list[Route]:
             "POST",
             f"{tail}/handle",
             repo_endpoint(repos, manage, handle),
-            "Decide about a request for a repo",
+            "Decide about a request for access to a repo",
         ),
         *base.routes("POST", f"{tail}/grant", repo_endpoint(repos, manage, grant), "Grant a user access to a repo"),
     ]
