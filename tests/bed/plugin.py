@@ -56,8 +56,8 @@ def pytest_configure(config: pytest.Config) -> None:
         hypothesis.settings.register_profile("thorough", hypothesis.settings.default, max_examples=300)
         hypothesis.settings.load_profile("thorough")
     if not hasattr(config, "workerinput"):
-        # Databases and repos are synced to disk at every commit, which takes a third of the time of many tests. Processes
-        # that are killed lose nothing in memory either.
+        # Databases and repos are synced to disk at every commit, which takes a third of the time of many tests.
+        # Processes that are killed lose nothing in memory either.
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(fastest_folder()))
         config.stash[_CLUSTERS] = {}
         config.stash[_FOLDER] = tempfile.TemporaryDirectory(prefix="hubgate-tests-")
