@@ -140,7 +140,7 @@ def is_alive(pid: int) -> bool:
 
 
 def until(condition: object, seconds: float = 60.0, every: float = 0.02) -> None:
-    """Wait until the condition, checked `every` so many seconds, is true; a timeout fails the test."""
+    """Wait until the condition is true; `every` is the pause between checks. A timeout fails the test."""
     deadline = time.monotonic() + seconds
     while not condition():  # type: ignore[operator]
         if time.monotonic() > deadline:

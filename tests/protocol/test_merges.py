@@ -295,7 +295,7 @@ def test_changes_removed_from_the_branch_and_the_pull_request_are_not_shown(scen
 
 def test_diff_of_a_long_line_is_not_read_completely(engine: Engine, tmp_path: Path) -> None:
     """Git prints the line at once, and the hub does not read all of it into memory."""
-    with hub_with_public_repo(engine, tmp_path, Limits(merging_seconds=15.0)) as scene:
+    with hub_with_public_repo(engine, tmp_path, Limits(merging_seconds=5.0)) as scene:
         scene.create_pull_request({"a.txt": b"short\n"})
         work = scene.clone("eves")
         work.git("fetch", "-q", "origin", "refs/pr/1")

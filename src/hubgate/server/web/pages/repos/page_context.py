@@ -24,8 +24,6 @@ from hubgate.server.web.repo_routes import EndpointForType, first_rest_segment, 
 
 # The picker lists this many branches and tags; others are reached by address.
 MAX_REFS = 200
-# For forms with a text of 65,536 characters: a character has at most 12 bytes in a form.
-TEXT_CAP = 1024 * KIB
 # Later pages are too expensive to compute.
 MAX_PAGES = 1_000
 

@@ -10,9 +10,10 @@ from hubgate.server.edge.routes import Handler, Route
 from hubgate.server.errors import Conflict, Forbidden, Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.discussions import comments
+from hubgate.server.web.api.repos.comments import TEXT_CAP
 from hubgate.server.web.discussion_targets import DiscussionComment, comment_endpoint
 from hubgate.server.web.pages.repos.discussions.conversation import entry_path
-from hubgate.server.web.pages.repos.page_context import TEXT_CAP, RepoPageContext
+from hubgate.server.web.pages.repos.page_context import RepoPageContext
 from hubgate.server.web.rendering import NO_ERRORS
 
 

@@ -12,9 +12,10 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.discussions import changes, comments, merging, removal
 from hubgate.server.hub.discussions.entries.model import Conversation
 from hubgate.server.hub.discussions.model import page_path
+from hubgate.server.web.api.repos.comments import TEXT_CAP
 from hubgate.server.web.discussion_targets import RepoDiscussion, discussion_endpoint
 from hubgate.server.web.pages.repos.discussions.conversation import entry_path, render
-from hubgate.server.web.pages.repos.page_context import TEXT_CAP, RepoPageContext
+from hubgate.server.web.pages.repos.page_context import RepoPageContext
 
 
 def routes(base: RepoPageContext) -> list[Route]:

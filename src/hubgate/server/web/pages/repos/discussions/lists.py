@@ -14,7 +14,8 @@ from hubgate.server.hub.discussions import opening, store
 from hubgate.server.hub.discussions.model import check_text, check_title, page_path
 from hubgate.server.hub.discussions.store import DiscussionFilter
 from hubgate.server.hub.repos.model import Repo
-from hubgate.server.web.pages.repos.page_context import TEXT_CAP, RepoPageContext, page_number
+from hubgate.server.web.api.repos.comments import TEXT_CAP
+from hubgate.server.web.pages.repos.page_context import RepoPageContext, page_number
 from hubgate.server.web.rendering import NO_ERRORS
 from hubgate.server.web.repo_routes import repo_endpoint
 
