@@ -19,7 +19,6 @@ from tests.egress.farend import Names
 
 from hubgate.server.egress.client import Egress
 from hubgate.server.resources import Hub
-from hubgate.server.webhooks.delivering.sending import Sender
 
 LOOPBACK = ("127.0.0.0/8",)
 DEADLINE = 0.5
@@ -74,6 +73,6 @@ def deliver(hub: RunningHub, seconds: float = DEADLINE) -> int:
 
     async def work(opened: Hub) -> int:
         webhooks = replace(opened.webhooks, pace=replace(opened.webhooks.pace, deadline_seconds=seconds))
-        return await deliver_due(webhooks, Sender(webhooks))
+        return await deliver_due(webhooks, silence_seconds=None)
 
     return hub.call(work)

@@ -1,6 +1,6 @@
 """The background process of the test build: as a child process, or standalone like `hubgate deliver`.
 
-Armed failpoints kill the process. `TEST_PACE=lease,deadline`, in seconds, shortens the lease and the deadline.
+Armed failpoints kill the process. `TEST_PACE=dead_after,deadline`, in seconds, shortens both.
 """
 
 import argparse
@@ -24,9 +24,9 @@ def paced(webhooks: Webhooks) -> Webhooks:
     text = os.environ.get(PACE)
     if not text:
         return webhooks
-    lease, deadline = map(float, text.split(","))
+    dead_after, deadline = map(float, text.split(","))
     # Many short retries: a fault test fails its deliveries more often than any receiver would.
-    return replace(webhooks, pace=Pace(deadline, int(lease * SECOND), (SECOND // 2,) * 1000))
+    return replace(webhooks, pace=Pace(deadline, dead_after, dead_after / 10, (SECOND // 2,) * 1000))
 
 
 def main() -> None:

@@ -3,8 +3,8 @@
 import asyncio
 import json
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -14,10 +14,7 @@ from tests.bed.running_hub import RunningHub
 
 from hubgate.server.resources import Hub
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.delivering.claiming import claim
-from hubgate.server.webhooks.delivering.losing import release_lost
-from hubgate.server.webhooks.delivering.noting import LIMIT, note
-from hubgate.server.webhooks.delivering.sending import Sender, Tried
+from hubgate.server.webhooks.delivering.deliverer import Deliverer
 from hubgate.server.webhooks.fanout.fanning import FanOut
 from hubgate.server.webhooks.sealed_secrets import opened_secret
 
@@ -96,25 +93,38 @@ def run_receiver() -> Iterator[Receiver]:
         thread.join(10)
 
 
-async def deliver_due(webhooks: Webhooks, sender: Sender) -> int:
+@asynccontextmanager
+async def only_deliverer(webhooks: Webhooks, silence_seconds: float | None = 0) -> AsyncIterator[Deliverer]:
+    """A deliverer that owns all shards, without loops: tests call its steps."""
+    deliverer = Deliverer(webhooks, asyncio.Event(), silence_seconds=silence_seconds)
+    await deliverer.ownership.start()
+    await deliverer.beat()
+    try:
+        yield deliverer
+    finally:
+        deliverer.dispatch.sender.abort()
+        await deliverer.ownership.end()
+
+
+async def deliver_due(webhooks: Webhooks, silence_seconds: float | None = 0) -> int:
     """Fan out and send until nothing is due by the hub's clock; the number of attempts."""
     attempts = 0
-    await release_lost(webhooks)
-    while True:
-        while await FanOut(webhooks).step():
-            pass
-        claimed = await claim(webhooks, LIMIT)
-        if not claimed:
-            return attempts
-        results = await asyncio.gather(*(sender.send(delivery) for delivery in claimed))
-        for first in range(0, len(results), LIMIT):
-            await note(webhooks, results[first : first + LIMIT])
-        attempts += sum(isinstance(result, Tried) for result in results)
+    async with only_deliverer(webhooks, silence_seconds) as deliverer:
+        while True:
+            while await FanOut(webhooks, deliverer).step():
+                pass
+            await deliverer.look()
+            attempts += len(deliverer.dispatch.batch.results)
+            busy = [await deliverer.store_some(), await deliverer.check_some()]
+            if deliverer.dispatch.queue.in_flight:
+                await asyncio.sleep(0.001)
+            elif not any(busy) and not deliverer.dispatch.batch:
+                return attempts
 
 
 def settle(hub: RunningHub) -> int:
     """Deliver everything that is due, without the delay that hides network errors (attack W18)."""
-    return hub.call(lambda opened: deliver_due(opened.webhooks, Sender(opened.webhooks, silence_seconds=0)))
+    return hub.call(lambda opened: deliver_due(opened.webhooks))
 
 
 def create_webhook(client: httpx.Client, url: str, *watched: str, **more: Any) -> dict[str, Any]:

@@ -16,5 +16,10 @@ def new_id(now: int) -> str:
     return f"{now // SECOND & 0xFFFFFFFF:08x}{now % SECOND:05x}{secrets.randbits(44):011x}"
 
 
+def first_id(at: int) -> str:
+    """Less than or equal to every id that is created at this time or later."""
+    return f"{at // SECOND & 0xFFFFFFFF:08x}{at % SECOND:05x}"
+
+
 def is_id(text: str) -> bool:
     return _OBJECT_ID.match(text) is not None

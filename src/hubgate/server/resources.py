@@ -172,7 +172,7 @@ async def _delete_owned(base_url: str, tx: Tx, owner_id: str, now: int) -> None:
     """Delete all that a deleted account owns. A cascade is not enough: each repo's deletion is an event."""
     await collection_store.remove_of_owner(tx, owner_id)
     await repo_deletion.delete_with_owner(base_url, tx, owner_id, now)
-    await webhook_deletion.delete_with_owner(tx, owner_id, now)
+    await webhook_deletion.delete_with_owner(tx, owner_id)
 
 
 async def _revoke_apps_and_webhooks(

@@ -3,12 +3,13 @@
 import asyncio
 import re
 import ssl
+import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from hubgate.server.egress.addresses import Address, Network, can_be_allowed, effective_address, is_allowed, is_public
-from hubgate.server.egress.connection import Connection, HttpResponse
+from hubgate.server.egress.connection import Connection, HttpResponse, OnEnd
 from hubgate.server.egress.own_addresses import OwnAddresses
 from hubgate.server.egress.pool import Key, Pool
 from hubgate.server.egress.resolve import CheckedResolver, NoFreeSlot, Resolve, SystemResolver, Unreachable
@@ -17,6 +18,10 @@ from hubgate.server.egress.target import AddressNotAllowed, Target, parse_target
 MAX_PER_ADDRESS = 64
 # A receiver that responds frees a slot within this time. If all requests hang, waiting longer is useless.
 WAIT_SECONDS = 0.5
+
+# How long the checked addresses of a name are used for requests on idle connections.
+REUSE_SECONDS = 10.0
+MAX_RECENT = 4096
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+\Z")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*\Z")
@@ -37,6 +42,8 @@ class Egress:
         self._checked = CheckedResolver(resolve or self._system or SystemResolver(), allowed, OwnAddresses(own))
         self._pool = Pool(proxy, tls)
         self._slots = AddressSlots()
+        # By host and port: the addresses that were checked last, and when.
+        self._recent: dict[tuple[str, int], tuple[Sequence[Address], float]] = {}
 
     def check(self, url: str) -> None:
         """Reject a URL that can never be used. Names are not resolved, because their addresses may change."""
@@ -49,31 +56,64 @@ class Egress:
 
     async def get(self, url: str, headers: Mapping[str, str], *, seconds: float, cap: int) -> HttpResponse:
         target = parse_target(url)
-        return await self._send_by_deadline(seconds, target, _request("GET", target, headers, b""), cap)
+        return await self.send(target, request_head("GET", target, headers) + b"\r\n", seconds=seconds, cap=cap)
 
-    async def post(
-        self, url: str, headers: Mapping[str, str], body: bytes, *, seconds: float, cap: int
-    ) -> HttpResponse:
-        target = parse_target(url)
-        return await self._send_by_deadline(seconds, target, _request("POST", target, headers, body), cap)
+    def start(self, target: Target, request: bytes, cap: int, on_end: OnEnd) -> Connection | None:
+        """Send a request on an idle connection, without waiting. None if that is not possible now: use `send`.
+
+        The caller enforces the deadline, with `Connection.fail`.
+        """
+        addresses, at = self._recent.get((target.host, target.port), ((), 0.0))
+        if not addresses or (target.literal is None and time.monotonic() > at + REUSE_SECONDS):
+            return None
+        address = addresses[0]
+        if not self._slots.try_acquire(address):
+            return None
+        idle = self._pool.take(target, address)
+        if idle is None:
+            self._slots.release(address)
+            return None
+        key, connection = idle
+
+        def ended(outcome: HttpResponse | Unreachable) -> None:
+            self._slots.release(address)
+            if isinstance(outcome, Unreachable):
+                outcome.is_public = all(map(is_public, addresses))
+            else:
+                self._pool.put_back(key, connection)
+            on_end(outcome)
+
+        connection.start(request, cap, ended)
+        return connection
+
+    def limit_per_address(self, limit: int) -> None:
+        """Limit the requests of this process to one IP address."""
+        self._slots.limit = limit
 
     def close(self) -> None:
         self._pool.close()
         if self._system is not None:
             self._system.close()
 
-    async def _send_by_deadline(self, seconds: float, target: Target, request: bytes, cap: int) -> HttpResponse:
+    async def send(self, target: Target, request: bytes, *, seconds: float, cap: int) -> HttpResponse:
         """Send with one deadline for resolution, connection, headers and body (attacks W19, W20, W25)."""
         addresses: Sequence[Address] = ()
         try:
             async with asyncio.timeout(seconds):
                 addresses = await self._checked.addresses(target)
+                self._remember(target, addresses)
                 return await self._send(target, addresses, request, cap)
         except (TimeoutError, Unreachable) as error:
             late = f"no complete answer within {seconds:.0f} s"
             failure = error if isinstance(error, Unreachable) else Unreachable(late)
             failure.is_public = bool(addresses) and all(map(is_public, addresses))
             raise failure from None
+
+    def _remember(self, target: Target, addresses: Sequence[Address]) -> None:
+        self._recent.pop((target.host, target.port), None)
+        if len(self._recent) >= MAX_RECENT:
+            del self._recent[next(iter(self._recent))]
+        self._recent[(target.host, target.port)] = addresses, time.monotonic()
 
     async def _send(self, target: Target, addresses: Sequence[Address], request: bytes, cap: int) -> HttpResponse:
         """Send to the first address that accepts a connection and has a free slot."""
@@ -118,29 +158,32 @@ class Egress:
 class AddressSlots:
     """Limits the requests in flight to one IP address, regardless of name, port and owner, in each process.
 
-    A thousand webhooks of a hundred users that all point at one victim must not flood it (attack W29).
+    A thousand webhooks of a hundred users that all point at one victim must not flood it (attack W29). All IPv6 forms
+    of an IPv4 address share its limit.
     """
 
     def __init__(self) -> None:
+        self.limit = MAX_PER_ADDRESS
         self._taken: Counter[Address | None] = Counter()
         self._waiting: dict[Address | None, deque[asyncio.Future[None]]] = {}
 
+    def try_acquire(self, address: Address) -> bool:
+        reached = effective_address(address)
+        if self._taken[reached] >= self.limit:
+            return False
+        self._taken[reached] += 1
+        return True
+
     @asynccontextmanager
     async def acquire(self, address: Address) -> AsyncIterator[bool]:
-        """Take a slot for the duration of the block; False if none is free in time.
-
-        All IPv6 forms of an IPv4 address share its limit.
-        """
-        reached = effective_address(address)
-        if self._taken[reached] < MAX_PER_ADDRESS:
-            self._taken[reached] += 1
-        elif not await self._wait_for_slot(reached):
+        """Take a slot for the duration of the block; False if none is free in time."""
+        if not self.try_acquire(address) and not await self._wait_for_slot(effective_address(address)):
             yield False
             return
         try:
             yield True
         finally:
-            self._release(reached)
+            self.release(address)
 
     async def _wait_for_slot(self, reached: Address | None) -> bool:
         """Wait for a slot that another request releases, in first-come order; False after the timeout."""
@@ -153,6 +196,9 @@ class AddressSlots:
                 self._release(reached)
             raise
         return not turn.cancel()
+
+    def release(self, address: Address) -> None:
+        self._release(effective_address(address))
 
     def _release(self, reached: Address | None) -> None:
         waiting = self._waiting.get(reached, deque())
@@ -167,7 +213,8 @@ class AddressSlots:
             del self._taken[reached]
 
 
-def _request(method: str, target: Target, headers: Mapping[str, str], body: bytes) -> bytes:
+def request_head(method: str, target: Target, headers: Mapping[str, str]) -> bytes:
+    """The request line and headers, without the empty line that ends them."""
     lines = [f"{method} {target.path_and_query} HTTP/1.1", f"Host: {target.host_header}"]
     for name, value in headers.items():
         if not _HEADER_NAME.match(name) or not _HEADER_VALUE.match(value):
@@ -175,7 +222,5 @@ def _request(method: str, target: Target, headers: Mapping[str, str], body: byte
             raise ValueError(f"{name} cannot be sent as a header")
         lines.append(f"{name}: {value}")
     # Compressed responses are not requested and never decompressed (attack W22).
-    lines.append("Accept-Encoding: identity")
-    if method == "POST":
-        lines.append(f"Content-Length: {len(body)}")
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+    lines.append("Accept-Encoding: identity\r\n")
+    return "\r\n".join(lines).encode()

@@ -7,6 +7,7 @@ a cap; the connection is closed if the body is longer.
 import asyncio
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -36,6 +37,9 @@ class HttpResponse:
         return next((value for given, value in self.headers if given == name), None)
 
 
+OnEnd = Callable[["HttpResponse | Unreachable"], None]
+
+
 class Connection(asyncio.Protocol):
     """A connection for one exchange at a time. `is_reusable` says whether another exchange may follow."""
 
@@ -43,7 +47,9 @@ class Connection(asyncio.Protocol):
         self.is_reusable = False
         self._sent_at = 0.0
         self._transport: asyncio.Transport | None = None
-        self._pending: asyncio.Future[HttpResponse] | None = None
+        self._on_end: OnEnd | None = None
+        # The outcome of the exchange; reported once the parser has returned.
+        self._outcome: HttpResponse | Unreachable | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._begin(HttpResponse(), 0)
 
@@ -51,21 +57,30 @@ class Connection(asyncio.Protocol):
         # Not every event loop's transport is an `asyncio.Transport`, but all have its methods.
         self._transport = cast("asyncio.Transport", transport)
 
-    async def exchange(self, request: bytes, cap: int) -> HttpResponse:
+    def start(self, request: bytes, cap: int, on_end: OnEnd) -> None:
+        """Send a request. `on_end` is called once, with the response or the reason why there is none."""
         self._begin(HttpResponse(), cap)
         self._sent_at = time.monotonic()
-        # Until a response says otherwise: a deadline that cancels the exchange must close the connection.
+        # Until a response says otherwise: a deadline that ends the exchange must close the connection.
         self.is_reusable = False
+        self._on_end, self._outcome = on_end, None
         if self._transport is None or self._transport.is_closing():
-            raise Unreachable("the connection was closed")
-        self._pending = asyncio.get_running_loop().create_future()
+            self.fail("the connection was closed")
+            return
         self._transport.write(request)
+
+    async def exchange(self, request: bytes, cap: int) -> HttpResponse:
+        ended: asyncio.Future[HttpResponse | Unreachable] = asyncio.get_running_loop().create_future()
+        self.start(request, cap, lambda outcome: None if ended.done() else ended.set_result(outcome))
         try:
-            return await self._pending
-        finally:
-            self._pending = None
-            if not self.is_reusable:
-                self.close()
+            outcome = await ended
+        except asyncio.CancelledError:
+            self._on_end = None
+            self.close()
+            raise
+        if isinstance(outcome, Unreachable):
+            raise outcome
+        return outcome
 
     @property
     def was_closed_before_use(self) -> bool:
@@ -82,7 +97,7 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        if self._pending is None or self._pending.done():
+        if self._on_end is None:
             # A peer that sends unrequested data cannot be trusted with the next request.
             self.close()
             return
@@ -91,20 +106,23 @@ class Connection(asyncio.Protocol):
         self._received += len(data)
         if self._received > 2 * MAX_HEAD_BYTES + _FRAMING * self._cap and self._in_body:
             # Neither headers nor body: trailers or chunk extensions.
-            self._fail("more framing than body")
+            self.fail("more framing than body")
             return
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self._fail(f"the answer is not HTTP: {error}")
+            self.fail(f"the answer is not HTTP: {error}")
             return
-        if not self._in_body and self._head_bytes > MAX_HEAD_BYTES:
-            self._fail(f"more than {MAX_HEAD_BYTES:,} bytes of headers")
+        if self._outcome is None and not self._in_body and self._head_bytes > MAX_HEAD_BYTES:
+            self.fail(f"more than {MAX_HEAD_BYTES:,} bytes of headers")
+            return
+        self._report()
 
     def eof_received(self) -> bool:
         if self._in_body and not self._length_is_known:
             # A body without a length ends when the connection is closed.
             self._finish(reusable=False)
+            self._report()
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -112,12 +130,12 @@ class Connection(asyncio.Protocol):
             # uvloop does not call eof_received if the peer closes without a TLS close_notify.
             self.eof_received()
         self.is_reusable = False
-        self._fail(f"the connection broke: {exc}" if exc else "the connection was closed early")
+        self.fail(f"the connection broke: {exc}" if exc else "the connection was closed early")
 
     # Called by the parser.
 
     def on_message_begin(self) -> None:
-        if self._pending is None or self._pending.done():
+        if self._on_end is None or self._outcome is not None:
             # A second response to one request.
             self.close()
 
@@ -158,14 +176,25 @@ class Connection(asyncio.Protocol):
             self._parser = httptools.HttpResponseParser(self)
 
     def _finish(self, *, reusable: bool) -> None:
-        if self._pending is not None and not self._pending.done():
+        if self._outcome is None:
             self.is_reusable = reusable
             self._response.body = bytes(self._body)
-            self._pending.set_result(self._response)
-            # Further data must not change the response that was returned.
+            self._outcome = self._response
+            # Further data must not change the response that is reported.
             self._response = HttpResponse()
 
-    def _fail(self, cause: str) -> None:
+    def fail(self, cause: str) -> None:
+        """End the exchange without a response."""
         self.is_reusable = False
-        if self._pending is not None and not self._pending.done():
-            self._pending.set_exception(Unreachable(cause))
+        if self._outcome is None:
+            self._outcome = Unreachable(cause)
+        self._report()
+
+    def _report(self) -> None:
+        outcome, on_end = self._outcome, self._on_end
+        if outcome is None or on_end is None:
+            return
+        self._on_end = None
+        if not self.is_reusable:
+            self.close()
+        on_end(outcome)

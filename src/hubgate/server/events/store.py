@@ -6,6 +6,7 @@ from hubgate.server.events.depth import depth_of_change
 from hubgate.server.events.kinds import Kind
 from hubgate.server.events.payload import Snapshot
 from hubgate.server.storage.database import Row, Tx
+from hubgate.server.storage.signals import Signal
 from hubgate.server.storage.sqltext import Params, insert_row
 
 _ADD = insert_row(
@@ -20,11 +21,13 @@ async def add(
     tx: Tx, event_id: str, kind: Kind, repo: Snapshot, seq: int, body: bytes, now: int, *, by_guest: bool
 ) -> None:
     await tx.exec(_ADD, _row(event_id, kind, repo, seq, body, now, guest=int(by_guest)))
+    tx.signal(Signal.EVENTS)
 
 
 async def add_all(tx: Tx, kind: Kind, events: Iterable[tuple[str, Snapshot, int, bytes]], now: int) -> None:
     """Insert events, each given by its id, its repo, its `seq` in that repo and its body."""
     await tx.exec_many(_ADD, [_row(event_id, kind, repo, seq, body, now) for event_id, repo, seq, body in events])
+    tx.signal(Signal.EVENTS)
 
 
 def _row(event_id: str, kind: Kind, repo: Snapshot, seq: int, body: bytes, now: int, guest: int = 0) -> Params:

@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
+from hubgate.server.storage.signals import Listening, OnSignal, Signal
 from hubgate.server.storage.sqltext import NO_PARAMS, Kind, Params, RowStatement
 
 T = TypeVar("T")
@@ -48,6 +49,9 @@ class Tx(Protocol):
 
         `params` are the same for every row.
         """
+
+    def signal(self, signal: Signal) -> None:
+        """Tell other processes after the commit that something happened (`Database.listen`)."""
 
 
 Unit = Callable[[Tx], Coroutine[Any, Any, T]]
@@ -88,6 +92,9 @@ class Database(Protocol):
 
     async def batch(self, op: Batch, row: Params) -> Row | None:
         """Run one row of a hot statement. Like `write`, the change is durable on return."""
+
+    async def listen(self, on_signal: OnSignal) -> Listening:
+        """Call `on_signal` after commits of any process that sent a signal. Signals may be lost: poll too."""
 
     async def tables(self) -> frozenset[str]: ...
 

@@ -26,6 +26,8 @@ from hubgate.server.storage.postgres_connection import (
     translating_errors,
     write_in_transaction,
 )
+from hubgate.server.storage.postgres_signals import Channel
+from hubgate.server.storage.signals import Listening, OnSignal
 from hubgate.server.storage.sqltext import NO_PARAMS, Params, require_read
 
 T = TypeVar("T")
@@ -47,10 +49,12 @@ class PostgresDatabase:
         self._slots = asyncio.Semaphore(connections)
         self._long_reads = Slots(max(connections // 2, 1), LONG_READS_PER_CALLER, TOO_MANY_READS)
         self._batchers: dict[str, Batcher] = {}
+        self._channel = Channel(url, self._run_statement)
         self._closed = False
 
     async def write(self, unit: Unit[T]) -> T:
-        return await self._run_with_retries(lambda connection: write_in_transaction(connection, unit))
+        send = self._channel.send
+        return await self._run_with_retries(lambda connection: write_in_transaction(connection, unit, send))
 
     async def write_long(self, unit: Unit[T]) -> T:
         return await self.write(unit)
@@ -75,6 +79,9 @@ class PostgresDatabase:
         if batcher is None:
             batcher = self._batchers[op.name] = Batcher(op, self._run_statement)
         return await batcher.submit(row)
+
+    async def listen(self, on_signal: OnSignal) -> Listening:
+        return self._channel.listen(on_signal)
 
     async def tables(self) -> frozenset[str]:
         sql = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"

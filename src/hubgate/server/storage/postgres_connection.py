@@ -4,7 +4,7 @@ Errors are translated where a statement runs, never around a unit's code: a unit
 its connection.
 """
 
-from collections.abc import Awaitable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Sequence
 from typing import Any, TypeVar
 
 import asyncpg
@@ -12,6 +12,7 @@ import asyncpg
 from hubgate.server import failpoint
 from hubgate.server.errors import OutcomeUnknown, StorageUnavailable
 from hubgate.server.storage.database import ConstraintViolated, ForeignAwait, Row, Unit, UnitClosed
+from hubgate.server.storage.signals import Signal
 from hubgate.server.storage.sqltext import NO_PARAMS, Params, RowStatement, as_single_statement, positional
 
 T = TypeVar("T")
@@ -72,13 +73,17 @@ async def translating_errors(statement: Awaitable[T]) -> T:
 
 
 class PostgresTx:
-    __slots__ = ("_connection", "busy", "failed", "is_open")
+    __slots__ = ("_connection", "busy", "failed", "is_open", "signals")
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self.busy = False
         self.failed: Exception | None = None
         self.is_open = True
+        self.signals: set[Signal] = set()
+
+    def signal(self, signal: Signal) -> None:
+        self.signals.add(signal)
 
     async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
         text, names = positional(sql)
@@ -126,9 +131,8 @@ class PostgresTx:
 class _GuardedUnit:
     """Runs a unit and rejects it if it suspends outside a statement (see ForeignAwait)."""
 
-    def __init__(self, unit: Unit[Any], connection: Connection) -> None:
-        self._unit = unit
-        self._tx = PostgresTx(connection)
+    def __init__(self, unit: Unit[Any], tx: PostgresTx) -> None:
+        self._unit, self._tx = unit, tx
 
     def __await__(self) -> Generator[Any, Any, Any]:
         try:
@@ -158,28 +162,32 @@ class _GuardedUnit:
                 error = caught
 
 
-async def write_in_transaction(connection: Connection, unit: Unit[T]) -> T:
-    result = await _run_within(connection, "BEGIN", unit)
+async def write_in_transaction(connection: Connection, unit: Unit[T], send: Callable[[Collection[Signal]], None]) -> T:
+    tx = PostgresTx(connection)
+    result = await _run_within(connection, "BEGIN", unit, tx)
     failpoint.hit("storage.before_commit")
     try:
         await translating_errors(connection.execute("COMMIT"))
     except (ConnectionLost, StorageUnavailable) as error:
         raise OutcomeUnknown from error
     failpoint.hit("storage.after_commit")
+    if tx.signals:
+        send(tx.signals)
     return result
 
 
 async def read_in_snapshot(connection: Connection, unit: Unit[T]) -> T:
-    result = await _run_within(connection, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", unit)
+    begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    result = await _run_within(connection, begin, unit, PostgresTx(connection))
     await _roll_back(connection)
     return result
 
 
-async def _run_within(connection: Connection, begin: str, unit: Unit[T]) -> T:
+async def _run_within(connection: Connection, begin: str, unit: Unit[T], tx: PostgresTx) -> T:
     """Begin a transaction and run a unit in it. The transaction stays open unless the unit failed."""
     await translating_errors(connection.execute(begin))
     try:
-        result: T = await _GuardedUnit(unit, connection)
+        result: T = await _GuardedUnit(unit, tx)
     except Exception:
         await _roll_back(connection)
         raise

@@ -18,6 +18,7 @@ from hubgate.server.jobs.caller import current_job_caller
 from hubgate.server.jobs.slots import Slots
 from hubgate.server.storage.database import TOO_MANY_READS, Batch, Row, Tx, Unit
 from hubgate.server.storage.fairlock import FairLock
+from hubgate.server.storage.signals import Fifos, Listening, OnSignal
 from hubgate.server.storage.sqlite_connection import (
     SqliteTx,
     connect_reader,
@@ -40,7 +41,8 @@ class SqliteDatabase:
         # Switching a new file to WAL needs exclusive access, and SQLite does not wait for it.
         self._lock.acquire(LOCK_TIMEOUT_SECONDS)
         try:
-            self._writer = SqliteWriter(path, self._lock)
+            self._fifos = Fifos(path)
+            self._writer = SqliteWriter(path, self._lock, self._fifos.send)
             self._reader = connect_reader(path)
         finally:
             self._lock.release()
@@ -73,6 +75,9 @@ class SqliteDatabase:
     async def batch(self, op: Batch, row: Params) -> Row | None:
         statement = _single_row_statement(op)
         return await self._writer.run(lambda tx: tx.one(statement, row), long=False)
+
+    async def listen(self, on_signal: OnSignal) -> Listening:
+        return self._fifos.listen(on_signal)
 
     async def tables(self) -> frozenset[str]:
         rows = await self._lookup_tx.all("SELECT name FROM sqlite_master WHERE type = 'table'")

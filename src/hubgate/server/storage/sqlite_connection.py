@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from hubgate.server.errors import StorageUnavailable
 from hubgate.server.storage.database import ConstraintViolated, ForeignAwait, Row, Unit, UnitClosed
+from hubgate.server.storage.signals import Signal
 from hubgate.server.storage.sqltext import NO_PARAMS, Params, RowStatement
 
 T = TypeVar("T")
@@ -36,10 +37,12 @@ def _connect(path: Path, busy_timeout: float) -> sqlite3.Connection:
 class SqliteTx:
     """A transaction on SQLite. Its coroutines never suspend."""
 
-    __slots__ = ("_execute", "failed", "is_open")
+    __slots__ = ("_execute", "_execute_many", "failed", "is_open", "signals")
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, signals: set[Signal] | None = None) -> None:
         self._execute = connection.execute
+        self._execute_many = connection.executemany
+        self.signals = set() if signals is None else signals
         self.failed: Exception | None = None
         self.is_open = True
 
@@ -57,11 +60,16 @@ class SqliteTx:
         return max(cursor.rowcount, 0)
 
     async def exec_many(self, sql: str, rows: Sequence[Params]) -> None:
-        for row in rows:
-            self._run(sql, row)
+        self._run_many(sql, rows)
 
     async def each(self, op: RowStatement, rows: Sequence[Params], params: Params = NO_PARAMS) -> Sequence[Row]:
+        if not op.returns_rows:
+            self._run_many(op.sql, [{**params, **row} for row in rows] if params else rows)
+            return []
         return [found for row in rows for found in self._run(op.sql, {**params, **row}).fetchall()]
+
+    def signal(self, signal: Signal) -> None:
+        self.signals.add(signal)
 
     def _run(self, sql: str, params: Params) -> sqlite3.Cursor:
         if not self.is_open:
@@ -72,9 +80,18 @@ class SqliteTx:
             self.failed = translated(error)
             raise self.failed from error
 
+    def _run_many(self, sql: str, rows: Sequence[Params]) -> None:
+        if not self.is_open:
+            raise UnitClosed
+        try:
+            self._execute_many(sql, rows)
+        except sqlite3.Error as error:
+            self.failed = translated(error)
+            raise self.failed from error
 
-def run_to_end(unit: Unit[T], connection: sqlite3.Connection) -> T:
-    tx = SqliteTx(connection)
+
+def run_to_end(unit: Unit[T], connection: sqlite3.Connection, signals: set[Signal] | None = None) -> T:
+    tx = SqliteTx(connection, signals)
     coroutine = unit(tx)
     try:
         coroutine.send(None)

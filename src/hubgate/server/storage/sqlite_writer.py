@@ -8,7 +8,7 @@ import contextlib
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
@@ -19,6 +19,7 @@ from hubgate.server import failpoint
 from hubgate.server.errors import OutcomeUnknown, StorageUnavailable
 from hubgate.server.storage.database import Unit
 from hubgate.server.storage.fairlock import COURTESY_PAUSE, FairLock
+from hubgate.server.storage.signals import Signal
 from hubgate.server.storage.sqlite_connection import connect_writer, primary_code, run_to_end
 
 T = TypeVar("T")
@@ -39,11 +40,12 @@ class _Job:
     context: Context = field(default_factory=copy_context)
     outcome: Any = None
     error: BaseException | None = None
+    signals: set[Signal] = field(default_factory=set)
 
 
 class SqliteWriter:
-    def __init__(self, path: Path, lock: FairLock) -> None:
-        self._lock = lock
+    def __init__(self, path: Path, lock: FairLock, send: Callable[[Collection[Signal]], None]) -> None:
+        self._lock, self._send = lock, send
         self._connection = connect_writer(path)
         self._thread = ThreadPoolExecutor(1, "sqlite-write")
         self._queue: deque[_Job] = deque()
@@ -70,7 +72,10 @@ class SqliteWriter:
     async def _drain(self) -> None:
         try:
             while self._queue:
-                for job in await self._run_next_group():
+                group = await self._run_next_group()
+                if signals := {signal for job in group if job.error is None for signal in job.signals}:
+                    self._send(signals)
+                for job in group:
                     _settle(job)
                 if self._queue and self._lock.has_waiters():
                     await asyncio.sleep(COURTESY_PAUSE)
@@ -125,7 +130,7 @@ class SqliteWriter:
         execute = self._connection.execute
         execute("SAVEPOINT unit")
         try:
-            job.outcome = job.context.run(run_to_end, job.unit, self._connection)
+            job.outcome = job.context.run(run_to_end, job.unit, self._connection, job.signals)
         except BaseException as error:
             job.error = error
             execute("ROLLBACK TO unit")

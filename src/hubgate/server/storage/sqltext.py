@@ -40,6 +40,15 @@ class RowStatement(Struct, frozen=True, eq=False):
     sql: str
     columns: Mapping[str, Kind]
 
+    @property
+    def returns_rows(self) -> bool:
+        return _returns_rows(self.sql)
+
+
+@cache
+def _returns_rows(sql: str) -> bool:
+    return sql.lstrip().startswith("SELECT") or "RETURNING" in sql
+
 
 @cache
 def as_single_statement(op: RowStatement) -> tuple[str, tuple[str, ...]]:

@@ -34,8 +34,10 @@ class Pace(Struct, frozen=True):
     """Timeouts and retry intervals of deliveries. Tests use shorter values."""
 
     deadline_seconds: float = 15.0
-    # Twice the deadline: a request that starts in the first half of its lease finishes before the lease expires.
-    lease: int = 30 * SECOND
+    # A process is taken over when its heartbeat has not changed for this long. Longer than the deadline: a process that
+    # may still start a request can end it before others take over.
+    dead_after_seconds: float = 20.0
+    heartbeat_seconds: float = 2.0
     backoff: tuple[int, ...] = BACKOFF
 
 

@@ -4,8 +4,11 @@ import base64
 import binascii
 import hashlib
 import hmac
+from collections.abc import Callable
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+Sign = Callable[[bytes], str]
 
 _SECRET_PREFIX = "whsec_"  # noqa: S105 (a prefix)
 
@@ -14,13 +17,14 @@ def signed_content(delivery_id: str, timestamp: int, body: bytes) -> bytes:
     return f"{delivery_id}.{timestamp}.".encode() + body
 
 
-def hmac_signature(secret: str, content: bytes) -> str:
-    digest = hmac.digest(hmac_key(secret), content, hashlib.sha256)
-    return "v1," + base64.b64encode(digest).decode()
+def hmac_signer(secret: str) -> Sign:
+    """A function that signs content with a secret."""
+    key = hmac_key(secret)
+    return lambda content: "v1," + base64.b64encode(hmac.digest(key, content, hashlib.sha256)).decode()
 
 
-def ed25519_signature(key: Ed25519PrivateKey, content: bytes) -> str:
-    return "v1a," + base64.b64encode(key.sign(content)).decode()
+def ed25519_signer(key: Ed25519PrivateKey) -> Sign:
+    return lambda content: "v1a," + base64.b64encode(key.sign(content)).decode()
 
 
 def hmac_key(secret: str) -> bytes:

@@ -18,7 +18,7 @@ from hubgate.server.hub.repos import commit_counts, housekeeping
 from hubgate.server.resources import Hub, open_hub
 from hubgate.server.settings import Settings
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.delivering.deliverer import IDLE_SECONDS, Deliverer
+from hubgate.server.webhooks.delivering.deliverer import POLL_SECONDS, Deliverer
 from hubgate.server.webhooks.fanout.fanning import FanOut
 from hubgate.server.webhooks.permissions import grants
 from hubgate.server.webhooks.retention.deletion import EVERY_SECONDS, Retention
@@ -56,13 +56,14 @@ async def run(
     raise_file_limit()
     hub = await open_hub(settings)
     webhooks = adjust_webhooks(hub.webhooks)
-    deliverer = Deliverer(webhooks, stop)
+    deliverer = Deliverer(webhooks, stop, settings.data_dir / "senders")
+    fan_out = FanOut(webhooks, deliverer)
     loops = [
         Sweep(hub.db, hub.clock).loop(),
         Loop("mail", every_seconds=5, step=hub.outbox.send_due),
         Loop("housekeeping", housekeeping.EVERY_SECONDS, housekeeping.Housekeeping(hub.repos).step),
         Loop("commit counts", commit_counts.EVERY_SECONDS, commit_counts.CommitCounter(hub.repos).step),
-        Loop("fan-out", IDLE_SECONDS, FanOut(webhooks, deliverer.wake.set).step, lease_seconds=FAN_OUT_LEASE_SECONDS),
+        Loop("fan-out", POLL_SECONDS, fan_out.step, lease_seconds=FAN_OUT_LEASE_SECONDS, wake=deliverer.new_events),
         Loop("webhooks of apps", grants.EVERY_SECONDS, grants.GrantChecks(webhooks).step),
         Loop("delivery retention", EVERY_SECONDS, Retention(webhooks, settings.delivery_retention_days).step),
         *_audit_loops(hub),

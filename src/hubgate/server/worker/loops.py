@@ -29,6 +29,8 @@ class Loop(Struct, frozen=True):
     step: Callable[[], Awaitable[bool]]
     # After this time, another process takes over from a runner that died.
     lease_seconds: int = LEASE_SECONDS
+    # Set by others when there is something to do before `every_seconds` have passed.
+    wake: asyncio.Event | None = None
 
 
 class LoopRunner(Struct, frozen=True):
@@ -49,7 +51,7 @@ class LoopRunner(Struct, frozen=True):
                 log.exception("loop %s failed and will be retried", loop.name)
                 more = False
             if not more:
-                await self._pause(loop.every_seconds)
+                await self._pause(loop)
         await self._release(loop, holder)
 
     async def _lease(self, loop: Loop, holder: str, leased_until: int) -> int:
@@ -70,7 +72,14 @@ class LoopRunner(Struct, frozen=True):
             async with asyncio.timeout(RELEASE_SECONDS):
                 await self.db.write(lambda tx: store.release(tx, loop.name, holder))
 
-    async def _pause(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self.stop.wait()
+    async def _pause(self, loop: Loop) -> None:
+        if loop.wake is None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(loop.every_seconds):
+                    await self.stop.wait()
+            return
+        waits = [asyncio.ensure_future(event.wait()) for event in (self.stop, loop.wake)]
+        await asyncio.wait(waits, timeout=loop.every_seconds, return_when=asyncio.FIRST_COMPLETED)
+        for waiting in waits:
+            waiting.cancel()
+        loop.wake.clear()

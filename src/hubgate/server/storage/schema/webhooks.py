@@ -41,9 +41,6 @@ webhooks = Table(
     # The circuit breaker: consecutive failures, and until when it is open (nothing is sent).
     Column("failures", BigInteger, nullable=False),
     Column("closed_until", BigInteger, nullable=False),
-    # The position in the queue: since when a delivery is due, or when the next one will be. Null if none is waiting, or
-    # if the limit of deliveries in flight is reached.
-    Column("next_due_at", BigInteger),
     Column("last_trigger_at", BigInteger),
     Column("created_at", BigInteger, nullable=False),
     # When an attempt last failed.
@@ -67,11 +64,12 @@ webhooks = Table(
     Column("taken_over", BigInteger, nullable=False, server_default="0"),
     # Incremented by every change of the settings, to detect concurrent changes.
     Column("version", BigInteger, nullable=False, server_default="1"),
+    # Incremented when failures and circuit breaker are reset: the process that sends must not store older ones.
+    Column("resets", BigInteger, nullable=False, server_default="0"),
     Index("ix_webhooks_granted", "id", sqlite_where=_GRANTED, postgresql_where=_GRANTED),
     Index("ix_webhooks_granted_by", "granted_by", "client_id", sqlite_where=_GRANTED, postgresql_where=_GRANTED),
     Index(None, "user_id"),
     Index(None, "org_id"),
-    Index(None, "next_due_at"),
 )
 
 # The watches of a webhook. A name that does not exist yet is bound permanently to the first account or repo to get it.
@@ -95,17 +93,12 @@ watches = Table(
     sqlite_with_rowid=False,
 )
 
-_WAITING = text("state IN ('pending', 'retrying', 'parked') AND lease_until IS NULL")
-# Retries, tests and replays, which do not wait in a lane (the deliveries of one repo to a webhook, in order). The index
-# has the same columns as the older index of all waiting deliveries, for the same order. SQLite prefers the newer of two
-# equivalent indexes, so it uses this one where it can (tests/storage/test_claim_indexes.py).
-_OUTSIDE_LANES = text(
-    "state IN ('pending', 'retrying', 'parked') AND lease_until IS NULL AND (attempts > 0 OR replay_of <> '')"
-)
-# Deliveries that wait in a lane, and failed deliveries that may block a lane.
-_UNTRIED = text("state IN ('pending', 'retrying', 'parked') AND attempts = 0 AND replay_of = ''")
-_TRIED = text("state IN ('pending', 'retrying', 'parked') AND tried_at IS NOT NULL AND replay_of = ''")
-_LEASED = text("lease_until IS NOT NULL")
+_ALIVE = "state IN ('pending', 'retrying', 'parked')"
+# What waits, by webhook, in three windows (webhooks/delivering/reading.py): the lanes of repos, tests and replays, and
+# retries. A delivery that succeeds at once is only ever in the first.
+_UNTRIED = text(f"{_ALIVE} AND attempts = 0 AND replay_of = ''")
+_REPLAYS = text(f"{_ALIVE} AND attempts = 0 AND replay_of <> ''")
+_RETRIES = text(f"{_ALIVE} AND attempts > 0")
 
 # Deliveries: one event for one webhook (webhooks/delivering/).
 deliveries = Table(
@@ -139,30 +132,26 @@ deliveries = Table(
     Column("due_at", BigInteger),
     # When the first attempt ended. If it failed, the delivery blocks an ordered lane for LANE_BLOCKED_FOR from then on.
     Column("tried_at", BigInteger),
-    Column("lease_until", BigInteger),
-    Column("lease_token", Text),
     Column("created_at", BigInteger, nullable=False),
     Column("ended_at", BigInteger),
+    # The first attempt. The table `attempts` has the others, and for deliveries from before migration 0024 all of them.
+    Column("first_at", BigInteger),
+    Column("first_url", Text),
+    Column("signature", Text),
+    Column("first_status", BigInteger),
+    Column("duration_ms", BigInteger),
+    Column("error", Text),
+    Column("response", LargeBinary),
     Index("uq_deliveries_event_id_webhook_id_replay_of", "event_id", "webhook_id", "replay_of", unique=True),
     Index("uq_deliveries_webhook_id_seq", "webhook_id", "seq", unique=True),
-    Index("ix_deliveries_waiting", "webhook_id", "due_at", "seq", sqlite_where=_WAITING, postgresql_where=_WAITING),
-    Index(
-        "ix_deliveries_beside",
-        "webhook_id",
-        "due_at",
-        "seq",
-        sqlite_where=_OUTSIDE_LANES,
-        postgresql_where=_OUTSIDE_LANES,
-    ),
     Index(
         "ix_deliveries_untried", "webhook_id", "repo_id", "repo_seq", sqlite_where=_UNTRIED, postgresql_where=_UNTRIED
     ),
-    Index("ix_deliveries_tried", "webhook_id", "repo_id", "tried_at", sqlite_where=_TRIED, postgresql_where=_TRIED),
-    Index("ix_deliveries_leased", "webhook_id", "lease_until", sqlite_where=_LEASED, postgresql_where=_LEASED),
-    Index(None, "created_at"),
+    Index("ix_deliveries_replays", "webhook_id", "due_at", "seq", sqlite_where=_REPLAYS, postgresql_where=_REPLAYS),
+    Index("ix_deliveries_retries", "webhook_id", "due_at", "seq", sqlite_where=_RETRIES, postgresql_where=_RETRIES),
 )
 
-# Every attempt of a delivery, with the response.
+# The attempts of a delivery from the second on, with the responses.
 attempts = Table(
     "attempts",
     metadata,
@@ -179,4 +168,32 @@ attempts = Table(
     Column("error", Text, nullable=False),
     Column("response", LargeBinary, nullable=False),
     sqlite_with_rowid=False,
+)
+
+# The running processes that send deliveries (webhooks/delivering/ownership.py).
+senders = Table(
+    "senders",
+    metadata,
+    Column("id", Text, primary_key=True),
+    # Changed every two seconds.
+    Column("heartbeat", BigInteger, nullable=False),
+    # Lock files tell about processes of the same machine only.
+    Column("machine", Text, nullable=False),
+)
+
+# The 256 shards of webhooks, and the process that sends for each; null for a shard without one.
+shards = Table(
+    "shards",
+    metadata,
+    Column("shard", BigInteger, primary_key=True, autoincrement=False),
+    Column("sender_id", Text),
+)
+
+# Webhooks that the owner of their shard must read again.
+wakes = Table(
+    "wakes",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("shard", BigInteger, nullable=False),
+    Column("webhook_id", Text, nullable=False),
 )

@@ -98,14 +98,15 @@ def _sample(stored: StoredWebhook) -> Snapshot:
 
 
 async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, columns: dict[str, object], now: int) -> None:
-    reserved = await store.reserve_seq(tx, webhook.id, now)
+    reserved = await store.reserve_seq(tx, webhook.id)
     if reserved is None:
         raise NotFound(NO_SUCH_WEBHOOK)
     if reserved["state"] != ENABLED:
         raise Conflict(f"This webhook is {reserved['state']}. Enable it first.")
     is_pull = webhook.url is None
-    # A test checks whether a receiver works again, so an open circuit breaker does not delay it.
-    due_at = await store.allow_probe(tx, webhook.id, now) if columns["is_test"] and not is_pull else now
+    if columns["is_test"]:
+        # A test checks whether a receiver works again, so an open circuit breaker does not delay it.
+        await store.allow_probe(tx, webhook.id, now)
     await deliveries.add(
         tx,
         [
@@ -115,7 +116,7 @@ async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, columns: dict[
                 seq=reserved["last_seq"],
                 state=STORED if is_pull else PENDING,
                 reason="",
-                due_at=None if is_pull else due_at,
+                due_at=None if is_pull else now,
                 created_at=now,
                 # Unique: a delivery can be replayed more than once, and a replay can be replayed.
                 replay_of=f"{origin} {new}",
@@ -123,6 +124,7 @@ async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, columns: dict[
             )
         ],
     )
+    await deliveries.wake(tx, [webhook.id], now)
 
 
 async def await_result(

@@ -62,10 +62,14 @@ _BLOCKED_REPOS = f"""
         GROUP BY p.repo_id
     )
 """
-_DURATION = "(SELECT a.duration_ms FROM attempts a WHERE a.delivery_id = d.id ORDER BY a.number DESC LIMIT 1)"
+_DURATION = """
+    COALESCE(
+        (SELECT a.duration_ms FROM attempts a WHERE a.delivery_id = d.id ORDER BY a.number DESC LIMIT 1), d.duration_ms
+    )
+"""
 # Deliveries blocked by an open circuit breaker or by an earlier delivery of the same repo are shown as parked.
 _STATE = f"""
-    CASE WHEN d.{ALIVE} AND d.lease_until IS NULL AND (
+    CASE WHEN d.{ALIVE} AND (
         (SELECT w.closed_until FROM webhooks w WHERE w.id = :webhook_id) > :now
         OR d.attempts = 0 AND d.replay_of = ''
             AND d.repo_seq > (SELECT b.blocked_from FROM blocked b WHERE b.repo_id = d.repo_id)
@@ -73,7 +77,7 @@ _STATE = f"""
 """
 # Nothing is sent while the circuit breaker is open.
 _DUE_AT = f"""
-    CASE WHEN d.{ALIVE} AND d.lease_until IS NULL THEN (
+    CASE WHEN d.{ALIVE} THEN (
         SELECT CASE WHEN w.closed_until > :now AND w.closed_until > d.due_at THEN w.closed_until ELSE d.due_at END
         FROM webhooks w WHERE w.id = :webhook_id
     ) ELSE d.due_at END
@@ -216,8 +220,11 @@ async def attempts(tx: Tx, delivery_id: str) -> Sequence[Row]:
     """The attempts of a delivery, in order: number, at, url, signature, status, duration_ms, error, response."""
     return await tx.all(
         """
-        SELECT number, at, url, signature, status, duration_ms, error, response FROM attempts
-        WHERE delivery_id = :id ORDER BY number
+        SELECT number, at, url, signature, status, duration_ms, error, response FROM attempts WHERE delivery_id = :id
+        UNION ALL
+        SELECT 1, first_at, first_url, signature, first_status, duration_ms, error, response FROM deliveries
+        WHERE id = :id AND first_at IS NOT NULL
+        ORDER BY 1
         """,
         {"id": delivery_id},
     )
@@ -258,22 +265,16 @@ async def newest_repo(tx: Tx, webhook_id: str) -> Row | None:
     )
 
 
-async def reserve_seq(tx: Tx, webhook_id: str, now: int) -> Row | None:
+async def reserve_seq(tx: Tx, webhook_id: str) -> Row | None:
     """Reserve a sequence number without using up quota, for a replay or a test, and return last_seq and state."""
     return await tx.one(
-        "UPDATE webhooks SET last_seq = last_seq + 1, next_due_at = :now WHERE id = :id RETURNING last_seq, state",
+        "UPDATE webhooks SET last_seq = last_seq + 1 WHERE id = :id RETURNING last_seq, state", {"id": webhook_id}
+    )
+
+
+async def allow_probe(tx: Tx, webhook_id: str, now: int) -> None:
+    """Half-open the circuit breaker."""
+    await tx.exec(
+        "UPDATE webhooks SET closed_until = :now, resets = resets + 1 WHERE id = :id AND closed_until > :now",
         {"id": webhook_id, "now": now},
     )
-
-
-async def allow_probe(tx: Tx, webhook_id: str, now: int) -> int:
-    """Half-open the circuit breaker, and return the due time that puts a delivery first in the webhook's queue."""
-    await tx.exec(
-        "UPDATE webhooks SET closed_until = :now WHERE id = :id AND closed_until > :now", {"id": webhook_id, "now": now}
-    )
-    row = await tx.one(
-        f"SELECT min(due_at) AS first FROM deliveries WHERE webhook_id = :id AND {ALIVE} AND lease_until IS NULL",
-        {"id": webhook_id},
-    )
-    first = row["first"] if row else None
-    return now if first is None else min(now, int(first) - 1)

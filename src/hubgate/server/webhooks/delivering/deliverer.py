@@ -1,171 +1,338 @@
-"""The sender's main loop: write down what came of tries and claim as many as there is room for, both in one unit; send
-each in its own task.
+"""The delivery process: four loops around the queue in memory.
 
-Any number of processes may run it. Room is bounded by deliveries in the air, so a thousand receivers that hang take
-their own turns and nobody else's: a webhook has at most eight in the air, one once half of the room is taken, and
-whoever waited longest comes next. What ends while a unit commits is written down by the next: the more there is to do,
-the more one commit does.
+`_keep_ownership` stores heartbeats and moves shards, `_check` reads state and permission right before sending,
+`_store` stores results and reads rows, `_look` finds wake-ups and due times. What ends while a unit commits is stored
+by the next one: the more there is to do, the more one commit does.
 """
 
 import asyncio
 import contextlib
-import itertools
 import logging
-from collections import deque
+import time
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
 from hubgate.server import failpoint
+from hubgate.server.clock import SECOND
 from hubgate.server.storage.database import Tx
+from hubgate.server.storage.signals import Signal
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.delivering.claiming import Claim, claiming
-from hubgate.server.webhooks.delivering.leases import store
-from hubgate.server.webhooks.delivering.losing import release_lost
-from hubgate.server.webhooks.delivering.noting import LIMIT, Result, noting
-from hubgate.server.webhooks.delivering.sending import Sender, Unsent
-from hubgate.server.webhooks.model import MAX_IN_FLIGHT
+from hubgate.server.webhooks.delivering import ownership_store, reading
+from hubgate.server.webhooks.delivering.dispatch import Dispatch
+from hubgate.server.webhooks.delivering.ownership import Ownership, TakenOver
+from hubgate.server.webhooks.delivering.queue import FEWEST_PER_HOST, MAX_PER_HOST
+from hubgate.server.webhooks.delivering.recording import Batch, record
+from hubgate.server.webhooks.delivering.store import shard_of
+from hubgate.server.webhooks.delivering.webhook_queue import Item, Window
 
 log = logging.getLogger("hubgate.deliver")
 
-MAX_TOTAL_IN_FLIGHT = 4096
-# About so many, of as many webhooks as that takes.
-CLAIMED_AT_ONCE = 96
-FEWEST_WEBHOOKS = 8
-# What ends together is written down together.
+CHECKED_AT_ONCE = 256
+READ_AT_ONCE = 128
+FOUND_AT_ONCE = 1000
+# Results that arrive within this time are stored together.
 GATHERING_SECONDS = 0.002
 # Wake-ups are hints; this is the guarantee.
-IDLE_SECONDS = 0.025
-LOOKS_FOR_LOST_EVERY = 1.0
+POLL_SECONDS = 1.0
 AFTER_TROUBLE_SECONDS = 0.5
-# What is in the air when we are asked to stop may end within this; the rest is given back.
+# Requests in flight may end within this time when the process stops or releases shards; the rest is aborted.
 FINISH_SECONDS = 4.0
 
 
-@dataclass
+@dataclass(eq=False)
 class Deliverer:
     webhooks: Webhooks
     stop: asyncio.Event
-    # Set by whoever knows that there is something to send or to write down.
-    wake: asyncio.Event = field(default_factory=asyncio.Event)
-    _webhooks_at_once: int = store.MAX_WEBHOOKS
-    _sending: set["asyncio.Task[None]"] = field(default_factory=set)
-    # They stay here, and in the air, until they are written down.
-    _results: deque[Result] = field(default_factory=deque)
+    # For lock files (`Ownership`).
+    folder: Path | None = None
+    silence_seconds: float | None = None
+    # Owned shards whose rows have been read: for them deliveries are handed over in memory.
+    shards: set[int] = field(default_factory=set)
+    # A read of rows and a hand-over must not overlap: a delivery would be queued twice.
+    exclusive: asyncio.Lock = field(default_factory=asyncio.Lock)
+    # Set when another process has committed events.
+    new_events: asyncio.Event = field(default_factory=asyncio.Event)
+    _work: asyncio.Event = field(default_factory=asyncio.Event)
+    _unchecked: asyncio.Event = field(default_factory=asyncio.Event)
+    _look_now: asyncio.Event = field(default_factory=asyncio.Event)
+    _beat_now: asyncio.Event = field(default_factory=asyncio.Event)
+    # Results could not be stored: nothing is sent.
+    _in_trouble: bool = False
+    _has_wakes: bool = False
+    _is_finished: bool = False
+
+    def __post_init__(self) -> None:
+        self.ownership = Ownership(self.webhooks.db, self.webhooks.pace, self.folder)
+        self.dispatch = self._new_dispatch()
+
+    def _new_dispatch(self) -> Dispatch:
+        return Dispatch(self.webhooks, self._on_work, self._may_start, self.silence_seconds)
+
+    def _on_work(self) -> None:
+        self._work.set()
+        if self.dispatch.queue.has_unchecked:
+            self._unchecked.set()
+
+    def _may_start(self, moment: float) -> bool:
+        return not self.stop.is_set() and not self._in_trouble and self.ownership.may_send(moment)
 
     async def run(self) -> None:
-        """Until told to stop, and then until everything is written down."""
-        await asyncio.gather(self._take_turns(), self._look_for_lost(), self._finish_when_stopped())
-
-    async def _take_turns(self) -> None:
-        sender = Sender(self.webhooks)
-        while not self.stop.is_set() or self._sending or self._results:
-            self.wake.clear()
-            try:
-                claimed = await self._turn()
-            except Exception:
-                log.exception("a turn of deliveries failed and will be taken again")
-                await asyncio.sleep(AFTER_TROUBLE_SECONDS)
-                self._forget_overdue()
-                continue
-            if claimed is None:
-                await self._nap()
-                continue
-            for one in claimed:
-                self._begin(sender, one)
-
-    async def _turn(self) -> list[Claim] | None:
-        """What was claimed; None where there was nothing to do."""
-        if self._results and self._sending:
-            await asyncio.sleep(GATHERING_SECONDS)
-        results = list(itertools.islice(self._results, LIMIT))
-        webhooks, each = self._room()
-        if not results and (not webhooks or not await store.is_any_due(self.webhooks.db, self.webhooks.clock())):
-            return None
-        note = noting(self.webhooks, results) if results else None
-        claim = claiming(self.webhooks, webhooks, each) if webhooks else None
-
-        async def unit(tx: Tx) -> list[Claim]:
-            if note is not None:
-                await note(tx)
-            return await claim(tx) if claim is not None else []
-
-        if results:
-            failpoint.hit("deliver-before-note")
-        claimed = await self.webhooks.db.write_long(unit)
-        if results:
-            failpoint.hit("deliver-after-note")
-        for _ in results:
-            self._results.popleft()
-        if webhooks:
-            self._adapt(len(claimed))
-        return claimed if claimed or results else None
-
-    def _room(self) -> tuple[int, int]:
-        """For how many webhooks, and for how many deliveries of each."""
-        in_the_air = len(self._sending) + len(self._results)
-        each = MAX_IN_FLIGHT if in_the_air < MAX_TOTAL_IN_FLIGHT // 2 else 1
-        room = 0 if self.stop.is_set() else (MAX_TOTAL_IN_FLIGHT - in_the_air) // each
-        return min(room, self._webhooks_at_once), each
-
-    def _adapt(self, claimed: int) -> None:
-        """To what can be sent at once: whatever waits after its claim has to be looked at again."""
-        if claimed > 2 * CLAIMED_AT_ONCE:
-            self._webhooks_at_once = max(self._webhooks_at_once // 2, FEWEST_WEBHOOKS)
-        elif claimed < CLAIMED_AT_ONCE:
-            self._webhooks_at_once = min(self._webhooks_at_once * 2, store.MAX_WEBHOOKS)
-
-    def _begin(self, sender: Sender, claimed: Claim) -> None:
-        if self.stop.is_set():
-            self._results.append(Unsent(claimed, self.webhooks.clock()))
-            return
-        task = asyncio.create_task(self._send(sender, claimed))
-        self._sending.add(task)
-        task.add_done_callback(self._sending.discard)
-
-    async def _send(self, sender: Sender, claimed: Claim) -> None:
+        """Send until told to stop, then store everything and release the shards."""
+        listening = await self.webhooks.db.listen(self._on_signal)
         try:
-            result: Result = await sender.send(claimed)
-        except asyncio.CancelledError:
-            result = Unsent(claimed, self.webhooks.clock())
-        except Exception:
-            # The lease runs out, and the delivery is tried again.
-            log.exception("delivery %s could not be sent", claimed.delivery_id)
-            return
-        self._results.append(result)
-        self.wake.set()
+            await self._retry(self.ownership.start)
+            loops = [self._keep_ownership, self._check, self._store, self._look]
+            running = [asyncio.create_task(loop()) for loop in loops]
+            stopping = asyncio.create_task(self._finish_when_stopped())
+            await asyncio.wait([*running, stopping], return_when=asyncio.FIRST_COMPLETED)
+            for task in (*running, stopping):
+                task.cancel()
+            await asyncio.gather(*running, stopping, return_exceptions=True)
+        finally:
+            await listening.close()
 
-    def _forget_overdue(self) -> None:
-        """After its lease nobody's result counts any more."""
-        now = self.webhooks.clock()
-        kept = [result for result in self._results if result.claim.until > now]
-        self._results.clear()
-        self._results.extend(kept)
+    # Ownership.
 
-    async def _look_for_lost(self) -> None:
-        while not self.stop.is_set():
+    def _on_signal(self, signal: Signal) -> None:
+        if signal is Signal.DELIVERIES:
+            self._look_now.set()
+        elif signal is Signal.SHARDS:
+            self._beat_now.set()
+        else:
+            self.new_events.set()
+
+    async def _keep_ownership(self) -> None:
+        while True:
             try:
-                if await release_lost(self.webhooks):
-                    self.wake.set()
+                await self.beat()
+            except TakenOver:
+                await self._start_over()
             except Exception:
-                log.exception("looking for lost deliveries failed and will be tried again")
-            await self._pause(LOOKS_FOR_LOST_EVERY)
+                log.exception("a heartbeat failed and will be retried")
+            if self.ownership.must_abort(time.monotonic()):
+                self.dispatch.sender.abort()
+            await _wait(self._beat_now, self.webhooks.pace.heartbeat_seconds)
+
+    async def beat(self) -> None:
+        """One heartbeat: claim a fair share of the shards, or release what is beyond it."""
+        await self.ownership.beat()
+        per_process = max(MAX_PER_HOST // self.ownership.processes, FEWEST_PER_HOST)
+        self.dispatch.queue.per_host = per_process
+        self.webhooks.egress.limit_per_address(per_process)
+        if claimed := await self.ownership.claim():
+            await self._find_work(claimed)
+        elif surplus := self.ownership.surplus:
+            await self._release(surplus)
+
+    async def _start_over(self) -> None:
+        log.warning("another process has taken over; starting over")
+        self.shards = set()
+        old, self.dispatch = self.dispatch, self._new_dispatch()
+        old.sender.abort()
+        await self._retry(self.ownership.start)
+        self._beat_now.set()
+
+    async def _find_work(self, claimed: set[int]) -> None:
+        """Find the webhooks of new shards that have deliveries, from webhook to webhook along the indexes."""
+        for statement in reading.WITH_WORK:
+            after = ""
+            while found := await self.webhooks.db.read_long(
+                partial(reading.with_work, statement=statement, after=after, limit=FOUND_AT_ONCE)
+            ):
+                after = found[-1]
+                for webhook_id in found:
+                    if shard_of(webhook_id) in claimed:
+                        self.dispatch.queue.read_again(webhook_id)
+        self.shards |= claimed
+        self._has_wakes = True
+        self._work.set()
+
+    async def _release(self, shards: set[int]) -> None:
+        """Give shards to other processes, after requests in flight have ended."""
+        async with self.exclusive:
+            self.shards -= shards
+        queues = [each for each in self.dispatch.queue.webhooks.values() if shard_of(each.id) in shards]
+        for queue in queues:
+            queue.is_leaving = True
+        in_flight = [item for queue in queues for item in queue.in_flight.values()]
+        await self._until(lambda: not any(queue.in_flight for queue in queues), FINISH_SECONDS)
+        for item in in_flight:
+            self.dispatch.sender.abort(item)
+        await self._until(lambda: not any(queue.unsettled for queue in queues), self.webhooks.pace.heartbeat_seconds)
+        if any(queue.unsettled for queue in queues):
+            # Results cannot be stored now: the shards stay here.
+            for queue in queues:
+                queue.is_leaving = False
+            self.shards |= shards
+            return
+        self.dispatch.queue.forget(shards)
+        await self.ownership.release(shards)
+
+    # Checking.
+
+    async def _check(self) -> None:
+        while True:
+            await self._unchecked.wait()
+            self._unchecked.clear()
+            try:
+                while await self.check_some():
+                    pass
+            except Exception:
+                log.exception("deliveries could not be checked and will be checked again")
+                await asyncio.sleep(AFTER_TROUBLE_SECONDS)
+                self._unchecked.set()
+
+    async def check_some(self) -> bool:
+        """Check the next deliveries and start them; False if there are none."""
+        dispatch, moment = self.dispatch, time.monotonic()
+        items = dispatch.queue.to_check(CHECKED_AT_ONCE, self.webhooks.clock(), moment)
+        if not items:
+            return False
+        try:
+            rows = await reading.check(self.webhooks.db, [item.id for item in items])
+        except BaseException:
+            dispatch.queue.checked(items, self.webhooks.clock())
+            raise
+        dispatch.apply_check(items, rows, moment)
+        return True
+
+    # Storing and reading.
+
+    async def _store(self) -> None:
+        while True:
+            await self._work.wait()
+            self._work.clear()
+            if self.dispatch.queue.in_flight:
+                await asyncio.sleep(GATHERING_SECONDS)
+            try:
+                while await self.store_some():
+                    pass
+            except TakenOver:
+                self._beat_now.set()
+                await asyncio.sleep(AFTER_TROUBLE_SECONDS)
+            except Exception:
+                log.exception("results could not be stored and will be stored again")
+                self._in_trouble = True
+                await asyncio.sleep(AFTER_TROUBLE_SECONDS)
+                self._work.set()
+
+    async def store_some(self) -> bool:
+        """Store results, and read rows of webhooks; False if there is nothing to do."""
+        dispatch, now = self.dispatch, self.webhooks.clock()
+        if not dispatch.batch and not dispatch.queue.unread and not self._has_wakes:
+            return False
+        batch, dispatch.batch = dispatch.batch, Batch()
+        takes_wakes, self._has_wakes = self._has_wakes, False
+        to_read: dict[str, str] = {}
+        try:
+            async with self.exclusive:
+                to_read = dispatch.queue.take_unread(READ_AT_ONCE)
+                if not batch and not takes_wakes and not to_read:
+                    return False
+                changed, windows = await self._in_unit(batch, takes_wakes, to_read, now)
+                for webhook_id, window in windows.items():
+                    dispatch.queue.load(webhook_id, window, now)
+        except BaseException:
+            dispatch.batch.prepend(batch)
+            self._has_wakes |= takes_wakes
+            for webhook_id in to_read:
+                dispatch.queue.read_again(webhook_id)
+            raise
+        self._in_trouble = False
+        for webhook_id in changed:
+            dispatch.queue.read_again(webhook_id)
+        dispatch.queue.settle(batch.delivery_ids, now)
+        dispatch.pump()
+        return True
+
+    async def _in_unit(
+        self, batch: Batch, takes_wakes: bool, to_read: dict[str, str], now: int
+    ) -> tuple[set[str], dict[str, Window | None]]:
+        async def unit(tx: Tx) -> tuple[set[str], dict[str, Window | None]]:
+            changed: set[str] = set()
+            if batch or takes_wakes:
+                await self.ownership.require(tx)
+                changed = await record(tx, self.webhooks, batch, now) if batch else set()
+            if takes_wakes:
+                changed |= await ownership_store.take_wakes(tx, self.shards)
+            return changed, await reading.windows(tx, to_read, now)
+
+        if not batch and not takes_wakes:
+            return await self.webhooks.db.read_long(unit)
+        if batch:
+            failpoint.hit("deliver-before-store")
+        result = await self.webhooks.db.write_long(unit)
+        if batch:
+            failpoint.hit("deliver-after-store")
+        return result
+
+    # Turns.
+
+    async def require_ownership(self, tx: Tx) -> None:
+        await self.ownership.require(tx)
+
+    def hand_over(self, items: Iterable[Item]) -> None:
+        """Queue deliveries that were just stored, unless their shard was lost meanwhile."""
+        owned = [item for item in items if shard_of(item.webhook_id) in self.shards]
+        self.dispatch.queue.hand_over(owned, self.webhooks.clock())
+        self.dispatch.pump()
+
+    async def _look(self) -> None:
+        while True:
+            try:
+                await self.look()
+            except Exception:
+                log.exception("looking for deliveries failed and will be retried")
+            due_at = self.dispatch.queue.next_time()
+            seconds = POLL_SECONDS if due_at is None else (due_at - self.webhooks.clock()) / SECOND
+            await _wait(self._look_now, min(max(seconds, 0.001), POLL_SECONDS))
+
+    async def look(self) -> None:
+        """Find wake-ups, and deliveries that are due."""
+        if self.shards and await ownership_store.has_wakes(self.webhooks.db, self.shards):
+            self._has_wakes = True
+            self._work.set()
+        self.dispatch.queue.due(self.webhooks.clock())
+        self.dispatch.pump()
+
+    # The end.
 
     async def _finish_when_stopped(self) -> None:
-        """What is in the air ends soon or is given back at once, so that another process sends it."""
         await self.stop.wait()
-        if self._sending:
-            await asyncio.wait(self._sending, timeout=FINISH_SECONDS)
-        for task in self._sending:
-            task.cancel()
-        if self._sending:
-            await asyncio.wait(self._sending)
-        self.wake.set()
+        await self._until(lambda: not self.dispatch.queue.in_flight, FINISH_SECONDS)
+        self.dispatch.sender.abort()
+        with contextlib.suppress(TakenOver):
+            while self.dispatch.batch:
+                await self._retry(self._store_rest)
+        with contextlib.suppress(Exception):
+            await self.ownership.end()
 
-    async def _nap(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(IDLE_SECONDS):
-                await self.wake.wait()
+    async def _store_rest(self) -> None:
+        await self.store_some()
 
-    async def _pause(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self.stop.wait()
+    async def _retry(self, action: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await action()
+            except TakenOver:
+                raise
+            except Exception:
+                log.exception("the database failed and will be tried again")
+                await asyncio.sleep(AFTER_TROUBLE_SECONDS)
+            else:
+                return
+
+    async def _until(self, condition: Callable[[], bool], seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition() and time.monotonic() < deadline:
+            self._work.set()
+            await asyncio.sleep(0.01)
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    event.clear()

@@ -1,11 +1,8 @@
-"""What a try came to, and what follows from it. Pure but for the jitter, which is given."""
+"""The outcome of an attempt, and what follows from it. No I/O."""
 
-import html
-import json
 import re
 from collections.abc import Sequence
 from email.utils import parsedate_to_datetime
-from urllib.parse import quote
 
 from msgspec import Struct
 
@@ -19,13 +16,13 @@ GONE = 410
 
 
 class Try(Struct, frozen=True):
-    """`answer` is None where none came: blocked, refused and timed out look alike (attack W18)."""
+    """`answer` is None if there was none: blocked, refused and timed out look the same (attack W18)."""
 
     at: int
     duration_ms: int
     answer: HttpResponse | None
-    # What was sent along and must not be read in what came back.
-    secret: str = ""
+    # Spellings of the secret that must not be readable in the stored response, the longest first.
+    spellings: tuple[bytes, ...] = ()
 
     @property
     def status(self) -> int | None:
@@ -37,7 +34,15 @@ class Try(Struct, frozen=True):
 
     @property
     def response(self) -> bytes:
-        return _masked(self.answer.body, self.secret)[:LONGEST_RESPONSE] if self.answer else b""
+        """The beginning of the response without the secret: a receiver may repeat the request's headers (W33)."""
+        body = self.answer.body if self.answer else b""
+        if not body or not self.spellings:
+            return body[:LONGEST_RESPONSE]
+        # A secret that begins within the excerpt is masked in full, by a mask of the same length.
+        found = body[: LONGEST_RESPONSE + len(self.spellings[0])]
+        for spelling in self.spellings:
+            found = found.replace(spelling, b"*" * len(spelling))
+        return found[:LONGEST_RESPONSE]
 
     @property
     def arrived(self) -> bool:
@@ -46,24 +51,12 @@ class Try(Struct, frozen=True):
 
 class Verdict(Struct, frozen=True):
     state: str
-    # When to try again; None where that was the last.
+    # When to try again; None after the last attempt.
     due_at: int | None
 
 
-def _masked(body: bytes, secret: str) -> bytes:
-    """A receiver may repeat the headers it was sent, as they were or as JSON, HTML and addresses write them (W33)."""
-    if not secret:
-        return body
-    spellings = {secret, json.dumps(secret)[1:-1], html.escape(secret), quote(secret, safe="")}
-    # Whatever begins within the excerpt is looked at in full, and masks are as long as what they hide: none is cut.
-    found = body[: LONGEST_RESPONSE + max(map(len, spellings))]
-    for spelling in sorted(spellings, key=len, reverse=True):
-        found = found.replace(spelling.encode(), b"*" * len(spelling))
-    return found
-
-
 def judge(tried: Try, backoff: Sequence[int], attempts_before: int, now: int, chance: float) -> Verdict:
-    """`chance` from 0 to 1 moves the wait within the jitter."""
+    """The state that follows. `chance`, from 0 to 1, moves the wait within the jitter."""
     if tried.arrived:
         return Verdict(DELIVERED, None)
     wait = delay(backoff, attempts_before, chance)

@@ -1,15 +1,21 @@
-"""The request that goes out: body, headers, signatures. Pure but for opening what is sealed."""
+"""The request of a delivery: headers, signatures and body. What depends only on the webhook is prepared once."""
 
+import html
+import json
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 from msgspec import Struct
 
 from hubgate import __version__
 from hubgate.server.clock import SECOND
+from hubgate.server.egress.client import request_head
+from hubgate.server.egress.target import Target, parse_target
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Row
 from hubgate.server.webhooks import signing
+from hubgate.server.webhooks.delivering.webhook_queue import Item
 from hubgate.server.webhooks.sealed_secrets import opened_key, opened_secret
 
 VERSION = 3
@@ -18,59 +24,108 @@ SIGNATURE = "webhook-signature"
 SECRET = "X-Webhook-Secret"  # noqa: S105 (the name of the header)
 
 
-class Outgoing(Struct, frozen=True):
+class Prepared(Struct, frozen=True):
+    """All requests of a webhook begin with `head`. It is valid for one version of the webhook's settings."""
+
+    webhook_id: str
+    version: int
     url: str
-    headers: dict[str, str]
-    body: bytes
+    # Requests in flight to one host are limited.
+    host: str
+    target: Target
+    head: bytes
+    # The end of every body.
+    suffix: bytes
+    sign: signing.Sign
+    sign_old: signing.Sign | None
+    old_until: int
+    # How a receiver may repeat the secret in its response (attack W33), the longest first.
+    spellings: tuple[bytes, ...]
 
-    @property
-    def secret(self) -> str:
-        return self.headers.get(SECRET, "")
 
-    @property
-    def signature(self) -> str:
-        return self.headers[SIGNATURE]
-
-
-def outgoing(secret: ServerSecret, delivery_id: str, row: Row, now: int) -> Outgoing:
-    """`row` is of `leases/store.ready`. The body is the same on every try and every replay; the time is this try's."""
-    webhook_id: str = row["webhook_id"]
-    body = with_webhook(row["body"], webhook_id)
-    timestamp = now // SECOND
-    headers = plain_headers(delivery_id, webhook_id, row["attempts"] + 1, row, now)
-    content = signing.signed_content(delivery_id, timestamp, body)
+def prepare(secret: ServerSecret, webhook_id: str, row: Row) -> Prepared:
+    """`row` has version, url, secret, old_secret, old_secret_until and private_key."""
+    headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT, "X-Hubgate-Webhook": webhook_id}
+    text, sign_old = "", None
     if row["secret"] is not None:
-        text = opened_secret(secret, webhook_id, row["secret"])
-        headers[SECRET] = text
-        signatures = [signing.hmac_signature(text, content)]
-        if row["old_secret"] is not None and (row["old_secret_until"] or 0) > now:
-            old = opened_secret(secret, webhook_id, row["old_secret"])
-            signatures.append(signing.hmac_signature(old, content))
-        headers[SIGNATURE] = " ".join(signatures)
+        text = headers[SECRET] = opened_secret(secret, webhook_id, row["secret"])
+        sign = signing.hmac_signer(text)
+        if row["old_secret"] is not None:
+            sign_old = signing.hmac_signer(opened_secret(secret, webhook_id, row["old_secret"]))
     else:
-        headers[SIGNATURE] = signing.ed25519_signature(opened_key(secret, webhook_id, row["private_key"]), content)
-    return Outgoing(row["url"], headers, body)
+        sign = signing.ed25519_signer(opened_key(secret, webhook_id, row["private_key"]))
+    target = parse_target(row["url"])
+    return Prepared(
+        webhook_id,
+        row["version"],
+        row["url"],
+        target.host,
+        target,
+        request_head("POST", target, headers),
+        _suffix(webhook_id),
+        sign,
+        sign_old,
+        row["old_secret_until"] or 0,
+        _spellings(text),
+    )
 
 
-def plain_headers(
-    delivery_id: str, webhook_id: str, attempt: int, about: Row | Mapping[str, Any], at: int
+def _spellings(secret: str) -> tuple[bytes, ...]:
+    """The secret as it is, and as JSON, HTML and URLs write it."""
+    spellings = {secret, json.dumps(secret)[1:-1], html.escape(secret), quote(secret, safe="")} if secret else set()
+    return tuple(sorted((spelling.encode() for spelling in spellings), key=len, reverse=True))
+
+
+class Outgoing(Struct, frozen=True):
+    data: bytes
+    url: str
+    signature: str
+
+
+def outgoing(prepared: Prepared, item: Item, now: int) -> Outgoing:
+    """The body is the same in every attempt and replay; the time is that of this attempt."""
+    body = item.body[:-1] + prepared.suffix
+    timestamp = now // SECOND
+    content = signing.signed_content(item.id, timestamp, body)
+    signature = prepared.sign(content)
+    if prepared.sign_old is not None and prepared.old_until > now:
+        signature = f"{signature} {prepared.sign_old(content)}"
+    headers = _own_headers(item.id, item.attempts + 1, item.repo_seq, item.depth, item.is_test, timestamp)
+    lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+    tail = f"{lines}{SIGNATURE}: {signature}\r\nContent-Length: {len(body)}\r\n\r\n"
+    return Outgoing(b"".join((prepared.head, tail.encode("ascii"), body)), prepared.url, signature)
+
+
+def _own_headers(
+    delivery_id: str, attempt: int, repo_seq: int, depth: int, is_test: bool, timestamp: int
 ) -> dict[str, str]:
-    """All but the secret and the signature. `about` has repo_seq, depth and is_test."""
+    """The headers that differ between attempts, without the signature."""
     headers = {
-        "Content-Type": "application/json",
-        "User-Agent": USER_AGENT,
         "webhook-id": delivery_id,
-        "webhook-timestamp": str(at // SECOND),
-        "X-Hubgate-Webhook": webhook_id,
+        "webhook-timestamp": str(timestamp),
         "X-Hubgate-Attempt": str(attempt),
-        "X-Hubgate-Sequence": str(about["repo_seq"]),
-        "X-Hubgate-Depth": str(about["depth"]),
+        "X-Hubgate-Sequence": str(repo_seq),
+        "X-Hubgate-Depth": str(depth),
     }
-    if about["is_test"]:
+    if is_test:
         headers["X-Hubgate-Test"] = "1"
     return headers
 
 
+def plain_headers(delivery_id: str, webhook_id: str, attempt: int, about: Mapping[str, Any], at: int) -> dict[str, str]:
+    """All headers except the secret and the signature. `about` has repo_seq, depth and is_test."""
+    return {
+        "Content-Type": "application/json",
+        "User-Agent": USER_AGENT,
+        "X-Hubgate-Webhook": webhook_id,
+        **_own_headers(delivery_id, attempt, about["repo_seq"], about["depth"], bool(about["is_test"]), at // SECOND),
+    }
+
+
 def with_webhook(event_body: bytes, webhook_id: str) -> bytes:
-    """The frozen body and, last, the part that names the webhook."""
-    return event_body[:-1] + f',"webhook":{{"id":"{webhook_id}","version":{VERSION}}}}}'.encode()
+    """The body of an event with the part that names the webhook."""
+    return event_body[:-1] + _suffix(webhook_id)
+
+
+def _suffix(webhook_id: str) -> bytes:
+    return f',"webhook":{{"id":"{webhook_id}","version":{VERSION}}}}}'.encode()

@@ -1,89 +1,144 @@
-"""Sending one claimed delivery."""
+"""Sends the requests of deliveries: usually on an idle connection, without a task and without a timer for each."""
 
 import asyncio
-import random
+import itertools
+import logging
 import time
-
-from msgspec import Struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from hubgate.server import failpoint
-from hubgate.server.clock import SECOND
-from hubgate.server.egress.connection import HttpResponse
+from hubgate.server.egress.connection import Connection, HttpResponse
 from hubgate.server.egress.resolve import NoFreeSlot, Unreachable
-from hubgate.server.errors import Unprocessable
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.delivering.claiming import Claim
-from hubgate.server.webhooks.delivering.leases import store
 from hubgate.server.webhooks.delivering.outcome import Try
-from hubgate.server.webhooks.delivering.request import Outgoing, outgoing
+from hubgate.server.webhooks.delivering.request import Outgoing, Prepared, outgoing
+from hubgate.server.webhooks.delivering.webhook_queue import Item
+
+log = logging.getLogger("hubgate.deliver")
 
 MAX_READ = 64 * 1024
-# For a delivery that found no room at its address. It was not tried, so it waits shortly.
-NO_ROOM_WAIT = 2 * SECOND
-# What was claimed longer ago is looked at again: its webhook may have been switched off since.
-FRESH_SECONDS = 0.1
 
 
-class Tried(Struct, frozen=True):
-    """A try was made; what it came to is to be written down."""
+@dataclass(slots=True, eq=False)
+class Request:
+    """A request in flight."""
 
-    claim: Claim
-    out: Outgoing
-    tried: Try
+    item: Item
+    prepared: Prepared
+    outgoing: Outgoing
+    # Wall clock and monotonic time.
+    at: int
+    began: float
+    is_ended: bool = False
+    connection: Connection | None = None
+    task: "asyncio.Task[None] | None" = None
 
 
-class Unsent(Struct, frozen=True):
-    """It was not sent, or nobody knows: given back without counting a try, to be sent at `due_at` by whoever comes."""
-
-    claim: Claim
-    due_at: int
+# Called once for each request. The attempt is None if nothing was sent: no slot was free, or the request was aborted.
+OnEnded = Callable[[Request, Try | None], None]
 
 
-class Sender(Struct, frozen=True):
-    """Where no answer came from an address that only this hub could have tried, blocked, refused and timed out are
-    written down alike and after the same time, `silence_seconds`: whoever asks for deliveries learns nothing of the
-    network around the hub (attack W18).
+@dataclass(eq=False)
+class Sender:
+    """Where there is no response from an address that only the hub could have reached, blocked, refused and timed out
+    look the same and take the same time, `silence_seconds`: nobody learns about the hub's network from its deliveries
+    (attack W18).
     """
 
     webhooks: Webhooks
-    # The whole deadline where it is not given.
+    on_ended: OnEnded
+    # None for the whole deadline.
     silence_seconds: float | None = None
+    # By delivery, in the order in which they began. All have the same deadline, so the first is late first.
+    _requests: dict[str, Request] = field(default_factory=dict)
+    _timer: asyncio.TimerHandle | None = None
 
-    async def send(self, claim: Claim) -> Tried | Unsent:
-        webhooks = self.webhooks
-        fresh = time.monotonic() < claim.taken + FRESH_SECONDS
-        if not fresh and not await store.is_still_wanted(webhooks.db, claim.delivery_id, claim.lease_token):
-            return Unsent(claim, webhooks.clock())
-        at = webhooks.clock()
-        if not claim.may_begin(webhooks.pace, at):
-            return Unsent(claim, at)
-        out = outgoing(webhooks.secret, claim.delivery_id, claim.row, at)
-        failpoint.hit("deliver-after-claim")
-        try:
-            tried = await self._tried(out, at)
-        except NoFreeSlot:
-            # That its address is busy with others is no failure of its.
-            wait = int(NO_ROOM_WAIT * (0.5 + random.random()))  # noqa: S311 (spreads, hides nothing)
-            return Unsent(claim, webhooks.clock() + wait)
-        failpoint.hit("deliver-after-send")
-        return Tried(claim, out, tried)
+    def start(self, item: Item, prepared: Prepared) -> None:
+        at = self.webhooks.clock()
+        request = Request(item, prepared, outgoing(prepared, item, at), at, time.monotonic())
+        failpoint.hit("deliver-before-send")
+        self._requests[item.id] = request
+        self._set_timer()
+        connection = self.webhooks.egress.start(
+            prepared.target, request.outgoing.data, MAX_READ, lambda outcome: self._on_outcome(request, outcome)
+        )
+        if connection is None:
+            request.task = asyncio.create_task(self._send(request))
+        elif not request.is_ended:
+            request.connection = connection
 
-    async def _tried(self, out: Outgoing, at: int) -> Try:
-        began, deadline = time.monotonic(), self.webhooks.pace.deadline_seconds
-        answer: HttpResponse | None = None
-        is_public = True
+    def abort(self, item: Item | None = None) -> None:
+        """End the request of a delivery, or all requests, without an outcome."""
+        for request in list(self._requests.values()):
+            if item in (None, request.item):
+                self._end(request, None)
+                if request.task is not None:
+                    request.task.cancel()
+                if request.connection is not None:
+                    request.connection.fail("aborted")
+
+    def _on_outcome(self, request: Request, outcome: HttpResponse | Unreachable) -> None:
+        if request.is_ended:
+            return
+        if isinstance(outcome, HttpResponse):
+            self._end(request, self._attempt(request, outcome))
+        elif request.connection is None or request.connection.was_closed_before_use:
+            # The receiver had closed the idle connection: send on a new one.
+            request.task = asyncio.create_task(self._send(request))
+        else:
+            request.task = asyncio.create_task(self._end_without_response(request, is_public=outcome.is_public))
+
+    async def _send(self, request: Request) -> None:
+        request.connection = None
+        seconds = self.webhooks.pace.deadline_seconds - (time.monotonic() - request.began)
         try:
-            answer = await self.webhooks.egress.post(out.url, out.headers, out.body, seconds=deadline, cap=MAX_READ)
+            response = await self.webhooks.egress.send(
+                request.prepared.target, request.outgoing.data, seconds=seconds, cap=MAX_READ
+            )
         except NoFreeSlot:
-            raise
+            self._end(request, None)
         except Unreachable as failure:
-            is_public = failure.is_public
-        except (Unprocessable, OSError):
-            is_public = False
-        took = time.monotonic() - began
+            await self._end_without_response(request, is_public=failure.is_public)
+        except OSError:
+            await self._end_without_response(request, is_public=False)
+        except Exception:
+            log.exception("delivery %s could not be sent", request.item.id)
+            await self._end_without_response(request, is_public=False)
+        else:
+            self._end(request, self._attempt(request, response))
+
+    async def _end_without_response(self, request: Request, *, is_public: bool) -> None:
+        took = time.monotonic() - request.began
         if not is_public:
-            silence = deadline if self.silence_seconds is None else self.silence_seconds
+            silence = self.webhooks.pace.deadline_seconds if self.silence_seconds is None else self.silence_seconds
             await asyncio.sleep(max(0.0, silence - took))
-            # To the millisecond, it would say which of them it was.
+            # To the millisecond, the duration would say which of the reasons it was.
             took = silence
-        return Try(at, int(took * 1000), answer, out.secret)
+        self._end(request, Try(request.at, int(took * 1000), None))
+
+    def _attempt(self, request: Request, response: HttpResponse) -> Try:
+        took = time.monotonic() - request.began
+        return Try(request.at, int(took * 1000), response, request.prepared.spellings)
+
+    def _end(self, request: Request, attempt: Try | None) -> None:
+        if not request.is_ended:
+            request.is_ended = True
+            del self._requests[request.item.id]
+            self.on_ended(request, attempt)
+
+    def _set_timer(self) -> None:
+        if self._timer is None and self._requests:
+            first = next(iter(self._requests.values()))
+            seconds = first.began + self.webhooks.pace.deadline_seconds - time.monotonic()
+            # Not more often than every 50 ms, however many requests begin.
+            self._timer = asyncio.get_running_loop().call_later(max(0.05, seconds), self._end_late)
+
+    def _end_late(self) -> None:
+        """End requests on reused connections at their deadline; those in tasks end by themselves."""
+        self._timer = None
+        late = time.monotonic() - self.webhooks.pace.deadline_seconds
+        for request in list(itertools.takewhile(lambda each: each.began <= late, self._requests.values())):
+            if request.connection is not None:
+                request.connection.fail("no complete response in time")
+        self._set_timer()

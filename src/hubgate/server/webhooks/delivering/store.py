@@ -1,25 +1,27 @@
-"""Statements on the queue of deliveries: what is put in, taken out unsent, and when it is due."""
+"""Statements on the queue of deliveries that the rest of the hub uses: adding, skipping, queueing again, waking."""
 
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import asdict, fields
 
+from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Tx
-from hubgate.server.storage.sqltext import RowStatement
+from hubgate.server.storage.signals import Signal
+from hubgate.server.storage.sqltext import Params, RowStatement
 from hubgate.server.webhooks.model import FAILED, NO_ID, PENDING, RETRYING, SKIPPED, SUSPENDED
 from hubgate.server.webhooks.permissions.store import could_read, may_read
 
 ALIVE = "state IN ('pending', 'retrying', 'parked')"
 
-# The repo of a delivery `d`, as it is now and as it was at the event: a repo that is made public keeps its past to
-# itself (attack W41).
+# The repo of a delivery `d`, as it is now and as it was at the event: events of a private repo stay private when the
+# repo becomes public (attack W41).
 ABOUT = """
     JOIN webhooks w ON w.id = d.webhook_id
     LEFT JOIN events e ON e.id = d.event_id LEFT JOIN repos r ON r.id = d.repo_id
 """
 PRIVATE_NOW, OWNER_NOW = "COALESCE(r.private, e.private)", "COALESCE(r.owner_id, e.owner_id)"
-# A test has no event. One from before an app took the webhook over may tell of what was private then.
+# A test has no event. A test from before an app took the webhook over may contain what was private then.
 PRIVATE_THEN = "COALESCE(e.private, CASE WHEN d.created_at < w.granted_at THEN 1 ELSE 0 END)"
 OWNER_THEN = "COALESCE(e.owner_id, r.owner_id)"
 MAY_GO = f"""
@@ -62,32 +64,32 @@ async def add(tx: Tx, deliveries: Sequence[NewDelivery]) -> None:
 
 
 async def skip_all(tx: Tx, webhook_id: str, reason: str, now: int) -> int:
-    """What waits. What is in the air is left: whoever sends it finds the webhook switched off."""
+    """Skip all deliveries that wait. A request in flight may still succeed, and its delivery is then delivered."""
     return await tx.exec(
         f"""
         UPDATE deliveries SET state = '{SKIPPED}', reason = :reason, due_at = NULL, ended_at = :now
-        WHERE webhook_id = :webhook_id AND {ALIVE} AND lease_until IS NULL
+        WHERE webhook_id = :webhook_id AND {ALIVE}
         """,
         {"webhook_id": webhook_id, "reason": reason, "now": now},
     )
 
 
-# What a suspension cost: never sent because of it, or given up since. In an earlier one's time it is left alone.
+# Deliveries that were skipped because of a suspension, or failed since then. Earlier suspensions are left alone.
 _MISSED = f"""
     webhook_id = :webhook_id AND (state = '{SKIPPED}' AND reason = '{SUSPENDED}' OR state = '{FAILED}')
-    AND COALESCE(ended_at, created_at) >= :since AND lease_until IS NULL
+    AND COALESCE(ended_at, created_at) >= :since
 """
 
 
 async def missed(tx: Tx, webhook_id: str, since: int) -> int:
-    """How many deliveries wait for a webhook that has been suspended since then."""
+    """The number of deliveries that a webhook missed since it was suspended."""
     sql = f"SELECT count(*) AS missed FROM deliveries WHERE {_MISSED}"
     row = await tx.one(sql, {"webhook_id": webhook_id, "since": since})
     return int(row["missed"]) if row else 0
 
 
 async def requeue_missed(tx: Tx, webhook_id: str, since: int, now: int) -> int:
-    """The same deliveries, under the same ids: a receiver that had one after all knows it again."""
+    """Queue missed deliveries again, under the same ids: a receiver that already has one recognizes it."""
     queued = await tx.exec(
         f"""
         UPDATE deliveries SET state = CASE WHEN attempts = 0 THEN '{PENDING}' ELSE '{RETRYING}' END, reason = '',
@@ -96,23 +98,30 @@ async def requeue_missed(tx: Tx, webhook_id: str, since: int, now: int) -> int:
         """,
         {"webhook_id": webhook_id, "since": since, "now": now},
     )
-    await replan(tx, [webhook_id], now)
+    await wake(tx, [webhook_id], now)
     return queued
 
 
-# When work of a webhook is due, but not before then: what was due long ago must not put it before all the others.
-NEXT_DUE = f"""
-    (SELECT CASE WHEN x.first < :not_before THEN CAST(:not_before AS bigint) ELSE x.first END FROM (
-        SELECT min(d.due_at) AS first FROM deliveries d
-        WHERE d.webhook_id = webhooks.id AND d.{ALIVE} AND d.lease_until IS NULL
-    ) x)
-"""
-
-
-_REPLAN = RowStatement(
-    f"UPDATE webhooks SET next_due_at = {NEXT_DUE} /*pg FROM batch */ WHERE id = :id", {"id": "text"}
+SHARDS = 256
+_WAKE = RowStatement(
+    "INSERT INTO wakes (id, shard, webhook_id) SELECT :id, :shard, :webhook_id /*pg FROM batch */",
+    {"id": "text", "shard": "bigint", "webhook_id": "text"},
 )
 
 
-async def replan(tx: Tx, webhook_ids: Iterable[str], now: int) -> None:
-    await tx.each(_REPLAN, [{"id": webhook_id} for webhook_id in webhook_ids], {"not_before": now})
+def shard_of(webhook_id: str) -> int:
+    """The shard of a webhook: the last two digits of its id, which are random."""
+    return int(webhook_id[-2:], 16)
+
+
+async def wake(tx: Tx, webhook_ids: Iterable[str], now: int) -> None:
+    """Let the owner of each webhook's shard read the webhook again: deliveries were added, or settings changed.
+
+    Every change adds rows, and the owner deletes those that it sees. So a change that is committed later than another
+    is never overlooked, as it could be with a cursor over numbers that are drawn before the commit.
+    """
+    rows: list[Params] = [
+        {"id": new_id(now), "shard": shard_of(webhook_id), "webhook_id": webhook_id} for webhook_id in webhook_ids
+    ]
+    await tx.each(_WAKE, rows)
+    tx.signal(Signal.DELIVERIES)

@@ -5,20 +5,26 @@ written with its deliveries, so that a kill in the middle neither loses nor doub
 one repo are fanned out in order, each after the one before is done.
 """
 
-from collections.abc import Callable
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
 
 import msgspec
 
 from hubgate.server import failpoint
 from hubgate.server.ids import new_id
-from hubgate.server.storage.database import Tx
+from hubgate.server.storage.database import Row, Tx
 from hubgate.server.storage.sqltext import Value
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.delivering.results import store as results
+from hubgate.server.webhooks.delivering import store as deliveries
+from hubgate.server.webhooks.delivering.store import shard_of
+from hubgate.server.webhooks.delivering.webhook_queue import Item, Source
 from hubgate.server.webhooks.fanout import store
 from hubgate.server.webhooks.fanout.store import Called, Numbers, Unfanned
-from hubgate.server.webhooks.model import MAX_DEPTH
+from hubgate.server.webhooks.model import ENABLED, LOOP, MAX_DEPTH, PENDING, QUOTA, SKIPPED, STORED
 from hubgate.server.webhooks.watches import store as watches
 
 MAX_EVENTS = 64
@@ -57,58 +63,138 @@ class _Chunk(msgspec.Struct, frozen=True):
         return self.cursor is None and _is_move(self.event)
 
 
+class _Step(msgspec.Struct, frozen=True):
+    # The last repo of the step, and how many events to read in the next one.
+    went_to: str
+    events_at_once: int
+    # New deliveries that this process takes over.
+    items: list[Item]
+
+
+class Handover(Protocol):
+    """The deliverer of this process, which takes over new deliveries of its shards in memory."""
+
+    # Shards whose deliveries it takes over.
+    shards: set[int]
+    exclusive: asyncio.Lock
+
+    async def require_ownership(self, tx: Tx) -> None: ...
+    def hand_over(self, items: Sequence[Item]) -> None: ...
+
+
 @dataclass
 class FanOut:
     webhooks: Webhooks
-    # Called when there are deliveries to send.
-    on_told: Callable[[], None] = lambda: None
+    # None: all new deliveries are left to the owners of their shards.
+    deliverer: Handover | None = None
     _after_repo: str = field(default="", init=False)
-    # As many as have watchers for one step: what is read in vain is read again.
+    # As many as have watchers for one step: events read in vain are read again.
     _events_at_once: int = field(default=MAX_EVENTS, init=False)
 
     async def step(self) -> bool:
-        """Whether there is more to do at once."""
-        db = self.webhooks.db
-        if not await store.is_any(db):
+        """Fan out some events, and return whether there is more to do at once."""
+        if not await store.is_any(self.webhooks.db):
             return False
-        self._after_repo, self._events_at_once = await db.write_long(self._fan)
-        failpoint.hit("fan-out-after-chunk")
-        self.on_told()
+        if self.deliverer is None:
+            await self._fan_out(frozenset())
+        else:
+            async with self.deliverer.exclusive:
+                self.deliverer.hand_over(await self._fan_out(frozenset(self.deliverer.shards)))
         return True
 
-    async def _fan(self, tx: Tx) -> tuple[str, int]:
-        """The repo it came to, and how many events to look at in the next step."""
+    async def _fan_out(self, owned: frozenset[int]) -> list[Item]:
+        step = await self.webhooks.db.write_long(partial(self._unit, owned=owned))
+        failpoint.hit("fan-out-after-chunk")
+        self._after_repo, self._events_at_once = step.went_to, step.events_at_once
+        return step.items
+
+    async def _unit(self, tx: Tx, owned: frozenset[int]) -> _Step:
         now, limit = self.webhooks.clock(), self._events_at_once
+        if self.deliverer is not None and owned:
+            await self.deliverer.require_ownership(tx)
         events = await store.unfanned(tx, self._after_repo, limit)
         if not events:
             events = await store.unfanned(tx, "", limit)
         bodies = {event.id: msgspec.json.decode(event.body, type=_Body) for event in events}
         chunks = await _next_chunks(tx, await _with_names(tx, events, bodies), bodies, now)
         await store.advance(tx, [(chunk.event, chunk.cursor) for chunk in chunks], now)
-        await self._tell(tx, chunks, now)
-        # Watchers of a name that a repo left are told of that, and of nothing that it does elsewhere.
+        items = await self._add(tx, chunks, owned, now)
+        # Watches of a name that a repo has left end with the event of its move.
         await watches.end_for_repos(tx, {chunk.event.repo_id for chunk in chunks if chunk.is_end_of_move})
-        went_to = chunks[-1].event.repo_id if chunks else ""
-        return went_to, max(limit // 2, 1) if len(chunks) < len(events) else min(limit * 2, MAX_EVENTS)
+        next_limit = max(limit // 2, 1) if len(chunks) < len(events) else min(limit * 2, MAX_EVENTS)
+        return _Step(chunks[-1].event.repo_id if chunks else "", next_limit, items)
 
-    async def _tell(self, tx: Tx, chunks: list[_Chunk], now: int) -> None:
-        counts: dict[str, Numbers] = {}
-        rows: list[dict[str, Value]] = []
-        # Backwards, so that each knows how many of its webhook come after it.
-        for chunk in reversed(chunks):
+    async def _add(self, tx: Tx, chunks: list[_Chunk], owned: frozenset[int], now: int) -> list[Item]:
+        """Add one delivery for each webhook of each chunk. Returns those to send that this process takes over."""
+        counts: dict[str, Numbers] = defaultdict(Numbers)
+        for chunk in chunks:
             for webhook_id in chunk.told:
-                later, is_counted, guest = counts.get(webhook_id, Numbers()), int(chunk.is_counted), chunk.event.guest
-                counted_later = later.of_guests if guest else later.counted
-                rows.append({**_row(chunk, webhook_id, now), "later": later.all, "counted_later": counted_later})
-                counts[webhook_id] = Numbers(
-                    later.all + 1,
-                    later.counted + (0 if guest else is_counted),
-                    later.of_guests + (is_counted if guest else 0),
-                )
-        # In one order everywhere: see leases/store.py.
-        await results.hold(tx, counts)
-        await store.number(tx, counts, now)
-        await store.tell(tx, rows, self.webhooks.quota, now)
+                _count(counts[webhook_id], chunk)
+        numbered = await store.number(tx, counts, now)
+        so_far: dict[str, Numbers] = defaultdict(Numbers)
+        rows: list[dict[str, Value]] = []
+        for chunk in chunks:
+            for webhook_id in chunk.told:
+                # The webhook was deleted meanwhile if it has no number.
+                if webhook_id in numbered:
+                    _count(so_far[webhook_id], chunk)
+                    webhook = numbered[webhook_id]
+                    rows.append(self._row(chunk, webhook, counts[webhook_id], so_far[webhook_id], now))
+        await store.add(tx, rows, now)
+        pending = [row for row in rows if row["state"] == PENDING]
+        elsewhere = {str(row["webhook_id"]) for row in pending if shard_of(str(row["webhook_id"])) not in owned}
+        if elsewhere:
+            await deliveries.wake(tx, sorted(elsewhere), now)
+        return [_item(row) for row in pending if shard_of(str(row["webhook_id"])) in owned]
+
+    def _row(self, chunk: _Chunk, webhook: Row, total: Numbers, so_far: Numbers, now: int) -> dict[str, Value]:
+        event = chunk.event
+        state, reason = self._state(chunk, webhook, total, so_far)
+        return {
+            "id": new_id(now),
+            "webhook_id": webhook["id"],
+            "event_id": event.id,
+            "seq": webhook["last_seq"] - total.count + so_far.count,
+            "repo_id": event.repo_id,
+            "repo_seq": event.repo_seq,
+            "repo_type": event.repo_type,
+            "repo_name": chunk.repo_name,
+            "scope": event.scope,
+            "action": event.action,
+            "depth": event.depth,
+            "state": state,
+            "reason": reason,
+            "due_at": now if state == PENDING else None,
+            "ended_at": None if state == PENDING else now,
+        }
+
+    def _state(self, chunk: _Chunk, webhook: Row, total: Numbers, so_far: Numbers) -> tuple[str, str]:
+        # A loop first: what a suspension skipped is sent once it ends.
+        if not chunk.is_counted:
+            return SKIPPED, LOOP
+        if webhook["state"] != ENABLED:
+            return SKIPPED, webhook["state"]
+        # Events of guests do not use up the quota of the others (attack O72).
+        if chunk.event.guest:
+            used = webhook["guest_quota_used"] - total.of_guests + so_far.of_guests
+        else:
+            used = webhook["quota_used"] - total.counted + so_far.counted
+        if used > self.webhooks.quota:
+            return SKIPPED, QUOTA
+        return (STORED, "") if webhook["url"] is None else (PENDING, "")
+
+
+def _count(numbers: Numbers, chunk: _Chunk) -> None:
+    numbers.count += 1
+    if chunk.is_counted and chunk.event.guest:
+        numbers.of_guests += 1
+    elif chunk.is_counted:
+        numbers.counted += 1
+
+
+def _item(row: Mapping[str, Any]) -> Item:
+    columns = ("id", "webhook_id", "repo_id", "repo_seq")
+    return Item(*(row[column] for column in columns), attempts=0, source=Source.LANES, due_at=row["due_at"])
 
 
 async def _with_names(tx: Tx, events: list[Unfanned], bodies: dict[str, _Body]) -> list[Unfanned]:
@@ -162,20 +248,3 @@ async def _next_chunks(tx: Tx, events: list[Unfanned], bodies: dict[str, _Body],
 
 def _is_move(event: Unfanned) -> bool:
     return (event.scope, event.action) == ("repo", "move")
-
-
-def _row(chunk: _Chunk, webhook_id: str, now: int) -> dict[str, Value]:
-    event = chunk.event
-    return {
-        "id": new_id(now),
-        "webhook_id": webhook_id,
-        "event_id": event.id,
-        "repo_id": event.repo_id,
-        "repo_seq": event.repo_seq,
-        "repo_type": event.repo_type,
-        "repo_name": chunk.repo_name,
-        "scope": event.scope,
-        "action": event.action,
-        "depth": event.depth,
-        "guest": event.guest,
-    }

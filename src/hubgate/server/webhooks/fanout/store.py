@@ -1,6 +1,7 @@
 """Statements that turn events into deliveries."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from msgspec import Struct
 from msgspec.structs import fields
@@ -8,17 +9,7 @@ from msgspec.structs import fields
 from hubgate.server.clock import HOUR
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Kind, Params, RowStatement
-from hubgate.server.webhooks.model import (
-    BREAKER_LONGEST,
-    ENABLED,
-    LOOP,
-    MAX_DEPTH,
-    PENDING,
-    QUOTA,
-    QUOTA_WINDOW,
-    SKIPPED,
-    STORED,
-)
+from hubgate.server.webhooks.model import ENABLED, QUOTA_WINDOW
 from hubgate.server.webhooks.permissions.store import could_read, may_read
 
 # A webhook is told of what happened after it was made. A clock that was set back, or another machine's, must not cost
@@ -240,6 +231,7 @@ def _used(column: str, added: str) -> str:
     """
 
 
+# PostgreSQL locks the webhooks in the order of their ids, like everyone who changes several of them.
 _NUMBER = RowStatement(
     f"""
     UPDATE webhooks SET
@@ -247,52 +239,43 @@ _NUMBER = RowStatement(
         last_trigger_at = :now,
         quota_used = {_used("quota_used", "counted")},
         guest_quota_used = {_used("guest_quota_used", "of_guests")},
-        quota_from = CASE WHEN state = '{ENABLED}' AND {_OVER} THEN CAST(:now AS bigint) ELSE quota_from END,
-        next_due_at = CASE WHEN state <> '{ENABLED}' OR url IS NULL OR next_due_at < :now THEN next_due_at
-            WHEN closed_until > :now AND closed_until <= :opens_by THEN closed_until
-            ELSE CAST(:now AS bigint) END /*pg FROM batch */
-    WHERE id = :id
+        quota_from = CASE WHEN state = '{ENABLED}' AND {_OVER} THEN CAST(:now AS bigint) ELSE quota_from END
+    /*pg FROM batch, (
+        SELECT h.id AS held_id FROM webhooks h JOIN batch b ON b.each_id = h.id ORDER BY h.id FOR NO KEY UPDATE OF h
+    ) held */
+    WHERE id = :id /*pg AND held.held_id = id */
+    RETURNING id, last_seq, quota_used, guest_quota_used, state, url
     """,
     {"id": "text", "count": "bigint", "counted": "bigint", "of_guests": "bigint"},
 )
 
 
-class Numbers(Struct, frozen=True):
+@dataclass(slots=True)
+class Numbers:
     """Deliveries of a webhook: all, those that count towards its quota, and those towards the quota of guests."""
 
-    all: int = 0
+    count: int = 0
     counted: int = 0
     of_guests: int = 0
 
 
-async def number(tx: Tx, counts: Mapping[str, Numbers], now: int) -> None:
-    """Room for the deliveries of each webhook."""
+async def number(tx: Tx, counts: Mapping[str, Numbers], now: int) -> dict[str, Row]:
+    """Reserve sequence numbers and quota for the new deliveries of each webhook. Returns, by id, the last number and
+    the quotas used after these deliveries, state and url.
+    """
     rows: list[Params] = [
-        {"id": webhook_id, "count": numbers.all, "counted": numbers.counted, "of_guests": numbers.of_guests}
-        for webhook_id, numbers in counts.items()
+        {"id": webhook_id, "count": each.count, "counted": each.counted, "of_guests": each.of_guests}
+        for webhook_id, each in counts.items()
     ]
-    moments = {"window": now - QUOTA_WINDOW, "ahead": now + CLOCKS_DIFFER, "opens_by": now + BREAKER_LONGEST}
-    await tx.each(_NUMBER, rows, {"now": now, **moments})
+    moments = {"window": now - QUOTA_WINDOW, "ahead": now + CLOCKS_DIFFER}
+    return {row["id"]: row for row in await tx.each(_NUMBER, rows, {"now": now, **moments})}
 
 
-# A guest's events do not use up the quota of the others (attack O72).
-_OVER_QUOTA = """
-    CASE WHEN CAST(:guest AS bigint) = 1 THEN w.guest_quota_used ELSE w.quota_used END
-        - CAST(:counted_later AS bigint) > :quota
-"""
-_STATE = f"""
-    CASE WHEN w.state <> '{ENABLED}' THEN '{SKIPPED}' WHEN CAST(:depth AS bigint) >= {MAX_DEPTH} THEN '{SKIPPED}'
-        WHEN {_OVER_QUOTA} THEN '{SKIPPED}'
-        WHEN w.url IS NULL THEN '{STORED}' ELSE '{PENDING}' END
-"""
-# A loop first: what a suspension cost is sent once it ends.
-_REASON = f"""
-    CASE WHEN CAST(:depth AS bigint) >= {MAX_DEPTH} THEN '{LOOP}' WHEN w.state <> '{ENABLED}' THEN w.state
-        WHEN {_OVER_QUOTA} THEN '{QUOTA}' ELSE '' END
-"""
-# As the event has them.
-_SAME: dict[str, Kind] = {
+_KINDS: dict[str, Kind] = {
+    "id": "text",
+    "webhook_id": "text",
     "event_id": "text",
+    "seq": "bigint",
     "repo_id": "text",
     "repo_seq": "bigint",
     "repo_type": "text",
@@ -300,26 +283,19 @@ _SAME: dict[str, Kind] = {
     "scope": "text",
     "action": "text",
     "depth": "bigint",
+    "state": "text",
+    "reason": "text",
+    "due_at": "bigint",
+    "ended_at": "bigint",
 }
-_TELL = RowStatement(
+_ADD = RowStatement(
     f"""
-    INSERT INTO deliveries (id, webhook_id, seq, {", ".join(_SAME)}, replay_of, is_test, attempts, state, reason,
-        due_at, created_at, ended_at)
-    SELECT s.id, s.webhook_id, s.seq, {", ".join(f"s.{name}" for name in _SAME)}, '', 0, 0, s.state, s.reason,
-        CASE WHEN s.state = '{PENDING}' THEN s.now END, s.now, CASE WHEN s.state <> '{PENDING}' THEN s.now END
-    FROM (
-        SELECT CAST(:id AS text) AS id, w.id AS webhook_id, w.last_seq - CAST(:later AS bigint) AS seq,
-            {", ".join(f"CAST(:{name} AS {kind}) AS {name}" for name, kind in _SAME.items())},
-            CAST(:now AS bigint) AS now, {_STATE} AS state, {_REASON} AS reason
-        FROM webhooks w /*pg , batch */ WHERE w.id = :webhook_id
-    ) s
+    INSERT INTO deliveries ({", ".join(_KINDS)}, replay_of, is_test, attempts, created_at)
+    SELECT {", ".join(f":{name}" for name in _KINDS)}, '', 0, 0, CAST(:now AS bigint) /*pg FROM batch */
     """,
-    {"id": "text", "webhook_id": "text", "later": "bigint", "counted_later": "bigint", "guest": "bigint", **_SAME},
+    _KINDS,
 )
 
 
-async def tell(tx: Tx, rows: Sequence[Params], quota: int, now: int) -> None:
-    """One delivery each, numbered backwards from the webhook's last: `later` come behind it, `counted_later` of
-    them count towards the same quota.
-    """
-    await tx.each(_TELL, rows, {"quota": quota, "now": now})
+async def add(tx: Tx, rows: Sequence[Params], now: int) -> None:
+    await tx.each(_ADD, rows, {"now": now})

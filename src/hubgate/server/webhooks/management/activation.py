@@ -26,6 +26,7 @@ async def switch(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor
         if on:
             await _require_grant(tx, before)
             await store.enable(tx, webhook_id)
+            await queue.wake(tx, [webhook_id], now)
         elif before.state != DISABLED:
             await store.disable(tx, webhook_id)
             await queue.skip_all(tx, webhook_id, DISABLED, now)

@@ -183,7 +183,7 @@ async def update(
         if after.url != before.url:
             # Failures of the old URL do not count for the new URL.
             await store.reset_failures(tx, webhook_id)
-            await queue.replan(tx, [webhook_id], now)
+        await queue.wake(tx, [webhook_id], now)
         stored = (
             StoredWebhook(after, await watches.of_webhook(tx, webhook_id))
             if watched is None

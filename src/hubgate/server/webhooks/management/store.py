@@ -113,7 +113,8 @@ async def reset_failures(tx: Tx, webhook_id: str) -> None:
     """Reset the failures and the circuit breaker."""
     await tx.exec(
         """
-        UPDATE webhooks SET failing_since = NULL, warned_at = NULL, failed_at = NULL, failures = 0, closed_until = 0
+        UPDATE webhooks SET failing_since = NULL, warned_at = NULL, failed_at = NULL, failures = 0, closed_until = 0,
+            resets = resets + 1
         WHERE id = :id
         """,
         {"id": webhook_id},
@@ -121,8 +122,7 @@ async def reset_failures(tx: Tx, webhook_id: str) -> None:
 
 
 async def disable(tx: Tx, webhook_id: str) -> None:
-    """Disable a webhook and remove it from the queue, so that workers do not scan past it."""
-    sql = f"UPDATE webhooks SET state = '{DISABLED}', suspended_at = NULL, next_due_at = NULL WHERE id = :id"
+    sql = f"UPDATE webhooks SET state = '{DISABLED}', suspended_at = NULL WHERE id = :id"
     await tx.exec(sql, {"id": webhook_id})
 
 
@@ -203,15 +203,26 @@ async def count_failing(tx: Tx, user_id: str, failing_before: int) -> dict[str |
     return {row["name"]: row["webhooks"] for row in sorted(rows, key=lambda row: row["name"] or "")}
 
 
+# Deliveries that are looked at: an estimate must not read a backlog of millions.
+_SAMPLE = 10_000
+
+
 async def oldest_waiting(db: Database, now: int) -> int | None:
-    """The time of the oldest event not yet fanned out, or of the first due delivery if that is earlier."""
+    """The time of the oldest event not yet fanned out, or of the oldest untried delivery of a webhook whose circuit
+    breaker is closed. With a large backlog, of those deliveries that are found first.
+    """
     row = await db.one(
         f"""
         SELECT min(x.moment) AS moment FROM (
             -- Adding 0 selects the index on events not fanned out; the index on created_at would scan all events.
             SELECT min(created_at + 0) AS moment FROM events WHERE fanned_at IS NULL
             UNION ALL
-            SELECT min(next_due_at) FROM webhooks WHERE state = '{ENABLED}' AND closed_until <= :now
+            SELECT min(s.due_at) FROM (
+                SELECT d.webhook_id, d.due_at FROM deliveries d
+                WHERE d.state IN ('pending', 'retrying', 'parked') AND d.attempts = 0 AND d.replay_of = ''
+                LIMIT {_SAMPLE}
+            ) s JOIN webhooks w ON w.id = s.webhook_id
+            WHERE w.state = '{ENABLED}' AND w.closed_until <= :now
         ) x
         """,
         {"now": now},

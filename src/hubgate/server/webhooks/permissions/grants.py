@@ -135,7 +135,6 @@ async def _apply_change(tx: Tx, webhooks: Webhooks, webhook_id: str) -> None:
     if change.after is None:
         await suspend(tx, webhook_id, now)
         await queue.skip_all(tx, webhook_id, SUSPENDED, now)
-        await queue.replan(tx, [webhook_id], now)
         await notifications.notify_grant_ended(tx, webhooks, webhook)
         return
     await store.set_read_scopes(tx, webhook_id, change.after)

@@ -27,18 +27,18 @@ async def delete(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor
     async def unit(tx: Tx) -> None:
         await audit.lock_for_change(tx, owner.org_id, actor)
         deleted = await lock_webhook(tx, owner, webhook_id)
-        await _remove(tx, webhook_id, now)
+        await _remove(tx, webhook_id)
         await audit.record_change(tx, deleted, EntryType.WEBHOOK_DELETE, "deleted", actor, now)
 
     await webhooks.db.write_long(unit)
 
 
-async def delete_with_owner(tx: Tx, owner_id: str, now: int) -> None:
+async def delete_with_owner(tx: Tx, owner_id: str) -> None:
     """Delete the webhooks of an account that is being deleted, without an audit entry for each. The caller has locked
     the account, so no webhook is created concurrently.
     """
     for webhook_id in await store.ids_of_owner(tx, owner_id):
-        await _remove(tx, webhook_id, now)
+        await _remove(tx, webhook_id)
 
 
 async def delete_with_audit_entries(tx: Tx, owner_id: str, actor: Actor, reason: str, now: int) -> int:
@@ -46,14 +46,14 @@ async def delete_with_audit_entries(tx: Tx, owner_id: str, actor: Actor, reason:
     ids = await store.ids_of_owner(tx, owner_id)
     for webhook_id in ids:
         deleted = await lock(tx, webhook_id)
-        await _remove(tx, webhook_id, now)
+        await _remove(tx, webhook_id)
         if deleted is not None:
             await audit.record_change(tx, deleted, EntryType.WEBHOOK_DELETE, "deleted", actor, now, {"reason": reason})
     return len(ids)
 
 
-async def _remove(tx: Tx, webhook_id: str, now: int) -> None:
-    await store.detach(tx, webhook_id, now)
+async def _remove(tx: Tx, webhook_id: str) -> None:
+    await store.detach(tx, webhook_id)
     await store.drop_detached(tx, webhook_id, BATCH)
 
 

@@ -1,24 +1,24 @@
 """SQL statements that delete webhooks, old deliveries and old events."""
 
+from hubgate.server.ids import first_id
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.delivering.store import ALIVE
-from hubgate.server.webhooks.model import CANCELLED, DISABLED
+from hubgate.server.webhooks.model import DISABLED
 
 
 async def drop_deliveries(tx: Tx, before: int, limit: int) -> int:
-    """Delete deliveries that finished before `before`; queued and leased deliveries stay. The condition on `created_at`
-    follows from `ended_at` and lets the statement use the index.
+    """Delete deliveries that finished before `before`. Ids begin with the time of creation, so that the primary key
+    finds old ones.
     """
     return await tx.exec(
         f"""
         DELETE FROM deliveries WHERE id IN (
             SELECT id FROM deliveries
-            WHERE created_at < :before AND COALESCE(ended_at, created_at) < :before AND NOT ({ALIVE})
-                AND lease_until IS NULL
-            ORDER BY created_at LIMIT :limit
+            WHERE id < :before_id AND COALESCE(ended_at, created_at) < :before AND NOT ({ALIVE})
+            ORDER BY id LIMIT :limit
         )
         """,
-        {"before": before, "limit": limit},
+        {"before": before, "before_id": first_id(before), "limit": limit},
     )
 
 
@@ -43,25 +43,17 @@ async def ids_of_owner(tx: Tx, owner_id: str) -> list[str]:
     return [row["id"] for row in await tx.all(sql, {"owner_id": owner_id})]
 
 
-async def detach(tx: Tx, webhook_id: str, now: int) -> None:
-    """Remove the owner, the watches and the secrets, and revoke leases so that results in flight are not recorded."""
+async def detach(tx: Tx, webhook_id: str) -> None:
+    """Remove the owner, the watches and the secrets. Results of a webhook without an owner are not stored."""
     await tx.exec(
         f"""
         UPDATE webhooks SET user_id = NULL, org_id = NULL, url = NULL, secret = NULL, old_secret = NULL,
-            old_secret_until = NULL, state = '{DISABLED}', next_due_at = NULL
+            old_secret_until = NULL, state = '{DISABLED}'
         WHERE id = :id
         """,
         {"id": webhook_id},
     )
     await tx.exec("DELETE FROM watches WHERE webhook_id = :id", {"id": webhook_id})
-    await tx.exec(
-        f"""
-        UPDATE deliveries SET state = '{CANCELLED}', due_at = NULL, lease_token = NULL, lease_until = NULL,
-            ended_at = :now
-        WHERE webhook_id = :id AND lease_until IS NOT NULL
-        """,
-        {"id": webhook_id, "now": now},
-    )
 
 
 async def any_detached(tx: Tx) -> str | None:

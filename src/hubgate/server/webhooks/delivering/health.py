@@ -1,4 +1,4 @@
-"""How a webhook fares, from one try to the next. Pure."""
+"""The health of a webhook from one attempt to the next. No I/O."""
 
 from msgspec import Struct
 from msgspec.structs import replace

@@ -1,0 +1,86 @@
+"""Wake-ups between processes: after a commit, a process tells the others that there is something to do.
+
+Signals are hints and may be lost; whoever waits for them also polls, slowly. On SQLite every listening process has a
+FIFO next to the database, on PostgreSQL a connection that listens to a channel (`postgres_signals.py`).
+"""
+
+import asyncio
+import contextlib
+import errno
+import os
+import secrets
+from collections.abc import Callable, Collection
+from enum import Enum
+from pathlib import Path
+from typing import Protocol
+
+
+class Signal(Enum):
+    """What happened. The values are single characters, which are sent."""
+
+    EVENTS = "e"
+    DELIVERIES = "d"
+    SHARDS = "s"
+
+
+OnSignal = Callable[[Signal], None]
+
+
+class Listening(Protocol):
+    async def close(self) -> None: ...
+
+
+class Fifos:
+    """The FIFOs of the processes that use one SQLite file."""
+
+    def __init__(self, database: Path) -> None:
+        self._folder = database.with_name(database.name + "-signals")
+
+    def send(self, signals: Collection[Signal]) -> None:
+        """Never blocks: a process that does not read has a signal waiting already."""
+        data = "".join(signal.value for signal in signals).encode()
+        with contextlib.suppress(FileNotFoundError):
+            for path in self._folder.iterdir():
+                if not path.name.startswith("."):
+                    self._send_to(path, data)
+
+    def _send_to(self, path: Path, data: bytes) -> None:
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                # Its process has died.
+                path.unlink(missing_ok=True)
+            return
+        try:
+            with contextlib.suppress(OSError):
+                os.write(descriptor, data)
+        finally:
+            os.close(descriptor)
+
+    def listen(self, on_signal: OnSignal) -> "ListeningFifo":
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        return ListeningFifo(self._folder / secrets.token_hex(8), on_signal)
+
+
+class ListeningFifo:
+    def __init__(self, path: Path, on_signal: OnSignal) -> None:
+        self._path, self._on_signal = path, on_signal
+        # Under a hidden name until it is open: a sender removes a FIFO that nobody reads.
+        hidden = path.with_name("." + path.name)
+        os.mkfifo(hidden, 0o600)
+        # Also open for writing, so that the last writer's end is not an end of file.
+        self._descriptor = os.open(hidden, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        hidden.rename(path)
+        asyncio.get_running_loop().add_reader(self._descriptor, self._read)
+
+    def _read(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            for value in set(os.read(self._descriptor, 4096).decode("ascii", "ignore")):
+                with contextlib.suppress(ValueError):
+                    self._on_signal(Signal(value))
+
+    async def close(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._descriptor)
+        self._path.unlink(missing_ok=True)
+        os.close(self._descriptor)

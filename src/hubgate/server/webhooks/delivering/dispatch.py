@@ -1,0 +1,167 @@
+"""Starts requests and draws conclusions from how they end, in memory. The deliverer's loops do the rest.
+
+When a request ends, the next one of its webhook starts at once; the result is stored later, together with others.
+"""
+
+import logging
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hubgate.server import failpoint
+from hubgate.server.clock import SECOND
+from hubgate.server.storage.database import Row
+from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.delivering.health import WELL, after_failure
+from hubgate.server.webhooks.delivering.outcome import GONE, Try, Verdict, judge
+from hubgate.server.webhooks.delivering.queue import Queue
+from hubgate.server.webhooks.delivering.reading import health_of
+from hubgate.server.webhooks.delivering.recording import Batch
+from hubgate.server.webhooks.delivering.request import Prepared, prepare
+from hubgate.server.webhooks.delivering.results_store import Result
+from hubgate.server.webhooks.delivering.sending import Request, Sender
+from hubgate.server.webhooks.delivering.webhook_queue import Item, Source, WebhookQueue
+from hubgate.server.webhooks.model import ENABLED, FORBIDDEN, RETRYING, SKIPPED, STORED
+
+log = logging.getLogger("hubgate.deliver")
+
+# Nothing starts while this many results wait to be stored.
+MAX_UNSTORED = 1024
+MAX_PREPARED = 10_000
+# For a delivery that found no free slot at its address.
+NO_SLOT_WAIT = 2 * SECOND
+
+
+@dataclass(eq=False)
+class Dispatch:
+    webhooks: Webhooks
+    # Called when there is something to check, to store or to read.
+    on_work: Callable[[], None]
+    # Asked before requests start, with the monotonic time.
+    may_start: Callable[[float], bool]
+    silence_seconds: float | None = None
+    queue: Queue = field(default_factory=Queue)
+    batch: Batch = field(default_factory=Batch)
+    _prepared: dict[str, Prepared] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.sender = Sender(self.webhooks, self._on_ended, self.silence_seconds)
+
+    def pump(self) -> None:
+        """Start all requests that may start now."""
+        now, moment = self.webhooks.clock(), time.monotonic()
+        if self.may_start(moment):
+            while len(self.batch) < MAX_UNSTORED:
+                item = self.queue.next_to_start(now, moment)
+                if item is None:
+                    break
+                self.sender.start(item, self._prepared[item.webhook_id])
+        if self.queue.has_unchecked or self.queue.unread:
+            self.on_work()
+
+    def apply_check(self, items: Sequence[Item], rows: Mapping[str, Row], moment: float) -> None:
+        """Continue with deliveries that were read at a moment; `rows` lacks those that no longer wait."""
+        for item in items:
+            row = rows.get(item.id)
+            if row is None:
+                self.queue.remove(item, is_settled=True)
+            elif row["state"] != ENABLED:
+                self.queue.drop(item.webhook_id)
+            elif row["url"] is None:
+                self._end_unsent(item, STORED, "")
+            elif not row["may_go"] or row["body"] is None:
+                self._end_unsent(item, SKIPPED, FORBIDDEN)
+            elif queue := self.queue.webhooks.get(item.webhook_id):
+                item.checked_at, item.body, item.depth = moment, row["body"], row["depth"]
+                self._apply_settings(queue, row)
+        self.queue.checked(items, self.webhooks.clock())
+        self.pump()
+
+    def _apply_settings(self, queue: WebhookQueue, row: Row) -> None:
+        if queue.health is None or queue.resets != row["resets"]:
+            queue.health, queue.resets = health_of(row), row["resets"]
+        queue.ordered = bool(row["ordered"])
+        prepared = self._prepared.get(queue.id)
+        if prepared is None or prepared.version != row["version"]:
+            prepared = prepare(self.webhooks.secret, queue.id, row)
+            if len(self._prepared) >= MAX_PREPARED:
+                # The oldest; one that is still needed is prepared again after its next check.
+                self._forget_prepared()
+            self._prepared[queue.id] = prepared
+        queue.host = prepared.host
+
+    def _forget_prepared(self) -> None:
+        for webhook_id in list(self._prepared)[: MAX_PREPARED // 2]:
+            if webhook_id not in self.queue.webhooks:
+                del self._prepared[webhook_id]
+
+    def _end_unsent(self, item: Item, state: str, reason: str) -> None:
+        self.batch.unsent.append((item.webhook_id, item.id, state, reason))
+        self.queue.remove(item, is_settled=False)
+        self.on_work()
+
+    def _on_ended(self, request: Request, attempt: Try | None) -> None:
+        now, item = self.webhooks.clock(), request.item
+        queue = self.queue.end(item)
+        if attempt is None:
+            # Not sent: the address is busy with others, or the request was aborted.
+            queue.put_back(item, now + int(NO_SLOT_WAIT * (0.5 + random.random())))  # noqa: S311 (spreads load)
+        else:
+            failpoint.hit("deliver-after-send")
+            self._conclude(queue, request, attempt, now)
+            self.on_work()
+        self.queue.release_host(item.host, now)
+        self.queue.place(queue, now)
+        self.pump()
+
+    def _conclude(self, queue: WebhookQueue, request: Request, attempt: Try, now: int) -> None:
+        item = request.item
+        chance = random.random()  # noqa: S311 (spreads retries, hides nothing)
+        verdict = judge(attempt, self.webhooks.pace.backoff, item.attempts, now, chance)
+        item.attempts += 1
+        item.tried_at = item.tried_at or now
+        self.batch.results.append(
+            Result(
+                id=item.id,
+                webhook_id=item.webhook_id,
+                number=item.attempts,
+                state=verdict.state,
+                status=attempt.status,
+                due_at=verdict.due_at,
+                tried_at=item.tried_at,
+                ended_at=now,
+                at=attempt.at,
+                url=request.outgoing.url,
+                signature=request.outgoing.signature,
+                duration_ms=attempt.duration_ms,
+                error=attempt.error,
+                response=attempt.response,
+            )
+        )
+        self._set_health(queue, request, attempt, now)
+        self._queue_again(queue, item, verdict)
+
+    def _set_health(self, queue: WebhookQueue, request: Request, attempt: Try, now: int) -> None:
+        """An old URL says nothing about the current one, and a failed test has no consequences."""
+        before = queue.health or WELL
+        if self._prepared[queue.id].url != request.outgoing.url or (request.item.is_test and not attempt.arrived):
+            return
+        longest = int(self.webhooks.pace.deadline_seconds * SECOND)
+        queue.health = WELL if attempt.arrived else after_failure(before, now, request.at, 2 * longest)
+        if queue.health != before or attempt.status == GONE:
+            self.batch.healths[queue.id] = (queue.resets, queue.health)
+        if attempt.status == GONE:
+            # Suspended once this is stored.
+            self.queue.drop(queue.id)
+
+    def _queue_again(self, queue: WebhookQueue, item: Item, verdict: Verdict) -> None:
+        lane = item.repo_id if item.source is Source.LANES else None
+        failed = queue.blockers.setdefault(item.repo_id, {}) if queue.ordered and not item.is_replay else {}
+        failed.pop(item.id, None)
+        if verdict.state == RETRYING and verdict.due_at is not None:
+            failed[item.id] = item.tried_at or 0
+            item.due_at = verdict.due_at
+            queue.add_retry(item)
+        if lane is not None:
+            queue.free(lane)

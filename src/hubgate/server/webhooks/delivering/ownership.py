@@ -1,0 +1,178 @@
+"""Which process sends for which webhooks.
+
+Webhooks fall into 256 shards; each shard is owned by one running process, and only the owner sends. A process changes
+its heartbeat every two seconds. It is taken over if others see no change for twenty seconds, measured on their own
+monotonic clocks, or at once if it ran on this machine and has died. It stops sending well before that, so that two
+processes never send for the same webhook. Every unit that writes for an owner checks that it was not taken over.
+"""
+
+import contextlib
+import fcntl
+import logging
+import os
+import secrets
+import socket
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hubgate.server.storage.database import Database, Tx
+from hubgate.server.storage.signals import Signal
+from hubgate.server.webhooks.delivering import ownership_store as store
+from hubgate.server.webhooks.delivering.store import SHARDS
+from hubgate.server.webhooks.model import Pace
+
+log = logging.getLogger("hubgate.deliver")
+
+
+class TakenOver(Exception):
+    """Another process owns the shards of this one now. What this process knows of them is void."""
+
+
+@dataclass(eq=False)
+class Ownership:
+    db: Database
+    pace: Pace
+    # Where running processes of this machine have lock files; None without them.
+    folder: Path | None = None
+    id: str = ""
+    shards: set[int] = field(default_factory=set)
+    # Running processes, this one included.
+    processes: int = 1
+    _share: int = SHARDS
+    # The monotonic time at which the last heartbeat that was stored began.
+    _beaten_at: float = 0.0
+    # Of other processes: the last heartbeat, and when it was first seen.
+    _seen: dict[str, tuple[int, float]] = field(default_factory=dict)
+    _lock: int | None = None
+
+    async def start(self) -> None:
+        """Register this process. Called again after a takeover, under a new id."""
+        self._unlock()
+        self.id, self.shards = secrets.token_hex(12), set()
+        self._lock = _locked(self.folder / self.id) if self.folder else None
+        began = time.monotonic()
+        await self.db.write(lambda tx: store.add_sender(tx, self.id, _machine()))
+        self._beaten_at = began
+
+    def may_send(self, moment: float) -> bool:
+        """Whether no other process can have taken over yet, nor will until a request that starts now has ended or was
+        aborted.
+        """
+        return moment < self._beaten_at + 0.75 * self.pace.dead_after_seconds
+
+    def must_abort(self, moment: float) -> bool:
+        return moment > self._beaten_at + 0.9 * self.pace.dead_after_seconds
+
+    async def require(self, tx: Tx) -> None:
+        """Fail the unit if this process was taken over."""
+        if not await store.is_alive(tx, self.id):
+            raise TakenOver
+
+    async def beat(self) -> None:
+        """Store a heartbeat, and take over processes that died."""
+        began = time.monotonic()
+        if not await self.db.write(lambda tx: store.beat(tx, self.id)):
+            raise TakenOver
+        self._beaten_at = began
+        senders = await store.senders(self.db)
+        dead = [each for each, (heartbeat, machine) in senders.items() if self._is_dead(each, heartbeat, machine)]
+        for sender_id in dead:
+            await self.db.write(lambda tx, sender_id=sender_id: self._take_over(tx, sender_id))  # type: ignore[misc]
+            self._seen.pop(sender_id, None)
+        running = [each for each in senders if each not in dead]
+        self.processes = len(running)
+        self._share = _share(running.index(self.id), len(running)) if self.id in running else 0
+
+    async def claim(self) -> set[int]:
+        """Claim a fair share of the shards without an owner. Returns the new ones."""
+        missing = self._share - len(self.shards)
+        if missing <= 0 or None not in await store.owners(self.db):
+            return set()
+
+        async def unit(tx: Tx) -> set[int]:
+            await self.require(tx)
+            return await store.claim(tx, self.id, missing)
+
+        claimed = await self.db.write(unit)
+        self.shards |= claimed
+        return claimed
+
+    @property
+    def surplus(self) -> set[int]:
+        """Shards beyond a fair share, to be released for other processes."""
+        return set(sorted(self.shards)[self._share :])
+
+    async def release(self, shards: set[int]) -> None:
+        async def unit(tx: Tx) -> None:
+            await self.require(tx)
+            await store.release(tx, self.id, shards)
+            tx.signal(Signal.SHARDS)
+
+        await self.db.write(unit)
+        self.shards -= shards
+
+    async def end(self) -> None:
+        async def unit(tx: Tx) -> None:
+            await store.end(tx, self.id)
+            tx.signal(Signal.SHARDS)
+
+        await self.db.write(unit)
+        self._unlock()
+
+    async def _take_over(self, tx: Tx, sender_id: str) -> None:
+        if await store.end(tx, sender_id):
+            log.warning("process %s has died; its webhooks are sent for by others", sender_id)
+            tx.signal(Signal.SHARDS)
+
+    def _is_dead(self, sender_id: str, heartbeat: int, machine: str) -> bool:
+        if sender_id == self.id:
+            return False
+        if self.folder and machine == _machine() and _is_unlocked(self.folder / sender_id):
+            return True
+        now = time.monotonic()
+        seen, since = self._seen.get(sender_id, (None, now))
+        if seen != heartbeat:
+            since = now
+        self._seen[sender_id] = heartbeat, since
+        return now - since >= self.pace.dead_after_seconds
+
+    def _unlock(self) -> None:
+        if self._lock is not None and self.folder:
+            with contextlib.suppress(OSError):
+                (self.folder / self.id).unlink()
+            os.close(self._lock)
+            self._lock = None
+
+
+def _share(place: int, processes: int) -> int:
+    return SHARDS // processes + (1 if place < SHARDS % processes else 0)
+
+
+def _machine() -> str:
+    """The host name and the start of the system: a lock file says nothing about processes elsewhere."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    return f"{socket.gethostname()} {boot.read_text().strip() if boot.exists() else ''}"
+
+
+def _locked(path: Path) -> int:
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    return descriptor
+
+
+def _is_unlocked(path: Path) -> bool:
+    """Whether the process that locked the file has died. The system unlocks the files of a dead process."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink(missing_ok=True)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True

@@ -1,0 +1,250 @@
+"""The webhooks of this process that have something to send, and whose turn it is. No I/O.
+
+A webhook that may start a delivery is in the ring, or waits for a free slot at its host. Receivers that hang occupy
+their own slots and delay no others. Before a delivery starts, its state and permission are checked (`to_check`): for
+many deliveries in one statement, some of them ahead of their turn.
+
+A webhook that is neither in memory nor `unread` nor `unloaded` has nothing to send.
+"""
+
+import heapq
+import itertools
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from hubgate.server.clock import SECOND
+from hubgate.server.webhooks.delivering.store import shard_of
+from hubgate.server.webhooks.delivering.webhook_queue import Item, Source, WebhookQueue, Window
+from hubgate.server.webhooks.model import MAX_IN_FLIGHT
+
+MAX_TOTAL_IN_FLIGHT = 4096
+# Requests in flight to one host, divided by the running processes; each may have a few.
+MAX_PER_HOST, FEWEST_PER_HOST = 64, 8
+# State and permission are not older than this when a request starts.
+FRESH_SECONDS = 0.1
+# Deliveries of one webhook that are checked together.
+CHECKED_AHEAD = 2 * MAX_IN_FLIGHT
+# Rows of further webhooks are read once fewer than this are in memory.
+MAX_WEBHOOKS = MAX_TOTAL_IN_FLIGHT
+# A webhook that can send nothing for longer than this leaves memory.
+UNLOADED_AFTER = 5 * SECOND
+
+
+@dataclass(eq=False)
+class Queue:
+    webhooks: dict[str, WebhookQueue] = field(default_factory=dict)
+    # Webhooks whose rows must be read, in this order.
+    unread: dict[str, None] = field(default_factory=dict)
+    # Webhooks that are not in memory although rows wait, and when to read them.
+    unloaded: dict[str, int] = field(default_factory=dict)
+    in_flight: int = 0
+    per_host: int = MAX_PER_HOST
+    _ring: deque[WebhookQueue] = field(default_factory=deque)
+    _to_check: deque[WebhookQueue] = field(default_factory=deque)
+    _at_host: Counter[str] = field(default_factory=Counter)
+    _waiting_for_host: defaultdict[str, deque[WebhookQueue]] = field(default_factory=lambda: defaultdict(deque))
+    _timers: list[tuple[int, str]] = field(default_factory=list)
+
+    # What the rows say.
+
+    def hand_over(self, items: Iterable[Item], now: int) -> None:
+        """Add deliveries that were just stored, in the order of their lanes."""
+        for item in items:
+            queue = self.webhooks.get(item.webhook_id)
+            if queue is None:
+                if item.webhook_id in self.unloaded or item.webhook_id in self.unread:
+                    # Read later, together with what waits before it.
+                    continue
+                queue = self.webhooks[item.webhook_id] = WebhookQueue(item.webhook_id)
+            queue.add_to_lane(item)
+            self.place(queue, now)
+
+    def read_again(self, webhook_id: str) -> None:
+        self.unloaded.pop(webhook_id, None)
+        self.unread[webhook_id] = None
+
+    def take_unread(self, limit: int) -> dict[str, str]:
+        """Webhooks whose rows must be read, each with the repo behind which the lanes to read begin."""
+        room = MAX_WEBHOOKS - len(self.webhooks)
+        found: dict[str, str] = {}
+        for webhook_id in itertools.islice(self.unread, limit):
+            queue = self.webhooks.get(webhook_id)
+            room -= queue is None
+            if queue is not None or room >= 0:
+                found[webhook_id] = queue.last_repo if queue else ""
+        for webhook_id in found:
+            del self.unread[webhook_id]
+        return found
+
+    def load(self, webhook_id: str, window: Window | None, now: int) -> None:
+        """Replace what is known of a webhook by what its rows say; None if nothing may be sent."""
+        if window is None:
+            self.drop(webhook_id)
+            return
+        queue = self.webhooks.setdefault(webhook_id, WebhookQueue(webhook_id))
+        queue.load(window)
+        self.place(queue, now)
+        self._forget_if_empty(queue)
+
+    def drop(self, webhook_id: str) -> None:
+        """Forget what waits. Requests in flight end as usual."""
+        if queue := self.webhooks.get(webhook_id):
+            queue.clear()
+            self._forget_if_empty(queue)
+
+    def forget(self, shards: set[int]) -> None:
+        """Forget all webhooks of these shards."""
+        for known in (self.webhooks, self.unread, self.unloaded):
+            for webhook_id in [each for each in known if shard_of(each) in shards]:
+                del known[webhook_id]  # type: ignore[attr-defined]
+
+    # Checks.
+
+    @property
+    def has_unchecked(self) -> bool:
+        return bool(self._to_check)
+
+    def to_check(self, limit: int, now: int, moment: float) -> list[Item]:
+        """The next deliveries to check. `moment` is the monotonic time."""
+        found: list[Item] = []
+        while self._to_check and len(found) < limit:
+            queue = self._to_check.popleft()
+            stale = [item for item in queue.upcoming(now) if item.checked_at + FRESH_SECONDS / 2 < moment]
+            found += stale[:CHECKED_AHEAD]
+            if not stale:
+                queue.is_checking = False
+        return found
+
+    def checked(self, items: Sequence[Item], now: int) -> None:
+        """Go on with deliveries that were checked; those that must not start were removed before."""
+        for webhook_id, count in Counter(item.webhook_id for item in items).items():
+            if queue := self.webhooks.get(webhook_id):
+                queue.is_checking, queue.unused_checks = False, count
+                self.place(queue, now)
+
+    def remove(self, item: Item, *, is_settled: bool) -> None:
+        """Take out a delivery that will not be sent. `is_settled`: the database says so already."""
+        if queue := self.webhooks.get(item.webhook_id):
+            queue.discard(item)
+            if not is_settled:
+                queue.unsettled.add(item.id)
+            self._forget_if_empty(queue)
+
+    # Requests.
+
+    def next_to_start(self, now: int, moment: float) -> Item | None:
+        """Take the next delivery that may start now."""
+        while self._ring and self.in_flight < MAX_TOTAL_IN_FLIGHT:
+            queue = self._ring.popleft()
+            queue.is_placed = False
+            item = self._startable(queue, now)
+            if item is None:
+                self._rest(queue, now)
+            elif item.checked_at + FRESH_SECONDS < moment:
+                self._ask_for_check(queue)
+            elif self._at_host[queue.host] >= self.per_host:
+                queue.is_placed = True
+                self._waiting_for_host[queue.host].append(queue)
+            else:
+                queue.take(item)
+                self.in_flight += 1
+                item.host = queue.host
+                self._at_host[item.host] += 1
+                if queue.unused_checks < MAX_IN_FLIGHT:
+                    self._ask_for_check(queue)
+                self.place(queue, now)
+                return item
+        return None
+
+    def end(self, item: Item) -> WebhookQueue:
+        """Free the slots of a request that has ended. The delivery stays unsettled until `settle`."""
+        queue = self.webhooks[item.webhook_id]
+        del queue.in_flight[item.id]
+        if item.source is Source.LANES and item.repo_id in queue.lanes:
+            queue.lanes[item.repo_id].is_busy = False
+        self.in_flight -= 1
+        self._at_host[item.host] -= 1
+        return queue
+
+    def settle(self, delivery_ids: Iterable[tuple[str, str]], now: int) -> None:
+        """The outcomes of these deliveries, given by webhook and id, are stored."""
+        for webhook_id, delivery_id in delivery_ids:
+            if queue := self.webhooks.get(webhook_id):
+                queue.unsettled.discard(delivery_id)
+                self.place(queue, now)
+                self._forget_if_empty(queue)
+
+    # Turns.
+
+    def place(self, queue: WebhookQueue, now: int) -> None:
+        """Put a webhook into the ring if it has something to start and is not there already."""
+        if queue.is_placed:
+            return
+        if self._startable(queue, now) is None:
+            self._rest(queue, now)
+        else:
+            queue.is_placed = True
+            self._ring.append(queue)
+
+    def due(self, now: int) -> None:
+        """Place the webhooks whose time has come, and those for which their host has a slot again."""
+        while self._timers and self._timers[0][0] <= now:
+            _, webhook_id = heapq.heappop(self._timers)
+            queue = self.webhooks.get(webhook_id)
+            if queue is not None:
+                queue.timer_at = None
+                if queue.more_retries_at is not None and queue.more_retries_at <= now:
+                    self.unread[webhook_id] = None
+                self.place(queue, now)
+            elif self.unloaded.get(webhook_id, now + 1) <= now:
+                self.read_again(webhook_id)
+        for host in list(self._waiting_for_host):
+            self._release_host(host, now)
+
+    def release_host(self, host: str, now: int) -> None:
+        """Place webhooks that wait for the free slots of a host."""
+        if host in self._waiting_for_host:
+            self._release_host(host, now)
+
+    def next_time(self) -> int | None:
+        return self._timers[0][0] if self._timers else None
+
+    def _release_host(self, host: str, now: int) -> None:
+        waiting = self._waiting_for_host[host]
+        for _ in range(min(self.per_host - self._at_host[host], len(waiting))):
+            queue = waiting.popleft()
+            queue.is_placed = False
+            self.place(queue, now)
+        if not waiting:
+            del self._waiting_for_host[host]
+            if not self._at_host[host]:
+                del self._at_host[host]
+
+    def _startable(self, queue: WebhookQueue, now: int) -> Item | None:
+        each = MAX_IN_FLIGHT if self.in_flight < MAX_TOTAL_IN_FLIGHT // 2 else 1
+        return queue.first(now) if len(queue.in_flight) < queue.limit(now, each) else None
+
+    def _rest(self, queue: WebhookQueue, now: int) -> None:
+        """Nothing to start: read more rows, or wait until something is due."""
+        if queue.is_used_up:
+            self.unread[queue.id] = None
+        at = queue.next_time(now)
+        if at is None or self.webhooks.get(queue.id) is not queue:
+            return
+        if at > now + UNLOADED_AFTER and not queue.unsettled and not queue.is_checking and queue.id not in self.unread:
+            del self.webhooks[queue.id]
+            self.unloaded[queue.id] = at
+            heapq.heappush(self._timers, (at, queue.id))
+        elif queue.timer_at is None or not now < queue.timer_at <= at:
+            queue.timer_at = at
+            heapq.heappush(self._timers, (at, queue.id))
+
+    def _ask_for_check(self, queue: WebhookQueue) -> None:
+        if not queue.is_checking:
+            queue.is_checking = True
+            self._to_check.append(queue)
+
+    def _forget_if_empty(self, queue: WebhookQueue) -> None:
+        if queue.is_empty and not queue.is_checking and queue.id not in self.unread:
+            self.webhooks.pop(queue.id, None)

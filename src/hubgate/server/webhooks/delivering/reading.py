@@ -1,0 +1,160 @@
+"""Statements that read deliveries into memory: windows of a webhook's rows, and the check right before sending."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from hubgate.server.storage.database import Database, Row, Tx
+from hubgate.server.storage.sqltext import Params, RowStatement
+from hubgate.server.webhooks.delivering.health import Health
+from hubgate.server.webhooks.delivering.store import ABOUT, ALIVE, MAY_GO
+from hubgate.server.webhooks.delivering.webhook_queue import (
+    MAX_LANES,
+    MAX_PER_LANE,
+    MAX_REPLAYS,
+    MAX_RETRIES,
+    Item,
+    Source,
+    Window,
+)
+from hubgate.server.webhooks.model import ENABLED, LANE_BLOCKED_FOR
+
+_ITEM = "d.id, d.webhook_id, d.repo_id, d.repo_seq, d.attempts, d.replay_of, d.is_test, d.due_at, d.tried_at"
+# Each of these is the condition of a partial index.
+UNTRIED = f"d.{ALIVE} AND d.attempts = 0 AND d.replay_of = ''"
+REPLAYS = f"d.{ALIVE} AND d.attempts = 0 AND d.replay_of <> ''"
+RETRIES = f"d.{ALIVE} AND d.attempts > 0"
+
+_WEBHOOK = RowStatement(
+    f"""
+    SELECT id, ordered, resets, failures, closed_until, failing_since, warned_at, failed_at
+    FROM webhooks WHERE id = :webhook_id AND state = '{ENABLED}'
+    """,
+    {"webhook_id": "text"},
+)
+_REPLAYS = RowStatement(
+    f"""
+    SELECT {_ITEM} FROM deliveries d WHERE d.webhook_id = :webhook_id AND {REPLAYS}
+    ORDER BY d.due_at, d.seq LIMIT {MAX_REPLAYS}
+    """,
+    {"webhook_id": "text"},
+)
+_RETRIES = RowStatement(
+    f"""
+    SELECT {_ITEM} FROM deliveries d WHERE d.webhook_id = :webhook_id AND {RETRIES}
+    ORDER BY d.due_at, d.seq LIMIT {MAX_RETRIES}
+    """,
+    {"webhook_id": "text"},
+)
+_BLOCKERS = RowStatement(
+    f"""
+    SELECT d.webhook_id, d.repo_id, d.id, d.tried_at FROM deliveries d
+    WHERE d.webhook_id = :webhook_id AND {RETRIES} AND d.replay_of = '' AND d.tried_at > :since
+    """,
+    {"webhook_id": "text"},
+)
+# From repo to repo along the index, however many deliveries wait in each.
+_REPOS = RowStatement(
+    f"""
+    SELECT CAST(:webhook_id AS text) AS webhook_id, repo_id FROM (
+        WITH RECURSIVE lanes(repo_id, place) AS (
+            SELECT min(d.repo_id), 1 FROM deliveries d
+            WHERE d.webhook_id = :webhook_id AND {UNTRIED} AND d.repo_id > :after_repo
+            UNION ALL
+            SELECT (
+                SELECT min(d.repo_id) FROM deliveries d
+                WHERE d.webhook_id = :webhook_id AND {UNTRIED} AND d.repo_id > l.repo_id
+            ), l.place + 1
+            FROM lanes l WHERE l.repo_id IS NOT NULL AND l.place < {MAX_LANES}
+        )
+        SELECT repo_id FROM lanes WHERE repo_id IS NOT NULL
+    ) l
+    """,
+    {"webhook_id": "text", "after_repo": "text"},
+)
+_LANE = RowStatement(
+    f"""
+    SELECT {_ITEM} FROM deliveries d WHERE d.webhook_id = :webhook_id AND d.repo_id = :repo_id AND {UNTRIED}
+    ORDER BY d.repo_seq LIMIT {MAX_PER_LANE}
+    """,
+    {"webhook_id": "text", "repo_id": "text"},
+)
+
+
+async def windows(tx: Tx, after_repos: Mapping[str, str], now: int) -> dict[str, Window | None]:
+    """The windows of webhooks, given with the repo behind which their lanes begin; None if a webhook is not enabled."""
+    found: dict[str, Window | None] = dict.fromkeys(after_repos)
+    rows: list[Params] = [{"webhook_id": webhook_id} for webhook_id in after_repos]
+    for row in await tx.each(_WEBHOOK, rows):
+        found[row["id"]] = Window(health_of(row), row["resets"], bool(row["ordered"]), [], [], [], [])
+    enabled = {webhook_id: window for webhook_id, window in found.items() if window is not None}
+    rows = [{"webhook_id": webhook_id} for webhook_id in enabled]
+    for row in await tx.each(_REPLAYS, rows):
+        enabled[row["webhook_id"]].replays.append(_item(row))
+    for row in await tx.each(_RETRIES, rows):
+        enabled[row["webhook_id"]].retries.append(_item(row))
+    repos = await tx.each(_REPOS, [{**row, "after_repo": after_repos[str(row["webhook_id"])]} for row in rows])
+    for row in await tx.each(_LANE, [{"webhook_id": row["webhook_id"], "repo_id": row["repo_id"]} for row in repos]):
+        enabled[row["webhook_id"]].untried.append(_item(row))
+    rows = [{"webhook_id": webhook_id} for webhook_id, window in enabled.items() if window.ordered and window.retries]
+    for row in await tx.each(_BLOCKERS, rows, {"since": now - LANE_BLOCKED_FOR}):
+        enabled[row["webhook_id"]].blockers.append((row["repo_id"], row["id"], row["tried_at"]))
+    return found
+
+
+def health_of(row: Row) -> Health:
+    return Health(row["failures"], row["closed_until"], row["failing_since"], row["warned_at"], row["failed_at"])
+
+
+def _item(row: Row) -> Item:
+    return Item(
+        id=row["id"],
+        webhook_id=row["webhook_id"],
+        repo_id=row["repo_id"],
+        repo_seq=row["repo_seq"],
+        attempts=row["attempts"],
+        source=Source.RETRIES if row["attempts"] else Source.REPLAYS if row["replay_of"] else Source.LANES,
+        is_replay=bool(row["replay_of"]),
+        is_test=bool(row["is_test"]),
+        due_at=row["due_at"] or 0,
+        tried_at=row["tried_at"],
+    )
+
+
+# Webhooks that have deliveries of one kind, from webhook to webhook along the index of that kind.
+_WITH_WORK = """
+    SELECT id FROM (
+        WITH RECURSIVE found(id, place) AS (
+            SELECT min(d.webhook_id), 1 FROM deliveries d WHERE {condition} AND d.webhook_id > :after
+            UNION ALL
+            SELECT (SELECT min(d.webhook_id) FROM deliveries d WHERE {condition} AND d.webhook_id > f.id), f.place + 1
+            FROM found f WHERE f.id IS NOT NULL AND f.place < CAST(:limit AS bigint)
+        )
+        SELECT id FROM found WHERE id IS NOT NULL
+    ) f ORDER BY id
+"""
+WITH_WORK = tuple(_WITH_WORK.format(condition=condition) for condition in (UNTRIED, REPLAYS, RETRIES))
+
+
+async def with_work(tx: Tx, statement: str, after: str, limit: int) -> list[str]:
+    """The next webhooks after an id that have deliveries of the kind of one of `WITH_WORK`."""
+    return [row["id"] for row in await tx.all(statement, {"after": after, "limit": limit})]
+
+
+CHECK = RowStatement(
+    f"""
+    SELECT d.id, d.depth, COALESCE(d.body, e.body) AS body, CASE WHEN {MAY_GO} THEN 1 ELSE 0 END AS may_go,
+        w.state, w.version, w.ordered, w.url, w.secret, w.old_secret, w.old_secret_until, w.private_key,
+        w.resets, w.failures, w.closed_until, w.failing_since, w.warned_at, w.failed_at
+    FROM deliveries d {ABOUT}
+    WHERE d.id = :id AND d.{ALIVE}
+    """,
+    {"id": "text"},
+)
+
+
+async def check(db: Database, delivery_ids: Iterable[str]) -> dict[str, Row]:
+    """All that sending needs, of those deliveries that still wait. `may_go` is 0 if the webhook may not report on the
+    repo (attacks W30, W31).
+    """
+    rows = [{"id": delivery_id} for delivery_id in delivery_ids]
+    found: Sequence[Row] = await db.read(lambda tx: tx.each(CHECK, rows))
+    return {row["id"]: row for row in found}

@@ -1,0 +1,92 @@
+"""Stores what came of attempts, many in one unit, and suspends webhooks that have failed for too long."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from hubgate.server.storage.database import Row, Tx
+from hubgate.server.webhooks import notifications
+from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.delivering import results_store, store
+from hubgate.server.webhooks.delivering.health import Health
+from hubgate.server.webhooks.delivering.outcome import GONE
+from hubgate.server.webhooks.delivering.results_store import Result
+from hubgate.server.webhooks.management import store as management_store
+from hubgate.server.webhooks.model import DELIVERED, RETRYING, SUSPENDED, SUSPENDED_AFTER
+
+
+@dataclass
+class Batch:
+    """What is known in memory and not stored yet."""
+
+    results: list[Result] = field(default_factory=list)
+    # Deliveries that will not be sent: webhook, delivery, state and reason.
+    unsent: list[tuple[str, str, str, str]] = field(default_factory=list)
+    # The health of webhooks for which it changed, with the `resets` for which it holds.
+    healths: dict[str, tuple[int, Health]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.results) + len(self.unsent)
+
+    def __bool__(self) -> bool:
+        return bool(self.results or self.unsent or self.healths)
+
+    def prepend(self, earlier: "Batch") -> None:
+        """Put back what could not be stored, before what came since."""
+        self.results[:0], self.unsent[:0] = earlier.results, earlier.unsent
+        self.healths = {**earlier.healths, **self.healths}
+
+    @property
+    def delivery_ids(self) -> list[tuple[str, str]]:
+        """By webhook and id."""
+        return [(each.webhook_id, each.id) for each in self.results] + [each[:2] for each in self.unsent]
+
+
+async def record(tx: Tx, webhooks: Webhooks, batch: Batch, now: int) -> set[str]:
+    """Store a batch. Returns the webhooks that changed meanwhile, so that what is known of them is wrong."""
+    failed = [result for result in batch.results if result.state != DELIVERED]
+    locked = await results_store.lock_webhooks(tx, {*(result.webhook_id for result in failed), *batch.healths})
+    moved = {result.id for result in failed if _is_of_old_url(result, locked)}
+    # The current URL has not refused these.
+    results = [
+        replace(result, state=RETRYING, due_at=now) if result.id in moved else result for result in batch.results
+    ]
+    await results_store.record(tx, results)
+    await results_store.end_unsent(tx, [each[1:] for each in batch.unsent], now)
+    healths = dict(batch.healths)
+    for webhook_id in sorted(healths):
+        row = locked.get(webhook_id)
+        if row is not None and row["resets"] == healths[webhook_id][0]:
+            of_webhook = [each for each in failed if each.webhook_id == webhook_id and each.id not in moved]
+            health = await _follow(tx, webhooks, row, healths[webhook_id][1], of_webhook, now)
+            healths[webhook_id] = (row["resets"], health)
+    await results_store.set_health(tx, healths)
+    changed = {
+        webhook_id
+        for webhook_id, (resets, _) in healths.items()
+        if webhook_id in locked and locked[webhook_id]["resets"] != resets
+    }
+    return changed | {result.webhook_id for result in failed if result.id in moved}
+
+
+def _is_of_old_url(result: Result, locked: dict[str, Row]) -> bool:
+    row = locked.get(result.webhook_id)
+    return row is not None and row["url"] is not None and row["url"] != result.url
+
+
+async def _follow(tx: Tx, webhooks: Webhooks, row: Row, health: Health, failed: Sequence[Result], now: int) -> Health:
+    """Suspend the webhook after 410 or five days without a success; half-way, warn its owner."""
+    webhook_id, since = row["id"], health.failing_since
+    lasted = 0 if since is None else now - since
+    is_gone = any(result.status == GONE for result in failed)
+    if is_gone or (failed and lasted >= SUSPENDED_AFTER):
+        if await management_store.suspend(tx, webhook_id, now):
+            await store.skip_all(tx, webhook_id, SUSPENDED, now)
+            # Including the failed delivery: all that enabling the webhook would send again.
+            missed = await store.missed(tx, webhook_id, now)
+            await notifications.notify_suspended(tx, webhooks, webhook_id, missed)
+    elif failed and since is not None and lasted >= SUSPENDED_AFTER // 2 and health.warned_at is None:
+        await notifications.warn_half_way(tx, webhooks, webhook_id, since, failed[-1].status)
+        return replace(health, warned_at=now)
+    return health

@@ -1,1 +1,0 @@
-"""What came of the tries, written down for many at once."""

@@ -1,0 +1,302 @@
+"""The deliveries of one webhook, in memory: lanes, circuit breaker, order and due times. No I/O.
+
+The rows are the truth. In memory are only windows of them: the first tests and replays, the first retries, and the
+first untried deliveries of some repos. Once a window is used up, the rows are read again.
+"""
+
+import heapq
+import itertools
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from hubgate.server.webhooks.delivering.health import Health
+from hubgate.server.webhooks.model import BREAKER_LONGEST, BREAKER_OPENS_AFTER, LANE_BLOCKED_FOR, MAX_IN_FLIGHT
+
+# The windows of a webhook: repos, untried deliveries of each, retries, and tests and replays.
+MAX_LANES, MAX_PER_LANE, MAX_RETRIES, MAX_REPLAYS = 64, 8, 64, 64
+
+
+class Source(IntEnum):
+    """Where a delivery waits. The sources of a webhook take turns."""
+
+    REPLAYS = 0
+    RETRIES = 1
+    LANES = 2
+
+
+@dataclass(slots=True, eq=False)
+class Item:
+    """A delivery that waits or is in flight."""
+
+    id: str
+    webhook_id: str
+    repo_id: str
+    repo_seq: int
+    # Attempts so far.
+    attempts: int
+    source: Source
+    is_replay: bool = False
+    is_test: bool = False
+    due_at: int = 0
+    # When the first attempt ended; None before that.
+    tried_at: int | None = None
+    # From the last check: the monotonic time at which the check began, and the columns that sending needs.
+    checked_at: float = 0.0
+    body: bytes = b""
+    depth: int = 0
+    # Where the request in flight goes.
+    host: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Lane:
+    """The untried deliveries of one repo, in order. The next starts when the first attempt of the one before ends."""
+
+    items: deque[Item] = field(default_factory=deque)
+    is_busy: bool = False
+    # More of this repo are stored than are in memory.
+    has_more: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Window:
+    """What the rows of a webhook say."""
+
+    health: Health
+    resets: int
+    ordered: bool
+    replays: list[Item]
+    retries: list[Item]
+    untried: list[Item]
+    # Failed deliveries that block lanes of an ordered webhook: repo, delivery, and when its first attempt ended.
+    blockers: list[tuple[str, str, int]]
+
+
+@dataclass(slots=True, eq=False)
+class WebhookQueue:
+    id: str
+    # None until the first check or read.
+    health: Health | None = None
+    # The version of the stored health: a reset by the owner of the webhook takes precedence over what is known here.
+    resets: int = 0
+    ordered: bool = False
+    host: str = ""
+    in_flight: dict[str, Item] = field(default_factory=dict)
+    replays: deque[Item] = field(default_factory=deque)
+    retries: list[tuple[int, str, Item]] = field(default_factory=list)
+    lanes: dict[str, Lane] = field(default_factory=dict)
+    # Repos whose lane has a delivery and is not busy, in turn.
+    free_lanes: dict[str, None] = field(default_factory=dict)
+    blockers: dict[str, dict[str, int]] = field(default_factory=dict)
+    # In flight, or with a result that is not stored yet: in the database these still wait.
+    unsettled: set[str] = field(default_factory=set)
+    more_lanes: bool = False
+    more_replays: bool = False
+    # When the first stored retry that is not in memory is due.
+    more_retries_at: int | None = None
+    # The next read of the lanes continues behind this repo.
+    last_repo: str = ""
+    # Used by `Queue`.
+    is_placed: bool = False
+    is_checking: bool = False
+    unused_checks: int = 0
+    timer_at: int | None = None
+    is_leaving: bool = False
+    turn: int = Source.REPLAYS
+
+    @property
+    def is_empty(self) -> bool:
+        waiting = self.replays or self.retries or self.lanes or self.unsettled
+        return not waiting and not self.more_lanes and not self.more_replays and self.more_retries_at is None
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether reading the rows again would find more: not before the results of those in memory are stored."""
+        if len(self.unsettled) > len(self.in_flight):
+            return False
+        lanes = self.more_lanes and not any(lane.items for lane in self.lanes.values())
+        return lanes or (self.more_replays and not self.replays)
+
+    def limit(self, now: int, each: int) -> int:
+        """How many requests may be in flight: none while the circuit breaker is open, then one, as a probe."""
+        if self.is_leaving:
+            return 0
+        if self.health is None:
+            return each
+        # A breaker that would stay open for longer than BREAKER_LONGEST was opened before a clock was set back.
+        if now < self.health.closed_until <= now + BREAKER_LONGEST:
+            return 0
+        return 1 if self.health.failures >= BREAKER_OPENS_AFTER else each
+
+    def first(self, now: int) -> Item | None:
+        """The next delivery to start. A test goes first; replays, retries and lanes take turns."""
+        if self.replays and self.replays[0].is_test:
+            return self.replays[0]
+        for source in (self.turn, (self.turn + 1) % 3, (self.turn + 2) % 3):
+            if source == Source.REPLAYS and self.replays:
+                return self.replays[0]
+            if source == Source.RETRIES and self.retries and self._is_due(self.retries[0], now):
+                return self.retries[0][2]
+            if source == Source.LANES and (repo_id := self._first_lane(now)) is not None:
+                return self.lanes[repo_id].items[0]
+        return None
+
+    def _is_due(self, retry: tuple[int, str, Item], now: int) -> bool:
+        """Whether a retry may start: not before the result of the attempt before it is stored."""
+        return retry[0] <= now and retry[1] not in self.unsettled
+
+    def _first_lane(self, now: int) -> str | None:
+        for repo_id in self.free_lanes:
+            if self._opens_at(repo_id, now) <= now:
+                return repo_id
+        return None
+
+    def _opens_at(self, repo_id: str, now: int) -> int:
+        """When the first delivery of a free lane may start."""
+        due_at = self.lanes[repo_id].items[0].due_at
+        failed = self.blockers.get(repo_id) if self.ordered else None
+        until = max(failed.values()) + LANE_BLOCKED_FOR if failed else 0
+        # A later end was computed before a clock was set back.
+        return max(due_at, until) if until <= now + LANE_BLOCKED_FOR else due_at
+
+    def take(self, item: Item) -> None:
+        if item.source is Source.LANES:
+            self.lanes[item.repo_id].items.popleft()
+            self.lanes[item.repo_id].is_busy = True
+            self.free_lanes.pop(item.repo_id)
+        elif item.source is Source.RETRIES:
+            heapq.heappop(self.retries)
+        else:
+            self.replays.popleft()
+        self.turn = (item.source + 1) % 3
+        self.unsettled.add(item.id)
+        self.in_flight[item.id] = item
+        self.unused_checks -= 1
+
+    def put_back(self, item: Item, due_at: int) -> None:
+        """Return a delivery that was taken and not sent, for a later time."""
+        self.unsettled.discard(item.id)
+        item.due_at = due_at
+        if item.source is not Source.LANES:
+            self.add_retry(item)
+            return
+        lane = self.lanes.setdefault(item.repo_id, Lane(has_more=True))
+        lane.items.appendleft(item)
+        self.free(item.repo_id)
+
+    def upcoming(self, now: int) -> Iterator[Item]:
+        """Deliveries that may start soon, in about that order."""
+        yield from itertools.islice(self.replays, MAX_IN_FLIGHT)
+        yield from (entry[2] for entry in self.retries[:MAX_IN_FLIGHT] if entry[0] <= now)
+        repos = [*self.free_lanes, *(repo_id for repo_id, lane in self.lanes.items() if lane.is_busy)]
+        for place in range(MAX_PER_LANE):
+            for repo_id in repos:
+                if place < len(self.lanes[repo_id].items):
+                    yield self.lanes[repo_id].items[place]
+
+    def add_to_lane(self, item: Item) -> None:
+        """Add a delivery that was just stored, unless it would skip others that are only stored."""
+        lane = self.lanes.get(item.repo_id)
+        if lane is None:
+            if self.more_lanes or len(self.lanes) >= MAX_LANES:
+                self.more_lanes = True
+                return
+            lane = self.lanes[item.repo_id] = Lane()
+        if lane.has_more or len(lane.items) >= MAX_PER_LANE:
+            lane.has_more = True
+            return
+        lane.items.append(item)
+        self.free(item.repo_id)
+
+    def free(self, repo_id: str) -> None:
+        """Let the next delivery of a lane start, unless the lane is busy."""
+        lane = self.lanes.get(repo_id)
+        if lane is None or lane.is_busy:
+            return
+        if lane.items:
+            self.free_lanes.setdefault(repo_id)
+        else:
+            self.more_lanes |= lane.has_more
+            del self.lanes[repo_id]
+
+    def add_retry(self, item: Item) -> None:
+        item.source = Source.RETRIES
+        if len(self.retries) >= MAX_RETRIES and item.id not in self.unsettled:
+            self.more_retries_at = min(self.more_retries_at or item.due_at, item.due_at)
+        else:
+            heapq.heappush(self.retries, (item.due_at, item.id, item))
+
+    def discard(self, item: Item) -> None:
+        """Remove a delivery that waits here."""
+        if item.source is Source.LANES:
+            lane = self.lanes.get(item.repo_id)
+            if lane is not None and item in lane.items:
+                lane.items.remove(item)
+                self.free_lanes.pop(item.repo_id, None)
+                self.free(item.repo_id)
+        elif item.source is Source.RETRIES:
+            self.retries = [entry for entry in self.retries if entry[2] is not item]
+            heapq.heapify(self.retries)
+        elif item in self.replays:
+            self.replays.remove(item)
+
+    def next_time(self, now: int) -> int | None:
+        """When to look at this webhook again if nothing happens until then."""
+        if self.health and now < self.health.closed_until <= now + BREAKER_LONGEST:
+            return self.health.closed_until
+        times = [self._opens_at(repo_id, now) for repo_id in self.free_lanes]
+        times += [self.retries[0][0]] if self.retries else []
+        times += [self.more_retries_at] if self.more_retries_at is not None else []
+        return min((time for time in times if time > now), default=None)
+
+    def clear(self) -> None:
+        """Forget what waits. What is in flight stays."""
+        self.replays.clear()
+        self.retries.clear()
+        self.lanes.clear()
+        self.free_lanes.clear()
+        self.blockers.clear()
+        self.more_lanes = self.more_replays = False
+        self.more_retries_at = None
+
+    def load(self, window: Window) -> None:
+        """Replace what waits by what the rows say. What is not stored yet stays."""
+        if self.health is None or self.resets != window.resets:
+            self.health, self.resets = window.health, window.resets
+        self.ordered = window.ordered
+        retries = [entry for entry in self.retries if entry[1] in self.unsettled]
+        blockers = [
+            (repo_id, delivery_id, tried_at)
+            for repo_id, failed in self.blockers.items()
+            for delivery_id, tried_at in failed.items()
+            if delivery_id in self.unsettled
+        ]
+        self.clear()
+        replays = [item for item in window.replays if item.id not in self.unsettled]
+        self.replays.extend(sorted(replays, key=lambda item: not item.is_test))
+        self.more_replays = len(window.replays) >= MAX_REPLAYS
+        retries += [(item.due_at, item.id, item) for item in window.retries if item.id not in self.unsettled]
+        heapq.heapify(retries)
+        self.retries = retries
+        if len(window.retries) >= MAX_RETRIES:
+            self.more_retries_at = window.retries[-1].due_at
+        for repo_id, delivery_id, tried_at in [*window.blockers, *blockers]:
+            self.blockers.setdefault(repo_id, {})[delivery_id] = tried_at
+        self._load_lanes(window.untried)
+
+    def _load_lanes(self, untried: list[Item]) -> None:
+        counts = Counter(item.repo_id for item in untried)
+        for item in untried:
+            lane = self.lanes.setdefault(item.repo_id, Lane(has_more=counts[item.repo_id] >= MAX_PER_LANE))
+            if item.id not in self.unsettled:
+                lane.items.append(item)
+        for item in self.in_flight.values():
+            if item.source is Source.LANES:
+                self.lanes.setdefault(item.repo_id, Lane(has_more=True)).is_busy = True
+        # The lanes before `last_repo` were not read this time.
+        self.more_lanes = bool(self.last_repo) or len(counts) >= MAX_LANES
+        self.last_repo = max(counts) if len(counts) >= MAX_LANES else ""
+        for repo_id in list(self.lanes):
+            self.free(repo_id)
