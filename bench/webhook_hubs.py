@@ -117,7 +117,7 @@ async def create_watched_user(
         user = await create_user(hub, name)
         created = [await _repo(hub, user, f"repo-{number}") for number in range(repos)]
         # Fan out the creation of the repos before webhooks exist, so that no webhook receives it.
-        fan_out = FanOut(hub.webhooks, lambda: None)
+        fan_out = FanOut(hub.webhooks)
         while await fan_out.step():
             continue
         settings = WebhookRequest(url=url, watched=[("user", user.name)], secret=SECRET)

@@ -60,7 +60,9 @@ def run_egress_hub(
     system resolver is used.
     """
     resolve = Names(names or {})
-    egress = Egress([ip_network(text) for text in allowed], resolve=None if names is None else resolve, tls=tls)
+    networks = [ip_network(text) for text in allowed]
+    # Every delivery resolves its name again, also when a connection could be reused.
+    egress = Egress(networks, resolve=None if names is None else resolve, tls=tls, reuse_seconds=0)
     url = SqliteEngine(template, folder).fresh_url()
     with run_hub(settings_for(url, folder, webhooks_per_owner="500", **settings), egress) as hub:
         headers = {"authorization": f"Bearer {create_token(hub, create_user(hub, 'ada'))}"}

@@ -19,7 +19,7 @@ MAX_PER_ADDRESS = 64
 # A receiver that responds frees a slot within this time. If all requests hang, waiting longer is useless.
 WAIT_SECONDS = 0.5
 
-# How long the checked addresses of a name are used for requests on idle connections.
+# How long the checked addresses of a name are used for requests on idle connections, without resolving it again.
 REUSE_SECONDS = 10.0
 MAX_RECENT = 4096
 
@@ -35,8 +35,10 @@ class Egress:
         own: frozenset[tuple[str, int]] = frozenset(),
         resolve: Resolve | None = None,
         tls: ssl.SSLContext | None = None,
+        reuse_seconds: float = REUSE_SECONDS,
     ) -> None:
         """`own`: the hub's own names and ports. Tests pass `resolve` and `tls` to replace DNS and certificates."""
+        self._reuse_seconds = reuse_seconds
         self._system = SystemResolver() if resolve is None else None
         self._allowed = allowed
         self._checked = CheckedResolver(resolve or self._system or SystemResolver(), allowed, OwnAddresses(own))
@@ -64,7 +66,7 @@ class Egress:
         The caller enforces the deadline, with `Connection.fail`.
         """
         addresses, at = self._recent.get((target.host, target.port), ((), 0.0))
-        if not addresses or (target.literal is None and time.monotonic() > at + REUSE_SECONDS):
+        if not addresses or (target.literal is None and time.monotonic() > at + self._reuse_seconds):
             return None
         address = addresses[0]
         if not self._slots.try_acquire(address):
