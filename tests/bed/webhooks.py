@@ -53,6 +53,25 @@ class Receiver:
     answer: bytes = b"{}"
     answer_headers: dict[str, str] = field(default_factory=dict)
     received: list[Received] = field(default_factory=list)
+    # While it is not None, each response waits for a permit.
+    _permits: threading.Semaphore | None = None
+
+    def hold(self) -> None:
+        """Withhold responses until `release`."""
+        self._permits = threading.Semaphore(0)
+
+    def release(self, count: int) -> None:
+        """Let this many requests that wait be answered, with the status and body of this moment."""
+        assert self._permits is not None
+        self._permits.release(count)
+
+    def wait_for_permit(self) -> None:
+        if (permits := self._permits) is not None:
+            permits.acquire(timeout=30)
+
+    def stop_holding(self) -> None:
+        """Answer later requests at once. Those that wait already stay unanswered."""
+        self._permits = None
 
     @property
     def kinds(self) -> list[str]:
@@ -70,6 +89,7 @@ def run_receiver() -> Iterator[Receiver]:
             body = self.rfile.read(int(self.headers["content-length"]))
             headers = {name.lower(): value for name, value in self.headers.items()}
             receiver.received.append(Received(headers, body))
+            receiver.wait_for_permit()
             self.send_response(receiver.status)
             for name, value in receiver.answer_headers.items():
                 self.send_header(name, value)
@@ -102,7 +122,7 @@ async def only_deliverer(webhooks: Webhooks, silence_seconds: float | None = 0) 
     try:
         yield deliverer
     finally:
-        deliverer.dispatch.sender.abort()
+        deliverer.dispatch.close()
         await deliverer.ownership.end()
 
 

@@ -130,7 +130,7 @@ class Deliverer:
         log.warning("another process has taken over; starting over")
         self.shards = set()
         old, self.dispatch = self.dispatch, self._new_dispatch()
-        old.sender.abort()
+        old.close()
         await self._retry(self.ownership.start)
         self._beat_now.set()
 

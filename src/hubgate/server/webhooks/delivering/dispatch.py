@@ -60,6 +60,11 @@ class Dispatch:
         if self.queue.has_unchecked or self.queue.unread:
             self.on_work()
 
+    def close(self) -> None:
+        """Abort all requests, and start no more."""
+        self.may_start = lambda _: False
+        self.sender.abort()
+
     def apply_check(self, items: Sequence[Item], rows: Mapping[str, Row], moment: float) -> None:
         """Continue with deliveries that were read at a moment; `rows` lacks those that no longer wait."""
         for item in items:

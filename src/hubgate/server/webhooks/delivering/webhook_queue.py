@@ -155,11 +155,10 @@ class WebhookQueue:
 
     def _opens_at(self, repo_id: str, now: int) -> int:
         """When the first delivery of a free lane may start."""
-        due_at = self.lanes[repo_id].items[0].due_at
         failed = self.blockers.get(repo_id) if self.ordered else None
-        until = max(failed.values()) + LANE_BLOCKED_FOR if failed else 0
-        # A later end was computed before a clock was set back.
-        return max(due_at, until) if until <= now + LANE_BLOCKED_FOR else due_at
+        times = [self.lanes[repo_id].items[0].due_at, max(failed.values()) + LANE_BLOCKED_FOR if failed else 0]
+        # A later time was computed before a clock was set back.
+        return max((time for time in times if time <= now + LANE_BLOCKED_FOR), default=now)
 
     def take(self, item: Item) -> None:
         if item.source is Source.LANES:
