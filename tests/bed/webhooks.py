@@ -122,7 +122,8 @@ async def only_deliverer(webhooks: Webhooks, silence_seconds: float | None = 0) 
     try:
         yield deliverer
     finally:
-        deliverer.dispatch.close()
+        deliverer.dispatch.is_void = True
+        deliverer.dispatch.sender.abort()
         await deliverer.ownership.end()
 
 

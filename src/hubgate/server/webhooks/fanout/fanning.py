@@ -193,8 +193,15 @@ def _count(numbers: Numbers, chunk: _Chunk) -> None:
 
 
 def _item(row: Mapping[str, Any]) -> Item:
-    columns = ("id", "webhook_id", "repo_id", "repo_seq")
-    return Item(*(row[column] for column in columns), attempts=0, source=Source.LANES, due_at=row["due_at"])
+    return Item(
+        id=row["id"],
+        webhook_id=row["webhook_id"],
+        repo_id=row["repo_id"],
+        repo_seq=row["repo_seq"],
+        attempts=0,
+        source=Source.LANES,
+        due_at=row["due_at"],
+    )
 
 
 async def _with_names(tx: Tx, events: list[Unfanned], bodies: dict[str, _Body]) -> list[Unfanned]:
