@@ -78,6 +78,12 @@ class Receiver:
         return [delivery.kind for delivery in self.received]
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    # All connections of a busy process at once.
+    request_queue_size = 256
+
+
 @contextmanager
 def run_receiver() -> Iterator[Receiver]:
     receiver = Receiver("")
@@ -100,8 +106,7 @@ def run_receiver() -> Iterator[Receiver]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), Handler)
     receiver.url = f"http://127.0.0.1:{server.server_port}/hook"
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()

@@ -549,6 +549,7 @@ def test_everything_that_a_dead_process_had_in_flight_is_sent_again(
     receiver.hold()
     with stepwise(hub) as steps:
         assert len(steps.start()) == MAX_PER_HOST, "to one host"
+        until(lambda: len(receiver.received) == MAX_PER_HOST)
         take_over(hub)
     receiver.stop_holding()
     receiver.received.clear()
