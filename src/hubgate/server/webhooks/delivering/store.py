@@ -93,7 +93,7 @@ async def skip_batch(tx: Tx, webhook_id: str, now: int) -> bool:
     )
     if skipped == BATCH:
         return True
-    await tx.exec("UPDATE webhooks SET skip_through = 0, skip_reason = '' WHERE id = :id", {"id": webhook_id})
+    await tx.exec("UPDATE webhooks SET skip_through = 0, skip_reason = NULL WHERE id = :id", {"id": webhook_id})
     await wake(tx, [webhook_id], now)
     return False
 
@@ -124,7 +124,7 @@ async def requeue_missed(tx: Tx, webhook_id: str, since: int, now: int) -> int:
     """
     queued = await missed(tx, webhook_id, since)
     await tx.exec(
-        "UPDATE webhooks SET skip_through = 0, skip_reason = '', requeue_since = :since WHERE id = :id",
+        "UPDATE webhooks SET skip_through = 0, skip_reason = NULL, requeue_since = :since WHERE id = :id",
         {"id": webhook_id, "since": since},
     )
     await requeue_batch(tx, webhook_id, now)
