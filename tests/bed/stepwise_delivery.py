@@ -13,9 +13,9 @@ from tests.bed.webhooks import only_deliverer
 
 from hubgate.server.resources import Hub
 from hubgate.server.webhooks.delivering.deliverer import Deliverer
-from hubgate.server.webhooks.delivering.ownership import Ownership
 from hubgate.server.webhooks.delivering.webhook_queue import Item
 from hubgate.server.webhooks.fanout.fanning import FanOut
+from hubgate.server.webhooks.shards.ownership import Ownership
 
 T = TypeVar("T")
 

@@ -10,11 +10,11 @@ from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.delivering import results_store
 from hubgate.server.webhooks.delivering import store as queue
-from hubgate.server.webhooks.delivering.outcome import NO_ANSWER
 from hubgate.server.webhooks.delivering.results_store import Result
 from hubgate.server.webhooks.delivering.store import NewDelivery
 from hubgate.server.webhooks.management import store
 from hubgate.server.webhooks.model import DISABLED, ENABLED, SUSPENDED, Watch, Webhook
+from hubgate.server.webhooks.requests.outcome import NO_ANSWER
 from hubgate.server.webhooks.sealed_secrets import new_key, sealed_secret
 from hubgate.server.webhooks.watches import store as watches
 

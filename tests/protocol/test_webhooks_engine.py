@@ -19,9 +19,9 @@ from tests.bed.webhooks import Receiver, create_webhook, run_receiver, settle
 from hubgate.server.accounts.model import User
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.deliverer import Deliverer
-from hubgate.server.webhooks.delivering.ownership import TakenOver
 from hubgate.server.webhooks.delivering.queue import MAX_PER_HOST
 from hubgate.server.webhooks.retention.deletion import Retention
+from hubgate.server.webhooks.shards.ownership import TakenOver
 
 T = TypeVar("T")
 LOGS = "/api/settings/webhooks/{}/logs"

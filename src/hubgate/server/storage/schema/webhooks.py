@@ -70,7 +70,7 @@ webhooks = Table(
     # A large backlog is skipped, or queued again, in batches (webhooks/management/backlogs.py): deliveries up to this
     # number, for this reason; or those missed since this time. Until then nothing is sent that was there before.
     Column("skip_through", BigInteger, nullable=False, server_default="0"),
-    Column("skip_reason", Text, nullable=False, server_default=""),
+    Column("skip_reason", Text),
     Column("requeue_since", BigInteger),
     Index("ix_webhooks_backlogs", "id", sqlite_where=_BACKLOG, postgresql_where=_BACKLOG),
     Index("ix_webhooks_granted", "id", sqlite_where=_GRANTED, postgresql_where=_GRANTED),

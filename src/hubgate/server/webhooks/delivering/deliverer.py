@@ -19,13 +19,14 @@ from hubgate.server.clock import SECOND
 from hubgate.server.storage.database import Tx
 from hubgate.server.storage.signals import Signal
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.delivering import ownership_store, reading
+from hubgate.server.webhooks.delivering import reading
 from hubgate.server.webhooks.delivering.dispatch import Dispatch
-from hubgate.server.webhooks.delivering.ownership import Ownership, TakenOver
 from hubgate.server.webhooks.delivering.queue import FEWEST_PER_HOST, MAX_PER_HOST
 from hubgate.server.webhooks.delivering.recording import Batch, record
-from hubgate.server.webhooks.delivering.store import shard_of
 from hubgate.server.webhooks.delivering.webhook_queue import Item, Window
+from hubgate.server.webhooks.shards import store as shards_store
+from hubgate.server.webhooks.shards.ownership import Ownership, TakenOver
+from hubgate.server.webhooks.shards.store import shard_of
 
 log = logging.getLogger("hubgate.deliver")
 
@@ -262,7 +263,7 @@ class Deliverer:
                 await self.ownership.require(tx)
                 changed = await record(tx, self.webhooks, batch, now) if batch else set()
             if takes_wakes:
-                changed |= await ownership_store.take_wakes(tx, self.shards)
+                changed |= await shards_store.take_wakes(tx, self.shards)
             return changed, await reading.windows(tx, to_read, now)
 
         if not batch and not takes_wakes:
@@ -297,7 +298,7 @@ class Deliverer:
 
     async def look(self) -> None:
         """Find wake-ups, and deliveries that are due."""
-        if self.shards and await ownership_store.has_wakes(self.webhooks.db, self.shards):
+        if self.shards and await shards_store.has_wakes(self.webhooks.db, self.shards):
             self._has_wakes = True
             self._work.set()
         self.dispatch.queue.due(self.webhooks.clock())

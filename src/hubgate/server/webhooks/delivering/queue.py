@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from hubgate.server.clock import SECOND
-from hubgate.server.webhooks.delivering.store import shard_of
 from hubgate.server.webhooks.delivering.webhook_queue import Item, Source, WebhookQueue, Window
 from hubgate.server.webhooks.model import MAX_IN_FLIGHT
+from hubgate.server.webhooks.shards.store import shard_of
 
 MAX_TOTAL_IN_FLIGHT = 4096
 # Requests in flight to one host, divided by the running processes; each may have a few.

@@ -1,16 +1,14 @@
 """Statements on the queue of deliveries that the rest of the hub uses: adding, skipping, queueing again, waking."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import asdict, fields
 
-from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Tx
-from hubgate.server.storage.signals import Signal
-from hubgate.server.storage.sqltext import Params, RowStatement
 from hubgate.server.webhooks.model import FAILED, NO_ID, PENDING, RETRYING, SKIPPED, SUSPENDED
 from hubgate.server.webhooks.permissions.store import could_read, may_read
+from hubgate.server.webhooks.shards.store import wake
 
 ALIVE = "state IN ('pending', 'retrying', 'parked')"
 
@@ -93,7 +91,7 @@ async def skip_batch(tx: Tx, webhook_id: str, now: int) -> bool:
     )
     if skipped == BATCH:
         return True
-    await tx.exec("UPDATE webhooks SET skip_through = 0, skip_reason = '' WHERE id = :id", {"id": webhook_id})
+    await tx.exec("UPDATE webhooks SET skip_through = 0, skip_reason = NULL WHERE id = :id", {"id": webhook_id})
     await wake(tx, [webhook_id], now)
     return False
 
@@ -124,7 +122,7 @@ async def requeue_missed(tx: Tx, webhook_id: str, since: int, now: int) -> int:
     """
     queued = await missed(tx, webhook_id, since)
     await tx.exec(
-        "UPDATE webhooks SET skip_through = 0, skip_reason = '', requeue_since = :since WHERE id = :id",
+        "UPDATE webhooks SET skip_through = 0, skip_reason = NULL, requeue_since = :since WHERE id = :id",
         {"id": webhook_id, "since": since},
     )
     await requeue_batch(tx, webhook_id, now)
@@ -149,28 +147,3 @@ async def requeue_batch(tx: Tx, webhook_id: str, now: int) -> bool:
     await tx.exec("UPDATE webhooks SET requeue_since = NULL WHERE id = :id", {"id": webhook_id})
     await wake(tx, [webhook_id], now)
     return False
-
-
-SHARDS = 256
-_WAKE = RowStatement(
-    "INSERT INTO wakes (id, shard, webhook_id) SELECT :id, :shard, :webhook_id /*pg FROM batch */",
-    {"id": "text", "shard": "bigint", "webhook_id": "text"},
-)
-
-
-def shard_of(webhook_id: str) -> int:
-    """The shard of a webhook: the last two digits of its id, which are random."""
-    return int(webhook_id[-2:], 16)
-
-
-async def wake(tx: Tx, webhook_ids: Iterable[str], now: int) -> None:
-    """Let the owner of each webhook's shard read the webhook again: deliveries were added, or settings changed.
-
-    Every change adds rows, and the owner deletes those that it sees. So a change that is committed later than another
-    is never overlooked, as it could be with a cursor over numbers that are drawn before the commit.
-    """
-    rows: list[Params] = [
-        {"id": new_id(now), "shard": shard_of(webhook_id), "webhook_id": webhook_id} for webhook_id in webhook_ids
-    ]
-    await tx.each(_WAKE, rows)
-    tx.signal(Signal.DELIVERIES)

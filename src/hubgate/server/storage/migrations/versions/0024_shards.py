@@ -34,7 +34,7 @@ def upgrade() -> None:
         op.add_column("deliveries", sa.Column(name, kind))
     op.add_column("webhooks", sa.Column("resets", sa.BigInteger, nullable=False, server_default="0"))
     op.add_column("webhooks", sa.Column("skip_through", sa.BigInteger, nullable=False, server_default="0"))
-    op.add_column("webhooks", sa.Column("skip_reason", sa.Text, nullable=False, server_default=""))
+    op.add_column("webhooks", sa.Column("skip_reason", sa.Text))
     op.add_column("webhooks", sa.Column("requeue_since", sa.BigInteger))
     backlog = sa.text("skip_through > 0 OR requeue_since IS NOT NULL")
     op.create_index("ix_webhooks_backlogs", "webhooks", ["id"], sqlite_where=backlog, postgresql_where=backlog)

@@ -12,9 +12,9 @@ from hubgate.server.egress.connection import Connection, HttpResponse
 from hubgate.server.egress.resolve import NoFreeSlot, Unreachable
 from hubgate.server.egress.target import Target, parse_target
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.delivering.outcome import Try
-from hubgate.server.webhooks.delivering.request import Outgoing, Prepared, outgoing
 from hubgate.server.webhooks.delivering.webhook_queue import Item
+from hubgate.server.webhooks.requests.outcome import Try
+from hubgate.server.webhooks.requests.request import Outgoing, Prepared, outgoing
 
 log = logging.getLogger("hubgate.deliver")
 
