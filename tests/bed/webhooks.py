@@ -47,6 +47,26 @@ class Received:
 
 
 @dataclass
+class _Permits:
+    """One response for each, in the order of arrival."""
+
+    count: int = 0
+    arrived: int = 0
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def add(self, count: int) -> None:
+        with self._changed:
+            self.count += count
+            self._changed.notify_all()
+
+    def wait(self) -> None:
+        with self._changed:
+            self.arrived += 1
+            place = self.arrived
+            self._changed.wait_for(lambda: place <= self.count, 30)
+
+
+@dataclass
 class Receiver:
     url: str
     status: int = 200
@@ -54,20 +74,20 @@ class Receiver:
     answer_headers: dict[str, str] = field(default_factory=dict)
     received: list[Received] = field(default_factory=list)
     # While it is not None, each response waits for a permit.
-    _permits: threading.Semaphore | None = None
+    _permits: "_Permits | None" = None
 
     def hold(self) -> None:
         """Withhold responses until `release`."""
-        self._permits = threading.Semaphore(0)
+        self._permits = _Permits()
 
     def release(self, count: int) -> None:
-        """Let this many requests that wait be answered, with the status and body of this moment."""
+        """Let the next requests be answered in the order of their arrival, with the status and body of that moment."""
         assert self._permits is not None
-        self._permits.release(count)
+        self._permits.add(count)
 
     def wait_for_permit(self) -> None:
         if (permits := self._permits) is not None:
-            permits.acquire(timeout=30)
+            permits.wait()
 
     def stop_holding(self) -> None:
         """Answer later requests at once. Those that wait already stay unanswered."""
@@ -82,6 +102,9 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     # All connections of a busy process at once.
     request_queue_size = 256
+
+    def handle_error(self, *_: object) -> None:
+        """A sender that closes the connection before the response is nothing to report."""
 
 
 @contextmanager

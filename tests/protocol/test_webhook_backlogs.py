@@ -39,8 +39,9 @@ def copy_delivery(hub: RunningHub, count: int, state: str = "pending", only: str
             WITH RECURSIVE numbers AS (
                 SELECT 1 AS n UNION ALL SELECT n + 1 FROM numbers WHERE n < CAST(:count AS bigint)
             )
-            INSERT INTO deliveries (id, event_id, seq, repo_seq, state, attempts, created_at, {same})
-            SELECT d.id || n, d.event_id || n, d.seq + n, d.repo_seq + n, CAST(:state AS text), 0, d.created_at, {same}
+            INSERT INTO deliveries (id, event_id, seq, repo_seq, state, attempts, created_at, body, {same})
+            SELECT d.id || n, d.event_id || n, d.seq + n, d.repo_seq + n, CAST(:state AS text), 0, d.created_at,
+                (SELECT e.body FROM events e WHERE e.id = d.event_id), {same}
             FROM deliveries d, numbers WHERE CAST(:only AS text) IN ('', d.webhook_id)
             """,
             {"count": count, "state": state, "only": only},

@@ -74,6 +74,7 @@ def test_backlog_delays_neither_retries_nor_tests(
     with stepwise(hub) as steps, ThreadPoolExecutor(1) as pool:
         failing = {one.id for one in steps.start()}
         assert len(failing) == 2
+        until(lambda: len(receiver.received) == 2)
         receiver.release(2)
         steps.wait_for_results(2)
         steps.store()
