@@ -27,6 +27,8 @@ from hubgate.server.webhooks.watches import store as watches
 
 MAX_EVENTS = 64
 WATCHERS_AT_ONCE = 500
+# Columns that a delivery has in common with its event.
+_COPIED = ("repo_id", "repo_seq", "repo_type", "scope", "action", "depth")
 
 
 class _Owner(msgspec.Struct):
@@ -140,13 +142,8 @@ class FanOut:
             "webhook_id": webhook["id"],
             "event_id": event.id,
             "seq": webhook["last_seq"] - counts.total + so_far.total,
-            "repo_id": event.repo_id,
-            "repo_seq": event.repo_seq,
-            "repo_type": event.repo_type,
+            **{name: getattr(event, name) for name in _COPIED},
             "repo_name": chunk.repo_name,
-            "scope": event.scope,
-            "action": event.action,
-            "depth": event.depth,
             "state": state,
             "reason": reason,
             "due_at": now if state == PENDING else None,
