@@ -80,7 +80,7 @@ _LANE = RowStatement(
 
 
 async def windows(tx: Tx, after_repos: Mapping[str, str], now: int) -> dict[str, Window | None]:
-    """Read webhooks, given with the repo after which lanes begin. None if not enabled, or if a backlog is in work."""
+    """Read webhooks, given with the repo after which lanes begin. None if disabled, or while a backlog is processed."""
     found: dict[str, Window | None] = dict.fromkeys(after_repos)
     rows: list[Params] = [{"webhook_id": webhook_id} for webhook_id in after_repos]
     for row in await tx.each(_WEBHOOK, rows):
