@@ -151,7 +151,7 @@ class FanOut:
         }
 
     def _state(self, chunk: _Chunk, webhook: Row, counts: Counts, so_far: Counts) -> tuple[str, str]:
-        # Before the webhook's state: deliveries that a suspension skips are queued again when it ends, loops never.
+        # Before the webhook's state: deliveries that a suspension skipped are queued again later, loops are not.
         if chunk.is_loop:
             return SKIPPED, LOOP
         if webhook["state"] != ENABLED:

@@ -116,12 +116,12 @@ _BINDS_WATCHES = RowStatement(
 
 
 async def events_to_bind(tx: Tx, named: Iterable[NamedRepo]) -> set[str]:
-    """The ids of events with a name that was watched before an account or repo had it, and that `bind` would bind."""
+    """The ids of events that name an account or repo to which `bind` would bind watches."""
     return {row["event_id"] for row in await tx.each(_BINDS_WATCHES, [repo.params for repo in named])}
 
 
 async def bind(tx: Tx, repo: NamedRepo) -> None:
-    """Bind watches to the owner and the repo. An account keeps its former names, so they are bound too."""
+    """Bind watches to the owner and the repo. Former names of the owner count too."""
     for target, condition in (("owner_id", _BINDS_TO_OWNER), ("repo_id", _BINDS_TO_REPO)):
         await tx.exec(f"UPDATE watches AS x SET target_id = :{target} WHERE {condition}", repo.params)
 
