@@ -1,4 +1,4 @@
-"""Starts requests and draws conclusions from how they end, in memory. The deliverer's loops do the rest.
+"""Starts requests and decides what follows from their outcomes, in memory. The deliverer's loops do the I/O.
 
 When a request ends, the next one of its webhook starts at once; the result is stored later, together with others.
 """
@@ -31,7 +31,7 @@ log = logging.getLogger("hubgate.deliver")
 # Nothing starts while this many results wait to be stored.
 MAX_UNSTORED = 1024
 MAX_PREPARED = 10_000
-# For a delivery that found no free slot at its address.
+# How long a delivery waits if its address has no free slot.
 NO_SLOT_WAIT = 2 * SECOND
 
 
@@ -65,7 +65,7 @@ class Dispatch:
             self.on_work()
 
     def apply_check(self, items: Sequence[Item], rows: Mapping[str, Row], moment: float) -> None:
-        """Continue with deliveries that were read at a moment; `rows` lacks those that no longer wait."""
+        """Apply a check that began at the monotonic time `moment`. Deliveries that no longer wait have no row."""
         for item in items:
             row = rows.get(item.id)
             if row is None:
@@ -90,7 +90,6 @@ class Dispatch:
         if prepared is None or prepared.version != row["version"]:
             prepared = self._prepare(queue.id, row)
             if len(self._prepared) >= MAX_PREPARED:
-                # The oldest; one that is still needed is prepared again after its next check.
                 self._forget_prepared()
             self._prepared[queue.id] = prepared
         queue.host = prepared.host
@@ -116,7 +115,7 @@ class Dispatch:
         now, item = self.webhooks.clock(), request.item
         queue = self.queue.end(item)
         if attempt is None:
-            # Not sent: the address is busy with others, or the request was aborted.
+            # Not sent: the address has no free slot, or the request was aborted.
             queue.put_back(item, now + int(NO_SLOT_WAIT * (0.5 + random.random())))  # noqa: S311 (spreads load)
         else:
             failpoint.hit("deliver-after-send")
@@ -154,7 +153,7 @@ class Dispatch:
         self._queue_again(queue, item, verdict)
 
     def _set_health(self, queue: WebhookQueue, request: Request, attempt: Try, now: int) -> None:
-        """An old URL says nothing about the current one, and a failed test has no consequences."""
+        """Update the health of the webhook. Attempts to an old URL and failed tests do not count."""
         before = queue.health or WELL
         if self._prepared[queue.id].url != request.outgoing.url or (request.item.is_test and not attempt.arrived):
             return
@@ -163,7 +162,7 @@ class Dispatch:
         if queue.health != before or attempt.status == GONE:
             self.batch.healths[queue.id] = (queue.resets, queue.health)
         if attempt.status == GONE:
-            # Suspended once this is stored.
+            # Storing the result suspends the webhook.
             self.queue.drop(queue.id)
 
     def _queue_again(self, queue: WebhookQueue, item: Item, verdict: Verdict) -> None:

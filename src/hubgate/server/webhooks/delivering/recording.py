@@ -1,4 +1,4 @@
-"""Stores what came of attempts, many in one unit, and suspends webhooks that have failed for too long."""
+"""Stores the results of many attempts in one unit, and suspends webhooks that have failed for too long."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from hubgate.server.webhooks.requests.outcome import GONE
 
 @dataclass
 class Batch:
-    """What is known in memory and not stored yet."""
+    """Results and changes of health that are not stored yet."""
 
     results: list[Result] = field(default_factory=list)
     # Deliveries that will not be sent: webhook, delivery, state and reason.
@@ -33,22 +33,22 @@ class Batch:
         return bool(self.results or self.unsent or self.healths)
 
     def prepend(self, earlier: "Batch") -> None:
-        """Put back what could not be stored, before what came since."""
+        """Put back a batch that could not be stored, before newer results."""
         self.results[:0], self.unsent[:0] = earlier.results, earlier.unsent
         self.healths = {**earlier.healths, **self.healths}
 
     @property
     def delivery_ids(self) -> list[tuple[str, str]]:
-        """By webhook and id."""
+        """The deliveries as (webhook, id)."""
         return [(each.webhook_id, each.id) for each in self.results] + [each[:2] for each in self.unsent]
 
 
 async def record(tx: Tx, webhooks: Webhooks, batch: Batch, now: int) -> set[str]:
-    """Store a batch. Returns the webhooks that changed meanwhile, so that what is known of them is wrong."""
+    """Store a batch. Returns webhooks that were changed concurrently, whose rows must be read again."""
     failed = [result for result in batch.results if result.state != DELIVERED]
     locked = await results_store.lock_webhooks(tx, {*(result.webhook_id for result in failed), *batch.healths})
     moved = {result.id for result in failed if _is_of_old_url(result, locked)}
-    # The current URL has not refused these.
+    # Failed at an old URL: these are tried at the current one.
     results = [
         replace(result, state=RETRYING, due_at=now) if result.id in moved else result for result in batch.results
     ]

@@ -13,7 +13,7 @@ from hubgate.server.webhooks.model import DELIVERED, SKIPPED
 
 
 class Result(Struct):
-    """What is stored of one attempt. `due_at` is None after the last one."""
+    """The result of one attempt. `due_at` is None after the last attempt."""
 
     id: str
     webhook_id: str
@@ -32,8 +32,8 @@ class Result(Struct):
     response: bytes
 
 
-# A request in flight may succeed although its delivery was skipped meanwhile. Nothing revives a cancelled one.
-# A webhook that was deleted has no owner until its rows are gone.
+# A request in flight may succeed after its delivery was skipped. A cancelled delivery stays cancelled.
+# A deleted webhook has no owner while its rows are being deleted.
 _STILL_OPEN = f"""
     id = :id AND ({ALIVE} OR (state = '{SKIPPED}' AND CAST(:state AS text) = '{DELIVERED}'))
     AND EXISTS (
@@ -84,9 +84,7 @@ _ADD_ATTEMPT = RowStatement(
 
 
 async def record(tx: Tx, results: Sequence[Result]) -> None:
-    """Store results. Deliveries that were deleted or cancelled meanwhile are left out. Storing a result again, after
-    an outcome that was unknown, changes nothing.
-    """
+    """Store results, except of deleted and cancelled deliveries. It is idempotent: a commit may be in doubt."""
     await tx.each(_FIRST, [asdict(result) for result in results if result.number == 1])
     later = {result.id: result for result in results if result.number > 1}
     stored = await tx.each(_LATER, [asdict(result) for result in later.values()])

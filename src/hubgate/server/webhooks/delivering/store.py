@@ -1,4 +1,4 @@
-"""Statements on the queue of deliveries that the rest of the hub uses: adding, skipping, queueing again, waking."""
+"""Statements on waiting deliveries: adding, skipping and queueing again, and the permission to send."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,7 @@ MAY_GO = f"""
 
 
 class NewDelivery(Struct, frozen=True):
-    """The order of the fields is that of the insert."""
+    """A delivery to add. The fields are columns."""
 
     id: str
     webhook_id: str
@@ -66,9 +66,7 @@ BATCH = 1000
 
 
 async def skip_all(tx: Tx, webhook_id: str, reason: str, now: int) -> None:
-    """Skip all deliveries that wait, those of a large backlog later. A request in flight may still succeed; its
-    delivery is then delivered.
-    """
+    """Skip waiting deliveries: a batch now, the rest in the background. A request in flight may still succeed."""
     await tx.exec(
         "UPDATE webhooks SET skip_through = last_seq, skip_reason = :reason, requeue_since = NULL WHERE id = :id",
         {"id": webhook_id, "reason": reason},
@@ -117,8 +115,8 @@ async def missed(tx: Tx, webhook_id: str, since: int) -> int:
 
 
 async def requeue_missed(tx: Tx, webhook_id: str, since: int, now: int) -> int:
-    """Queue missed deliveries again, those of a large backlog later, and return how many. They have the same ids: a
-    receiver that already has one recognizes it.
+    """Queue missed deliveries again, a batch now and the rest in the background, and return how many. The ids stay the
+    same, so that a receiver recognizes a delivery that it already has.
     """
     queued = await missed(tx, webhook_id, since)
     await tx.exec(
