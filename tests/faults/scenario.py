@@ -1,9 +1,11 @@
 """A hub with webhooks that watch some repos, a load that records acknowledged changes, and the history of a run."""
 
 import contextlib
+import math
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -15,7 +17,7 @@ from tests.bed.fork_server import WarmProcess
 from tests.bed.people import PASSWORD
 from tests.bed.processes import TEST_BUILD, HubProcess, environment, hub_process, until
 from tests.faults.conftest import Store
-from tests.faults.history import Change, DisabledPeriod, History, violations
+from tests.faults.history import Change, DisabledPeriod, Disturbance, History, Incident, violations
 from tests.faults.watchers import Watchers, with_webhook_names
 
 from hubgate.server.accounts import signup
@@ -31,8 +33,10 @@ from hubgate.server.webhooks.management import lifecycle
 from hubgate.server.webhooks.management.lifecycle import WebhookRequest
 
 TEST_DELIVER = [sys.executable, "-m", "tests.bed.testdeliver"]
-# Leases of two seconds, deadlines of one.
-SHORT_PACE = {"TEST_PACE": "2,1"}
+# A process is taken over after six seconds without a heartbeat, and requests have a deadline of one.
+SHORT_PACE = {"TEST_PACE": "6,1"}
+# A process that has started gets its share of the webhooks within this time.
+SHARING_SECONDS = 5.0
 REPOS = ("ada/one", "ada/two", "ada/hidden")
 EVERYTHING, PUBLIC = frozenset(REPOS), frozenset({"ada/one", "ada/two"})
 # The webhook's owner, the watched name, and the repos whose events it receives. Only its owner may read a private repo.
@@ -53,6 +57,9 @@ class Scenario:
     # The names of the webhooks by id.
     names: dict[str, str]
     disabled_periods: list[DisabledPeriod] = field(default_factory=list)
+    disturbances: list[Disturbance] = field(default_factory=list)
+    # Frozen processes, and since when.
+    frozen: dict[int, float] = field(default_factory=dict)
     # The last known setting of each repo.
     settings: dict[str, bool | None] = field(default_factory=lambda: dict.fromkeys(REPOS, False))
 
@@ -67,7 +74,17 @@ class Scenario:
     def hub(self, *flags: str, **variables: str) -> Iterator[HubProcess]:
         options = {**SHORT_PACE, **variables}
         with hub_process(self.store.folder, *self.flags, *flags, program=TEST_BUILD, **options) as hub:
-            yield hub
+            self._note_start()
+            try:
+                yield hub
+            finally:
+                self.kill_hub(hub)
+
+    def kill_hub(self, hub: HubProcess) -> None:
+        if hub.process.poll() is None:
+            since = time.monotonic()
+            hub.kill_all()
+            self.note(Incident.DIED, since)
 
     def deliver(self, **variables: str) -> WarmProcess:
         """Start `hubgate deliver` of the test build, and wait until it runs."""
@@ -79,6 +96,7 @@ class Scenario:
             line = process.stdout.readline()
         # A process with an armed failpoint may already be dead.
         assert b"is running" in line or process.wait(20) < 0
+        self._note_start()
         return process
 
     @contextlib.contextmanager
@@ -87,9 +105,35 @@ class Scenario:
         try:
             yield process
         finally:
-            process.send_signal(signal.SIGCONT)
+            self.kill(process)
+
+    def kill(self, process: WarmProcess) -> None:
+        if process.poll() is None:
+            since = self.frozen.pop(process.pid, time.monotonic())
             process.kill()
             process.wait(20)
+            self.note(Incident.DIED, since)
+
+    def freeze(self, process: WarmProcess) -> None:
+        self.frozen[process.pid] = time.monotonic()
+        process.send_signal(signal.SIGSTOP)
+
+    def resume(self, process: WarmProcess) -> None:
+        process.send_signal(signal.SIGCONT)
+        self.note(Incident.FROZE, self.frozen.pop(process.pid))
+
+    def terminate(self, process: WarmProcess) -> None:
+        self.note(Incident.TOLD, time.monotonic())
+        process.terminate()
+
+    def note(self, incident: Incident, since: float) -> None:
+        """Note what happened to a process between a time and now."""
+        self.disturbances.append(Disturbance(incident, since, time.monotonic()))
+
+    def _note_start(self) -> None:
+        """Other processes leave webhooks to one that has started."""
+        now = time.monotonic()
+        self.disturbances.append(Disturbance(Incident.TOLD, now, now + SHARING_SECONDS))
 
     def client(self, hub: HubProcess) -> httpx.Client:
         return httpx.Client(base_url=hub.url, headers={"authorization": f"Bearer {self.token}"}, timeout=40)
@@ -151,7 +195,9 @@ class Scenario:
         assert len(committed) >= acknowledged, "an acknowledged change is missing"
         entitled = {name: repos for name, (_, _, repos) in ENTITLED.items()}
         received = with_webhook_names(self.watchers.received, self.names)
-        history = History(committed, entitled, received, self.disabled_periods)
+        still_frozen = [Disturbance(Incident.FROZE, since, math.inf) for since in self.frozen.values()]
+        disturbances = [*self.disturbances, *still_frozen]
+        history = History(committed, entitled, received, self.disabled_periods, disturbances)
         assert violations(history) == []
         assert self.rows("SELECT DISTINCT state FROM deliveries ORDER BY state") == [(state,) for state in final_states]
 
