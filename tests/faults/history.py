@@ -14,6 +14,8 @@ CAP = 8
 IN_FLIGHT_SECONDS = 1.0
 # The result of a request is stored within this time, also on a busy machine.
 STORED_SECONDS = 5.0
+# The receiver may notice the end of a connection later than the sender's process, by this time.
+OVERLAP_SECONDS = 0.1
 # A process that is told to stop waits this long for responses, with a tolerance.
 FINISH_SECONDS = 3.8
 
@@ -89,6 +91,7 @@ def violations(history: History) -> list[str]:
         *_not_entitled(history),
         *_inconsistent_duplicates(history),
         *_duplicates_without_cause(history),
+        *_sent_by_two(history),
         *_out_of_sequence(history),
         *_too_many_concurrent(history),
         *_received_while_disabled(history),
@@ -162,6 +165,19 @@ def _excuses(earlier: ReceivedRequest) -> Callable[[Disturbance], bool]:
         return True
 
     return excuses
+
+
+def _sent_by_two(history: History) -> Iterator[str]:
+    """Requests of one delivery never overlap, except those of a process that froze: it could not end them."""
+    frozen = [each for each in history.disturbances if each.incident is Incident.FROZE]
+    last: dict[str, ReceivedRequest] = {}
+    for request in sorted(history.received, key=lambda each: each.began):
+        earlier = last.setdefault(request.delivery, request)
+        overlap = earlier is not request and request.began < earlier.ended - OVERLAP_SECONDS
+        if overlap and not any(each.since <= earlier.ended and earlier.began <= each.until for each in frozen):
+            yield f"{request.webhook} received {request.change} while it still was in flight"
+        if request.ended >= earlier.ended:
+            last[request.delivery] = request
 
 
 def _out_of_sequence(history: History) -> Iterator[str]:

@@ -86,11 +86,14 @@ class Scenario:
             hub.kill_all()
             self.note(Incident.DIED, since)
 
-    def deliver(self, **variables: str) -> WarmProcess:
-        """Start `hubgate deliver` of the test build, and wait until it runs."""
+    def deliver(self, database_url: str = "", **variables: str) -> WarmProcess:
+        """Start `hubgate deliver` of the test build, and wait until it runs. It may reach the database by another URL,
+        through a proxy.
+        """
+        flags = [database_url if database_url and flag == self.store.url else flag for flag in self.flags]
         given = environment(**{**SHORT_PACE, **variables})
         with (self.store.folder / "deliver.log").open("ab") as errors:
-            process = fork_server.start([*TEST_DELIVER, *self.flags], self.store.folder, given, errors)
+            process = fork_server.start([*TEST_DELIVER, *flags], self.store.folder, given, errors)
         assert process.stdout is not None
         with process.stdout:
             line = process.stdout.readline()
@@ -100,8 +103,8 @@ class Scenario:
         return process
 
     @contextlib.contextmanager
-    def delivering(self, **variables: str) -> Iterator[WarmProcess]:
-        process = self.deliver(**variables)
+    def delivering(self, database_url: str = "", **variables: str) -> Iterator[WarmProcess]:
+        process = self.deliver(database_url, **variables)
         try:
             yield process
         finally:
@@ -163,6 +166,16 @@ class Scenario:
 
         return run_blocking(read())
 
+    def shares(self) -> list[int]:
+        """How many shards each running process owns; shards without an owner count as 0."""
+        sql = "SELECT count(p.sender_id) FROM senders s LEFT JOIN shards p ON p.sender_id = s.id GROUP BY s.id"
+        return sorted(int(str(count)) for (count,) in self.rows(sql))
+
+    def until_shared(self, processes: int, seconds: float = 30.0) -> None:
+        """Wait until this many processes have the same number of shards, or one more."""
+        shares = sorted(256 // processes + (place < 256 % processes) for place in range(processes))
+        until(lambda: self.shares() == shares, seconds)
+
     def backlog(self) -> int:
         """The number of events that are not fanned out yet and of deliveries that are waiting."""
         sql = """
@@ -218,13 +231,23 @@ def create_scenario(store: Store, watchers: Watchers) -> Scenario:
             for name, (owner, watched, _) in ENTITLED.items():
                 kind, _, target = watched.partition(":")
                 request = WebhookRequest(url=watchers.url(name), watched=[(kind, target)])
-                stored = await lifecycle.create(hub.webhooks, lifecycle.Owner(user_id=users[owner].id), request, SYSTEM)
-                names[stored.webhook.id] = name
+                names[await _create_webhook(hub, users[owner], request, upper_half=name == "stranger")] = name
             return Scenario(store, watchers, token, names)
         finally:
             await hub.close()
 
     return run_blocking(work())
+
+
+async def _create_webhook(hub: Hub, owner: User, request: WebhookRequest, *, upper_half: bool) -> str:
+    """Create a webhook in one half of the shards: of two processes, both have something to send."""
+    while True:
+        stored = await lifecycle.create(hub.webhooks, lifecycle.Owner(user_id=owner.id), request, SYSTEM)
+        webhook_id = stored.webhook.id
+        if (int(webhook_id[-2:], 16) >= 128) == upper_half:
+            return webhook_id
+        for sql in ("DELETE FROM watches WHERE webhook_id = :id", "DELETE FROM webhooks WHERE id = :id"):
+            await hub.db.write(lambda tx, sql=sql: tx.exec(sql, {"id": webhook_id}))  # type: ignore[misc]
 
 
 async def _create_user(hub: Hub, name: str) -> User:
@@ -234,11 +257,14 @@ async def _create_user(hub: Hub, name: str) -> User:
 
 @dataclass
 class ChangeLoad:
-    """One client for each repo, which changes it again after each response. `acknowledged` counts the changes."""
+    """One client for each repo, which changes it again after each response and a pause in seconds. `acknowledged` counts
+    the changes.
+    """
 
     scenario: Scenario
     url: str
     acknowledged: int = 0
+    pause: float = 0.01
 
     def __post_init__(self) -> None:
         self._stop, self._enough = threading.Event(), threading.Condition()
@@ -262,7 +288,7 @@ class ChangeLoad:
     def _run(self, repo: str) -> None:
         headers = {"authorization": f"Bearer {self.scenario.token}"}
         with httpx.Client(base_url=self.url, headers=headers, timeout=20) as client:
-            while not self._stop.wait(0.01):
+            while not self._stop.wait(self.pause):
                 try:
                     done = self.scenario.change(client, repo)
                 except httpx.TransportError:

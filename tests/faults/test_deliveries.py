@@ -75,9 +75,10 @@ def test_death_at_the_worst_moments_loses_no_delivery(store: Store, watchers: Wa
 def test_process_frozen_in_a_transaction_loses_no_delivery(store: Store, watchers: Watchers) -> None:
     """PostgreSQL ends the transaction after a while. On SQLite other processes wait until it is killed or resumed."""
     scenario = create_scenario(store, watchers)
-    # Later than the commits that lease its loops, so that the commit is one of a fan-out or of results.
-    armed = {"TEST_FAILPOINTS": "storage.before_commit:14:SIGSTOP"}
+    # Later than the commits that lease its loops and claim shards: the commit of a fan-out or of results.
+    armed = {"TEST_FAILPOINTS": "storage.before_commit:80:SIGSTOP"}
     with scenario.hub("--deliver", "off") as hub, scenario.delivering(), scenario.delivering(**armed) as frozen:
+        scenario.until_shared(2)
         load = ChangeLoad(scenario, hub.url).start()
         started = time.monotonic()
         until(lambda: is_stopped(frozen.pid), 40)

@@ -47,9 +47,15 @@ VIOLATING = {
     "is the id of 2 deliveries": with_requests(request(ONE, delivery="a2", attempt=3, began=4.0)),
     "as attempts 1 and 1, 2.90 s apart": with_requests(request(ONE, began=4.0)),
     "as attempts 1 and 2": with_requests(request(TWO, began=4.0, attempt=2)),
+    "still was in flight": with_requests(
+        request(TWO, began=2.5, ended=4.0, attempt=2), request(TWO, began=3.0, attempt=3)
+    ),
     "were sent to a in the order [2, 1]": replace(CORRECT, received=[request(ONE, began=2.0), request(TWO, began=1.0)]),
     "9 concurrent requests": with_requests(
-        *(request(ONE, began=5.0 + number / 100, ended=6.0, attempt=number) for number in range(2, 11))
+        *(
+            request(ONE, began=5.0 + number / 100, ended=6.0, attempt=number, delivery=str(number))
+            for number in range(2, 11)
+        )
     ),
     "was disabled and received": replace(CORRECT, disabled_periods=[DisabledPeriod("a", 0.5, 2.5)]),
 }
@@ -67,8 +73,9 @@ def test_each_violation_is_found(text: str) -> None:
 def test_permitted_histories_have_no_violations() -> None:
     """A second attempt may overtake; eight concurrent requests are allowed; changes while disabled are not missing."""
     assert violations(replace(CORRECT, received=[request(TWO, began=1.0), request(ONE, began=2.0, attempt=2)])) == []
-    eight = [request(ONE, began=5.0 + number / 100, ended=6.0, attempt=number + 3, status=500) for number in range(8)]
-    assert violations(with_requests(*eight)) == []
+    eight = [Change("ada/one", number) for number in range(3, 11)]
+    at_once = [request(change, began=5.0 + change.seq / 100, ended=6.0) for change in eight]
+    assert violations(replace(with_requests(*at_once), committed=CORRECT.committed | set(eight))) == []
     dropped = [request(ONE, began=0.5, status=None, was_dropped=True), *CORRECT.received]
     assert violations(replace(CORRECT, received=dropped)) == []
     disabled = [DisabledPeriod("a", 1.5, 9.0, frozenset({TWO}))]
