@@ -9,7 +9,7 @@ from hubgate.server.events.payload import RefChange, Snapshot, body_of
 from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.delivering import store as queue
-from hubgate.server.webhooks.delivering.outcome import NO_ANSWER
+from hubgate.server.webhooks.requests.outcome import NO_ANSWER
 from hubgate.server.webhooks.delivering.results import store as results
 from hubgate.server.webhooks.delivering.results.store import Attempt
 from hubgate.server.webhooks.delivering.store import NewDelivery

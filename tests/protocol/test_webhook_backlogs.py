@@ -17,7 +17,7 @@ from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.delivering.claiming import Claim, claim
 from hubgate.server.webhooks.delivering.noting import note
-from hubgate.server.webhooks.delivering.sending import Sender
+from hubgate.server.webhooks.requests.sending import Sender
 from hubgate.server.webhooks.fanout.fanning import FanOut
 from hubgate.server.webhooks.retention.deletion import Retention
 

@@ -17,7 +17,7 @@ from tests.protocol.test_webhook_backlogs import copy_delivery
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.claiming import Claim, claim
 from hubgate.server.webhooks.delivering.noting import note
-from hubgate.server.webhooks.delivering.sending import Sender
+from hubgate.server.webhooks.requests.sending import Sender
 from hubgate.server.webhooks.fanout.fanning import FanOut
 
 DAY = 24 * 3600

@@ -23,7 +23,7 @@ from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.claiming import Claim, claim
 from hubgate.server.webhooks.delivering.losing import INTERRUPTED, release_lost
 from hubgate.server.webhooks.delivering.noting import note
-from hubgate.server.webhooks.delivering.sending import FRESH_SECONDS, Sender, Tried, Unsent
+from hubgate.server.webhooks.requests.sending import FRESH_SECONDS, Sender, Tried, Unsent
 from hubgate.server.webhooks.fanout.fanning import FanOut
 from hubgate.server.webhooks.retention.deletion import Retention
 

@@ -20,6 +20,7 @@ from hubgate.server.settings import Settings
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.deliverer import POLL_SECONDS, Deliverer
 from hubgate.server.webhooks.fanout.fanning import FanOut
+from hubgate.server.webhooks.management import backlogs
 from hubgate.server.webhooks.permissions import grants
 from hubgate.server.webhooks.retention.deletion import EVERY_SECONDS, Retention
 from hubgate.server.worker.child import raise_file_limit, report_ready, run_and_exit, settings_from_parent, stop_event
@@ -64,6 +65,7 @@ async def run(
         Loop("housekeeping", housekeeping.EVERY_SECONDS, housekeeping.Housekeeping(hub.repos).step),
         Loop("commit counts", commit_counts.EVERY_SECONDS, commit_counts.CommitCounter(hub.repos).step),
         Loop("fan-out", POLL_SECONDS, fan_out.step, lease_seconds=FAN_OUT_LEASE_SECONDS, wake=deliverer.new_events),
+        Loop("backlogs", backlogs.EVERY_SECONDS, backlogs.Backlogs(webhooks).step),
         Loop("webhooks of apps", grants.EVERY_SECONDS, grants.GrantChecks(webhooks).step),
         Loop("delivery retention", EVERY_SECONDS, Retention(webhooks, settings.delivery_retention_days).step),
         *_audit_loops(hub),

@@ -5,6 +5,7 @@ from sqlalchemy import BigInteger, Column, Index, LargeBinary, Table, Text, text
 from hubgate.server.storage.schema.base import metadata, owner
 
 _GRANTED = text("client_id IS NOT NULL")
+_BACKLOG = text("skip_through > 0 OR requeue_since IS NOT NULL")
 
 # Webhooks with their settings, quotas and delivery state (webhooks/management/).
 webhooks = Table(
@@ -66,6 +67,12 @@ webhooks = Table(
     Column("version", BigInteger, nullable=False, server_default="1"),
     # Incremented when failures and circuit breaker are reset: the process that sends must not store older ones.
     Column("resets", BigInteger, nullable=False, server_default="0"),
+    # A large backlog is skipped, or queued again, in batches (webhooks/management/backlogs.py): deliveries up to this
+    # number, for this reason; or those missed since this time. Until then nothing is sent that was there before.
+    Column("skip_through", BigInteger, nullable=False, server_default="0"),
+    Column("skip_reason", Text),
+    Column("requeue_since", BigInteger),
+    Index("ix_webhooks_backlogs", "id", sqlite_where=_BACKLOG, postgresql_where=_BACKLOG),
     Index("ix_webhooks_granted", "id", sqlite_where=_GRANTED, postgresql_where=_GRANTED),
     Index("ix_webhooks_granted_by", "granted_by", "client_id", sqlite_where=_GRANTED, postgresql_where=_GRANTED),
     Index(None, "user_id"),

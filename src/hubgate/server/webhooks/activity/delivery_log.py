@@ -13,9 +13,9 @@ from hubgate.server.storage.database import Row, Tx
 from hubgate.server.webhooks.activity import store
 from hubgate.server.webhooks.activity.store import DeliveryFilter, LoggedDelivery
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.delivering.request import SECRET, SIGNATURE, plain_headers, with_webhook
 from hubgate.server.webhooks.management.validation import InvalidField
 from hubgate.server.webhooks.model import DELIVERED, STATES, Webhook
+from hubgate.server.webhooks.requests.request import SECRET, SIGNATURE, plain_headers, with_webhook
 
 CURSOR = (int,)
 NOT_FOUND = "Delivery not found."

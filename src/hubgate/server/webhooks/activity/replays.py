@@ -19,6 +19,7 @@ from hubgate.server.webhooks.delivering.store import NewDelivery
 from hubgate.server.webhooks.management.lifecycle import NOT_FOUND as NO_SUCH_WEBHOOK
 from hubgate.server.webhooks.management.lifecycle import StoredWebhook
 from hubgate.server.webhooks.model import ALIVE, ENABLED, NO_ID, OWNER_TYPES, PENDING, REPO_TYPES, STORED, Webhook
+from hubgate.server.webhooks.shards.store import wake
 
 WAIT_SECONDS = 20.0
 _POLL_SECONDS = 0.1
@@ -124,7 +125,7 @@ async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, columns: dict[
             )
         ],
     )
-    await deliveries.wake(tx, [webhook.id], now)
+    await wake(tx, [webhook.id], now)
 
 
 async def await_result(

@@ -17,7 +17,7 @@ from hubgate.server.webhooks.delivering.store import (
     PRIVATE_NOW,
     PRIVATE_THEN,
 )
-from hubgate.server.webhooks.model import LANE_BLOCKED_FOR, NO_ID, PARKED
+from hubgate.server.webhooks.model import LANE_BLOCKED_FOR, NO_ID, PARKED, SKIPPED
 from hubgate.server.webhooks.permissions.store import may_read
 
 
@@ -67,9 +67,11 @@ _DURATION = """
         (SELECT a.duration_ms FROM attempts a WHERE a.delivery_id = d.id ORDER BY a.number DESC LIMIT 1), d.duration_ms
     )
 """
-# Deliveries blocked by an open circuit breaker or by an earlier delivery of the same repo are shown as parked.
+# Deliveries blocked by an open circuit breaker or by an earlier delivery of the same repo are shown as parked, those of
+# a backlog that is being skipped as skipped.
 _STATE = f"""
-    CASE WHEN d.{ALIVE} AND (
+    CASE WHEN d.{ALIVE} AND d.seq <= (SELECT w.skip_through FROM webhooks w WHERE w.id = :webhook_id) THEN '{SKIPPED}'
+        WHEN d.{ALIVE} AND (
         (SELECT w.closed_until FROM webhooks w WHERE w.id = :webhook_id) > :now
         OR d.attempts = 0 AND d.replay_of = ''
             AND d.repo_seq > (SELECT b.blocked_from FROM blocked b WHERE b.repo_id = d.repo_id)

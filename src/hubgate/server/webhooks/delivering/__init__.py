@@ -1,1 +1,1 @@
-"""From a delivery to an answer: claimed under a lease, sent, written down."""
+"""Sending deliveries: the queue in memory, the check before sending, the results, and the loops around them."""

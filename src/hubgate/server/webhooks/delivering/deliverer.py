@@ -19,13 +19,14 @@ from hubgate.server.clock import SECOND
 from hubgate.server.storage.database import Tx
 from hubgate.server.storage.signals import Signal
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.delivering import ownership_store, reading
+from hubgate.server.webhooks.delivering import reading
 from hubgate.server.webhooks.delivering.dispatch import Dispatch
-from hubgate.server.webhooks.delivering.ownership import Ownership, TakenOver
 from hubgate.server.webhooks.delivering.queue import FEWEST_PER_HOST, MAX_PER_HOST
 from hubgate.server.webhooks.delivering.recording import Batch, record
-from hubgate.server.webhooks.delivering.store import shard_of
 from hubgate.server.webhooks.delivering.webhook_queue import Item, Window
+from hubgate.server.webhooks.shards import store as shards_store
+from hubgate.server.webhooks.shards.ownership import Ownership, TakenOver
+from hubgate.server.webhooks.shards.store import shard_of
 
 log = logging.getLogger("hubgate.deliver")
 
@@ -61,7 +62,7 @@ class Deliverer:
     # Results could not be stored: nothing is sent.
     _in_trouble: bool = False
     _has_wakes: bool = False
-    _is_finished: bool = False
+    _releasing: "asyncio.Task[None] | None" = None
 
     def __post_init__(self) -> None:
         self.ownership = Ownership(self.webhooks.db, self.webhooks.pace, self.folder)
@@ -83,7 +84,7 @@ class Deliverer:
         listening = await self.webhooks.db.listen(self._on_signal)
         try:
             await self._retry(self.ownership.start)
-            loops = [self._keep_ownership, self._check, self._store, self._look]
+            loops = [self._keep_ownership, self._watch, self._check, self._store, self._look]
             running = [asyncio.create_task(loop()) for loop in loops]
             stopping = asyncio.create_task(self._finish_when_stopped())
             await asyncio.wait([*running, stopping], return_when=asyncio.FIRST_COMPLETED)
@@ -111,9 +112,14 @@ class Deliverer:
                 await self._start_over()
             except Exception:
                 log.exception("a heartbeat failed and will be retried")
+            await _wait(self._beat_now, self.webhooks.pace.heartbeat_seconds)
+
+    async def _watch(self) -> None:
+        """Abort requests before another process can take over, even while a heartbeat waits for the database."""
+        while True:
+            await asyncio.sleep(self.webhooks.pace.heartbeat_seconds / 4)
             if self.ownership.must_abort(time.monotonic()):
                 self.dispatch.sender.abort()
-            await _wait(self._beat_now, self.webhooks.pace.heartbeat_seconds)
 
     async def beat(self) -> None:
         """One heartbeat: claim a fair share of the shards, or release what is beyond it."""
@@ -123,13 +129,15 @@ class Deliverer:
         self.webhooks.egress.limit_per_address(per_process)
         if claimed := await self.ownership.claim():
             await self._find_work(claimed)
-        elif surplus := self.ownership.surplus:
-            await self._release(surplus)
+        elif (surplus := self.ownership.surplus) and (self._releasing is None or self._releasing.done()):
+            # Heartbeats continue meanwhile.
+            self._releasing = asyncio.create_task(self._release(surplus))
 
     async def _start_over(self) -> None:
         log.warning("another process has taken over; starting over")
         self.shards = set()
         old, self.dispatch = self.dispatch, self._new_dispatch()
+        old.is_void = True
         old.sender.abort()
         await self._retry(self.ownership.start)
         self._beat_now.set()
@@ -151,24 +159,23 @@ class Deliverer:
 
     async def _release(self, shards: set[int]) -> None:
         """Give shards to other processes, after requests in flight have ended."""
+        dispatch = self.dispatch
         async with self.exclusive:
             self.shards -= shards
-        queues = [each for each in self.dispatch.queue.webhooks.values() if shard_of(each.id) in shards]
-        for queue in queues:
-            queue.is_leaving = True
-        in_flight = [item for queue in queues for item in queue.in_flight.values()]
+            queues = dispatch.queue.leave(shards)
         await self._until(lambda: not any(queue.in_flight for queue in queues), FINISH_SECONDS)
-        for item in in_flight:
-            self.dispatch.sender.abort(item)
-        await self._until(lambda: not any(queue.unsettled for queue in queues), self.webhooks.pace.heartbeat_seconds)
-        if any(queue.unsettled for queue in queues):
-            # Results cannot be stored now: the shards stay here.
-            for queue in queues:
-                queue.is_leaving = False
-            self.shards |= shards
-            return
-        self.dispatch.queue.forget(shards)
-        await self.ownership.release(shards)
+        for queue in queues:
+            for item in list(queue.in_flight.values()):
+                dispatch.sender.abort(item)
+        await self._until(lambda: not any(queue.unsettled for queue in queues), FINISH_SECONDS)
+        async with self.exclusive:
+            if any(queue.unsettled for queue in queues):
+                # The results cannot be stored now.
+                dispatch.queue.stay(self.webhooks.clock())
+                self.shards |= shards
+                return
+            dispatch.queue.forget(shards)
+            await self.ownership.release(shards)
 
     # Checking.
 
@@ -256,7 +263,7 @@ class Deliverer:
                 await self.ownership.require(tx)
                 changed = await record(tx, self.webhooks, batch, now) if batch else set()
             if takes_wakes:
-                changed |= await ownership_store.take_wakes(tx, self.shards)
+                changed |= await shards_store.take_wakes(tx, self.shards)
             return changed, await reading.windows(tx, to_read, now)
 
         if not batch and not takes_wakes:
@@ -291,7 +298,7 @@ class Deliverer:
 
     async def look(self) -> None:
         """Find wake-ups, and deliveries that are due."""
-        if self.shards and await ownership_store.has_wakes(self.webhooks.db, self.shards):
+        if self.shards and await shards_store.has_wakes(self.webhooks.db, self.shards):
             self._has_wakes = True
             self._work.set()
         self.dispatch.queue.due(self.webhooks.clock())
@@ -304,13 +311,17 @@ class Deliverer:
         await self._until(lambda: not self.dispatch.queue.in_flight, FINISH_SECONDS)
         self.dispatch.sender.abort()
         with contextlib.suppress(TakenOver):
-            while self.dispatch.batch:
-                await self._retry(self._store_rest)
+            await self._retry(self._store_rest)
         with contextlib.suppress(Exception):
             await self.ownership.end()
 
     async def _store_rest(self) -> None:
-        await self.store_some()
+        """Store all results, also those of a unit that is running."""
+        while True:
+            async with self.exclusive:
+                if not self.dispatch.batch:
+                    return
+            await self.store_some()
 
     async def _retry(self, action: Callable[[], Awaitable[None]]) -> None:
         while True:

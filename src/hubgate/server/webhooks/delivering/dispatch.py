@@ -11,18 +11,20 @@ from dataclasses import dataclass, field
 
 from hubgate.server import failpoint
 from hubgate.server.clock import SECOND
+from hubgate.server.errors import Unprocessable
+from hubgate.server.secret import CannotOpen
 from hubgate.server.storage.database import Row
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.health import WELL, after_failure
-from hubgate.server.webhooks.delivering.outcome import GONE, Try, Verdict, judge
 from hubgate.server.webhooks.delivering.queue import Queue
 from hubgate.server.webhooks.delivering.reading import health_of
 from hubgate.server.webhooks.delivering.recording import Batch
-from hubgate.server.webhooks.delivering.request import Prepared, prepare
 from hubgate.server.webhooks.delivering.results_store import Result
-from hubgate.server.webhooks.delivering.sending import Request, Sender
 from hubgate.server.webhooks.delivering.webhook_queue import Item, Source, WebhookQueue
 from hubgate.server.webhooks.model import ENABLED, FORBIDDEN, RETRYING, SKIPPED, STORED
+from hubgate.server.webhooks.requests.outcome import GONE, Try, Verdict, judge
+from hubgate.server.webhooks.requests.request import Prepared, prepare, unusable
+from hubgate.server.webhooks.requests.sending import Request, Sender
 
 log = logging.getLogger("hubgate.deliver")
 
@@ -41,6 +43,8 @@ class Dispatch:
     # Asked before requests start, with the monotonic time.
     may_start: Callable[[float], bool]
     silence_seconds: float | None = None
+    # Another process has taken over: nothing starts any more.
+    is_void: bool = False
     queue: Queue = field(default_factory=Queue)
     batch: Batch = field(default_factory=Batch)
     _prepared: dict[str, Prepared] = field(default_factory=dict)
@@ -51,7 +55,7 @@ class Dispatch:
     def pump(self) -> None:
         """Start all requests that may start now."""
         now, moment = self.webhooks.clock(), time.monotonic()
-        if self.may_start(moment):
+        if not self.is_void and self.may_start(moment):
             while len(self.batch) < MAX_UNSTORED:
                 item = self.queue.next_to_start(now, moment)
                 if item is None:
@@ -84,12 +88,19 @@ class Dispatch:
         queue.ordered = bool(row["ordered"])
         prepared = self._prepared.get(queue.id)
         if prepared is None or prepared.version != row["version"]:
-            prepared = prepare(self.webhooks.secret, queue.id, row)
+            prepared = self._prepare(queue.id, row)
             if len(self._prepared) >= MAX_PREPARED:
                 # The oldest; one that is still needed is prepared again after its next check.
                 self._forget_prepared()
             self._prepared[queue.id] = prepared
         queue.host = prepared.host
+
+    def _prepare(self, webhook_id: str, row: Row) -> Prepared:
+        try:
+            return prepare(self.webhooks.secret, webhook_id, row)
+        except (CannotOpen, Unprocessable, ValueError):
+            log.exception("webhook %s cannot be sent to: its secret or its URL cannot be used", webhook_id)
+            return unusable(webhook_id, row)
 
     def _forget_prepared(self) -> None:
         for webhook_id in list(self._prepared)[: MAX_PREPARED // 2]:

@@ -7,12 +7,12 @@ from hubgate.server.webhooks.model import BREAKER_FIRST, BREAKER_LONGEST, BREAKE
 
 
 class Health(Struct, frozen=True):
-    # Failures in a row up to the one that opened the breaker, then one for each probe that failed.
+    # Consecutive failures up to the one that opened the circuit breaker, then one for each failed probe.
     failures: int
-    # Until when nothing is sent.
+    # The breaker is open until this time: nothing is sent.
     closed_until: int
-    # Since when every try has failed, later by whatever time went by without any; when the owner was told of that; when
-    # the last that is counted was.
+    # The time since which every attempt has failed, without longer pauses; when the owner was warned about it; and when
+    # an attempt last failed.
     failing_since: int | None
     warned_at: int | None
     failed_at: int | None
@@ -22,17 +22,17 @@ WELL = Health(0, 0, None, None, None)
 
 
 def after_failure(health: Health, now: int, left_at: int, longest_try: int) -> Health:
-    """Of a try that left then, which takes no longer than that."""
+    """The health after a failed attempt that started at `left_at`. No attempt takes longer than `longest_try`."""
     since = health.failing_since
     if since is None:
         health = replace(health, failing_since=now)
     elif (pause := now - (health.failed_at or since)) > LONGEST_PAUSE:
-        # Nothing was tried for longer than any retry waits: those days say nothing of the receiver.
+        # There was no attempt for longer than any retry waits: that time says nothing about the receiver.
         health = replace(health, failing_since=since + pause)
     is_open = now < health.closed_until <= now + BREAKER_LONGEST
     is_over = health.failures >= BREAKER_OPENS_AFTER and health.closed_until <= now
     if is_open or (is_over and 0 < (health.failed_at or 0) - left_at <= longest_try):
-        # It left before the breaker opened: what it came to is no news, also where a test has ended the pause since.
+        # It started before the breaker opened, so it adds nothing, even if a test has half-opened the breaker since.
         return health
     failures = health.failures + 1
     return replace(health, failed_at=now, failures=failures, closed_until=_closed_until(failures, now))
@@ -41,5 +41,5 @@ def after_failure(health: Health, now: int, left_at: int, longest_try: int) -> H
 def _closed_until(failures: int, now: int) -> int:
     if failures < BREAKER_OPENS_AFTER:
         return 0
-    # The exponent is bounded: a number of thousands of binary digits is nobody's pause.
+    # The exponent is bounded, because `failures` is not.
     return now + min(BREAKER_FIRST << min(failures - BREAKER_OPENS_AFTER, 10), BREAKER_LONGEST)

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from hubgate.server.clock import SECOND
-from hubgate.server.webhooks.delivering.store import shard_of
 from hubgate.server.webhooks.delivering.webhook_queue import Item, Source, WebhookQueue, Window
 from hubgate.server.webhooks.model import MAX_IN_FLIGHT
+from hubgate.server.webhooks.shards.store import shard_of
 
 MAX_TOTAL_IN_FLIGHT = 4096
 # Requests in flight to one host, divided by the running processes; each may have a few.
@@ -25,8 +25,8 @@ MAX_PER_HOST, FEWEST_PER_HOST = 64, 8
 FRESH_SECONDS = 0.1
 # Deliveries of one webhook that are checked together.
 CHECKED_AHEAD = 2 * MAX_IN_FLIGHT
-# Rows of further webhooks are read once fewer than this are in memory.
-MAX_WEBHOOKS = MAX_TOTAL_IN_FLIGHT
+# Rows of further webhooks are read, and new deliveries are handed over, while fewer webhooks than this are in memory.
+MAX_READ, MAX_HANDED_OVER = MAX_TOTAL_IN_FLIGHT, 20_000
 # A webhook that can send nothing for longer than this leaves memory.
 UNLOADED_AFTER = 5 * SECOND
 
@@ -36,6 +36,8 @@ class Queue:
     webhooks: dict[str, WebhookQueue] = field(default_factory=dict)
     # Webhooks whose rows must be read, in this order.
     unread: dict[str, None] = field(default_factory=dict)
+    # Shards that are being released.
+    leaving: set[int] = field(default_factory=set)
     # Webhooks that are not in memory although rows wait, and when to read them.
     unloaded: dict[str, int] = field(default_factory=dict)
     in_flight: int = 0
@@ -56,7 +58,10 @@ class Queue:
                 if item.webhook_id in self.unloaded or item.webhook_id in self.unread:
                     # Read later, together with what waits before it.
                     continue
-                queue = self.webhooks[item.webhook_id] = WebhookQueue(item.webhook_id)
+                if len(self.webhooks) >= MAX_HANDED_OVER:
+                    self.unread[item.webhook_id] = None
+                    continue
+                queue = self._new_queue(item.webhook_id)
             queue.add_to_lane(item)
             self.place(queue, now)
 
@@ -66,7 +71,7 @@ class Queue:
 
     def take_unread(self, limit: int) -> dict[str, str]:
         """Webhooks whose rows must be read, each with the repo behind which the lanes to read begin."""
-        room = MAX_WEBHOOKS - len(self.webhooks)
+        room = MAX_READ - len(self.webhooks)
         found: dict[str, str] = {}
         for webhook_id in itertools.islice(self.unread, limit):
             queue = self.webhooks.get(webhook_id)
@@ -82,7 +87,7 @@ class Queue:
         if window is None:
             self.drop(webhook_id)
             return
-        queue = self.webhooks.setdefault(webhook_id, WebhookQueue(webhook_id))
+        queue = self.webhooks.get(webhook_id) or self._new_queue(webhook_id)
         queue.load(window)
         self.place(queue, now)
         self._forget_if_empty(queue)
@@ -93,11 +98,27 @@ class Queue:
             queue.clear()
             self._forget_if_empty(queue)
 
+    def leave(self, shards: set[int]) -> list[WebhookQueue]:
+        """Start nothing more for these shards. Returns the webhooks that may have requests in flight."""
+        self.leaving = shards
+        queues = [queue for queue in self.webhooks.values() if shard_of(queue.id) in shards]
+        for queue in queues:
+            queue.is_leaving = True
+        return queues
+
+    def stay(self, now: int) -> None:
+        """Continue with shards that could not be released."""
+        self.leaving = set()
+        for queue in self.webhooks.values():
+            queue.is_leaving = False
+            self.place(queue, now)
+
     def forget(self, shards: set[int]) -> None:
         """Forget all webhooks of these shards."""
+        self.leaving = set()
         for known in (self.webhooks, self.unread, self.unloaded):
             for webhook_id in [each for each in known if shard_of(each) in shards]:
-                del known[webhook_id]  # type: ignore[attr-defined]
+                del known[webhook_id]
 
     # Checks.
 
@@ -114,6 +135,7 @@ class Queue:
             found += stale[:CHECKED_AHEAD]
             if not stale:
                 queue.is_checking = False
+                self._forget_if_empty(queue)
         return found
 
     def checked(self, items: Sequence[Item], now: int) -> None:
@@ -151,7 +173,7 @@ class Queue:
                 self.in_flight += 1
                 item.host = queue.host
                 self._at_host[item.host] += 1
-                if queue.unused_checks < MAX_IN_FLIGHT:
+                if queue.unused_checks < MAX_IN_FLIGHT and queue.has_waiting:
                     self._ask_for_check(queue)
                 self.place(queue, now)
                 return item
@@ -220,6 +242,11 @@ class Queue:
             del self._waiting_for_host[host]
             if not self._at_host[host]:
                 del self._at_host[host]
+
+    def _new_queue(self, webhook_id: str) -> WebhookQueue:
+        queue = WebhookQueue(webhook_id, is_leaving=bool(self.leaving) and shard_of(webhook_id) in self.leaving)
+        self.webhooks[webhook_id] = queue
+        return queue
 
     def _startable(self, queue: WebhookQueue, now: int) -> Item | None:
         each = MAX_IN_FLIGHT if self.in_flight < MAX_TOTAL_IN_FLIGHT // 2 else 1

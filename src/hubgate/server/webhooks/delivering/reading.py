@@ -26,7 +26,7 @@ RETRIES = f"d.{ALIVE} AND d.attempts > 0"
 _WEBHOOK = RowStatement(
     f"""
     SELECT id, ordered, resets, failures, closed_until, failing_since, warned_at, failed_at
-    FROM webhooks WHERE id = :webhook_id AND state = '{ENABLED}'
+    FROM webhooks WHERE id = :webhook_id AND state = '{ENABLED}' AND skip_through = 0 AND requeue_since IS NULL
     """,
     {"webhook_id": "text"},
 )
@@ -80,7 +80,9 @@ _LANE = RowStatement(
 
 
 async def windows(tx: Tx, after_repos: Mapping[str, str], now: int) -> dict[str, Window | None]:
-    """The windows of webhooks, given with the repo behind which their lanes begin; None if a webhook is not enabled."""
+    """The windows of webhooks, given with the repo behind which their lanes begin. None if a webhook is not enabled, or
+    work on its backlog is not finished.
+    """
     found: dict[str, Window | None] = dict.fromkeys(after_repos)
     rows: list[Params] = [{"webhook_id": webhook_id} for webhook_id in after_repos]
     for row in await tx.each(_WEBHOOK, rows):
@@ -145,7 +147,7 @@ CHECK = RowStatement(
         w.state, w.version, w.ordered, w.url, w.secret, w.old_secret, w.old_secret_until, w.private_key,
         w.resets, w.failures, w.closed_until, w.failing_since, w.warned_at, w.failed_at
     FROM deliveries d {ABOUT}
-    WHERE d.id = :id AND d.{ALIVE}
+    WHERE d.id = :id AND d.{ALIVE} AND d.seq > w.skip_through AND w.requeue_since IS NULL
     """,
     {"id": "text"},
 )

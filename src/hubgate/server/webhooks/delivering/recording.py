@@ -10,10 +10,10 @@ from hubgate.server.webhooks import notifications
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering import results_store, store
 from hubgate.server.webhooks.delivering.health import Health
-from hubgate.server.webhooks.delivering.outcome import GONE
 from hubgate.server.webhooks.delivering.results_store import Result
 from hubgate.server.webhooks.management import store as management_store
 from hubgate.server.webhooks.model import DELIVERED, RETRYING, SUSPENDED, SUSPENDED_AFTER
+from hubgate.server.webhooks.requests.outcome import GONE
 
 
 @dataclass

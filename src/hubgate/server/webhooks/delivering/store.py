@@ -1,16 +1,14 @@
 """Statements on the queue of deliveries that the rest of the hub uses: adding, skipping, queueing again, waking."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import asdict, fields
 
-from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Tx
-from hubgate.server.storage.signals import Signal
-from hubgate.server.storage.sqltext import Params, RowStatement
 from hubgate.server.webhooks.model import FAILED, NO_ID, PENDING, RETRYING, SKIPPED, SUSPENDED
 from hubgate.server.webhooks.permissions.store import could_read, may_read
+from hubgate.server.webhooks.shards.store import wake
 
 ALIVE = "state IN ('pending', 'retrying', 'parked')"
 
@@ -63,15 +61,39 @@ async def add(tx: Tx, deliveries: Sequence[NewDelivery]) -> None:
         await tx.exec_many(_ADD, [asdict(delivery) for delivery in deliveries])
 
 
-async def skip_all(tx: Tx, webhook_id: str, reason: str, now: int) -> int:
-    """Skip all deliveries that wait. A request in flight may still succeed, and its delivery is then delivered."""
-    return await tx.exec(
-        f"""
-        UPDATE deliveries SET state = '{SKIPPED}', reason = :reason, due_at = NULL, ended_at = :now
-        WHERE webhook_id = :webhook_id AND {ALIVE}
-        """,
-        {"webhook_id": webhook_id, "reason": reason, "now": now},
+# Deliveries that one unit skips or queues again. A background job does the rest (webhooks/management/backlogs.py).
+BATCH = 1000
+
+
+async def skip_all(tx: Tx, webhook_id: str, reason: str, now: int) -> None:
+    """Skip all deliveries that wait, those of a large backlog later. A request in flight may still succeed; its
+    delivery is then delivered.
+    """
+    await tx.exec(
+        "UPDATE webhooks SET skip_through = last_seq, skip_reason = :reason, requeue_since = NULL WHERE id = :id",
+        {"id": webhook_id, "reason": reason},
     )
+    await skip_batch(tx, webhook_id, now)
+
+
+async def skip_batch(tx: Tx, webhook_id: str, now: int) -> bool:
+    """Skip a batch of the deliveries that `skip_all` was called for; False after the last one."""
+    skipped = await tx.exec(
+        f"""
+        UPDATE deliveries SET state = '{SKIPPED}', due_at = NULL, ended_at = :now,
+            reason = (SELECT w.skip_reason FROM webhooks w WHERE w.id = :webhook_id)
+        WHERE id IN (
+            SELECT d.id FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id
+            WHERE d.webhook_id = :webhook_id AND d.{ALIVE} AND d.seq <= w.skip_through LIMIT {BATCH}
+        )
+        """,
+        {"webhook_id": webhook_id, "now": now},
+    )
+    if skipped == BATCH:
+        return True
+    await tx.exec("UPDATE webhooks SET skip_through = 0, skip_reason = NULL WHERE id = :id", {"id": webhook_id})
+    await wake(tx, [webhook_id], now)
+    return False
 
 
 # Deliveries that were skipped because of a suspension, or failed since then. Earlier suspensions are left alone.
@@ -82,46 +104,46 @@ _MISSED = f"""
 
 
 async def missed(tx: Tx, webhook_id: str, since: int) -> int:
-    """The number of deliveries that a webhook missed since it was suspended."""
-    sql = f"SELECT count(*) AS missed FROM deliveries WHERE {_MISSED}"
-    row = await tx.one(sql, {"webhook_id": webhook_id, "since": since})
+    """How many deliveries a webhook missed since it was suspended, with those that are still to be skipped."""
+    row = await tx.one(
+        f"""
+        SELECT count(*) AS missed FROM deliveries d
+        WHERE {_MISSED} OR webhook_id = :webhook_id AND {ALIVE}
+            AND seq <= (SELECT w.skip_through FROM webhooks w WHERE w.id = :webhook_id)
+        """,
+        {"webhook_id": webhook_id, "since": since},
+    )
     return int(row["missed"]) if row else 0
 
 
 async def requeue_missed(tx: Tx, webhook_id: str, since: int, now: int) -> int:
-    """Queue missed deliveries again, under the same ids: a receiver that already has one recognizes it."""
+    """Queue missed deliveries again, those of a large backlog later, and return how many. They have the same ids: a
+    receiver that already has one recognizes it.
+    """
+    queued = await missed(tx, webhook_id, since)
+    await tx.exec(
+        "UPDATE webhooks SET skip_through = 0, skip_reason = NULL, requeue_since = :since WHERE id = :id",
+        {"id": webhook_id, "since": since},
+    )
+    await requeue_batch(tx, webhook_id, now)
+    return queued
+
+
+async def requeue_batch(tx: Tx, webhook_id: str, now: int) -> bool:
+    """Queue a batch of the deliveries that `requeue_missed` was called for; False after the last one."""
+    webhook = await tx.one("SELECT requeue_since FROM webhooks WHERE id = :id", {"id": webhook_id})
+    if webhook is None or webhook["requeue_since"] is None:
+        return False
     queued = await tx.exec(
         f"""
         UPDATE deliveries SET state = CASE WHEN attempts = 0 THEN '{PENDING}' ELSE '{RETRYING}' END, reason = '',
             due_at = :now, ended_at = NULL
-        WHERE {_MISSED}
+        WHERE id IN (SELECT id FROM deliveries WHERE {_MISSED} LIMIT {BATCH})
         """,
-        {"webhook_id": webhook_id, "since": since, "now": now},
+        {"webhook_id": webhook_id, "since": webhook["requeue_since"], "now": now},
     )
+    if queued == BATCH:
+        return True
+    await tx.exec("UPDATE webhooks SET requeue_since = NULL WHERE id = :id", {"id": webhook_id})
     await wake(tx, [webhook_id], now)
-    return queued
-
-
-SHARDS = 256
-_WAKE = RowStatement(
-    "INSERT INTO wakes (id, shard, webhook_id) SELECT :id, :shard, :webhook_id /*pg FROM batch */",
-    {"id": "text", "shard": "bigint", "webhook_id": "text"},
-)
-
-
-def shard_of(webhook_id: str) -> int:
-    """The shard of a webhook: the last two digits of its id, which are random."""
-    return int(webhook_id[-2:], 16)
-
-
-async def wake(tx: Tx, webhook_ids: Iterable[str], now: int) -> None:
-    """Let the owner of each webhook's shard read the webhook again: deliveries were added, or settings changed.
-
-    Every change adds rows, and the owner deletes those that it sees. So a change that is committed later than another
-    is never overlooked, as it could be with a cursor over numbers that are drawn before the commit.
-    """
-    rows: list[Params] = [
-        {"id": new_id(now), "shard": shard_of(webhook_id), "webhook_id": webhook_id} for webhook_id in webhook_ids
-    ]
-    await tx.each(_WAKE, rows)
-    tx.signal(Signal.DELIVERIES)
+    return False

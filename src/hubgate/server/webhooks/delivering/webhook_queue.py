@@ -5,8 +5,7 @@ first untried deliveries of some repos. Once a window is used up, the rows are r
 """
 
 import heapq
-import itertools
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -54,7 +53,7 @@ class Item:
 class Lane:
     """The untried deliveries of one repo, in order. The next starts when the first attempt of the one before ends."""
 
-    items: deque[Item] = field(default_factory=deque)
+    items: list[Item] = field(default_factory=list)
     is_busy: bool = False
     # More of this repo are stored than are in memory.
     has_more: bool = False
@@ -77,6 +76,8 @@ class Window:
 @dataclass(slots=True, eq=False)
 class WebhookQueue:
     id: str
+    # Its shard is being released: nothing starts.
+    is_leaving: bool = False
     # None until the first check or read.
     health: Health | None = None
     # The version of the stored health: a reset by the owner of the webhook takes precedence over what is known here.
@@ -84,7 +85,7 @@ class WebhookQueue:
     ordered: bool = False
     host: str = ""
     in_flight: dict[str, Item] = field(default_factory=dict)
-    replays: deque[Item] = field(default_factory=deque)
+    replays: list[Item] = field(default_factory=list)
     retries: list[tuple[int, str, Item]] = field(default_factory=list)
     lanes: dict[str, Lane] = field(default_factory=dict)
     # Repos whose lane has a delivery and is not busy, in turn.
@@ -103,13 +104,16 @@ class WebhookQueue:
     is_checking: bool = False
     unused_checks: int = 0
     timer_at: int | None = None
-    is_leaving: bool = False
     turn: int = Source.REPLAYS
 
     @property
     def is_empty(self) -> bool:
         waiting = self.replays or self.retries or self.lanes or self.unsettled
         return not waiting and not self.more_lanes and not self.more_replays and self.more_retries_at is None
+
+    @property
+    def has_waiting(self) -> bool:
+        return bool(self.replays or self.retries) or any(lane.items for lane in self.lanes.values())
 
     @property
     def is_used_up(self) -> bool:
@@ -163,13 +167,13 @@ class WebhookQueue:
 
     def take(self, item: Item) -> None:
         if item.source is Source.LANES:
-            self.lanes[item.repo_id].items.popleft()
+            self.lanes[item.repo_id].items.pop(0)
             self.lanes[item.repo_id].is_busy = True
             self.free_lanes.pop(item.repo_id)
         elif item.source is Source.RETRIES:
             heapq.heappop(self.retries)
         else:
-            self.replays.popleft()
+            self.replays.pop(0)
         self.turn = (item.source + 1) % 3
         self.unsettled.add(item.id)
         self.in_flight[item.id] = item
@@ -183,12 +187,12 @@ class WebhookQueue:
             self.add_retry(item)
             return
         lane = self.lanes.setdefault(item.repo_id, Lane(has_more=True))
-        lane.items.appendleft(item)
+        lane.items.insert(0, item)
         self.free(item.repo_id)
 
     def upcoming(self, now: int) -> Iterator[Item]:
         """Deliveries that may start soon, in about that order."""
-        yield from itertools.islice(self.replays, MAX_IN_FLIGHT)
+        yield from self.replays[:MAX_IN_FLIGHT]
         yield from (entry[2] for entry in self.retries[:MAX_IN_FLIGHT] if entry[0] <= now)
         repos = [*self.free_lanes, *(repo_id for repo_id, lane in self.lanes.items() if lane.is_busy)]
         for place in range(MAX_PER_LANE):

@@ -19,12 +19,11 @@ from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Row, Tx
 from hubgate.server.storage.sqltext import Value
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.delivering import store as deliveries
-from hubgate.server.webhooks.delivering.store import shard_of
 from hubgate.server.webhooks.delivering.webhook_queue import Item, Source
 from hubgate.server.webhooks.fanout import store
 from hubgate.server.webhooks.fanout.store import Called, Numbers, Unfanned
 from hubgate.server.webhooks.model import ENABLED, LOOP, MAX_DEPTH, PENDING, QUOTA, SKIPPED, STORED
+from hubgate.server.webhooks.shards.store import shard_of, wake
 from hubgate.server.webhooks.watches import store as watches
 
 MAX_EVENTS = 64
@@ -144,7 +143,7 @@ class FanOut:
         pending = [row for row in rows if row["state"] == PENDING]
         elsewhere = {str(row["webhook_id"]) for row in pending if shard_of(str(row["webhook_id"])) not in owned}
         if elsewhere:
-            await deliveries.wake(tx, sorted(elsewhere), now)
+            await wake(tx, sorted(elsewhere), now)
         return [_item(row) for row in pending if shard_of(str(row["webhook_id"])) in owned]
 
     def _row(self, chunk: _Chunk, webhook: Row, total: Numbers, so_far: Numbers, now: int) -> dict[str, Value]:
@@ -193,8 +192,15 @@ def _count(numbers: Numbers, chunk: _Chunk) -> None:
 
 
 def _item(row: Mapping[str, Any]) -> Item:
-    columns = ("id", "webhook_id", "repo_id", "repo_seq")
-    return Item(*(row[column] for column in columns), attempts=0, source=Source.LANES, due_at=row["due_at"])
+    return Item(
+        id=row["id"],
+        webhook_id=row["webhook_id"],
+        repo_id=row["repo_id"],
+        repo_seq=row["repo_seq"],
+        attempts=0,
+        source=Source.LANES,
+        due_at=row["due_at"],
+    )
 
 
 async def _with_names(tx: Tx, events: list[Unfanned], bodies: dict[str, _Body]) -> list[Unfanned]:

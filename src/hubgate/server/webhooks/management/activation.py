@@ -13,6 +13,7 @@ from hubgate.server.webhooks.management.lifecycle import StoredWebhook, lock_web
 from hubgate.server.webhooks.model import DISABLED, ENABLED, SUSPENDED, Webhook
 from hubgate.server.webhooks.permissions import grants
 from hubgate.server.webhooks.permissions.store import is_grant_valid
+from hubgate.server.webhooks.shards.store import wake
 from hubgate.server.webhooks.watches import store as watches
 
 
@@ -26,7 +27,7 @@ async def switch(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor
         if on:
             await _require_grant(tx, before)
             await store.enable(tx, webhook_id)
-            await queue.wake(tx, [webhook_id], now)
+            await wake(tx, [webhook_id], now)
         elif before.state != DISABLED:
             await store.disable(tx, webhook_id)
             await queue.skip_all(tx, webhook_id, DISABLED, now)

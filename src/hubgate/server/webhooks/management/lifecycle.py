@@ -15,7 +15,6 @@ from hubgate.server.ids import is_id, new_id
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks import notifications
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.delivering import store as queue
 from hubgate.server.webhooks.management import audit, store
 from hubgate.server.webhooks.management.store import FailingWebhook
 from hubgate.server.webhooks.management.validation import (
@@ -32,6 +31,7 @@ from hubgate.server.webhooks.options import OPTIONS, OptionValue, default_option
 from hubgate.server.webhooks.permissions import grants
 from hubgate.server.webhooks.permissions import store as permissions
 from hubgate.server.webhooks.sealed_secrets import is_current_secret, new_key, sealed_secret
+from hubgate.server.webhooks.shards.store import wake
 from hubgate.server.webhooks.watches import store as watches
 
 NOT_FOUND = "Webhook not found."
@@ -183,7 +183,7 @@ async def update(
         if after.url != before.url:
             # Failures of the old URL do not count for the new URL.
             await store.reset_failures(tx, webhook_id)
-        await queue.wake(tx, [webhook_id], now)
+        await wake(tx, [webhook_id], now)
         stored = (
             StoredWebhook(after, await watches.of_webhook(tx, webhook_id))
             if watched is None

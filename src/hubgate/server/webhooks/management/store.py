@@ -203,6 +203,12 @@ async def count_failing(tx: Tx, user_id: str, failing_before: int) -> dict[str |
     return {row["name"]: row["webhooks"] for row in sorted(rows, key=lambda row: row["name"] or "")}
 
 
+async def with_backlog(db: Database) -> str | None:
+    """A webhook with deliveries that are still to be skipped or queued again (`backlogs.py`)."""
+    row = await db.one("SELECT id FROM webhooks WHERE skip_through > 0 OR requeue_since IS NOT NULL LIMIT 1")
+    return row["id"] if row else None
+
+
 # Deliveries that are looked at: an estimate must not read a backlog of millions.
 _SAMPLE = 10_000
 

@@ -1,4 +1,4 @@
-"""Adds shards of webhooks and the processes that own them; removes leases of deliveries.
+"""Adds shards of webhooks, the processes that own them, and work on backlogs; removes leases of deliveries.
 
 A delivery that was in flight waits until its lease would have expired. Processes of earlier versions fail at their next
 statement, because the columns of leases are gone.
@@ -33,6 +33,11 @@ def upgrade() -> None:
     for name, kind in _FIRST_ATTEMPT.items():
         op.add_column("deliveries", sa.Column(name, kind))
     op.add_column("webhooks", sa.Column("resets", sa.BigInteger, nullable=False, server_default="0"))
+    op.add_column("webhooks", sa.Column("skip_through", sa.BigInteger, nullable=False, server_default="0"))
+    op.add_column("webhooks", sa.Column("skip_reason", sa.Text))
+    op.add_column("webhooks", sa.Column("requeue_since", sa.BigInteger))
+    backlog = sa.text("skip_through > 0 OR requeue_since IS NOT NULL")
+    op.create_index("ix_webhooks_backlogs", "webhooks", ["id"], sqlite_where=backlog, postgresql_where=backlog)
     _partial("replays", f"{_ALIVE} AND attempts = 0 AND replay_of <> ''")
     _partial("retries", f"{_ALIVE} AND attempts > 0")
     op.create_table(

@@ -21,7 +21,6 @@ from hubgate.server.web.untrusted_text import clean
 from hubgate.server.webhooks.activity import delivery_log, replays
 from hubgate.server.webhooks.activity.delivery_log import FullDelivery
 from hubgate.server.webhooks.activity.store import DeliveryFilter, LoggedDelivery
-from hubgate.server.webhooks.delivering.outcome import NO_ANSWER
 from hubgate.server.webhooks.management import activation
 from hubgate.server.webhooks.management.lifecycle import StoredWebhook
 from hubgate.server.webhooks.model import (
@@ -37,6 +36,7 @@ from hubgate.server.webhooks.model import (
     Webhook,
 )
 from hubgate.server.webhooks.permissions import grants
+from hubgate.server.webhooks.requests.outcome import NO_ANSWER
 
 _DELIVERY = f"{ONE}/deliveries/{{delivery}}"
 # How long to wait for the receiver's response to a test or a replay.

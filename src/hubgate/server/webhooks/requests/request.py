@@ -32,7 +32,8 @@ class Prepared(Struct, frozen=True):
     url: str
     # Requests in flight to one host are limited.
     host: str
-    target: Target
+    # None if the URL or the secret cannot be used: every attempt fails.
+    target: Target | None
     head: bytes
     # The end of every body.
     suffix: bytes
@@ -68,6 +69,10 @@ def prepare(secret: ServerSecret, webhook_id: str, row: Row) -> Prepared:
         row["old_secret_until"] or 0,
         _spellings(text),
     )
+
+
+def unusable(webhook_id: str, row: Row) -> Prepared:
+    return Prepared(webhook_id, row["version"], row["url"], "", None, b"", b"", lambda _: "", None, 0, ())
 
 
 def _spellings(secret: str) -> tuple[bytes, ...]:

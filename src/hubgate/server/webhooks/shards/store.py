@@ -2,9 +2,18 @@
 
 from collections.abc import Iterable
 
+from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Database, Tx
+from hubgate.server.storage.signals import Signal
 from hubgate.server.storage.sqltext import Params, RowStatement, insert_row
-from hubgate.server.webhooks.delivering.store import SHARDS
+
+SHARDS = 256
+
+
+def shard_of(webhook_id: str) -> int:
+    """The shard of a webhook: the last two digits of its id, which are random."""
+    return int(webhook_id[-2:], 16)
+
 
 _ADD_SENDER = insert_row("INSERT INTO senders (id, heartbeat, machine)")
 
@@ -84,3 +93,22 @@ async def take_wakes(tx: Tx, shards: Iterable[int]) -> set[str]:
     """The webhooks that must be read again."""
     rows = await tx.all(f"DELETE FROM wakes WHERE {_OWNED} RETURNING webhook_id", {"owned": digits(shards)})
     return {row["webhook_id"] for row in rows}
+
+
+_WAKE = RowStatement(
+    "INSERT INTO wakes (id, shard, webhook_id) SELECT :id, :shard, :webhook_id /*pg FROM batch */",
+    {"id": "text", "shard": "bigint", "webhook_id": "text"},
+)
+
+
+async def wake(tx: Tx, webhook_ids: Iterable[str], now: int) -> None:
+    """Let the owner of each webhook's shard read the webhook again: deliveries were added, or settings changed.
+
+    Every change adds rows, and the owner deletes those that it sees. So a change that is committed later than another
+    is never overlooked, as it could be with a cursor over numbers that are drawn before the commit.
+    """
+    rows: list[Params] = [
+        {"id": new_id(now), "shard": shard_of(webhook_id), "webhook_id": webhook_id} for webhook_id in webhook_ids
+    ]
+    await tx.each(_WAKE, rows)
+    tx.signal(Signal.DELIVERIES)

@@ -18,9 +18,9 @@ from pathlib import Path
 
 from hubgate.server.storage.database import Database, Tx
 from hubgate.server.storage.signals import Signal
-from hubgate.server.webhooks.delivering import ownership_store as store
-from hubgate.server.webhooks.delivering.store import SHARDS
 from hubgate.server.webhooks.model import Pace
+from hubgate.server.webhooks.shards import store
+from hubgate.server.webhooks.shards.store import SHARDS
 
 log = logging.getLogger("hubgate.deliver")
 

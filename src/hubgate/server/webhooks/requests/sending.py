@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from hubgate.server import failpoint
 from hubgate.server.egress.connection import Connection, HttpResponse
 from hubgate.server.egress.resolve import NoFreeSlot, Unreachable
+from hubgate.server.egress.target import Target, parse_target
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.delivering.outcome import Try
-from hubgate.server.webhooks.delivering.request import Outgoing, Prepared, outgoing
 from hubgate.server.webhooks.delivering.webhook_queue import Item
+from hubgate.server.webhooks.requests.outcome import Try
+from hubgate.server.webhooks.requests.request import Outgoing, Prepared, outgoing
 
 log = logging.getLogger("hubgate.deliver")
 
@@ -60,11 +61,14 @@ class Sender:
         failpoint.hit("deliver-before-send")
         self._requests[item.id] = request
         self._set_timer()
+        if prepared.target is None:
+            request.task = asyncio.create_task(self._end_without_response(request, is_public=False))
+            return
         connection = self.webhooks.egress.start(
             prepared.target, request.outgoing.data, MAX_READ, lambda outcome: self._on_outcome(request, outcome)
         )
         if connection is None:
-            request.task = asyncio.create_task(self._send(request))
+            request.task = asyncio.create_task(self._send(request, prepared.target))
         elif not request.is_ended:
             request.connection = connection
 
@@ -85,17 +89,16 @@ class Sender:
             self._end(request, self._attempt(request, outcome))
         elif request.connection is None or request.connection.was_closed_before_use:
             # The receiver had closed the idle connection: send on a new one.
-            request.task = asyncio.create_task(self._send(request))
+            target = parse_target(request.prepared.url)
+            request.task = asyncio.create_task(self._send(request, target))
         else:
             request.task = asyncio.create_task(self._end_without_response(request, is_public=outcome.is_public))
 
-    async def _send(self, request: Request) -> None:
+    async def _send(self, request: Request, target: Target) -> None:
         request.connection = None
         seconds = self.webhooks.pace.deadline_seconds - (time.monotonic() - request.began)
         try:
-            response = await self.webhooks.egress.send(
-                request.prepared.target, request.outgoing.data, seconds=seconds, cap=MAX_READ
-            )
+            response = await self.webhooks.egress.send(target, request.outgoing.data, seconds=seconds, cap=MAX_READ)
         except NoFreeSlot:
             self._end(request, None)
         except Unreachable as failure:
