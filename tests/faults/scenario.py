@@ -1,6 +1,7 @@
 """A hub with webhooks that watch some repos, a load that records acknowledged changes, and the history of a run."""
 
 import contextlib
+import fcntl
 import math
 import signal
 import sys
@@ -8,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import httpx
 from tests.bed import fork_server
@@ -118,8 +120,23 @@ class Scenario:
             self.note(Incident.DIED, since)
 
     def freeze(self, process: WarmProcess) -> None:
+        """Freeze a process at a moment at which it does not write: it would block all writers of an SQLite file."""
         self.frozen[process.pid] = time.monotonic()
         process.send_signal(signal.SIGSTOP)
+        while self.store.url.startswith("sqlite") and not self._is_writable():
+            process.send_signal(signal.SIGCONT)
+            time.sleep(0.01)
+            process.send_signal(signal.SIGSTOP)
+
+    def _is_writable(self) -> bool:
+        """Whether a writer gets its turn within half a second."""
+        with Path(self.store.url.removeprefix("sqlite:///") + "-turn").open("rb") as turn:
+            for _ in range(50):
+                with contextlib.suppress(BlockingIOError):
+                    fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return True
+                time.sleep(0.01)
+        return False
 
     def resume(self, process: WarmProcess) -> None:
         process.send_signal(signal.SIGCONT)
@@ -257,12 +274,11 @@ async def _create_user(hub: Hub, name: str) -> User:
 
 @dataclass
 class ChangeLoad:
-    """One client for each repo, which changes it again after each response and a pause in seconds. `acknowledged` counts
-    the changes.
-    """
+    """One client for each repo, which changes it again after each response and a pause in seconds."""
 
     scenario: Scenario
     url: str
+    # Changes so far.
     acknowledged: int = 0
     pause: float = 0.01
 

@@ -1,6 +1,7 @@
 """Several `hubgate deliver` processes that die, freeze, lose the database, and come and go."""
 
 import random
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -118,9 +119,14 @@ def test_frozen_owner_is_replaced_and_changes_nothing_later(store: Store, watche
 
 
 @pytest.mark.parametrize("failpoint", ["deliver-before-send", "deliver-after-send", "deliver-before-store"])
-def test_owner_frozen_at_the_worst_moments(store: Store, watchers: Watchers, failpoint: str) -> None:
-    """Before it sends, before it takes note of a response, before it stores the result."""
-    scenario = create_scenario(store, watchers)
+def test_owner_frozen_at_the_worst_moments(
+    own_cluster: Cluster, watchers: Watchers, tmp_path: Path, failpoint: str
+) -> None:
+    """Before it sends, before it takes note of a response, before it stores the result. Not on SQLite, where a process
+    that froze while it wrote blocks all others.
+    """
+    run_blocking(set_up_database(own_cluster.url(), tmp_path))
+    scenario = create_scenario(create_store(own_cluster.url(), tmp_path), watchers)
     armed = {**PACE, "TEST_FAILPOINTS": f"{failpoint}:2:SIGSTOP"}
     with (
         scenario.hub("--deliver", "off") as hub,
@@ -207,6 +213,32 @@ def test_processes_with_moved_clocks_deliver_in_order(store: Store, watchers: Wa
             until(scenario.is_settled, 20)
     log = (store.folder / "deliver.log").read_text()
     assert "has died" not in log, log
+    scenario.check(acknowledged)
+
+
+def test_shards_move_while_postgres_restarts(
+    own_cluster: Cluster, watchers: Watchers, tmp_path: Path, fault_count: int
+) -> None:
+    """Whatever unit fails, every shard has an owner in the end who sends for it."""
+    chance = random.Random(fault_count)
+    run_blocking(set_up_database(own_cluster.url(), tmp_path))
+    scenario = create_scenario(create_store(own_cluster.url(), tmp_path), watchers)
+    acknowledged = 0
+    with scenario.hub("--deliver", "off") as hub, scenario.delivering():
+        for _ in range(max(3, fault_count // 10)):
+            load = ChangeLoad(scenario, hub.url).start()
+            with scenario.delivering():
+                began = time.monotonic()
+                pause = chance.random() * 1.5
+                until(lambda began=began, pause=pause: time.monotonic() > began + pause)  # type: ignore[misc]
+                since = time.monotonic()
+                own_cluster.stop(signal.SIGKILL)
+                own_cluster.start()
+                load.wait_for(load.acknowledged + 5)
+                acknowledged += load.stop()
+                scenario.note(Incident.CUT_OFF, since)
+                until(scenario.is_settled, 20)
+            scenario.until_shared(1)
     scenario.check(acknowledged)
 
 
