@@ -228,7 +228,8 @@ class Scenario:
         still_frozen = [Disturbance(Incident.FROZE, since, math.inf) for since in self.frozen.values()]
         disturbances = [*self.disturbances, *still_frozen]
         history = History(committed, entitled, received, self.disabled_periods, disturbances)
-        assert violations(history) == []
+        found = violations(history)
+        assert not found, found
         assert self.rows("SELECT DISTINCT state FROM deliveries ORDER BY state") == [(state,) for state in final_states]
 
 

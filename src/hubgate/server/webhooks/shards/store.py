@@ -98,6 +98,12 @@ async def take_wakes(tx: Tx, shards: Iterable[int]) -> set[str]:
     return {row["webhook_id"] for row in rows}
 
 
+async def woken(tx: Tx, shards: Iterable[int]) -> set[str]:
+    """The webhooks that must be read again, before anything newer of them is sent."""
+    rows = await tx.all(f"SELECT DISTINCT webhook_id FROM wakes WHERE {_OWNED}", {"owned": digits(shards)})
+    return {row["webhook_id"] for row in rows}
+
+
 _WAKE = RowStatement(
     "INSERT INTO wakes (id, shard, webhook_id) SELECT :id, :shard, :webhook_id /*pg FROM batch */",
     {"id": "text", "shard": "bigint", "webhook_id": "text"},
