@@ -47,16 +47,64 @@ class Received:
 
 
 @dataclass
+class _Permits:
+    """One response for each, in the order of arrival."""
+
+    count: int = 0
+    arrived: int = 0
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def add(self, count: int) -> None:
+        with self._changed:
+            self.count += count
+            self._changed.notify_all()
+
+    def wait(self) -> None:
+        with self._changed:
+            self.arrived += 1
+            place = self.arrived
+            self._changed.wait_for(lambda: place <= self.count, 30)
+
+
+@dataclass
 class Receiver:
     url: str
     status: int = 200
     answer: bytes = b"{}"
     answer_headers: dict[str, str] = field(default_factory=dict)
     received: list[Received] = field(default_factory=list)
+    # While it is not None, each response waits for a permit.
+    _permits: "_Permits | None" = None
+
+    def hold(self) -> None:
+        """Withhold responses until `release`."""
+        self._permits = _Permits()
+
+    def release(self, count: int) -> None:
+        """Let the next requests be answered in the order of their arrival, with the status and body of that moment."""
+        assert self._permits is not None
+        self._permits.add(count)
+
+    def wait_for_permit(self) -> None:
+        if (permits := self._permits) is not None:
+            permits.wait()
+
+    def stop_holding(self) -> None:
+        """Answer later requests at once. Those that wait already stay unanswered."""
+        self._permits = None
 
     @property
     def kinds(self) -> list[str]:
         return [delivery.kind for delivery in self.received]
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    # All connections of a busy process at once.
+    request_queue_size = 256
+
+    def handle_error(self, *_: object) -> None:
+        """A sender that closes the connection before the response is nothing to report."""
 
 
 @contextmanager
@@ -70,6 +118,7 @@ def run_receiver() -> Iterator[Receiver]:
             body = self.rfile.read(int(self.headers["content-length"]))
             headers = {name.lower(): value for name, value in self.headers.items()}
             receiver.received.append(Received(headers, body))
+            receiver.wait_for_permit()
             self.send_response(receiver.status)
             for name, value in receiver.answer_headers.items():
                 self.send_header(name, value)
@@ -80,8 +129,7 @@ def run_receiver() -> Iterator[Receiver]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), Handler)
     receiver.url = f"http://127.0.0.1:{server.server_port}/hook"
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
@@ -102,6 +150,7 @@ async def only_deliverer(webhooks: Webhooks, silence_seconds: float | None = 0) 
     try:
         yield deliverer
     finally:
+        deliverer.dispatch.is_void = True
         deliverer.dispatch.sender.abort()
         await deliverer.ownership.end()
 

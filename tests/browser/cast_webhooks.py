@@ -8,13 +8,13 @@ from hubgate.server.events.kinds import Kind
 from hubgate.server.events.payload import RefChange, Snapshot, body_of
 from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
+from hubgate.server.webhooks.delivering import results_store
 from hubgate.server.webhooks.delivering import store as queue
-from hubgate.server.webhooks.requests.outcome import NO_ANSWER
-from hubgate.server.webhooks.delivering.results import store as results
-from hubgate.server.webhooks.delivering.results.store import Attempt
+from hubgate.server.webhooks.delivering.results_store import Result
 from hubgate.server.webhooks.delivering.store import NewDelivery
 from hubgate.server.webhooks.management import store
 from hubgate.server.webhooks.model import DISABLED, ENABLED, SUSPENDED, Watch, Webhook
+from hubgate.server.webhooks.requests.outcome import NO_ANSWER
 from hubgate.server.webhooks.sealed_secrets import new_key, sealed_secret
 from hubgate.server.webhooks.watches import store as watches
 
@@ -128,24 +128,29 @@ async def _fates(
             body=body_of(Kind.REPO_CONTENT, repo, change, "https://hub.example"),
             attempts=len(answers),
         )
-        await queue.add(tx, [delivery])
-        await tx.exec(
-            "UPDATE deliveries SET status = :status, ended_at = :at WHERE id = :id",
-            {"id": delivery.id, "status": answers[-1] if answers else None, "at": None if delivery.due_at else now},
-        )
-        tries = [
-            Attempt(
-                delivery_id=delivery.id,
+        await queue.add(tx, [replace(delivery, state="pending", attempts=0)])
+        for number, status in enumerate(answers, 1):
+            tried_at = at + number * 31 * SECOND
+            result = Result(
+                id=delivery.id,
+                webhook_id=webhook.id,
                 number=number,
-                at=at + number * 31 * SECOND,
+                state="retrying",
+                status=status,
+                due_at=now,
+                tried_at=at + 31 * SECOND,
+                ended_at=tried_at,
+                at=tried_at,
                 url=webhook.url or "",
                 signature="v1,SGVsbG8sIHRoaXMgaXMgbm90IGEgc2lnbmF0dXJlIQ==",
-                status=status,
                 duration_ms=15_000 if status is None else 11 + 40 * number,
                 error=NO_ANSWER if status is None else "",
                 response=b"" if status is None else _PAGE if status >= 500 else b'{"queued": true}',
             )
-            for number, status in enumerate(answers, 1)
-        ]
-        await results.add_attempts(tx, tries)
+            await results_store.record(tx, [result])
+        ended_at = None if delivery.due_at else now
+        await tx.exec(
+            "UPDATE deliveries SET state = :state, reason = :reason, due_at = :due_at, ended_at = :at WHERE id = :id",
+            {"id": delivery.id, "state": state, "reason": reason, "due_at": delivery.due_at, "at": ended_at},
+        )
     await tx.exec("UPDATE webhooks SET last_seq = :last WHERE id = :id", {"id": webhook.id, "last": len(fates)})

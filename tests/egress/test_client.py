@@ -15,9 +15,10 @@ import uvloop
 from tests.bed.blocking import run_blocking
 from tests.egress.farend import Names, answering, certificate_for, read_request, serving, silent
 
-from hubgate.server.egress.client import Egress
+from hubgate.server.egress.client import Egress, request_head
 from hubgate.server.egress.connection import LONGEST_ROUND_TRIP, MAX_HEAD_BYTES
 from hubgate.server.egress.resolve import Unreachable
+from hubgate.server.egress.target import parse_target
 
 LOOPBACK = [ip_network("127.0.0.0/8")]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -35,8 +36,9 @@ async def test_request_is_sent_as_given() -> None:
     seen: list[bytes] = []
     egress = Egress(LOOPBACK, resolve=Names({"hook.example": [["127.0.0.1"]]}))
     with serving(answering(OK, seen)) as server:
-        url = f"http://hook.example:{server.port}/a?b=c"
-        answer = await egress.post(url, {"X-One": "1"}, b"{}", seconds=5, cap=CAP)
+        target = parse_target(f"http://hook.example:{server.port}/a?b=c")
+        request = request_head("POST", target, {"X-One": "1"}) + b"Content-Length: 2\r\n\r\n{}"
+        answer = await egress.send(target, request, seconds=5, cap=CAP)
         assert (answer.status, answer.body, answer.header("content-length")) == (200, b"ok", "2")
     egress.close()
     assert seen == [

@@ -11,13 +11,11 @@ from tests.bed.people import api, create_token, create_user
 from tests.bed.processes import until
 from tests.bed.repos import create_repo
 from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.stepwise_delivery import stepwise
 from tests.bed.webhooks import Receiver, create_webhook, settle
 from tests.protocol.test_webhook_backlogs import copy_delivery
 
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.delivering.claiming import Claim, claim
-from hubgate.server.webhooks.delivering.noting import note
-from hubgate.server.webhooks.requests.sending import Sender
 from hubgate.server.webhooks.fanout.fanning import FanOut
 
 DAY = 24 * 3600
@@ -42,16 +40,6 @@ async def fanned(webhooks: Webhooks) -> None:
         pass
 
 
-def claimed(hub: RunningHub) -> list[Claim]:
-    hub.call(lambda opened: fanned(opened.webhooks))
-    return hub.call(lambda opened: claim(opened.webhooks, 64))
-
-
-def send(hub: RunningHub, one: Claim) -> None:
-    result = hub.call(lambda opened: Sender(opened.webhooks, silence_seconds=0).send(one))
-    hub.call(lambda opened: note(opened.webhooks, [result]))
-
-
 @pytest.mark.parametrize("ordered", [False, True], ids=["unordered", "ordered"])
 def test_backlog_of_one_repo_does_not_delay_others(
     hub: RunningHub, receiver: Receiver, ada: httpx.Client, ordered: bool
@@ -62,7 +50,12 @@ def test_backlog_of_one_repo_does_not_delay_others(
     copy_delivery(hub, 500)
     hub.clock.advance(1)
     create_repo(ada, "calm")
-    assert len(claimed(hub)) == 2, "the first of each repo"
+    receiver.hold()
+    with stepwise(hub) as steps:
+        assert sorted(one.repo_seq for one in steps.start()) == [1, 1], "the first of each repo"
+        # It is known only as far as the window reaches. What comes now is neither forgotten nor sent before the rest.
+        create_repo(ada, "new")
+        assert len(steps.start()) == 3
 
 
 @pytest.mark.parametrize("ordered", [False, True], ids=["unordered", "ordered"])
@@ -77,22 +70,27 @@ def test_backlog_delays_neither_retries_nor_tests(
     hub.clock.advance(1)
     create_repo(ada, "calm")
     receiver.status = 503
-    busy, calm = claimed(hub)
-    send(hub, calm)
-    if ordered:
-        # The deliveries behind it were due before its retry is.
-        send(hub, busy)
-    assert claimed(hub) == [] or not ordered
-    hub.clock.advance(6)
-    again = [one for one in claimed(hub) if one.row["attempts"]]
-    assert {one.delivery_id for one in again} == {one.delivery_id for one in ((busy, calm) if ordered else (calm,))}
-    receiver.status = 200
-    with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(ada.post, f"/api/settings/webhooks/{webhook['id']}/test")
-        tests: list[Claim] = []
-        until(lambda: tests.extend(one for one in claimed(hub) if one.row["is_test"]) or tests)
-        send(hub, tests[0])
-        assert answer.result().json()["status"] == 200
+    receiver.hold()
+    with stepwise(hub) as steps, ThreadPoolExecutor(1) as pool:
+        failing = {one.id for one in steps.start()}
+        assert len(failing) == 2
+        until(lambda: len(receiver.received) == 2)
+        receiver.release(2)
+        steps.wait_for_results(2)
+        steps.store()
+        if ordered:
+            assert steps.in_flight == [], "the deliveries behind it were due before its retry is"
+        else:
+            assert [one.attempts for one in steps.in_flight] == [0]
+        hub.clock.advance(7)
+        again = {one.id for one in steps.start() if one.attempts}
+        assert again == failing
+        asked = pool.submit(ada.post, f"/api/settings/webhooks/{webhook['id']}/test")
+        until(lambda: any(one.is_test for one in steps.start()))
+        receiver.status = 200
+        receiver.release(4)
+        until(lambda: steps.store() or asked.done())
+        assert asked.result().json()["status"] == 200
 
 
 def test_window_that_began_in_the_future_ends(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:

@@ -54,7 +54,12 @@ async def record(tx: Tx, webhooks: Webhooks, batch: Batch, now: int) -> set[str]
     ]
     await results_store.record(tx, results)
     await results_store.end_unsent(tx, [each[1:] for each in batch.unsent], now)
-    healths = dict(batch.healths)
+    # What was in flight when a webhook was suspended does not change the reason of that.
+    healths = {
+        webhook_id: health
+        for webhook_id, health in batch.healths.items()
+        if webhook_id not in locked or locked[webhook_id]["state"] != SUSPENDED
+    }
     for webhook_id in sorted(healths):
         row = locked.get(webhook_id)
         if row is not None and row["resets"] == healths[webhook_id][0]:
@@ -86,6 +91,9 @@ async def _follow(tx: Tx, webhooks: Webhooks, row: Row, health: Health, failed: 
             # Including the failed delivery: all that enabling the webhook would send again.
             missed = await store.missed(tx, webhook_id, now)
             await notifications.notify_suspended(tx, webhooks, webhook_id, missed)
+        if since is None:
+            # Another request succeeded after the 410.
+            return replace(health, failing_since=now)
     elif failed and since is not None and lasted >= SUSPENDED_AFTER // 2 and health.warned_at is None:
         await notifications.warn_half_way(tx, webhooks, webhook_id, since, failed[-1].status)
         return replace(health, warned_at=now)

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from hubgate.server.clock import MINUTE
 from hubgate.server.webhooks.delivering.health import Health
 from hubgate.server.webhooks.model import (
     BREAKER_LONGEST,
@@ -22,9 +21,6 @@ from hubgate.server.webhooks.model import (
 
 # The windows of a webhook: repos, untried deliveries of each, retries, and tests and replays.
 MAX_LANES, MAX_PER_LANE, MAX_RETRIES, MAX_REPLAYS = 64, 8, 64, 64
-
-# No untried delivery waits for longer, unless its lane is blocked: for a free slot, or for a request before an upgrade.
-LONGEST_UNTRIED = MINUTE
 
 
 class Source(IntEnum):
@@ -169,14 +165,10 @@ class WebhookQueue:
 
     def _opens_at(self, repo_id: str, now: int) -> int:
         """When the first delivery of a free lane may start."""
-        due_at = self.lanes[repo_id].items[0].due_at
-        if due_at > now + LONGEST_UNTRIED:
-            # By a clock that was set back, or by that of another process.
-            due_at = now
         failed = self.blockers.get(repo_id) if self.ordered else None
-        until = max(failed.values()) + LANE_BLOCKED_FOR if failed else 0
-        # A later end was computed before a clock was set back.
-        return max(due_at, until) if until <= now + LANE_BLOCKED_FOR else due_at
+        times = [self.lanes[repo_id].items[0].due_at, max(failed.values()) + LANE_BLOCKED_FOR if failed else 0]
+        # A later time was computed before a clock was set back.
+        return max((time for time in times if time <= now + LANE_BLOCKED_FOR), default=now)
 
     def take(self, item: Item) -> None:
         if item.source is Source.LANES:
