@@ -125,19 +125,25 @@ class Deliverer:
         per_process = max(MAX_PER_HOST // self.ownership.processes, FEWEST_PER_HOST)
         self.dispatch.queue.per_host = per_process
         self.webhooks.egress.limit_per_address(per_process)
-        if claimed := await self.ownership.claim():
-            await self._find_work(claimed)
-        elif (surplus := self.ownership.surplus) and (self._releasing is None or self._releasing.done()):
+        if self._releasing is not None and not self._releasing.done():
+            return
+        await self.ownership.claim()
+        if new := self.ownership.shards - self.shards:
+            await self._find_work(new)
+        elif surplus := self.ownership.surplus:
             # Heartbeats continue meanwhile.
             self._releasing = asyncio.create_task(self._release(surplus))
 
     async def _start_over(self) -> None:
+        self.dispatch.is_void = True
+        self.dispatch.sender.abort()
+        if self.stop.is_set():
+            return
         log.warning("another process has taken over; starting over")
-        self.shards = set()
-        old, self.dispatch = self.dispatch, self._new_dispatch()
-        old.is_void = True
-        old.sender.abort()
-        await self._retry(self.ownership.start)
+        # After the units that began under the old id: what they know is void under the new one.
+        async with self.exclusive:
+            self.shards, self.dispatch = set(), self._new_dispatch()
+            await self._retry(self.ownership.start)
         self._beat_now.set()
 
     async def _find_work(self, claimed: set[int]) -> None:
@@ -157,8 +163,17 @@ class Deliverer:
 
     async def _release(self, shards: set[int]) -> None:
         """Give shards to other processes, after requests in flight have ended."""
-        dispatch = self.dispatch
+        try:
+            await self._release_unless_void(self.dispatch, shards)
+        except TakenOver:
+            self._beat_now.set()
+        except Exception:
+            log.exception("shards could not be released and will be released later")
+
+    async def _release_unless_void(self, dispatch: Dispatch, shards: set[int]) -> None:
         async with self.exclusive:
+            if dispatch.is_void:
+                return
             self.shards -= shards
             queues = dispatch.queue.leave(shards)
         await self._until(lambda: not any(queue.in_flight for queue in queues), FINISH_SECONDS)
@@ -167,6 +182,8 @@ class Deliverer:
                 dispatch.sender.abort(item)
         await self._until(lambda: not any(queue.unsettled for queue in queues), FINISH_SECONDS)
         async with self.exclusive:
+            if dispatch.is_void:
+                return
             if any(queue.unsettled for queue in queues):
                 # The results could not be stored in time, so the shards stay with this process.
                 dispatch.queue.stay(self.webhooks.clock())
@@ -229,6 +246,8 @@ class Deliverer:
         to_read: dict[str, str] = {}
         try:
             async with self.exclusive:
+                if dispatch.is_void:
+                    return True
                 to_read = dispatch.queue.take_unread(READ_AT_ONCE)
                 if not batch and not takes_wakes and not to_read:
                     return False

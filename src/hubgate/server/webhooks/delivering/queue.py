@@ -47,15 +47,16 @@ class Queue:
     _at_host: Counter[str] = field(default_factory=Counter)
     _waiting_for_host: defaultdict[str, deque[WebhookQueue]] = field(default_factory=lambda: defaultdict(deque))
     _timers: list[tuple[int, str]] = field(default_factory=list)
+    _looked_at: int = 0
 
     def hand_over(self, items: Iterable[Item], now: int) -> None:
         """Add deliveries that were just stored, in the order of their lanes."""
         for item in items:
+            if item.webhook_id in self.unloaded or item.webhook_id in self.unread:
+                # Read later, together with what waits before it.
+                continue
             queue = self.webhooks.get(item.webhook_id)
             if queue is None:
-                if item.webhook_id in self.unloaded or item.webhook_id in self.unread:
-                    # Read later, together with what waits before it.
-                    continue
                 if len(self.webhooks) >= MAX_HANDED_OVER:
                     self.unread[item.webhook_id] = None
                     continue
@@ -203,6 +204,9 @@ class Queue:
 
     def due(self, now: int) -> None:
         """Place the webhooks whose time has come, and those for which their host has a slot again."""
+        if now < self._looked_at:
+            self._start_timers_again(now)
+        self._looked_at = now
         while self._timers and self._timers[0][0] <= now:
             _, webhook_id = heapq.heappop(self._timers)
             queue = self.webhooks.get(webhook_id)
@@ -215,6 +219,15 @@ class Queue:
                 self.read_again(webhook_id)
         for host in list(self._waiting_for_host):
             self._release_host(host, now)
+
+    def _start_timers_again(self, now: int) -> None:
+        """The clock was set back, and waits that were computed before may be far too long."""
+        self._timers.clear()
+        for queue in list(self.webhooks.values()):
+            queue.timer_at = None
+            self.place(queue, now)
+        for webhook_id in list(self.unloaded):
+            self.read_again(webhook_id)
 
     def release_host(self, host: str, now: int) -> None:
         """Place webhooks that wait for the free slots of a host."""
@@ -246,10 +259,13 @@ class Queue:
 
     def _rest(self, queue: WebhookQueue, now: int) -> None:
         """Nothing to start: read more rows, or wait until something is due."""
+        if self.webhooks.get(queue.id) is not queue:
+            # Its shard was released.
+            return
         if queue.is_used_up:
             self.unread[queue.id] = None
         at = queue.next_time(now)
-        if at is None or self.webhooks.get(queue.id) is not queue:
+        if at is None:
             return
         if at > now + UNLOADED_AFTER and not queue.unsettled and not queue.is_checking and queue.id not in self.unread:
             del self.webhooks[queue.id]

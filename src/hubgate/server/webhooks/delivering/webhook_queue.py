@@ -11,7 +11,13 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from hubgate.server.webhooks.delivering.health import Health
-from hubgate.server.webhooks.model import BREAKER_LONGEST, BREAKER_OPENS_AFTER, LANE_BLOCKED_FOR, MAX_IN_FLIGHT
+from hubgate.server.webhooks.model import (
+    BREAKER_LONGEST,
+    BREAKER_OPENS_AFTER,
+    LANE_BLOCKED_FOR,
+    LONGEST_WAIT,
+    MAX_IN_FLIGHT,
+)
 
 # The windows of a webhook: repos, untried deliveries of each, retries, and tests and replays.
 MAX_LANES, MAX_PER_LANE, MAX_RETRIES, MAX_REPLAYS = 64, 8, 64, 64
@@ -149,7 +155,7 @@ class WebhookQueue:
 
     def _is_due(self, retry: tuple[int, str, Item], now: int) -> bool:
         """Whether a retry may start: not before the result of the attempt before it is stored."""
-        return retry[0] <= now and retry[1] not in self.unsettled
+        return _has_come(retry[0], now) and retry[1] not in self.unsettled
 
     def _first_lane(self, now: int) -> str | None:
         for repo_id in self.free_lanes:
@@ -192,7 +198,7 @@ class WebhookQueue:
     def upcoming(self, now: int) -> Iterator[Item]:
         """Deliveries that may start soon, in about that order."""
         yield from self.replays[:MAX_IN_FLIGHT]
-        yield from (entry[2] for entry in self.retries[:MAX_IN_FLIGHT] if entry[0] <= now)
+        yield from (entry[2] for entry in self.retries[:MAX_IN_FLIGHT] if _has_come(entry[0], now))
         repos = [*self.free_lanes, *(repo_id for repo_id, lane in self.lanes.items() if lane.is_busy)]
         for place in range(MAX_PER_LANE):
             for repo_id in repos:
@@ -303,3 +309,8 @@ class WebhookQueue:
         self.last_repo = max(counts) if len(counts) >= MAX_LANES else ""
         for repo_id in list(self.lanes):
             self.free(repo_id)
+
+
+def _has_come(due_at: int, now: int) -> bool:
+    """Also if no wait is that long: such a time was computed before a clock was set back."""
+    return due_at <= now or due_at > now + 2 * LONGEST_WAIT

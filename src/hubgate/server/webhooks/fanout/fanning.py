@@ -22,7 +22,7 @@ from hubgate.server.webhooks.delivering.webhook_queue import Item, Source
 from hubgate.server.webhooks.fanout import store
 from hubgate.server.webhooks.fanout.store import Counts, NamedRepo, UnfannedEvent
 from hubgate.server.webhooks.model import ENABLED, LOOP, MAX_DEPTH, PENDING, QUOTA, SKIPPED, STORED
-from hubgate.server.webhooks.shards.store import shard_of, wake
+from hubgate.server.webhooks.shards.store import shard_of, wake, woken
 from hubgate.server.webhooks.watches import store as watches
 
 MAX_EVENTS = 64
@@ -132,7 +132,9 @@ class FanOut:
         elsewhere = {str(row["webhook_id"]) for row in pending if shard_of(str(row["webhook_id"])) not in owned}
         if elsewhere:
             await wake(tx, sorted(elsewhere), now)
-        return [_item(row) for row in pending if shard_of(str(row["webhook_id"])) in owned]
+        # Earlier deliveries of these are stored and not yet read: these are read together with them.
+        later = await woken(tx, owned) if len(elsewhere) < len(pending) else set()
+        return [_item(row) for row in pending if str(row["webhook_id"]) not in elsewhere | later]
 
     def _row(self, chunk: _Chunk, webhook: Row, counts: Counts, so_far: Counts, now: int) -> dict[str, Value]:
         event = chunk.event
