@@ -47,6 +47,7 @@ class Dispatch:
     is_void: bool = False
     queue: Queue = field(default_factory=Queue)
     batch: Batch = field(default_factory=Batch)
+    # Of webhooks that may have left memory.
     _prepared: dict[str, Prepared] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -60,7 +61,9 @@ class Dispatch:
                 item = self.queue.next_to_start(now, moment)
                 if item is None:
                     break
-                self.sender.start(item, self._prepared[item.webhook_id])
+                prepared = self.queue.webhooks[item.webhook_id].prepared
+                assert prepared is not None, "set by the check"  # noqa: S101
+                self.sender.start(item, prepared)
         if self.queue.has_unchecked or self.queue.unread:
             self.on_work()
 
@@ -86,13 +89,15 @@ class Dispatch:
         if queue.health is None or queue.resets != row["resets"]:
             queue.health, queue.resets = health_of(row), row["resets"]
         queue.ordered = bool(row["ordered"])
-        prepared = self._prepared.get(queue.id)
-        if prepared is None or prepared.version != row["version"]:
-            prepared = self._prepare(queue.id, row)
-            if len(self._prepared) >= MAX_PREPARED:
-                self._forget_prepared()
-            self._prepared[queue.id] = prepared
-        queue.host = prepared.host
+        if queue.prepared is None or queue.prepared.version != row["version"]:
+            prepared = self._prepared.pop(queue.id, None)
+            if prepared is None or prepared.version != row["version"]:
+                prepared = self._prepare(queue.id, row)
+            # The least recently used is first.
+            self._prepared[queue.id] = queue.prepared = prepared
+            if len(self._prepared) > MAX_PREPARED:
+                del self._prepared[next(iter(self._prepared))]
+        queue.host = queue.prepared.host
 
     def _prepare(self, webhook_id: str, row: Row) -> Prepared:
         try:
@@ -100,11 +105,6 @@ class Dispatch:
         except (CannotOpen, Unprocessable, ValueError):
             log.exception("webhook %s cannot be sent to: its secret or its URL cannot be used", webhook_id)
             return unusable(webhook_id, row)
-
-    def _forget_prepared(self) -> None:
-        for webhook_id in list(self._prepared)[: MAX_PREPARED // 2]:
-            if webhook_id not in self.queue.webhooks:
-                del self._prepared[webhook_id]
 
     def _end_unsent(self, item: Item, state: str, reason: str) -> None:
         self.batch.unsent.append((item.webhook_id, item.id, state, reason))
@@ -135,6 +135,7 @@ class Dispatch:
             Result(
                 id=item.id,
                 webhook_id=item.webhook_id,
+                is_test=item.is_test,
                 number=item.attempts,
                 state=verdict.state,
                 status=attempt.status,
@@ -155,7 +156,9 @@ class Dispatch:
     def _set_health(self, queue: WebhookQueue, request: Request, attempt: Try, now: int) -> None:
         """Update the health of the webhook. Attempts to an old URL and failed tests do not count."""
         before = queue.health or WELL
-        if self._prepared[queue.id].url != request.outgoing.url or (request.item.is_test and not attempt.arrived):
+        if (queue.prepared and queue.prepared.url != request.outgoing.url) or (
+            request.item.is_test and not attempt.arrived
+        ):
             return
         longest = int(self.webhooks.pace.deadline_seconds * SECOND)
         queue.health = WELL if attempt.arrived else after_failure(before, now, request.at, 2 * longest)
