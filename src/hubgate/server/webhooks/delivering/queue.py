@@ -56,7 +56,8 @@ class Queue:
             queue = self.webhooks.get(item.webhook_id)
             if queue is None:
                 if item.webhook_id in self.unloaded or item.webhook_id in self.unread:
-                    # Read later, together with what waits before it.
+                    # Read together with what waits before it.
+                    self.read_again(item.webhook_id)
                     continue
                 if len(self.webhooks) >= MAX_HANDED_OVER:
                     self.unread[item.webhook_id] = None
@@ -254,7 +255,7 @@ class Queue:
 
     def _rest(self, queue: WebhookQueue, now: int) -> None:
         """Nothing to start: read more rows, or wait until something is due."""
-        if queue.is_used_up:
+        if queue.is_used_up(now):
             self.unread[queue.id] = None
         at = queue.next_time(now)
         if at is None or self.webhooks.get(queue.id) is not queue:
