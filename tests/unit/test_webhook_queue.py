@@ -208,6 +208,10 @@ def test_handed_over_to_a_webhook_that_must_be_read_is_left_to_the_read() -> Non
     queue.hand_over([item("new", "a", 9)], NOW)
     assert started(queue, NOW) == []
     assert queue.take_unread(10) == {WEBHOOK: ""}
+    queue.hand_over([item("b1", "b", 1)], NOW)
+    queue.read_again(WEBHOOK)
+    queue.hand_over([item("new", "a", 9)], NOW)
+    assert [one.id for one in started(queue, NOW)] == ["b1"], "also while others are in memory"
 
 
 def test_open_breaker_starts_nothing_and_then_one_probe() -> None:

@@ -8,7 +8,7 @@ from tests.unit.webhook_queue_model import RETRY_AFTER, Rows
 
 from hubgate.server.webhooks.delivering import webhook_queue
 
-REPOS = ["a", "b", "c", "d", "e"]
+REPOS = ["a"] * 6 + ["b", "c", "d", "e"]
 # Small windows, so that short sequences use them up.
 SMALL = {"MAX_LANES": 3, "MAX_PER_LANE": 2, "MAX_RETRIES": 2, "MAX_REPLAYS": 2}
 LARGE = {name: getattr(webhook_queue, name) for name in SMALL}
@@ -17,14 +17,14 @@ STEPS = st.one_of(
     st.tuples(st.just("hand over"), st.sampled_from(REPOS)),
     st.tuples(st.just("add elsewhere"), st.sampled_from(REPOS)),
     st.tuples(st.just("replay"), st.sampled_from(REPOS)),
-    st.tuples(st.sampled_from(["start", "store", "read", "wake"]), st.just("")),
+    st.tuples(st.sampled_from(["start", "start", "store", "read", "wake"]), st.just("")),
     st.tuples(st.sampled_from(["delivered", "failed", "unsent"]), st.integers(0, 7)),
     st.tuples(st.just("time"), st.sampled_from([1, RETRY_AFTER // 2, RETRY_AFTER, 20 * RETRY_AFTER])),
 )
 
 
 @settings(max_examples=400)
-@given(st.lists(STEPS, max_size=60), st.booleans(), st.booleans())
+@given(st.lists(STEPS, min_size=10, max_size=60), st.booleans(), st.booleans())
 def test_nothing_is_lost_doubled_or_out_of_order(
     steps: list[tuple[str, str | int]], ordered: bool, small: bool
 ) -> None:

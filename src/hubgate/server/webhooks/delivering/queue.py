@@ -53,12 +53,12 @@ class Queue:
     def hand_over(self, items: Iterable[Item], now: int) -> None:
         """Add deliveries that were just stored, in the order of their lanes."""
         for item in items:
+            if item.webhook_id in self.unloaded or item.webhook_id in self.unread:
+                # Read together with what waits before it.
+                self.read_again(item.webhook_id)
+                continue
             queue = self.webhooks.get(item.webhook_id)
             if queue is None:
-                if item.webhook_id in self.unloaded or item.webhook_id in self.unread:
-                    # Read together with what waits before it.
-                    self.read_again(item.webhook_id)
-                    continue
                 if len(self.webhooks) >= MAX_HANDED_OVER:
                     self.unread[item.webhook_id] = None
                     continue

@@ -131,10 +131,16 @@ async def wait_for_a_name(tx: Tx, named: Iterable[Called]) -> set[str]:
     return {row["event_id"] for row in await tx.each(_WAITS_FOR_A_NAME, [called.params for called in named])}
 
 
+_BIND = (
+    f"UPDATE watches AS x SET target_id = :owner_id WHERE {_BINDS_TO_OWNER}",
+    f"UPDATE watches AS x SET target_id = :repo_id WHERE {_BINDS_TO_REPO}",
+)
+
+
 async def bind(tx: Tx, called: Called) -> None:
     """Names that were watched before anyone had them. An account keeps its former names, so those count too."""
-    for target, condition in (("owner_id", _BINDS_TO_OWNER), ("repo_id", _BINDS_TO_REPO)):
-        await tx.exec(f"UPDATE watches AS x SET target_id = :{target} WHERE {condition}", called.params)
+    for sql in _BIND:
+        await tx.exec(sql, called.params)
 
 
 # Each list ends by itself: one repo may have a hundred thousand watchers.
