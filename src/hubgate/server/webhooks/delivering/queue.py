@@ -53,7 +53,8 @@ class Queue:
         """Add deliveries that were just stored, in the order of their lanes."""
         for item in items:
             if item.webhook_id in self.unloaded or item.webhook_id in self.unread:
-                # Read later, together with what waits before it.
+                # Read together with what waits before it.
+                self.read_again(item.webhook_id)
                 continue
             queue = self.webhooks.get(item.webhook_id)
             if queue is None:
@@ -262,7 +263,7 @@ class Queue:
         if self.webhooks.get(queue.id) is not queue:
             # Its shard was released.
             return
-        if queue.is_used_up:
+        if queue.is_used_up(now):
             self.unread[queue.id] = None
         at = queue.next_time(now)
         if at is None:

@@ -127,13 +127,15 @@ class WebhookQueue:
     def has_waiting(self) -> bool:
         return bool(self.replays or self.retries) or any(lane.items for lane in self.lanes.values())
 
-    @property
-    def is_used_up(self) -> bool:
+    def is_used_up(self, now: int) -> bool:
         """Whether reading the rows again would find more: not before the results of those in memory are stored."""
         if len(self.unsettled) > len(self.in_flight):
             return False
         lanes = self.more_lanes and not any(lane.items for lane in self.lanes.values())
-        return lanes or (self.more_replays and not self.replays)
+        # Retries that are only stored may be due before those in memory.
+        retries = self.more_retries_at is not None and self.more_retries_at <= now
+        retries = retries and not (self.retries and self.retries[0][0] <= now)
+        return lanes or retries or (self.more_replays and not self.replays)
 
     def limit(self, now: int, each: int) -> int:
         """How many requests may be in flight: none while the circuit breaker is open, then one, as a probe."""
@@ -218,7 +220,9 @@ class WebhookQueue:
             if self.more_lanes or len(self.lanes) >= MAX_LANES:
                 self.more_lanes = True
                 return
-            lane = self.lanes[item.repo_id] = Lane()
+            # The lanes of a webhook that was dropped are forgotten, its requests are not.
+            is_busy = any(each.repo_id == item.repo_id for each in self.in_flight.values() if not each.attempts)
+            lane = self.lanes[item.repo_id] = Lane(is_busy=is_busy)
         if lane.has_more or len(lane.items) >= MAX_PER_LANE:
             lane.has_more = True
             return
