@@ -1,8 +1,8 @@
-"""The delivery process: four loops around the queue in memory.
+"""The delivery process: five loops around the queue in memory.
 
-`_keep_ownership` stores heartbeats and moves shards, `_check` reads state and permission right before sending,
-`_store` stores results and reads rows, `_look` finds wake-ups and due times. What ends while a unit commits is stored
-by the next one: the more there is to do, the more one commit does.
+`_keep_ownership` stores heartbeats, claims and releases shards; `_watch` aborts requests before a takeover; `_check`
+reads state and permission right before sending; `_store` stores results and reads rows; `_look` finds wake-ups and due
+times. Results of requests that end during a commit are stored by the next unit, so units grow with the load.
 """
 
 import asyncio
@@ -33,9 +33,9 @@ log = logging.getLogger("hubgate.deliver")
 CHECKED_AT_ONCE = 256
 READ_AT_ONCE = 128
 FOUND_AT_ONCE = 1000
-# Results that arrive within this time are stored together.
+# The results of this time are stored together.
 GATHERING_SECONDS = 0.002
-# Wake-ups are hints; this is the guarantee.
+# Wake-ups may be lost, so the database is also polled.
 POLL_SECONDS = 1.0
 AFTER_TROUBLE_SECONDS = 0.5
 # Requests in flight may end within this time when the process stops or releases shards; the rest is aborted.
@@ -80,7 +80,7 @@ class Deliverer:
         return not self.stop.is_set() and not self._in_trouble and self.ownership.may_send(moment)
 
     async def run(self) -> None:
-        """Send until told to stop, then store everything and release the shards."""
+        """Send until `stop` is set, then store all results and release the shards."""
         listening = await self.webhooks.db.listen(self._on_signal)
         try:
             await self._retry(self.ownership.start)
@@ -93,8 +93,6 @@ class Deliverer:
             await asyncio.gather(*running, stopping, return_exceptions=True)
         finally:
             await listening.close()
-
-    # Ownership.
 
     def _on_signal(self, signal: Signal) -> None:
         if signal is Signal.DELIVERIES:
@@ -149,7 +147,7 @@ class Deliverer:
         self._beat_now.set()
 
     async def _find_work(self, claimed: set[int]) -> None:
-        """Find the webhooks of new shards that have deliveries, from webhook to webhook along the indexes."""
+        """Find the webhooks of new shards that have deliveries, with a seek in an index for each webhook."""
         for statement in reading.WITH_WORK:
             after = ""
             while found := await self.webhooks.db.read_long(
@@ -187,14 +185,12 @@ class Deliverer:
             if dispatch.is_void:
                 return
             if any(queue.unsettled for queue in queues):
-                # The results cannot be stored now.
+                # The results could not be stored in time, so the shards stay with this process.
                 dispatch.queue.stay(self.webhooks.clock())
                 self.shards |= shards
                 return
             dispatch.queue.forget(shards)
             await self.ownership.release(shards)
-
-    # Checking.
 
     async def _check(self) -> None:
         while True:
@@ -222,8 +218,6 @@ class Deliverer:
         dispatch.apply_check(items, rows, moment)
         return True
 
-    # Storing and reading.
-
     async def _store(self) -> None:
         while True:
             await self._work.wait()
@@ -237,7 +231,7 @@ class Deliverer:
                 self._beat_now.set()
                 await asyncio.sleep(AFTER_TROUBLE_SECONDS)
             except Exception:
-                log.exception("results could not be stored and will be stored again")
+                log.exception("results could not be stored and will be retried")
                 self._in_trouble = True
                 await asyncio.sleep(AFTER_TROUBLE_SECONDS)
                 self._work.set()
@@ -294,13 +288,11 @@ class Deliverer:
             failpoint.hit("deliver-after-store")
         return result
 
-    # Turns.
-
     async def require_ownership(self, tx: Tx) -> None:
         await self.ownership.require(tx)
 
     def hand_over(self, items: Iterable[Item]) -> None:
-        """Queue deliveries that were just stored, unless their shard was lost meanwhile."""
+        """Queue deliveries that were just stored, unless this process no longer owns their shard."""
         owned = [item for item in items if shard_of(item.webhook_id) in self.shards]
         self.dispatch.queue.hand_over(owned, self.webhooks.clock())
         self.dispatch.pump()
@@ -323,8 +315,6 @@ class Deliverer:
         self.dispatch.queue.due(self.webhooks.clock())
         self.dispatch.pump()
 
-    # The end.
-
     async def _finish_when_stopped(self) -> None:
         await self.stop.wait()
         await self._until(lambda: not self.dispatch.queue.in_flight, FINISH_SECONDS)
@@ -335,7 +325,7 @@ class Deliverer:
             await self.ownership.end()
 
     async def _store_rest(self) -> None:
-        """Store all results, also those of a unit that is running."""
+        """Store all results. A unit that is running may fail and put its results back, so it is waited for."""
         while True:
             async with self.exclusive:
                 if not self.dispatch.batch:

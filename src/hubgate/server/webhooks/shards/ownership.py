@@ -1,8 +1,8 @@
 """Which process sends for which webhooks.
 
-Webhooks fall into 256 shards; each shard is owned by one running process, and only the owner sends. A process changes
-its heartbeat every two seconds. It is taken over if others see no change for twenty seconds, measured on their own
-monotonic clocks, or at once if it ran on this machine and has died. It stops sending well before that, so that two
+Webhooks are divided into 256 shards; each shard is owned by one running process, and only the owner sends. A process
+changes its heartbeat every two seconds. It is taken over if others see no change for twenty seconds, measured on their
+own monotonic clocks, or at once if it ran on this machine and has died. It stops sending well before that, so that two
 processes never send for the same webhook. Every unit that writes for an owner checks that it was not taken over.
 """
 
@@ -27,7 +27,7 @@ log = logging.getLogger("hubgate.deliver")
 
 
 class TakenOver(Exception):
-    """Another process owns the shards of this one now. What this process knows of them is void."""
+    """Another process has taken over the shards of this process, so the queue in memory is void."""
 
 
 @dataclass(eq=False)
@@ -57,9 +57,7 @@ class Ownership:
         self._beaten_at = began
 
     def may_send(self, moment: float) -> bool:
-        """Whether no other process can have taken over yet, nor will until a request that starts now has ended or was
-        aborted.
-        """
+        """Whether a request that starts now will have ended, or been aborted, before another process can take over."""
         return moment < self._beaten_at + 0.75 * self.pace.dead_after_seconds
 
     def must_abort(self, moment: float) -> bool:
@@ -156,7 +154,7 @@ def _share(place: int, processes: int) -> int:
 
 
 def _machine() -> str:
-    """The host name and the start of the system: a lock file says nothing about processes elsewhere."""
+    """This machine and its current boot. A lock file says nothing about the processes of other machines."""
     boot = Path("/proc/sys/kernel/random/boot_id")
     return f"{socket.gethostname()} {boot.read_text().strip() if boot.exists() else ''}"
 
