@@ -116,7 +116,7 @@ def test_settings_are_changed_and_old_addresses_redirect(scene: Scene) -> None:
     assert (redirect.status_code, redirect.headers["location"]) == (307, new)
     assert "Renamed" in scene.visitor.get(new).text
     rejected = submit(scene.ada, f"{new}/settings", **{**fields, "title": " "})
-    assert "A title has 1 to 100 characters." in rejected.text
+    assert "A title must have 1 to 100 characters." in rejected.text
     assert scene.bob.get(f"{new}/settings").status_code == 403
 
 

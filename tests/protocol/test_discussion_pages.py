@@ -87,14 +87,14 @@ def test_rejected_forms_show_the_typed_values(hub: RunningHub, owner: httpx.Clie
     refused = submit(owner, f"{AT}/new", AT, title="ab", description="x" * 65_537, kind="pull_request")
     page = unescape(refused.text)
     assert refused.status_code == 422
-    assert "A title has 3 to 200 characters." in page
+    assert "A title must have 3 to 200 characters." in page
     assert "at most 65,536 characters" in page
     assert "x" * 65_537 in page
     assert 'value="pull_request" checked' in page
     at = opened(owner)
     for tail, field, value, message in (
         ("comment", "comment", "  ", "A comment cannot be empty."),
-        ("title", "title", "ab", "A title has 3 to 200 characters."),
+        ("title", "title", "ab", "A title must have 3 to 200 characters."),
         ("title", "title", "A question", "This is already the title"),
     ):
         refused = submit(owner, at, f"{at}/{tail}", **{field: value})

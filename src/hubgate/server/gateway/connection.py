@@ -79,7 +79,7 @@ class UpstreamConnection:
         while not self._in_body:
             await self._feed()
         if self.status > HIGHEST_STATUS:
-            # The parser accepts it, but no HTTP server can send it.
+            # The parser accepts such a status, but the hub's HTTP server cannot send it.
             raise BadGateway(f"The {self._label} sent an invalid response.")
 
     async def parts(self) -> AsyncGenerator[bytes, None]:

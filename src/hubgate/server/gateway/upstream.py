@@ -10,7 +10,7 @@ from hubgate.server.egress.pool import CONNECT_SECONDS, system_tls
 from hubgate.server.errors import BadGateway, GatewayTimeout
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-# Bytes buffered before the socket is no longer read; asyncio allows twice as many.
+# The buffer limit of the reader. asyncio stops reading from the socket at twice this size.
 _BUFFER_BYTES = 64 * 1024
 
 

@@ -99,7 +99,7 @@ def id_in_slug(segment: str) -> str | None:
 
 
 def title_key(title: str) -> str:
-    """The title as compared: an owner has one collection per title, regardless of case."""
+    """The key for comparing titles: an owner has one collection per title, regardless of case."""
     return title.casefold()
 
 
@@ -112,7 +112,7 @@ def check_title(text: str) -> str:
     # Control and format characters are not displayed, so a title of only these would be empty.
     is_visible = any(unicodedata.category(character)[0] != "C" for character in title)
     if not is_visible or len(title) > LONGEST_TITLE:
-        raise Unprocessable(f"A title has 1 to {LONGEST_TITLE} characters.")
+        raise Unprocessable(f"A title must have 1 to {LONGEST_TITLE} characters.")
     return title
 
 
@@ -133,5 +133,5 @@ def check_theme(theme: str) -> str:
 def _limited(text: str, longest: int, name: str) -> str:
     stripped = text.strip()
     if len(stripped) > longest:
-        raise Unprocessable(f"{name} has at most {longest} characters.")
+        raise Unprocessable(f"{name} may have at most {longest} characters.")
     return stripped

@@ -51,7 +51,7 @@ async def with_items(repos: Repos, identity: Identity, collection: Collection) -
 async def list_collections(
     repos: Repos, identity: Identity, collection_filter: CollectionFilter, page_request: PageRequest
 ) -> Page[CollectionItems]:
-    """A page of the collections that the caller may see, last changed first, each with its first items."""
+    """A page of the collections that the caller may see, most recently changed first, each with its first items."""
     limited = PageRequest(min(page_request.limit, MAX_PAGE), page_request.after)
     after = (int(limited.after[0]), str(limited.after[1])) if limited.after else None
 

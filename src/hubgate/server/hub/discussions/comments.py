@@ -61,8 +61,8 @@ async def edit(
         if charge is not None:
             # Not only the growth: the event of every edit stores the whole text.
             await charge_text(tx, repos, repo, charge, found.num, len(text.encode()), now)
-        log = msgspec.json.encode([*edits, Edit(now, caller.user.id)]).decode()
-        changed = replace(entry, text=text, edits=log)
+        edits_json = msgspec.json.encode([*edits, Edit(now, caller.user.id)]).decode()
+        changed = replace(entry, text=text, edits=edits_json)
         await entry_store.update(tx, changed)
         await store.touch(tx, repo.id, found.num, now)
         await recording.add_participants(tx, repo, found, changed, now)
@@ -96,7 +96,7 @@ async def react(
 ) -> Conversation:
     """Add a reaction to a comment, or remove it if the user has it already. Reactions have no webhook event."""
     if reaction not in REACTIONS:
-        raise Unprocessable(f"A reaction is one of {' '.join(REACTIONS)}")
+        raise Unprocessable(f"A reaction must be one of {' '.join(REACTIONS)}")
     now = repos.clock()
 
     async def unit(tx: Tx) -> Conversation:

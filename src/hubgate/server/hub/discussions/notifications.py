@@ -49,7 +49,7 @@ async def notify(
 async def _count(tx: Tx, repos: Repos, sender_id: str, recipient_id: str) -> bool:
     """Count one mail; False if a limit is reached.
 
-    The narrowest limit is first: mail that it stops must not use up the sender's and the recipient's.
+    The narrowest limit is first: mail that it stops must not count towards the other two.
     """
     for limit, subject in (
         (MAILS_FROM_SENDER_TO_RECIPIENT, f"{sender_id} {recipient_id}"),

@@ -1,5 +1,5 @@
-"""The changes that a pull request proposes: the commits from the point where its branch left the target branch, up to
-its head. After the merge, the changes that were merged.
+"""The changes that a pull request proposes: from its merge base with the target branch to its head. After the merge,
+the changes that were merged.
 """
 
 from collections.abc import AsyncIterator

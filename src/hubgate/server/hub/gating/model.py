@@ -66,7 +66,7 @@ _KINDS = {"checkbox": "checkbox", "date_picker": "date", "date": "date"}
 
 
 def gate_form(repo: Repo) -> GateForm:
-    """The form defined in the repo's card, with the field names of existing cards. Invalid parts are ignored."""
+    """The form that the fields `extra_gated_*` of the repo's card define. Invalid parts are ignored."""
     card = msgspec.json.decode(repo.card)
     card = card if isinstance(card, dict) else {}
     prompt, fields = card.get("extra_gated_prompt"), card.get("extra_gated_fields")
@@ -91,7 +91,7 @@ def check_answers(answers: Mapping[str, str]) -> str:
     for name, text in answers.items():
         if len(name) > LONGEST_QUESTION or len(text) > LONGEST_ANSWER:
             raise Unprocessable(
-                f"Questions have at most {LONGEST_QUESTION} characters, answers at most {LONGEST_ANSWER:,}."
+                f"Questions may have at most {LONGEST_QUESTION} characters, answers at most {LONGEST_ANSWER:,}."
             )
     return msgspec.json.encode(dict(answers)).decode()
 
@@ -105,7 +105,7 @@ def require_answers(form: GateForm, answers: Mapping[str, str]) -> None:
 def check_reason(reason: str) -> str:
     text = " ".join(reason.split())
     if len(text) > LONGEST_REASON:
-        raise Unprocessable(f"A reason has at most {LONGEST_REASON} characters.")
+        raise Unprocessable(f"A reason may have at most {LONGEST_REASON} characters.")
     return text
 
 

@@ -53,7 +53,7 @@ async def list_requests(
 
 
 async def report(repos: Repos, repo: Repo) -> list[AccessRequest]:
-    """All requests, newest first."""
+    """The newest MAX_REPORT requests, newest first."""
     return await repos.db.read_long(lambda tx: store.page(tx, repo.id, RequestFilter(), None, MAX_REPORT))
 
 
@@ -118,7 +118,7 @@ async def handle_batch(
 ) -> list[BatchResult]:
     """Handle several requests; each succeeds or fails alone."""
     if len(requesters) > MAX_BATCH:
-        raise Unprocessable(f"At most {MAX_BATCH} requests are handled at once.")
+        raise Unprocessable(f"At most {MAX_BATCH} requests can be handled at once.")
     results = []
     for requester in requesters:
         name = requester.user or requester.user_id or requester.request_id or ""
@@ -133,7 +133,7 @@ async def handle_batch(
 
 
 async def _lock_gated(tx: Tx, repo: Repo) -> Repo:
-    """Lock the repo and return its current row, which must be gated and have the owner that was checked."""
+    """Lock the repo and return its current row. Raises if it is not gated or now has another owner."""
     await repo_store.lock(tx, repo.id)
     current = await repo_store.by_id(tx, repo.id)
     if current is None or current.owner_id != repo.owner_id:

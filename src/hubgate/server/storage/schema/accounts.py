@@ -4,7 +4,7 @@ from sqlalchemy import BigInteger, Column, Index, LargeBinary, Table, Text
 
 from hubgate.server.storage.schema.base import metadata, owner
 
-# Every current and former name of a user or an organization; nobody else may take it (accounts/names.py). A name that
+# Every current and former name of a user or an organization; nobody else may take it (accounts/renames.py). A name that
 # was used for less than a day, without repos, is released.
 names = Table(
     "names",

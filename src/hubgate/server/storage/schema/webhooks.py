@@ -33,16 +33,16 @@ webhooks = Table(
     # The start of the quota window, and the triggers since then.
     Column("quota_from", BigInteger, nullable=False),
     Column("quota_used", BigInteger, nullable=False),
-    # Since when every attempt has failed, and when the owner was warned.
+    # When the current series of failed attempts began, moved forward by long pauses; when the owner was warned.
     Column("failing_since", BigInteger),
     Column("warned_at", BigInteger),
     # When the webhook was suspended; null if it is not.
     Column("suspended_at", BigInteger),
-    # The circuit breaker: consecutive failures, and until when it is open (nothing is sent).
+    # The circuit breaker: consecutive failures, and the time until which it is open (nothing is sent).
     Column("failures", BigInteger, nullable=False),
     Column("closed_until", BigInteger, nullable=False),
-    # The position in the queue: since when a delivery is due, or when the next one will be. Null if none is waiting, or
-    # if the limit of deliveries in flight is reached.
+    # The position in the queue: the time at which the next delivery is due. Null if none is waiting, or if the limit of
+    # deliveries in flight is reached.
     Column("next_due_at", BigInteger),
     Column("last_trigger_at", BigInteger),
     Column("created_at", BigInteger, nullable=False),

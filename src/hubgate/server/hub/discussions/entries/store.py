@@ -170,7 +170,7 @@ async def _with_users(tx: Tx, entries: Sequence[Entry], reactions: Iterable[Row]
     for row in reactions:
         of_entry = grouped.setdefault(row["entry_id"], {})
         of_entry.setdefault(row["reaction"], Reaction(row["reaction"], [])).users.append(row["name"])
-    # In a fixed order: a conversation that did not change is answered with the same bytes.
+    # In a fixed order, so that the response for an unchanged conversation has the same bytes.
     by_entry = {
         entry_id: [found[reaction] for reaction in REACTIONS if reaction in found]
         for entry_id, found in grouped.items()
