@@ -27,7 +27,7 @@ class UpstreamRequest:
     path: str
     # In the order received, names in lower case.
     headers: list[tuple[str, str]]
-    # Set once the connection is closed by the gateway, for answers that wait for that.
+    # Set by an answer that has seen the gateway close the connection.
     closed: threading.Event = field(default_factory=threading.Event)
 
     def header(self, name: str) -> str | None:
@@ -98,7 +98,7 @@ class UpstreamRequest:
         """Reset the connection, as the kernel does for a process that was killed."""
         connection = self.handler.connection
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        # Files made from a socket share it: it is closed when the last is.
+        # The files share the socket, which is closed only when all of them are.
         for file in (self.handler.rfile, self.handler.wfile, connection):
             file.close()
 
@@ -127,7 +127,7 @@ class Upstream(ThreadingHTTPServer):
         return self.received[-1]
 
     def handle_error(self, *_: object) -> None:
-        """The gateway may close a connection at any time."""
+        """Ignore errors: the gateway may close a connection at any time."""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -73,7 +73,7 @@ def test_discussion_is_opened_changed_and_deleted(hub: RunningHub, owner: httpx.
     assert "changed the title from" in page
     assert "closed this" in page
     assert "Reopen discussion" in page
-    assert f'href="{AT}/1"' not in shown(guest, AT), "closed ones are not listed at first"
+    assert f'href="{AT}/1"' not in shown(guest, AT), "closed discussions are not listed by default"
     assert "Answered" in shown(guest, f"{AT}?status=all")
     assert submit(owner, at, f"{at}/pin", pinned="on").status_code == 303
     assert "Pinned" in shown(guest, f"{AT}?status=closed")

@@ -172,7 +172,7 @@ def test_text_of_a_hidden_comment_is_gone(ada: httpx.Client, eve: httpx.Client) 
     assert "secret word" not in str(details(ada))
     payload = ada.get(f"{REPO}/events").json()[-1]["payload"]
     assert (payload["comment"]["hidden"], "content" in payload["comment"]) == (True, False)
-    assert "secret word" not in ada.get(f"{REPO}/events").text, "also in the event of the comment itself"
+    assert "secret word" not in ada.get(f"{REPO}/events").text, "not in the comment's own event either"
     refused = [
         ada.post(f"{at}/hide"),
         eve.post(f"{at}/edit", json={"content": "again"}),
@@ -259,7 +259,7 @@ def test_longest_comment_may_be_escaped(ada: httpx.Client) -> None:
 
 
 def test_discussions_can_be_turned_off(ada: httpx.Client, eve: httpx.Client) -> None:
-    """Nobody can open or comment then; the owner can still close and delete, and everything stays readable."""
+    """Nobody can open one or comment then; the owner can still close and delete, and everything stays readable."""
     opened(eve)
     draft = opened(eve, "A change", pullRequest=True)
     assert ada.put(f"{REPO}/settings", json={"discussionsDisabled": True}).status_code == 200

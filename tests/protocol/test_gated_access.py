@@ -199,7 +199,7 @@ def test_pending_request_is_withdrawn_by_its_user(scene: Scene) -> None:
     assert scene.bob.post(f"{AT}/cancel").status_code == 404
 
 
-def test_decisions_change_in_every_direction(scene: Scene) -> None:
+def test_every_decision_can_be_changed(scene: Scene) -> None:
     gate(scene)
     ask(scene.bob)
     (request_id,) = (found["requestId"] for found in scene.ada.get(f"{AT}/pending").json())
@@ -213,7 +213,7 @@ def test_decisions_change_in_every_direction(scene: Scene) -> None:
     assert handle(scene.ada, "done").status_code == 422
 
 
-def test_granted_user_does_not_share_the_address(scene: Scene) -> None:
+def test_granted_user_does_not_share_an_email_address(scene: Scene) -> None:
     gate(scene)
     granted = scene.ada.post(f"{AT}/grant", json={"user": "BOB"})
     assert (granted.status_code, granted.json()) == (200, {})
@@ -227,7 +227,7 @@ def test_granted_user_does_not_share_the_address(scene: Scene) -> None:
     assert listed(scene, "accepted") == ["bob"]
 
 
-def test_address_that_was_not_confirmed_is_not_shown(scene: Scene) -> None:
+def test_unverified_email_address_is_not_shown(scene: Scene) -> None:
     """Anyone can join with the address of someone whom the writers would trust."""
     gate(scene)
     mallory = create_user(scene.hub, "mallory", verified=False)
@@ -378,8 +378,8 @@ def test_exchanged_token_reads_gated_repos_outside_its_organization(scene: Scene
         assert client.get(f"/{REPO}/resolve/main/weights.txt").status_code == 200
 
 
-def test_webhook_of_a_stranger_gets_nothing_that_the_gate_hides(scene: Scene) -> None:
-    """Events of a gated repo contain what everyone may see: names and ids, never content."""
+def test_events_contain_nothing_that_the_gate_hides(scene: Scene) -> None:
+    """Events of a gated repo contain names and ids, which everyone may see, but no content."""
     gate(scene)
     lines = '{"key":"header","value":{"summary":"x"}}\n{"key":"file","value":{"path":"w","content":"hidden words"}}\n'
     headers = {"content-type": "application/x-ndjson"}

@@ -86,7 +86,7 @@ def test_merge_creates_a_merge_commit(scene: PublicRepo) -> None:
     ours = create_commit(scene.ada, REPO, {"notes.txt": b"one\ntwo\nthree\nfour\nfive\nsix\nSEVEN\n"})
     assert details(scene.ada)["filesWithConflicts"] == []
     diff = details(scene.ada)["diff"]
-    assert ("+ONE" in diff, "SEVEN" in diff) == (True, False), "compared with where the branches parted"
+    assert ("+ONE" in diff, "SEVEN" in diff) == (True, False), "compared with the merge base"
     answer = merge(scene.ada, comment="Thanks!")
     assert answer.status_code == 200, answer.text
     found = details(scene.eve)
@@ -112,7 +112,7 @@ def test_merge_creates_a_merge_commit(scene: PublicRepo) -> None:
 
 
 def test_merge_without_commits_moves_no_ref(scene: PublicRepo) -> None:
-    """Existing clients do this: the head of the branch is recorded as the merge commit."""
+    """Existing clients merge such pull requests: the head of the branch is recorded as the merge commit."""
     scene.ada.post(DISCUSSIONS, json={"title": "Nothing new", "pullRequest": True})
     assert scene.set_status(1, "open").status_code == 200
     head = head_of(scene.ada, REPO)
@@ -130,7 +130,7 @@ def test_conflicts_are_named_and_nothing_is_merged(scene: PublicRepo) -> None:
     assert refused.status_code == 409
     assert "both.txt, notes.txt" in refused.json()["error"]
     assert (head_of(scene.ada, REPO), details(scene.ada)["status"]) == (head, "open")
-    assert scene.objects == objects, "a trial writes nothing to the repo"
+    assert scene.objects == objects, "a trial merge writes nothing to the repo"
     create_commit(scene.eve, REPO, {"notes.txt": b"ours\n", "both.txt": b"our version\n"}, rev="refs/pr/1")
     assert details(scene.ada)["filesWithConflicts"] == []
     assert merge(scene.ada).status_code == 200

@@ -51,7 +51,7 @@ class AskedForAccess(msgspec.Struct):
 
 
 class HandleRequest(msgspec.Struct, rename="camel"):
-    """Names the request by its user or its id. `pending` reopens the request, `reset` deletes it."""
+    """A decision about a request, which is named by its user or its id. `pending` reopens it, `reset` deletes it."""
 
     status: _Status
     user: str | None = None
@@ -135,9 +135,10 @@ def routes(repos: Repos) -> list[Route]:
         headers = {"content-disposition": f'attachment; filename="{repo.name}-access-requests.json"'}
         return Response(bytes(text), media_type="application/json", headers=headers)
 
-    own, read, manage = Action.REPO_ASK_ACCESS, Action.REPO_READ_REQUESTS, Action.REPO_MANAGE
+    asks, read, manage = Action.REPO_ASK_ACCESS, Action.REPO_READ_REQUESTS, Action.REPO_MANAGE
     not_gated: dict[int, Any] = {400: ("The repo is not gated.", None)}
     missing = {404: ("No such request, or it already has this status.", None)}
+    not_pending = {404: ("You have no pending request for this repo.", None)}
     at = "/user-access-request"
 
     def report_route(kind: RepoType) -> Route:
@@ -152,13 +153,13 @@ def routes(repos: Repos) -> list[Route]:
     return [
         *posts(
             "/ask-access",
-            own,
+            asks,
             ask,
             "Ask for access to a gated repo",
             {200: ("The status of the request.", AskedForAccess), **not_gated},
             AskForAccess,
         ),
-        *posts(f"{at}/cancel", own, cancel, "Withdraw your request for access to a repo", _done(missing), None),
+        *posts(f"{at}/cancel", asks, cancel, "Withdraw your request for access to a repo", _done(not_pending), None),
         *api_routes(
             "GET",
             at + "/{status}",
@@ -171,7 +172,7 @@ def routes(repos: Repos) -> list[Route]:
             f"{at}/handle",
             manage,
             handle,
-            "Accept, reject or reopen a request for access to a repo",
+            "Accept, reject, reopen or delete a request for access to a repo",
             _done(not_gated | missing),
             HandleRequest,
         ),

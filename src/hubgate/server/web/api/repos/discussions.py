@@ -63,7 +63,7 @@ class PinRequest(msgspec.Struct):
 
 
 def routes(repos: Repos) -> list[Route]:
-    return [*_reading_routes(repos), *_changing_routes(repos), *_writers_routes(repos)]
+    return [*_reading_routes(repos), *_changing_routes(repos), *_merge_and_moderation_routes(repos)]
 
 
 def _reading_routes(repos: Repos) -> list[Route]:
@@ -192,7 +192,7 @@ def _changing_routes(repos: Repos) -> list[Route]:
     return all_routes
 
 
-def _writers_routes(repos: Repos) -> list[Route]:
+def _merge_and_moderation_routes(repos: Repos) -> list[Route]:
     async def merge(request: HubRequest, found: RepoDiscussion) -> JsonResponse:
         body = await request.read_json(MergeRequest) if await request.body() else MergeRequest()
         caller = caller_of(request)
@@ -250,7 +250,7 @@ def _writers_routes(repos: Repos) -> list[Route]:
             "DELETE",
             f"{one}/ref",
             discussion_endpoint(repos, Action.DISCUSSION_CLOSE, delete_ref),
-            "Delete the ref of a closed pull request of a repo",
+            "Delete the ref of a closed or merged pull request of a repo",
             done,
         ),
     ]

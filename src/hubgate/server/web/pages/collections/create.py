@@ -27,7 +27,7 @@ THEME_CHOICES = [(theme, theme.capitalize()) for theme in THEMES]
 
 
 class CollectionForm(Struct, frozen=True):
-    """The values in the form."""
+    """The values of the form that creates or changes a collection."""
 
     title: str = ""
     description: str = ""
