@@ -158,6 +158,22 @@ def test_garbage_is_a_bad_gateway(stage: Stage, upstream: Upstream) -> None:
             assert client.get("/v1/models").status_code == 502
 
 
+@pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200 OK\r\ncontent-"])
+def test_connection_that_the_service_resets_is_named_as_such(stage: Stage, upstream: Upstream, sent: bytes) -> None:
+    def answer(request: UpstreamRequest) -> None:
+        request.write(sent)
+        request.break_connection()
+
+    upstream.answer = answer
+    with stage.client() as client:
+        given = client.post("/v1/chat/completions", json={})
+    assert given.status_code == 502
+    message = "The connection to the inference service was lost before its response was complete. Try again later."
+    assert given.json() == {"error": message}
+    assert "ConnectionResetError" in stage.hub.log
+    assert "Traceback" not in stage.hub.log
+
+
 def test_rejected_identity_is_not_the_callers_fault(stage: Stage, upstream: Upstream) -> None:
     """On 401 existing clients drop a valid token."""
     upstream.answer = lambda request: request.reply({"error": "who?"}, 401, ("www-authenticate", "Bearer"))
