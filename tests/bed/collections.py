@@ -5,6 +5,7 @@ from tests.bed.running_hub import RunningHub
 from hubgate.server.accounts.model import User
 from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
+from hubgate.server.storage.sqltext import Params
 
 _COLLECTION = """
     INSERT INTO collections (id, owner_kind, owner_id, title, title_key, description, search_text, theme, private,
@@ -25,7 +26,7 @@ def fill_collections(hub: RunningHub, owner: User, collections: int, items: int,
     ids = [f"{number:024x}" for number in range(collections)]
 
     async def unit(tx: Tx) -> None:
-        rows = [
+        rows: list[Params] = [
             {"id": each, "owner_id": owner.id, "title": f"number {position}", "position": position}
             for position, each in enumerate(ids)
         ]

@@ -176,11 +176,21 @@ def test_connection_that_the_service_resets_is_named_as_such(stage: Stage, upstr
 
 def test_rejected_identity_is_not_the_callers_fault(stage: Stage, upstream: Upstream) -> None:
     """On 401 existing clients drop a valid token."""
-    upstream.answer = lambda request: request.reply({"error": "who?"}, 401, ("www-authenticate", "Bearer"))
+    message = "The inference service rejected the hub's identity. Notify the operator of this hub."
+    for status in (401, 407):
+        upstream.answer = lambda request, status=status: request.reply({}, status, ("www-authenticate", "Bearer"))
+        with stage.client() as client:
+            answer = client.get("/v1/models")
+        assert (answer.status_code, answer.json()) == (502, {"error": message})
+        assert "www-authenticate" not in answer.headers
+    assert stage.hub.log.count(f"refused with 502: hubgate.server.errors.BadGateway: {message}") == 2
+
+
+def test_user_whom_the_service_refuses_gets_its_answer(stage: Stage, upstream: Upstream) -> None:
+    upstream.answer = lambda request: request.reply({"error": "not yours"}, 403)
     with stage.client() as client:
-        answer = client.get("/v1/models")
-    assert answer.status_code == 502
-    assert "www-authenticate" not in answer.headers
+        answer = client.get("/api/jobs/acme/1")
+    assert (answer.status_code, answer.json()) == (403, {"error": "not yours"})
 
 
 @pytest.mark.limits(upstream_silence_seconds=0.3)
