@@ -1,9 +1,18 @@
 """The account export also contains connected apps, own apps, repos and collections, and no secrets."""
 
+from pathlib import Path
+
 from tests.bed.apps import create_app, tokens_for
-from tests.bed.people import api, browser_of, create_token, create_user
+from tests.bed.collections import fill_collections
+from tests.bed.engines import SqliteEngine, settings_for
+from tests.bed.memory import watch_memory
+from tests.bed.people import PASSWORD, api, browser_of, create_token, create_user, submit
+from tests.bed.processes import hub_process
 from tests.bed.repos import create_repo
-from tests.bed.running_hub import RunningHub
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.faults.conftest import create_store
+
+MOST_ADDED = 40 * 1024 * 1024
 
 
 def test_apps_repos_and_collections_are_in_the_export(hub: RunningHub) -> None:
@@ -66,3 +75,23 @@ def test_own_comments_are_in_the_export(hub: RunningHub) -> None:
     assert (comment["repo"], comment["type"], comment["discussion"]) == ("ada/open", "model", 1)
     assert (comment["title"], comment["text"]) == ("A question", "in open")
     assert said["user"]["discussionMail"] is True
+
+
+def test_memory_does_not_depend_on_the_number_of_items(sqlite_template: Path, tmp_path: Path) -> None:
+    collections, items = 300, 300
+    store = create_store(SqliteEngine(sqlite_template, tmp_path).fresh_url(), tmp_path)
+    with run_hub(settings_for(store.url, store.folder / "data")) as prepared:
+        eve = create_user(prepared, "eve")
+        fill_collections(prepared, eve, collections, items, filled=collections)
+    with (
+        hub_process(tmp_path, *store.flags, "--deliver", "off") as process,
+        process.client() as client,
+        watch_memory(process.process.pid) as peaks,
+    ):
+        assert submit(client, "/login", username="eve", password=PASSWORD).status_code == 303
+        peaks.measure(process.process.pid)
+        before = peaks.highest
+        response = client.get("/settings/export")
+    assert [len(found["items"]) for found in response.json()["collections"]] == [items] * collections
+    assert len(response.content) > MOST_ADDED, "one copy of the document would exceed the limit"
+    assert peaks.highest - before < MOST_ADDED, peaks

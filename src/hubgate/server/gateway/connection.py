@@ -109,7 +109,11 @@ class UpstreamConnection:
             data = await self._read()
             if data:
                 self._parser.feed_data(data)
-        except (OSError, httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+        except OSError as error:
+            # Usually a reset: the service was killed or restarted.
+            message = f"The connection to the {self._label} was lost before its response was complete. Try again later."
+            raise BadGateway(message) from error
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             raise BadGateway(f"The {self._label} sent an invalid response.") from error
         if not data:
             if not self._in_body or self._has_length:

@@ -1,6 +1,6 @@
 """Collections and lists of collections, as the caller sees them."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 from hubgate.server.access import resource
 from hubgate.server.access.identity import Identity
@@ -74,21 +74,23 @@ async def of_owner(repos: Repos, identity: Identity, owner_id: str, limit: int) 
     return await repos.db.read_long(read)
 
 
-async def export_of(db: Database, identity: Identity, owner_id: str) -> list[CollectionItems]:
-    """All collections of an owner with all items that the caller may see."""
+async def export_of(db: Database, identity: Identity, owner_id: str) -> AsyncGenerator[CollectionItems, None]:
+    """All collections of an owner with all items that the caller may see. Each is read when it is needed: together
+    they may have a million items.
+    """
+    seen_repos, seen = visible_repos(identity), visible_collections(identity)
 
-    async def read(tx: Tx) -> list[CollectionItems]:
-        found = await store.of_owner(tx, owner_id, visible_collections(identity), MAX_COLLECTIONS)
-        return await _with_first_items(tx, identity, found, MAX_ITEMS)
+    async def with_all_items(collection: Collection) -> CollectionItems:
+        items = await db.read_long(lambda tx: store.items(tx, collection.id, seen_repos, seen, MAX_ITEMS))
+        return CollectionItems(collection, items)
 
-    return await db.read_long(read)
+    for collection in await db.read_long(lambda tx: store.of_owner(tx, owner_id, seen, MAX_COLLECTIONS)):
+        yield await with_all_items(collection)
 
 
-async def _with_first_items(
-    tx: Tx, identity: Identity, found: Sequence[Collection], limit: int = ITEMS_IN_LIST
-) -> list[CollectionItems]:
+async def _with_first_items(tx: Tx, identity: Identity, found: Sequence[Collection]) -> list[CollectionItems]:
     """Each collection with its first items. One query each, which stops at the limit, so that long collections cost no
     more than short ones.
     """
     seen_repos, seen = visible_repos(identity), visible_collections(identity)
-    return [CollectionItems(each, await store.items(tx, each.id, seen_repos, seen, limit)) for each in found]
+    return [CollectionItems(each, await store.items(tx, each.id, seen_repos, seen, ITEMS_IN_LIST)) for each in found]

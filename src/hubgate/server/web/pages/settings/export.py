@@ -1,9 +1,10 @@
 """All data that the hub stores about a user, as a JSON download; credentials are listed without their secrets."""
 
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
-from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
@@ -21,6 +22,7 @@ from hubgate.server.accounts.tokens import wire as tokens
 from hubgate.server.clock import iso, iso_or_none
 from hubgate.server.edge.routes import Route, own
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.streaming import StreamedResponse
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.collections import reading
 from hubgate.server.hub.discussions import store as discussion_store
@@ -52,7 +54,6 @@ def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
         connected = await connections.of_user(oauth, user_id)
         built = await management.of_owner(oauth, Owner(user_id=user_id))
         owned = await accounts.db.read_long(lambda tx: repo_store.of_owner(tx, user_id))
-        listed = await reading.export_of(accounts.db, caller.identity, user_id)
         written = await accounts.db.read_long(lambda tx: discussion_store.comments_by(tx, user_id))
         return {
             **await _account(accounts, person),
@@ -61,7 +62,6 @@ def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
             "apps": [application_shapes.describe(app, None) for app in built],
             "repos": [{"type": repo.type, **repos.describe(repo)} for repo in owned],
             "accessRequests": await access_requests(caller),
-            "collections": [collections.summary(accounts.base_url, found) for found in listed],
             "comments": [_comment(comment) for comment in written],
         }
 
@@ -85,12 +85,24 @@ def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
                 return found
             page_request = PageRequest(MAX_LIMIT, decode_cursor(page.next_cursor, issued_tokens.CURSOR))
 
-    async def download(_: HubRequest, caller: Caller) -> Response:
-        person = caller.signed_in_person
+    async def document(caller: Caller) -> AsyncGenerator[bytes, None]:
+        """The file in parts. Collections are the last field, one per line, because they may have many items."""
         text = msgspec.json.format(msgspec.json.encode(await collect(caller)), indent=2)
-        # Names are ASCII without quotes, so no escaping is needed.
-        headers = {"content-disposition": f'attachment; filename="{person.user.name}.json"'}
-        return Response(text, media_type="application/json", headers=headers)
+        yield text.removesuffix(b"\n}") + b',\n  "collections": ['
+        separator = b"\n    "
+        async with aclosing(reading.export_of(accounts.db, caller.identity, caller.user.id)) as listed:
+            async for found in listed:
+                yield separator + msgspec.json.encode(collections.summary(accounts.base_url, found))
+                separator = b",\n    "
+        yield b"\n  ]\n}\n"
+
+    async def download(_: HubRequest, caller: Caller) -> StreamedResponse:
+        headers = {
+            "content-type": "application/json",
+            # Names are ASCII without quotes, so no escaping is needed.
+            "content-disposition": f'attachment; filename="{caller.user.name}.json"',
+        }
+        return StreamedResponse(document(caller), headers)
 
     return [Route("GET", PATH, own(_ACTION, download), Surface.PAGE, "The data of your account, as JSON")]
 
