@@ -156,6 +156,18 @@ def test_only_writers_merge(scene: PublicRepo) -> None:
             assert merge(client).status_code == status, scope
 
 
+def test_merge_adds_no_comment_where_discussions_are_turned_off(scene: PublicRepo) -> None:
+    """Open pull requests can still be merged, as they can be closed; comments are rejected for everyone."""
+    scene.create_pull_request({"idea.txt": b"x"})
+    assert scene.ada.put(f"{API}/settings", json={"discussionsDisabled": True}).status_code == 200
+    head = head_of(scene.ada, REPO)
+    refused = merge(scene.ada, comment="Thanks!")
+    assert (refused.status_code, "turned off" in refused.json()["error"]) == (403, True)
+    assert (head_of(scene.ada, REPO), details(scene.ada)["status"]) == (head, "open")
+    assert merge(scene.ada).status_code == 200
+    assert [event["type"] for event in details(scene.ada)["events"]] == ["comment", "commit", "status-change"]
+
+
 def test_merge_into_another_branch_does_not_change_main(scene: PublicRepo) -> None:
     assert scene.ada.post(f"{API}/branch/next", json={}).status_code == 200
     head = head_of(scene.ada, REPO)
