@@ -75,7 +75,9 @@ async def edit(
 
 
 async def hide(repos: Repos, repo: Repo, discussion: Discussion, comment: Entry, caller: Caller) -> Conversation:
-    """Hide a comment permanently: its text and its reactions are deleted."""
+    """Hide a comment permanently: its text and its reactions are deleted, and users whom only it mentions no longer
+    take part.
+    """
     now = repos.clock()
 
     async def unit(tx: Tx) -> Conversation:
@@ -85,6 +87,7 @@ async def hide(repos: Repos, repo: Repo, discussion: Discussion, comment: Entry,
         hidden = replace(entry, text="", hidden_by=caller.user.id)
         await entry_store.update(tx, hidden)
         await entry_store.remove_reactions(tx, entry.id)
+        await recording.remove_mentioned(tx, repo, found, entry.text)
         await recording.record(tx, repos, repo, Kind.COMMENT_UPDATE, found, now, comment=hidden, by_guest=by_guest)
         return await entry_store.conversation_of(tx, hidden)
 

@@ -106,6 +106,24 @@ async def add_participants(
         )
 
 
+async def remove_mention(tx: Tx, repo_id: str, num: int, user_id: str, initial_participant: str) -> None:
+    """Clear the mention of a user, who no longer takes part unless they are the initial participant or wrote an entry.
+    The transaction must have locked the repo.
+    """
+    params = {"repo_id": repo_id, "num": num, "user_id": user_id}
+    of_user = "repo_id = :repo_id AND num = :num AND user_id = :user_id"
+    await tx.exec(f"UPDATE discussion_participants SET mentioned_at = NULL WHERE {of_user}", params)
+    await tx.exec(
+        f"""
+        DELETE FROM discussion_participants WHERE {of_user} AND user_id <> :initial_participant AND NOT EXISTS (
+            SELECT 1 FROM discussion_entries e
+            WHERE e.repo_id = :repo_id AND e.num = :num AND e.author_id = :user_id
+        )
+        """,
+        {**params, "initial_participant": initial_participant},
+    )
+
+
 # Whether the user `u` may see the repo `r`: Action.REPO_SEE in access/policy.py, without the limits of a token.
 MAY_SEE = """
     (r.private = 0 OR r.owner_id = u.id OR EXISTS (
