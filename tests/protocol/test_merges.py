@@ -65,6 +65,15 @@ def test_pull_request_without_commits_is_a_draft(scene: PublicRepo) -> None:
     assert payloads[1]["updatedRefs"][0]["ref"] == "refs/pr/1"
 
 
+def test_draft_without_its_ref_is_not_published(scene: PublicRepo) -> None:
+    scene.eve.post(DISCUSSIONS, json={"title": "Work in progress", "pullRequest": True})
+    drop = "DELETE FROM refs WHERE name = 'refs/pr/1'"
+    scene.hub.call(lambda opened: opened.db.write(lambda tx: tx.exec(drop, {})))
+    refused = scene.set_status(1, "open", by=scene.eve)
+    assert refused.status_code == 409
+    assert refused.json()["error"] == "The pull request cannot be published: refs/pr/1 was deleted."
+
+
 def test_commits_are_part_of_the_conversation(scene: PublicRepo) -> None:
     _, first = scene.create_pull_request({"idea.txt": b"an idea\n"})
     second = create_commit(scene.eve, REPO, {"more.txt": b"more\n"}, rev="refs/pr/1", summary="More of it")
