@@ -11,6 +11,7 @@ from hubgate.server.errors import BadRequest, HubError, NotFound, Unprocessable
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.gating import store
 from hubgate.server.hub.gating.model import ACCEPTED, STATUSES, AccessRequest, RepoNotGated, check_reason
+from hubgate.server.hub.gating.notifications import notify_requester
 from hubgate.server.hub.gating.store import RequestFilter
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import REPO_GONE, Repo
@@ -77,8 +78,10 @@ async def handle(repos: Repos, repo: Repo, requester: Requester, status: str, ac
         if not changed:
             raise NotFound(f"The request of {found.user_name} is already {status}.")
         await _record(tx, current, found.user_name, _DECISIONS[status], actor, now)
+        await notify_requester(tx, repos, current, found, status, actor.user_id)
 
     await repos.db.write(unit)
+    repos.outbox.send_soon()
 
 
 async def grant(repos: Repos, repo: Repo, requester: Requester, actor: Actor) -> None:
@@ -108,9 +111,11 @@ async def grant(repos: Repos, repo: Repo, requester: Requester, actor: Actor) ->
             existing = await store.of_user(tx, repo.id, user.id)
             if existing is None or not await store.set_status(tx, existing.id, ACCEPTED, "", actor.user_id, now):
                 raise BadRequest(f"{user.name} already has access.")
+            await notify_requester(tx, repos, current, existing, ACCEPTED, actor.user_id)
         await _record(tx, current, user.name, "granted", actor, now)
 
     await repos.db.write(unit)
+    repos.outbox.send_soon()
 
 
 async def handle_batch(
