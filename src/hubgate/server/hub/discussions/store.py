@@ -216,22 +216,30 @@ class OwnComment(Struct, frozen=True):
     title: str
     created_at: int
     text: str
+    repo_id: str
+    position: int
 
 
-async def comments_by(tx: Tx, user_id: str) -> list[OwnComment]:
-    """A user's comments in repos that the user may see, oldest first, without hidden ones."""
+async def comments_by(tx: Tx, user_id: str, after: tuple[str, int, int], limit: int) -> list[OwnComment]:
+    """A user's comments in repos that the user may see, without hidden ones, in the order of the ids of the repos, the
+    numbers and the positions. `after` has these of the last comment before.
+    """
+    repo_id, num, position = after
     rows = await tx.all(
         f"""
-        SELECT COALESCE(o.name, owner.name) || '/' || r.name, r.type, d.num, d.title, e.created_at, e.text
+        SELECT COALESCE(o.name, owner.name) || '/' || r.name, r.type, d.num, d.title, e.created_at, e.text, e.repo_id,
+            e.position
         FROM discussion_participants p JOIN discussions d ON d.repo_id = p.repo_id AND d.num = p.num
         JOIN discussion_entries e ON e.repo_id = p.repo_id AND e.num = p.num AND e.author_id = p.user_id
         JOIN repos r ON r.id = p.repo_id JOIN users u ON u.id = p.user_id
         LEFT JOIN users owner ON r.owner_kind = 'user' AND owner.id = r.owner_id
         LEFT JOIN organizations o ON r.owner_kind = 'org' AND o.id = r.owner_id
         WHERE p.user_id = :user_id AND e.type = 'comment' AND e.hidden_by IS NULL AND {MAY_SEE}
-        ORDER BY e.created_at, e.id
+            AND (p.repo_id, p.num) >= (:repo_id, :num)
+            AND (p.repo_id, p.num, e.position) > (:repo_id, :num, :position)
+        ORDER BY p.repo_id, p.num, e.position LIMIT :limit
         """,
-        {"user_id": user_id},
+        {"user_id": user_id, "repo_id": repo_id, "num": num, "position": position, "limit": limit},
     )
     return [OwnComment(*row) for row in rows]
 
