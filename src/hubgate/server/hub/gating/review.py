@@ -1,6 +1,7 @@
 """Decisions of a repo's writers about access requests."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from functools import partial
 
 import msgspec
 
@@ -10,7 +11,7 @@ from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.errors import BadRequest, HubError, NotFound, Unprocessable
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.gating import store
-from hubgate.server.hub.gating.model import ACCEPTED, STATUSES, AccessRequest, RepoNotGated, check_reason
+from hubgate.server.hub.gating.model import ACCEPTED, REJECTED, STATUSES, AccessRequest, RepoNotGated, check_reason
 from hubgate.server.hub.gating.notifications import notify_requester
 from hubgate.server.hub.gating.store import RequestFilter
 from hubgate.server.hub.repos import store as repo_store
@@ -22,7 +23,8 @@ from hubgate.server.storage.database import Tx
 
 CURSOR = (int, str)
 MAX_BATCH = 100
-MAX_REPORT = 100_000
+# Each may have 20 answers with 1,000 characters.
+REPORTED_AT_ONCE = 200
 # Deletes the request, so that the user can ask again.
 RESET = "reset"
 
@@ -50,21 +52,39 @@ async def list_requests(
     rows = await repos.db.read_long(
         lambda tx: store.page(tx, repo.id, request_filter, cursor, page_request.fetch_limit)
     )
-    return page_of(rows, page_request, lambda found: (found.created_at, found.id))
+    return page_of(rows, page_request, _position)
 
 
-async def report(repos: Repos, repo: Repo) -> list[AccessRequest]:
-    """All requests, newest first."""
-    return await repos.db.read_long(lambda tx: store.page(tx, repo.id, RequestFilter(), None, MAX_REPORT))
+async def report(repos: Repos, repo: Repo) -> AsyncGenerator[list[AccessRequest], None]:
+    """All requests, newest first, in parts, so that they are never in memory together."""
+    cursor: tuple[int, str] | None = None
+    while part := await repos.db.read_long(partial(_reported, repo=repo, cursor=cursor)):
+        yield part
+        cursor = _position(part[-1])
+
+
+async def _reported(tx: Tx, repo: Repo, cursor: tuple[int, str] | None) -> list[AccessRequest]:
+    """The next part of a report. One query for each status: the index of requests begins with the status."""
+    found = [
+        request
+        for status in STATUSES
+        for request in await store.page(tx, repo.id, RequestFilter(status), cursor, REPORTED_AT_ONCE)
+    ]
+    return sorted(found, key=_position, reverse=True)[:REPORTED_AT_ONCE]
+
+
+def _position(found: AccessRequest) -> tuple[int, str]:
+    """The place of a request in lists. A decision does not change it."""
+    return found.created_at, found.id
 
 
 async def handle(repos: Repos, repo: Repo, requester: Requester, status: str, actor: Actor, reason: str = "") -> None:
-    """Accept, reject or reopen a request, or delete it (`RESET`). Fails if the request already has the status, so that
-    only one of two equal concurrent decisions succeeds.
+    """Accept, reject or reopen a request, or delete it (`RESET`). Only a rejection has a reason. Fails if the request
+    already has the status, so that only one of two equal concurrent decisions succeeds.
     """
     if status not in (*STATUSES, RESET):
         raise Unprocessable(f"status must be one of {', '.join(STATUSES)} or {RESET}.")
-    now, text = repos.clock(), check_reason(reason)
+    now, text = repos.clock(), check_reason(reason) if status == REJECTED else ""
 
     async def unit(tx: Tx) -> None:
         current = await _lock_gated(tx, repo)
