@@ -318,6 +318,22 @@ def test_only_a_rejection_has_a_reason(scene: Scene) -> None:
         assert found.get("rejectionReason") == ("Because" if status == "rejected" else None)
 
 
+def test_writers_do_not_grant_themselves_access(scene: Scene) -> None:
+    """It would outlive their role: they have access as members, and another writer can grant it beyond that."""
+    gate(scene)
+    wim = {"user": "wim"}
+    refused = scene.wim.post(f"{AT}/grant", json=wim)
+    assert (refused.status_code, "yourself" in refused.json()["error"]) == (400, True)
+    assert listed(scene, "accepted") == []
+    assert scene.ada.post(f"{AT}/grant", json=wim).status_code == 200
+    assert handle(scene.wim, "rejected", **wim).status_code == 200
+    assert handle(scene.wim, "accepted", **wim).status_code == 400
+    assert scene.wim.post(f"{AT}/grant", json=wim).status_code == 400
+    answer = scene.wim.post(f"{AT}/batch", json={"status": "accepted", "requests": [wim]}).json()
+    assert [result["ok"] for result in answer] == [False]
+    assert listed(scene, "accepted") == []
+
+
 def test_access_ends_with_membership_unless_another_writer_granted_it(scene: Scene) -> None:
     gate(scene)
     assert scene.wim.post(f"{AT}/grant", json={"user": "rob"}).status_code == 200

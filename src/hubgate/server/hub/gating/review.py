@@ -11,7 +11,15 @@ from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.errors import BadRequest, HubError, NotFound, Unprocessable
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.gating import store
-from hubgate.server.hub.gating.model import ACCEPTED, REJECTED, STATUSES, AccessRequest, RepoNotGated, check_reason
+from hubgate.server.hub.gating.model import (
+    ACCEPTED,
+    REJECTED,
+    STATUSES,
+    AccessRequest,
+    OwnAccess,
+    RepoNotGated,
+    check_reason,
+)
 from hubgate.server.hub.gating.notifications import notify_requester
 from hubgate.server.hub.gating.store import RequestFilter
 from hubgate.server.hub.repos import store as repo_store
@@ -91,6 +99,8 @@ async def handle(repos: Repos, repo: Repo, requester: Requester, status: str, ac
         found = await _find(tx, repo, requester)
         if found is None:
             raise NotFound("There is no such access request.")
+        if status == ACCEPTED and found.user_id == actor.user_id:
+            raise OwnAccess
         if status == RESET:
             changed = await store.remove(tx, found.id)
         else:
@@ -115,6 +125,8 @@ async def grant(repos: Repos, repo: Repo, requester: Requester, actor: Actor) ->
         current = await _lock_gated(tx, repo)
         if user is None or user.disabled_at is not None:
             raise NotFound("User not found.")
+        if user.id == actor.user_id:
+            raise OwnAccess
         values: dict[str, str | int | None] = {
             "id": new_id(now),
             "repo_id": repo.id,
