@@ -10,7 +10,7 @@ from hubgate.server.hub.discussions.model import Discussion
 from hubgate.server.hub.repos.model import Repo, pull_request_of
 from hubgate.server.hub.repos.store import OWNERS, REPO
 from hubgate.server.storage.database import Database, Tx
-from hubgate.server.storage.sqltext import containing, insert_row
+from hubgate.server.storage.sqltext import Params, containing, insert_row
 
 _COLUMNS = "id, repo_id, num, title, status, base, author_id, created_at, closed_by, pinned, merge_sha, updated_at"
 DISCUSSION = ", ".join(f"d.{column}" for column in _COLUMNS.split(", "))
@@ -110,7 +110,7 @@ async def remove_mention(tx: Tx, repo_id: str, num: int, user_id: str, initial_p
     """Clear the mention of a user, who no longer takes part unless they are the initial participant or wrote an entry.
     The transaction must have locked the repo.
     """
-    params = {"repo_id": repo_id, "num": num, "user_id": user_id}
+    params: Params = {"repo_id": repo_id, "num": num, "user_id": user_id}
     of_user = "repo_id = :repo_id AND num = :num AND user_id = :user_id"
     await tx.exec(f"UPDATE discussion_participants SET mentioned_at = NULL WHERE {of_user}", params)
     await tx.exec(
