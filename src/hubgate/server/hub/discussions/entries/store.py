@@ -104,6 +104,17 @@ async def update(tx: Tx, entry: Entry) -> None:
     )
 
 
+async def visible_comments(tx: Tx, repo_id: str, num: int) -> list[Entry]:
+    rows = await tx.all(
+        f"""
+        SELECT {_COLUMNS} FROM discussion_entries
+        WHERE {_OF_DISCUSSION} AND type = '{COMMENT}' AND hidden_by IS NULL
+        """,
+        {"repo_id": repo_id, "num": num},
+    )
+    return [Entry(*row) for row in rows]
+
+
 async def visible_texts_containing(tx: Tx, repo_id: str, num: int, part: str) -> list[str]:
     """The texts of comments that are not hidden and contain `part`."""
     rows = await tx.all(
