@@ -165,6 +165,15 @@ def test_only_writers_merge(scene: PublicRepo) -> None:
             assert merge(client).status_code == status, scope
 
 
+def test_app_that_merges_with_a_comment_also_needs_write_discussions(scene: PublicRepo) -> None:
+    scene.create_pull_request({"idea.txt": b"x"})
+    app = create_app(scene.hub, scopes=("openid", "write-discussions", "write-repos"))
+    for scopes, status in (("write-repos", 403), ("write-repos write-discussions", 200)):
+        token = tokens_for(app, scene.ada_user, scope=f"openid {scopes}")["access_token"]
+        with api(scene.hub, token) as client:
+            assert merge(client, comment="Thanks!").status_code == status, scopes
+
+
 def test_merge_adds_no_comment_where_discussions_are_turned_off(scene: PublicRepo) -> None:
     """Open pull requests can still be merged, as they can be closed; comments are rejected for everyone."""
     scene.create_pull_request({"idea.txt": b"x"})
