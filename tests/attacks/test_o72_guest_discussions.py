@@ -128,6 +128,30 @@ def test_o72_status_of_a_full_discussion_is_not_toggled_forever(scene: PublicRep
     assert (refused.status_code, "full" in refused.json()["error"]) == (409, True)
 
 
+def test_o72_commits_fill_a_discussion_exactly(scene: PublicRepo) -> None:
+    """The newest commits of a push are listed, as many as there is room for."""
+    scene.create_pull_request({"idea.txt": b"x"})
+
+    async def fill(opened: Hub) -> None:
+        found = await opened.db.one("SELECT id FROM repos")
+        assert found is not None
+        commits = [Commit("0" * 40, "x")] * (MAX_ENTRIES - 4)
+        await opened.db.write(lambda tx: entry_store.add_commits(tx, found["id"], 1, scene.ada_user.id, commits, 1))
+
+    scene.hub.call(fill)
+    work = scene.clone("eves")
+    work.git("fetch", "-q", "origin", "refs/pr/1")
+    work.git("checkout", "-q", "FETCH_HEAD")
+    pushed = [work.commit(f"pushed-{number}.txt") for number in range(5)]
+    work.git("push", "-q", "origin", "HEAD:refs/pr/1")
+    events = scene.ada.get(f"{DISCUSSIONS}/1").json()["events"]
+    assert len(events) == MAX_ENTRIES
+    assert [event["data"]["oid"] for event in events[-2:]] == pushed[-2:]
+    work.commit("late.txt")
+    work.git("push", "-q", "origin", "HEAD:refs/pr/1")
+    assert len(scene.ada.get(f"{DISCUSSIONS}/1").json()["events"]) == MAX_ENTRIES
+
+
 def test_o72_title_of_invisible_characters_is_rejected_or_replaced(scene: PublicRepo) -> None:
     """The owner could not open the discussion from a list: the link would have no text."""
     for title in ("\u200b\u200b\u200b", "\u202e\u2066\u2069", "\ufeff\u0001\u00ad"):

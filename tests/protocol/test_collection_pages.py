@@ -108,8 +108,8 @@ def errors_by_field(response: httpx.Response) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("fields", "field", "message"),
     [
-        ({"title": " "}, "title", "A title has 1 to 100 characters."),
-        ({"description": "x" * 151}, "description", "A description has at most 150 characters."),
+        ({"title": " "}, "title", "A title must have 1 to 100 characters."),
+        ({"description": "x" * 151}, "description", "A description may have at most 150 characters."),
         ({"theme": "black"}, "theme", "theme must be one of orange, blue, green, purple, pink, indigo."),
         # The name of the owner in the message is that of another field.
         ({"title": "TAKEN", "owner": "description"}, "title", "description already has a collection with this title."),
@@ -139,7 +139,7 @@ def test_limits_are_shown_at_the_owner_and_at_the_item(hub: RunningHub) -> None:
     assert full.status_code == 422
     assert errors_by_field(full) == {"id": "The collection has 1,000 items, the most that are allowed."}
     assert 'value="Unsaved"' in full.text
-    assert errors_by_field(long) == {"note": "A note has at most 500 characters."}
+    assert errors_by_field(long) == {"note": "A note may have at most 500 characters."}
     assert another.status_code == 422
     assert errors_by_field(another) == {"owner": "eve has 1,000 collections, the most that are allowed."}
 

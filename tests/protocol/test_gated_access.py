@@ -30,6 +30,7 @@ from hubgate.server.errors import NotFound
 from hubgate.server.hub.gating import access_requests
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.resources import Hub
+from hubgate.server.storage.database import Tx
 
 REPO = "acme/llm"
 AT = f"/api/models/{REPO}/user-access-request"
@@ -42,6 +43,8 @@ class Scene:
     hub: RunningHub
     acme: Organization
     ada_user: User
+    wim_user: User
+    rob_user: User
     bob_user: User
     ada: httpx.Client
     wim: httpx.Client
@@ -58,7 +61,7 @@ def scene(hub: RunningHub) -> Iterator[Scene]:
     with clients[0], clients[1], clients[2], clients[3], api(hub) as visitor:
         files = [{"path": "README.md", "content": "# Card"}, {"path": "weights.txt", "content": "secret weights"}]
         create_repo(clients[0], REPO, files=files)
-        yield Scene(hub, acme, users[0], users[3], *clients, visitor)
+        yield Scene(hub, acme, *users, *clients, visitor)
 
 
 def gate(scene: Scene, mode: str | bool = "manual") -> None:
@@ -281,6 +284,63 @@ def test_lists_are_filtered_and_paged_and_reported(scene: Scene) -> None:
         ("u2", "pending"),
         ("u1", "rejected"),
     ]
+
+
+def test_long_report_is_sent_in_parts(scene: Scene) -> None:
+    """Three parts of at most 200 requests; those of a part were made at the same time and have different statuses."""
+    gate(scene)
+    number = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 450) "
+    user = "'u' || n.i, 'u' || n.i, '', 'u' || n.i || '@example.org', '', 0, 0, 1 FROM n"
+    status = "CASE n.i % 3 WHEN 0 THEN 'pending' WHEN 1 THEN 'accepted' ELSE 'rejected' END"
+
+    async def fill(tx: Tx) -> None:
+        columns = "id, name, fullname, email, website, operator, can_pay, created_at"
+        await tx.exec(f"INSERT INTO users ({columns}) {number} SELECT {user}", {})
+        columns = "id, repo_id, user_id, status, asked, answers, reason, created_at"
+        request = f"'r' || n.i, r.id, 'u' || n.i, {status}, 1, '{{}}', '', n.i / 100 * 1000000 FROM n, repos r"
+        await tx.exec(f"INSERT INTO access_requests ({columns}) {number} SELECT {request}", {})
+
+    scene.hub.call(lambda opened: opened.db.write_long(fill))
+    report = scene.ada.get(f"/{REPO}/user-access-report")
+    assert "content-length" not in report.headers
+    said = [(found["timestamp"], found["requestId"]) for found in report.json()]
+    assert said == sorted(said, reverse=True)
+    assert {request_id for _, request_id in said} == {f"r{number}" for number in range(1, 451)}
+    assert len(said) == 450
+
+
+def test_only_a_rejection_has_a_reason(scene: Scene) -> None:
+    gate(scene)
+    ask(scene.bob)
+    for status in ("accepted", "rejected", "pending"):
+        assert handle(scene.ada, status, user="bob", rejectionReason="Because").status_code == 200
+        (found,) = scene.ada.get(f"{AT}/{status}").json()
+        assert found.get("rejectionReason") == ("Because" if status == "rejected" else None)
+
+
+def test_writers_do_not_grant_themselves_access(scene: Scene) -> None:
+    """It would outlive their role: they have access as members, and another writer can grant it beyond that."""
+    gate(scene)
+    wim = {"user": "wim"}
+    refused = scene.wim.post(f"{AT}/grant", json=wim)
+    assert (refused.status_code, "yourself" in refused.json()["error"]) == (400, True)
+    assert listed(scene, "accepted") == []
+    assert scene.ada.post(f"{AT}/grant", json=wim).status_code == 200
+    assert handle(scene.wim, "rejected", **wim).status_code == 200
+    assert handle(scene.wim, "accepted", **wim).status_code == 400
+    assert scene.wim.post(f"{AT}/grant", json=wim).status_code == 400
+    answer = scene.wim.post(f"{AT}/batch", json={"status": "accepted", "requests": [wim]}).json()
+    assert [result["ok"] for result in answer] == [False]
+    assert listed(scene, "accepted") == []
+
+
+def test_access_ends_with_membership_unless_another_writer_granted_it(scene: Scene) -> None:
+    gate(scene)
+    assert scene.wim.post(f"{AT}/grant", json={"user": "rob"}).status_code == 200
+    for user in (scene.wim_user, scene.rob_user):
+        assert scene.ada.delete(f"/api/organizations/acme/members/{user.name}").status_code == 200
+    assert scene.wim.get(f"/{REPO}/resolve/main/weights.txt").status_code == 403
+    assert scene.rob.get(f"/{REPO}/resolve/main/weights.txt").status_code == 200
 
 
 def test_only_writers_see_and_handle_requests(scene: Scene) -> None:

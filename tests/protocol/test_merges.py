@@ -65,6 +65,15 @@ def test_pull_request_without_commits_is_a_draft(scene: PublicRepo) -> None:
     assert payloads[1]["updatedRefs"][0]["ref"] == "refs/pr/1"
 
 
+def test_draft_without_its_ref_is_not_published(scene: PublicRepo) -> None:
+    scene.eve.post(DISCUSSIONS, json={"title": "Work in progress", "pullRequest": True})
+    drop = "DELETE FROM refs WHERE name = 'refs/pr/1'"
+    scene.hub.call(lambda opened: opened.db.write(lambda tx: tx.exec(drop, {})))
+    refused = scene.set_status(1, "open", by=scene.eve)
+    assert refused.status_code == 409
+    assert refused.json()["error"] == "The pull request cannot be published: refs/pr/1 was deleted."
+
+
 def test_commits_are_part_of_the_conversation(scene: PublicRepo) -> None:
     _, first = scene.create_pull_request({"idea.txt": b"an idea\n"})
     second = create_commit(scene.eve, REPO, {"more.txt": b"more\n"}, rev="refs/pr/1", summary="More of it")
@@ -154,6 +163,27 @@ def test_only_writers_merge(scene: PublicRepo) -> None:
         token = tokens_for(app, scene.ada_user, scope=f"openid {scope}")["access_token"]
         with api(scene.hub, token) as client:
             assert merge(client).status_code == status, scope
+
+
+def test_app_that_merges_with_a_comment_also_needs_write_discussions(scene: PublicRepo) -> None:
+    scene.create_pull_request({"idea.txt": b"x"})
+    app = create_app(scene.hub, scopes=("openid", "write-discussions", "write-repos"))
+    for scopes, status in (("write-repos", 403), ("write-repos write-discussions", 200)):
+        token = tokens_for(app, scene.ada_user, scope=f"openid {scopes}")["access_token"]
+        with api(scene.hub, token) as client:
+            assert merge(client, comment="Thanks!").status_code == status, scopes
+
+
+def test_merge_adds_no_comment_where_discussions_are_turned_off(scene: PublicRepo) -> None:
+    """Open pull requests can still be merged, as they can be closed; comments are rejected for everyone."""
+    scene.create_pull_request({"idea.txt": b"x"})
+    assert scene.ada.put(f"{API}/settings", json={"discussionsDisabled": True}).status_code == 200
+    head = head_of(scene.ada, REPO)
+    refused = merge(scene.ada, comment="Thanks!")
+    assert (refused.status_code, "turned off" in refused.json()["error"]) == (403, True)
+    assert (head_of(scene.ada, REPO), details(scene.ada)["status"]) == (head, "open")
+    assert merge(scene.ada).status_code == 200
+    assert [event["type"] for event in details(scene.ada)["events"]] == ["comment", "commit", "status-change"]
 
 
 def test_merge_into_another_branch_does_not_change_main(scene: PublicRepo) -> None:

@@ -1,6 +1,7 @@
 """Collections and lists of collections, as the caller sees them."""
 
 from collections.abc import AsyncGenerator, Sequence
+from functools import partial
 
 from hubgate.server.access import resource
 from hubgate.server.access.identity import Identity
@@ -74,18 +75,16 @@ async def of_owner(repos: Repos, identity: Identity, owner_id: str, limit: int) 
     return await repos.db.read_long(read)
 
 
-async def export_of(db: Database, identity: Identity, owner_id: str) -> AsyncGenerator[CollectionItems, None]:
-    """All collections of an owner with all items that the caller may see. Each is read when it is needed: together
-    they may have a million items.
-    """
+async def export_of(db: Database, identity: Identity, owner_id: str) -> AsyncGenerator[list[CollectionItems], None]:
+    """All collections of an owner with all items that the caller may see, one at a time."""
+    seen = visible_collections(identity)
+    for each in await db.read_long(lambda tx: store.of_owner(tx, owner_id, seen, MAX_COLLECTIONS)):
+        yield [await db.read_long(partial(_with_all_items, identity=identity, collection=each))]
+
+
+async def _with_all_items(tx: Tx, identity: Identity, collection: Collection) -> CollectionItems:
     seen_repos, seen = visible_repos(identity), visible_collections(identity)
-
-    async def with_all_items(collection: Collection) -> CollectionItems:
-        items = await db.read_long(lambda tx: store.items(tx, collection.id, seen_repos, seen, MAX_ITEMS))
-        return CollectionItems(collection, items)
-
-    for collection in await db.read_long(lambda tx: store.of_owner(tx, owner_id, seen, MAX_COLLECTIONS)):
-        yield await with_all_items(collection)
+    return CollectionItems(collection, await store.items(tx, collection.id, seen_repos, seen, MAX_ITEMS))
 
 
 async def _with_first_items(tx: Tx, identity: Identity, found: Sequence[Collection]) -> list[CollectionItems]:

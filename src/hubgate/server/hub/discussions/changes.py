@@ -64,7 +64,8 @@ async def set_status(
 
 async def _check_can_open(tx: Tx, repos: Repos, repo: Repo, found: Discussion, user_id: str, *, is_guest: bool) -> None:
     if found.base is not None and await repo_store.ref(tx, repo.id, found.ref) is None:
-        raise Conflict(f"The pull request cannot be reopened: {found.ref} was deleted.")
+        verb = "published" if found.status == "draft" else "reopened"
+        raise Conflict(f"The pull request cannot be {verb}: {found.ref} was deleted.")
     if is_guest:
         await recording.require_enabled(tx, repo)
     if found.status != "closed":

@@ -89,6 +89,7 @@ async def _attempt(
         if await repo_store.ref(tx, repo.id, base) != ours:
             return None
         if comment:
+            await recording.require_enabled(tx, repo)
             await recording.add_comment(tx, repos, repo, found, user.id, comment, None, now)
         merged = replace(found, status="merged", merge_sha=sha, updated_at=now)
         await store.update(tx, merged)

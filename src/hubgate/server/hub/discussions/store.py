@@ -10,7 +10,7 @@ from hubgate.server.hub.discussions.model import Discussion
 from hubgate.server.hub.repos.model import Repo, pull_request_of
 from hubgate.server.hub.repos.store import OWNERS, REPO
 from hubgate.server.storage.database import Database, Tx
-from hubgate.server.storage.sqltext import containing, insert_row
+from hubgate.server.storage.sqltext import Params, containing, insert_row
 
 _COLUMNS = "id, repo_id, num, title, status, base, author_id, created_at, closed_by, pinned, merge_sha, updated_at"
 DISCUSSION = ", ".join(f"d.{column}" for column in _COLUMNS.split(", "))
@@ -106,6 +106,24 @@ async def add_participants(
         )
 
 
+async def remove_mention(tx: Tx, repo_id: str, num: int, user_id: str, initial_participant: str) -> None:
+    """Clear the mention of a user, who no longer takes part unless they are the initial participant or wrote an entry.
+    The transaction must have locked the repo.
+    """
+    params: Params = {"repo_id": repo_id, "num": num, "user_id": user_id}
+    of_user = "repo_id = :repo_id AND num = :num AND user_id = :user_id"
+    await tx.exec(f"UPDATE discussion_participants SET mentioned_at = NULL WHERE {of_user}", params)
+    await tx.exec(
+        f"""
+        DELETE FROM discussion_participants WHERE {of_user} AND user_id <> :initial_participant AND NOT EXISTS (
+            SELECT 1 FROM discussion_entries e
+            WHERE e.repo_id = :repo_id AND e.num = :num AND e.author_id = :user_id
+        )
+        """,
+        {**params, "initial_participant": initial_participant},
+    )
+
+
 # Whether the user `u` may see the repo `r`: Action.REPO_SEE in access/policy.py, without the limits of a token.
 MAY_SEE = """
     (r.private = 0 OR r.owner_id = u.id OR EXISTS (
@@ -198,22 +216,30 @@ class OwnComment(Struct, frozen=True):
     title: str
     created_at: int
     text: str
+    repo_id: str
+    position: int
 
 
-async def comments_by(tx: Tx, user_id: str) -> list[OwnComment]:
-    """A user's comments in repos that the user may see, oldest first, without hidden ones."""
+async def comments_by(tx: Tx, user_id: str, after: tuple[str, int, int], limit: int) -> list[OwnComment]:
+    """A user's comments in repos that the user may see, without hidden ones, in the order of the ids of the repos, the
+    numbers and the positions. `after` has these of the last comment before.
+    """
+    repo_id, num, position = after
     rows = await tx.all(
         f"""
-        SELECT COALESCE(o.name, owner.name) || '/' || r.name, r.type, d.num, d.title, e.created_at, e.text
+        SELECT COALESCE(o.name, owner.name) || '/' || r.name, r.type, d.num, d.title, e.created_at, e.text, e.repo_id,
+            e.position
         FROM discussion_participants p JOIN discussions d ON d.repo_id = p.repo_id AND d.num = p.num
         JOIN discussion_entries e ON e.repo_id = p.repo_id AND e.num = p.num AND e.author_id = p.user_id
         JOIN repos r ON r.id = p.repo_id JOIN users u ON u.id = p.user_id
         LEFT JOIN users owner ON r.owner_kind = 'user' AND owner.id = r.owner_id
         LEFT JOIN organizations o ON r.owner_kind = 'org' AND o.id = r.owner_id
         WHERE p.user_id = :user_id AND e.type = 'comment' AND e.hidden_by IS NULL AND {MAY_SEE}
-        ORDER BY e.created_at, e.id
+            AND (p.repo_id, p.num) >= (:repo_id, :num)
+            AND (p.repo_id, p.num, e.position) > (:repo_id, :num, :position)
+        ORDER BY p.repo_id, p.num, e.position LIMIT :limit
         """,
-        {"user_id": user_id},
+        {"user_id": user_id, "repo_id": repo_id, "num": num, "position": position, "limit": limit},
     )
     return [OwnComment(*row) for row in rows]
 

@@ -109,6 +109,16 @@ def check_reason(reason: str) -> str:
     return text
 
 
+class OwnAccess(BadRequest):
+    """A writer of the repo grants themselves access, which would outlive their role."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "You cannot grant yourself access: as long as you may write to this repo, you can read its files. "
+            "Another user who may write to it can grant you access."
+        )
+
+
 class RepoNotGated(BadRequest):
     """The repo is not gated, so users need no access request."""
 

@@ -42,7 +42,7 @@ users = Table(
     Column("disabled_at", BigInteger),
     # Incremented by every new password: a request that was authorized before the change must not write after it.
     Column("credentials_version", BigInteger, nullable=False, server_default="0"),
-    # 0 if the user does not want mail about discussions.
+    # 0 if the user does not want mail about discussions and access requests.
     Column("discussion_mail", BigInteger, nullable=False, server_default="1"),
 )
 

@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
-from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import actor_of, caller_of
@@ -16,19 +15,20 @@ from hubgate.server.errors import BadRequest, NotFound
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.streaming import StreamedResponse
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.gating import access_requests, review
 from hubgate.server.hub.gating.model import ACCEPTED, STATUSES, AccessRequest
 from hubgate.server.hub.gating.review import BatchResult, Requester
 from hubgate.server.hub.gating.store import RequestFilter
-from hubgate.server.hub.git.threads import in_read_thread
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.paging import parse_page
 from hubgate.server.web.api.listing import PAGING, page_response
-from hubgate.server.web.api.repos import queries, wire
+from hubgate.server.web.api.repos import queries
 from hubgate.server.web.avatars import avatar_url
 from hubgate.server.web.repo_routes import api_routes, repo_endpoint
+from hubgate.server.web.streamed_json import json_array
 
 LONGEST_SEARCH = 100
 _Status = Literal["pending", "accepted", "rejected", "reset"]
@@ -128,12 +128,13 @@ def routes(repos: Repos) -> list[Route]:
         body = await request.read_json(HandleBatch)
         return JsonResponse(await review.handle_batch(repos, repo, body.requests, body.status, actor_of(request)))
 
-    async def report(_: HubRequest, repo: Repo) -> Response:
-        found = await review.report(repos, repo)
-        text = await in_read_thread(wire.encode_array, map(describe, found))
+    async def report(_: HubRequest, repo: Repo) -> StreamedResponse:
         # Names are ASCII without quotes, so no escaping is needed.
-        headers = {"content-disposition": f'attachment; filename="{repo.name}-access-requests.json"'}
-        return Response(bytes(text), media_type="application/json", headers=headers)
+        headers = {
+            "content-type": "application/json",
+            "content-disposition": f'attachment; filename="{repo.name}-access-requests.json"',
+        }
+        return StreamedResponse(json_array(review.report(repos, repo), describe), headers)
 
     asks, read, manage = Action.REPO_ASK_ACCESS, Action.REPO_READ_REQUESTS, Action.REPO_MANAGE
     not_gated: dict[int, Any] = {400: ("The repo is not gated.", None)}

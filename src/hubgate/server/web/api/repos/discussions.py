@@ -8,7 +8,7 @@ import msgspec
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
-from hubgate.server.access.policy import decide
+from hubgate.server.access.policy import decide, require
 from hubgate.server.edge.routes import KIB, Query, Route
 from hubgate.server.errors import Unavailable
 from hubgate.server.http.render import JsonResponse
@@ -196,6 +196,8 @@ def _merge_and_moderation_routes(repos: Repos) -> list[Route]:
     async def merge(request: HubRequest, found: RepoDiscussion) -> JsonResponse:
         body = await request.read_json(MergeRequest) if await request.body() else MergeRequest()
         caller = caller_of(request)
+        if body.comment:
+            require(caller.identity, Action.DISCUSSION_COMMENT, found.repo.as_resource())
         merged = await merging.merge(repos, found.repo, found.discussion, caller, body.comment or "", body.head)
         return JsonResponse({"status": merged.status, "mergeCommitId": merged.merge_sha})
 

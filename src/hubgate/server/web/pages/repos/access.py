@@ -12,7 +12,7 @@ from hubgate.server.errors import BadRequest, NotFound
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.gating import access_requests, review, store
-from hubgate.server.hub.gating.model import ACCEPTED, PENDING, REJECTED, STATUSES, GateForm, gate_form
+from hubgate.server.hub.gating.model import ACCEPTED, PENDING, REJECTED, STATUSES, GateForm, OwnAccess, gate_form
 from hubgate.server.hub.gating.review import RESET, Requester
 from hubgate.server.hub.gating.store import RequestFilter
 from hubgate.server.hub.repos.model import Repo
@@ -140,7 +140,7 @@ def _review_routes(base: RepoPageContext) -> list[Route]:
         back = return_address(request, f"{repo.path}/settings/access")
         try:
             await review.handle(repos, repo, Requester(user), status, actor_of(request), reason)
-        except NotFound as error:
+        except (NotFound, OwnAccess) as error:
             return base.pages.redirect(back, error.message)
         return base.pages.redirect(back, f"{user} {_DONE[status]}.")
 
