@@ -154,6 +154,24 @@ def test_unrelated_histories_are_not_merged(scene: PublicRepo) -> None:
     assert (refused.status_code, "no common commit" in refused.json()["error"]) == (409, True)
 
 
+def test_writers_squash_an_open_pull_request(scene: PublicRepo) -> None:
+    _, sha = scene.create_pull_request({"idea.txt": b"x"})
+    main, squash = head_of(scene.ada, REPO), f"{API}/super-squash/refs%2Fpr%2F1"
+    assert scene.eve.post(squash).status_code == 403
+    assert scene.ada.post(squash, json={"message": "All of it"}).status_code == 200
+    (one,) = scene.ada.get(f"{API}/commits/refs%2Fpr%2F1").json()
+    assert (one["title"], head_of(scene.ada, REPO)) == ("All of it", main)
+    assert "idea.txt" in paths_in(scene.ada, REPO, "refs/pr/1")
+    event = scene.ada.get(f"{API}/events?after=1").json()[-1]["payload"]
+    assert event["updatedRefs"] == [{"ref": "refs/pr/1", "oldSha": sha, "newSha": one["id"]}]
+    found = [item for item in details(scene.ada)["events"] if item["type"] == "commit"]
+    assert [(item["data"]["oid"], item["author"]["name"]) for item in found] == [(sha, "eve"), (one["id"], "ada")]
+    assert (details(scene.ada)["filesWithConflicts"], merge(scene.ada).status_code) == (True, 409)
+    assert scene.set_status(1, "closed").status_code == 200
+    refused = scene.ada.post(squash)
+    assert (refused.status_code, refused.headers["x-error-code"]) == (404, "RevisionNotFound")
+
+
 def test_only_writers_merge(scene: PublicRepo) -> None:
     scene.create_pull_request({"idea.txt": b"x"})
     assert merge(scene.eve).status_code == 403

@@ -30,7 +30,7 @@ async def find(tx: Tx | Database, repo_id: str, num: int) -> Discussion | None:
     return Discussion(*row) if row else None
 
 
-async def accepts_commits(tx: Tx, repo_id: str, ref: str) -> bool:
+async def accepts_commits(tx: Tx | Database, repo_id: str, ref: str) -> bool:
     """Whether the ref is that of an open or draft pull request."""
     number = pull_request_of(ref)
     found = await find(tx, repo_id, number) if number else None
