@@ -26,13 +26,13 @@ class MailLimits(Struct, frozen=True):
     async def count_in(self, tx: Tx, limiter: Limiter, sender_id: str, recipient_id: str) -> bool:
         """Count one mail; False if a limit is reached.
 
-        The narrowest limit is first: mail that it stops must not use up the sender's and the recipient's.
+        The narrowest limit is checked first: mail that it stops must not count towards the other two.
         """
-        for limit, subject in (
+        for limit, key in (
             (self.from_sender_to_recipient, f"{sender_id} {recipient_id}"),
             (self.by_sender, sender_id),
             (self.to_recipient, recipient_id),
         ):
-            if not await limiter.count_in(tx, limit, subject):
+            if not await limiter.count_in(tx, limit, key):
                 return False
         return True

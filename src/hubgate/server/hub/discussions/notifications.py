@@ -1,4 +1,4 @@
-"""Mail about discussions: to mentioned users, to participants, and to the owner of the repo.
+"""Mail about discussions, to their participants.
 
 Mail is queued in the transaction of the change, to users who want it, have a verified address and may see the repo. It
 is limited by sender, by recipient and by the pair of both; over a limit no mail is sent, and the home page still lists

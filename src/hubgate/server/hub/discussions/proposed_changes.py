@@ -60,7 +60,7 @@ async def _range_of(repos: Repos, repo: Repo, found: Discussion) -> CommitRange 
         if head is None and (target is None or not await is_ancestor(folder, target, found.merge_sha, seconds=seconds)):
             return None
         parents = await objects.parents_of(folder, found.merge_sha)
-        # A pull request without commits has no merge commit; the branch's head may be the merge of another one.
+        # Without commits, `merge_sha` is the head of the branch, which may be the merge of another pull request.
         if len(parents) != 2 or head not in (None, parents[1]):
             return None
         target, head = parents

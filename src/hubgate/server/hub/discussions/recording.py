@@ -97,7 +97,7 @@ async def add_participants(tx: Tx, repo: Repo, found: Discussion, entry: Entry, 
 
 async def remove_mentioned(tx: Tx, repo: Repo, found: Discussion, hidden_text: str) -> None:
     """Remove the users whom a hidden text mentions from the discussion, except those whom a visible comment mentions.
-    Authors of entries and the owner of the repo still take part.
+    Authors of entries and the initial participant still take part.
     """
     hidden = [await account_store.account_named(tx, name) for name in mentions_in(hidden_text)]
     users = [account for account in hidden if isinstance(account, User)]

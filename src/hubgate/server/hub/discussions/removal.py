@@ -1,9 +1,10 @@
 """Removing a discussion or pull request, and deleting the ref of a closed or merged one. Writers can remove, authors
 can only delete the ref.
 
-Removing a discussion also removes its texts from events. Removing a pull request deletes its ref and ends the guests'
-charges for git storage and texts. `hub/guests/sweep.py` deletes large files that are no longer needed, with their
-charge. Commits that are no longer reachable from a ref are not shown (`hub/guests/marked_commits.py`).
+Removing a discussion also removes its texts from events and ends the guests' charges for texts; removing a pull request
+also deletes its ref and ends the charges for git storage. `hub/guests/sweep.py` deletes large files that are no longer
+needed, with their charge. Commits that are no longer reachable from a ref are not shown
+(`hub/guests/marked_commits.py`).
 """
 
 from hubgate.server.accounts.model import User

@@ -133,7 +133,7 @@ MAY_SEE = """
 
 
 async def readers_named(tx: Tx, repo_id: str, names: Sequence[str]) -> list[str]:
-    """The ids of users with these names, in lower case, who may see the repo."""
+    """The ids of the users with these lower-case names who may see the repo."""
     found = []
     for name in names:
         row = await tx.one(
@@ -154,7 +154,7 @@ class MailRecipient(Struct, frozen=True):
 
 
 async def mail_recipients(tx: Tx, repo_id: str, num: int, except_for: str) -> list[MailRecipient]:
-    """The participants who want mail, have a verified address and may see the repo."""
+    """The participants, without `except_for`, who want mail, have a verified address and may see the repo."""
     rows = await tx.all(
         f"""
         SELECT u.id, u.email FROM discussion_participants p JOIN users u ON u.id = p.user_id
@@ -221,8 +221,8 @@ class OwnComment(Struct, frozen=True):
 
 
 async def comments_by(tx: Tx, user_id: str, after: tuple[str, int, int], limit: int) -> list[OwnComment]:
-    """A user's comments in repos that the user may see, without hidden ones, in the order of the ids of the repos, the
-    numbers and the positions. `after` has these of the last comment before.
+    """A user's visible comments in repos that the user may see, ordered by repo id, discussion number and position.
+    `after` has these three values of the last comment that was read.
     """
     repo_id, num, position = after
     rows = await tx.all(

@@ -24,7 +24,7 @@ class AccessRequest(msgspec.Struct, frozen=True):
     user_id: str
     user_name: str
     user_fullname: str
-    # Empty if it is not confirmed.
+    # Empty if it is not verified.
     user_email: str
     status: str
     # Whether the user asked. If a writer granted access, the user did not consent to show the e-mail address.
@@ -39,7 +39,7 @@ class AccessRequest(msgspec.Struct, frozen=True):
 
     @property
     def email(self) -> str | None:
-        """The confirmed address, if the user shared it by asking."""
+        """The verified address, if the user shared it by asking."""
         return self.user_email or None if self.asked else None
 
     @property

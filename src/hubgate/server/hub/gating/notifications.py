@@ -31,9 +31,9 @@ async def notify_reviewers(tx: Tx, repos: Repos, repo: Repo, requester: User) ->
 async def notify_requester(
     tx: Tx, repos: Repos, repo: Repo, found: AccessRequest, status: str, reviewer_id: str | None
 ) -> None:
-    """Queue mail about a decision to a user who asked. A user to whom access was granted without a request gets none,
-    and neither does anyone about a repo that is private now: the user may not know of it. Call
-    `repos.outbox.send_soon` after the commit.
+    """Queue mail about a decision to the user who asked. No mail is sent to a user who was granted access without
+    asking, or about a repo that is private now, which the user may not know of. Call `repos.outbox.send_soon` after
+    the commit.
     """
     if not found.asked or repo.private or status not in (ACCEPTED, REJECTED):
         return

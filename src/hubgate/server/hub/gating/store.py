@@ -8,7 +8,7 @@ from hubgate.server.hub.gating.model import AccessRequest
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Params, containing, insert_row
 
-# In the order of model.AccessRequest. An unconfirmed e-mail address is left out: it may belong to someone else,
+# In the order of model.AccessRequest. An unverified e-mail address is left out: it may belong to someone else,
 # whom the writers trust.
 REQUEST = """a.id, a.repo_id, a.user_id, u.name, u.fullname,
     CASE WHEN u.email_verified_at IS NULL THEN '' ELSE u.email END, a.status, a.asked, a.answers, a.reason,

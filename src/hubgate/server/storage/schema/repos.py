@@ -246,8 +246,8 @@ events = Table(
     Column("private", BigInteger, nullable=False),
     Column("scope", Text, nullable=False),
     Column("action", Text, nullable=False),
-    # JSON: the payload without the part that describes the webhook. Immutable, except that the texts of comments are
-    # removed when they are hidden.
+    # JSON: the payload without the part that describes the webhook. Immutable, except that the text of a comment is
+    # removed when the comment is hidden or its discussion is removed.
     Column("body", LargeBinary, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("fanned_at", BigInteger),

@@ -43,8 +43,8 @@ async def add(
 
 
 async def add_commits(tx: Tx, repo_id: str, num: int, author_id: str, commits: Sequence[Commit], now: int) -> None:
-    """Add an entry for each commit; for the last ones if the discussion has no room for all of them. The transaction
-    must have locked the repo.
+    """Add an entry for each commit, or only for the last ones if the discussion has no room for all of them. The
+    transaction must have locked the repo.
     """
     position = await _last_position(tx, repo_id, num)
     room = max(MAX_ENTRIES - position, 0)

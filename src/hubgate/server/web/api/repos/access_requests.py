@@ -174,7 +174,7 @@ def routes(repos: Repos) -> list[Route]:
             manage,
             handle,
             "Accept, reject, reopen or delete a request for access to a repo",
-            _done(not_gated | missing),
+            _done({400: ("The repo is not gated, or the caller accepts their own request.", None), **missing}),
             HandleRequest,
         ),
         *posts(
@@ -183,7 +183,10 @@ def routes(repos: Repos) -> list[Route]:
             grant,
             "Grant a user access to a repo",
             _done(
-                {400: ("The repo is not gated, or the user already has access.", None), 404: ("User not found.", None)}
+                {
+                    400: ("The repo is not gated, or the user already has access or is the caller.", None),
+                    404: ("User not found.", None),
+                }
             ),
             GrantAccess,
         ),

@@ -1,4 +1,4 @@
-"""All data that the hub stores about a user, as a JSON download; credentials and webhooks are listed without their
+"""The data of a user's account, as a JSON download; credentials and webhooks are listed without their
 secrets. Collections and comments may be long, so they are sent in parts.
 """
 
@@ -55,17 +55,17 @@ def routes(accounts: Accounts, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
         person = caller.signed_in_person
         user_id = person.user.id
         connected = await connections.of_user(oauth, user_id)
-        built = await management.of_owner(oauth, Owner(user_id=user_id))
+        own_apps = await management.of_owner(oauth, Owner(user_id=user_id))
         owned = await accounts.db.read_long(lambda tx: repo_store.of_owner(tx, user_id))
-        notified = await lifecycle.list_webhooks(webhooks, Owner(user_id=user_id))
+        own_webhooks = await lifecycle.list_webhooks(webhooks, Owner(user_id=user_id))
         return {
             **await _account(accounts, person),
             "connectedApps": [connected_apps.describe(app) for app in connected],
             "exchangedTokens": [exchanged_tokens.describe(token) for token in await issued_for(user_id)],
-            "apps": [application_shapes.describe(app, None) for app in built],
+            "apps": [application_shapes.describe(app, None) for app in own_apps],
             "repos": [{"type": repo.type, **repos.describe(repo)} for repo in owned],
             "accessRequests": await access_requests(caller),
-            "webhooks": [webhook_json(webhook) for webhook in notified],
+            "webhooks": [webhook_json(webhook) for webhook in own_webhooks],
         }
 
     def long_lists(caller: Caller) -> dict[str, AsyncGenerator[bytes, None]]:
