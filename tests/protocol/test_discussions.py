@@ -123,6 +123,14 @@ def test_list_is_filtered_and_counted(ada: httpx.Client, eve: httpx.Client) -> N
     assert [one["status"] for one in listed] == ["draft", "closed", "open"]
 
 
+def test_search_finds_letters_outside_ascii(ada: httpx.Client) -> None:
+    opened(ada, "Ärger mit Größen")
+    opened(ada, "Kein ärger")
+    for search in ("Ärger", "ÄRGER MIT", "GRößEN"):
+        found = ada.get(DISCUSSIONS, params={"search": search}).json()["discussions"]
+        assert 1 in [one["num"] for one in found], search
+
+
 def test_unstorable_text_is_rejected(ada: httpx.Client) -> None:
     opened(ada)
     for query in ("search=%00", "author=%00", "search=%ff"):

@@ -286,6 +286,15 @@ def test_lists_are_filtered_and_paged_and_reported(scene: Scene) -> None:
     ]
 
 
+def test_search_finds_full_names_with_letters_outside_ascii(scene: Scene) -> None:
+    gate(scene)
+    with browser_of(scene.hub, scene.bob_user) as browser:
+        assert submit(browser, "/settings/profile", "/settings/profile", fullname="Örjan Åberg").status_code == 303
+    ask(scene.bob)
+    for search in ("Örjan", "ÖRJAN", "Åberg"):
+        assert listed(scene, "pending", f"?q={search}") == ["bob"], search
+
+
 def test_long_report_is_sent_in_parts(scene: Scene) -> None:
     """Three parts of at most 200 requests; those of a part were made at the same time and have different statuses."""
     gate(scene)

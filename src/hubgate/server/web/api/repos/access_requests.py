@@ -226,7 +226,7 @@ def describe(found: AccessRequest) -> ShownRequest:
 def _filter(status: str, fields: Fields) -> RequestFilter:
     return RequestFilter(
         status,
-        queries.last_value(fields, "q").strip()[:LONGEST_SEARCH].lower(),
+        queries.last_value(fields, "q").strip()[:LONGEST_SEARCH],
         _time(queries.last_value(fields, "after"), "after"),
         _time(queries.last_value(fields, "before"), "before"),
     )

@@ -109,7 +109,7 @@ def _review_routes(base: RepoPageContext) -> list[Route]:
         status = status if status in STATUSES else PENDING
         at = f"{repo.path}/settings/access"
         list_query = ListQuery(query, at, other_parameters={"status": status if status != PENDING else ""})
-        request_filter = RequestFilter(status, list_query.search.lower())
+        request_filter = RequestFilter(status, list_query.search)
         page = await review.list_requests(repos, repo, request_filter, list_query.page(review.CURSOR, ROWS))
         counts = await repos.db.read_long(lambda tx: store.counts(tx, repo.id))
         return base.show(
