@@ -87,6 +87,7 @@ def test_rejected_forms_show_the_typed_values(hub: RunningHub, owner: httpx.Clie
     refused = submit(owner, f"{AT}/new", AT, title="ab", description="x" * 65_537, kind="pull_request")
     page = unescape(refused.text)
     assert refused.status_code == 422
+    assert "<title>Error: New discussion · " in page
     assert "A title must have 3 to 200 characters." in page
     assert "at most 65,536 characters" in page
     assert "x" * 65_537 in page
@@ -100,11 +101,12 @@ def test_rejected_forms_show_the_typed_values(hub: RunningHub, owner: httpx.Clie
         refused = submit(owner, at, f"{at}/{tail}", **{field: value})
         assert refused.status_code in (409, 422)
         assert message in unescape(refused.text), tail
-        assert "<title>Error: " in refused.text
+        assert "<title>Error: A question · " in refused.text
     comment = first_comment(hub)
     edit = f"{at}/comment/{comment}/edit"
     refused = submit(owner, edit, edit, content="")
     assert (refused.status_code, "A comment cannot be empty." in refused.text) == (422, True)
+    assert "<title>Error: Edit comment · " in refused.text
 
 
 def test_comments_are_edited_hidden_and_reacted_to(hub: RunningHub, owner: httpx.Client, guest: httpx.Client) -> None:

@@ -118,9 +118,21 @@ def test_list_is_filtered_and_counted(ada: httpx.Client, eve: httpx.Client) -> N
     assert numbers("search=THING") == [2, 1]
     assert numbers("search=0%25") == [1], "a percent sign is not a wildcard"
     assert numbers("author=nobody") == []
+    for name in ("type", "status"):
+        assert numbers(f"{name}=all") == numbers(f"{name}=") == [3, 2, 1]
+        refused = ada.get(f"{DISCUSSIONS}?{name}=merged")
+        assert (refused.status_code, refused.json()["error"].startswith(f"{name} must be one of all, ")) == (400, True)
     listed = ada.get(DISCUSSIONS).json()["discussions"]
     assert [one["numComments"] for one in listed] == [0, 0, 1]
     assert [one["status"] for one in listed] == ["draft", "closed", "open"]
+
+
+def test_search_finds_letters_outside_ascii(ada: httpx.Client) -> None:
+    opened(ada, "Ärger mit Größen")
+    opened(ada, "Kein ärger")
+    for search in ("Ärger", "ÄRGER MIT", "GRößEN"):
+        found = ada.get(DISCUSSIONS, params={"search": search}).json()["discussions"]
+        assert 1 in [one["num"] for one in found], search
 
 
 def test_unstorable_text_is_rejected(ada: httpx.Client) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.bed.apps import create_app, token_of
+from tests.bed.clock import START
 from tests.bed.concurrency import run_concurrently
 from tests.bed.exchange import create_exchange_app, exchange_token
 from tests.bed.people import (
@@ -284,6 +285,27 @@ def test_lists_are_filtered_and_paged_and_reported(scene: Scene) -> None:
         ("u2", "pending"),
         ("u1", "rejected"),
     ]
+
+
+def test_search_finds_full_names_with_letters_outside_ascii(scene: Scene) -> None:
+    gate(scene)
+    with browser_of(scene.hub, scene.bob_user) as browser:
+        assert submit(browser, "/settings/profile", "/settings/profile", fullname="Örjan Åberg").status_code == 303
+    ask(scene.bob)
+    for search in ("Örjan", "ÖRJAN", "Åberg"):
+        assert listed(scene, "pending", f"?q={search}") == ["bob"], search
+
+
+def test_after_and_before_exclude_the_request_with_this_timestamp(scene: Scene) -> None:
+    """Timestamps have milliseconds, stored times have microseconds."""
+    gate(scene)
+    for moment in (0, 123, 999_999, 1_000_001, 4_123_456, 4_123_999):
+        scene.hub.clock.now = START + moment
+        ask(scene.bob)
+        timestamp = scene.ada.get(f"{AT}/pending").json()[0]["timestamp"]
+        assert listed(scene, "pending", f"?after={timestamp}") == [], moment
+        assert listed(scene, "pending", f"?before={timestamp}") == [], moment
+        assert scene.bob.post(f"{AT}/cancel").status_code == 200
 
 
 def test_long_report_is_sent_in_parts(scene: Scene) -> None:

@@ -281,8 +281,8 @@ async def page(
         params["author"] = discussion_filter.author.lower()
         conditions.append("d.author_id = (SELECT n.owner_id FROM names n WHERE n.key = :author)")
     if discussion_filter.search is not None:
-        params["search"] = containing(discussion_filter.search.lower())
-        conditions.append("lower(d.title) LIKE :search ESCAPE '!'")
+        params["search"] = containing(discussion_filter.search)
+        conditions.append("lower(d.title) LIKE lower(:search) ESCAPE '!'")
     where = " AND ".join(conditions)
     total = await tx.one(f"SELECT count(*) AS n FROM discussions d WHERE {where}", params)
     rows = await tx.all(

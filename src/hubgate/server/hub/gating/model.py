@@ -1,5 +1,6 @@
 """Access requests, and the questions that a repo's card asks requesters."""
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -60,6 +61,11 @@ class GateForm(msgspec.Struct, frozen=True):
 
     prompt: str = ""
     questions: tuple[Question, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """Identifies the text and the questions, so that a page can tell which form its answers belong to."""
+        return hashlib.sha256(msgspec.json.encode(self)).hexdigest()
 
 
 _KINDS = {"checkbox": "checkbox", "date_picker": "date", "date": "date"}

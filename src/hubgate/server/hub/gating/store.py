@@ -20,7 +20,7 @@ class RequestFilter(Struct, frozen=True):
     """The filters of a list. None and empty values do not filter."""
 
     status: str = ""
-    # Part of the user's name or full name, in lower case.
+    # Part of the user's name or full name.
     search: str = ""
     # Times of requests, exclusive.
     after: int | None = None
@@ -75,7 +75,9 @@ async def page(
         conditions.append("a.status = :status")
     if request_filter.search:
         values["pattern"] = containing(request_filter.search)
-        conditions.append("(lower(u.name) LIKE :pattern ESCAPE '!' OR lower(u.fullname) LIKE :pattern ESCAPE '!')")
+        conditions.append(
+            "(lower(u.name) LIKE lower(:pattern) ESCAPE '!' OR lower(u.fullname) LIKE lower(:pattern) ESCAPE '!')"
+        )
     if request_filter.after is not None:
         values["after"] = request_filter.after
         conditions.append("a.created_at > :after")

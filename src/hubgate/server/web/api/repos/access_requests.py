@@ -1,6 +1,6 @@
 """Requests for access to a gated repo: `/ask-access` and `/user-access-request/…`, and a report of all requests."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import actor_of, caller_of
 from hubgate.server.access.policy import decide
-from hubgate.server.clock import SECOND, iso
+from hubgate.server.clock import iso
 from hubgate.server.edge.routes import KIB, Query, Route
 from hubgate.server.errors import BadRequest, NotFound
 from hubgate.server.http.forms import Fields
@@ -31,6 +31,8 @@ from hubgate.server.web.repo_routes import api_routes, repo_endpoint
 from hubgate.server.web.streamed_json import json_array
 
 LONGEST_SEARCH = 100
+MILLISECOND = 1_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _Status = Literal["pending", "accepted", "rejected", "reset"]
 _QUERY = (
     *PAGING,
@@ -227,10 +229,14 @@ def describe(found: AccessRequest) -> ShownRequest:
 
 
 def _filter(status: str, fields: Fields) -> RequestFilter:
+    after = _time(queries.last_value(fields, "after"), "after")
+    if after is not None:
+        # Timestamps are shown in milliseconds: the request that has this one is not after it.
+        after += MILLISECOND - 1 - after % MILLISECOND
     return RequestFilter(
         status,
-        queries.last_value(fields, "q").strip()[:LONGEST_SEARCH].lower(),
-        _time(queries.last_value(fields, "after"), "after"),
+        queries.last_value(fields, "q").strip()[:LONGEST_SEARCH],
+        after,
         _time(queries.last_value(fields, "before"), "before"),
     )
 
@@ -240,6 +246,7 @@ def _time(text: str, name: str) -> int | None:
         return None
     try:
         moment = datetime.fromisoformat(text)
-        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * SECOND)
+        # Not with timestamp(): a float is inexact by up to a microsecond.
+        return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)
     except (ValueError, OverflowError):
         raise BadRequest(f"{name} must be a time in ISO 8601, such as 2026-01-31T12:00:00Z.") from None
