@@ -131,7 +131,7 @@ class Deliverer:
         if new := self.ownership.shards - self.shards:
             await self._find_work(new)
         elif surplus := self.ownership.surplus:
-            # Heartbeats continue meanwhile.
+            # In a task, so that heartbeats continue.
             self._releasing = asyncio.create_task(self._release(surplus))
 
     async def _start_over(self) -> None:
