@@ -9,7 +9,7 @@ from functools import partial
 
 from tests.bed.processes import ROOT
 
-from bench import webhook_hubs, webhook_latency, webhook_peers
+from bench import webhook_history, webhook_hubs, webhook_latency, webhook_peers
 from bench.harness import Table, run_interleaved, table, warm_up
 from bench.http_requests import Server, medians
 from bench.running_receiver import Receiver, receiver_process
@@ -19,6 +19,8 @@ from bench.workspace import Workspace
 
 # Webhooks and events per turn; the number of deliveries is their product.
 SIZES = ((1, 2_000), (100, 20), (10_000, 1))
+# The same on a hub with 100,000 webhooks and five million past deliveries of another user; not in a quick run.
+WITH_HISTORY = SIZES[1]
 # The maximum number of deliveries per turn of Celery, whose turns would otherwise take most of the time. The number of
 # webhooks makes no difference to a queue.
 MAX_CELERY_DELIVERIES = 500
@@ -34,6 +36,8 @@ def measure(workspace: Workspace) -> Iterator[Table]:
             if webhooks == webhook_latency.WEBHOOKS:
                 max_rates = {line.name: line.median for line in found.lines}
             yield found
+        if workspace.budget.scale == 1:
+            yield _rates(workspace, receiver, *WITH_HISTORY, has_history=True)
         yield webhook_latency.measure(workspace, receiver, max_rates)
 
 
@@ -46,28 +50,32 @@ def _sizes(workspace: Workspace) -> list[tuple[int, int]]:
     ]
 
 
-def _rates(workspace: Workspace, receiver: Receiver, webhooks: int, events: int) -> Table:
+def _rates(workspace: Workspace, receiver: Receiver, webhooks: int, events: int, *, has_history: bool = False) -> Table:
+    name = f"{webhooks}-past" if has_history else str(webhooks)
     with contextlib.ExitStack() as stack:
         runner = stack.enter_context(asyncio.Runner())
         contestants: dict[str, Callable[[], Turn]] = {}
         for engine in (SQLITE, POSTGRES):
-            hub_config = webhook_hubs.prepare_hub(workspace, engine, str(webhooks))
+            hub_config = webhook_hubs.prepare_hub(workspace, engine, name.replace("-", "_"))
             opening = webhook_hubs.create_watched_user(hub_config, webhooks, receiver.url)
             watched_user = runner.run(opening.__aenter__())
             stack.callback(partial(_close, runner, opening))
+            if has_history:
+                runner.run(webhook_history.fill(watched_user.hub, is_local=engine == SQLITE))
             contestants[engine] = partial(_by_hub, runner, hub_config, watched_user, receiver, webhooks, events)
-        for name in (BULLMQ, CELERY):
-            socket = stack.enter_context(webhook_peers.redis_process(workspace, f"{name}-{webhooks}".lower()))
+        for peer_name in (BULLMQ,) if has_history else (BULLMQ, CELERY):
+            socket = stack.enter_context(webhook_peers.redis_process(workspace, f"{peer_name}-{name}".lower()))
             plan = {"socket": str(socket), "url": receiver.url, "secret": SECRET, "atOnce": AT_ONCE, "body": _body()}
-            peer_webhooks = min(webhooks, MAX_CELERY_DELIVERIES) if name == CELERY else webhooks
-            peer_events = min(events, MAX_CELERY_DELIVERIES // peer_webhooks) if name == CELERY else events
-            peer = Peer(name, socket.parent, {**plan, "webhooks": peer_webhooks, "events": peer_events})
-            contestants[name] = partial(_by_peer, peer, receiver)
+            peer_webhooks = min(webhooks, MAX_CELERY_DELIVERIES) if peer_name == CELERY else webhooks
+            peer_events = min(events, MAX_CELERY_DELIVERIES // peer_webhooks) if peer_name == CELERY else events
+            peer = Peer(peer_name, socket.parent, {**plan, "webhooks": peer_webhooks, "events": peer_events})
+            contestants[peer_name] = partial(_by_peer, peer, receiver)
         turns = run_interleaved(warm_up(contestants), workspace.budget.rounds)
     rates = {name: [turn["rate"] for turn in taken] for name, taken in turns.items()}
     more = {name: medians(taken) for name, taken in turns.items()}
     title = (
         f"Deliveries, {webhooks:,} webhook{'s' if webhooks > 1 else ''}, {events:,} event{'s' if events > 1 else ''}"
+        f"{', five million past deliveries' if has_history else ''}"
     )
     return table(title, "deliveries/s", BULLMQ, rates, more)
 

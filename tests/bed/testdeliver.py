@@ -1,6 +1,7 @@
 """The background process of the test build: as a child process, or standalone like `hubgate deliver`.
 
-Armed failpoints kill the process. `TEST_PACE=dead_after,deadline`, in seconds, shortens both.
+Armed failpoints kill the process. `TEST_PACE=dead_after,deadline`, in seconds, shortens both. `TEST_CLOCK` moves the
+clock (`moved_clock.py`).
 """
 
 import argparse
@@ -10,6 +11,7 @@ from functools import partial
 
 from msgspec.structs import replace
 from tests.bed.failpoints import arm_failpoints
+from tests.bed.moved_clock import follow_clock_file
 
 from hubgate.cli import deliver as alone
 from hubgate.server.clock import SECOND
@@ -31,6 +33,7 @@ def paced(webhooks: Webhooks) -> Webhooks:
 
 def main() -> None:
     arm_failpoints()
+    follow_clock_file()
     if sys.argv[1].isdigit():
         background.main(paced)
     parser = argparse.ArgumentParser()

@@ -1,16 +1,23 @@
 """Invariants of every run, after any kill, freeze or full disk: pure functions that share no code with the hub.
 
-A run is a history: committed changes, which webhook is entitled to which repos, when a webhook was disabled, and every
-request that receivers saw. `violations` lists every violated invariant.
+A run is a history: committed changes, which webhook is entitled to which repos, when a webhook was disabled, what
+happened to the processes of the hub, and every request that receivers saw. `violations` lists every violated invariant.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
 CAP = 8
 # Requests in flight when a webhook was disabled may still be received.
 IN_FLIGHT_SECONDS = 1.0
+# The result of a request is stored within this time, also on a busy machine.
+STORED_SECONDS = 5.0
+# The receiver may notice the end of a connection later than the sender's process, by this time.
+OVERLAP_SECONDS = 0.1
+# A process that is told to stop waits this long for responses, with a tolerance.
+FINISH_SECONDS = 3.8
 
 
 @dataclass(frozen=True)
@@ -34,6 +41,10 @@ class ReceivedRequest:
     began: float
     # The time of the response, or of the end of the connection.
     ended: float
+    # The status of the response; None if the sender ended the connection before it.
+    status: int | None = 200
+    # The receiver itself ended the connection, without a response.
+    was_dropped: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,6 +58,23 @@ class DisabledPeriod:
     missed: frozenset[Change] = frozenset()
 
 
+class Incident(Enum):
+    DIED = "died"
+    FROZE = "froze"
+    CUT_OFF = "was cut off from the database"
+    # Told to stop, or to leave webhooks to a process that has started.
+    TOLD = "was told to stop"
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """What happened to a process, and when. A death that was noticed later began when it was last seen alive."""
+
+    incident: Incident
+    since: float
+    until: float
+
+
 @dataclass(frozen=True)
 class History:
     committed: frozenset[Change]
@@ -54,6 +82,7 @@ class History:
     entitled: dict[str, frozenset[str]]
     received: Sequence[ReceivedRequest]
     disabled_periods: Sequence[DisabledPeriod] = field(default_factory=tuple)
+    disturbances: Sequence[Disturbance] = field(default_factory=tuple)
 
 
 def violations(history: History) -> list[str]:
@@ -61,6 +90,8 @@ def violations(history: History) -> list[str]:
         *_missing(history),
         *_not_entitled(history),
         *_inconsistent_duplicates(history),
+        *_duplicates_without_cause(history),
+        *_sent_by_two(history),
         *_out_of_sequence(history),
         *_too_many_concurrent(history),
         *_received_while_disabled(history),
@@ -106,10 +137,53 @@ def _inconsistent_duplicates(history: History) -> Iterator[str]:
     )
 
 
+def _duplicates_without_cause(history: History) -> Iterator[str]:
+    """A delivery is sent again only if it failed, under the next attempt number, or if a process was disturbed before
+    it could store the result.
+    """
+    by_delivery: dict[str, list[ReceivedRequest]] = defaultdict(list)
+    for request in sorted(history.received, key=lambda each: each.began):
+        for earlier in by_delivery[request.delivery]:
+            is_same_attempt = earlier.attempt >= request.attempt and not earlier.was_dropped
+            had_arrived = earlier.status is not None and 200 <= earlier.status < 300
+            if (is_same_attempt or had_arrived) and not any(map(_excuses(earlier), history.disturbances)):
+                yield (
+                    f"{request.webhook} received {request.change} twice, as attempts {earlier.attempt} and"
+                    f" {request.attempt}, {request.began - earlier.ended:.2f} s apart, and nothing had happened"
+                )
+        by_delivery[request.delivery].append(request)
+
+
+def _excuses(earlier: ReceivedRequest) -> Callable[[Disturbance], bool]:
+    """Whether a disturbance can have kept a process from storing the result of a request."""
+
+    def excuses(disturbance: Disturbance) -> bool:
+        if disturbance.since > earlier.ended + STORED_SECONDS or disturbance.until < earlier.began:
+            return False
+        if disturbance.incident is Incident.TOLD:
+            return earlier.status is None and earlier.ended - max(disturbance.since, earlier.began) >= FINISH_SECONDS
+        return True
+
+    return excuses
+
+
+def _sent_by_two(history: History) -> Iterator[str]:
+    """Requests of one delivery never overlap, except those of a process that froze: it could not end them."""
+    frozen = [each for each in history.disturbances if each.incident is Incident.FROZE]
+    last: dict[str, ReceivedRequest] = {}
+    for request in sorted(history.received, key=lambda each: each.began):
+        earlier = last.setdefault(request.delivery, request)
+        overlap = earlier is not request and request.began < earlier.ended - OVERLAP_SECONDS
+        if overlap and not any(each.since <= earlier.ended and earlier.began <= each.until for each in frozen):
+            yield f"{request.webhook} received {request.change} while it still was in flight"
+        if request.ended >= earlier.ended:
+            last[request.delivery] = request
+
+
 def _out_of_sequence(history: History) -> Iterator[str]:
     """First attempts of one repo are sent in sequence.
 
-    An attempt of a process that died before sending counts too: the first request received then has attempt number 2.
+    If no receiver listened at the first attempt, the first request received has attempt number 2.
     """
     first: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
     for request in history.received:

@@ -1,11 +1,15 @@
 """A hub with webhooks that watch some repos, a load that records acknowledged changes, and the history of a run."""
 
 import contextlib
+import fcntl
+import math
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import httpx
 from tests.bed import fork_server
@@ -15,7 +19,7 @@ from tests.bed.fork_server import WarmProcess
 from tests.bed.people import PASSWORD
 from tests.bed.processes import TEST_BUILD, HubProcess, environment, hub_process, until
 from tests.faults.conftest import Store
-from tests.faults.history import Change, DisabledPeriod, History, violations
+from tests.faults.history import Change, DisabledPeriod, Disturbance, History, Incident, violations
 from tests.faults.watchers import Watchers, with_webhook_names
 
 from hubgate.server.accounts import signup
@@ -31,8 +35,10 @@ from hubgate.server.webhooks.management import lifecycle
 from hubgate.server.webhooks.management.lifecycle import WebhookRequest
 
 TEST_DELIVER = [sys.executable, "-m", "tests.bed.testdeliver"]
-# Leases of two seconds, deadlines of one.
-SHORT_PACE = {"TEST_PACE": "2,1"}
+# A process is taken over after six seconds without a heartbeat, and requests have a deadline of one.
+SHORT_PACE = {"TEST_PACE": "6,1"}
+# A process that has started gets its share of the webhooks within this time.
+SHARING_SECONDS = 5.0
 REPOS = ("ada/one", "ada/two", "ada/hidden")
 EVERYTHING, PUBLIC = frozenset(REPOS), frozenset({"ada/one", "ada/two"})
 # The webhook's owner, the watched name, and the repos whose events it receives. Only its owner may read a private repo.
@@ -53,6 +59,9 @@ class Scenario:
     # The names of the webhooks by id.
     names: dict[str, str]
     disabled_periods: list[DisabledPeriod] = field(default_factory=list)
+    disturbances: list[Disturbance] = field(default_factory=list)
+    # Frozen processes, and since when.
+    frozen: dict[int, float] = field(default_factory=dict)
     # The last known setting of each repo.
     settings: dict[str, bool | None] = field(default_factory=lambda: dict.fromkeys(REPOS, False))
 
@@ -67,29 +76,84 @@ class Scenario:
     def hub(self, *flags: str, **variables: str) -> Iterator[HubProcess]:
         options = {**SHORT_PACE, **variables}
         with hub_process(self.store.folder, *self.flags, *flags, program=TEST_BUILD, **options) as hub:
-            yield hub
+            self._note_start()
+            try:
+                yield hub
+            finally:
+                self.kill_hub(hub)
 
-    def deliver(self, **variables: str) -> WarmProcess:
-        """Start `hubgate deliver` of the test build, and wait until it runs."""
+    def kill_hub(self, hub: HubProcess) -> None:
+        if hub.process.poll() is None:
+            since = time.monotonic()
+            hub.kill_all()
+            self.note(Incident.DIED, since)
+
+    def deliver(self, database_url: str = "", **variables: str) -> WarmProcess:
+        """Start `hubgate deliver` of the test build, and wait until it runs. It may reach the database by another URL,
+        through a proxy.
+        """
+        flags = [database_url if database_url and flag == self.store.url else flag for flag in self.flags]
         given = environment(**{**SHORT_PACE, **variables})
         with (self.store.folder / "deliver.log").open("ab") as errors:
-            process = fork_server.start([*TEST_DELIVER, *self.flags], self.store.folder, given, errors)
+            process = fork_server.start([*TEST_DELIVER, *flags], self.store.folder, given, errors)
         assert process.stdout is not None
         with process.stdout:
             line = process.stdout.readline()
         # A process with an armed failpoint may already be dead.
         assert b"is running" in line or process.wait(20) < 0
+        self._note_start()
         return process
 
     @contextlib.contextmanager
-    def delivering(self, **variables: str) -> Iterator[WarmProcess]:
-        process = self.deliver(**variables)
+    def delivering(self, database_url: str = "", **variables: str) -> Iterator[WarmProcess]:
+        process = self.deliver(database_url, **variables)
         try:
             yield process
         finally:
-            process.send_signal(signal.SIGCONT)
+            self.kill(process)
+
+    def kill(self, process: WarmProcess) -> None:
+        if process.poll() is None:
+            since = self.frozen.pop(process.pid, time.monotonic())
             process.kill()
             process.wait(20)
+            self.note(Incident.DIED, since)
+
+    def freeze(self, process: WarmProcess) -> None:
+        """Freeze a process at a moment at which it does not write: it would block all writers of an SQLite file."""
+        self.frozen[process.pid] = time.monotonic()
+        process.send_signal(signal.SIGSTOP)
+        while self.store.url.startswith("sqlite") and not self._is_writable():
+            process.send_signal(signal.SIGCONT)
+            time.sleep(0.01)
+            process.send_signal(signal.SIGSTOP)
+
+    def _is_writable(self) -> bool:
+        """Whether a writer gets its turn within half a second."""
+        with Path(self.store.url.removeprefix("sqlite:///") + "-turn").open("rb") as turn:
+            for _ in range(50):
+                with contextlib.suppress(BlockingIOError):
+                    fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return True
+                time.sleep(0.01)
+        return False
+
+    def resume(self, process: WarmProcess) -> None:
+        process.send_signal(signal.SIGCONT)
+        self.note(Incident.FROZE, self.frozen.pop(process.pid))
+
+    def terminate(self, process: WarmProcess) -> None:
+        self.note(Incident.TOLD, time.monotonic())
+        process.terminate()
+
+    def note(self, incident: Incident, since: float) -> None:
+        """Note what happened to a process between a time and now."""
+        self.disturbances.append(Disturbance(incident, since, time.monotonic()))
+
+    def _note_start(self) -> None:
+        """Other processes leave webhooks to one that has started."""
+        now = time.monotonic()
+        self.disturbances.append(Disturbance(Incident.TOLD, now, now + SHARING_SECONDS))
 
     def client(self, hub: HubProcess) -> httpx.Client:
         return httpx.Client(base_url=hub.url, headers={"authorization": f"Bearer {self.token}"}, timeout=40)
@@ -118,6 +182,16 @@ class Scenario:
                 return [tuple(row) for row in await db.read_long(lambda tx: tx.all(sql))]
 
         return run_blocking(read())
+
+    def shares(self) -> list[int]:
+        """How many shards each running process owns; shards without an owner count as 0."""
+        sql = "SELECT count(p.sender_id) FROM senders s LEFT JOIN shards p ON p.sender_id = s.id GROUP BY s.id"
+        return sorted(int(str(count)) for (count,) in self.rows(sql))
+
+    def until_shared(self, processes: int, seconds: float = 30.0) -> None:
+        """Wait until this many processes have the same number of shards, or one more."""
+        shares = sorted(256 // processes + (place < 256 % processes) for place in range(processes))
+        until(lambda: self.shares() == shares, seconds)
 
     def backlog(self) -> int:
         """The number of events that are not fanned out yet and of deliveries that are waiting."""
@@ -151,8 +225,11 @@ class Scenario:
         assert len(committed) >= acknowledged, "an acknowledged change is missing"
         entitled = {name: repos for name, (_, _, repos) in ENTITLED.items()}
         received = with_webhook_names(self.watchers.received, self.names)
-        history = History(committed, entitled, received, self.disabled_periods)
-        assert violations(history) == []
+        still_frozen = [Disturbance(Incident.FROZE, since, math.inf) for since in self.frozen.values()]
+        disturbances = [*self.disturbances, *still_frozen]
+        history = History(committed, entitled, received, self.disabled_periods, disturbances)
+        found = violations(history)
+        assert not found, found
         assert self.rows("SELECT DISTINCT state FROM deliveries ORDER BY state") == [(state,) for state in final_states]
 
 
@@ -172,13 +249,23 @@ def create_scenario(store: Store, watchers: Watchers) -> Scenario:
             for name, (owner, watched, _) in ENTITLED.items():
                 kind, _, target = watched.partition(":")
                 request = WebhookRequest(url=watchers.url(name), watched=[(kind, target)])
-                stored = await lifecycle.create(hub.webhooks, lifecycle.Owner(user_id=users[owner].id), request, SYSTEM)
-                names[stored.webhook.id] = name
+                names[await _create_webhook(hub, users[owner], request, upper_half=name == "stranger")] = name
             return Scenario(store, watchers, token, names)
         finally:
             await hub.close()
 
     return run_blocking(work())
+
+
+async def _create_webhook(hub: Hub, owner: User, request: WebhookRequest, *, upper_half: bool) -> str:
+    """Create a webhook in one half of the shards: of two processes, both have something to send."""
+    while True:
+        stored = await lifecycle.create(hub.webhooks, lifecycle.Owner(user_id=owner.id), request, SYSTEM)
+        webhook_id = stored.webhook.id
+        if (int(webhook_id[-2:], 16) >= 128) == upper_half:
+            return webhook_id
+        for sql in ("DELETE FROM watches WHERE webhook_id = :id", "DELETE FROM webhooks WHERE id = :id"):
+            await hub.db.write(lambda tx, sql=sql: tx.exec(sql, {"id": webhook_id}))  # type: ignore[misc]
 
 
 async def _create_user(hub: Hub, name: str) -> User:
@@ -188,11 +275,13 @@ async def _create_user(hub: Hub, name: str) -> User:
 
 @dataclass
 class ChangeLoad:
-    """One client for each repo, which changes it again after each response. `acknowledged` counts the changes."""
+    """One client for each repo, which changes it again after each response and a pause in seconds."""
 
     scenario: Scenario
     url: str
+    # Changes so far.
     acknowledged: int = 0
+    pause: float = 0.01
 
     def __post_init__(self) -> None:
         self._stop, self._enough = threading.Event(), threading.Condition()
@@ -216,7 +305,7 @@ class ChangeLoad:
     def _run(self, repo: str) -> None:
         headers = {"authorization": f"Bearer {self.scenario.token}"}
         with httpx.Client(base_url=self.url, headers=headers, timeout=20) as client:
-            while not self._stop.wait(0.01):
+            while not self._stop.wait(self.pause):
                 try:
                     done = self.scenario.change(client, repo)
                 except httpx.TransportError:

@@ -85,6 +85,7 @@ class Watchers:
         body = await reader.readexactly(int(headers["content-length"]))
         address = lines[0].split(" ")[1].removeprefix("/")
         self.waiting += 1
+        status, was_dropped = None, False
         try:
             answer = self.answer(address)
             # No second request is sent before the first is answered, so readable data means that the connection ended.
@@ -96,9 +97,14 @@ class Watchers:
                 assert answer is not None
                 writer.write(b"HTTP/1.1 %d X\r\nContent-Length: 2\r\n\r\n{}" % answer[1])
                 await writer.drain()
+                status = answer[1]
+        except asyncio.CancelledError:
+            was_dropped = True
+            raise
         finally:
             self.waiting -= 1
-            self.received.append(_received_request(address, headers, body, began))
+            request = _received_request(address, headers, body, began)
+            self.received.append(replace(request, status=status, was_dropped=was_dropped))
         return not done
 
 

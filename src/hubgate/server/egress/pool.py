@@ -41,7 +41,7 @@ class Pool:
         self._swept_at = 0.0
 
     def take(self, target: Target, address: Address) -> tuple[Key, Connection] | None:
-        """Take the most recently used idle connection to the address, which the caller has just checked."""
+        """Take the most recently used idle connection to the address, which the caller has checked."""
         key, oldest = _key(target, address), time.monotonic() - IDLE_SECONDS
         while idle := self._idle.get(key):
             connection, used_at = idle.pop()

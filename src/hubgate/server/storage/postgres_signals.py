@@ -1,6 +1,6 @@
-"""Signals on PostgreSQL: NOTIFY after the commit, for all that was committed meanwhile, and a connection that listens.
+"""Signals with PostgreSQL: one NOTIFY for all commits since the last one, and a connection that listens.
 
-NOTIFY inside the transaction would make all commits wait for each other.
+NOTIFY inside of transactions would serialize their commits.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class Channel:
 
 
 class ListeningConnection:
-    """Listens on a connection of its own, and connects again after it was lost."""
+    """Listens on a separate connection, and reconnects when it is lost."""
 
     def __init__(self, url: str, on_signal: OnSignal) -> None:
         self._url, self._on_signal = url, on_signal

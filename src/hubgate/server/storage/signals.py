@@ -1,7 +1,7 @@
-"""Wake-ups between processes: after a commit, a process tells the others that there is something to do.
+"""Signals between processes: after a commit, a process notifies the others that there is work.
 
-Signals are hints and may be lost; whoever waits for them also polls, slowly. On SQLite every listening process has a
-FIFO next to the database, on PostgreSQL a connection that listens to a channel (`postgres_signals.py`).
+Signals may be lost, so listeners also poll, slowly. With SQLite every listening process has a FIFO next to the
+database, with PostgreSQL a connection that listens to a channel (`postgres_signals.py`).
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from typing import Protocol
 
 
 class Signal(Enum):
-    """What happened. The values are single characters, which are sent."""
+    """What there is to process: new events, deliveries to read, or shards to claim. The values are sent."""
 
     EVENTS = "e"
     DELIVERIES = "d"
@@ -37,7 +37,7 @@ class Fifos:
         self._folder = database.with_name(database.name + "-signals")
 
     def send(self, signals: Collection[Signal]) -> None:
-        """Never blocks: a process that does not read has a signal waiting already."""
+        """Send to all listening processes. Never blocks: if a FIFO is full, its process has signals to read anyway."""
         data = "".join(signal.value for signal in signals).encode()
         with contextlib.suppress(FileNotFoundError):
             for path in self._folder.iterdir():
@@ -66,10 +66,10 @@ class Fifos:
 class ListeningFifo:
     def __init__(self, path: Path, on_signal: OnSignal) -> None:
         self._path, self._on_signal = path, on_signal
-        # Under a hidden name until it is open: a sender removes a FIFO that nobody reads.
+        # Under a hidden name until it is open: a sender removes a FIFO that no process reads.
         hidden = path.with_name("." + path.name)
         os.mkfifo(hidden, 0o600)
-        # Also open for writing, so that the last writer's end is not an end of file.
+        # Also open for writing: otherwise the FIFO would be at its end when the last writer closes it.
         self._descriptor = os.open(hidden, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         hidden.rename(path)
         asyncio.get_running_loop().add_reader(self._descriptor, self._read)

@@ -45,6 +45,12 @@ class RowStatement(Struct, frozen=True, eq=False):
         return _returns_rows(self.sql)
 
 
+def columns_of(*, text: str = "", bigint: str = "", bytea: str = "") -> dict[str, Kind]:
+    """The columns of a `RowStatement`, given as names of each kind separated by spaces."""
+    given: tuple[tuple[Kind, str], ...] = (("text", text), ("bigint", bigint), ("bytea", bytea))
+    return {name: kind for kind, names in given for name in names.split()}
+
+
 @cache
 def _returns_rows(sql: str) -> bool:
     return sql.lstrip().startswith("SELECT") or "RETURNING" in sql

@@ -1,8 +1,8 @@
-"""The delivery process: four loops around the queue in memory.
+"""The delivery process: five loops around the queue in memory.
 
-`_keep_ownership` stores heartbeats and moves shards, `_check` reads state and permission right before sending,
-`_store` stores results and reads rows, `_look` finds wake-ups and due times. What ends while a unit commits is stored
-by the next one: the more there is to do, the more one commit does.
+`_keep_ownership` stores heartbeats, claims and releases shards; `_watch` aborts requests before a takeover; `_check`
+reads state and permission right before sending; `_store` stores results and reads rows; `_look` finds wake-ups and due
+times. Results of requests that end during a commit are stored by the next unit, so units grow with the load.
 """
 
 import asyncio
@@ -33,9 +33,9 @@ log = logging.getLogger("hubgate.deliver")
 CHECKED_AT_ONCE = 256
 READ_AT_ONCE = 128
 FOUND_AT_ONCE = 1000
-# Results that arrive within this time are stored together.
+# The results of this time are stored together.
 GATHERING_SECONDS = 0.002
-# Wake-ups are hints; this is the guarantee.
+# Wake-ups may be lost, so the database is also polled.
 POLL_SECONDS = 1.0
 AFTER_TROUBLE_SECONDS = 0.5
 # Requests in flight may end within this time when the process stops or releases shards; the rest is aborted.
@@ -80,7 +80,7 @@ class Deliverer:
         return not self.stop.is_set() and not self._in_trouble and self.ownership.may_send(moment)
 
     async def run(self) -> None:
-        """Send until told to stop, then store everything and release the shards."""
+        """Send until `stop` is set, then store all results and release the shards."""
         listening = await self.webhooks.db.listen(self._on_signal)
         try:
             await self._retry(self.ownership.start)
@@ -93,8 +93,6 @@ class Deliverer:
             await asyncio.gather(*running, stopping, return_exceptions=True)
         finally:
             await listening.close()
-
-    # Ownership.
 
     def _on_signal(self, signal: Signal) -> None:
         if signal is Signal.DELIVERIES:
@@ -127,23 +125,29 @@ class Deliverer:
         per_process = max(MAX_PER_HOST // self.ownership.processes, FEWEST_PER_HOST)
         self.dispatch.queue.per_host = per_process
         self.webhooks.egress.limit_per_address(per_process)
-        if claimed := await self.ownership.claim():
-            await self._find_work(claimed)
-        elif (surplus := self.ownership.surplus) and (self._releasing is None or self._releasing.done()):
+        if self._releasing is not None and not self._releasing.done():
+            return
+        await self.ownership.claim()
+        if new := self.ownership.shards - self.shards:
+            await self._find_work(new)
+        elif surplus := self.ownership.surplus:
             # Heartbeats continue meanwhile.
             self._releasing = asyncio.create_task(self._release(surplus))
 
     async def _start_over(self) -> None:
+        self.dispatch.is_void = True
+        self.dispatch.sender.abort()
+        if self.stop.is_set():
+            return
         log.warning("another process has taken over; starting over")
-        self.shards = set()
-        old, self.dispatch = self.dispatch, self._new_dispatch()
-        old.is_void = True
-        old.sender.abort()
-        await self._retry(self.ownership.start)
+        # After the units that began under the old id: what they know is void under the new one.
+        async with self.exclusive:
+            self.shards, self.dispatch = set(), self._new_dispatch()
+            await self._retry(self.ownership.start)
         self._beat_now.set()
 
     async def _find_work(self, claimed: set[int]) -> None:
-        """Find the webhooks of new shards that have deliveries, from webhook to webhook along the indexes."""
+        """Find the webhooks of new shards that have deliveries, with a seek in an index for each webhook."""
         for statement in reading.WITH_WORK:
             after = ""
             while found := await self.webhooks.db.read_long(
@@ -159,8 +163,17 @@ class Deliverer:
 
     async def _release(self, shards: set[int]) -> None:
         """Give shards to other processes, after requests in flight have ended."""
-        dispatch = self.dispatch
+        try:
+            await self._release_unless_void(self.dispatch, shards)
+        except TakenOver:
+            self._beat_now.set()
+        except Exception:
+            log.exception("shards could not be released and will be released later")
+
+    async def _release_unless_void(self, dispatch: Dispatch, shards: set[int]) -> None:
         async with self.exclusive:
+            if dispatch.is_void:
+                return
             self.shards -= shards
             queues = dispatch.queue.leave(shards)
         await self._until(lambda: not any(queue.in_flight for queue in queues), FINISH_SECONDS)
@@ -169,15 +182,15 @@ class Deliverer:
                 dispatch.sender.abort(item)
         await self._until(lambda: not any(queue.unsettled for queue in queues), FINISH_SECONDS)
         async with self.exclusive:
+            if dispatch.is_void:
+                return
             if any(queue.unsettled for queue in queues):
-                # The results cannot be stored now.
+                # The results could not be stored in time, so the shards stay with this process.
                 dispatch.queue.stay(self.webhooks.clock())
                 self.shards |= shards
                 return
             dispatch.queue.forget(shards)
             await self.ownership.release(shards)
-
-    # Checking.
 
     async def _check(self) -> None:
         while True:
@@ -205,8 +218,6 @@ class Deliverer:
         dispatch.apply_check(items, rows, moment)
         return True
 
-    # Storing and reading.
-
     async def _store(self) -> None:
         while True:
             await self._work.wait()
@@ -220,7 +231,7 @@ class Deliverer:
                 self._beat_now.set()
                 await asyncio.sleep(AFTER_TROUBLE_SECONDS)
             except Exception:
-                log.exception("results could not be stored and will be stored again")
+                log.exception("results could not be stored and will be retried")
                 self._in_trouble = True
                 await asyncio.sleep(AFTER_TROUBLE_SECONDS)
                 self._work.set()
@@ -235,6 +246,8 @@ class Deliverer:
         to_read: dict[str, str] = {}
         try:
             async with self.exclusive:
+                if dispatch.is_void:
+                    return True
                 to_read = dispatch.queue.take_unread(READ_AT_ONCE)
                 if not batch and not takes_wakes and not to_read:
                     return False
@@ -275,13 +288,11 @@ class Deliverer:
             failpoint.hit("deliver-after-store")
         return result
 
-    # Turns.
-
     async def require_ownership(self, tx: Tx) -> None:
         await self.ownership.require(tx)
 
     def hand_over(self, items: Iterable[Item]) -> None:
-        """Queue deliveries that were just stored, unless their shard was lost meanwhile."""
+        """Queue deliveries that were just stored, unless this process no longer owns their shard."""
         owned = [item for item in items if shard_of(item.webhook_id) in self.shards]
         self.dispatch.queue.hand_over(owned, self.webhooks.clock())
         self.dispatch.pump()
@@ -304,8 +315,6 @@ class Deliverer:
         self.dispatch.queue.due(self.webhooks.clock())
         self.dispatch.pump()
 
-    # The end.
-
     async def _finish_when_stopped(self) -> None:
         await self.stop.wait()
         await self._until(lambda: not self.dispatch.queue.in_flight, FINISH_SECONDS)
@@ -316,7 +325,7 @@ class Deliverer:
             await self.ownership.end()
 
     async def _store_rest(self) -> None:
-        """Store all results, also those of a unit that is running."""
+        """Store all results. A unit that is running may fail and put its results back, so it is waited for."""
         while True:
             async with self.exclusive:
                 if not self.dispatch.batch:

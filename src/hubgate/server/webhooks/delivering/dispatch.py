@@ -1,4 +1,4 @@
-"""Starts requests and draws conclusions from how they end, in memory. The deliverer's loops do the rest.
+"""Starts requests and decides what follows from their outcomes, in memory. The deliverer's loops do the I/O.
 
 When a request ends, the next one of its webhook starts at once; the result is stored later, together with others.
 """
@@ -31,7 +31,7 @@ log = logging.getLogger("hubgate.deliver")
 # Nothing starts while this many results wait to be stored.
 MAX_UNSTORED = 1024
 MAX_PREPARED = 10_000
-# For a delivery that found no free slot at its address.
+# How long a delivery waits if its address has no free slot.
 NO_SLOT_WAIT = 2 * SECOND
 
 
@@ -47,6 +47,7 @@ class Dispatch:
     is_void: bool = False
     queue: Queue = field(default_factory=Queue)
     batch: Batch = field(default_factory=Batch)
+    # Of webhooks that may have left memory.
     _prepared: dict[str, Prepared] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -60,12 +61,14 @@ class Dispatch:
                 item = self.queue.next_to_start(now, moment)
                 if item is None:
                     break
-                self.sender.start(item, self._prepared[item.webhook_id])
+                prepared = self.queue.webhooks[item.webhook_id].prepared
+                assert prepared is not None, "set by the check"  # noqa: S101
+                self.sender.start(item, prepared)
         if self.queue.has_unchecked or self.queue.unread:
             self.on_work()
 
     def apply_check(self, items: Sequence[Item], rows: Mapping[str, Row], moment: float) -> None:
-        """Continue with deliveries that were read at a moment; `rows` lacks those that no longer wait."""
+        """Apply a check that began at the monotonic time `moment`. Deliveries that no longer wait have no row."""
         for item in items:
             row = rows.get(item.id)
             if row is None:
@@ -86,14 +89,15 @@ class Dispatch:
         if queue.health is None or queue.resets != row["resets"]:
             queue.health, queue.resets = health_of(row), row["resets"]
         queue.ordered = bool(row["ordered"])
-        prepared = self._prepared.get(queue.id)
-        if prepared is None or prepared.version != row["version"]:
-            prepared = self._prepare(queue.id, row)
-            if len(self._prepared) >= MAX_PREPARED:
-                # The oldest; one that is still needed is prepared again after its next check.
-                self._forget_prepared()
-            self._prepared[queue.id] = prepared
-        queue.host = prepared.host
+        if queue.prepared is None or queue.prepared.version != row["version"]:
+            prepared = self._prepared.pop(queue.id, None)
+            if prepared is None or prepared.version != row["version"]:
+                prepared = self._prepare(queue.id, row)
+            # The least recently used is first.
+            self._prepared[queue.id] = queue.prepared = prepared
+            if len(self._prepared) > MAX_PREPARED:
+                del self._prepared[next(iter(self._prepared))]
+        queue.host = queue.prepared.host
 
     def _prepare(self, webhook_id: str, row: Row) -> Prepared:
         try:
@@ -101,11 +105,6 @@ class Dispatch:
         except (CannotOpen, Unprocessable, ValueError):
             log.exception("webhook %s cannot be sent to: its secret or its URL cannot be used", webhook_id)
             return unusable(webhook_id, row)
-
-    def _forget_prepared(self) -> None:
-        for webhook_id in list(self._prepared)[: MAX_PREPARED // 2]:
-            if webhook_id not in self.queue.webhooks:
-                del self._prepared[webhook_id]
 
     def _end_unsent(self, item: Item, state: str, reason: str) -> None:
         self.batch.unsent.append((item.webhook_id, item.id, state, reason))
@@ -116,7 +115,7 @@ class Dispatch:
         now, item = self.webhooks.clock(), request.item
         queue = self.queue.end(item)
         if attempt is None:
-            # Not sent: the address is busy with others, or the request was aborted.
+            # Not sent: the address has no free slot, or the request was aborted.
             queue.put_back(item, now + int(NO_SLOT_WAIT * (0.5 + random.random())))  # noqa: S311 (spreads load)
         else:
             failpoint.hit("deliver-after-send")
@@ -136,6 +135,7 @@ class Dispatch:
             Result(
                 id=item.id,
                 webhook_id=item.webhook_id,
+                is_test=item.is_test,
                 number=item.attempts,
                 state=verdict.state,
                 status=attempt.status,
@@ -154,16 +154,18 @@ class Dispatch:
         self._queue_again(queue, item, verdict)
 
     def _set_health(self, queue: WebhookQueue, request: Request, attempt: Try, now: int) -> None:
-        """An old URL says nothing about the current one, and a failed test has no consequences."""
+        """Update the health of the webhook. Attempts to an old URL and failed tests do not count."""
         before = queue.health or WELL
-        if self._prepared[queue.id].url != request.outgoing.url or (request.item.is_test and not attempt.arrived):
+        if (queue.prepared and queue.prepared.url != request.outgoing.url) or (
+            request.item.is_test and not attempt.arrived
+        ):
             return
         longest = int(self.webhooks.pace.deadline_seconds * SECOND)
         queue.health = WELL if attempt.arrived else after_failure(before, now, request.at, 2 * longest)
         if queue.health != before or attempt.status == GONE:
             self.batch.healths[queue.id] = (queue.resets, queue.health)
         if attempt.status == GONE:
-            # Suspended once this is stored.
+            # Storing the result suspends the webhook.
             self.queue.drop(queue.id)
 
     def _queue_again(self, queue: WebhookQueue, item: Item, verdict: Verdict) -> None:

@@ -32,7 +32,7 @@ def after_failure(health: Health, now: int, left_at: int, longest_try: int) -> H
     is_open = now < health.closed_until <= now + BREAKER_LONGEST
     is_over = health.failures >= BREAKER_OPENS_AFTER and health.closed_until <= now
     if is_open or (is_over and 0 < (health.failed_at or 0) - left_at <= longest_try):
-        # It started before the breaker opened, so it adds nothing, even if a test has half-opened the breaker since.
+        # The attempt started before the breaker opened, so it does not count, even if a test half-opened the breaker.
         return health
     failures = health.failures + 1
     return replace(health, failed_at=now, failures=failures, closed_until=_closed_until(failures, now))

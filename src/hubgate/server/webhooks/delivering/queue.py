@@ -27,7 +27,7 @@ FRESH_SECONDS = 0.1
 CHECKED_AHEAD = 2 * MAX_IN_FLIGHT
 # Rows of further webhooks are read, and new deliveries are handed over, while fewer webhooks than this are in memory.
 MAX_READ, MAX_HANDED_OVER = MAX_TOTAL_IN_FLIGHT, 20_000
-# A webhook that can send nothing for longer than this leaves memory.
+# A webhook that can send nothing for longer than this is removed from memory.
 UNLOADED_AFTER = 5 * SECOND
 
 
@@ -47,8 +47,7 @@ class Queue:
     _at_host: Counter[str] = field(default_factory=Counter)
     _waiting_for_host: defaultdict[str, deque[WebhookQueue]] = field(default_factory=lambda: defaultdict(deque))
     _timers: list[tuple[int, str]] = field(default_factory=list)
-
-    # What the rows say.
+    _looked_at: int = 0
 
     def hand_over(self, items: Iterable[Item], now: int) -> None:
         """Add deliveries that were just stored, in the order of their lanes."""
@@ -71,7 +70,7 @@ class Queue:
         self.unread[webhook_id] = None
 
     def take_unread(self, limit: int) -> dict[str, str]:
-        """Webhooks whose rows must be read, each with the repo behind which the lanes to read begin."""
+        """Webhooks whose rows must be read, each with the repo after which the lanes to read begin."""
         room = MAX_READ - len(self.webhooks)
         found: dict[str, str] = {}
         for webhook_id in itertools.islice(self.unread, limit):
@@ -84,7 +83,7 @@ class Queue:
         return found
 
     def load(self, webhook_id: str, window: Window | None, now: int) -> None:
-        """Replace what is known of a webhook by what its rows say; None if nothing may be sent."""
+        """Replace the waiting deliveries of a webhook by those that were read; None if nothing may be sent."""
         if window is None:
             self.drop(webhook_id)
             return
@@ -94,7 +93,7 @@ class Queue:
         self._forget_if_empty(queue)
 
     def drop(self, webhook_id: str) -> None:
-        """Forget what waits. Requests in flight end as usual."""
+        """Forget waiting deliveries. Requests in flight end as usual."""
         if queue := self.webhooks.get(webhook_id):
             queue.clear()
             self._forget_if_empty(queue)
@@ -121,8 +120,6 @@ class Queue:
             for webhook_id in [each for each in known if shard_of(each) in shards]:
                 del known[webhook_id]
 
-    # Checks.
-
     @property
     def has_unchecked(self) -> bool:
         return bool(self._to_check)
@@ -140,21 +137,19 @@ class Queue:
         return found
 
     def checked(self, items: Sequence[Item], now: int) -> None:
-        """Go on with deliveries that were checked; those that must not start were removed before."""
+        """Continue after a check. Deliveries that must not start have been removed."""
         for webhook_id, count in Counter(item.webhook_id for item in items).items():
             if queue := self.webhooks.get(webhook_id):
                 queue.is_checking, queue.unused_checks = False, count
                 self.place(queue, now)
 
     def remove(self, item: Item, *, is_settled: bool) -> None:
-        """Take out a delivery that will not be sent. `is_settled`: the database says so already."""
+        """Remove a delivery that will not be sent. `is_settled`: its row already has the final state."""
         if queue := self.webhooks.get(item.webhook_id):
             queue.discard(item)
             if not is_settled:
                 queue.unsettled.add(item.id)
             self._forget_if_empty(queue)
-
-    # Requests.
 
     def next_to_start(self, now: int, moment: float) -> Item | None:
         """Take the next delivery that may start now."""
@@ -191,14 +186,12 @@ class Queue:
         return queue
 
     def settle(self, delivery_ids: Iterable[tuple[str, str]], now: int) -> None:
-        """The outcomes of these deliveries, given by webhook and id, are stored."""
+        """Note that the outcomes of deliveries, given as (webhook, id), have been stored."""
         for webhook_id, delivery_id in delivery_ids:
             if queue := self.webhooks.get(webhook_id):
                 queue.unsettled.discard(delivery_id)
                 self.place(queue, now)
                 self._forget_if_empty(queue)
-
-    # Turns.
 
     def place(self, queue: WebhookQueue, now: int) -> None:
         """Put a webhook into the ring if it has something to start and is not there already."""
@@ -212,6 +205,9 @@ class Queue:
 
     def due(self, now: int) -> None:
         """Place the webhooks whose time has come, and those for which their host has a slot again."""
+        if now < self._looked_at:
+            self._start_timers_again(now)
+        self._looked_at = now
         while self._timers and self._timers[0][0] <= now:
             _, webhook_id = heapq.heappop(self._timers)
             queue = self.webhooks.get(webhook_id)
@@ -224,6 +220,15 @@ class Queue:
                 self.read_again(webhook_id)
         for host in list(self._waiting_for_host):
             self._release_host(host, now)
+
+    def _start_timers_again(self, now: int) -> None:
+        """The clock was set back, and waits that were computed before may be far too long."""
+        self._timers.clear()
+        for queue in list(self.webhooks.values()):
+            queue.timer_at = None
+            self.place(queue, now)
+        for webhook_id in list(self.unloaded):
+            self.read_again(webhook_id)
 
     def release_host(self, host: str, now: int) -> None:
         """Place webhooks that wait for the free slots of a host."""
@@ -255,10 +260,13 @@ class Queue:
 
     def _rest(self, queue: WebhookQueue, now: int) -> None:
         """Nothing to start: read more rows, or wait until something is due."""
+        if self.webhooks.get(queue.id) is not queue:
+            # Its shard was released.
+            return
         if queue.is_used_up(now):
             self.unread[queue.id] = None
         at = queue.next_time(now)
-        if at is None or self.webhooks.get(queue.id) is not queue:
+        if at is None:
             return
         if at > now + UNLOADED_AFTER and not queue.unsettled and not queue.is_checking and queue.id not in self.unread:
             del self.webhooks[queue.id]

@@ -30,20 +30,11 @@ _WEBHOOK = RowStatement(
     """,
     {"webhook_id": "text"},
 )
-_REPLAYS = RowStatement(
-    f"""
-    SELECT {_ITEM} FROM deliveries d WHERE d.webhook_id = :webhook_id AND {REPLAYS}
-    ORDER BY d.due_at, d.seq LIMIT {MAX_REPLAYS}
-    """,
-    {"webhook_id": "text"},
-)
-_RETRIES = RowStatement(
-    f"""
-    SELECT {_ITEM} FROM deliveries d WHERE d.webhook_id = :webhook_id AND {RETRIES}
-    ORDER BY d.due_at, d.seq LIMIT {MAX_RETRIES}
-    """,
-    {"webhook_id": "text"},
-)
+_FIRST_DUE = f"""
+    SELECT {_ITEM} FROM deliveries d WHERE d.webhook_id = :webhook_id AND {{}} ORDER BY d.due_at, d.seq LIMIT {{}}
+"""
+_REPLAYS = RowStatement(_FIRST_DUE.format(REPLAYS, MAX_REPLAYS), {"webhook_id": "text"})
+_RETRIES = RowStatement(_FIRST_DUE.format(RETRIES, MAX_RETRIES), {"webhook_id": "text"})
 _BLOCKERS = RowStatement(
     f"""
     SELECT d.webhook_id, d.repo_id, d.id, d.tried_at FROM deliveries d
@@ -51,7 +42,7 @@ _BLOCKERS = RowStatement(
     """,
     {"webhook_id": "text"},
 )
-# From repo to repo along the index, however many deliveries wait in each.
+# One seek in the index for each repo, however many deliveries wait in it.
 _REPOS = RowStatement(
     f"""
     SELECT CAST(:webhook_id AS text) AS webhook_id, repo_id FROM (
@@ -80,9 +71,7 @@ _LANE = RowStatement(
 
 
 async def windows(tx: Tx, after_repos: Mapping[str, str], now: int) -> dict[str, Window | None]:
-    """The windows of webhooks, given with the repo behind which their lanes begin. None if a webhook is not enabled, or
-    work on its backlog is not finished.
-    """
+    """Read webhooks, given with the repo after which lanes begin. None if disabled, or while a backlog is processed."""
     found: dict[str, Window | None] = dict.fromkeys(after_repos)
     rows: list[Params] = [{"webhook_id": webhook_id} for webhook_id in after_repos]
     for row in await tx.each(_WEBHOOK, rows):
@@ -121,7 +110,7 @@ def _item(row: Row) -> Item:
     )
 
 
-# Webhooks that have deliveries of one kind, from webhook to webhook along the index of that kind.
+# Webhooks that have deliveries of one kind: one seek in the index of that kind for each webhook.
 _WITH_WORK = """
     SELECT id FROM (
         WITH RECURSIVE found(id, place) AS (
@@ -137,7 +126,7 @@ WITH_WORK = tuple(_WITH_WORK.format(condition=condition) for condition in (UNTRI
 
 
 async def with_work(tx: Tx, statement: str, after: str, limit: int) -> list[str]:
-    """The next webhooks after an id that have deliveries of the kind of one of `WITH_WORK`."""
+    """The next webhooks after an id, with one of the statements in `WITH_WORK`."""
     return [row["id"] for row in await tx.all(statement, {"after": after, "limit": limit})]
 
 
@@ -154,9 +143,7 @@ CHECK = RowStatement(
 
 
 async def check(db: Database, delivery_ids: Iterable[str]) -> dict[str, Row]:
-    """All that sending needs, of those deliveries that still wait. `may_go` is 0 if the webhook may not report on the
-    repo (attacks W30, W31).
-    """
+    """Columns for sending, by id, of waiting deliveries. `may_go`: may the webhook report on the repo (W30, W31)."""
     rows = [{"id": delivery_id} for delivery_id in delivery_ids]
     found: Sequence[Row] = await db.read(lambda tx: tx.each(CHECK, rows))
     return {row["id"]: row for row in found}

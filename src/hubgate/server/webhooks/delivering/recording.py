@@ -1,4 +1,4 @@
-"""Stores what came of attempts, many in one unit, and suspends webhooks that have failed for too long."""
+"""Stores the results of many attempts in one unit, and suspends webhooks that have failed for too long."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,9 +8,10 @@ from msgspec.structs import replace
 from hubgate.server.storage.database import Row, Tx
 from hubgate.server.webhooks import notifications
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.delivering import results_store, store
+from hubgate.server.webhooks.delivering import results_store
 from hubgate.server.webhooks.delivering.health import Health
 from hubgate.server.webhooks.delivering.results_store import Result
+from hubgate.server.webhooks.management import backlog_store
 from hubgate.server.webhooks.management import store as management_store
 from hubgate.server.webhooks.model import DELIVERED, RETRYING, SUSPENDED, SUSPENDED_AFTER
 from hubgate.server.webhooks.requests.outcome import GONE
@@ -18,7 +19,7 @@ from hubgate.server.webhooks.requests.outcome import GONE
 
 @dataclass
 class Batch:
-    """What is known in memory and not stored yet."""
+    """Results and changes of health that are not stored yet."""
 
     results: list[Result] = field(default_factory=list)
     # Deliveries that will not be sent: webhook, delivery, state and reason.
@@ -33,22 +34,22 @@ class Batch:
         return bool(self.results or self.unsent or self.healths)
 
     def prepend(self, earlier: "Batch") -> None:
-        """Put back what could not be stored, before what came since."""
+        """Put back a batch that could not be stored, before newer results."""
         self.results[:0], self.unsent[:0] = earlier.results, earlier.unsent
         self.healths = {**earlier.healths, **self.healths}
 
     @property
     def delivery_ids(self) -> list[tuple[str, str]]:
-        """By webhook and id."""
+        """The deliveries as (webhook, id)."""
         return [(each.webhook_id, each.id) for each in self.results] + [each[:2] for each in self.unsent]
 
 
 async def record(tx: Tx, webhooks: Webhooks, batch: Batch, now: int) -> set[str]:
-    """Store a batch. Returns the webhooks that changed meanwhile, so that what is known of them is wrong."""
+    """Store a batch. Returns webhooks that were changed concurrently, whose rows must be read again."""
     failed = [result for result in batch.results if result.state != DELIVERED]
     locked = await results_store.lock_webhooks(tx, {*(result.webhook_id for result in failed), *batch.healths})
     moved = {result.id for result in failed if _is_of_old_url(result, locked)}
-    # The current URL has not refused these.
+    # Failed at an old URL: these are tried at the current one.
     results = [
         replace(result, state=RETRYING, due_at=now) if result.id in moved else result for result in batch.results
     ]
@@ -60,14 +61,21 @@ async def record(tx: Tx, webhooks: Webhooks, batch: Batch, now: int) -> set[str]
         for webhook_id, health in batch.healths.items()
         if webhook_id not in locked or locked[webhook_id]["state"] != SUSPENDED
     }
+    warned: set[str] = set()
     for webhook_id in sorted(healths):
         row = locked.get(webhook_id)
         if row is not None and row["resets"] == healths[webhook_id][0]:
-            of_webhook = [each for each in failed if each.webhook_id == webhook_id and each.id not in moved]
+            # A failed test has no consequences.
+            of_webhook = [
+                each for each in failed if each.webhook_id == webhook_id and each.id not in moved and not each.is_test
+            ]
             health = await _follow(tx, webhooks, row, healths[webhook_id][1], of_webhook, now)
+            if health != healths[webhook_id][1]:
+                warned.add(webhook_id)
             healths[webhook_id] = (row["resets"], health)
     await results_store.set_health(tx, healths)
-    changed = {
+    await results_store.reset(tx, warned)
+    changed = warned | {
         webhook_id
         for webhook_id, (resets, _) in healths.items()
         if webhook_id in locked and locked[webhook_id]["resets"] != resets
@@ -87,9 +95,9 @@ async def _follow(tx: Tx, webhooks: Webhooks, row: Row, health: Health, failed: 
     is_gone = any(result.status == GONE for result in failed)
     if is_gone or (failed and lasted >= SUSPENDED_AFTER):
         if await management_store.suspend(tx, webhook_id, now):
-            await store.skip_all(tx, webhook_id, SUSPENDED, now)
+            await backlog_store.skip_all(tx, webhook_id, SUSPENDED, now)
             # Including the failed delivery: all that enabling the webhook would send again.
-            missed = await store.missed(tx, webhook_id, now)
+            missed = await backlog_store.missed(tx, webhook_id, now)
             await notifications.notify_suspended(tx, webhooks, webhook_id, missed)
         if since is None:
             # Another request succeeded after the 410.

@@ -1,7 +1,7 @@
 """The deliveries of one webhook, in memory: lanes, circuit breaker, order and due times. No I/O.
 
-The rows are the truth. In memory are only windows of them: the first tests and replays, the first retries, and the
-first untried deliveries of some repos. Once a window is used up, the rows are read again.
+The rows in the database are authoritative. Memory has windows of them: the first tests and replays, the first retries,
+and the first untried deliveries of some repos. Once a window is used up, the rows are read again.
 """
 
 import heapq
@@ -9,9 +9,19 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from hubgate.server.webhooks.delivering.health import Health
-from hubgate.server.webhooks.model import BREAKER_LONGEST, BREAKER_OPENS_AFTER, LANE_BLOCKED_FOR, MAX_IN_FLIGHT
+from hubgate.server.webhooks.model import (
+    BREAKER_LONGEST,
+    BREAKER_OPENS_AFTER,
+    LANE_BLOCKED_FOR,
+    LONGEST_WAIT,
+    MAX_IN_FLIGHT,
+)
+
+if TYPE_CHECKING:
+    from hubgate.server.webhooks.requests.request import Prepared
 
 # The windows of a webhook: repos, untried deliveries of each, retries, and tests and replays.
 MAX_LANES, MAX_PER_LANE, MAX_RETRIES, MAX_REPLAYS = 64, 8, 64, 64
@@ -45,7 +55,7 @@ class Item:
     checked_at: float = 0.0
     body: bytes = b""
     depth: int = 0
-    # Where the request in flight goes.
+    # The host of the request in flight.
     host: str = ""
 
 
@@ -61,7 +71,7 @@ class Lane:
 
 @dataclass(slots=True, eq=False)
 class Window:
-    """What the rows of a webhook say."""
+    """The first waiting deliveries of a webhook, and its settings, as read from the database."""
 
     health: Health
     resets: int
@@ -83,6 +93,8 @@ class WebhookQueue:
     # The version of the stored health: a reset by the owner of the webhook takes precedence over what is known here.
     resets: int = 0
     ordered: bool = False
+    # From the last check.
+    prepared: "Prepared | None" = None
     host: str = ""
     in_flight: dict[str, Item] = field(default_factory=dict)
     replays: list[Item] = field(default_factory=list)
@@ -91,13 +103,13 @@ class WebhookQueue:
     # Repos whose lane has a delivery and is not busy, in turn.
     free_lanes: dict[str, None] = field(default_factory=dict)
     blockers: dict[str, dict[str, int]] = field(default_factory=dict)
-    # In flight, or with a result that is not stored yet: in the database these still wait.
+    # Deliveries in flight, or with a result that is not stored yet: their rows still say that they wait.
     unsettled: set[str] = field(default_factory=set)
     more_lanes: bool = False
     more_replays: bool = False
     # When the first stored retry that is not in memory is due.
     more_retries_at: int | None = None
-    # The next read of the lanes continues behind this repo.
+    # The next read of the lanes continues after this repo.
     last_repo: str = ""
     # Used by `Queue`.
     is_placed: bool = False
@@ -137,7 +149,7 @@ class WebhookQueue:
         return 1 if self.health.failures >= BREAKER_OPENS_AFTER else each
 
     def first(self, now: int) -> Item | None:
-        """The next delivery to start. A test goes first; replays, retries and lanes take turns."""
+        """The next delivery to start. Tests are first; then replays, retries and lanes take turns."""
         if self.replays and self.replays[0].is_test:
             return self.replays[0]
         for source in (self.turn, (self.turn + 1) % 3, (self.turn + 2) % 3):
@@ -151,7 +163,7 @@ class WebhookQueue:
 
     def _is_due(self, retry: tuple[int, str, Item], now: int) -> bool:
         """Whether a retry may start: not before the result of the attempt before it is stored."""
-        return retry[0] <= now and retry[1] not in self.unsettled
+        return _has_come(retry[0], now) and retry[1] not in self.unsettled
 
     def _first_lane(self, now: int) -> str | None:
         for repo_id in self.free_lanes:
@@ -194,7 +206,7 @@ class WebhookQueue:
     def upcoming(self, now: int) -> Iterator[Item]:
         """Deliveries that may start soon, in about that order."""
         yield from self.replays[:MAX_IN_FLIGHT]
-        yield from (entry[2] for entry in self.retries[:MAX_IN_FLIGHT] if entry[0] <= now)
+        yield from (entry[2] for entry in self.retries[:MAX_IN_FLIGHT] if _has_come(entry[0], now))
         repos = [*self.free_lanes, *(repo_id for repo_id, lane in self.lanes.items() if lane.is_busy)]
         for place in range(MAX_PER_LANE):
             for repo_id in repos:
@@ -202,7 +214,7 @@ class WebhookQueue:
                     yield self.lanes[repo_id].items[place]
 
     def add_to_lane(self, item: Item) -> None:
-        """Add a delivery that was just stored, unless it would skip others that are only stored."""
+        """Add a delivery that was just stored, unless earlier ones of its repo are not in memory."""
         lane = self.lanes.get(item.repo_id)
         if lane is None:
             if self.more_lanes or len(self.lanes) >= MAX_LANES:
@@ -236,7 +248,7 @@ class WebhookQueue:
             heapq.heappush(self.retries, (item.due_at, item.id, item))
 
     def discard(self, item: Item) -> None:
-        """Remove a delivery that waits here."""
+        """Remove a waiting delivery."""
         if item.source is Source.LANES:
             lane = self.lanes.get(item.repo_id)
             if lane is not None and item in lane.items:
@@ -259,7 +271,7 @@ class WebhookQueue:
         return min((time for time in times if time > now), default=None)
 
     def clear(self) -> None:
-        """Forget what waits. What is in flight stays."""
+        """Forget waiting deliveries, but not those in flight."""
         self.replays.clear()
         self.retries.clear()
         self.lanes.clear()
@@ -269,7 +281,7 @@ class WebhookQueue:
         self.more_retries_at = None
 
     def load(self, window: Window) -> None:
-        """Replace what waits by what the rows say. What is not stored yet stays."""
+        """Replace waiting deliveries by those that were read. Retries whose last result is not stored yet stay."""
         if self.health is None or self.resets != window.resets:
             self.health, self.resets = window.health, window.resets
         self.ordered = window.ordered
@@ -307,3 +319,8 @@ class WebhookQueue:
         self.last_repo = max(counts) if len(counts) >= MAX_LANES else ""
         for repo_id in list(self.lanes):
             self.free(repo_id)
+
+
+def _has_come(due_at: int, now: int) -> bool:
+    """Also if no wait is that long: such a time was computed before a clock was set back."""
+    return due_at <= now or due_at > now + 2 * LONGEST_WAIT

@@ -1,1 +1,1 @@
-"""From an event to one delivery for each watcher."""
+"""Fan-out: turns each event into one delivery for each webhook that watches the repo and may read it."""

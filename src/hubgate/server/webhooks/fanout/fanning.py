@@ -1,16 +1,14 @@
-"""One step of the fan-out: a bounded number of watchers of the first events of some repos, in one unit.
+"""Fan-out in steps: one unit adds the deliveries of the first events of some repos, for a bounded number of watchers.
 
-One event may have a hundred thousand watchers: it takes many steps and bounded memory, and how far it has come is
-written with its deliveries, so that a kill in the middle neither loses nor doubles one. Repos take turns; the events of
-one repo are fanned out in order, each after the one before is done.
+An event may have a hundred thousand watchers. Its progress is stored with its deliveries, so that a crash neither loses
+nor duplicates one. Repos take turns; the events of a repo are fanned out one after the other.
 """
 
-import asyncio
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -19,43 +17,47 @@ from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Row, Tx
 from hubgate.server.storage.sqltext import Value
 from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.delivering.deliverer import Deliverer
 from hubgate.server.webhooks.delivering.webhook_queue import Item, Source
 from hubgate.server.webhooks.fanout import store
-from hubgate.server.webhooks.fanout.store import Called, Numbers, Unfanned
+from hubgate.server.webhooks.fanout.store import Counts, NamedRepo, UnfannedEvent
 from hubgate.server.webhooks.model import ENABLED, LOOP, MAX_DEPTH, PENDING, QUOTA, SKIPPED, STORED
-from hubgate.server.webhooks.shards.store import shard_of, wake
+from hubgate.server.webhooks.shards.store import shard_of, wake, woken
 from hubgate.server.webhooks.watches import store as watches
 
 MAX_EVENTS = 64
 WATCHERS_AT_ONCE = 500
+# Columns that a delivery has in common with its event.
+_COPIED = ("repo_id", "repo_seq", "repo_type", "scope", "action", "depth")
 
 
 class _Owner(msgspec.Struct):
     id: str
 
 
-class _Named(msgspec.Struct):
+class _Repo(msgspec.Struct):
     name: str
     owner: _Owner
 
 
 class _Body(msgspec.Struct, rename="camel"):
-    repo: _Named
-    # Where a move led to. By now it may be elsewhere again.
-    moved_to: _Named | None = None
+    repo: _Repo
+    # The name and owner after a move. They may have changed again since then.
+    moved_to: _Repo | None = None
 
 
 class _Chunk(msgspec.Struct, frozen=True):
-    event: Unfanned
+    """The next webhooks that get a delivery of an event."""
+
+    event: UnfannedEvent
     repo_name: str
-    # Webhooks that are told, in order.
-    told: list[str]
-    # Where to go on; None where nobody is left.
+    webhook_ids: list[str]
+    # The last watcher that was read; None if there are no more.
     cursor: str | None
 
     @property
-    def is_counted(self) -> bool:
-        return self.event.depth < MAX_DEPTH
+    def is_loop(self) -> bool:
+        return self.event.depth >= MAX_DEPTH
 
     @property
     def is_end_of_move(self) -> bool:
@@ -63,36 +65,25 @@ class _Chunk(msgspec.Struct, frozen=True):
 
 
 class _Step(msgspec.Struct, frozen=True):
-    # The last repo of the step, and how many events to read in the next one.
-    went_to: str
+    # The repo after which the next step begins, and how many events it reads.
+    last_repo: str
     events_at_once: int
-    # New deliveries that this process takes over.
+    # New deliveries of shards that this process owns.
     items: list[Item]
-
-
-class Handover(Protocol):
-    """The deliverer of this process, which takes over new deliveries of its shards in memory."""
-
-    # Shards whose deliveries it takes over.
-    shards: set[int]
-    exclusive: asyncio.Lock
-
-    async def require_ownership(self, tx: Tx) -> None: ...
-    def hand_over(self, items: Sequence[Item]) -> None: ...
 
 
 @dataclass
 class FanOut:
     webhooks: Webhooks
-    # None: all new deliveries are left to the owners of their shards.
-    deliverer: Handover | None = None
+    # New deliveries of its shards are handed over in memory. Without it, all are left to the owners of their shards.
+    deliverer: Deliverer | None = None
     _after_repo: str = field(default="", init=False)
-    # As many as have watchers for one step: events read in vain are read again.
+    # Follows the number of watchers: events that a step reads and does not reach are read again.
     _events_at_once: int = field(default=MAX_EVENTS, init=False)
 
     async def step(self) -> bool:
-        """Fan out some events, and return whether there is more to do at once."""
-        if not await store.is_any(self.webhooks.db):
+        """Fan out some events; False if there are none."""
+        if not await store.has_unfanned(self.webhooks.db):
             return False
         if self.deliverer is None:
             await self._fan_out(frozenset())
@@ -104,7 +95,7 @@ class FanOut:
     async def _fan_out(self, owned: frozenset[int]) -> list[Item]:
         step = await self.webhooks.db.write_long(partial(self._unit, owned=owned))
         failpoint.hit("fan-out-after-chunk")
-        self._after_repo, self._events_at_once = step.went_to, step.events_at_once
+        self._after_repo, self._events_at_once = step.last_repo, step.events_at_once
         return step.items
 
     async def _unit(self, tx: Tx, owned: frozenset[int]) -> _Step:
@@ -115,124 +106,112 @@ class FanOut:
         if not events:
             events = await store.unfanned(tx, "", limit)
         bodies = {event.id: msgspec.json.decode(event.body, type=_Body) for event in events}
-        chunks = await _next_chunks(tx, await _with_names(tx, events, bodies), bodies, now)
+        chunks = await _next_chunks(tx, await _bind_watches(tx, events, bodies), bodies, now)
         await store.advance(tx, [(chunk.event, chunk.cursor) for chunk in chunks], now)
         items = await self._add(tx, chunks, owned, now)
-        # Watches of a name that a repo has left end with the event of its move.
+        # After a move has been fanned out, watches of the repo's old name end.
         await watches.end_for_repos(tx, {chunk.event.repo_id for chunk in chunks if chunk.is_end_of_move})
         next_limit = max(limit // 2, 1) if len(chunks) < len(events) else min(limit * 2, MAX_EVENTS)
         return _Step(chunks[-1].event.repo_id if chunks else "", next_limit, items)
 
     async def _add(self, tx: Tx, chunks: list[_Chunk], owned: frozenset[int], now: int) -> list[Item]:
-        """Add one delivery for each webhook of each chunk. Returns those to send that this process takes over."""
-        counts: dict[str, Numbers] = defaultdict(Numbers)
-        for chunk in chunks:
-            for webhook_id in chunk.told:
-                _count(counts[webhook_id], chunk)
-        numbered = await store.number(tx, counts, now)
-        so_far: dict[str, Numbers] = defaultdict(Numbers)
+        """Add one delivery for each webhook of each chunk. Returns those to send whose shards this process owns."""
+        counts: dict[str, Counts] = defaultdict(Counts)
+        recipients = [(chunk, webhook_id) for chunk in chunks for webhook_id in chunk.webhook_ids]
+        for chunk, webhook_id in recipients:
+            _count(counts[webhook_id], chunk)
+        reserved = await store.reserve(tx, counts, now)
+        so_far: dict[str, Counts] = defaultdict(Counts)
         rows: list[dict[str, Value]] = []
-        for chunk in chunks:
-            for webhook_id in chunk.told:
-                # The webhook was deleted meanwhile if it has no number.
-                if webhook_id in numbered:
-                    _count(so_far[webhook_id], chunk)
-                    webhook = numbered[webhook_id]
-                    rows.append(self._row(chunk, webhook, counts[webhook_id], so_far[webhook_id], now))
+        for chunk, webhook_id in recipients:
+            if webhook := reserved.get(webhook_id):
+                _count(so_far[webhook_id], chunk)
+                rows.append(self._row(chunk, webhook, counts[webhook_id], so_far[webhook_id], now))
         await store.add(tx, rows, now)
         pending = [row for row in rows if row["state"] == PENDING]
         elsewhere = {str(row["webhook_id"]) for row in pending if shard_of(str(row["webhook_id"])) not in owned}
         if elsewhere:
             await wake(tx, sorted(elsewhere), now)
-        return [_item(row) for row in pending if shard_of(str(row["webhook_id"])) in owned]
+        # Earlier deliveries of these are stored and not yet read: these are read together with them.
+        later = await woken(tx, owned) if len(elsewhere) < len(pending) else set()
+        return [_item(row) for row in pending if str(row["webhook_id"]) not in elsewhere | later]
 
-    def _row(self, chunk: _Chunk, webhook: Row, total: Numbers, so_far: Numbers, now: int) -> dict[str, Value]:
+    def _row(self, chunk: _Chunk, webhook: Row, counts: Counts, so_far: Counts, now: int) -> dict[str, Value]:
         event = chunk.event
-        state, reason = self._state(chunk, webhook, total, so_far)
+        state, reason = self._state(chunk, webhook, counts, so_far)
         return {
             "id": new_id(now),
             "webhook_id": webhook["id"],
             "event_id": event.id,
-            "seq": webhook["last_seq"] - total.count + so_far.count,
-            "repo_id": event.repo_id,
-            "repo_seq": event.repo_seq,
-            "repo_type": event.repo_type,
+            "seq": webhook["last_seq"] - counts.total + so_far.total,
+            **{name: getattr(event, name) for name in _COPIED},
             "repo_name": chunk.repo_name,
-            "scope": event.scope,
-            "action": event.action,
-            "depth": event.depth,
             "state": state,
             "reason": reason,
             "due_at": now if state == PENDING else None,
             "ended_at": None if state == PENDING else now,
         }
 
-    def _state(self, chunk: _Chunk, webhook: Row, total: Numbers, so_far: Numbers) -> tuple[str, str]:
-        # A loop first: what a suspension skipped is sent once it ends.
-        if not chunk.is_counted:
+    def _state(self, chunk: _Chunk, webhook: Row, counts: Counts, so_far: Counts) -> tuple[str, str]:
+        # Before the webhook's state: deliveries that a suspension skipped are queued again later, loops are not.
+        if chunk.is_loop:
             return SKIPPED, LOOP
         if webhook["state"] != ENABLED:
             return SKIPPED, webhook["state"]
-        # Events of guests do not use up the quota of the others (attack O72).
+        # Guests have a separate quota, so that they cannot use up that of other users (attack O72).
         if chunk.event.guest:
-            used = webhook["guest_quota_used"] - total.of_guests + so_far.of_guests
+            used = webhook["guest_quota_used"] - counts.guest_quota + so_far.guest_quota
         else:
-            used = webhook["quota_used"] - total.counted + so_far.counted
+            used = webhook["quota_used"] - counts.quota + so_far.quota
         if used > self.webhooks.quota:
             return SKIPPED, QUOTA
         return (STORED, "") if webhook["url"] is None else (PENDING, "")
 
 
-def _count(numbers: Numbers, chunk: _Chunk) -> None:
-    numbers.count += 1
-    if chunk.is_counted and chunk.event.guest:
-        numbers.of_guests += 1
-    elif chunk.is_counted:
-        numbers.counted += 1
+def _count(counts: Counts, chunk: _Chunk) -> None:
+    counts.total += 1
+    counts.quota += not chunk.is_loop and not chunk.event.guest
+    counts.guest_quota += not chunk.is_loop and bool(chunk.event.guest)
 
 
 def _item(row: Mapping[str, Any]) -> Item:
-    return Item(
-        id=row["id"],
-        webhook_id=row["webhook_id"],
-        repo_id=row["repo_id"],
-        repo_seq=row["repo_seq"],
-        attempts=0,
-        source=Source.LANES,
-        due_at=row["due_at"],
-    )
+    ids = row["id"], row["webhook_id"], row["repo_id"]
+    return Item(*ids, row["repo_seq"], attempts=0, source=Source.LANES, due_at=row["due_at"])
 
 
-async def _with_names(tx: Tx, events: list[Unfanned], bodies: dict[str, _Body]) -> list[Unfanned]:
-    """Those whose names are bound. Of each repo up to the next event that somebody may wait for by name: what came
-    before that is not theirs to hear, so it is told of in an earlier step.
+async def _bind_watches(tx: Tx, events: list[UnfannedEvent], bodies: dict[str, _Body]) -> list[UnfannedEvent]:
+    """Bind watches to the owners and repos that these events name, and return the events of this step.
+
+    Of a repo, the step ends before an event that binds watches, which do not apply to the events before it, and after a
+    move, because watches of the old name do not apply to the events after it.
     """
     named = [
-        Called(event, repo.owner.id, repo.name)
+        NamedRepo(event, repo.owner.id, repo.name)
         for event in events
         for repo in (bodies[event.id].repo, bodies[event.id].moved_to)
         if repo is not None and event.fan_cursor is None
     ]
-    waiting = await store.wait_for_a_name(tx, named)
-    bound: dict[str, Unfanned] = {}
-    begun, ended = set[str](), set[str]()
+    binding = await store.events_to_bind(tx, named)
+    selected: dict[str, UnfannedEvent] = {}
+    started, ended = set[str](), set[str]()
     for event in events:
-        if event.id in waiting and event.repo_id in begun:
+        if event.id in binding and event.repo_id in started:
             ended.add(event.repo_id)
         if event.repo_id not in ended:
-            bound[event.id] = event
-            begun.add(event.repo_id)
+            selected[event.id] = event
+            started.add(event.repo_id)
             if _is_move(event):
-                # What comes after it is not for those who watched a name that it left.
                 ended.add(event.repo_id)
-    for called in named:
-        if called.event.id in waiting and called.event.id in bound:
-            await store.bind(tx, called)
-    return list(bound.values())
+    for repo in named:
+        if repo.event.id in binding and repo.event.id in selected:
+            await store.bind(tx, repo)
+    return list(selected.values())
 
 
-async def _next_chunks(tx: Tx, events: list[Unfanned], bodies: dict[str, _Body], now: int) -> list[_Chunk]:
-    """Of the first events. Repos get the same share of a step; the next event of one waits for the end of the last."""
+async def _next_chunks(tx: Tx, events: list[UnfannedEvent], bodies: dict[str, _Body], now: int) -> list[_Chunk]:
+    """The next watchers of the first events. Repos get equal shares of a step; an event follows when the one before it
+    has no more watchers.
+    """
     share = max(WATCHERS_AT_ONCE // max(len({event.repo_id for event in events}), 1), 1)
     moved = {event.id: body.owner.id for event in events if (body := bodies[event.id].moved_to)}
     found = await store.watchers(tx, events, moved, share, now)
@@ -245,12 +224,13 @@ async def _next_chunks(tx: Tx, events: list[Unfanned], bodies: dict[str, _Body],
         cursor = watchers[-1]["id"] if len(watchers) == share else None
         if cursor is not None:
             unfinished.add(event.repo_id)
-        chunks.append(_Chunk(event, bodies[event.id].repo.name, [row["id"] for row in watchers if row["told"]], cursor))
+        webhook_ids = [row["id"] for row in watchers if row["gets_delivery"]]
+        chunks.append(_Chunk(event, bodies[event.id].repo.name, webhook_ids, cursor))
         room -= len(watchers)
         if room <= 0:
             break
     return chunks
 
 
-def _is_move(event: Unfanned) -> bool:
+def _is_move(event: UnfannedEvent) -> bool:
     return (event.scope, event.action) == ("repo", "move")

@@ -1,25 +1,23 @@
 """Statements that turn events into deliveries."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from msgspec import Struct
-from msgspec.structs import fields
+from msgspec.structs import asdict, fields
 
 from hubgate.server.clock import HOUR
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.storage.sqltext import Kind, Params, RowStatement
+from hubgate.server.storage.sqltext import Params, RowStatement, columns_of
 from hubgate.server.webhooks.model import ENABLED, QUOTA_WINDOW
 from hubgate.server.webhooks.permissions.store import could_read, may_read
 
-# A webhook is told of what happened after it was made. A clock that was set back, or another machine's, must not cost
-# it an event: what happened shortly before and is not fanned out yet is told too, and so is everything to one that was
-# made in the future.
-CLOCKS_DIFFER = HOUR
+# A webhook receives events that happened after it was created. Clocks that differ, or were set back, must not cost it
+# an event: it also receives events of up to this long before, and all events if it was created in the future.
+CLOCK_TOLERANCE = HOUR
 
 
-class Unfanned(Struct, frozen=True):
-    """An event on its way, and how far it has come."""
+class UnfannedEvent(Struct, frozen=True):
+    """An event whose fan-out is not finished. It continues after the webhook `fan_cursor`."""
 
     id: str
     repo_id: str
@@ -33,9 +31,9 @@ class Unfanned(Struct, frozen=True):
     depth: int
     created_at: int
     fan_cursor: str | None
-    # 1 where a user without the right to write caused it.
+    # 1 if a user without write permission caused the event.
     guest: int
-    # Whose the repo is now, and whether for them alone; as it was at the event once the repo is gone.
+    # The current owner and visibility of the repo; those at the event if the repo was deleted.
     owner_now: str
     private_now: int
 
@@ -44,15 +42,15 @@ class Unfanned(Struct, frozen=True):
         return "discussion" if self.scope.startswith("discussion") else "repo"
 
 
-_EVENT = ", ".join(f"e.{field.name}" for field in fields(Unfanned) if not field.name.endswith("_now"))
+_EVENT = ", ".join(f"e.{field.name}" for field in fields(UnfannedEvent) if not field.name.endswith("_now"))
 
 
-async def is_any(db: Database) -> bool:
+async def has_unfanned(db: Database) -> bool:
     return await db.one("SELECT 1 FROM events WHERE fanned_at IS NULL LIMIT 1") is not None
 
 
-async def unfanned(tx: Tx, after_repo: str, limit: int) -> list[Unfanned]:
-    """Of each repo in order. The repos take turns: it goes on behind the one that came last."""
+async def unfanned(tx: Tx, after_repo: str, limit: int) -> list[UnfannedEvent]:
+    """The next events, of repos after an id, in the order of repos and of the events of each repo."""
     rows = await tx.all(
         f"""
         SELECT {_EVENT}, COALESCE(r.owner_id, e.owner_id) AS owner_now, COALESCE(r.private, e.private) AS private_now
@@ -61,13 +59,13 @@ async def unfanned(tx: Tx, after_repo: str, limit: int) -> list[Unfanned]:
         """,
         {"after": after_repo, "limit": limit},
     )
-    return [Unfanned(*row) for row in rows]
+    return [UnfannedEvent(*row) for row in rows]
 
 
-class Called(Struct, frozen=True):
-    """A repo's owner and name, which an event tells."""
+class NamedRepo(Struct, frozen=True):
+    """The owner and the name of a repo in an event."""
 
-    event: Unfanned
+    event: UnfannedEvent
     owner_id: str
     name: str
 
@@ -86,15 +84,15 @@ class Called(Struct, frozen=True):
         }
 
 
-# Whoever has a name keeps it for as long as they are there, so times, which clocks and work under way put askew, are
-# asked only about those that are gone: a watch that was made since is for whoever comes next.
-_MADE_BEFORE = """
+# An account or repo that still exists has the watched name. Only if it was deleted are times compared, because clocks
+# differ: a watch that was created after the event is for the next account or repo of that name.
+_CREATED_BEFORE = """
     CAST(:event_at AS bigint) >= COALESCE(x.made_at, (SELECT w.created_at FROM webhooks w WHERE w.id = x.webhook_id))
 """
 _BINDS_TO_OWNER = f"""
     x.target_id IS NULL AND x.type = COALESCE((SELECT k.kind FROM names k WHERE k.owner_id = :owner_id LIMIT 1), 'user')
     AND x.key IN (SELECT CAST(:owner_key AS text) UNION SELECT n.key FROM names n WHERE n.owner_id = :owner_id)
-    AND (EXISTS (SELECT 1 FROM names t WHERE t.owner_id = :owner_id AND t.key = x.key) OR {_MADE_BEFORE})
+    AND (EXISTS (SELECT 1 FROM names t WHERE t.owner_id = :owner_id AND t.key = x.key) OR {_CREATED_BEFORE})
 """
 _BINDS_TO_REPO = f"""
     x.target_id IS NULL AND x.type = :repo_type
@@ -102,9 +100,9 @@ _BINDS_TO_REPO = f"""
         SELECT CAST(:repo_key AS text)
         UNION SELECT n.key || '/' || CAST(:repo_alone AS text) FROM names n WHERE n.owner_id = :owner_id
     )
-    AND (EXISTS (SELECT 1 FROM repos t WHERE t.id = :repo_id) OR {_MADE_BEFORE})
+    AND (EXISTS (SELECT 1 FROM repos t WHERE t.id = :repo_id) OR {_CREATED_BEFORE})
 """
-_WAITS_FOR_A_NAME = RowStatement(
+_BINDS_WATCHES = RowStatement(
     f"""
     SELECT CAST(:event_id AS text) AS event_id FROM (
         SELECT 1 FROM watches x WHERE {_BINDS_TO_OWNER}
@@ -113,22 +111,13 @@ _WAITS_FOR_A_NAME = RowStatement(
         LIMIT 1
     ) y
     """,
-    {
-        "event_id": "text",
-        "event_at": "bigint",
-        "owner_id": "text",
-        "owner_key": "text",
-        "repo_id": "text",
-        "repo_key": "text",
-        "repo_alone": "text",
-        "repo_type": "text",
-    },
+    columns_of(text="event_id owner_id owner_key repo_id repo_key repo_alone repo_type", bigint="event_at"),
 )
 
 
-async def wait_for_a_name(tx: Tx, named: Iterable[Called]) -> set[str]:
-    """The ids of those events for which anyone watches a name that nobody had."""
-    return {row["event_id"] for row in await tx.each(_WAITS_FOR_A_NAME, [called.params for called in named])}
+async def events_to_bind(tx: Tx, named: Iterable[NamedRepo]) -> set[str]:
+    """The ids of events that name an account or repo to which `bind` would bind watches."""
+    return {row["event_id"] for row in await tx.each(_BINDS_WATCHES, [repo.params for repo in named])}
 
 
 _BIND = (
@@ -137,25 +126,25 @@ _BIND = (
 )
 
 
-async def bind(tx: Tx, called: Called) -> None:
-    """Names that were watched before anyone had them. An account keeps its former names, so those count too."""
+async def bind(tx: Tx, repo: NamedRepo) -> None:
+    """Bind watches to the owner and the repo. Former names of the owner count too."""
     for sql in _BIND:
-        await tx.exec(sql, called.params)
+        await tx.exec(sql, repo.params)
 
 
-# Each list ends by itself: one repo may have a hundred thousand watchers.
+# Limited before the union: one repo may have a hundred thousand watchers.
 _NEXT = """
     SELECT DISTINCT x.webhook_id FROM watches x
     WHERE x.target_id = :{} AND x.webhook_id > :cursor ORDER BY x.webhook_id LIMIT :limit
 """
-
-
-_KNOWS_NOW = may_read(":private", ":owner_id", ":repo_id")
-_KNEW_THEN = could_read(":event_private", ":event_owner", ":repo_id")
+_MAY_READ_NOW = may_read(":private", ":owner_id", ":repo_id")
+_COULD_READ_THEN = could_read(":event_private", ":event_owner", ":repo_id")
 _WATCHERS = RowStatement(
     f"""
-    SELECT CAST(:event_id AS text) AS event_id, w.id, CASE WHEN (w.created_at <= :made_before OR w.created_at > :ahead)
-        AND (' ' || w.domains || ' ') LIKE :domain AND {_KNOWS_NOW} AND {_KNEW_THEN} THEN 1 ELSE 0 END AS told
+    SELECT CAST(:event_id AS text) AS event_id, w.id,
+        CASE WHEN (w.created_at <= :created_before OR w.created_at > :ahead)
+            AND (' ' || w.domains || ' ') LIKE :domain AND {_MAY_READ_NOW} AND {_COULD_READ_THEN}
+        THEN 1 ELSE 0 END AS gets_delivery
     FROM (
         SELECT webhook_id FROM ({_NEXT.format("repo_id")}) a
         UNION
@@ -165,33 +154,25 @@ _WATCHERS = RowStatement(
         ORDER BY webhook_id LIMIT :limit
     ) c JOIN webhooks w ON w.id = c.webhook_id ORDER BY w.id
     """,
-    {
-        "event_id": "text",
-        "cursor": "text",
-        "made_before": "bigint",
-        "repo_id": "text",
-        "event_owner": "text",
-        "new_owner": "text",
-        "event_private": "bigint",
-        "domain": "text",
-        "private": "bigint",
-        "owner_id": "text",
-    },
+    columns_of(
+        text="event_id cursor repo_id event_owner new_owner domain owner_id",
+        bigint="created_before event_private private",
+    ),
 )
 
 
 async def watchers(
-    tx: Tx, events: Iterable[Unfanned], new_owners: Mapping[str, str], limit: int, now: int
+    tx: Tx, events: Iterable[UnfannedEvent], new_owners: Mapping[str, str], limit: int, now: int
 ) -> dict[str, list[Row]]:
-    """By event the next of those who watch the repo or its owner, in order: id, and whether they are told."""
+    """The next webhooks that watch the repo or its owner, by event, in the order of their ids: id, gets_delivery."""
     rows: list[Params] = [
         {
             "event_id": event.id,
             "cursor": event.fan_cursor or "",
-            "made_before": event.created_at + CLOCKS_DIFFER,
+            "created_before": event.created_at + CLOCK_TOLERANCE,
             "repo_id": event.repo_id,
             "event_owner": event.owner_id,
-            # Who watches where a repo went is told that it came, as far as they might know where it was.
+            # A move is also delivered to watchers of the new owner that could read the repo before.
             "new_owner": new_owners.get(event.id, event.owner_id),
             "event_private": event.private,
             "domain": f"% {event.domain} %",
@@ -201,7 +182,7 @@ async def watchers(
         for event in events
     ]
     found: dict[str, list[Row]] = {str(row["event_id"]): [] for row in rows}
-    for row in await tx.each(_WATCHERS, rows, {"limit": limit, "ahead": now + CLOCKS_DIFFER}):
+    for row in await tx.each(_WATCHERS, rows, {"limit": limit, "ahead": now + CLOCK_TOLERANCE}):
         found[row["event_id"]].append(row)
     return found
 
@@ -212,13 +193,13 @@ _ADVANCE = RowStatement(
         fanned_at = CASE WHEN CAST(:cursor AS text) IS NULL THEN CAST(:now AS bigint) END /*pg FROM batch */
     WHERE id = :id AND fanned_at IS NULL AND COALESCE(fan_cursor, '') = :before
     """,
-    {"id": "text", "cursor": "text", "before": "text"},
+    columns_of(text="id cursor before"),
 )
 
 
-async def advance(tx: Tx, events: Iterable[tuple[Unfanned, str | None]], now: int) -> None:
-    """Each to its new cursor; None where it has reached everyone. From where it was only: of two processes that fan out
-    the same, the slower one's deliveries are refused as duplicates, and it begins again.
+async def advance(tx: Tx, events: Iterable[tuple[UnfannedEvent, str | None]], now: int) -> None:
+    """Store the new cursor of each event; None ends its fan-out. If two processes fan out the same event, the
+    deliveries of the slower one are rejected as duplicates, and its unit fails.
     """
     rows: list[Params] = [
         {"id": event.id, "cursor": cursor, "before": event.fan_cursor or ""} for event, cursor in events
@@ -226,80 +207,63 @@ async def advance(tx: Tx, events: Iterable[tuple[Unfanned, str | None]], now: in
     await tx.each(_ADVANCE, rows, {"now": now})
 
 
-# A window that begins in the future was begun by a clock that has been set back since.
-_OVER = "(quota_from <= :window OR quota_from > :ahead)"
+# A window that starts in the future was started before a clock was set back.
+_WINDOW_ENDED = "(quota_from <= :window OR quota_from > :ahead)"
 
 
 def _used(column: str, added: str) -> str:
     return f"""
-        CASE WHEN state <> '{ENABLED}' THEN {column} WHEN {_OVER} THEN CAST(:{added} AS bigint)
+        CASE WHEN state <> '{ENABLED}' THEN {column} WHEN {_WINDOW_ENDED} THEN CAST(:{added} AS bigint)
             ELSE {column} + CAST(:{added} AS bigint) END
     """
 
 
-# PostgreSQL locks the webhooks in the order of their ids, like everyone who changes several of them.
-_NUMBER = RowStatement(
+# PostgreSQL locks the webhooks in the order of their ids, like all units that change several webhooks.
+_RESERVE = RowStatement(
     f"""
     UPDATE webhooks SET
-        last_seq = last_seq + CAST(:count AS bigint),
+        last_seq = last_seq + CAST(:total AS bigint),
         last_trigger_at = :now,
-        quota_used = {_used("quota_used", "counted")},
-        guest_quota_used = {_used("guest_quota_used", "of_guests")},
-        quota_from = CASE WHEN state = '{ENABLED}' AND {_OVER} THEN CAST(:now AS bigint) ELSE quota_from END
+        quota_used = {_used("quota_used", "quota")},
+        guest_quota_used = {_used("guest_quota_used", "guest_quota")},
+        quota_from = CASE WHEN state = '{ENABLED}' AND {_WINDOW_ENDED} THEN CAST(:now AS bigint) ELSE quota_from END
     /*pg FROM batch, (
-        SELECT h.id AS held_id FROM webhooks h JOIN batch b ON b.each_id = h.id ORDER BY h.id FOR NO KEY UPDATE OF h
-    ) held */
-    WHERE id = :id /*pg AND held.held_id = id */
+        SELECT h.id AS locked_id FROM webhooks h JOIN batch b ON b.each_id = h.id ORDER BY h.id FOR NO KEY UPDATE OF h
+    ) in_order */
+    WHERE id = :id /*pg AND in_order.locked_id = id */
     RETURNING id, last_seq, quota_used, guest_quota_used, state, url
     """,
-    {"id": "text", "count": "bigint", "counted": "bigint", "of_guests": "bigint"},
+    columns_of(text="id", bigint="total quota guest_quota"),
 )
 
 
-@dataclass(slots=True)
-class Numbers:
-    """Deliveries of a webhook: all, those that count towards its quota, and those towards the quota of guests."""
+class Counts(Struct):
+    """New deliveries of a webhook: all, those that count towards its quota, and those towards its quota for guests."""
 
-    count: int = 0
-    counted: int = 0
-    of_guests: int = 0
+    total: int = 0
+    quota: int = 0
+    guest_quota: int = 0
 
 
-async def number(tx: Tx, counts: Mapping[str, Numbers], now: int) -> dict[str, Row]:
-    """Reserve sequence numbers and quota for the new deliveries of each webhook. Returns, by id, the last number and
-    the quotas used after these deliveries, state and url.
+async def reserve(tx: Tx, counts: Mapping[str, Counts], now: int) -> dict[str, Row]:
+    """Reserve sequence numbers and quota for new deliveries of webhooks. Returns last_seq, quota_used and
+    guest_quota_used after these deliveries, and state and url, by id. Deleted webhooks are left out.
     """
-    rows: list[Params] = [
-        {"id": webhook_id, "count": each.count, "counted": each.counted, "of_guests": each.of_guests}
-        for webhook_id, each in counts.items()
-    ]
-    moments = {"window": now - QUOTA_WINDOW, "ahead": now + CLOCKS_DIFFER}
-    return {row["id"]: row for row in await tx.each(_NUMBER, rows, {"now": now, **moments})}
+    rows: list[Params] = [{"id": webhook_id, **asdict(each)} for webhook_id, each in counts.items()]
+    times = {"now": now, "window": now - QUOTA_WINDOW, "ahead": now + CLOCK_TOLERANCE}
+    return {row["id"]: row for row in await tx.each(_RESERVE, rows, times)}
 
 
-_KINDS: dict[str, Kind] = {
-    "id": "text",
-    "webhook_id": "text",
-    "event_id": "text",
-    "seq": "bigint",
-    "repo_id": "text",
-    "repo_seq": "bigint",
-    "repo_type": "text",
-    "repo_name": "text",
-    "scope": "text",
-    "action": "text",
-    "depth": "bigint",
-    "state": "text",
-    "reason": "text",
-    "due_at": "bigint",
-    "ended_at": "bigint",
-}
+_COLUMNS = columns_of(
+    text="id webhook_id event_id repo_id repo_type repo_name scope action state reason",
+    bigint="seq repo_seq depth due_at ended_at",
+)
 _ADD = RowStatement(
     f"""
-    INSERT INTO deliveries ({", ".join(_KINDS)}, replay_of, is_test, attempts, created_at)
-    SELECT {", ".join(f":{name}" for name in _KINDS)}, '', 0, 0, CAST(:now AS bigint) /*pg FROM batch */
+    INSERT INTO deliveries ({", ".join(_COLUMNS)}, replay_of, is_test, attempts, created_at)
+    SELECT {", ".join(f":{name}" for name in _COLUMNS)}, '', 0, 0, CAST(:now AS bigint) /*pg FROM batch */
     """,
-    _KINDS,
+    _COLUMNS,
 )
 
 

@@ -209,13 +209,13 @@ async def with_backlog(db: Database) -> str | None:
     return row["id"] if row else None
 
 
-# Deliveries that are looked at: an estimate must not read a backlog of millions.
+# The number of deliveries considered: an estimate must not read a backlog of millions.
 _SAMPLE = 10_000
 
 
 async def oldest_waiting(db: Database, now: int) -> int | None:
     """The time of the oldest event not yet fanned out, or of the oldest untried delivery of a webhook whose circuit
-    breaker is closed. With a large backlog, of those deliveries that are found first.
+    breaker is closed. Of a large backlog, only some deliveries are considered.
     """
     row = await db.one(
         f"""

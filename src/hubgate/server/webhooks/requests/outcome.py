@@ -16,7 +16,7 @@ GONE = 410
 
 
 class Try(Struct, frozen=True):
-    """`answer` is None if there was none: blocked, refused and timed out look the same (attack W18)."""
+    """An attempt. `answer` is None without a response: blocked, refused and timed out look the same (attack W18)."""
 
     at: int
     duration_ms: int
@@ -56,7 +56,7 @@ class Verdict(Struct, frozen=True):
 
 
 def judge(tried: Try, backoff: Sequence[int], attempts_before: int, now: int, chance: float) -> Verdict:
-    """The state that follows. `chance`, from 0 to 1, moves the wait within the jitter."""
+    """The state of a delivery after an attempt. `chance`, from 0 to 1, moves the wait within the jitter."""
     if tried.arrived:
         return Verdict(DELIVERED, None)
     wait = delay(backoff, attempts_before, chance)
@@ -72,7 +72,7 @@ def delay(backoff: Sequence[int], attempts_before: int, chance: float) -> int | 
 
 
 def _asked_wait(answer: HttpResponse | None, now: int) -> int:
-    """Retry-After, seconds or a date (RFC 9110 10.2.3), up to a day (attack W35)."""
+    """The wait that Retry-After asks for, as seconds or a date (RFC 9110 10.2.3), up to a day (attack W35)."""
     said = (answer.header("retry-after") or "").strip() if answer else ""
     if re.fullmatch(r"\d{1,20}", said, re.ASCII):
         return min(int(said) * SECOND, LONGEST_WAIT)

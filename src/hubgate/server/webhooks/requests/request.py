@@ -1,4 +1,4 @@
-"""The request of a delivery: headers, signatures and body. What depends only on the webhook is prepared once."""
+"""The request of a delivery: headers, signatures and body. Parts that all requests of a webhook share are cached."""
 
 import html
 import json
@@ -25,12 +25,12 @@ SECRET = "X-Webhook-Secret"  # noqa: S105 (the name of the header)
 
 
 class Prepared(Struct, frozen=True):
-    """All requests of a webhook begin with `head`. It is valid for one version of the webhook's settings."""
+    """The parts that all requests of a webhook share, for one version of its settings. Requests begin with `head`."""
 
     webhook_id: str
     version: int
     url: str
-    # Requests in flight to one host are limited.
+    # For the limit of requests in flight to one host.
     host: str
     # None if the URL or the secret cannot be used: every attempt fails.
     target: Target | None
@@ -45,7 +45,7 @@ class Prepared(Struct, frozen=True):
 
 
 def prepare(secret: ServerSecret, webhook_id: str, row: Row) -> Prepared:
-    """`row` has version, url, secret, old_secret, old_secret_until and private_key."""
+    """Prepare requests from a row with version, url, secret, old_secret, old_secret_until and private_key."""
     headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT, "X-Hubgate-Webhook": webhook_id}
     text, sign_old = "", None
     if row["secret"] is not None:
@@ -88,7 +88,7 @@ class Outgoing(Struct, frozen=True):
 
 
 def outgoing(prepared: Prepared, item: Item, now: int) -> Outgoing:
-    """The body is the same in every attempt and replay; the time is that of this attempt."""
+    """The request of one attempt. The body is the same in every attempt and replay."""
     body = item.body[:-1] + prepared.suffix
     timestamp = now // SECOND
     content = signing.signed_content(item.id, timestamp, body)

@@ -42,16 +42,17 @@ OnEnded = Callable[[Request, Try | None], None]
 
 @dataclass(eq=False)
 class Sender:
-    """Where there is no response from an address that only the hub could have reached, blocked, refused and timed out
-    look the same and take the same time, `silence_seconds`: nobody learns about the hub's network from its deliveries
-    (attack W18).
+    """Sends requests, and reports each outcome once.
+
+    Without a response from a private address, a request takes `silence_seconds`, whether it was blocked, refused or
+    timed out: deliveries must reveal nothing about the hub's network (attack W18).
     """
 
     webhooks: Webhooks
     on_ended: OnEnded
-    # None for the whole deadline.
+    # None: the whole deadline.
     silence_seconds: float | None = None
-    # By delivery, in the order in which they began. All have the same deadline, so the first is late first.
+    # By delivery id, in the order of their deadlines, because all have the same time.
     _requests: dict[str, Request] = field(default_factory=dict)
     _timer: asyncio.TimerHandle | None = None
 
@@ -116,7 +117,7 @@ class Sender:
         if not is_public:
             silence = self.webhooks.pace.deadline_seconds if self.silence_seconds is None else self.silence_seconds
             await asyncio.sleep(max(0.0, silence - took))
-            # To the millisecond, the duration would say which of the reasons it was.
+            # The exact duration would reveal the reason.
             took = silence
         self._end(request, Try(request.at, int(took * 1000), None))
 

@@ -1,8 +1,8 @@
 """Which process sends for which webhooks.
 
-Webhooks fall into 256 shards; each shard is owned by one running process, and only the owner sends. A process changes
-its heartbeat every two seconds. It is taken over if others see no change for twenty seconds, measured on their own
-monotonic clocks, or at once if it ran on this machine and has died. It stops sending well before that, so that two
+Webhooks are divided into 256 shards; each shard is owned by one running process, and only the owner sends. A process
+changes its heartbeat every two seconds. It is taken over if others see no change for twenty seconds, measured on their
+own monotonic clocks, or at once if it ran on this machine and has died. It stops sending well before that, so that two
 processes never send for the same webhook. Every unit that writes for an owner checks that it was not taken over.
 """
 
@@ -14,6 +14,7 @@ import secrets
 import socket
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from hubgate.server.storage.database import Database, Tx
@@ -26,7 +27,7 @@ log = logging.getLogger("hubgate.deliver")
 
 
 class TakenOver(Exception):
-    """Another process owns the shards of this one now. What this process knows of them is void."""
+    """Another process has taken over the shards of this process, so the queue in memory is void."""
 
 
 @dataclass(eq=False)
@@ -56,9 +57,7 @@ class Ownership:
         self._beaten_at = began
 
     def may_send(self, moment: float) -> bool:
-        """Whether no other process can have taken over yet, nor will until a request that starts now has ended or was
-        aborted.
-        """
+        """Whether a request that starts now will have ended, or been aborted, before another process can take over."""
         return moment < self._beaten_at + 0.75 * self.pace.dead_after_seconds
 
     def must_abort(self, moment: float) -> bool:
@@ -77,26 +76,27 @@ class Ownership:
         self._beaten_at = began
         senders = await store.senders(self.db)
         dead = [each for each, (heartbeat, machine) in senders.items() if self._is_dead(each, heartbeat, machine)]
-        for sender_id in dead:
-            await self.db.write(lambda tx, sender_id=sender_id: self._take_over(tx, sender_id))  # type: ignore[misc]
-            self._seen.pop(sender_id, None)
+        for each in dead:
+            await self.db.write(partial(self._take_over, sender_id=each, heartbeat=senders[each][0]))
+            self._seen.pop(each, None)
         running = [each for each in senders if each not in dead]
         self.processes = len(running)
         self._share = _share(running.index(self.id), len(running)) if self.id in running else 0
 
-    async def claim(self) -> set[int]:
-        """Claim a fair share of the shards without an owner. Returns the new ones."""
+    async def claim(self) -> None:
+        """Claim a fair share of the shards without an owner."""
+        owners = await store.owners(self.db)
+        # Read again, because a unit that failed may have been committed.
+        self.shards = {shard for shard, owner in enumerate(owners) if owner == self.id}
         missing = self._share - len(self.shards)
-        if missing <= 0 or None not in await store.owners(self.db):
-            return set()
+        if missing <= 0 or None not in owners:
+            return
 
         async def unit(tx: Tx) -> set[int]:
             await self.require(tx)
             return await store.claim(tx, self.id, missing)
 
-        claimed = await self.db.write(unit)
-        self.shards |= claimed
-        return claimed
+        self.shards |= await self.db.write(unit)
 
     @property
     def surplus(self) -> set[int]:
@@ -120,8 +120,8 @@ class Ownership:
         await self.db.write(unit)
         self._unlock()
 
-    async def _take_over(self, tx: Tx, sender_id: str) -> None:
-        if await store.end(tx, sender_id):
+    async def _take_over(self, tx: Tx, sender_id: str, heartbeat: int) -> None:
+        if await store.end(tx, sender_id, heartbeat):
             log.warning("process %s has died; its webhooks are sent for by others", sender_id)
             tx.signal(Signal.SHARDS)
 
@@ -150,7 +150,7 @@ def _share(place: int, processes: int) -> int:
 
 
 def _machine() -> str:
-    """The host name and the start of the system: a lock file says nothing about processes elsewhere."""
+    """This machine and its current boot. A lock file says nothing about the processes of other machines."""
     boot = Path("/proc/sys/kernel/random/boot_id")
     return f"{socket.gethostname()} {boot.read_text().strip() if boot.exists() else ''}"
 

@@ -23,13 +23,13 @@ async def add_sender(tx: Tx, sender_id: str, machine: str) -> None:
 
 
 async def is_alive(tx: Tx, sender_id: str) -> bool:
-    """Whether this process may still write. A takeover waits for units that asked, and units that ask after it fail."""
+    """Whether this process may still write. A takeover waits for units that called this; later calls return False."""
     sql = "SELECT 1 FROM senders WHERE id = :id /*pg FOR KEY SHARE */"
     return await tx.one(sql, {"id": sender_id}) is not None
 
 
 async def beat(tx: Tx, sender_id: str) -> bool:
-    """Change the heartbeat; False after a takeover. Only that it changes matters, not what time it is."""
+    """Change the heartbeat; False after a takeover. It is a counter, so that clocks do not matter."""
     sql = "UPDATE senders SET heartbeat = heartbeat + 1 WHERE id = :id"
     return await tx.exec(sql, {"id": sender_id}) == 1
 
@@ -57,9 +57,12 @@ async def claim(tx: Tx, sender_id: str, count: int) -> set[int]:
     return {row["shard"] for row in await tx.all(_CLAIM, {"id": sender_id, "count": count})}
 
 
-async def end(tx: Tx, sender_id: str) -> bool:
-    """End the ownership of a process that has stopped or died; False if another process has done so."""
-    if await tx.exec("DELETE FROM senders WHERE id = :id", {"id": sender_id}) == 0:
+async def end(tx: Tx, sender_id: str, heartbeat: int | None = None) -> bool:
+    """End the ownership of a process that has stopped or died. False if another process has done so, or if the process
+    was only late: it has changed its heartbeat.
+    """
+    sql = "DELETE FROM senders WHERE id = :id AND heartbeat = COALESCE(CAST(:heartbeat AS bigint), heartbeat)"
+    if await tx.exec(sql, {"id": sender_id, "heartbeat": heartbeat}) == 0:
         return False
     await tx.exec("UPDATE shards SET sender_id = NULL WHERE sender_id = :id", {"id": sender_id})
     return True
@@ -90,8 +93,14 @@ async def has_wakes(db: Database, shards: Iterable[int]) -> bool:
 
 
 async def take_wakes(tx: Tx, shards: Iterable[int]) -> set[str]:
-    """The webhooks that must be read again."""
+    """Delete the wake-ups of these shards, and return the webhooks that must be read again."""
     rows = await tx.all(f"DELETE FROM wakes WHERE {_OWNED} RETURNING webhook_id", {"owned": digits(shards)})
+    return {row["webhook_id"] for row in rows}
+
+
+async def woken(tx: Tx, shards: Iterable[int]) -> set[str]:
+    """The webhooks that must be read again, before anything newer of them is sent."""
+    rows = await tx.all(f"SELECT DISTINCT webhook_id FROM wakes WHERE {_OWNED}", {"owned": digits(shards)})
     return {row["webhook_id"] for row in rows}
 
 

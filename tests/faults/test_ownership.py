@@ -1,0 +1,278 @@
+"""Several `hubgate deliver` processes that die, freeze, lose the database, and come and go."""
+
+import random
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.bed.blocking import run_blocking
+from tests.bed.engines import set_up_database
+from tests.bed.moved_clock import CLOCK, set_clock
+from tests.bed.postgres import Cluster
+from tests.bed.processes import until
+from tests.faults.conftest import Store, create_store
+from tests.faults.cut import cut_connection
+from tests.faults.history import Incident
+from tests.faults.scenario import ChangeLoad, Scenario, create_scenario
+from tests.faults.watchers import Watchers
+
+pytestmark = pytest.mark.faults
+
+# Twenty and fifteen seconds by default.
+PACE = {"TEST_PACE": "6,4"}
+RECORDED = """
+    SELECT d.id, d.state, d.attempts, d.first_at, d.first_status, a.number, a.at, a.status
+    FROM deliveries d LEFT JOIN attempts a ON a.delivery_id = d.id ORDER BY d.id, a.number
+"""
+OWNERS = "SELECT DISTINCT sender_id FROM shards WHERE sender_id IS NOT NULL"
+
+
+def requests_of(watchers: Watchers, deliveries: set[object]) -> int:
+    return sum(request.delivery in deliveries for request in watchers.received)
+
+
+def test_processes_divide_the_webhooks(store: Store, watchers: Watchers) -> None:
+    scenario = create_scenario(store, watchers)
+    with scenario.delivering(), scenario.delivering():
+        scenario.until_shared(2)
+        with scenario.delivering():
+            scenario.until_shared(3)
+        scenario.until_shared(2)
+
+
+def test_killed_process_is_noticed_at_the_next_heartbeat(store: Store, watchers: Watchers) -> None:
+    """Not after the twenty seconds that a machine may be unreachable."""
+    scenario = create_scenario(store, watchers)
+    default_pace = {"TEST_PACE": ""}
+    with (
+        scenario.hub("--deliver", "off") as hub,
+        scenario.client(hub) as ada,
+        scenario.delivering(**default_pace),
+        scenario.delivering(**default_pace) as killed,
+    ):
+        scenario.until_shared(2)
+        scenario.kill(killed)
+        began = time.monotonic()
+        acknowledged = scenario.change_all(ada, "ada/one", "ada/two")
+        until(scenario.is_settled)
+        scenario.until_shared(1)
+        assert time.monotonic() - began < 5
+    scenario.check(acknowledged)
+
+
+def test_stopping_process_hands_over_at_once(store: Store, watchers: Watchers) -> None:
+    """Not at the next heartbeat: the other processes are told."""
+    scenario = create_scenario(store, watchers)
+    # A heartbeat every twenty seconds.
+    slow = {"TEST_PACE": "200,4"}
+    with scenario.hub("--deliver", "off") as hub, scenario.client(hub) as ada, scenario.delivering(**slow) as first:
+        until(lambda: scenario.shares() == [256])
+        # It beats at once when it starts, and then finds nothing to own before the other one's next heartbeat.
+        with scenario.delivering(**slow):
+            scenario.terminate(first)
+            assert first.wait(9) == 0
+            began = time.monotonic()
+            acknowledged = scenario.change_all(ada, "ada/one", "ada/two")
+            until(scenario.is_settled)
+            assert scenario.shares() == [256]
+            assert time.monotonic() - began < 5
+    scenario.check(acknowledged)
+
+
+def test_frozen_owner_is_replaced_and_changes_nothing_later(store: Store, watchers: Watchers) -> None:
+    """It neither stores nor sends anything for webhooks that it lost, and takes part again under a new id."""
+    requested: list[str] = []
+
+    def answer(name: str) -> tuple[float, int]:
+        """The first responses arrive while the process is frozen. Their results would be new attempts."""
+        requested.append(name)
+        return (2.0, 500) if len(requested) <= 3 else (0.0, 200)
+
+    watchers.answer = answer
+    scenario = create_scenario(store, watchers)
+    with (
+        scenario.hub("--deliver", "off") as hub,
+        scenario.client(hub) as ada,
+        scenario.delivering(**PACE) as frozen,
+    ):
+        acknowledged = scenario.change_all(ada, "ada/two", times=3)
+        until(lambda: watchers.waiting == 3)
+        scenario.freeze(frozen)
+        before = scenario.rows(OWNERS)
+        with scenario.delivering(**PACE):
+            until(scenario.is_settled, 40)
+            recorded = scenario.rows(RECORDED)
+            deliveries: set[object] = {row[0] for row in recorded}
+            sent = requests_of(watchers, deliveries)
+            assert scenario.rows(OWNERS) != before
+            scenario.resume(frozen)
+            scenario.until_shared(2)
+            acknowledged += scenario.change_all(ada, "ada/one", "ada/two", times=5)
+            until(scenario.is_settled, 40)
+            assert before[0] not in scenario.rows(OWNERS)
+        assert [row for row in scenario.rows(RECORDED) if row[0] in deliveries] == recorded
+        assert requests_of(watchers, deliveries) == sent
+    scenario.check(acknowledged)
+
+
+@pytest.mark.parametrize("failpoint", ["deliver-before-send", "deliver-after-send", "deliver-before-store"])
+def test_owner_frozen_at_the_worst_moments(
+    own_cluster: Cluster, watchers: Watchers, tmp_path: Path, failpoint: str
+) -> None:
+    """Before it sends, before it takes note of a response, before it stores the result. Not on SQLite, where a process
+    that froze while it wrote blocks all others.
+    """
+    run_blocking(set_up_database(own_cluster.url(), tmp_path))
+    scenario = create_scenario(create_store(own_cluster.url(), tmp_path), watchers)
+    armed = {**PACE, "TEST_FAILPOINTS": f"{failpoint}:2:SIGSTOP"}
+    with (
+        scenario.hub("--deliver", "off") as hub,
+        scenario.client(hub) as ada,
+        scenario.delivering(**armed) as frozen,
+    ):
+        since = time.monotonic()
+        acknowledged = scenario.change_all(ada, "ada/one", "ada/two", times=3)
+        until(lambda: is_stopped(frozen.pid))
+        scenario.frozen[frozen.pid] = since
+        with scenario.delivering(**PACE):
+            until(scenario.is_settled, 40)
+            recorded = scenario.rows(RECORDED)
+            scenario.resume(frozen)
+            scenario.until_shared(2)
+            assert scenario.rows(RECORDED) == recorded
+            acknowledged += scenario.change_all(ada, "ada/one", "ada/two", times=3)
+            until(scenario.is_settled, 40)
+    scenario.check(acknowledged)
+
+
+def is_stopped(pid: int) -> bool:
+    stat = Path(f"/proc/{pid}/stat").read_text()
+    return stat.rpartition(")")[2].split()[0] == "T"
+
+
+def test_process_cut_off_from_the_database_ends_its_requests(
+    own_cluster: Cluster, watchers: Watchers, tmp_path: Path
+) -> None:
+    """It stops sending, and aborts open requests before others take over. Once it has the database again, it takes
+    part under a new id.
+    """
+    run_blocking(set_up_database(own_cluster.url(), tmp_path))
+    scenario = create_scenario(create_store(own_cluster.url(), tmp_path), watchers)
+    # A deadline that is later than the takeover.
+    pace = {"TEST_PACE": "6,15"}
+    watchers.answer = lambda _: None
+    with (
+        cut_connection(own_cluster.folder) as connection,
+        scenario.hub("--deliver", "off") as hub,
+        scenario.client(hub) as ada,
+        scenario.delivering(own_cluster.url().replace(str(own_cluster.folder), str(connection.folder)), **pace),
+    ):
+        acknowledged = scenario.change_all(ada, "ada/two", times=3)
+        until(lambda: watchers.waiting == 3)
+        since = time.monotonic()
+        connection.cut()
+        with scenario.delivering(**pace):
+            until(lambda: watchers.waiting == 0)
+            # 0.9 of six seconds after the last heartbeat.
+            assert time.monotonic() - since < 6.0
+            watchers.answer = lambda _: (0.0, 200)
+            until(scenario.is_settled)
+            connection.mend()
+            scenario.until_shared(2)
+            scenario.note(Incident.CUT_OFF, since)
+            sent = len(watchers.received)
+            more = scenario.change_all(ada, "ada/one", "ada/two", times=3)
+            until(scenario.is_settled)
+    assert len(watchers.received) == sent + 3 * 2 + 3 * 3
+    scenario.check(acknowledged + more)
+
+
+def test_processes_with_moved_clocks_deliver_in_order(store: Store, watchers: Watchers) -> None:
+    """Processes are declared dead by monotonic clocks only, and no delivery waits for the clock of another process."""
+    scenario = create_scenario(store, watchers)
+    clocks = [store.folder / name for name in ("first.clock", "second.clock")]
+    for clock in clocks:
+        set_clock(clock, 0)
+    acknowledged = 0
+    with (
+        scenario.hub("--deliver", "off") as hub,
+        scenario.delivering(**{CLOCK: str(clocks[0])}),
+        scenario.delivering(**{CLOCK: str(clocks[1])}),
+    ):
+        scenario.until_shared(2)
+        for first, second in ((3600, 0), (0, 3600), (-3600, 0), (86400 * 3, -86400 * 3), (0, 0)):
+            load = ChangeLoad(scenario, hub.url).start()
+            load.wait_for(5)
+            set_clock(clocks[0], first)
+            set_clock(clocks[1], second)
+            load.wait_for(load.acknowledged + 10)
+            acknowledged += load.stop()
+            until(scenario.is_settled, 20)
+    log = (store.folder / "deliver.log").read_text()
+    assert "has died" not in log, log
+    scenario.check(acknowledged)
+
+
+def test_shards_move_while_postgres_restarts(
+    own_cluster: Cluster, watchers: Watchers, tmp_path: Path, fault_count: int
+) -> None:
+    """Whatever unit fails, every shard has an owner in the end who sends for it."""
+    chance = random.Random(fault_count)
+    run_blocking(set_up_database(own_cluster.url(), tmp_path))
+    scenario = create_scenario(create_store(own_cluster.url(), tmp_path), watchers)
+    acknowledged = 0
+    with scenario.hub("--deliver", "off") as hub, scenario.delivering():
+        for _ in range(max(3, fault_count // 10)):
+            load = ChangeLoad(scenario, hub.url).start()
+            with scenario.delivering():
+                began = time.monotonic()
+                pause = chance.random() * 1.5
+                until(lambda began=began, pause=pause: time.monotonic() > began + pause)  # type: ignore[misc]
+                since = time.monotonic()
+                own_cluster.stop(signal.SIGKILL)
+                own_cluster.start()
+                load.wait_for(load.acknowledged + 5)
+                acknowledged += load.stop()
+                scenario.note(Incident.CUT_OFF, since)
+                until(scenario.is_settled, 20)
+            scenario.until_shared(1)
+    scenario.check(acknowledged)
+
+
+def test_shards_move_back_and_forth(store: Store, watchers: Watchers, fault_count: int) -> None:
+    """Processes start, stop, die and freeze during a load. What each leaves is sent by the others."""
+    chance = random.Random(fault_count)
+    watchers.answer = lambda _: (chance.random() / 20, 200)
+    scenario = create_scenario(store, watchers)
+    with scenario.hub("--deliver", "off") as hub, scenario.delivering():
+        load = ChangeLoad(scenario, hub.url, pause=0.1).start()
+        try:
+            for number in range(fault_count):
+                with coming_and_going(scenario, number, chance):
+                    load.wait_for(load.acknowledged + 3)
+        finally:
+            acknowledged = load.stop()
+        until(scenario.is_settled)
+        scenario.until_shared(1)
+    scenario.check(acknowledged)
+
+
+@contextmanager
+def coming_and_going(scenario: Scenario, number: int, chance: random.Random) -> Iterator[None]:
+    """A process that starts, and that stops, dies or freezes as soon as it has its share or at any time before."""
+    with scenario.delivering() as process:
+        if chance.random() < 0.7:
+            scenario.until_shared(2)
+        yield
+        if number % 10 == 9:
+            scenario.freeze(process)
+            scenario.until_shared(1)
+            scenario.resume(process)
+            scenario.until_shared(2)
+        if number % 3:
+            scenario.terminate(process)
+            assert process.wait(9) == 0
+    scenario.until_shared(1)
