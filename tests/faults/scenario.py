@@ -191,7 +191,11 @@ class Scenario:
     def until_shared(self, processes: int, seconds: float = 30.0) -> None:
         """Wait until this many processes have the same number of shards, or one more."""
         shares = sorted(256 // processes + (place < 256 % processes) for place in range(processes))
-        until(lambda: self.shares() == shares, seconds)
+        try:
+            until(lambda: self.shares() == shares, seconds)
+        except AssertionError as error:
+            log = (self.store.folder / "deliver.log").read_text()
+            raise AssertionError(f"{self.shares()} instead of {shares}\n{log[-3000:]}") from error
 
     def backlog(self) -> int:
         """The number of events that are not fanned out yet and of deliveries that are waiting."""

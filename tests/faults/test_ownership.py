@@ -269,7 +269,8 @@ def coming_and_going(scenario: Scenario, number: int, chance: random.Random) -> 
         yield
         if number % 10 == 9:
             scenario.freeze(process)
-            scenario.until_shared(1)
+            # PostgreSQL ends the transactions of a frozen process after fifteen seconds, one after the other.
+            scenario.until_shared(1, 60)
             scenario.resume(process)
             scenario.until_shared(2)
         if number % 3:
