@@ -38,7 +38,7 @@ class Queue:
     unread: dict[str, None] = field(default_factory=dict)
     # Shards that are being released.
     leaving: set[int] = field(default_factory=set)
-    # Webhooks that are not in memory although rows wait, and when to read them.
+    # Webhooks that are not in memory although rows wait, and when these are due.
     unloaded: dict[str, int] = field(default_factory=dict)
     in_flight: int = 0
     per_host: int = MAX_PER_HOST
@@ -47,12 +47,16 @@ class Queue:
     _at_host: Counter[str] = field(default_factory=Counter)
     _waiting_for_host: defaultdict[str, deque[WebhookQueue]] = field(default_factory=lambda: defaultdict(deque))
     _timers: list[tuple[int, str]] = field(default_factory=list)
+    # The first timer of each webhook.
+    _timer_at: dict[str, int] = field(default_factory=dict)
     _looked_at: int = 0
 
     def hand_over(self, items: Iterable[Item], now: int) -> None:
         """Add deliveries that were just stored, in the order of their lanes."""
         for item in items:
-            if item.webhook_id in self.unloaded or item.webhook_id in self.unread:
+            if item.webhook_id in self.unloaded:
+                self.read_again(item.webhook_id)
+            if item.webhook_id in self.unread:
                 # Read later, together with what waits before it.
                 continue
             queue = self.webhooks.get(item.webhook_id)
@@ -128,10 +132,12 @@ class Queue:
         found: list[Item] = []
         while self._to_check and len(found) < limit:
             queue = self._to_check.popleft()
-            stale = [item for item in queue.upcoming(now) if item.checked_at + FRESH_SECONDS / 2 < moment]
+            upcoming = dict.fromkeys(queue.upcoming(now))
+            stale = [item for item in upcoming if item.checked_at + FRESH_SECONDS / 2 < moment]
             found += stale[:CHECKED_AHEAD]
             if not stale:
                 queue.is_checking = False
+                self.place(queue, now)
                 self._forget_if_empty(queue)
         return found
 
@@ -182,6 +188,8 @@ class Queue:
             queue.lanes[item.repo_id].is_busy = False
         self.in_flight -= 1
         self._at_host[item.host] -= 1
+        if not self._at_host[item.host]:
+            del self._at_host[item.host]
         return queue
 
     def settle(self, delivery_ids: Iterable[tuple[str, str]], now: int) -> None:
@@ -209,13 +217,10 @@ class Queue:
         self._looked_at = now
         while self._timers and self._timers[0][0] <= now:
             _, webhook_id = heapq.heappop(self._timers)
-            queue = self.webhooks.get(webhook_id)
-            if queue is not None:
-                queue.timer_at = None
-                if queue.more_retries_at is not None and queue.more_retries_at <= now:
-                    self.unread[webhook_id] = None
+            self._timer_at.pop(webhook_id, None)
+            if queue := self.webhooks.get(webhook_id):
                 self.place(queue, now)
-            elif self.unloaded.get(webhook_id, now + 1) <= now:
+            elif webhook_id in self.unloaded:
                 self.read_again(webhook_id)
         for host in list(self._waiting_for_host):
             self._release_host(host, now)
@@ -223,8 +228,8 @@ class Queue:
     def _start_timers_again(self, now: int) -> None:
         """The clock was set back, and waits that were computed before may be far too long."""
         self._timers.clear()
+        self._timer_at.clear()
         for queue in list(self.webhooks.values()):
-            queue.timer_at = None
             self.place(queue, now)
         for webhook_id in list(self.unloaded):
             self.read_again(webhook_id)
@@ -245,8 +250,6 @@ class Queue:
             self.place(queue, now)
         if not waiting:
             del self._waiting_for_host[host]
-            if not self._at_host[host]:
-                del self._at_host[host]
 
     def _new_queue(self, webhook_id: str) -> WebhookQueue:
         queue = WebhookQueue(webhook_id, is_leaving=bool(self.leaving) and shard_of(webhook_id) in self.leaving)
@@ -262,17 +265,21 @@ class Queue:
         if self.webhooks.get(queue.id) is not queue:
             # Its shard was released.
             return
-        if queue.is_used_up:
+        is_idle = not queue.unsettled and not queue.is_checking
+        if queue.is_used_up(now):
             self.unread[queue.id] = None
+            if is_idle and len(self.webhooks) + len(self.unread) > MAX_READ:
+                # Not all fit into memory, so they take turns.
+                del self.webhooks[queue.id]
+                return
         at = queue.next_time(now)
         if at is None:
             return
-        if at > now + UNLOADED_AFTER and not queue.unsettled and not queue.is_checking and queue.id not in self.unread:
+        if is_idle and at > now + UNLOADED_AFTER and queue.id not in self.unread:
             del self.webhooks[queue.id]
             self.unloaded[queue.id] = at
-            heapq.heappush(self._timers, (at, queue.id))
-        elif queue.timer_at is None or not now < queue.timer_at <= at:
-            queue.timer_at = at
+        if not now < self._timer_at.get(queue.id, now) <= at:
+            self._timer_at[queue.id] = at
             heapq.heappush(self._timers, (at, queue.id))
 
     def _ask_for_check(self, queue: WebhookQueue) -> None:
@@ -281,5 +288,6 @@ class Queue:
             self._to_check.append(queue)
 
     def _forget_if_empty(self, queue: WebhookQueue) -> None:
-        if queue.is_empty and not queue.is_checking and queue.id not in self.unread:
-            self.webhooks.pop(queue.id, None)
+        is_known = self.webhooks.get(queue.id) is queue
+        if is_known and queue.is_empty and not queue.is_checking and queue.id not in self.unread:
+            del self.webhooks[queue.id]

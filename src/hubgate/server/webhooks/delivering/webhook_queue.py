@@ -115,7 +115,6 @@ class WebhookQueue:
     is_placed: bool = False
     is_checking: bool = False
     unused_checks: int = 0
-    timer_at: int | None = None
     turn: int = Source.REPLAYS
 
     @property
@@ -127,13 +126,15 @@ class WebhookQueue:
     def has_waiting(self) -> bool:
         return bool(self.replays or self.retries) or any(lane.items for lane in self.lanes.values())
 
-    @property
-    def is_used_up(self) -> bool:
+    def is_used_up(self, now: int) -> bool:
         """Whether reading the rows again would find more: not before the results of those in memory are stored."""
         if len(self.unsettled) > len(self.in_flight):
             return False
         lanes = self.more_lanes and not any(lane.items for lane in self.lanes.values())
-        return lanes or (self.more_replays and not self.replays)
+        first = self.retries[0][0] if self.retries else None
+        later = self.more_retries_at
+        retries = later is not None and (first is None or later <= now < first)
+        return lanes or retries or len(self.retries) > 2 * MAX_RETRIES or (self.more_replays and not self.replays)
 
     def limit(self, now: int, each: int) -> int:
         """How many requests may be in flight: none while the circuit breaker is open, then one, as a probe."""
@@ -202,7 +203,10 @@ class WebhookQueue:
         self.free(item.repo_id)
 
     def upcoming(self, now: int) -> Iterator[Item]:
-        """Deliveries that may start soon, in about that order."""
+        """Deliveries that may start soon, in about that order; some twice."""
+        if (item := self.first(now)) is not None:
+            # Nothing starts before this one is checked.
+            yield item
         yield from self.replays[:MAX_IN_FLIGHT]
         yield from (entry[2] for entry in self.retries[:MAX_IN_FLIGHT] if _has_come(entry[0], now))
         repos = [*self.free_lanes, *(repo_id for repo_id, lane in self.lanes.items() if lane.is_busy)]
@@ -218,7 +222,9 @@ class WebhookQueue:
             if self.more_lanes or len(self.lanes) >= MAX_LANES:
                 self.more_lanes = True
                 return
-            lane = self.lanes[item.repo_id] = Lane()
+            # The lanes of a webhook that was dropped are forgotten, its requests are not.
+            is_busy = any(each.repo_id == item.repo_id for each in self.in_flight.values() if not each.attempts)
+            lane = self.lanes[item.repo_id] = Lane(is_busy=is_busy)
         if lane.has_more or len(lane.items) >= MAX_PER_LANE:
             lane.has_more = True
             return
