@@ -1,15 +1,13 @@
 """Access to gated repos: asking, decisions of the owner, and every way to read the files."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
 
 import httpx
 import pytest
 from tests.bed.apps import create_app, token_of
-from tests.bed.clock import START
 from tests.bed.concurrency import run_concurrently
 from tests.bed.exchange import create_exchange_app, exchange_token
+from tests.bed.gated_repo import AT, REPO, Scene, ask, create_scene, gate, handle, listed
 from tests.bed.people import (
     PASSWORD,
     api,
@@ -25,63 +23,17 @@ from tests.bed.repos import create_commit, create_repo, send_large
 from tests.bed.running_hub import RunningHub
 
 from hubgate.server.accounts import own_account
-from hubgate.server.accounts.model import Organization, User
 from hubgate.server.audit.model import SYSTEM
 from hubgate.server.errors import NotFound
 from hubgate.server.hub.gating import access_requests
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.resources import Hub
-from hubgate.server.storage.database import Tx
-
-REPO = "acme/llm"
-AT = f"/api/models/{REPO}/user-access-request"
-
-
-@dataclass
-class Scene:
-    """Ada owns acme and its gated model; Wim may write there, Rob may read; Bob is a stranger."""
-
-    hub: RunningHub
-    acme: Organization
-    ada_user: User
-    wim_user: User
-    rob_user: User
-    bob_user: User
-    ada: httpx.Client
-    wim: httpx.Client
-    rob: httpx.Client
-    bob: httpx.Client
-    visitor: httpx.Client
 
 
 @pytest.fixture
 def scene(hub: RunningHub) -> Iterator[Scene]:
-    users = [create_user(hub, name) for name in ("ada", "wim", "rob", "bob")]
-    acme = create_organization(hub, "acme", users[0], plan="enterprise", wim="write", rob="read")
-    clients = [api(hub, create_token(hub, user)) for user in users]
-    with clients[0], clients[1], clients[2], clients[3], api(hub) as visitor:
-        files = [{"path": "README.md", "content": "# Card"}, {"path": "weights.txt", "content": "secret weights"}]
-        create_repo(clients[0], REPO, files=files)
-        yield Scene(hub, acme, *users, *clients, visitor)
-
-
-def gate(scene: Scene, mode: str | bool = "manual") -> None:
-    saved = scene.ada.put(f"/api/models/{REPO}/settings", json={"gated": mode})
-    assert (saved.status_code, saved.json()["gated"]) == (200, mode)
-
-
-def ask(client: httpx.Client, **fields: str) -> httpx.Response:
-    return client.post(f"/api/models/{REPO}/ask-access", json={"fields": fields})
-
-
-def handle(client: httpx.Client, status: str, **more: Any) -> httpx.Response:
-    return client.post(f"{AT}/handle", json={"status": status, **(more or {"user": "bob"})})
-
-
-def listed(scene: Scene, status: str, query: str = "") -> list[str]:
-    response = scene.ada.get(f"{AT}/{status}{query}")
-    assert response.status_code == 200, response.text
-    return [found["user"]["user"] for found in response.json()]
+    with create_scene(hub) as created:
+        yield created
 
 
 def statuses(client: httpx.Client, oid: str) -> dict[str, int]:
@@ -259,76 +211,6 @@ def test_many_requests_are_handled_at_once(scene: Scene) -> None:
     ]
     assert listed(scene, "accepted") == ["bob"]
     assert scene.ada.post(f"{AT}/batch", json={**body, "requests": [{"user": "x"}] * 101}).status_code == 422
-
-
-def test_lists_are_filtered_and_paged_and_reported(scene: Scene) -> None:
-    gate(scene)
-    for name in ("u1", "u2", "u3"):
-        with api(scene.hub, create_token(scene.hub, create_user(scene.hub, name))) as client:
-            ask(client)
-        scene.hub.clock.advance(60)
-    assert listed(scene, "pending") == ["u3", "u2", "u1"]
-    assert listed(scene, "pending", "?q=U2") == ["u2"]
-    second = scene.ada.get(f"{AT}/pending").json()[1]["timestamp"]
-    assert listed(scene, "pending", f"?after={second}") == ["u3"]
-    assert listed(scene, "pending", f"?before={second}") == ["u1"]
-    assert scene.ada.get(f"{AT}/pending?after=yesterday").status_code == 400
-    assert scene.ada.get(f"{AT}/unknown").status_code == 404
-    page = scene.ada.get(f"{AT}/pending?limit=2")
-    following = scene.ada.get(page.links["next"]["url"])
-    assert [found["user"]["user"] for found in page.json() + following.json()] == ["u3", "u2", "u1"]
-    handle(scene.ada, "rejected", user="u1")
-    report = scene.wim.get(f"/{REPO}/user-access-report")
-    assert report.headers["content-disposition"] == 'attachment; filename="llm-access-requests.json"'
-    assert [(found["user"]["user"], found["status"]) for found in report.json()] == [
-        ("u3", "pending"),
-        ("u2", "pending"),
-        ("u1", "rejected"),
-    ]
-
-
-def test_search_finds_full_names_with_letters_outside_ascii(scene: Scene) -> None:
-    gate(scene)
-    with browser_of(scene.hub, scene.bob_user) as browser:
-        assert submit(browser, "/settings/profile", "/settings/profile", fullname="Örjan Åberg").status_code == 303
-    ask(scene.bob)
-    for search in ("Örjan", "ÖRJAN", "Åberg"):
-        assert listed(scene, "pending", f"?q={search}") == ["bob"], search
-
-
-def test_after_and_before_exclude_the_request_with_this_timestamp(scene: Scene) -> None:
-    """Timestamps have milliseconds, stored times have microseconds."""
-    gate(scene)
-    for moment in (0, 123, 999_999, 1_000_001, 4_123_456, 4_123_999):
-        scene.hub.clock.now = START + moment
-        ask(scene.bob)
-        timestamp = scene.ada.get(f"{AT}/pending").json()[0]["timestamp"]
-        assert listed(scene, "pending", f"?after={timestamp}") == [], moment
-        assert listed(scene, "pending", f"?before={timestamp}") == [], moment
-        assert scene.bob.post(f"{AT}/cancel").status_code == 200
-
-
-def test_long_report_is_sent_in_parts(scene: Scene) -> None:
-    """Three parts of at most 200 requests; those of a part were made at the same time and have different statuses."""
-    gate(scene)
-    number = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 450) "
-    user = "'u' || n.i, 'u' || n.i, '', 'u' || n.i || '@example.org', '', 0, 0, 1 FROM n"
-    status = "CASE n.i % 3 WHEN 0 THEN 'pending' WHEN 1 THEN 'accepted' ELSE 'rejected' END"
-
-    async def fill(tx: Tx) -> None:
-        columns = "id, name, fullname, email, website, operator, can_pay, created_at"
-        await tx.exec(f"INSERT INTO users ({columns}) {number} SELECT {user}", {})
-        columns = "id, repo_id, user_id, status, asked, answers, reason, created_at"
-        request = f"'r' || n.i, r.id, 'u' || n.i, {status}, 1, '{{}}', '', n.i / 100 * 1000000 FROM n, repos r"
-        await tx.exec(f"INSERT INTO access_requests ({columns}) {number} SELECT {request}", {})
-
-    scene.hub.call(lambda opened: opened.db.write_long(fill))
-    report = scene.ada.get(f"/{REPO}/user-access-report")
-    assert "content-length" not in report.headers
-    said = [(found["timestamp"], found["requestId"]) for found in report.json()]
-    assert said == sorted(said, reverse=True)
-    assert {request_id for _, request_id in said} == {f"r{number}" for number in range(1, 451)}
-    assert len(said) == 450
 
 
 def test_only_a_rejection_has_a_reason(scene: Scene) -> None:
