@@ -143,7 +143,7 @@ class Scenario:
         self.note(Incident.FROZE, self.frozen.pop(process.pid))
 
     def terminate(self, process: WarmProcess) -> None:
-        self.note(Incident.TOLD, time.monotonic())
+        self.note(Incident.STOPPING, time.monotonic())
         process.terminate()
 
     def note(self, incident: Incident, since: float) -> None:
@@ -153,7 +153,7 @@ class Scenario:
     def _note_start(self) -> None:
         """Other processes leave webhooks to one that has started."""
         now = time.monotonic()
-        self.disturbances.append(Disturbance(Incident.TOLD, now, now + SHARING_SECONDS))
+        self.disturbances.append(Disturbance(Incident.STOPPING, now, now + SHARING_SECONDS))
 
     def client(self, hub: HubProcess) -> httpx.Client:
         return httpx.Client(base_url=hub.url, headers={"authorization": f"Bearer {self.token}"}, timeout=40)

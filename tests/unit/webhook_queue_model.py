@@ -179,7 +179,7 @@ class Rows:
         self.queue.due(self.now)
 
     def finish(self) -> None:
-        """Deliver all that waits. Whatever does not come to an end was lost."""
+        """Deliver all that waits. A delivery that does not end was lost."""
         for _ in range(10 * len(self.rows) + 50):
             self.read()
             self.start()
