@@ -35,13 +35,18 @@ class Scene:
 
 @contextmanager
 def create_scene(hub: RunningHub) -> Iterator[Scene]:
-    users = [create_user(hub, name) for name in ("ada", "wim", "rob", "bob")]
-    acme = create_organization(hub, "acme", users[0], plan="enterprise", wim="write", rob="read")
-    clients = [api(hub, create_token(hub, user)) for user in users]
-    with clients[0], clients[1], clients[2], clients[3], api(hub) as visitor:
+    ada_user, wim_user, rob_user, bob_user = (create_user(hub, name) for name in ("ada", "wim", "rob", "bob"))
+    acme = create_organization(hub, "acme", ada_user, plan="enterprise", wim="write", rob="read")
+    with (
+        api(hub, create_token(hub, ada_user)) as ada,
+        api(hub, create_token(hub, wim_user)) as wim,
+        api(hub, create_token(hub, rob_user)) as rob,
+        api(hub, create_token(hub, bob_user)) as bob,
+        api(hub) as visitor,
+    ):
         files = [{"path": "README.md", "content": "# Card"}, {"path": "weights.txt", "content": "secret weights"}]
-        create_repo(clients[0], REPO, files=files)
-        yield Scene(hub, acme, *users, *clients, visitor)
+        create_repo(ada, REPO, files=files)
+        yield Scene(hub, acme, ada_user, wim_user, rob_user, bob_user, ada, wim, rob, bob, visitor)
 
 
 def gate(scene: Scene, mode: str | bool = "manual") -> None:
