@@ -84,7 +84,7 @@ def test_many_failed_deliveries_do_not_slow_down_reading(hub: RunningHub) -> Non
 
         async def fail(tx: Tx) -> None:
             sql = "UPDATE deliveries SET attempts = 1, tried_at = 1, state = 'retrying', due_at = :later"
-            await tx.exec(f"{sql} WHERE repo_seq < {3 * COUNT - 300}", {"later": hub.clock() + 10**12})
+            await tx.exec(f"{sql} WHERE repo_seq < {3 * COUNT - 300}", {"later": hub.clock() + 10**11})
             await tx.exec("UPDATE deliveries SET body = :body", {"body": b"{}"})
 
         hub.call(lambda opened: opened.db.write_long(fail))

@@ -54,10 +54,10 @@ class Dispatch:
 
     def pump(self) -> None:
         """Start all requests that may start now."""
-        now, moment = self.webhooks.clock(), time.monotonic()
-        if not self.is_void and self.may_start(moment):
+        now = self.webhooks.clock()
+        if not self.is_void and self.may_start(time.monotonic()):
             while len(self.batch) < MAX_UNSTORED:
-                item = self.queue.next_to_start(now, moment)
+                item = self.queue.next_to_start(now, time.monotonic())
                 if item is None:
                     break
                 self.sender.start(item, self._prepared[item.webhook_id])
@@ -71,6 +71,9 @@ class Dispatch:
             if row is None:
                 self.queue.remove(item, is_settled=True)
             elif row["state"] != ENABLED:
+                if item.webhook_id in self.queue.webhooks:
+                    # It may have been enabled since the check.
+                    self.queue.read_again(item.webhook_id)
                 self.queue.drop(item.webhook_id)
             elif row["url"] is None:
                 self._end_unsent(item, STORED, "")
@@ -89,8 +92,8 @@ class Dispatch:
         prepared = self._prepared.get(queue.id)
         if prepared is None or prepared.version != row["version"]:
             prepared = self._prepare(queue.id, row)
-            if len(self._prepared) >= MAX_PREPARED:
-                self._forget_prepared()
+            if len(self._prepared) >= max(MAX_PREPARED, 2 * len(self.queue.webhooks)):
+                self._prepared = {key: each for key, each in self._prepared.items() if key in self.queue.webhooks}
             self._prepared[queue.id] = prepared
         queue.host = prepared.host
 
@@ -100,11 +103,6 @@ class Dispatch:
         except (CannotOpen, Unprocessable, ValueError):
             log.exception("webhook %s cannot be sent to: its secret or its URL cannot be used", webhook_id)
             return unusable(webhook_id, row)
-
-    def _forget_prepared(self) -> None:
-        for webhook_id in list(self._prepared)[: MAX_PREPARED // 2]:
-            if webhook_id not in self.queue.webhooks:
-                del self._prepared[webhook_id]
 
     def _end_unsent(self, item: Item, state: str, reason: str) -> None:
         self.batch.unsent.append((item.webhook_id, item.id, state, reason))
@@ -171,7 +169,7 @@ class Dispatch:
         failed.pop(item.id, None)
         if verdict.state == RETRYING and verdict.due_at is not None:
             failed[item.id] = item.tried_at or 0
-            item.due_at = verdict.due_at
+            item.due_at, item.body, item.checked_at = verdict.due_at, b"", 0.0
             queue.add_retry(item)
         if lane is not None:
             queue.free(lane)
