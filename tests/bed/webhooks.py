@@ -147,6 +147,8 @@ async def only_deliverer(webhooks: Webhooks, silence_seconds: float | None = 0) 
     deliverer = Deliverer(webhooks, asyncio.Event(), silence_seconds=silence_seconds)
     await deliverer.ownership.start()
     await deliverer.beat()
+    if deliverer.moving is not None:
+        await deliverer.moving
     try:
         yield deliverer
     finally:

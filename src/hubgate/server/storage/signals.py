@@ -39,7 +39,7 @@ class Fifos:
     def send(self, signals: Collection[Signal]) -> None:
         """Send to all listening processes. Never blocks: if a FIFO is full, its process has signals to read anyway."""
         data = "".join(signal.value for signal in signals).encode()
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):
             for path in self._folder.iterdir():
                 if not path.name.startswith("."):
                     self._send_to(path, data)

@@ -62,7 +62,8 @@ class Deliverer:
     # Results could not be stored: nothing is sent.
     _in_trouble: bool = False
     _has_wakes: bool = False
-    _releasing: "asyncio.Task[None] | None" = None
+    # Reads the rows of new shards, or releases shards.
+    moving: "asyncio.Task[None] | None" = None
 
     def __post_init__(self) -> None:
         self.ownership = Ownership(self.webhooks.db, self.webhooks.pace, self.folder)
@@ -87,10 +88,13 @@ class Deliverer:
             loops = [self._keep_ownership, self._watch, self._check, self._store, self._look]
             running = [asyncio.create_task(loop()) for loop in loops]
             stopping = asyncio.create_task(self._finish_when_stopped())
-            await asyncio.wait([*running, stopping], return_when=asyncio.FIRST_COMPLETED)
+            ended, _ = await asyncio.wait([*running, stopping], return_when=asyncio.FIRST_COMPLETED)
             for task in (*running, stopping):
                 task.cancel()
             await asyncio.gather(*running, stopping, return_exceptions=True)
+            for task in ended:
+                # Raises the error of a loop, which is a bug: the process ends and is started again.
+                task.result()
         finally:
             await listening.close()
 
@@ -125,14 +129,14 @@ class Deliverer:
         per_process = max(MAX_PER_HOST // self.ownership.processes, FEWEST_PER_HOST)
         self.dispatch.queue.per_host = per_process
         self.webhooks.egress.limit_per_address(per_process)
-        if self._releasing is not None and not self._releasing.done():
+        if self.moving is not None and not self.moving.done():
             return
         await self.ownership.claim()
+        # In a task, so that heartbeats continue.
         if new := self.ownership.shards - self.shards:
-            await self._find_work(new)
+            self.moving = asyncio.create_task(self._move(self._find_work(self.dispatch, new)))
         elif surplus := self.ownership.surplus:
-            # In a task, so that heartbeats continue.
-            self._releasing = asyncio.create_task(self._release(surplus))
+            self.moving = asyncio.create_task(self._move(self._release(self.dispatch, surplus)))
 
     async def _start_over(self) -> None:
         self.dispatch.is_void = True
@@ -146,7 +150,15 @@ class Deliverer:
             await self._retry(self.ownership.start)
         self._beat_now.set()
 
-    async def _find_work(self, claimed: set[int]) -> None:
+    async def _move(self, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except TakenOver:
+            self._beat_now.set()
+        except Exception:
+            log.exception("shards could not be moved, which will be retried")
+
+    async def _find_work(self, dispatch: Dispatch, claimed: set[int]) -> None:
         """Find the webhooks of new shards that have deliveries, with a seek in an index for each webhook."""
         for statement in reading.WITH_WORK:
             after = ""
@@ -156,21 +168,14 @@ class Deliverer:
                 after = found[-1]
                 for webhook_id in found:
                     if shard_of(webhook_id) in claimed:
-                        self.dispatch.queue.read_again(webhook_id)
-        self.shards |= claimed
-        self._has_wakes = True
-        self._work.set()
+                        dispatch.queue.read_again(webhook_id)
+        if not dispatch.is_void:
+            self.shards |= claimed
+            self._has_wakes = True
+            self._work.set()
 
-    async def _release(self, shards: set[int]) -> None:
+    async def _release(self, dispatch: Dispatch, shards: set[int]) -> None:
         """Give shards to other processes, after requests in flight have ended."""
-        try:
-            await self._release_unless_void(self.dispatch, shards)
-        except TakenOver:
-            self._beat_now.set()
-        except Exception:
-            log.exception("shards could not be released and will be released later")
-
-    async def _release_unless_void(self, dispatch: Dispatch, shards: set[int]) -> None:
         async with self.exclusive:
             if dispatch.is_void:
                 return
@@ -241,25 +246,27 @@ class Deliverer:
         dispatch, now = self.dispatch, self.webhooks.clock()
         if not dispatch.batch and not dispatch.queue.unread and not self._has_wakes:
             return False
-        batch, dispatch.batch = dispatch.batch, Batch()
-        takes_wakes, self._has_wakes = self._has_wakes, False
-        to_read: dict[str, str] = {}
-        try:
-            async with self.exclusive:
-                if dispatch.is_void:
-                    return True
-                to_read = dispatch.queue.take_unread(READ_AT_ONCE)
-                if not batch and not takes_wakes and not to_read:
-                    return False
-                changed, windows = await self._in_unit(batch, takes_wakes, to_read, now)
-                for webhook_id, window in windows.items():
-                    dispatch.queue.load(webhook_id, window, now)
-        except BaseException:
-            dispatch.batch.prepend(batch)
-            self._has_wakes |= takes_wakes
-            for webhook_id in to_read:
-                dispatch.queue.read_again(webhook_id)
-            raise
+        async with self.exclusive:
+            if dispatch.is_void:
+                return False
+            batch, dispatch.batch = dispatch.batch, Batch()
+            takes_wakes, self._has_wakes = self._has_wakes, False
+            to_read = dispatch.queue.take_unread(READ_AT_ONCE)
+            changed: set[str] = set()
+            if not batch and not takes_wakes and not to_read:
+                self._in_trouble = False
+                return False
+            try:
+                windows = await self._in_unit(batch, takes_wakes, to_read, changed, now)
+            except BaseException:
+                dispatch.batch.prepend(batch)
+                self._has_wakes |= takes_wakes
+                # Of changed ones too: the unit may have been committed.
+                for webhook_id in (*to_read, *changed):
+                    dispatch.queue.read_again(webhook_id)
+                raise
+            for webhook_id, window in windows.items():
+                dispatch.queue.load(webhook_id, window, now)
         self._in_trouble = False
         for webhook_id in changed:
             dispatch.queue.read_again(webhook_id)
@@ -268,16 +275,18 @@ class Deliverer:
         return True
 
     async def _in_unit(
-        self, batch: Batch, takes_wakes: bool, to_read: dict[str, str], now: int
-    ) -> tuple[set[str], dict[str, Window | None]]:
-        async def unit(tx: Tx) -> tuple[set[str], dict[str, Window | None]]:
-            changed: set[str] = set()
+        self, batch: Batch, takes_wakes: bool, to_read: dict[str, str], changed: set[str], now: int
+    ) -> dict[str, Window | None]:
+        """Read windows. Webhooks that must be read again are added to `changed`, even if the commit fails."""
+
+        async def unit(tx: Tx) -> dict[str, Window | None]:
             if batch or takes_wakes:
                 await self.ownership.require(tx)
-                changed = await record(tx, self.webhooks, batch, now) if batch else set()
+            if batch:
+                changed.update(await record(tx, self.webhooks, batch, now))
             if takes_wakes:
-                changed |= await shards_store.take_wakes(tx, self.shards)
-            return changed, await reading.windows(tx, to_read, now)
+                changed.update(await shards_store.take_wakes(tx, self.shards))
+            return await reading.windows(tx, to_read, now)
 
         if not batch and not takes_wakes:
             return await self.webhooks.db.read_long(unit)
@@ -296,6 +305,13 @@ class Deliverer:
         owned = [item for item in items if shard_of(item.webhook_id) in self.shards]
         self.dispatch.queue.hand_over(owned, self.webhooks.clock())
         self.dispatch.pump()
+
+    def read_again(self, webhook_ids: Iterable[str]) -> None:
+        """Read the rows of webhooks again, as far as this process owns them."""
+        for webhook_id in webhook_ids:
+            if shard_of(webhook_id) in self.shards:
+                self.dispatch.queue.read_again(webhook_id)
+        self._work.set()
 
     async def _look(self) -> None:
         while True:
@@ -328,7 +344,7 @@ class Deliverer:
         """Store all results. A unit that is running may fail and put its results back, so it is waited for."""
         while True:
             async with self.exclusive:
-                if not self.dispatch.batch:
+                if self.dispatch.is_void or not self.dispatch.batch:
                     return
             await self.store_some()
 

@@ -55,10 +55,10 @@ class Dispatch:
 
     def pump(self) -> None:
         """Start all requests that may start now."""
-        now, moment = self.webhooks.clock(), time.monotonic()
-        if not self.is_void and self.may_start(moment):
+        now = self.webhooks.clock()
+        if not self.is_void and self.may_start(time.monotonic()):
             while len(self.batch) < MAX_UNSTORED:
-                item = self.queue.next_to_start(now, moment)
+                item = self.queue.next_to_start(now, time.monotonic())
                 if item is None:
                     break
                 prepared = self.queue.webhooks[item.webhook_id].prepared
@@ -74,6 +74,9 @@ class Dispatch:
             if row is None:
                 self.queue.remove(item, is_settled=True)
             elif row["state"] != ENABLED:
+                if item.webhook_id in self.queue.webhooks:
+                    # It may have been enabled since the check.
+                    self.queue.read_again(item.webhook_id)
                 self.queue.drop(item.webhook_id)
             elif row["url"] is None:
                 self._end_unsent(item, STORED, "")
@@ -174,7 +177,7 @@ class Dispatch:
         failed.pop(item.id, None)
         if verdict.state == RETRYING and verdict.due_at is not None:
             failed[item.id] = item.tried_at or 0
-            item.due_at = verdict.due_at
+            item.due_at, item.body, item.checked_at = verdict.due_at, b"", 0.0
             queue.add_retry(item)
         if lane is not None:
             queue.free(lane)

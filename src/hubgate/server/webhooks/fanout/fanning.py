@@ -80,6 +80,8 @@ class FanOut:
     _after_repo: str = field(default="", init=False)
     # Follows the number of watchers: events that a step reads and does not reach are read again.
     _events_at_once: int = field(default=MAX_EVENTS, init=False)
+    # The webhooks of the last unit, whether it was committed or not.
+    _attempted: list[str] = field(default_factory=list, init=False)
 
     async def step(self) -> bool:
         """Fan out some events; False if there are none."""
@@ -87,9 +89,15 @@ class FanOut:
             return False
         if self.deliverer is None:
             await self._fan_out(frozenset())
-        else:
-            async with self.deliverer.exclusive:
-                self.deliverer.hand_over(await self._fan_out(frozenset(self.deliverer.shards)))
+            return True
+        async with self.deliverer.exclusive:
+            try:
+                items = await self._fan_out(frozenset(self.deliverer.shards))
+            except BaseException:
+                # The unit may have been committed.
+                self.deliverer.read_again(self._attempted)
+                raise
+            self.deliverer.hand_over(items)
         return True
 
     async def _fan_out(self, owned: frozenset[int]) -> list[Item]:
@@ -127,6 +135,7 @@ class FanOut:
             if webhook := reserved.get(webhook_id):
                 _count(so_far[webhook_id], chunk)
                 rows.append(self._row(chunk, webhook, counts[webhook_id], so_far[webhook_id], now))
+        self._attempted = list(reserved)
         await store.add(tx, rows, now)
         pending = [row for row in rows if row["state"] == PENDING]
         elsewhere = {str(row["webhook_id"]) for row in pending if shard_of(str(row["webhook_id"])) not in owned}
