@@ -7,14 +7,13 @@ from typing import Any, TypeVar
 import httpx
 import pytest
 from tests.bed.engines import Engine, settings_for
-from tests.bed.people import api, browser_of, create_token, create_user
+from tests.bed.people import api, create_token, create_user
 from tests.bed.processes import until
 from tests.bed.repos import create_repo
 from tests.bed.running_hub import RunningHub, run_hub
 from tests.bed.stepwise_delivery import stepwise, take_over
 from tests.bed.webhooks import Receiver, create_webhook, settle
 
-from hubgate.server.accounts.model import User
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.deliverer import Deliverer
 from hubgate.server.webhooks.delivering.queue import MAX_PER_HOST
@@ -32,19 +31,8 @@ def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
 
 
 @pytest.fixture
-def user(hub: RunningHub) -> User:
-    return create_user(hub, "ada")
-
-
-@pytest.fixture
-def ada(hub: RunningHub, user: User) -> Iterator[httpx.Client]:
-    with api(hub, create_token(hub, user)) as client:
-        yield client
-
-
-@pytest.fixture
-def browser(hub: RunningHub, user: User) -> Iterator[httpx.Client]:
-    with browser_of(hub, user) as client:
+def ada(hub: RunningHub) -> Iterator[httpx.Client]:
+    with api(hub, create_token(hub, create_user(hub, "ada"))) as client:
         yield client
 
 

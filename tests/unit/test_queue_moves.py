@@ -1,9 +1,9 @@
 """The queue in memory when rows must be read first, when shards leave, and when the clock is set back."""
 
 from hubgate.server.clock import HOUR, SECOND
-from hubgate.server.webhooks.delivering.health import WELL
 from hubgate.server.webhooks.delivering.queue import Queue
 from hubgate.server.webhooks.delivering.webhook_queue import MAX_PER_LANE, Item, Source, Window
+from hubgate.server.webhooks.health import WELL
 from hubgate.server.webhooks.model import LONGEST_WAIT
 
 NOW = 1000 * HOUR

@@ -3,8 +3,8 @@
 from msgspec.structs import replace
 
 from hubgate.server.clock import DAY, MINUTE, SECOND
-from hubgate.server.webhooks.delivering.health import WELL, Health
-from hubgate.server.webhooks.delivering.health import after_failure as after_failure_of
+from hubgate.server.webhooks.health import WELL, Health
+from hubgate.server.webhooks.health import after_failure as after_failure_of
 from hubgate.server.webhooks.model import LONGEST_PAUSE
 
 NOW = 1_000 * MINUTE

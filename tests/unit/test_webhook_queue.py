@@ -7,7 +7,6 @@ import pytest
 from tests.unit.webhook_queue_model import WEBHOOK, WELL_WINDOW, Rows, item, started
 
 from hubgate.server.clock import MINUTE, SECOND
-from hubgate.server.webhooks.delivering.health import WELL, Health
 from hubgate.server.webhooks.delivering.queue import MAX_PER_HOST, MAX_TOTAL_IN_FLIGHT, UNLOADED_AFTER, Queue
 from hubgate.server.webhooks.delivering.webhook_queue import (
     MAX_LANES,
@@ -19,6 +18,7 @@ from hubgate.server.webhooks.delivering.webhook_queue import (
     WebhookQueue,
     Window,
 )
+from hubgate.server.webhooks.health import WELL, Health
 from hubgate.server.webhooks.model import LANE_BLOCKED_FOR, MAX_IN_FLIGHT
 
 NOW = 1_000 * MINUTE

@@ -1,9 +1,9 @@
 """The queue of deliveries in memory, without a database: the test says what the rows are."""
 
 from hubgate.server.clock import HOUR, SECOND
-from hubgate.server.webhooks.delivering.health import WELL, Health
 from hubgate.server.webhooks.delivering.queue import MAX_READ, Queue
 from hubgate.server.webhooks.delivering.webhook_queue import MAX_PER_LANE, MAX_RETRIES, Item, Source, Window
+from hubgate.server.webhooks.health import WELL, Health
 from hubgate.server.webhooks.model import BREAKER_FIRST
 
 NOW = 1_000 * HOUR

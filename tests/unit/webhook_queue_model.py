@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from hubgate.server.clock import SECOND
 from hubgate.server.webhooks.delivering import webhook_queue
-from hubgate.server.webhooks.delivering.health import WELL
 from hubgate.server.webhooks.delivering.queue import Queue
 from hubgate.server.webhooks.delivering.webhook_queue import Item, Source, Window
+from hubgate.server.webhooks.health import WELL
 from hubgate.server.webhooks.model import MAX_IN_FLIGHT
 
 WEBHOOK = "0" * 24

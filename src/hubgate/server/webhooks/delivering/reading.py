@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Params, RowStatement
-from hubgate.server.webhooks.delivering.health import Health
-from hubgate.server.webhooks.delivering.store import ABOUT, ALIVE, MAY_GO
+from hubgate.server.webhooks.deliveries import ABOUT, ALIVE, MAY_GO
 from hubgate.server.webhooks.delivering.webhook_queue import (
     MAX_LANES,
     MAX_PER_LANE,
@@ -15,6 +14,7 @@ from hubgate.server.webhooks.delivering.webhook_queue import (
     Source,
     Window,
 )
+from hubgate.server.webhooks.health import Health
 from hubgate.server.webhooks.model import ENABLED, LANE_BLOCKED_FOR
 
 _ITEM = "d.id, d.webhook_id, d.repo_id, d.repo_seq, d.attempts, d.replay_of, d.is_test, d.due_at, d.tried_at"

@@ -9,8 +9,8 @@ from hubgate.server.storage.database import Row, Tx
 from hubgate.server.webhooks import notifications
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering import results_store
-from hubgate.server.webhooks.delivering.health import Health
 from hubgate.server.webhooks.delivering.results_store import Result
+from hubgate.server.webhooks.health import Health
 from hubgate.server.webhooks.management import backlog_store
 from hubgate.server.webhooks.management import store as management_store
 from hubgate.server.webhooks.model import DELIVERED, RETRYING, SUSPENDED, SUSPENDED_AFTER

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from hubgate.server.webhooks.delivering.health import Health
+from hubgate.server.webhooks.health import Health
 from hubgate.server.webhooks.model import (
     BREAKER_LONGEST,
     BREAKER_OPENS_AFTER,
