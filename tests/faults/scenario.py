@@ -209,6 +209,19 @@ class Scenario:
     def is_settled(self) -> bool:
         return self.backlog() == 0
 
+    def until_settled(self, seconds: float = 60.0) -> None:
+        """Wait until everything is delivered."""
+        try:
+            until(self.is_settled, seconds)
+        except AssertionError as error:
+            left = self.rows(
+                "SELECT state, attempts, due_at, webhook_id, repo_seq FROM deliveries WHERE ended_at IS NULL"
+            )
+            owned = self.rows("SELECT sender_id, count(*), min(shard), max(shard) FROM shards GROUP BY sender_id")
+            wakes = self.rows("SELECT shard, webhook_id FROM wakes")
+            log = (self.store.folder / "deliver.log").read_text()
+            raise AssertionError(f"left: {left}\nowners: {owned}\nwakes: {wakes}\n{log[-4000:]}") from error
+
     def settle(self) -> None:
         """Deliver everything, with a process that is not disturbed. A backlog that stops shrinking fails the test."""
         with self.delivering():

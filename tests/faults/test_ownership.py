@@ -57,7 +57,7 @@ def test_killed_process_is_noticed_at_the_next_heartbeat(store: Store, watchers:
         scenario.kill(killed)
         began = time.monotonic()
         acknowledged = scenario.change_all(ada, "ada/one", "ada/two")
-        until(scenario.is_settled)
+        scenario.until_settled()
         scenario.until_shared(1)
         assert time.monotonic() - began < 5
     scenario.check(acknowledged)
@@ -76,7 +76,7 @@ def test_stopping_process_hands_over_at_once(store: Store, watchers: Watchers) -
             assert first.wait(9) == 0
             began = time.monotonic()
             acknowledged = scenario.change_all(ada, "ada/one", "ada/two")
-            until(scenario.is_settled)
+            scenario.until_settled()
             assert scenario.shares() == [256]
             assert time.monotonic() - began < 5
     scenario.check(acknowledged)
@@ -103,7 +103,7 @@ def test_frozen_owner_is_replaced_and_changes_nothing_later(store: Store, watche
         scenario.freeze(frozen)
         before = scenario.rows(OWNERS)
         with scenario.delivering(**PACE):
-            until(scenario.is_settled, 40)
+            scenario.until_settled(40)
             recorded = scenario.rows(RECORDED)
             deliveries: set[object] = {row[0] for row in recorded}
             sent = requests_of(watchers, deliveries)
@@ -111,7 +111,7 @@ def test_frozen_owner_is_replaced_and_changes_nothing_later(store: Store, watche
             scenario.resume(frozen)
             scenario.until_shared(2)
             acknowledged += scenario.change_all(ada, "ada/one", "ada/two", times=5)
-            until(scenario.is_settled, 40)
+            scenario.until_settled(40)
             assert before[0] not in scenario.rows(OWNERS)
         assert [row for row in scenario.rows(RECORDED) if row[0] in deliveries] == recorded
         assert requests_of(watchers, deliveries) == sent
@@ -138,13 +138,13 @@ def test_owner_frozen_at_the_worst_moments(
         until(lambda: is_stopped(frozen.pid))
         scenario.frozen[frozen.pid] = since
         with scenario.delivering(**PACE):
-            until(scenario.is_settled, 40)
+            scenario.until_settled(40)
             recorded = scenario.rows(RECORDED)
             scenario.resume(frozen)
             scenario.until_shared(2)
             assert scenario.rows(RECORDED) == recorded
             acknowledged += scenario.change_all(ada, "ada/one", "ada/two", times=3)
-            until(scenario.is_settled, 40)
+            scenario.until_settled(40)
     scenario.check(acknowledged)
 
 
@@ -179,13 +179,13 @@ def test_process_cut_off_from_the_database_ends_its_requests(
             # 0.9 of six seconds after the last heartbeat.
             assert time.monotonic() - since < 6.0
             watchers.answer = lambda _: (0.0, 200)
-            until(scenario.is_settled)
+            scenario.until_settled()
             connection.restore()
             scenario.until_shared(2)
             scenario.note(Incident.CUT_OFF, since)
             sent = len(watchers.received)
             more = scenario.change_all(ada, "ada/one", "ada/two", times=3)
-            until(scenario.is_settled)
+            scenario.until_settled()
     assert len(watchers.received) == sent + 3 * 2 + 3 * 3
     scenario.check(acknowledged + more)
 
@@ -210,7 +210,7 @@ def test_processes_with_moved_clocks_deliver_in_order(store: Store, watchers: Wa
             set_clock(clocks[1], second)
             load.wait_for(load.acknowledged + 10)
             acknowledged += load.stop()
-            until(scenario.is_settled, 20)
+            scenario.until_settled(20)
     log = (store.folder / "deliver.log").read_text()
     assert "has died" not in log, log
     scenario.check(acknowledged)
@@ -237,7 +237,7 @@ def test_shards_move_while_postgres_restarts(
                 load.wait_for(load.acknowledged + 5)
                 acknowledged += load.stop()
                 scenario.note(Incident.CUT_OFF, since)
-                until(scenario.is_settled, 20)
+                scenario.until_settled(20)
             scenario.until_shared(1)
     scenario.check(acknowledged)
 
@@ -255,7 +255,7 @@ def test_shards_move_back_and_forth(store: Store, watchers: Watchers, fault_coun
                     load.wait_for(load.acknowledged + 3)
         finally:
             acknowledged = load.stop()
-        until(scenario.is_settled)
+        scenario.until_settled()
         scenario.until_shared(1)
     scenario.check(acknowledged)
 
