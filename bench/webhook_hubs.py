@@ -28,7 +28,7 @@ from hubgate.server.resources import Hub
 from hubgate.server.settings import load
 from hubgate.server.startup import opened_for_operator
 from hubgate.server.storage.database import Tx
-from hubgate.server.webhooks.delivering.reading import REPLAYS, RETRIES, UNTRIED
+from hubgate.server.webhooks.delivering.windows_store import REPLAYS, RETRIES, UNTRIED
 from hubgate.server.webhooks.fanout.fanning import FanOut
 from hubgate.server.webhooks.management import lifecycle
 from hubgate.server.webhooks.management.lifecycle import WebhookRequest

@@ -8,8 +8,8 @@ from hubgate.server.events.kinds import Kind
 from hubgate.server.events.payload import RefChange, Snapshot, body_of
 from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
-from hubgate.server.webhooks import deliveries as queue
-from hubgate.server.webhooks.deliveries import NewDelivery
+from hubgate.server.webhooks import deliveries_store as queue
+from hubgate.server.webhooks.deliveries_store import NewDelivery
 from hubgate.server.webhooks.delivering import results_store
 from hubgate.server.webhooks.delivering.results_store import Result
 from hubgate.server.webhooks.management import store

@@ -19,7 +19,7 @@ from tests.bed.webhooks import Receiver, create_webhook
 
 from hubgate.server.errors import OutcomeUnknown
 from hubgate.server.resources import Hub
-from hubgate.server.webhooks.delivering import reading
+from hubgate.server.webhooks.delivering import windows_store
 from hubgate.server.webhooks.delivering.deliverer import Deliverer
 from hubgate.server.webhooks.fanout.fanning import FanOut
 
@@ -184,7 +184,7 @@ def test_stale_check_does_not_lose_deliveries_of_a_webhook_that_was_enabled_sinc
 
     async def checked(deliverer: Deliverer) -> Any:
         items = deliverer.dispatch.queue.to_check(10, deliverer.webhooks.clock(), 1e9)
-        return items, await reading.check(deliverer.webhooks.db, [item.id for item in items])
+        return items, await windows_store.check(deliverer.webhooks.db, [item.id for item in items])
 
     with stepwise(hub) as steps:
         create_repo(ada, "tiny")

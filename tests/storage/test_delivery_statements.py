@@ -7,7 +7,7 @@ from tests.bed.engines import Engine, opened_database
 
 from hubgate.server.storage.database import Database, Tx
 
-READING = "delivering.reading "
+READING = "delivering.windows_store "
 # The partial index of each statement that reads deliveries into memory.
 INDEXES = {
     "_REPLAYS": "ix_deliveries_replays",

@@ -101,8 +101,8 @@ watches = Table(
 )
 
 _ALIVE = "state IN ('pending', 'retrying', 'parked')"
-# What waits, by webhook, in three windows (webhooks/delivering/reading.py): the lanes of repos, tests and replays, and
-# retries. A delivery that succeeds at once is only ever in the first.
+# What waits, by webhook, in three windows (webhooks/delivering/windows_store.py): the lanes of repos, tests and
+# replays, and retries. A delivery that succeeds at once is only ever in the first.
 _UNTRIED = text(f"{_ALIVE} AND attempts = 0 AND replay_of = ''")
 _REPLAYS = text(f"{_ALIVE} AND attempts = 0 AND replay_of <> ''")
 _RETRIES = text(f"{_ALIVE} AND attempts > 0")

@@ -10,12 +10,12 @@ from hubgate.server.events.kinds import Kind
 from hubgate.server.events.payload import RefChange, Snapshot, body_of
 from hubgate.server.ids import is_id, new_id
 from hubgate.server.storage.database import Tx
-from hubgate.server.webhooks import deliveries
+from hubgate.server.webhooks import deliveries_store as deliveries
 from hubgate.server.webhooks.activity import store
 from hubgate.server.webhooks.activity.delivery_log import NOT_FOUND
 from hubgate.server.webhooks.activity.store import LoggedDelivery
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.deliveries import NewDelivery
+from hubgate.server.webhooks.deliveries_store import NewDelivery
 from hubgate.server.webhooks.management.lifecycle import NOT_FOUND as NO_SUCH_WEBHOOK
 from hubgate.server.webhooks.management.lifecycle import StoredWebhook
 from hubgate.server.webhooks.model import ALIVE, ENABLED, NO_ID, OWNER_TYPES, PENDING, REPO_TYPES, STORED, Webhook

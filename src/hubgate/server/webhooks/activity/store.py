@@ -8,7 +8,7 @@ from msgspec.structs import fields
 from hubgate.server.access.visibility import VisibleRepos
 from hubgate.server.ids import is_id
 from hubgate.server.storage.database import Row, Tx
-from hubgate.server.webhooks.deliveries import (
+from hubgate.server.webhooks.deliveries_store import (
     ABOUT,
     ALIVE,
     MAY_GO,

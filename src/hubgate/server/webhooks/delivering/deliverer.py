@@ -19,7 +19,7 @@ from hubgate.server.clock import SECOND
 from hubgate.server.storage.database import Tx
 from hubgate.server.storage.signals import Signal
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.delivering import reading
+from hubgate.server.webhooks.delivering import windows_store
 from hubgate.server.webhooks.delivering.dispatch import Dispatch
 from hubgate.server.webhooks.delivering.queue import FEWEST_PER_HOST, MAX_PER_HOST
 from hubgate.server.webhooks.delivering.recording import Batch, record
@@ -160,10 +160,10 @@ class Deliverer:
 
     async def _find_work(self, dispatch: Dispatch, claimed: set[int]) -> None:
         """Find the webhooks of new shards that have deliveries, with a seek in an index for each webhook."""
-        for statement in reading.WITH_WORK:
+        for statement in windows_store.WITH_WORK:
             after = ""
             while found := await self.webhooks.db.read_long(
-                partial(reading.with_work, statement=statement, after=after, limit=FOUND_AT_ONCE)
+                partial(windows_store.with_work, statement=statement, after=after, limit=FOUND_AT_ONCE)
             ):
                 after = found[-1]
                 for webhook_id in found:
@@ -216,7 +216,7 @@ class Deliverer:
         if not items:
             return False
         try:
-            rows = await reading.check(self.webhooks.db, [item.id for item in items])
+            rows = await windows_store.check(self.webhooks.db, [item.id for item in items])
         except BaseException:
             dispatch.queue.checked(items, self.webhooks.clock())
             raise
@@ -286,7 +286,7 @@ class Deliverer:
                 changed.update(await record(tx, self.webhooks, batch, now))
             if takes_wakes:
                 changed.update(await shards_store.take_wakes(tx, self.shards))
-            return await reading.windows(tx, to_read, now)
+            return await windows_store.windows(tx, to_read, now)
 
         if not batch and not takes_wakes:
             return await self.webhooks.db.read_long(unit)

@@ -16,10 +16,10 @@ from hubgate.server.secret import CannotOpen
 from hubgate.server.storage.database import Row
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.queue import Queue
-from hubgate.server.webhooks.delivering.reading import health_of
 from hubgate.server.webhooks.delivering.recording import Batch
 from hubgate.server.webhooks.delivering.results_store import Result
 from hubgate.server.webhooks.delivering.webhook_queue import Item, Source, WebhookQueue
+from hubgate.server.webhooks.delivering.windows_store import health_of
 from hubgate.server.webhooks.health import WELL, after_failure
 from hubgate.server.webhooks.model import ENABLED, FORBIDDEN, RETRYING, SKIPPED, STORED
 from hubgate.server.webhooks.requests.outcome import GONE, Try, Verdict, judge

@@ -7,7 +7,7 @@ from msgspec.structs import asdict
 
 from hubgate.server.storage.database import Row, Tx
 from hubgate.server.storage.sqltext import Params, RowStatement, columns_of
-from hubgate.server.webhooks.deliveries import ALIVE
+from hubgate.server.webhooks.deliveries_store import ALIVE
 from hubgate.server.webhooks.health import Health
 from hubgate.server.webhooks.model import DELIVERED, SKIPPED
 

@@ -1,7 +1,7 @@
 """Statements that skip the waiting deliveries of a webhook, or queue missed ones again, in batches."""
 
 from hubgate.server.storage.database import Tx
-from hubgate.server.webhooks.deliveries import ALIVE
+from hubgate.server.webhooks.deliveries_store import ALIVE
 from hubgate.server.webhooks.model import FAILED, PENDING, RETRYING, SKIPPED, SUSPENDED
 from hubgate.server.webhooks.shards.store import wake
 

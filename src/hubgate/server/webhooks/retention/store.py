@@ -2,7 +2,7 @@
 
 from hubgate.server.ids import first_id
 from hubgate.server.storage.database import Tx
-from hubgate.server.webhooks.deliveries import ALIVE
+from hubgate.server.webhooks.deliveries_store import ALIVE
 from hubgate.server.webhooks.model import DISABLED
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Params, RowStatement
-from hubgate.server.webhooks.deliveries import ABOUT, ALIVE, MAY_GO
+from hubgate.server.webhooks.deliveries_store import ABOUT, ALIVE, MAY_GO
 from hubgate.server.webhooks.delivering.webhook_queue import (
     MAX_LANES,
     MAX_PER_LANE,
