@@ -1,7 +1,7 @@
-"""The routes of repos, which exist for models, datasets and spaces, and their actions."""
+"""The actions that each route of a repo checks. Every route exists for models, datasets and spaces."""
 
 # Under /api/{models,datasets,spaces}/{namespace}/{repo}.
-OF_A_REPO_IN_THE_API = {
+API_ROUTES = {
     ("DELETE", "/branch/{branch:path}"): "repo.write",
     ("DELETE", "/discussions/{num}"): "repo.see discussion.moderate",
     ("DELETE", "/discussions/{num}/ref"): "repo.see discussion.close",
@@ -50,7 +50,7 @@ WITHOUT_NAMESPACE = (
 )
 
 # Under /{namespace}/{repo}, /datasets/... and /spaces/...
-OF_A_REPO = {
+OTHER_ROUTES = {
     ("GET", "/discussions"): "repo.see",
     ("GET", "/discussions/new"): "discussion.open",
     ("GET", "/discussions/{num}"): "repo.see",
@@ -90,10 +90,10 @@ def rows() -> dict[str, str]:
     rows = {}
     for kind in ("models", "datasets", "spaces"):
         folder = "" if kind == "models" else f"{kind}/"
-        for (method, tail), action in OF_A_REPO_IN_THE_API.items():
+        for (method, tail), action in API_ROUTES.items():
             rows[f"{method} /api/{kind}/{{namespace}}/{{repo}}{tail}"] = action
         for method, verb in map(str.split, WITHOUT_NAMESPACE):
             rows[f"{method} /api/{kind}/{{repo}}/{verb}/{{rest:path}}"] = "repo.see"
-        for (method, tail), action in OF_A_REPO.items():
+        for (method, tail), action in OTHER_ROUTES.items():
             rows[f"{method} /{folder}{{namespace}}/{{repo}}{tail}"] = action
     return rows

@@ -37,7 +37,7 @@ NOTHING = {"get": 404, "listed": 0, "create": 403, "change": 403}
 HIDDEN = {"get": 404, "listed": 0, "create": 403, "change": 404}
 
 
-def test_each_scope_opens_exactly_its_part(hub: RunningHub) -> None:
+def test_each_scope_permits_only_its_own_requests(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     acme = create_organization(hub, "acme", ada)
     with api(hub, create_token(hub, ada)) as client:

@@ -62,7 +62,7 @@ def test_write_discussions_is_enough_for_public_repos_only(app: Client, ada: Use
         for answer in refused:
             assert 'error="insufficient_scope"' in answer.headers["www-authenticate"]
             assert "read-repos" in answer.headers["x-error-message"]
-        assert client.get("/api/models/ada/secret/discussions/1").status_code == 404, "reading is hidden"
+        assert client.get("/api/models/ada/secret/discussions/1").status_code == 404, "the repo is hidden"
         assert send_commit(client, "ada/open", {"a.txt": b"a"}, query="?create_pr=1").status_code == 200
         assert send_commit(client, "ada/open", {"a.txt": b"a"}).status_code == 403
 

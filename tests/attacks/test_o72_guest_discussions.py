@@ -45,7 +45,7 @@ def test_o72_texts_of_guests_are_charged_and_removal_ends_the_charge(scene: Publ
     for number in (1, 2):
         refused = scene.eve.post(f"{DISCUSSIONS}/{number}/comment", json={"comment": text})
         assert (refused.status_code, "bytes" in refused.json()["error"]) == (403, True)
-    assert scene.propose({"file.bin": b"x" * 20_000}).status_code == 403, "one quota for all"
+    assert scene.propose({"file.bin": b"x" * 20_000}).status_code == 403, "texts and files share a quota"
     assert scene.ada.post(f"{DISCUSSIONS}/1/comment", json={"comment": text}).status_code == 201
     with api(scene.hub, create_token(scene.hub, create_user(scene.hub, "bob"))) as bob:
         assert bob.post(f"{DISCUSSIONS}/1/comment", json={"comment": text}).status_code == 201
@@ -71,7 +71,7 @@ def test_o72_edits_of_guests_that_add_nothing_are_charged(scene: PublicRepo) -> 
 
 
 def test_o72_guest_cannot_fill_a_discussion(scene: PublicRepo) -> None:
-    """The owner can still comment, and every other user too."""
+    """The owner can still comment, and hide the spam."""
     scene.ada.post(DISCUSSIONS, json={"title": "A question"})
     for number in range(100):
         # Each is charged for more than its text; the quota is used up before the limit for one discussion.
@@ -103,7 +103,7 @@ def test_o72_comments_of_guests_do_not_move_the_repo_up_in_lists(scene: PublicRe
     assert scene.ada.get(API).json()["lastModified"] == before
 
 
-def test_o72_guests_can_be_turned_off(engine: Engine, tmp_path: Path) -> None:
+def test_o72_contributions_of_guests_can_be_turned_off(engine: Engine, tmp_path: Path) -> None:
     with hub_with_public_repo(engine, tmp_path, guest_pull_requests="0") as scene:
         for body in ({"title": "Words"}, {"title": "Change", "pullRequest": True}):
             refused = scene.eve.post(DISCUSSIONS, json=body)
@@ -128,7 +128,31 @@ def test_o72_status_of_a_full_discussion_is_not_toggled_forever(scene: PublicRep
     assert (refused.status_code, "full" in refused.json()["error"]) == (409, True)
 
 
-def test_o72_title_of_invisible_characters_is_rejected(scene: PublicRepo) -> None:
+def test_o72_commits_fill_a_discussion_exactly(scene: PublicRepo) -> None:
+    """The newest commits of a push are listed, as many as there is room for."""
+    scene.create_pull_request({"idea.txt": b"x"})
+
+    async def fill(opened: Hub) -> None:
+        found = await opened.db.one("SELECT id FROM repos")
+        assert found is not None
+        commits = [Commit("0" * 40, "x")] * (MAX_ENTRIES - 4)
+        await opened.db.write(lambda tx: entry_store.add_commits(tx, found["id"], 1, scene.ada_user.id, commits, 1))
+
+    scene.hub.call(fill)
+    work = scene.clone("eves")
+    work.git("fetch", "-q", "origin", "refs/pr/1")
+    work.git("checkout", "-q", "FETCH_HEAD")
+    pushed = [work.commit(f"pushed-{number}.txt") for number in range(5)]
+    work.git("push", "-q", "origin", "HEAD:refs/pr/1")
+    events = scene.ada.get(f"{DISCUSSIONS}/1").json()["events"]
+    assert len(events) == MAX_ENTRIES
+    assert [event["data"]["oid"] for event in events[-2:]] == pushed[-2:]
+    work.commit("late.txt")
+    work.git("push", "-q", "origin", "HEAD:refs/pr/1")
+    assert len(scene.ada.get(f"{DISCUSSIONS}/1").json()["events"]) == MAX_ENTRIES
+
+
+def test_o72_title_of_invisible_characters_is_rejected_or_replaced(scene: PublicRepo) -> None:
     """The owner could not open the discussion from a list: the link would have no text."""
     for title in ("\u200b\u200b\u200b", "\u202e\u2066\u2069", "\ufeff\u0001\u00ad"):
         assert scene.eve.post(DISCUSSIONS, json={"title": title}).status_code == 422, ascii(title)

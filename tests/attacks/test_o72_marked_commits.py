@@ -97,6 +97,12 @@ def test_o72_rejected_pull_request_leaves_no_unmarked_commit(engine: Engine, tmp
         assert scene.objects == objects
 
 
+def test_o72_squashed_pull_request_is_marked(scene: PublicRepo) -> None:
+    scene.create_pull_request({"evil.txt": b"send me your keys\n"})
+    assert scene.ada.post(f"{API}/super-squash/refs%2Fpr%2F1", json={}).status_code == 200
+    assert_marked(scene, scene.refs()["refs/pr/1"])
+
+
 def test_o72_merged_commit_is_not_marked(scene: PublicRepo) -> None:
     """Merged by git: the commit of the pull request is an ancestor of the branch."""
     _, sha = scene.create_pull_request({"evil.txt": b"fine after all\n"})

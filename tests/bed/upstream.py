@@ -3,6 +3,7 @@
 import base64
 import json
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable, Iterator
@@ -27,7 +28,7 @@ class UpstreamRequest:
     path: str
     # In the order received, names in lower case.
     headers: list[tuple[str, str]]
-    # Set once the connection is closed by the gateway, for answers that wait for that.
+    # Set by an answer that has seen the gateway close the connection.
     closed: threading.Event = field(default_factory=threading.Event)
 
     def header(self, name: str) -> str | None:
@@ -98,7 +99,7 @@ class UpstreamRequest:
         """Reset the connection, as the kernel does for a process that was killed."""
         connection = self.handler.connection
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        # Files made from a socket share it: it is closed when the last is.
+        # The files share the socket, which is closed only when all of them are.
         for file in (self.handler.rfile, self.handler.wfile, connection):
             file.close()
 
@@ -113,21 +114,28 @@ def echo(request: UpstreamRequest) -> None:
 class Upstream(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Answer, tls: ssl.SSLContext | None) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.answer = answer
+        self.tls = tls
         self.received: list[UpstreamRequest] = []
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
+        port = self.server_address[1]
+        return f"https://localhost:{port}" if self.tls else f"http://127.0.0.1:{port}"
 
     @property
     def last(self) -> UpstreamRequest:
         return self.received[-1]
 
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """Runs in the thread of the connection, so that a handshake does not block the others."""
+        with self.tls.wrap_socket(request, server_side=True) if self.tls else request as connection:
+            super().finish_request(connection, client_address)
+
     def handle_error(self, *_: object) -> None:
-        """The gateway may close a connection at any time."""
+        """Ignore errors: the gateway may close a connection at any time."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -148,8 +156,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def run_upstream(answer: Answer = echo) -> Iterator[Upstream]:
-    upstream = Upstream(answer)
+def run_upstream(answer: Answer = echo, tls: ssl.SSLContext | None = None) -> Iterator[Upstream]:
+    """Run a service. With `tls`, its certificate must be for localhost."""
+    upstream = Upstream(answer, tls)
     thread = threading.Thread(target=upstream.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:

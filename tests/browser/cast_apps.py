@@ -43,7 +43,7 @@ CONNECTED = f"/settings/connected/{quote(FIELD, safe='')}"
 
 
 async def add_apps(hub: Hub, ada: User, bob: User, acme: Organization) -> None:
-    """Ada allowed two of them; Bob belongs to ten organizations."""
+    """Ada and Bob allowed two each, and Bob everything to one; he belongs to ten organizations."""
     actor = Actor(ada.name, ada.id, "203.0.113.7")
     every = tuple(EVERY_SCOPE.split())
     await _register(hub, Owner(org_id=acme.id), ATLAS, "Atlas Notebook", "https://atlas.example/callback", every, actor)
@@ -51,12 +51,13 @@ async def add_apps(hub: Hub, ada: User, bob: User, acme: Organization) -> None:
         hub, Owner(user_id=ada.id), SWIFT, "Swift Notes", "https://swift.example/callback", every[-9:], actor
     )
     field = await _keep(hub, FIELD, LONG_ARABIC, ["https://elsewhere.example:8443/callback"])
-    await _keep(hub, TOOL, "Command-line tool", ["http://127.0.0.1/callback"])
+    tool = await _keep(hub, TOOL, "Command-line tool", ["http://127.0.0.1/callback"])
     names = [*MANY, "an-organization-with-forty-two-characters1"]
     own = [await organizations.create(hub.accounts, bob, name, "", Actor(bob.name, bob.id, "")) for name in names]
     await _allow(hub, ada, swift, "Slow Notes", ["openid", "profile"], [acme.id])
     await _allow(hub, ada, field, LONG_ARABIC, [*every[:4], "openid", "profile"], [acme.id])
     await _allow(hub, bob, swift, swift.name, ["openid"], [own[0].id, own[1].id])
+    await _allow(hub, bob, tool, tool.name, list(every), [])
 
 
 async def _register(

@@ -17,7 +17,7 @@ AT = f"/collections/acme/models-for-phones-and-other-small-machines-{_ID}"
 
 
 async def add_collections(repos: Repos, ada: User, acme: Organization) -> None:
-    """A collection with a fixed id, with items and notes, and a private one without."""
+    """Add a collection with a fixed id, items and notes, and a private one without items."""
     now = repos.clock()
     description = "Chosen by hand, measured on one phone, and listed with the smallest first."
 

@@ -119,6 +119,7 @@ _CONSENT = {
     "login-app": Scene(continue_to("/login", cast_apps.LOOPBACK)),
     "login-again": Scene(continue_to("/login?again=1", f"{cast_apps.REGISTERED}&prompt=select_account"), "ada"),
     "settings-connected": Scene("/settings/connected", "ada"),
+    "settings-connected-scopes": Scene("/settings/connected", "bob"),
     "settings-connected-app": Scene(cast_apps.CONNECTED, "ada"),
     "settings-connected-revoke": Scene(f"{cast_apps.CONNECTED}/revoke", "ada"),
     "settings-connected-new": Scene("/settings/connected", "newcomer"),

@@ -65,7 +65,7 @@ def test_organizations_app_gets_a_new_secret(ada: BrowserContext) -> None:
     page.goto(f"{ACMES}/secret")
     page.get_by_label("Overlap").select_option(label="2 days")
     page.get_by_role("button", name="Create a new secret for Atlas Notebook").click()
-    expect(page.get_by_text("The old secret works for 2 days more.")).to_be_visible()
+    expect(page.get_by_text("The old secret stays valid for 2 days.")).to_be_visible()
     # The warning about token exchange appears only once the operator has granted it.
     expect(page.get_by_text("Keep it on a server.")).to_have_count(0)
     expect_well_made(page)

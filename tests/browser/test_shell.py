@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
+from tests.browser import cast_apps
 from tests.browser.axe import objections
+from tests.browser.layout import broken_words, cut_tables, visible_texts
 from tests.browser.stage import ERRORS, LAYOUTS, PAGES, Scene, Stage, staged
 
 pytestmark = pytest.mark.browser
@@ -72,8 +74,8 @@ def looking(browser: Browser, stage: Stage) -> Iterator[Looker]:
 
 @every_layout
 def test_page_follows_the_rules(looking: Looker, scene: Scene) -> None:
-    """No console messages or axe-core violations, no horizontal scrolling, one primary button, targets of
-    sufficient size.
+    """No console messages or axe-core violations, no horizontal scrolling, unbroken words, one primary button,
+    targets of sufficient size.
     """
     page = looking(scene.who)
     _expect_sound_page(page, scene)
@@ -81,6 +83,10 @@ def test_page_follows_the_rules(looking: Looker, scene: Scene) -> None:
     for size in (DESKTOP, SMALLEST, PHONE):
         page.set_viewport_size(size)
         assert page.evaluate("document.documentElement.scrollWidth") == size["width"]
+        if size != SMALLEST:
+            assert broken_words(page) == []
+            # The reference tables of the docs are wider than a phone.
+            assert scene.address.startswith("/docs/") or cut_tables(page) == []
     _expect_targets_for_thumbs(page)
     # The API page repeats one template hundreds of times; a few of each kind suffice.
     page.evaluate("document.querySelectorAll('.operation:nth-of-type(n + 4)').forEach(one => one.remove())")
@@ -96,6 +102,13 @@ def test_page_follows_the_rules(looking: Looker, scene: Scene) -> None:
 @pytest.mark.parametrize("scene", [PAGES[name] for name in PAGES if name not in LAYOUTS])
 def test_other_pages_are_clean(looking: Looker, scene: Scene) -> None:
     _expect_sound_page(looking(scene.who), scene)
+
+
+def test_connected_apps_show_every_scope_on_a_phone(looking: Looker) -> None:
+    page = looking("bob")
+    page.set_viewport_size(PHONE)
+    page.goto(PAGES["settings-connected-scopes"].address)
+    assert sorted(visible_texts(page, ".scope")) == sorted(["openid", *cast_apps.EVERY_SCOPE.split()])
 
 
 def _expect_sound_page(page: Page, scene: Scene) -> None:

@@ -38,7 +38,7 @@ class JobsService:
         assert namespace == claims["namespace"]
         things = self.jobs if kind == "jobs" else self.schedules
         if not rest:
-            self._all(request, things, claims, given, dict(parse_qsl(address.query)))
+            self._list_or_create(request, things, claims, given, dict(parse_qsl(address.query)))
         elif rest[0] not in things:
             request.reply({"error": "Job not found"}, 404)
         elif rest[1:] == ["logs"]:
@@ -46,7 +46,7 @@ class JobsService:
         else:
             request.reply(self._changed(request.method, things, claims, given, rest))
 
-    def _all(
+    def _list_or_create(
         self,
         request: UpstreamRequest,
         things: dict[str, dict[str, Any]],

@@ -26,7 +26,7 @@ class HfJobs:
     service: JobsService = field(default_factory=JobsService)
 
     def run(self, *commands: str) -> list[str]:
-        """Run commands in one process, each without its `hf jobs`; their output."""
+        """Run commands, given without `hf jobs`, in one process. Returns their output."""
         given = json.dumps([["jobs", *command.split()] for command in commands])
         done = self.client.run("python", str(PROGRAMS / "hf_commands.py"), token=self.token, given=given)
         assert done.returncode == 0, done.stderr
@@ -91,7 +91,7 @@ def test_scheduled_jobs_are_managed_from_the_command_line(hf: HfJobs) -> None:
     assert hf.service.jobs[FIRST]["dockerImage"] == "python:3.12"
 
 
-def test_library_names_a_missing_job(hf: HfJobs) -> None:
+def test_library_reports_a_missing_job(hf: HfJobs) -> None:
     program = (
         "from huggingface_hub import HfApi\nfrom huggingface_hub.errors import JobNotFoundError\n"
         "try:\n    HfApi().inspect_job(job_id='65f0')\nexcept JobNotFoundError as error:\n    print('missing')\n"

@@ -29,7 +29,7 @@ class CutConnection:
     def cut(self) -> None:
         self._loop.call_soon_threadsafe(self._is_open.clear)
 
-    def mend(self) -> None:
+    def restore(self) -> None:
         self._loop.call_soon_threadsafe(self._is_open.set)
 
     def close(self) -> None:

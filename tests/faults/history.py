@@ -16,7 +16,7 @@ IN_FLIGHT_SECONDS = 1.0
 STORED_SECONDS = 5.0
 # The receiver may notice the end of a connection later than the sender's process, by this time.
 OVERLAP_SECONDS = 0.1
-# A process that is told to stop waits this long for responses, with a tolerance.
+# A stopping process waits this long for responses, with a tolerance.
 FINISH_SECONDS = 3.8
 
 
@@ -63,7 +63,7 @@ class Incident(Enum):
     FROZE = "froze"
     CUT_OFF = "was cut off from the database"
     # Told to stop, or to leave webhooks to a process that has started.
-    TOLD = "was told to stop"
+    STOPPING = "was stopping"
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def _excuses(earlier: ReceivedRequest) -> Callable[[Disturbance], bool]:
     def excuses(disturbance: Disturbance) -> bool:
         if disturbance.since > earlier.ended + STORED_SECONDS or disturbance.until < earlier.began:
             return False
-        if disturbance.incident is Incident.TOLD:
+        if disturbance.incident is Incident.STOPPING:
             return earlier.status is None and earlier.ended - max(disturbance.since, earlier.began) >= FINISH_SECONDS
         return True
 

@@ -143,7 +143,7 @@ class Scenario:
         self.note(Incident.FROZE, self.frozen.pop(process.pid))
 
     def terminate(self, process: WarmProcess) -> None:
-        self.note(Incident.TOLD, time.monotonic())
+        self.note(Incident.STOPPING, time.monotonic())
         process.terminate()
 
     def note(self, incident: Incident, since: float) -> None:
@@ -153,7 +153,7 @@ class Scenario:
     def _note_start(self) -> None:
         """Other processes leave webhooks to one that has started."""
         now = time.monotonic()
-        self.disturbances.append(Disturbance(Incident.TOLD, now, now + SHARING_SECONDS))
+        self.disturbances.append(Disturbance(Incident.STOPPING, now, now + SHARING_SECONDS))
 
     def client(self, hub: HubProcess) -> httpx.Client:
         return httpx.Client(base_url=hub.url, headers={"authorization": f"Bearer {self.token}"}, timeout=40)
@@ -191,7 +191,11 @@ class Scenario:
     def until_shared(self, processes: int, seconds: float = 30.0) -> None:
         """Wait until this many processes have the same number of shards, or one more."""
         shares = sorted(256 // processes + (place < 256 % processes) for place in range(processes))
-        until(lambda: self.shares() == shares, seconds)
+        try:
+            until(lambda: self.shares() == shares, seconds)
+        except AssertionError as error:
+            log = (self.store.folder / "deliver.log").read_text()
+            raise AssertionError(f"{self.shares()} instead of {shares}\n{log[-3000:]}") from error
 
     def backlog(self) -> int:
         """The number of events that are not fanned out yet and of deliveries that are waiting."""

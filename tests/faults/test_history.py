@@ -98,9 +98,9 @@ ABORTED = replace(CORRECT, received=[request(ONE), request(TWO, ended=6.5, statu
         # It was over before the request.
         (REPEATED, Disturbance(Incident.DIED, 1.5, 1.6), False),
         # A process that stops stores the results of answered requests, and waits for responses.
-        (REPEATED, Disturbance(Incident.TOLD, 2.05, 2.05), False),
-        (ABORTED, Disturbance(Incident.TOLD, 2.05, 2.05), True),
-        (ABORTED, Disturbance(Incident.TOLD, 5.0, 5.0), False),
+        (REPEATED, Disturbance(Incident.STOPPING, 2.05, 2.05), False),
+        (ABORTED, Disturbance(Incident.STOPPING, 2.05, 2.05), True),
+        (ABORTED, Disturbance(Incident.STOPPING, 5.0, 5.0), False),
     ],
 )
 def test_duplicates_need_a_cause(history: History, disturbance: Disturbance, is_permitted: bool) -> None:

@@ -64,7 +64,7 @@ def test_killed_process_is_noticed_at_the_next_heartbeat(store: Store, watchers:
 
 
 def test_stopping_process_hands_over_at_once(store: Store, watchers: Watchers) -> None:
-    """Not at the next heartbeat: the other processes are told."""
+    """Not at the next heartbeat: the other processes get a signal."""
     scenario = create_scenario(store, watchers)
     # A heartbeat every twenty seconds.
     slow = {"TEST_PACE": "200,4"}
@@ -180,7 +180,7 @@ def test_process_cut_off_from_the_database_ends_its_requests(
             assert time.monotonic() - since < 6.0
             watchers.answer = lambda _: (0.0, 200)
             until(scenario.is_settled)
-            connection.mend()
+            connection.restore()
             scenario.until_shared(2)
             scenario.note(Incident.CUT_OFF, since)
             sent = len(watchers.received)
@@ -219,7 +219,7 @@ def test_processes_with_moved_clocks_deliver_in_order(store: Store, watchers: Wa
 def test_shards_move_while_postgres_restarts(
     own_cluster: Cluster, watchers: Watchers, tmp_path: Path, fault_count: int
 ) -> None:
-    """Whatever unit fails, every shard has an owner in the end who sends for it."""
+    """Regardless of which unit fails, every shard has an owner in the end, which sends for it."""
     chance = random.Random(fault_count)
     run_blocking(set_up_database(own_cluster.url(), tmp_path))
     scenario = create_scenario(create_store(own_cluster.url(), tmp_path), watchers)
@@ -269,7 +269,8 @@ def coming_and_going(scenario: Scenario, number: int, chance: random.Random) -> 
         yield
         if number % 10 == 9:
             scenario.freeze(process)
-            scenario.until_shared(1)
+            # PostgreSQL ends the transactions of a frozen process after fifteen seconds, one after the other.
+            scenario.until_shared(1, 60)
             scenario.resume(process)
             scenario.until_shared(2)
         if number % 3:

@@ -158,13 +158,39 @@ def test_garbage_is_a_bad_gateway(stage: Stage, upstream: Upstream) -> None:
             assert client.get("/v1/models").status_code == 502
 
 
+@pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200 OK\r\ncontent-"])
+def test_connection_that_the_service_resets_is_named_as_such(stage: Stage, upstream: Upstream, sent: bytes) -> None:
+    def answer(request: UpstreamRequest) -> None:
+        request.write(sent)
+        request.break_connection()
+
+    upstream.answer = answer
+    with stage.client() as client:
+        given = client.post("/v1/chat/completions", json={})
+    assert given.status_code == 502
+    message = "The connection to the inference service was lost before its response was complete. Try again later."
+    assert given.json() == {"error": message}
+    assert "ConnectionResetError" in stage.hub.log
+    assert "Traceback" not in stage.hub.log
+
+
 def test_rejected_identity_is_not_the_callers_fault(stage: Stage, upstream: Upstream) -> None:
     """On 401 existing clients drop a valid token."""
-    upstream.answer = lambda request: request.reply({"error": "who?"}, 401, ("www-authenticate", "Bearer"))
+    message = "The inference service rejected the hub's identity. Notify the operator of this hub."
+    for status in (401, 407):
+        upstream.answer = lambda request, status=status: request.reply({}, status, ("www-authenticate", "Bearer"))
+        with stage.client() as client:
+            answer = client.get("/v1/models")
+        assert (answer.status_code, answer.json()) == (502, {"error": message})
+        assert "www-authenticate" not in answer.headers
+    assert stage.hub.log.count(f"refused with 502: hubgate.server.errors.BadGateway: {message}") == 2
+
+
+def test_user_whom_the_service_refuses_gets_its_answer(stage: Stage, upstream: Upstream) -> None:
+    upstream.answer = lambda request: request.reply({"error": "not yours"}, 403)
     with stage.client() as client:
-        answer = client.get("/v1/models")
-    assert answer.status_code == 502
-    assert "www-authenticate" not in answer.headers
+        answer = client.get("/api/jobs/acme/1")
+    assert (answer.status_code, answer.json()) == (403, {"error": "not yours"})
 
 
 @pytest.mark.limits(upstream_silence_seconds=0.3)

@@ -1,6 +1,7 @@
 """Bodies stream through the gateway in both directions, and each side notices when the other is gone."""
 
 import contextlib
+import json
 import socket
 import threading
 from collections.abc import Iterator
@@ -90,6 +91,7 @@ def test_service_that_dies_cuts_the_connection(on_each: Stage, upstream: Upstrea
         begun.set()
         with pytest.raises(httpx.RemoteProtocolError):
             next(pieces)
+    assert_logged_in_one_line(on_each)
 
 
 @pytest.mark.parametrize("framing", ["chunked", "length"])
@@ -102,6 +104,7 @@ def test_service_that_ends_early_cuts_the_connection(on_each: Stage, upstream: U
     upstream.answer = answer
     with on_each.client() as client, pytest.raises(httpx.RemoteProtocolError):
         client.get("/v1/x")
+    assert_logged_in_one_line(on_each)
 
 
 @pytest.mark.limits(upstream_silence_seconds=0.3)
@@ -199,3 +202,10 @@ def _receive_until(connection: socket.socket, expected: bytes) -> bytes:
         assert part, received
         received += part
     return received
+
+
+def assert_logged_in_one_line(stage: Stage) -> None:
+    """Services are expected to fail, and a traceback of the hub would point to the wrong program."""
+    until(lambda: " with 502" in stage.hub.log, seconds=20)
+    lines = [json.loads(line) for line in stage.hub.log.splitlines() if " with 502" in line]
+    assert [(line["level"], "error" in line) for line in lines] == [("warning", False)], lines

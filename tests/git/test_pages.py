@@ -60,4 +60,4 @@ def test_commit_with_many_files_and_lines_is_shortened(scene: Scene) -> None:
     assert "150 files changed" in page
     assert page.count("<ins>") == 1000
     assert "The rest is not shown." in page
-    assert "50 more are not shown." in page
+    assert "50 more files not shown." in page

@@ -195,7 +195,7 @@ def test_new_secret_has_the_overlap_that_the_owner_chooses(hub: RunningHub, root
         assert browser.post(address, data={**form, "overlapSeconds": "12"}).status_code == 422
         refreshed = browser.post(address, data={**form, "overlapSeconds": str(2 * 86400)})
         assert refreshed.headers["cache-control"] == "no-store"
-        assert "The old secret works for 2 days more." in refreshed.text
+        assert "The old secret stays valid for 2 days." in refreshed.text
         assert (KEEP_IT in refreshed.text) is (root == ACME)
         second = secret_in(refreshed)
         again = browser.post(address, data={**form, "overlapSeconds": str(2 * 86400)})

@@ -54,7 +54,7 @@ def test_confirmation_page_says_how_many_secrets_end(hub: RunningHub) -> None:
     client = create_app(hub, ada)
     address = f"{OWN}/{client.id}"
     with browser_of(hub, ada) as browser:
-        assert f'href="{address}/secret/delete">Make public…</a>' in browser.get(address).text
+        assert f'href="{address}/secret/delete">Make the app a public client…</a>' in browser.get(address).text
         for sentence in ("Its secret stops", "Both secrets stop", "All 3 secrets stop"):
             assert f"{sentence} working immediately." in browser.get(f"{address}/secret/delete").text
             refreshed(client)

@@ -18,7 +18,7 @@ def flags(hub: RunningHub, token: str) -> list[tuple[bool | None, bool | None]]:
     return found
 
 
-def test_switches_are_seen_by_apps_with_read_billing(hub: RunningHub) -> None:
+def test_billing_flag_is_shown_to_apps_with_read_billing(hub: RunningHub) -> None:
     ada = create_user(hub, "ada")
     acme = create_organization(hub, "acme", ada)
     app = create_app(hub, scopes=SCOPES)

@@ -3,12 +3,16 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from html import unescape
 
 import httpx
 import pytest
+from tests.bed.collections import fill_collections
 from tests.bed.people import api, browser_of, create_organization, create_token, create_user, post, submit
 from tests.bed.repos import create_repo
 from tests.bed.running_hub import RunningHub
+
+from hubgate.server.hub.collections.model import MAX_COLLECTIONS, MAX_ITEMS
 
 pytestmark = pytest.mark.one_engine
 
@@ -33,8 +37,8 @@ def scene(hub: RunningHub) -> Iterator[Scene]:
         yield Scene(hub, own, other, visitor)
 
 
-def created(client: httpx.Client, **fields: str) -> str:
-    response = submit(client, "/collections/new", "/collections/new", title="Small models", **fields)
+def created(client: httpx.Client, title: str = "Small models", **fields: str) -> str:
+    response = submit(client, "/collections/new", "/collections/new", title=title, **fields)
     assert response.status_code == 303, response.text
     return str(response.headers["location"])
 
@@ -94,6 +98,52 @@ def test_invalid_forms_are_shown_with_their_values(scene: Scene) -> None:
     assert empty.status_code == 422
 
 
+def errors_by_field(response: httpx.Response) -> dict[str, str]:
+    found = re.findall(
+        r'class="field-error" id="([a-z]+)-error"><span aria-hidden="true">✕</span>([^<]+)<', response.text
+    )
+    return {field: unescape(message) for field, message in found}
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "message"),
+    [
+        ({"title": " "}, "title", "A title must have 1 to 100 characters."),
+        ({"description": "x" * 151}, "description", "A description may have at most 150 characters."),
+        ({"theme": "black"}, "theme", "theme must be one of orange, blue, green, purple, pink, indigo."),
+        # The name of the owner in the message is that of another field.
+        ({"title": "TAKEN", "owner": "description"}, "title", "description already has a collection with this title."),
+    ],
+)
+def test_error_is_shown_at_its_field(scene: Scene, fields: dict[str, str], field: str, message: str) -> None:
+    assert submit(scene.ada, "/organizations/new", name="description", fullname="").status_code == 303
+    created(scene.ada, owner="description", title="Taken")
+    at = created(scene.ada, owner="description", title="Other")
+    values = {"title": "New", "description": "", "theme": "blue", "visibility": "public", **fields}
+    for page in ("/collections/new", f"{at}/settings"):
+        rejected = submit(scene.ada, page, page, **values)
+        assert (rejected.status_code, errors_by_field(rejected)) == (422, {field: message})
+
+
+def test_limits_are_shown_at_the_owner_and_at_the_item(hub: RunningHub) -> None:
+    eve = create_user(hub, "eve")
+    first = fill_collections(hub, eve, MAX_COLLECTIONS, MAX_ITEMS, filled=1)[0]
+    with api(hub, create_token(hub, eve)) as client:
+        create_repo(client, "one")
+    at = f"/collections/eve/number-0-{first}"
+    item = {"type": "model", "id": "eve/one"}
+    with browser_of(hub, eve) as browser:
+        full = submit(browser, at, f"{at}/items", **item, note="Unsaved")
+        long = submit(browser, at, f"{at}/items", **item, note="x" * 501)
+        another = submit(browser, "/collections/new", "/collections/new", owner="eve", title="Another")
+    assert full.status_code == 422
+    assert errors_by_field(full) == {"id": "The collection has 1,000 items, the most that are allowed."}
+    assert 'value="Unsaved"' in full.text
+    assert errors_by_field(long) == {"note": "A note may have at most 500 characters."}
+    assert another.status_code == 422
+    assert errors_by_field(another) == {"owner": "eve has 1,000 collections, the most that are allowed."}
+
+
 def test_private_collection_asks_visitors_to_sign_in_like_a_missing_one(scene: Scene) -> None:
     at = created(scene.ada, visibility="private")
     absent = at[:-24] + "0" * 24
@@ -116,7 +166,7 @@ def test_settings_are_changed_and_old_addresses_redirect(scene: Scene) -> None:
     assert (redirect.status_code, redirect.headers["location"]) == (307, new)
     assert "Renamed" in scene.visitor.get(new).text
     rejected = submit(scene.ada, f"{new}/settings", **{**fields, "title": " "})
-    assert "A title has 1 to 100 characters." in rejected.text
+    assert "A title must have 1 to 100 characters." in rejected.text
     assert scene.bob.get(f"{new}/settings").status_code == 403
 
 

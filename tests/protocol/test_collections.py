@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.bed.collections import fill_collections
 from tests.bed.concurrency import run_concurrently
 from tests.bed.people import api, create_organization, create_token, create_user
 from tests.bed.repos import create_repo
@@ -15,6 +16,7 @@ from tests.bed.running_hub import RunningHub
 from hubgate.server.accounts import own_account
 from hubgate.server.accounts.model import User
 from hubgate.server.audit.model import SYSTEM
+from hubgate.server.hub.collections.model import MAX_COLLECTIONS, MAX_ITEMS
 
 
 @dataclass
@@ -329,6 +331,31 @@ def test_list_shows_the_first_four_items(scene: Scene) -> None:
     (listed,) = scene.visitor.get("/api/collections").json()
     assert names(listed) == [(number, f"ada/r{number}") for number in range(4)]
     assert len(get(scene.visitor, slug)["items"]) == 6
+
+
+def test_lists_of_full_collections_are_bounded(scene: Scene) -> None:
+    eve = create_user(scene.hub, "eve")
+    ids = fill_collections(scene.hub, eve, MAX_COLLECTIONS, MAX_ITEMS, filled=3)
+    listed, address = [], "/api/collections?limit=1000"
+    while address:
+        page = scene.visitor.get(address)
+        assert len(page.json()) <= 100
+        listed += page.json()
+        address = page.links.get("next", {}).get("url", "")
+    # Last changed first: the three with items are the last ones.
+    assert [found["slug"][-24:] for found in listed] == ids[::-1]
+    assert [len(found["items"]) for found in listed[-4:]] == [0, 4, 4, 4]
+    at = f"/api/collections/{listed[-1]['slug']}"
+    assert [item["id"] for item in scene.visitor.get(at).json()["items"]] == ids
+    with api(scene.hub, create_token(scene.hub, eve)) as client:
+        create_repo(client, "tiny")
+        full, another = (
+            add(client, listed[-1]["slug"], "eve/tiny"),
+            client.post("/api/collections", json={"title": "x"}),
+        )
+    for refused in (full, another):
+        assert refused.status_code == 422
+        assert "1,000" in refused.json()["error"]
 
 
 def test_organization_logs_its_collections(scene: Scene) -> None:

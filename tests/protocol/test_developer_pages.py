@@ -59,7 +59,7 @@ def test_code_samples_contain_the_developers_own_apps(hub: RunningHub) -> None:
         assert "CLIENT_SECRET" not in without_secret
         stranger = unescape(browser.get(f"{SIGN_IN}?app={foreign.id}").text)
         assert f'client_id="{foreign.id}"' not in stranger
-        assert "This app is not yours." in stranger
+        assert "The requested app is not yours" in stranger
     with browser_of(hub, bob) as browser:
         assert ">Ours</option>" not in browser.get(SIGN_IN).text, "a member who is no admin"
 

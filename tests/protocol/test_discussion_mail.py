@@ -17,7 +17,7 @@ from tests.bed.people import (
 from tests.bed.repos import create_repo, send_commit
 from tests.bed.running_hub import RunningHub
 
-from hubgate.server.accounts import operator_actions
+from hubgate.server.accounts import operator_actions, own_account
 from hubgate.server.accounts.model import User
 from hubgate.server.accounts.organizations import members
 from hubgate.server.audit.model import SYSTEM
@@ -144,6 +144,25 @@ def test_edits_and_reactions_send_no_mail(scene: Scene) -> None:
     assert (scene.mails("carl"), scene.mails("bob"), len(scene.mails("ada"))) == ([], [], 1)
     with browser_of(scene.hub, scene.users["carl"]) as carl:
         assert "Mentions you" in carl.get("/").text
+
+
+def test_users_mentioned_only_in_a_hidden_comment_take_part_no_longer(scene: Scene) -> None:
+    """Carl is mentioned again elsewhere and Ada owns the repo, so both still take part."""
+    scene.open("bob", "@carl?")
+    scene.comment("bob", "@ada @Carl @dora: buy now")
+    assert [len(scene.mails(name)) for name in ("ada", "carl", "dora")] == [2, 2, 1]
+    spam = scene.clients["ada"].get(f"{API}/1").json()["events"][1]["id"]
+    scene.hub.clock.advance(2 * 24 * 60 * 60)
+    scene.hub.call(lambda opened: own_account.rename(opened.accounts, scene.users["dora"], "dorothy"))
+    assert scene.clients["ada"].post(f"{API}/1/comment/{spam}/hide").status_code == 200
+    scene.comment("bob")
+    assert [len(scene.mails(name)) for name in ("ada", "carl", "dora")] == [3, 3, 1]
+    shown = {}
+    for name in ("ada", "carl", "dora"):
+        with browser_of(scene.hub, scene.users[name]) as browser:
+            page = browser.get("/").text
+            shown[name] = ("Your discussions" in page, "Mentions you" in page)
+    assert shown == {"ada": (True, False), "carl": (True, True), "dora": (False, False)}
 
 
 def test_home_page_lists_open_discussions_in_the_order_of_activity(scene: Scene) -> None:

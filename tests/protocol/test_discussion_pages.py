@@ -73,7 +73,7 @@ def test_discussion_is_opened_changed_and_deleted(hub: RunningHub, owner: httpx.
     assert "changed the title from" in page
     assert "closed this" in page
     assert "Reopen discussion" in page
-    assert f'href="{AT}/1"' not in shown(guest, AT), "closed ones are not listed at first"
+    assert f'href="{AT}/1"' not in shown(guest, AT), "closed discussions are not listed by default"
     assert "Answered" in shown(guest, f"{AT}?status=all")
     assert submit(owner, at, f"{at}/pin", pinned="on").status_code == 303
     assert "Pinned" in shown(guest, f"{AT}?status=closed")
@@ -87,24 +87,26 @@ def test_rejected_forms_show_the_typed_values(hub: RunningHub, owner: httpx.Clie
     refused = submit(owner, f"{AT}/new", AT, title="ab", description="x" * 65_537, kind="pull_request")
     page = unescape(refused.text)
     assert refused.status_code == 422
-    assert "A title has 3 to 200 characters." in page
+    assert "<title>Error: New discussion · " in page
+    assert "A title must have 3 to 200 characters." in page
     assert "at most 65,536 characters" in page
     assert "x" * 65_537 in page
     assert 'value="pull_request" checked' in page
     at = opened(owner)
     for tail, field, value, message in (
         ("comment", "comment", "  ", "A comment cannot be empty."),
-        ("title", "title", "ab", "A title has 3 to 200 characters."),
+        ("title", "title", "ab", "A title must have 3 to 200 characters."),
         ("title", "title", "A question", "This is already the title"),
     ):
         refused = submit(owner, at, f"{at}/{tail}", **{field: value})
         assert refused.status_code in (409, 422)
         assert message in unescape(refused.text), tail
-        assert "<title>Error: " in refused.text
+        assert "<title>Error: A question · " in refused.text
     comment = first_comment(hub)
     edit = f"{at}/comment/{comment}/edit"
     refused = submit(owner, edit, edit, content="")
     assert (refused.status_code, "A comment cannot be empty." in refused.text) == (422, True)
+    assert "<title>Error: Edit comment · " in refused.text
 
 
 def test_comments_are_edited_hidden_and_reacted_to(hub: RunningHub, owner: httpx.Client, guest: httpx.Client) -> None:

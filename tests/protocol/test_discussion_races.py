@@ -11,6 +11,16 @@ from tests.bed.engines import Engine
 from tests.bed.public_repo import API, REPO, PublicRepo, hub_with_public_repo
 from tests.bed.repos import create_commit, head_of, paths_in
 
+from hubgate.server.access.caller import Caller
+from hubgate.server.access.identity import Identity
+from hubgate.server.accounts.model import Person
+from hubgate.server.errors import Forbidden
+from hubgate.server.hub.commits.model import AddFile, CommitRequest, Content
+from hubgate.server.hub.discussions.pull_requests import commit_as_pull_request
+from hubgate.server.hub.repos import store as repo_store
+from hubgate.server.hub.repos.model import MAIN
+from hubgate.server.resources import Hub
+
 ROUNDS = 4
 
 
@@ -121,3 +131,20 @@ def test_reactions_of_one_user_toggle_one_by_one(scene: PublicRepo) -> None:
     assert statuses(answers) == [200] * 5
     (event,) = scene.ada.get(f"{API}/discussions/1").json()["events"]
     assert event["data"]["reactions"] == [{"reaction": "👍", "users": ["eve"], "count": 1}]
+
+
+def test_discussions_turned_off_during_an_upload_prevent_its_pull_request(scene: PublicRepo) -> None:
+    """They are turned off after the permissions were checked."""
+    caller = Caller(Identity.session(scene.eve_user.id, {}), Person(scene.eve_user, (), {}))
+    request = CommitRequest("Too late", operations=[AddFile("idea.txt", Content(1, b"x"))])
+
+    async def commit_late(opened: Hub) -> None:
+        repo = await repo_store.named(opened.db, "model", "ada", "tiny")
+        assert repo is not None
+        await commit_as_pull_request(opened.repos, repo, caller, MAIN, request)
+
+    assert scene.ada.put(f"{API}/settings", json={"discussionsDisabled": True}).status_code == 200
+    with pytest.raises(Forbidden):
+        scene.hub.call(commit_late)
+    assert scene.ada.get(f"{API}/discussions").json()["count"] == 0
+    assert "refs/pr/1" not in scene.refs()

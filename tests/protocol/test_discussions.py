@@ -118,9 +118,21 @@ def test_list_is_filtered_and_counted(ada: httpx.Client, eve: httpx.Client) -> N
     assert numbers("search=THING") == [2, 1]
     assert numbers("search=0%25") == [1], "a percent sign is not a wildcard"
     assert numbers("author=nobody") == []
+    for name in ("type", "status"):
+        assert numbers(f"{name}=all") == numbers(f"{name}=") == [3, 2, 1]
+        refused = ada.get(f"{DISCUSSIONS}?{name}=merged")
+        assert (refused.status_code, refused.json()["error"].startswith(f"{name} must be one of all, ")) == (400, True)
     listed = ada.get(DISCUSSIONS).json()["discussions"]
     assert [one["numComments"] for one in listed] == [0, 0, 1]
     assert [one["status"] for one in listed] == ["draft", "closed", "open"]
+
+
+def test_search_finds_letters_outside_ascii(ada: httpx.Client) -> None:
+    opened(ada, "Ärger mit Größen")
+    opened(ada, "Kein ärger")
+    for search in ("Ärger", "ÄRGER MIT", "GRößEN"):
+        found = ada.get(DISCUSSIONS, params={"search": search}).json()["discussions"]
+        assert 1 in [one["num"] for one in found], search
 
 
 def test_unstorable_text_is_rejected(ada: httpx.Client) -> None:
@@ -172,7 +184,7 @@ def test_text_of_a_hidden_comment_is_gone(ada: httpx.Client, eve: httpx.Client) 
     assert "secret word" not in str(details(ada))
     payload = ada.get(f"{REPO}/events").json()[-1]["payload"]
     assert (payload["comment"]["hidden"], "content" in payload["comment"]) == (True, False)
-    assert "secret word" not in ada.get(f"{REPO}/events").text, "also in the event of the comment itself"
+    assert "secret word" not in ada.get(f"{REPO}/events").text, "not in the comment's own event either"
     refused = [
         ada.post(f"{at}/hide"),
         eve.post(f"{at}/edit", json={"content": "again"}),
@@ -259,7 +271,7 @@ def test_longest_comment_may_be_escaped(ada: httpx.Client) -> None:
 
 
 def test_discussions_can_be_turned_off(ada: httpx.Client, eve: httpx.Client) -> None:
-    """Nobody can open or comment then; the owner can still close and delete, and everything stays readable."""
+    """Nobody can open one or comment then; the owner can still close and delete, and everything stays readable."""
     opened(eve)
     draft = opened(eve, "A change", pullRequest=True)
     assert ada.put(f"{REPO}/settings", json={"discussionsDisabled": True}).status_code == 200

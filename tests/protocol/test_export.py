@@ -1,9 +1,22 @@
-"""The account export also contains connected apps, own apps, repos and collections, and no secrets."""
+"""The account export also contains connected apps, own apps, repos, collections, comments and webhooks, and no
+secrets.
+"""
+
+from pathlib import Path
 
 from tests.bed.apps import create_app, tokens_for
-from tests.bed.people import api, browser_of, create_token, create_user
+from tests.bed.collections import fill_collections
+from tests.bed.engines import SqliteEngine, settings_for
+from tests.bed.memory import watch_memory
+from tests.bed.people import PASSWORD, api, browser_of, create_organization, create_token, create_user, submit
+from tests.bed.processes import hub_process
 from tests.bed.repos import create_repo
-from tests.bed.running_hub import RunningHub
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.faults.conftest import create_store
+
+MOST_ADDED = 40 * 1024 * 1024
+
+SECRET = "a long webhook secret"
 
 
 def test_apps_repos_and_collections_are_in_the_export(hub: RunningHub) -> None:
@@ -66,3 +79,57 @@ def test_own_comments_are_in_the_export(hub: RunningHub) -> None:
     assert (comment["repo"], comment["type"], comment["discussion"]) == ("ada/open", "model", 1)
     assert (comment["title"], comment["text"]) == ("A question", "in open")
     assert said["user"]["discussionMail"] is True
+
+
+def test_memory_does_not_depend_on_the_number_of_items(sqlite_template: Path, tmp_path: Path) -> None:
+    collections, items = 300, 300
+    store = create_store(SqliteEngine(sqlite_template, tmp_path).fresh_url(), tmp_path)
+    with run_hub(settings_for(store.url, store.folder / "data")) as prepared:
+        eve = create_user(prepared, "eve")
+        fill_collections(prepared, eve, collections, items, filled=collections)
+    with (
+        hub_process(tmp_path, *store.flags, "--deliver", "off") as process,
+        process.client() as client,
+        watch_memory(process.process.pid) as peaks,
+    ):
+        assert submit(client, "/login", username="eve", password=PASSWORD).status_code == 303
+        peaks.measure(process.process.pid)
+        before = peaks.highest
+        response = client.get("/settings/export")
+    assert [len(found["items"]) for found in response.json()["collections"]] == [items] * collections
+    assert len(response.content) > MOST_ADDED, "one copy of the document would exceed the limit"
+    assert peaks.highest - before < MOST_ADDED, peaks
+
+
+def test_own_webhooks_are_in_the_export_without_secrets(hub: RunningHub) -> None:
+    """Not those of the user's organizations: they are not the user's data."""
+    ada = create_user(hub, "ada")
+    create_organization(hub, "acme", ada)
+    with api(hub, create_token(hub, ada)) as script, browser_of(hub, ada) as browser:
+        body = {"url": "https://ci.example/hook", "watched": [{"type": "user", "name": "ada"}], "secret": SECRET}
+        for at in ("/api/settings/webhooks", "/api/organizations/acme/settings/webhooks"):
+            assert script.post(at, json=body).status_code == 200
+        response = browser.get("/settings/export")
+    (webhook,) = response.json()["webhooks"]
+    assert (webhook["url"], webhook["hasSecret"]) == ("https://ci.example/hook", True)
+    assert webhook["watched"] == [{"type": "user", "name": "ada"}]
+    assert SECRET not in response.text
+
+
+def test_long_export_is_sent_in_parts(hub: RunningHub) -> None:
+    """A part has 50 comments or one collection."""
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as script, browser_of(hub, ada) as browser:
+        create_repo(script, "tiny")
+        at = "/api/models/ada/tiny/discussions"
+        for num in (1, 2):
+            assert script.post(at, json={"title": "A question", "description": f"{num} 0"}).status_code == 200
+            for number in range(1, 61):
+                assert script.post(f"{at}/{num}/comment", json={"comment": f"{num} {number}"}).status_code == 201
+        for number in range(3):
+            assert script.post("/api/collections", json={"title": f"Collection {number}"}).status_code == 200
+        response = browser.get("/settings/export")
+    assert "content-length" not in response.headers
+    said = response.json()
+    assert [comment["text"] for comment in said["comments"]] == [f"{n} {i}" for n in (1, 2) for i in range(61)]
+    assert sorted(found["title"] for found in said["collections"]) == [f"Collection {number}" for number in range(3)]

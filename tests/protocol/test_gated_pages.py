@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import httpx
 import pytest
-from tests.bed.people import api, browser_of, create_organization, create_token, create_user, post, submit
-from tests.bed.repos import create_repo
+from tests.bed.people import api, browser_of, create_organization, create_token, create_user, fill_form, post, submit
+from tests.bed.repos import create_commit, create_repo
 from tests.bed.running_hub import RunningHub
 
 pytestmark = pytest.mark.one_engine
@@ -65,6 +65,29 @@ def test_user_asks_waits_and_withdraws(scene: Scene) -> None:
     assert submit(scene.bob, AT, f"{AT}/ask-access/cancel").status_code == 303
     assert "Ask for access" in scene.bob.get(AT).text
     assert scene.script.get("/api/models/acme/llm/user-access-request/pending").json() == []
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        CARD.replace("Country: text", "City: text"),
+        CARD.replace("  Country: text\n  I agree: checkbox\n", "  I agree: checkbox\n  Country: text\n"),
+        CARD.replace("kind", "honest"),
+        CARD.replace("Research", "Business"),
+    ],
+)
+def test_form_that_changed_since_it_was_shown_is_shown_again(scene: Scene, changed: str) -> None:
+    """Answers are not stored under questions that the user has not seen."""
+    given = {"answer0": "Norway", "answer1": "yes", "answer2": "Research"}
+    send = fill_form(scene.bob, AT, f"{AT}/ask-access", **given)
+    create_commit(scene.script, "acme/llm", {"README.md": changed.encode()})
+    asked = send()
+    assert (asked.status_code, asked.headers["location"]) == (303, AT)
+    page = scene.bob.get(AT).text
+    assert ("The questions have changed." in page, "Ask for access" in page) == (True, True)
+    assert scene.script.get("/api/models/acme/llm/user-access-request/pending").json() == []
+    assert ask(scene.bob).status_code == 303
+    assert "Waiting for <bdi>@acme</bdi>" in scene.bob.get(AT).text
 
 
 def test_owner_decides_about_requests(scene: Scene) -> None:

@@ -65,6 +65,15 @@ def test_pull_request_without_commits_is_a_draft(scene: PublicRepo) -> None:
     assert payloads[1]["updatedRefs"][0]["ref"] == "refs/pr/1"
 
 
+def test_draft_without_its_ref_is_not_published(scene: PublicRepo) -> None:
+    scene.eve.post(DISCUSSIONS, json={"title": "Work in progress", "pullRequest": True})
+    drop = "DELETE FROM refs WHERE name = 'refs/pr/1'"
+    scene.hub.call(lambda opened: opened.db.write(lambda tx: tx.exec(drop, {})))
+    refused = scene.set_status(1, "open", by=scene.eve)
+    assert refused.status_code == 409
+    assert refused.json()["error"] == "The pull request cannot be published: refs/pr/1 was deleted."
+
+
 def test_commits_are_part_of_the_conversation(scene: PublicRepo) -> None:
     _, first = scene.create_pull_request({"idea.txt": b"an idea\n"})
     second = create_commit(scene.eve, REPO, {"more.txt": b"more\n"}, rev="refs/pr/1", summary="More of it")
@@ -86,7 +95,7 @@ def test_merge_creates_a_merge_commit(scene: PublicRepo) -> None:
     ours = create_commit(scene.ada, REPO, {"notes.txt": b"one\ntwo\nthree\nfour\nfive\nsix\nSEVEN\n"})
     assert details(scene.ada)["filesWithConflicts"] == []
     diff = details(scene.ada)["diff"]
-    assert ("+ONE" in diff, "SEVEN" in diff) == (True, False), "compared with where the branches parted"
+    assert ("+ONE" in diff, "SEVEN" in diff) == (True, False), "compared with the merge base"
     answer = merge(scene.ada, comment="Thanks!")
     assert answer.status_code == 200, answer.text
     found = details(scene.eve)
@@ -112,7 +121,7 @@ def test_merge_creates_a_merge_commit(scene: PublicRepo) -> None:
 
 
 def test_merge_without_commits_moves_no_ref(scene: PublicRepo) -> None:
-    """Existing clients do this: the head of the branch is recorded as the merge commit."""
+    """Existing clients merge such pull requests: the head of the branch is recorded as the merge commit."""
     scene.ada.post(DISCUSSIONS, json={"title": "Nothing new", "pullRequest": True})
     assert scene.set_status(1, "open").status_code == 200
     head = head_of(scene.ada, REPO)
@@ -130,7 +139,7 @@ def test_conflicts_are_named_and_nothing_is_merged(scene: PublicRepo) -> None:
     assert refused.status_code == 409
     assert "both.txt, notes.txt" in refused.json()["error"]
     assert (head_of(scene.ada, REPO), details(scene.ada)["status"]) == (head, "open")
-    assert scene.objects == objects, "a trial writes nothing to the repo"
+    assert scene.objects == objects, "a trial merge writes nothing to the repo"
     create_commit(scene.eve, REPO, {"notes.txt": b"ours\n", "both.txt": b"our version\n"}, rev="refs/pr/1")
     assert details(scene.ada)["filesWithConflicts"] == []
     assert merge(scene.ada).status_code == 200
@@ -145,6 +154,24 @@ def test_unrelated_histories_are_not_merged(scene: PublicRepo) -> None:
     assert (refused.status_code, "no common commit" in refused.json()["error"]) == (409, True)
 
 
+def test_writers_squash_an_open_pull_request(scene: PublicRepo) -> None:
+    _, sha = scene.create_pull_request({"idea.txt": b"x"})
+    main, squash = head_of(scene.ada, REPO), f"{API}/super-squash/refs%2Fpr%2F1"
+    assert scene.eve.post(squash).status_code == 403
+    assert scene.ada.post(squash, json={"message": "All of it"}).status_code == 200
+    (one,) = scene.ada.get(f"{API}/commits/refs%2Fpr%2F1").json()
+    assert (one["title"], head_of(scene.ada, REPO)) == ("All of it", main)
+    assert "idea.txt" in paths_in(scene.ada, REPO, "refs/pr/1")
+    event = scene.ada.get(f"{API}/events?after=1").json()[-1]["payload"]
+    assert event["updatedRefs"] == [{"ref": "refs/pr/1", "oldSha": sha, "newSha": one["id"]}]
+    found = [item for item in details(scene.ada)["events"] if item["type"] == "commit"]
+    assert [(item["data"]["oid"], item["author"]["name"]) for item in found] == [(sha, "eve"), (one["id"], "ada")]
+    assert (details(scene.ada)["filesWithConflicts"], merge(scene.ada).status_code) == (True, 409)
+    assert scene.set_status(1, "closed").status_code == 200
+    refused = scene.ada.post(squash)
+    assert (refused.status_code, refused.headers["x-error-code"]) == (404, "RevisionNotFound")
+
+
 def test_only_writers_merge(scene: PublicRepo) -> None:
     scene.create_pull_request({"idea.txt": b"x"})
     assert merge(scene.eve).status_code == 403
@@ -154,6 +181,27 @@ def test_only_writers_merge(scene: PublicRepo) -> None:
         token = tokens_for(app, scene.ada_user, scope=f"openid {scope}")["access_token"]
         with api(scene.hub, token) as client:
             assert merge(client).status_code == status, scope
+
+
+def test_app_that_merges_with_a_comment_also_needs_write_discussions(scene: PublicRepo) -> None:
+    scene.create_pull_request({"idea.txt": b"x"})
+    app = create_app(scene.hub, scopes=("openid", "write-discussions", "write-repos"))
+    for scopes, status in (("write-repos", 403), ("write-repos write-discussions", 200)):
+        token = tokens_for(app, scene.ada_user, scope=f"openid {scopes}")["access_token"]
+        with api(scene.hub, token) as client:
+            assert merge(client, comment="Thanks!").status_code == status, scopes
+
+
+def test_merge_adds_no_comment_where_discussions_are_turned_off(scene: PublicRepo) -> None:
+    """Open pull requests can still be merged, as they can be closed; comments are rejected for everyone."""
+    scene.create_pull_request({"idea.txt": b"x"})
+    assert scene.ada.put(f"{API}/settings", json={"discussionsDisabled": True}).status_code == 200
+    head = head_of(scene.ada, REPO)
+    refused = merge(scene.ada, comment="Thanks!")
+    assert (refused.status_code, "turned off" in refused.json()["error"]) == (403, True)
+    assert (head_of(scene.ada, REPO), details(scene.ada)["status"]) == (head, "open")
+    assert merge(scene.ada).status_code == 200
+    assert [event["type"] for event in details(scene.ada)["events"]] == ["comment", "commit", "status-change"]
 
 
 def test_merge_into_another_branch_does_not_change_main(scene: PublicRepo) -> None:

@@ -294,11 +294,16 @@ def test_gated_repo_shows_its_card_but_not_its_files(hub: RunningHub, tiny: str)
         create_repo(client, "gated")
         files = {"README.md": b"# What it is", "data.txt": b"inside the gate\n", "x.safetensors": b"12345"}
         sha = create_commit(client, "bob/gated", files)
+        assert send_commit(client, "bob/gated", {"new.txt": b"x"}, query="?create_pr=1").status_code == 200
         assert client.put("/api/models/bob/gated/settings", json={"gated": "manual"}).status_code == 200
     with hub.client() as visitor:
         assert "What it is" in main_of(visitor.get("/bob/gated"))
         assert "Gated" in main_of(visitor.get("/bob/gated"))
-        assert "data.txt" in main_of(visitor.get("/bob/gated/tree/main"))
+        folder = main_of(visitor.get("/bob/gated/tree/main"))
+        assert "data.txt" in folder
+        assert [name in folder for name in ("Download README.md", "Download data.txt")] == [True, False]
+        proposed = main_of(visitor.get("/bob/gated/tree/refs%2Fpr%2F1"))
+        assert ("README.md" in proposed, "Download README.md" in proposed) == (True, False)
         file = main_of(visitor.get("/bob/gated/blob/main/data.txt"))
         assert "inside the gate" not in file
         assert "This repo is gated" in file

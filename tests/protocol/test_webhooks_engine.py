@@ -422,7 +422,7 @@ def test_webhook_deleted_while_a_delivery_is_in_flight(hub: RunningHub, receiver
 
 
 def test_aborted_request_does_not_count_as_an_attempt(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:
-    """A process that is told to stop aborts what has no response after a while."""
+    """A stopping process aborts requests that have no response after a while."""
     webhook = create_webhook(ada, receiver.url, "user:ada")
     create_repo(ada, "tiny")
     receiver.hold()

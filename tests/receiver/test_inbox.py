@@ -20,8 +20,9 @@ from tests.bed.receiver_library import SECRET, post, run_script, serve_receiver
 
 from hubgate.depth import delivery_depth
 from hubgate.receiver import Request, WebhookPayload, WebhooksServer
+from hubgate.receiver.inbox import worker
 from hubgate.receiver.inbox.store import RETENTION_SECONDS, Store, WorkerLock
-from hubgate.receiver.inbox.worker import MAX_STARTS, POLL_SECONDS, RETRY_DELAYS
+from hubgate.receiver.inbox.worker import MAX_INTERRUPTIONS, POLL_SECONDS, RETRY_DELAYS
 from hubgate.receiver.testing import Deliverer, signed_delivery
 
 
@@ -203,7 +204,7 @@ def test_delivery_that_kills_the_process_finally_fails(
 ) -> None:
     store = Store(file)
     store.put("/webhooks/heard", "one", [], b"{}", 0.0)
-    for _ in range(MAX_STARTS):
+    for _ in range(MAX_INTERRUPTIONS):
         assert store.claim(1, time.time())
         store.recover()
     store.close()
@@ -212,6 +213,65 @@ def test_delivery_that_kills_the_process_finally_fails(
     with Deliverer(app):
         until(lambda: states(file) == {"one": "failed"})
     assert ran == []
+
+
+def test_interruptions_do_not_count_as_failures(app: WebhooksServer, file: Path) -> None:
+    store = Store(file)
+    store.put("/webhooks/breaks", "one", [], b"{}", 0.0)
+    for _ in RETRY_DELAYS:
+        assert store.claim(1, time.time())
+        store.recover()
+    store.close()
+
+    @app.add_webhook
+    def breaks() -> None:
+        raise RuntimeError
+
+    with Deliverer(app) as deliver:
+        deliver.settle()
+    assert states(file) == {"one": "waiting"}
+    with sqlite3.connect(file) as db:
+        (due_at,) = db.execute("SELECT due_at FROM deliveries").fetchone()
+    db.close()
+    assert due_at < time.time() + RETRY_DELAYS[0], "as after the first failure"
+
+
+def test_delivery_interrupted_by_shutdowns_never_fails(
+    app: WebhooksServer, file: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "STOP_SECONDS", 0.05)
+    began, finishes = threading.Semaphore(0), threading.Event()
+
+    @app.add_webhook
+    async def long() -> None:
+        began.release()
+        if not finishes.is_set():
+            await asyncio.Event().wait()
+
+    with Deliverer(app) as deliver:
+        deliver("repo.create", id="one")
+        assert began.acquire(timeout=10)
+    for _ in range(MAX_INTERRUPTIONS):
+        with Deliverer(app):
+            assert began.acquire(timeout=10)
+    assert "1 deliveries were interrupted and will run again" in caplog.text
+    finishes.set()
+    with Deliverer(app) as deliver:
+        deliver.settle()
+    assert states(file) == {"one": "done"}
+
+
+def test_inbox_of_an_earlier_version_is_usable(app: WebhooksServer, file: Path) -> None:
+    store = Store(file)
+    store.put("/webhooks/heard", "one", [], b"{}", 0.0)
+    store.close()
+    with sqlite3.connect(file) as db:
+        db.execute("ALTER TABLE deliveries DROP COLUMN failures")
+    db.close()
+    app.add_webhook("heard")(lambda: None)
+    with Deliverer(app) as deliver:
+        deliver.settle()
+    assert states(file) == {"one": "done"}
 
 
 def test_delivery_for_a_removed_handler_is_logged(

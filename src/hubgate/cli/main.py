@@ -56,7 +56,7 @@ def _open_standard_streams() -> None:
 def run(arguments: list[str], commands: Sequence[Command]) -> int:
     command = next((command for command in commands if arguments[:1] == [command.name]), None)
     if command is None:
-        return _usage(arguments)
+        return _usage(arguments, commands)
     run_command = _run_server_command if command.needs_server else _run_user_command
     try:
         return run_command(command, arguments[1:])
@@ -124,7 +124,7 @@ def _description(command: Command, module: ModuleType) -> str | None:
     return f"{command.help[0].upper()}{command.help[1:]}." if shared else module.__doc__
 
 
-def _usage(arguments: list[str]) -> int:
+def _usage(arguments: list[str], commands: Sequence[Command]) -> int:
     if arguments[:1] == ["--version"]:
         print(f"hubgate {__version__}")
         return 0
@@ -132,11 +132,11 @@ def _usage(arguments: list[str]) -> int:
     if arguments and not is_help:
         import difflib
 
-        near = difflib.get_close_matches(arguments[0], [command.name for command in COMMANDS], 1)
+        near = difflib.get_close_matches(arguments[0], [command.name for command in commands], 1)
         _fail(f"unknown command {arguments[0]!r}.{f' Did you mean {near[0]}?' if near else ''} Try: hubgate --help")
         return 2
     lines = ["usage: hubgate COMMAND ...", ""]
-    lines += [f"  {command.name:<10} {command.help}" for command in COMMANDS]
+    lines += [f"  {command.name:<10} {command.help}" for command in commands]
     lines += ["", "hubgate COMMAND --help describes a command; --version prints the version."]
     print("\n".join(lines), file=sys.stdout if is_help else sys.stderr)
     return 0 if is_help else 2

@@ -116,7 +116,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *large_files.routes(hub.repos),
         *git.routes(hub.repos, guard),
         *gateway.routes(hub.gateway, hub.accounts, guard),
-        *settings_pages.routes(pages, hub.accounts, hub.oauth),
+        *settings_pages.routes(pages, hub.accounts, hub.oauth, hub.webhooks),
         *organization_pages.routes(pages, hub.accounts),
         *app_pages.routes(pages, hub.oauth, hub.accounts),
         *explain.routes(pages, hub.oauth),

@@ -13,7 +13,12 @@ _OBJECT_ID = re.compile(r"[0-9a-f]{24}\Z")
 
 def new_id(now: int) -> str:
     """A new id: 32 bits of seconds, 20 bits of microseconds, 44 random bits. Unique without a database query."""
-    return f"{now // SECOND & 0xFFFFFFFF:08x}{now % SECOND:05x}{secrets.randbits(44):011x}"
+    return f"{id_prefix(now)}{secrets.randbits(44):011x}"
+
+
+def id_prefix(moment: int) -> str:
+    """The beginning of all ids that were created in this microsecond."""
+    return f"{moment // SECOND & 0xFFFFFFFF:08x}{moment % SECOND:05x}"
 
 
 def first_id(at: int) -> str:

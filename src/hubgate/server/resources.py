@@ -22,6 +22,7 @@ from hubgate.server.hub.lfs.files import LargeFiles
 from hubgate.server.hub.repos import deletion as repo_deletion
 from hubgate.server.hub.repos import redirects
 from hubgate.server.hub.repos import transfer as repo_transfer
+from hubgate.server.jobs.slots import Slots
 from hubgate.server.mail.message import default_sender
 from hubgate.server.mail.outbox import Outbox
 from hubgate.server.mail.transport import transport_for
@@ -139,6 +140,12 @@ class Hub(Struct, frozen=True, dict=True):
             longest_silence=self.limits.upstream_silence_seconds,
             longest_stall=self.limits.stall_seconds,
             permission_interval=self.limits.permission_check_seconds,
+            slots=Slots(
+                self.limits.forwarded_requests,
+                self.limits.forwarded_per_user,
+                "Too many requests to this service at once. Try again.",
+                self.limits.forwarding_wait_seconds,
+            ),
         )
 
     @property

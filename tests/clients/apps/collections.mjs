@@ -1,5 +1,5 @@
 // The calls of @huggingface/hub about collections: HUB, TOKEN and OTHERS_TOKEN are read from the environment.
-// The package exports three of its six functions; the others send the requests that `call` sends here.
+// The package exports only three of these six functions; `call` sends the requests of the others.
 import assert from "node:assert/strict";
 import { createCollection, createRepo, deleteCollection, listCollections } from "@huggingface/hub";
 

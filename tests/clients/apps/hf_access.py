@@ -1,4 +1,4 @@
-"""Uses of gated access with huggingface_hub: `hf_access.py NAME OTHERS_TOKEN`, against HF_ENDPOINT as ada.
+"""Gated access with huggingface_hub: `hf_access.py NAME OTHERS_TOKEN`, against HF_ENDPOINT as ada.
 
 Another user, bob, is granted access, loses it and gets it back.
 """

@@ -1,4 +1,4 @@
-"""Uses of collections with huggingface_hub: `hf_collections.py NAME OTHERS_TOKEN`, against HF_ENDPOINT as ada."""
+"""Collections with huggingface_hub: `hf_collections.py NAME OTHERS_TOKEN`, against HF_ENDPOINT as ada."""
 
 import sys
 

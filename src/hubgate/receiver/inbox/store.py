@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ _SCHEMA = """
         received_at REAL NOT NULL,
         due_at REAL NOT NULL,
         starts INTEGER NOT NULL DEFAULT 0,
+        failures INTEGER NOT NULL DEFAULT 0,
         headers TEXT,
         body BLOB,
         error TEXT,
@@ -42,8 +43,14 @@ class StoredDelivery:
     path: str
     delivery_id: str
     starts: int
+    failures: int
     headers: RawHeaders
     body: bytes
+
+    @property
+    def interruptions(self) -> int:
+        """How often it was running when its process died."""
+        return self.starts - 1 - self.failures
 
 
 class Store:
@@ -55,12 +62,20 @@ class Store:
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")
             self._db.executescript(_SCHEMA)
+            self._add_failures()
         except sqlite3.Error:
             self._db.close()
             raise
 
     def close(self) -> None:
         self._db.close()
+
+    def _add_failures(self) -> None:
+        """Add the column to a file that an earlier version created."""
+        with self._transaction():
+            columns = [row[1] for row in self._db.execute("PRAGMA table_info(deliveries)")]
+            if "failures" not in columns:
+                self._db.execute("ALTER TABLE deliveries ADD COLUMN failures INTEGER NOT NULL DEFAULT 0")
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -82,7 +97,8 @@ class Store:
                 INSERT INTO deliveries (path, delivery_id, state, received_at, due_at, headers, body)
                 VALUES (:path, :id, 'waiting', :now, :now, :headers, :body)
                 ON CONFLICT (path, delivery_id) DO UPDATE SET
-                    state = 'waiting', due_at = :now, starts = 0, headers = :headers, body = :body, ended_at = NULL
+                    state = 'waiting', due_at = :now, starts = 0, failures = 0, headers = :headers, body = :body,
+                    ended_at = NULL
                 WHERE state = 'failed'
                 """,
                 given,
@@ -96,12 +112,20 @@ class Store:
         """Reset deliveries that a dead process left as running. Only for the process that has the lock."""
         return self._db.execute("UPDATE deliveries SET state = 'waiting' WHERE state = 'running'").rowcount
 
+    def release(self, numbers: Sequence[int]) -> None:
+        """Reset running deliveries that a shutdown interrupted, as if they had not been started."""
+        with self._transaction():
+            self._db.executemany(
+                "UPDATE deliveries SET state = 'waiting', starts = starts - 1 WHERE number = ? AND state = 'running'",
+                [(number,) for number in numbers],
+            )
+
     def claim(self, limit: int, now: float) -> list[StoredDelivery]:
         """Claim due deliveries, oldest first, and mark them as running. RETURNING would need a newer SQLite."""
         with self._transaction():
             rows = self._db.execute(
                 """
-                SELECT number, path, delivery_id, starts + 1, headers, body FROM deliveries
+                SELECT number, path, delivery_id, starts + 1, failures, headers, body FROM deliveries
                 WHERE state = 'waiting' AND due_at <= :now ORDER BY due_at, number LIMIT :limit
                 """,
                 {"now": now, "limit": limit},
@@ -111,8 +135,8 @@ class Store:
                 [row[:1] for row in rows],
             )
         return [
-            StoredDelivery(number, path, key, starts, _decode_headers(headers), body)
-            for number, path, key, starts, headers, body in rows
+            StoredDelivery(number, path, key, starts, failures, _decode_headers(headers), body)
+            for number, path, key, starts, failures, headers, body in rows
         ]
 
     def next_due(self) -> float | None:
@@ -139,7 +163,10 @@ class Store:
 
     def schedule_retry(self, number: int, due_at: float, error: str) -> None:
         self._db.execute(
-            "UPDATE deliveries SET state = 'waiting', due_at = :due_at, error = :error WHERE number = :number",
+            """
+            UPDATE deliveries SET state = 'waiting', failures = failures + 1, due_at = :due_at, error = :error
+            WHERE number = :number
+            """,
             {"number": number, "due_at": due_at, "error": error},
         )
 

@@ -20,12 +20,13 @@ T = TypeVar("T")
 MAX_CONCURRENT = 8
 # Seconds before each retry of a failed handler. After the last retry the delivery fails permanently.
 RETRY_DELAYS = (5.0, 30.0, 120.0, 600.0, 1800.0)
-# Maximum number of starts, for deliveries that crash the process.
-MAX_STARTS = 12
+# How often the process may die while it runs a delivery: the delivery may be the cause.
+MAX_INTERRUPTIONS = 12
 # How often to check for deliveries that other processes added, and for processes that died.
 POLL_SECONDS = 1.0
 SWEEP_SECONDS = 3600.0
 STOP_SECONDS = 10.0
+INTERRUPTED = "%d deliveries were interrupted and will run again"
 
 logger = logging.getLogger("hubgate.receiver")
 
@@ -117,7 +118,7 @@ class _Worker:
         self._loop = asyncio.get_running_loop()
         self._woken = asyncio.Event()
         self._stopping = False
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Task[None], StoredDelivery] = {}
         self._errors = ErrorLog(f"The inbox {inbox.file} cannot be used; retrying")
         self._record_errors = ErrorLog("The result of a delivery could not be recorded; retrying")
         self._task = self._loop.create_task(self._run_forever(), name="hubgate-inbox")
@@ -138,12 +139,17 @@ class _Worker:
     async def stop(self) -> None:
         self._stopping = True
         self._woken.set()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(STOP_SECONDS):
-                await asyncio.gather(self._task, *self._running, return_exceptions=True)
-        for task in (self._task, *self._running):
+        await asyncio.wait((self._task, *self._running), timeout=STOP_SECONDS)
+        running = dict(self._running)
+        for task in (self._task, *running):
             task.cancel()
-        await asyncio.gather(self._task, *self._running, return_exceptions=True)
+        await asyncio.gather(self._task, *running, return_exceptions=True)
+        interrupted = [delivery.number for task, delivery in running.items() if task.cancelled()]
+        if interrupted:
+            # If this fails, the next process resets them.
+            with contextlib.suppress(sqlite3.Error):
+                await self._inbox.with_store(Store.release, interrupted)
+            logger.warning(INTERRUPTED, len(interrupted))
 
     async def _run_forever(self) -> None:
         while not self._stopping:
@@ -163,7 +169,7 @@ class _Worker:
         if not self._running:
             interrupted = await self._inbox.with_store(Store.recover)
             if interrupted:
-                logger.warning("%d deliveries were interrupted and will run again", interrupted)
+                logger.warning(INTERRUPTED, interrupted)
         swept = 0.0
         while not self._stopping:
             if time.monotonic() - swept > SWEEP_SECONDS:
@@ -181,12 +187,12 @@ class _Worker:
         claimed = await self._inbox.with_store(Store.claim, room, time.time()) if room else []
         for delivery in claimed:
             task = self._loop.create_task(self._run(delivery))
-            self._running.add(task)
+            self._running[task] = delivery
             task.add_done_callback(self._on_task_done)
         return bool(claimed)
 
     def _on_task_done(self, task: "asyncio.Task[None]") -> None:
-        self._running.discard(task)
+        del self._running[task]
         self._woken.set()
 
     async def _pause(self, seconds: float) -> None:
@@ -197,24 +203,24 @@ class _Worker:
                 await self._woken.wait()
 
     async def _run(self, delivery: StoredDelivery) -> None:
-        if delivery.starts > MAX_STARTS:
+        if delivery.interruptions >= MAX_INTERRUPTIONS:
             logger.error(
-                "Delivery %s was interrupted too often (%d starts) and will not be retried",
+                "Delivery %s was interrupted too often (%d times) and will not be retried",
                 printable(delivery.delivery_id),
-                delivery.starts - 1,
+                delivery.interruptions,
             )
             await self._record(Store.mark_failed, delivery.number, time.time(), "interrupted too often")
         elif await self._run_work(delivery):
             await self._record(Store.mark_done, delivery.number, time.time())
-        elif delivery.starts <= len(RETRY_DELAYS):
+        elif delivery.failures < len(RETRY_DELAYS):
             await self._record(
-                Store.schedule_retry, delivery.number, time.time() + RETRY_DELAYS[delivery.starts - 1], "failed"
+                Store.schedule_retry, delivery.number, time.time() + RETRY_DELAYS[delivery.failures], "failed"
             )
         else:
             logger.error(
-                "Delivery %s failed (%d starts) and will not be retried",
+                "Delivery %s failed %d times and will not be retried",
                 printable(delivery.delivery_id),
-                delivery.starts,
+                delivery.failures + 1,
             )
             await self._record(Store.mark_failed, delivery.number, time.time(), "failed")
 

@@ -181,7 +181,10 @@ def _presents_credential(request: HubRequest) -> bool:
 
 def _report(error: HubError, *, begun: bool) -> None:
     """Log a server error, or any error after the response has started, with its cause."""
-    if isinstance(error, (Unavailable, BadGateway, GatewayTimeout)) and not begun:
+    if isinstance(error, (BadGateway, GatewayTimeout)) and begun:
+        # Expected when a service behind the gateway dies or hangs.
+        log.warning("cut off with %d: %s", error.status, summary_of(error.__cause__ or error))
+    elif isinstance(error, (Unavailable, BadGateway, GatewayTimeout)) and not begun:
         # Expected for every request while the database or a service is down: a line, not a traceback.
         log.warning("refused with %d: %s", error.status, summary_of(error.__cause__ or error))
     elif error.status >= 500 or begun:

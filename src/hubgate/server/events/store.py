@@ -47,6 +47,22 @@ def _row(event_id: str, kind: Kind, repo: Snapshot, seq: int, body: bytes, now: 
     }
 
 
+async def discussion_events_between(tx: Tx, repo_id: str, first_id: str, before_id: str) -> Sequence[Row]:
+    """The events of a repo's discussions with ids in this range; columns id, body."""
+    return await tx.all(
+        """
+        SELECT id, body FROM events
+        WHERE id >= :first_id AND id < :before_id AND repo_id = :repo_id
+            AND scope IN ('discussion', 'discussion.comment')
+        """,
+        {"repo_id": repo_id, "first_id": first_id, "before_id": before_id},
+    )
+
+
+async def replace_body(tx: Tx, event_id: str, body: bytes) -> None:
+    await tx.exec("UPDATE events SET body = :body WHERE id = :id", {"id": event_id, "body": body})
+
+
 # Of the bodies that one list contains, except that a list has at least one event.
 MAX_LISTED_BYTES = 8 * 1024 * 1024
 

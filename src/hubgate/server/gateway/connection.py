@@ -79,7 +79,7 @@ class UpstreamConnection:
         while not self._in_body:
             await self._feed()
         if self.status > HIGHEST_STATUS:
-            # The parser accepts it, but no HTTP server can send it.
+            # The parser accepts such a status, but the hub's HTTP server cannot send it.
             raise BadGateway(f"The {self._label} sent an invalid response.")
 
     async def parts(self) -> AsyncGenerator[bytes, None]:
@@ -109,7 +109,11 @@ class UpstreamConnection:
             data = await self._read()
             if data:
                 self._parser.feed_data(data)
-        except (OSError, httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+        except OSError as error:
+            # Usually a reset: the service was killed or restarted.
+            message = f"The connection to the {self._label} was lost before its response was complete. Try again later."
+            raise BadGateway(message) from error
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             raise BadGateway(f"The {self._label} sent an invalid response.") from error
         if not data:
             if not self._in_body or self._has_length:

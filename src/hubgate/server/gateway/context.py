@@ -3,13 +3,11 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from hubgate.server.clock import Clock
 from hubgate.server.gateway.upstream import Upstream
 from hubgate.server.jobs.slots import Slots
-
-TOO_MANY = "Too many requests to this service at once. Try again."
 
 
 class Gateway(Struct, frozen=True):
@@ -27,5 +25,5 @@ class Gateway(Struct, frozen=True):
     longest_stall: float
     # Seconds between two checks of the permission while a request is forwarded.
     permission_interval: float
-    # Each forwarded request uses two sockets, possibly for hours.
-    slots: Slots = field(default_factory=lambda: Slots(2048, 256, TOO_MANY))
+    # Limits the requests in flight: each uses two sockets, possibly for hours.
+    slots: Slots

@@ -56,9 +56,9 @@ def request_headers(given: RawHeaders) -> RawHeaders:
     return [
         (name, value)
         for name, value in given
-        # Many services treat x_forwarded_for like x-forwarded-for.
         if name not in dropped
         and not name.startswith(_DROPPED_REQUEST_PREFIXES)
+        # Many services treat x_forwarded_for like x-forwarded-for.
         and b"_" not in name
         and token not in value
     ]
@@ -67,7 +67,7 @@ def request_headers(given: RawHeaders) -> RawHeaders:
 def response_headers(status: int, given: RawHeaders, upstream: Upstream, base_url: str) -> RawHeaders:
     """The service's headers that are returned to the client. Names are in lower case."""
     dropped = _HOP_BY_HOP | _DROPPED_IN_RESPONSES | _named_in_connection(given)
-    # The length in a 304 is that of a body that does not follow; an HTTP server would wait for it.
+    # The length in a 304 is that of a body that does not follow; the hub's HTTP server would expect that body.
     if status == _NOT_MODIFIED or any(name == b"transfer-encoding" for name, _ in given):
         dropped |= {b"content-length"}
     return [

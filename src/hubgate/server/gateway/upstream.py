@@ -10,7 +10,7 @@ from hubgate.server.egress.pool import CONNECT_SECONDS, system_tls
 from hubgate.server.errors import BadGateway, GatewayTimeout
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-# Bytes buffered before the socket is no longer read; asyncio allows twice as many.
+# The buffer limit of the reader. asyncio stops reading from the socket at twice this size.
 _BUFFER_BYTES = 64 * 1024
 
 
@@ -38,7 +38,11 @@ class Upstream(Struct, frozen=True):
                 return await asyncio.open_connection(self.host, self.port, ssl=tls, limit=_BUFFER_BYTES)
         except TimeoutError as error:
             raise GatewayTimeout(f"The {self.label} does not accept connections. Try again later.") from error
-        except (OSError, ssl.CertificateError) as error:
+        except ssl.SSLError as error:
+            # Usually the certificate; the log says why. Trying again does not help.
+            message = f"The hub cannot open a TLS connection to the {self.label}. Notify the operator of this hub."
+            raise BadGateway(message) from error
+        except OSError as error:
             raise BadGateway(f"The {self.label} is not reachable. Try again later.") from error
 
 

@@ -38,6 +38,10 @@ class Limits(Struct, frozen=True):
     upstream_silence_seconds: float = 10 * 60.0
     # How often the permission of a forwarded request is checked again: logs of jobs stream for days.
     permission_check_seconds: float = 60.0
+    # Requests that a web process forwards at once, in all and for one user, and how long others wait for a slot.
+    forwarded_requests: int = 2048
+    forwarded_per_user: int = 256
+    forwarding_wait_seconds: float = 30.0
     # Branches and tags of a repo: every clone receives the whole list.
     refs: int = 50_000
     # Repos swept for guest data in one step of housekeeping.

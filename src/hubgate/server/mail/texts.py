@@ -2,6 +2,8 @@
 
 from hubgate.server.mail.message import Message
 
+_TURN_OFF = "\n\nYou can turn these mails off under Settings, Profile."
+
 
 def confirm_address(recipient: str, link: str) -> Message:
     return Message(recipient, "Confirm your e-mail", f"Open {link} within 24 hours. Not you? Ignore this.")
@@ -97,5 +99,20 @@ def webhook_taken_over(recipient: str, host: str, app: str, link: str) -> Messag
 def discussion_activity(recipient: str, repo: str, num: int, title: str, sentence: str, link: str) -> Message:
     """`sentence` says who did what; `title` was chosen by any user."""
     shown = "".join(character for character in title if character.isprintable())
-    text = f"{sentence} See {link}\n\nYou can turn these mails off under Settings, Profile."
+    text = f"{sentence} See {link}{_TURN_OFF}"
     return Message(recipient, f"{repo} #{num}: {shown}", text)
+
+
+def access_requested(recipient: str, repo: str, requester: str, link: str) -> Message:
+    text = f"{requester} asks for access. Accept or reject: {link}{_TURN_OFF}"
+    return Message(recipient, f"Access request: {repo}", text)
+
+
+def access_decision(recipient: str, repo: str, accepted: bool, link: str) -> Message:
+    """A reason is shown on the page only: a mail contains no text of another user, and one link."""
+    word, text = (
+        ("granted", "Your request was accepted, so you can read its files. See")
+        if accepted
+        else ("rejected", "Your request was rejected, so you cannot read its files. See")
+    )
+    return Message(recipient, f"Access {word}: {repo}", f"{text} {link}{_TURN_OFF}")

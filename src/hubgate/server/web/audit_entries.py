@@ -1,7 +1,5 @@
 """Audit entries as JSON, shared by the API and the download on the audit log page."""
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from typing import Any, Literal
 
 import msgspec
@@ -16,6 +14,7 @@ from hubgate.server.audit.model import ListedEntry, parse_stored_object
 from hubgate.server.clock import iso
 from hubgate.server.http.streaming import StreamedResponse
 from hubgate.server.web.avatars import avatar_url
+from hubgate.server.web.streamed_json import json_array
 
 
 class AuditAuthor(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -93,16 +92,5 @@ def export(accounts: Accounts, organization: Organization, entry_filter: Filter)
         # Account names cannot contain quotes (accounts/names.py).
         "content-disposition": f'attachment; filename="{organization.name}-audit-log-{today}.json"',
     }
-    return StreamedResponse(_json_array(accounts, organization, entry_filter), headers)
-
-
-async def _json_array(
-    accounts: Accounts, organization: Organization, entry_filter: Filter
-) -> AsyncGenerator[bytes, None]:
-    """Stream a JSON array with one entry per line, for line-based tools."""
-    separator = b"[\n"
-    async with aclosing(read.export(accounts.db, organization.id, entry_filter)) as parts:
-        async for part in parts:
-            yield separator + b",\n".join(msgspec.json.encode(describe(listed)) for listed in part)
-            separator = b",\n"
-    yield b"\n]\n" if separator == b",\n" else b"[]\n"
+    entries = read.export(accounts.db, organization.id, entry_filter)
+    return StreamedResponse(json_array(entries, describe), headers)

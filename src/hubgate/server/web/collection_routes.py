@@ -32,7 +32,7 @@ def collection_endpoint(repos: Repos, action: Action, handler: Handler[Collectio
 def collection_endpoint_with_target(
     repos: Repos, action: Action, find_target: FindTarget[T], handler: Handler[T]
 ) -> Endpoint:
-    """The same for a target that `find_target` finds, after the caller was authorized."""
+    """Create an endpoint for a handler about the target that `find_target` finds, once the caller is authorized."""
 
     async def find(request: HubRequest) -> Located[T] | Missing:
         found = await reading.find(repos, request.param("owner"), request.param("slug"))

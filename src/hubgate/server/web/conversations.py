@@ -10,7 +10,7 @@ from hubgate.server.hub.repos.model import Repo
 from hubgate.server.web.markdown import DocumentLocation, plain_text, render_markdown
 
 HIDDEN_COMMENT = "This comment has been hidden"
-# Characters that one response renders as Markdown, which takes up to ten seconds per million. Later comments are shown
+# Characters that are rendered as Markdown in one response: a million take up to ten seconds. Later comments are shown
 # as plain text.
 MAX_RENDERED = 256 * 1024
 

@@ -43,7 +43,9 @@ def discussion_endpoint(repos: Repos, action: Action, handler: Handler[RepoDiscu
 
 
 def comment_endpoint(repos: Repos, action: Action, handler: Handler[DiscussionComment]) -> EndpointForType:
-    """The same for the comment `{cid}` of the discussion `{num}`. An action on posts is checked on the comment."""
+    """Create endpoints for a handler about the comment `{cid}` of the discussion `{num}`. An action on posts is checked
+    on the comment.
+    """
 
     async def find(request: HubRequest, repo: Repo) -> Target[DiscussionComment]:
         discussion = await _find_discussion(repos, repo, request)

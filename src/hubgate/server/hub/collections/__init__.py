@@ -6,5 +6,5 @@ callers who may see its repo or collection, so a public collection never reveals
 Does not own: the permission to see or change a collection (`access/policy.py`). Collections record no events: webhooks
 watch repos.
 
-Called by: `web/api/collections` and `web/pages/collections`.
+Called by: `web/api/collections` and `web/pages/collections`, and for the export and the deletion of an account.
 """

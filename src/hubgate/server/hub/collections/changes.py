@@ -6,7 +6,7 @@ import msgspec
 
 from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.audit.record import record
-from hubgate.server.errors import Conflict, NotFound, Unprocessable
+from hubgate.server.errors import Conflict, FieldErrors, NotFound, Unprocessable
 from hubgate.server.hub.collections import store
 from hubgate.server.hub.collections.model import (
     COLLECTION_GONE,
@@ -61,7 +61,8 @@ async def create(repos: Repos, owner: RepoOwner, new: NewCollection, actor: Acto
         locked = await lock_owner(tx, owner)
         existing = await store.ids_of_owner(tx, owner.id)
         if len(existing) >= MAX_COLLECTIONS:
-            raise Unprocessable(f"{locked.name} has {MAX_COLLECTIONS:,} collections, the most that are allowed.")
+            message = f"{locked.name} has {MAX_COLLECTIONS:,} collections, the most that are allowed."
+            raise FieldErrors({"owner": message})
         values: dict[str, str | int] = {
             "id": collection_id,
             "owner_kind": owner.kind,

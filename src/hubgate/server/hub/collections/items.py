@@ -2,7 +2,7 @@
 
 from hubgate.server.access.identity import Identity
 from hubgate.server.access.visibility import visible_collections, visible_repos
-from hubgate.server.errors import Conflict, NotFound, Unprocessable
+from hubgate.server.errors import Conflict, FieldErrors, NotFound, Unprocessable
 from hubgate.server.hub.collections import store
 from hubgate.server.hub.collections.model import COLLECTION_GONE, MAX_ITEMS, Collection, check_note
 from hubgate.server.hub.context import Repos
@@ -25,7 +25,7 @@ async def add(repos: Repos, collection: Collection, target: Target, note: str) -
             raise NotFound("The item was deleted by another request.")
         await _lock(tx, collection, now)
         if len(await store.item_ids(tx, collection.id)) >= MAX_ITEMS:
-            raise Unprocessable(f"The collection has {MAX_ITEMS:,} items, the most that are allowed.")
+            raise FieldErrors({"id": f"The collection has {MAX_ITEMS:,} items, the most that are allowed."})
         values = {
             "id": new_id(now),
             "collection_id": collection.id,

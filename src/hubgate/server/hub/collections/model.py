@@ -6,7 +6,7 @@ import unicodedata
 import msgspec
 
 from hubgate.server.access import resource
-from hubgate.server.errors import Unprocessable
+from hubgate.server.errors import FieldErrors
 from hubgate.server.hub.repos.model import Repo, RepoOwner
 from hubgate.server.ids import is_id
 
@@ -99,7 +99,7 @@ def id_in_slug(segment: str) -> str | None:
 
 
 def title_key(title: str) -> str:
-    """The title as compared: an owner has one collection per title, regardless of case."""
+    """The key for comparing titles: an owner has one collection per title, regardless of case."""
     return title.casefold()
 
 
@@ -112,26 +112,26 @@ def check_title(text: str) -> str:
     # Control and format characters are not displayed, so a title of only these would be empty.
     is_visible = any(unicodedata.category(character)[0] != "C" for character in title)
     if not is_visible or len(title) > LONGEST_TITLE:
-        raise Unprocessable(f"A title has 1 to {LONGEST_TITLE} characters.")
+        raise FieldErrors({"title": f"A title must have 1 to {LONGEST_TITLE} characters."})
     return title
 
 
 def check_description(text: str) -> str:
-    return _limited(text, LONGEST_DESCRIPTION, "A description")
+    return _limited("description", text, LONGEST_DESCRIPTION)
 
 
 def check_note(text: str) -> str:
-    return _limited(text, LONGEST_NOTE, "A note")
+    return _limited("note", text, LONGEST_NOTE)
 
 
 def check_theme(theme: str) -> str:
     if theme not in THEMES:
-        raise Unprocessable(f"theme must be one of {', '.join(THEMES)}.")
+        raise FieldErrors({"theme": f"theme must be one of {', '.join(THEMES)}."})
     return theme
 
 
-def _limited(text: str, longest: int, name: str) -> str:
+def _limited(field: str, text: str, longest: int) -> str:
     stripped = text.strip()
     if len(stripped) > longest:
-        raise Unprocessable(f"{name} has at most {longest} characters.")
+        raise FieldErrors({field: f"A {field} may have at most {longest} characters."})
     return stripped

@@ -1,6 +1,7 @@
 """Collections and lists of collections, as the caller sees them."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from functools import partial
 
 from hubgate.server.access import resource
 from hubgate.server.access.identity import Identity
@@ -51,7 +52,7 @@ async def with_items(repos: Repos, identity: Identity, collection: Collection) -
 async def list_collections(
     repos: Repos, identity: Identity, collection_filter: CollectionFilter, page_request: PageRequest
 ) -> Page[CollectionItems]:
-    """A page of the collections that the caller may see, last changed first, each with its first items."""
+    """A page of the collections that the caller may see, most recently changed first, each with its first items."""
     limited = PageRequest(min(page_request.limit, MAX_PAGE), page_request.after)
     after = (int(limited.after[0]), str(limited.after[1])) if limited.after else None
 
@@ -74,21 +75,21 @@ async def of_owner(repos: Repos, identity: Identity, owner_id: str, limit: int) 
     return await repos.db.read_long(read)
 
 
-async def export_of(db: Database, identity: Identity, owner_id: str) -> list[CollectionItems]:
-    """All collections of an owner with all items that the caller may see."""
-
-    async def read(tx: Tx) -> list[CollectionItems]:
-        found = await store.of_owner(tx, owner_id, visible_collections(identity), MAX_COLLECTIONS)
-        return await _with_first_items(tx, identity, found, MAX_ITEMS)
-
-    return await db.read_long(read)
+async def export_of(db: Database, identity: Identity, owner_id: str) -> AsyncGenerator[list[CollectionItems], None]:
+    """All collections of an owner with all items that the caller may see, one at a time."""
+    seen = visible_collections(identity)
+    for each in await db.read_long(lambda tx: store.of_owner(tx, owner_id, seen, MAX_COLLECTIONS)):
+        yield [await db.read_long(partial(_with_all_items, identity=identity, collection=each))]
 
 
-async def _with_first_items(
-    tx: Tx, identity: Identity, found: Sequence[Collection], limit: int = ITEMS_IN_LIST
-) -> list[CollectionItems]:
+async def _with_all_items(tx: Tx, identity: Identity, collection: Collection) -> CollectionItems:
+    seen_repos, seen = visible_repos(identity), visible_collections(identity)
+    return CollectionItems(collection, await store.items(tx, collection.id, seen_repos, seen, MAX_ITEMS))
+
+
+async def _with_first_items(tx: Tx, identity: Identity, found: Sequence[Collection]) -> list[CollectionItems]:
     """Each collection with its first items. One query each, which stops at the limit, so that long collections cost no
     more than short ones.
     """
     seen_repos, seen = visible_repos(identity), visible_collections(identity)
-    return [CollectionItems(each, await store.items(tx, each.id, seen_repos, seen, limit)) for each in found]
+    return [CollectionItems(each, await store.items(tx, each.id, seen_repos, seen, ITEMS_IN_LIST)) for each in found]

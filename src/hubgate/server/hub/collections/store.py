@@ -60,7 +60,7 @@ async def page(
     after: tuple[int, str] | None,
     limit: int,
 ) -> list[Collection]:
-    """Collections that the caller may see, last changed first."""
+    """Collections that the caller may see, most recently changed first."""
     values: dict[str, str | int] = {"limit": limit}
     conditions = [_visible_collections_sql("c", visible, values)]
     if collection_filter.owners is not None:
@@ -163,7 +163,7 @@ def _placeholders(name: str, members: Sequence[str], values: dict[str, str | int
     return ", ".join(f":{param}" for param in params) or "NULL"
 
 
-# Changes. Units that change positions of collections lock the owner first, then the collection.
+# Changes. Transactions that change the positions of collections lock the owner first, then the collection.
 
 _ADD = insert_row(
     """

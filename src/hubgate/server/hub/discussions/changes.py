@@ -43,7 +43,7 @@ async def set_status(
             raise Conflict(f"The {found.noun} is already {found.status}.")
         is_guest = not await guest_store.is_writer(tx, repo.id, user_id)
         if status == "open":
-            await _check_reopening(tx, repos, repo, found, user_id, is_guest=is_guest)
+            await _check_can_open(tx, repos, repo, found, user_id, is_guest=is_guest)
         if comment:
             await recording.require_enabled(tx, repo)
             await recording.add_comment(tx, repos, repo, found, user_id, comment, charge, now)
@@ -62,11 +62,10 @@ async def set_status(
     return added
 
 
-async def _check_reopening(
-    tx: Tx, repos: Repos, repo: Repo, found: Discussion, user_id: str, *, is_guest: bool
-) -> None:
+async def _check_can_open(tx: Tx, repos: Repos, repo: Repo, found: Discussion, user_id: str, *, is_guest: bool) -> None:
     if found.base is not None and await repo_store.ref(tx, repo.id, found.ref) is None:
-        raise Conflict(f"The pull request cannot be reopened: {found.ref} was deleted.")
+        verb = "published" if found.status == "draft" else "reopened"
+        raise Conflict(f"The pull request cannot be {verb}: {found.ref} was deleted.")
     if is_guest:
         await recording.require_enabled(tx, repo)
     if found.status != "closed":

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from hubgate.server.access.caller import Caller
 from hubgate.server.errors import Conflict, NotFound, Unprocessable
 from hubgate.server.events.kinds import Kind
+from hubgate.server.events.redaction import remove_texts_of
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import recording, store
 from hubgate.server.hub.discussions.entries import store as entry_store
@@ -61,8 +62,8 @@ async def edit(
         if charge is not None:
             # Not only the growth: the event of every edit stores the whole text.
             await charge_text(tx, repos, repo, charge, found.num, len(text.encode()), now)
-        log = msgspec.json.encode([*edits, Edit(now, caller.user.id)]).decode()
-        changed = replace(entry, text=text, edits=log)
+        edits_json = msgspec.json.encode([*edits, Edit(now, caller.user.id)]).decode()
+        changed = replace(entry, text=text, edits=edits_json)
         await entry_store.update(tx, changed)
         await store.touch(tx, repo.id, found.num, now)
         await recording.add_participants(tx, repo, found, changed, now)
@@ -75,7 +76,9 @@ async def edit(
 
 
 async def hide(repos: Repos, repo: Repo, discussion: Discussion, comment: Entry, caller: Caller) -> Conversation:
-    """Hide a comment permanently: its text and its reactions are deleted."""
+    """Hide a comment permanently: its text is deleted, also from events, and so are its reactions. Users whom only it
+    mentions no longer take part.
+    """
     now = repos.clock()
 
     async def unit(tx: Tx) -> Conversation:
@@ -85,10 +88,13 @@ async def hide(repos: Repos, repo: Repo, discussion: Discussion, comment: Entry,
         hidden = replace(entry, text="", hidden_by=caller.user.id)
         await entry_store.update(tx, hidden)
         await entry_store.remove_reactions(tx, entry.id)
+        await recording.remove_mentioned(tx, repo, found, entry.text)
+        await remove_texts_of(tx, repo.id, entry.id, entry.text_times)
         await recording.record(tx, repos, repo, Kind.COMMENT_UPDATE, found, now, comment=hidden, by_guest=by_guest)
         return await entry_store.conversation_of(tx, hidden)
 
-    return await repos.db.write(unit)
+    # The comment may have a hundred edits.
+    return await repos.db.write_long(unit)
 
 
 async def react(
@@ -96,7 +102,7 @@ async def react(
 ) -> Conversation:
     """Add a reaction to a comment, or remove it if the user has it already. Reactions have no webhook event."""
     if reaction not in REACTIONS:
-        raise Unprocessable(f"A reaction is one of {' '.join(REACTIONS)}")
+        raise Unprocessable(f"A reaction must be one of {' '.join(REACTIONS)}")
     now = repos.clock()
 
     async def unit(tx: Tx) -> Conversation:

@@ -42,7 +42,7 @@ async def merge(
     repos: Repos, repo: Repo, discussion: Discussion, caller: Caller, comment: str = "", head: str | None = None
 ) -> Discussion:
     """Merge an open pull request and return it. `head` is the commit that the caller reviewed, by default the current
-    head. Raises Conflict if the pull request has another head, and with the names of conflicting files.
+    head. Raises Conflict if the pull request has another head, or if files conflict; the message then names the files.
     """
     comment = check_comment(comment) if comment.strip() else ""
     if discussion.base is None:
@@ -89,6 +89,7 @@ async def _attempt(
         if await repo_store.ref(tx, repo.id, base) != ours:
             return None
         if comment:
+            await recording.require_enabled(tx, repo)
             await recording.add_comment(tx, repos, repo, found, user.id, comment, None, now)
         merged = replace(found, status="merged", merge_sha=sha, updated_at=now)
         await store.update(tx, merged)

@@ -65,12 +65,12 @@ def check_title(title: str) -> str:
     """
     title = " ".join(title.split())
     if not MIN_TITLE_LENGTH <= _visible_length(title) <= len(title) <= MAX_TITLE_LENGTH:
-        raise Unprocessable(f"A title has {MIN_TITLE_LENGTH} to {MAX_TITLE_LENGTH} characters.")
+        raise Unprocessable(f"A title must have {MIN_TITLE_LENGTH} to {MAX_TITLE_LENGTH} characters.")
     return title
 
 
 def title_of_commit(summary: str) -> str:
-    """The title of a pull request that a commit opens."""
+    """The title of a pull request that is opened with a commit, from the commit's summary."""
     title = " ".join(summary.split())[:MAX_TITLE_LENGTH]
     return title if _visible_length(title) else "(no title)"
 

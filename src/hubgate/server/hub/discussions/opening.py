@@ -86,15 +86,11 @@ async def next_number(tx: Tx, repo: Repo, charge: Charge | None) -> int:
 
 
 async def add_in(tx: Tx, repos: Repos, repo: Repo, discussion: Discussion, description: str, *, by_guest: bool) -> None:
-    """Add a discussion with its first comment, its event and its mail, in the transaction that assigned its number. The
-    owner of the repo becomes a participant; for an organization's repo, the user who created the repo.
-    """
+    """Add a discussion with its first comment, its event and its mail, in the transaction that assigned its number."""
     now = discussion.created_at
     await store.add(tx, discussion)
     entry = await entry_store.add(tx, repo.id, discussion.num, COMMENT, discussion.author_id, description, now)
-    await store.add_participants(
-        tx, repo.id, discussion.num, [repo.owner_id if repo.owner_kind == "user" else repo.creator_id]
-    )
+    await store.add_participants(tx, repo.id, discussion.num, [recording.initial_participant(repo)])
     mentioned = await recording.add_participants(tx, repo, discussion, entry, now)
     await recording.record(tx, repos, repo, Kind.DISCUSSION_CREATE, discussion, now, comment=entry, by_guest=by_guest)
     await notify(tx, repos, repo, discussion, discussion.author_id, f"opened this {discussion.noun}", mentioned)

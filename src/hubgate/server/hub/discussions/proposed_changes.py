@@ -1,5 +1,5 @@
-"""The changes that a pull request proposes: the commits from the point where its branch left the target branch, up to
-its head. After the merge, the changes that were merged.
+"""The changes that a pull request proposes: from its merge base with the target branch to its head. After the merge,
+the changes that were merged.
 """
 
 from collections.abc import AsyncIterator
@@ -60,7 +60,7 @@ async def _range_of(repos: Repos, repo: Repo, found: Discussion) -> CommitRange 
         if head is None and (target is None or not await is_ancestor(folder, target, found.merge_sha, seconds=seconds)):
             return None
         parents = await objects.parents_of(folder, found.merge_sha)
-        # A pull request without commits has no merge commit; the branch's head may be the merge of another one.
+        # Without commits, `merge_sha` is the head of the branch, which may be the merge of another pull request.
         if len(parents) != 2 or head not in (None, parents[1]):
             return None
         target, head = parents

@@ -5,7 +5,7 @@ from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.commits.commit import check_parent, prepare_commit, write_prepared
 from hubgate.server.hub.commits.model import CommitRequest, CommitResult
 from hubgate.server.hub.context import Repos
-from hubgate.server.hub.discussions import opening
+from hubgate.server.hub.discussions import opening, recording
 from hubgate.server.hub.discussions.entries import store as entry_store
 from hubgate.server.hub.discussions.entries.model import Commit
 from hubgate.server.hub.discussions.model import MAX_TEXT_LENGTH, Discussion, title_of_commit
@@ -40,6 +40,7 @@ async def commit_as_pull_request(
 
     async def unit(tx: Tx) -> int:
         num = await opening.next_number(tx, repo, charge)
+        await recording.require_enabled(tx, repo)
         if charge is not None:
             await check_pull_requests(tx, repos, repo, user.id)
             await check_refs(tx, repos, repo, user.id)

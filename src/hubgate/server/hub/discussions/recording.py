@@ -6,7 +6,9 @@ concurrent changes of one discussion run one after another and each sees the res
 
 from typing import Any
 
+from hubgate.server.accounts import store as account_store
 from hubgate.server.accounts.account_locks import lock_account_by_id
+from hubgate.server.accounts.model import User
 from hubgate.server.errors import Conflict, Forbidden, NotFound
 from hubgate.server.events import outbox
 from hubgate.server.events.kinds import Kind
@@ -91,6 +93,28 @@ async def add_participants(tx: Tx, repo: Repo, found: Discussion, entry: Entry, 
     mentioned = [user_id for user_id in readers if user_id != entry.author_id]
     await store.add_participants(tx, repo.id, found.num, mentioned, now)
     return mentioned
+
+
+async def remove_mentioned(tx: Tx, repo: Repo, found: Discussion, hidden_text: str) -> None:
+    """Remove the users whom a hidden text mentions from the discussion, except those whom a visible comment mentions.
+    Authors of entries and the initial participant still take part.
+    """
+    hidden = [await account_store.account_named(tx, name) for name in mentions_in(hidden_text)]
+    users = [account for account in hidden if isinstance(account, User)]
+    if not users:
+        return
+    texts = await entry_store.visible_texts_containing(tx, repo.id, found.num, "@")
+    visible = {name for text in texts for name in mentions_in(text)}
+    for user in users:
+        if visible.isdisjoint(await account_store.names_of(tx, user.id)):
+            await store.remove_mention(tx, repo.id, found.num, user.id, initial_participant(repo))
+
+
+def initial_participant(repo: Repo) -> str:
+    """The id of the user who takes part in every discussion: the owner of the repo; for an organization's repo, the
+    user who created the repo.
+    """
+    return repo.owner_id if repo.owner_kind == "user" else repo.creator_id
 
 
 async def record(

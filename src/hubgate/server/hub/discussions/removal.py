@@ -1,17 +1,20 @@
 """Removing a discussion or pull request, and deleting the ref of a closed or merged one. Writers can remove, authors
 can only delete the ref.
 
-Removing a pull request deletes its ref and ends the guests' charges for git storage and texts. `hub/guests/sweep.py`
-deletes large files that are no longer needed, with their charge. Commits that are no longer reachable from a ref are
-not shown (`hub/guests/marked_commits.py`).
+Removing a discussion also removes its texts from events and ends the guests' charges for texts; removing a pull request
+also deletes its ref and ends the charges for git storage. `hub/guests/sweep.py` deletes large files that are no longer
+needed, with their charge. Commits that are no longer reachable from a ref are not shown
+(`hub/guests/marked_commits.py`).
 """
 
 from hubgate.server.accounts.model import User
 from hubgate.server.errors import Conflict, NotFound
 from hubgate.server.events.kinds import Kind
 from hubgate.server.events.payload import RefChange
+from hubgate.server.events.redaction import remove_texts_of
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.discussions import recording, store
+from hubgate.server.hub.discussions.entries import store as entry_store
 from hubgate.server.hub.discussions.model import Discussion
 from hubgate.server.hub.guests import store as guest_store
 from hubgate.server.hub.repos import store as repo_store
@@ -29,6 +32,8 @@ async def remove(repos: Repos, repo: Repo, discussion: Discussion) -> None:
         # Pending charges and charges for texts or replaced commits are stored under the negated number.
         for num in (found.num, -found.num):
             await guest_store.end_charges(tx, repo.id, num)
+        for comment in await entry_store.visible_comments(tx, repo.id, found.num):
+            await remove_texts_of(tx, repo.id, comment.id, comment.text_times)
         await store.remove(tx, repo.id, found.num)
         await recording.record(tx, repos, repo, Kind.DISCUSSION_DELETE, found, now, by_guest=False)
 

@@ -10,7 +10,7 @@ from hubgate.server.hub.discussions.model import Discussion
 from hubgate.server.hub.repos.model import Repo, pull_request_of
 from hubgate.server.hub.repos.store import OWNERS, REPO
 from hubgate.server.storage.database import Database, Tx
-from hubgate.server.storage.sqltext import containing, insert_row
+from hubgate.server.storage.sqltext import Params, containing, insert_row
 
 _COLUMNS = "id, repo_id, num, title, status, base, author_id, created_at, closed_by, pinned, merge_sha, updated_at"
 DISCUSSION = ", ".join(f"d.{column}" for column in _COLUMNS.split(", "))
@@ -30,7 +30,7 @@ async def find(tx: Tx | Database, repo_id: str, num: int) -> Discussion | None:
     return Discussion(*row) if row else None
 
 
-async def accepts_commits(tx: Tx, repo_id: str, ref: str) -> bool:
+async def accepts_commits(tx: Tx | Database, repo_id: str, ref: str) -> bool:
     """Whether the ref is that of an open or draft pull request."""
     number = pull_request_of(ref)
     found = await find(tx, repo_id, number) if number else None
@@ -106,6 +106,24 @@ async def add_participants(
         )
 
 
+async def remove_mention(tx: Tx, repo_id: str, num: int, user_id: str, initial_participant: str) -> None:
+    """Clear the mention of a user, who no longer takes part unless they are the initial participant or wrote an entry.
+    The transaction must have locked the repo.
+    """
+    params: Params = {"repo_id": repo_id, "num": num, "user_id": user_id}
+    of_user = "repo_id = :repo_id AND num = :num AND user_id = :user_id"
+    await tx.exec(f"UPDATE discussion_participants SET mentioned_at = NULL WHERE {of_user}", params)
+    await tx.exec(
+        f"""
+        DELETE FROM discussion_participants WHERE {of_user} AND user_id <> :initial_participant AND NOT EXISTS (
+            SELECT 1 FROM discussion_entries e
+            WHERE e.repo_id = :repo_id AND e.num = :num AND e.author_id = :user_id
+        )
+        """,
+        {**params, "initial_participant": initial_participant},
+    )
+
+
 # Whether the user `u` may see the repo `r`: Action.REPO_SEE in access/policy.py, without the limits of a token.
 MAY_SEE = """
     (r.private = 0 OR r.owner_id = u.id OR EXISTS (
@@ -115,7 +133,7 @@ MAY_SEE = """
 
 
 async def readers_named(tx: Tx, repo_id: str, names: Sequence[str]) -> list[str]:
-    """The ids of users with these names, in lower case, who may see the repo."""
+    """The ids of the users with these lower-case names who may see the repo."""
     found = []
     for name in names:
         row = await tx.one(
@@ -136,7 +154,7 @@ class MailRecipient(Struct, frozen=True):
 
 
 async def mail_recipients(tx: Tx, repo_id: str, num: int, except_for: str) -> list[MailRecipient]:
-    """The participants who want mail, have a verified address and may see the repo."""
+    """The participants, without `except_for`, who want mail, have a verified address and may see the repo."""
     rows = await tx.all(
         f"""
         SELECT u.id, u.email FROM discussion_participants p JOIN users u ON u.id = p.user_id
@@ -198,22 +216,30 @@ class OwnComment(Struct, frozen=True):
     title: str
     created_at: int
     text: str
+    repo_id: str
+    position: int
 
 
-async def comments_by(tx: Tx, user_id: str) -> list[OwnComment]:
-    """A user's comments in repos that the user may see, oldest first, without hidden ones."""
+async def comments_by(tx: Tx, user_id: str, after: tuple[str, int, int], limit: int) -> list[OwnComment]:
+    """A user's visible comments in repos that the user may see, ordered by repo id, discussion number and position.
+    `after` has these three values of the last comment that was read.
+    """
+    repo_id, num, position = after
     rows = await tx.all(
         f"""
-        SELECT COALESCE(o.name, owner.name) || '/' || r.name, r.type, d.num, d.title, e.created_at, e.text
+        SELECT COALESCE(o.name, owner.name) || '/' || r.name, r.type, d.num, d.title, e.created_at, e.text, e.repo_id,
+            e.position
         FROM discussion_participants p JOIN discussions d ON d.repo_id = p.repo_id AND d.num = p.num
         JOIN discussion_entries e ON e.repo_id = p.repo_id AND e.num = p.num AND e.author_id = p.user_id
         JOIN repos r ON r.id = p.repo_id JOIN users u ON u.id = p.user_id
         LEFT JOIN users owner ON r.owner_kind = 'user' AND owner.id = r.owner_id
         LEFT JOIN organizations o ON r.owner_kind = 'org' AND o.id = r.owner_id
         WHERE p.user_id = :user_id AND e.type = 'comment' AND e.hidden_by IS NULL AND {MAY_SEE}
-        ORDER BY e.created_at, e.id
+            AND (p.repo_id, p.num) >= (:repo_id, :num)
+            AND (p.repo_id, p.num, e.position) > (:repo_id, :num, :position)
+        ORDER BY p.repo_id, p.num, e.position LIMIT :limit
         """,
-        {"user_id": user_id},
+        {"user_id": user_id, "repo_id": repo_id, "num": num, "position": position, "limit": limit},
     )
     return [OwnComment(*row) for row in rows]
 
@@ -255,8 +281,8 @@ async def page(
         params["author"] = discussion_filter.author.lower()
         conditions.append("d.author_id = (SELECT n.owner_id FROM names n WHERE n.key = :author)")
     if discussion_filter.search is not None:
-        params["search"] = containing(discussion_filter.search.lower())
-        conditions.append("lower(d.title) LIKE :search ESCAPE '!'")
+        params["search"] = containing(discussion_filter.search)
+        conditions.append("lower(d.title) LIKE lower(:search) ESCAPE '!'")
     where = " AND ".join(conditions)
     total = await tx.one(f"SELECT count(*) AS n FROM discussions d WHERE {where}", params)
     rows = await tx.all(

@@ -16,6 +16,7 @@ from hubgate.server.hub.gating.model import (
     gate_form,
     require_answers,
 )
+from hubgate.server.hub.gating.notifications import notify_reviewers
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import REPO_GONE, Repo
 from hubgate.server.ids import new_id
@@ -54,11 +55,14 @@ async def ask(repos: Repos, repo: Repo, user: User, answers: Mapping[str, str]) 
             "reviewer_id": None,
         }
         await store.add(tx, values)
+        if values["status"] == PENDING:
+            await notify_reviewers(tx, repos, current, user)
         return await store.of_user(tx, repo.id, user.id)
 
     found = await repos.db.write(unit)
     if found is None:
         raise NotFound("Your account was deleted by another request.")
+    repos.outbox.send_soon()
     return found
 
 

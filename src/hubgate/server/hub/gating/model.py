@@ -1,5 +1,6 @@
 """Access requests, and the questions that a repo's card asks requesters."""
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,7 +25,7 @@ class AccessRequest(msgspec.Struct, frozen=True):
     user_id: str
     user_name: str
     user_fullname: str
-    # Empty if it is not confirmed.
+    # Empty if it is not verified.
     user_email: str
     status: str
     # Whether the user asked. If a writer granted access, the user did not consent to show the e-mail address.
@@ -39,7 +40,7 @@ class AccessRequest(msgspec.Struct, frozen=True):
 
     @property
     def email(self) -> str | None:
-        """The confirmed address, if the user shared it by asking."""
+        """The verified address, if the user shared it by asking."""
         return self.user_email or None if self.asked else None
 
     @property
@@ -61,12 +62,17 @@ class GateForm(msgspec.Struct, frozen=True):
     prompt: str = ""
     questions: tuple[Question, ...] = ()
 
+    @property
+    def digest(self) -> str:
+        """Identifies the text and the questions, so that a page can tell which form its answers belong to."""
+        return hashlib.sha256(msgspec.json.encode(self)).hexdigest()
+
 
 _KINDS = {"checkbox": "checkbox", "date_picker": "date", "date": "date"}
 
 
 def gate_form(repo: Repo) -> GateForm:
-    """The form defined in the repo's card, with the field names of existing cards. Invalid parts are ignored."""
+    """The form that the fields `extra_gated_*` of the repo's card define. Invalid parts are ignored."""
     card = msgspec.json.decode(repo.card)
     card = card if isinstance(card, dict) else {}
     prompt, fields = card.get("extra_gated_prompt"), card.get("extra_gated_fields")
@@ -91,7 +97,7 @@ def check_answers(answers: Mapping[str, str]) -> str:
     for name, text in answers.items():
         if len(name) > LONGEST_QUESTION or len(text) > LONGEST_ANSWER:
             raise Unprocessable(
-                f"Questions have at most {LONGEST_QUESTION} characters, answers at most {LONGEST_ANSWER:,}."
+                f"Questions may have at most {LONGEST_QUESTION} characters, answers at most {LONGEST_ANSWER:,}."
             )
     return msgspec.json.encode(dict(answers)).decode()
 
@@ -105,8 +111,18 @@ def require_answers(form: GateForm, answers: Mapping[str, str]) -> None:
 def check_reason(reason: str) -> str:
     text = " ".join(reason.split())
     if len(text) > LONGEST_REASON:
-        raise Unprocessable(f"A reason has at most {LONGEST_REASON} characters.")
+        raise Unprocessable(f"A reason may have at most {LONGEST_REASON} characters.")
     return text
+
+
+class OwnAccess(BadRequest):
+    """A writer of the repo grants themselves access, which would outlive their role."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "You cannot grant yourself access: as long as you may write to this repo, you can read its files. "
+            "Another user who may write to it can grant you access."
+        )
 
 
 class RepoNotGated(BadRequest):

@@ -1,6 +1,7 @@
 """Decisions of a repo's writers about access requests."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from functools import partial
 
 import msgspec
 
@@ -10,7 +11,16 @@ from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.errors import BadRequest, HubError, NotFound, Unprocessable
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.gating import store
-from hubgate.server.hub.gating.model import ACCEPTED, STATUSES, AccessRequest, RepoNotGated, check_reason
+from hubgate.server.hub.gating.model import (
+    ACCEPTED,
+    REJECTED,
+    STATUSES,
+    AccessRequest,
+    OwnAccess,
+    RepoNotGated,
+    check_reason,
+)
+from hubgate.server.hub.gating.notifications import notify_requester
 from hubgate.server.hub.gating.store import RequestFilter
 from hubgate.server.hub.repos import store as repo_store
 from hubgate.server.hub.repos.model import REPO_GONE, Repo
@@ -21,7 +31,8 @@ from hubgate.server.storage.database import Tx
 
 CURSOR = (int, str)
 MAX_BATCH = 100
-MAX_REPORT = 100_000
+# Each may have 20 answers with 1,000 characters.
+REPORTED_AT_ONCE = 200
 # Deletes the request, so that the user can ask again.
 RESET = "reset"
 
@@ -49,27 +60,47 @@ async def list_requests(
     rows = await repos.db.read_long(
         lambda tx: store.page(tx, repo.id, request_filter, cursor, page_request.fetch_limit)
     )
-    return page_of(rows, page_request, lambda found: (found.created_at, found.id))
+    return page_of(rows, page_request, _position)
 
 
-async def report(repos: Repos, repo: Repo) -> list[AccessRequest]:
-    """All requests, newest first."""
-    return await repos.db.read_long(lambda tx: store.page(tx, repo.id, RequestFilter(), None, MAX_REPORT))
+async def report(repos: Repos, repo: Repo) -> AsyncGenerator[list[AccessRequest], None]:
+    """All requests, newest first, in parts, so that they are never in memory together."""
+    cursor: tuple[int, str] | None = None
+    while part := await repos.db.read_long(partial(_reported, repo=repo, cursor=cursor)):
+        yield part
+        cursor = _position(part[-1])
+
+
+async def _reported(tx: Tx, repo: Repo, cursor: tuple[int, str] | None) -> list[AccessRequest]:
+    """The next part of a report. One query for each status: the index of requests begins with the status."""
+    found = [
+        request
+        for status in STATUSES
+        for request in await store.page(tx, repo.id, RequestFilter(status), cursor, REPORTED_AT_ONCE)
+    ]
+    return sorted(found, key=_position, reverse=True)[:REPORTED_AT_ONCE]
+
+
+def _position(found: AccessRequest) -> tuple[int, str]:
+    """The place of a request in lists. A decision does not change it."""
+    return found.created_at, found.id
 
 
 async def handle(repos: Repos, repo: Repo, requester: Requester, status: str, actor: Actor, reason: str = "") -> None:
-    """Accept, reject or reopen a request, or delete it (`RESET`). Fails if the request already has the status, so that
-    only one of two equal concurrent decisions succeeds.
+    """Accept, reject or reopen a request, or delete it (`RESET`). Only a rejection has a reason. Fails if the request
+    already has the status, so that only one of two equal concurrent decisions succeeds.
     """
     if status not in (*STATUSES, RESET):
         raise Unprocessable(f"status must be one of {', '.join(STATUSES)} or {RESET}.")
-    now, text = repos.clock(), check_reason(reason)
+    now, text = repos.clock(), check_reason(reason) if status == REJECTED else ""
 
     async def unit(tx: Tx) -> None:
         current = await _lock_gated(tx, repo)
         found = await _find(tx, repo, requester)
         if found is None:
             raise NotFound("There is no such access request.")
+        if status == ACCEPTED and found.user_id == actor.user_id:
+            raise OwnAccess
         if status == RESET:
             changed = await store.remove(tx, found.id)
         else:
@@ -77,8 +108,10 @@ async def handle(repos: Repos, repo: Repo, requester: Requester, status: str, ac
         if not changed:
             raise NotFound(f"The request of {found.user_name} is already {status}.")
         await _record(tx, current, found.user_name, _DECISIONS[status], actor, now)
+        await notify_requester(tx, repos, current, found, status, actor.user_id)
 
     await repos.db.write(unit)
+    repos.outbox.send_soon()
 
 
 async def grant(repos: Repos, repo: Repo, requester: Requester, actor: Actor) -> None:
@@ -92,6 +125,8 @@ async def grant(repos: Repos, repo: Repo, requester: Requester, actor: Actor) ->
         current = await _lock_gated(tx, repo)
         if user is None or user.disabled_at is not None:
             raise NotFound("User not found.")
+        if user.id == actor.user_id:
+            raise OwnAccess
         values: dict[str, str | int | None] = {
             "id": new_id(now),
             "repo_id": repo.id,
@@ -108,9 +143,11 @@ async def grant(repos: Repos, repo: Repo, requester: Requester, actor: Actor) ->
             existing = await store.of_user(tx, repo.id, user.id)
             if existing is None or not await store.set_status(tx, existing.id, ACCEPTED, "", actor.user_id, now):
                 raise BadRequest(f"{user.name} already has access.")
+            await notify_requester(tx, repos, current, existing, ACCEPTED, actor.user_id)
         await _record(tx, current, user.name, "granted", actor, now)
 
     await repos.db.write(unit)
+    repos.outbox.send_soon()
 
 
 async def handle_batch(
@@ -118,7 +155,7 @@ async def handle_batch(
 ) -> list[BatchResult]:
     """Handle several requests; each succeeds or fails alone."""
     if len(requesters) > MAX_BATCH:
-        raise Unprocessable(f"At most {MAX_BATCH} requests are handled at once.")
+        raise Unprocessable(f"At most {MAX_BATCH} requests can be handled at once.")
     results = []
     for requester in requesters:
         name = requester.user or requester.user_id or requester.request_id or ""
@@ -133,7 +170,7 @@ async def handle_batch(
 
 
 async def _lock_gated(tx: Tx, repo: Repo) -> Repo:
-    """Lock the repo and return its current row, which must be gated and have the owner that was checked."""
+    """Lock the repo and return its current row. Raises if it is not gated or now has another owner."""
     await repo_store.lock(tx, repo.id)
     current = await repo_store.by_id(tx, repo.id)
     if current is None or current.owner_id != repo.owner_id:

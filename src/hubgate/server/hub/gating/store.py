@@ -2,12 +2,13 @@
 
 from msgspec import Struct
 
+from hubgate.server.accounts.roles import Role
 from hubgate.server.events.payload import URL_PREFIXES
 from hubgate.server.hub.gating.model import AccessRequest
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Params, containing, insert_row
 
-# In the order of model.AccessRequest. An unconfirmed e-mail address is left out: it may belong to someone else,
+# In the order of model.AccessRequest. An unverified e-mail address is left out: it may belong to someone else,
 # whom the writers trust.
 REQUEST = """a.id, a.repo_id, a.user_id, u.name, u.fullname,
     CASE WHEN u.email_verified_at IS NULL THEN '' ELSE u.email END, a.status, a.asked, a.answers, a.reason,
@@ -19,7 +20,7 @@ class RequestFilter(Struct, frozen=True):
     """The filters of a list. None and empty values do not filter."""
 
     status: str = ""
-    # Part of the user's name or full name, in lower case.
+    # Part of the user's name or full name.
     search: str = ""
     # Times of requests, exclusive.
     after: int | None = None
@@ -74,7 +75,9 @@ async def page(
         conditions.append("a.status = :status")
     if request_filter.search:
         values["pattern"] = containing(request_filter.search)
-        conditions.append("(lower(u.name) LIKE :pattern ESCAPE '!' OR lower(u.fullname) LIKE :pattern ESCAPE '!')")
+        conditions.append(
+            "(lower(u.name) LIKE lower(:pattern) ESCAPE '!' OR lower(u.fullname) LIKE lower(:pattern) ESCAPE '!')"
+        )
     if request_filter.after is not None:
         values["after"] = request_filter.after
         conditions.append("a.created_at > :after")
@@ -137,6 +140,35 @@ async def remove_pending(tx: Tx, repo_id: str, user_id: str) -> bool:
     """Delete the pending request of a user; False if there is none."""
     sql = "DELETE FROM access_requests WHERE repo_id = :repo_id AND user_id = :user_id AND status = 'pending'"
     return await tx.exec(sql, {"repo_id": repo_id, "user_id": user_id}) == 1
+
+
+# Users who want mail and have a verified address. One switch covers mail about discussions and access requests.
+_WANTS_MAIL = "u.discussion_mail = 1 AND u.disabled_at IS NULL AND u.email_verified_at IS NOT NULL"
+
+
+class MailRecipient(Struct, frozen=True):
+    user_id: str
+    email: str
+
+
+async def reviewers_to_notify(tx: Tx, owner_id: str, except_for: str, limit: int) -> list[MailRecipient]:
+    """The user or the admins of the organization with this id, if they want mail, in the order of their ids."""
+    rows = await tx.all(
+        f"""
+        SELECT u.id, u.email FROM users u
+        WHERE u.id IN (
+            SELECT :owner_id UNION ALL
+            SELECT m.user_id FROM memberships m WHERE m.org_id = :owner_id AND m.role = {int(Role.ADMIN)}
+        ) AND u.id <> :except_for AND {_WANTS_MAIL} ORDER BY u.id LIMIT :limit
+        """,
+        {"owner_id": owner_id, "except_for": except_for, "limit": limit},
+    )
+    return [MailRecipient(*row) for row in rows]
+
+
+async def address_to_notify(tx: Tx, user_id: str) -> str | None:
+    row = await tx.one(f"SELECT u.email FROM users u WHERE u.id = :user_id AND {_WANTS_MAIL}", {"user_id": user_id})
+    return row["email"] if row else None
 
 
 class WaitingRequests(Struct, frozen=True):

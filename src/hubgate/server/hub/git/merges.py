@@ -1,5 +1,4 @@
-"""Merging two commits with the git program, which can be killed at any time: a merge reads as much as its authors
-wrote.
+"""Merging two commits with the git program, which can be killed if a large merge takes too long.
 
 A trial merge finds the conflicts and writes to a temporary folder only. A merge without conflicts is then written to
 the repo and synced.
@@ -42,7 +41,7 @@ class MergeConflict(Exception):
         self.conflicts = tuple(conflicts)
 
 
-# The result depends on the two commits alone, and so does, roughly, the time it takes.
+# The result depends only on the two commits, and so, roughly, does the time it takes.
 _TRIALS: SizedCache[tuple[str, str, str], TrialMerge] = SizedCache(max_bytes=1024 * 1024, max_entry_bytes=16 * 1024)
 _TOO_SLOW: SizedCache[tuple[str, str, str], bool] = SizedCache(max_bytes=256 * 1024, max_entry_bytes=1)
 

@@ -1,15 +1,17 @@
-"""Creating and deleting branches and tags, and squashing the history of a branch."""
+"""Creating and deleting branches and tags, and squashing the history of a branch or pull request."""
 
 from hubgate.server.accounts.model import User
 from hubgate.server.errors import BadRequest, Conflict, Unavailable, Unprocessable
 from hubgate.server.events.payload import RefChange
 from hubgate.server.hub.context import Repos
+from hubgate.server.hub.discussions.store import accepts_commits
 from hubgate.server.hub.git import objects
 from hubgate.server.hub.git.refnames import RefNames, invalid_reason
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.git.writes import Author, NewCommit, write_commit, write_squashed_commit, write_tag
+from hubgate.server.hub.guests.marked_commits import mark
 from hubgate.server.hub.repos import lookup, store
-from hubgate.server.hub.repos.model import MAIN, Repo
+from hubgate.server.hub.repos.model import MAIN, Repo, is_pull_request
 from hubgate.server.hub.repos.refs import RefConflict, move_refs
 
 MAX_ATTEMPTS = 50
@@ -74,18 +76,22 @@ async def delete_tag(repos: Repos, repo: Repo, name: str) -> None:
 
 
 async def squash(repos: Repos, repo: Repo, user: User, rev: str, message: str) -> None:
-    """Replace the history of a branch with one commit. Concurrent commits to the branch are squashed too."""
-    found = await lookup.revision(repos, repo, rev)
-    if found.ref is None or not found.ref.startswith("refs/heads/"):
+    """Replace the history of a branch or open pull request with one commit. Concurrent commits are squashed too. A
+    squashed pull request has no commit in common with its target and cannot be merged.
+    """
+    ref = (await lookup.revision(repos, repo, rev)).ref
+    if ref is None or not (ref.startswith("refs/heads/") or is_pull_request(ref)):
         raise lookup.revision_not_found(rev)
     folder, author = repos.folders.of(repo.id), Author.of_user(user.name, repos.base_url)
     for _ in range(MAX_ATTEMPTS):
-        head = await store.ref(repos.db, repo.id, found.ref)
-        if head is None:
+        head = await store.ref(repos.db, repo.id, ref)
+        if head is None or (is_pull_request(ref) and not await accepts_commits(repos.db, repo.id, ref)):
             raise lookup.revision_not_found(rev)
         new = await in_thread(write_squashed_commit, folder, head, message, author, repos.clock())
+        if is_pull_request(ref):
+            await mark(repos, repo, [new])
         try:
-            await move_refs(repos, repo, [RefChange(found.ref, head, new)], atomic=True)
+            await move_refs(repos, repo, [RefChange(ref, head, new)], atomic=True, user_id=user.id)
         except RefConflict:
             continue
         return

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hubgate.server.errors import NotFound
 from hubgate.server.hub.context import Repos
+from hubgate.server.hub.git.fsync import sync_path
 from hubgate.server.hub.git.threads import in_thread
 from hubgate.server.hub.repos import store
 from hubgate.server.jobs.caller import as_background
@@ -74,7 +75,12 @@ def _lock(folder: Path) -> int | None:
 
 def _write(folder: Path, version: str, pairs: Sequence[tuple[str, str]]) -> None:
     lines = "".join(f"{sha} {name}\n" for name, sha in pairs)
-    _replace(folder / "packed-refs", _HEADER + lines)
+    refs = folder / "packed-refs"
+    _replace(refs, _HEADER + lines)
+    # After a power failure, a version without its refs would make empty or outdated refs look current. A lost version
+    # does no harm: the refs are copied again.
+    sync_path(refs)
+    sync_path(folder)
     _replace(folder / _VERSION_FILE, version)
 
 

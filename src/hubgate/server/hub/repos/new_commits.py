@@ -17,15 +17,15 @@ from hubgate.server.jobs.caller import current_job_caller
 
 log = logging.getLogger("hubgate.git")
 
-# The newest commits of a push that are listed.
+# Only the newest commits of a push are listed, at most this many.
 MAX_LISTED = 100
 LIST_SECONDS = 5.0
 LONGEST_SUBJECT = 200
 
 
 async def commits_added(repos: Repos, repo: Repo, change: RefChange) -> list[Commit]:
-    """The newest commits that are new in a pull request and not on main, oldest first. Empty if listing them takes too
-    long: a push is not rejected for that.
+    """The newest commits that a change adds to a pull request and that are not on main, oldest first. Empty if they
+    cannot be listed in time: a push is not rejected for that.
     """
     if change.new_sha is None:
         return []
@@ -33,14 +33,14 @@ async def commits_added(repos: Repos, repo: Repo, change: RefChange) -> list[Com
     excluded = [sha for sha in (change.old_sha, head) if sha is not None]
     command = ["rev-list", f"--max-count={MAX_LISTED}", change.new_sha, "--not", *excluded, "--"]
 
-    def subjects(repository: pygit2.Repository, shas: Sequence[str]) -> list[Commit]:
+    def read_commits(repository: pygit2.Repository, shas: Sequence[str]) -> list[Commit]:
         return [_commit(repository[sha].peel(pygit2.Commit)) for sha in shas]
 
     try:
         async with repos.walks.acquire(current_job_caller.get().share_key, repo.id):
             output = await program.run(command, folder, seconds=LIST_SECONDS, low_priority=True)
         shas = output.decode().split()[::-1]
-        return await objects.read_repository(folder, lambda repository: subjects(repository, shas))
+        return await objects.read_repository(folder, lambda repository: read_commits(repository, shas))
     except (Unavailable, NotFound, program.GitFailed) as error:
         log.info("the commits of a pull request are not listed: %s", error)
         return []

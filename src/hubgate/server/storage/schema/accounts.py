@@ -4,7 +4,7 @@ from sqlalchemy import BigInteger, Column, Index, LargeBinary, Table, Text
 
 from hubgate.server.storage.schema.base import metadata, owner
 
-# Every current and former name of a user or an organization; nobody else may take it (accounts/names.py). A name that
+# Every current and former name of a user or an organization; nobody else may take it (accounts/renames.py). A name that
 # was used for less than a day, without repos, is released.
 names = Table(
     "names",
@@ -42,7 +42,7 @@ users = Table(
     Column("disabled_at", BigInteger),
     # Incremented by every new password: a request that was authorized before the change must not write after it.
     Column("credentials_version", BigInteger, nullable=False, server_default="0"),
-    # 0 if the user does not want mail about discussions.
+    # 0 if the user does not want mail about discussions and access requests.
     Column("discussion_mail", BigInteger, nullable=False, server_default="1"),
 )
 

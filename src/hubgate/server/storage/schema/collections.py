@@ -29,7 +29,7 @@ collections = Table(
     Index(None, "updated_at", "id"),
 )
 
-# An item is a repo or another collection; either column is set. Items of a deleted repo are deleted with it.
+# An item is a repo or another collection: either `repo_id` or `linked_id` is set. Deleting the target deletes the item.
 collection_items = Table(
     "collection_items",
     metadata,

@@ -21,7 +21,7 @@ access_requests = Table(
     Column("reason", Text, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("reviewed_at", BigInteger),
-    # The user who decided; null for an automatic gate. The user may have been deleted.
+    # The user who decided, who may have been deleted; null before a decision and for an automatic gate.
     Column("reviewer_id", Text),
     Index(None, "id", unique=True),
     Index(None, "repo_id", "status", "created_at", "id"),

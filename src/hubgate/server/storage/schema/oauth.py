@@ -69,7 +69,7 @@ cimd_documents = Table(
     Column("document", Text, nullable=False),
     Column("fetched_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False),
-    # The lease of the process that fetches the document; 0 if none does.
+    # The end of the lease of the process that fetches the document; 0 if none does.
     Column("fetching_until", BigInteger, nullable=False),
     Index(None, "expires_at"),
 )

@@ -95,6 +95,7 @@ discussions = Table(
     Column("num", BigInteger, primary_key=True),
     Column("id", Text, nullable=False, unique=True),
     Column("title", Text, nullable=False),
+    # No longer used: the first entry has the text.
     Column("description", Text, nullable=False),
     # "draft", "open", "closed" or "merged".
     Column("status", Text, nullable=False),
@@ -103,13 +104,13 @@ discussions = Table(
     # A user id; the user may have been deleted.
     Column("author_id", Text, nullable=False),
     Column("created_at", BigInteger, nullable=False),
-    # The id of the user who closed the discussion; null while it is open.
+    # The id of the user who closed the discussion; null if it is not closed.
     Column("closed_by", Text),
     # 1 if the discussion is listed before the others.
     Column("pinned", BigInteger, nullable=False, server_default="0"),
     # The commit on the target branch that contains the pull request; null until the merge.
     Column("merge_sha", Text),
-    # The time of the latest entry.
+    # The time of the latest entry or edit.
     Column("updated_at", BigInteger, nullable=False, server_default="0"),
     Index(None, "repo_id", "author_id"),
     sqlite_with_rowid=False,
@@ -152,8 +153,8 @@ discussion_reactions = Table(
     sqlite_with_rowid=False,
 )
 
-# The users to notify about a discussion: its author, commenters and mentioned users, who may have been deleted or lost
-# access.
+# The users to notify about a discussion: its author, commenters, mentioned users, and the owner or creator of the repo.
+# They may have been deleted or have lost access.
 discussion_participants = Table(
     "discussion_participants",
     metadata,
@@ -199,11 +200,11 @@ guest_bytes = Table(
     metadata,
     owner("users", "user_id", key=True),
     _repo(key=True),
-    # The number of the pull request. Negative for git storage that stays charged after a merge: replaced commits, and
-    # commits that were never added to the pull request. 0 for a pull request that is not open yet, and for large files
-    # until a pull request is known to use them.
+    # The number of the discussion or pull request. Negative for bytes that stay charged after a merge: texts, replaced
+    # commits, and commits that were never added to the pull request. 0 for a pull request that is not open yet, and for
+    # large files until a pull request is known to use them.
     Column("num", BigInteger, primary_key=True, autoincrement=False),
-    # The id of a large file; empty for git storage.
+    # The id of a large file; empty for git storage and texts.
     Column("oid", Text, primary_key=True),
     Column("bytes", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
@@ -245,7 +246,8 @@ events = Table(
     Column("private", BigInteger, nullable=False),
     Column("scope", Text, nullable=False),
     Column("action", Text, nullable=False),
-    # JSON, immutable: the payload without the part that describes the webhook.
+    # JSON: the payload without the part that describes the webhook. Immutable, except that the text of a comment is
+    # removed when the comment is hidden or its discussion is removed.
     Column("body", LargeBinary, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("fanned_at", BigInteger),

@@ -4,7 +4,8 @@ from sqlalchemy import BigInteger, Column, Index, LargeBinary, Table, Text
 
 from hubgate.server.storage.schema.base import metadata
 
-# Keys that sign ID tokens. The private key is sealed under the server secret and bound to its kid (oauth/keys/).
+# Keys that sign ID tokens and the gateway's identities. The private key is sealed under the server secret and bound to
+# its kid (oauth/keys/).
 signing_keys = Table(
     "signing_keys",
     metadata,
@@ -32,7 +33,7 @@ rate_limits = Table(
     sqlite_with_rowid=False,
 )
 
-# Leases of background loops, which have one runner at a time (worker/loops.py).
+# Leases of background loops, each of which runs in one process at a time (worker/loops.py).
 leases = Table(
     "leases",
     metadata,

@@ -34,12 +34,12 @@ webhooks = Table(
     # The start of the quota window, and the triggers since then.
     Column("quota_from", BigInteger, nullable=False),
     Column("quota_used", BigInteger, nullable=False),
-    # Since when every attempt has failed, and when the owner was warned.
+    # When the current series of failed attempts began, moved forward by long pauses; when the owner was warned.
     Column("failing_since", BigInteger),
     Column("warned_at", BigInteger),
     # When the webhook was suspended; null if it is not.
     Column("suspended_at", BigInteger),
-    # The circuit breaker: consecutive failures, and until when it is open (nothing is sent).
+    # The circuit breaker: consecutive failures, and the time until which it is open (nothing is sent).
     Column("failures", BigInteger, nullable=False),
     Column("closed_until", BigInteger, nullable=False),
     Column("last_trigger_at", BigInteger),

@@ -42,7 +42,7 @@ _ANSWERS = {
 }
 _PRINTABLE = re.compile(rb"[!-~]*\Z")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-# Services decode a path once. Deeper encodings are only sent to hide something.
+# Most services decode a path once; a path that was encoded more often than this hides something.
 _DEEPEST_ENCODING = 3
 
 
@@ -127,7 +127,7 @@ def _target(request: HubRequest, path: str, namespace: Namespace) -> bytes:
         raise BadRequest("Percent-encode the address.")
     segments = raw_path.decode("ascii").split("/")
     if _is_ambiguous("/".join(segments)):
-        # A service that resolves it would leave the namespace that was checked.
+        # A service that resolves dot segments would leave the namespace that was checked.
         raise BadRequest("The address contains a . or .. segment or a control character.")
     if "{name}" in path:
         segments[path.split("/").index("{name}")] = namespace.name

@@ -47,6 +47,7 @@ class Dispatch:
     is_void: bool = False
     queue: Queue = field(default_factory=Queue)
     batch: Batch = field(default_factory=Batch)
+    # Of webhooks that may have left memory.
     _prepared: dict[str, Prepared] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -60,7 +61,9 @@ class Dispatch:
                 item = self.queue.next_to_start(now, time.monotonic())
                 if item is None:
                     break
-                self.sender.start(item, self._prepared[item.webhook_id])
+                prepared = self.queue.webhooks[item.webhook_id].prepared
+                assert prepared is not None, "set by the check"  # noqa: S101
+                self.sender.start(item, prepared)
         if self.queue.has_unchecked or self.queue.unread:
             self.on_work()
 
@@ -89,13 +92,15 @@ class Dispatch:
         if queue.health is None or queue.resets != row["resets"]:
             queue.health, queue.resets = health_of(row), row["resets"]
         queue.ordered = bool(row["ordered"])
-        prepared = self._prepared.get(queue.id)
-        if prepared is None or prepared.version != row["version"]:
-            prepared = self._prepare(queue.id, row)
-            if len(self._prepared) >= max(MAX_PREPARED, 2 * len(self.queue.webhooks)):
-                self._prepared = {key: each for key, each in self._prepared.items() if key in self.queue.webhooks}
-            self._prepared[queue.id] = prepared
-        queue.host = prepared.host
+        if queue.prepared is None or queue.prepared.version != row["version"]:
+            prepared = self._prepared.pop(queue.id, None)
+            if prepared is None or prepared.version != row["version"]:
+                prepared = self._prepare(queue.id, row)
+            # The least recently used is first.
+            self._prepared[queue.id] = queue.prepared = prepared
+            if len(self._prepared) > MAX_PREPARED:
+                del self._prepared[next(iter(self._prepared))]
+        queue.host = queue.prepared.host
 
     def _prepare(self, webhook_id: str, row: Row) -> Prepared:
         try:
@@ -133,6 +138,7 @@ class Dispatch:
             Result(
                 id=item.id,
                 webhook_id=item.webhook_id,
+                is_test=item.is_test,
                 number=item.attempts,
                 state=verdict.state,
                 status=attempt.status,
@@ -153,7 +159,9 @@ class Dispatch:
     def _set_health(self, queue: WebhookQueue, request: Request, attempt: Try, now: int) -> None:
         """Update the health of the webhook. Attempts to an old URL and failed tests do not count."""
         before = queue.health or WELL
-        if self._prepared[queue.id].url != request.outgoing.url or (request.item.is_test and not attempt.arrived):
+        if (queue.prepared and queue.prepared.url != request.outgoing.url) or (
+            request.item.is_test and not attempt.arrived
+        ):
             return
         longest = int(self.webhooks.pace.deadline_seconds * SECOND)
         queue.health = WELL if attempt.arrived else after_failure(before, now, request.at, 2 * longest)

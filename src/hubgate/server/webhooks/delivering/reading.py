@@ -30,20 +30,11 @@ _WEBHOOK = RowStatement(
     """,
     {"webhook_id": "text"},
 )
-_REPLAYS = RowStatement(
-    f"""
-    SELECT {_ITEM} FROM deliveries d WHERE d.webhook_id = :webhook_id AND {REPLAYS}
-    ORDER BY d.due_at, d.seq LIMIT {MAX_REPLAYS}
-    """,
-    {"webhook_id": "text"},
-)
-_RETRIES = RowStatement(
-    f"""
-    SELECT {_ITEM} FROM deliveries d WHERE d.webhook_id = :webhook_id AND {RETRIES}
-    ORDER BY d.due_at, d.seq LIMIT {MAX_RETRIES}
-    """,
-    {"webhook_id": "text"},
-)
+_FIRST_DUE = f"""
+    SELECT {_ITEM} FROM deliveries d WHERE d.webhook_id = :webhook_id AND {{}} ORDER BY d.due_at, d.seq LIMIT {{}}
+"""
+_REPLAYS = RowStatement(_FIRST_DUE.format(REPLAYS, MAX_REPLAYS), {"webhook_id": "text"})
+_RETRIES = RowStatement(_FIRST_DUE.format(RETRIES, MAX_RETRIES), {"webhook_id": "text"})
 _BLOCKERS = RowStatement(
     f"""
     SELECT d.webhook_id, d.repo_id, d.id, d.tried_at FROM deliveries d

@@ -8,9 +8,10 @@ from msgspec.structs import replace
 from hubgate.server.storage.database import Row, Tx
 from hubgate.server.webhooks import notifications
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.delivering import results_store, store
+from hubgate.server.webhooks.delivering import results_store
 from hubgate.server.webhooks.delivering.health import Health
 from hubgate.server.webhooks.delivering.results_store import Result
+from hubgate.server.webhooks.management import backlog_store
 from hubgate.server.webhooks.management import store as management_store
 from hubgate.server.webhooks.model import DELIVERED, RETRYING, SUSPENDED, SUSPENDED_AFTER
 from hubgate.server.webhooks.requests.outcome import GONE
@@ -60,14 +61,21 @@ async def record(tx: Tx, webhooks: Webhooks, batch: Batch, now: int) -> set[str]
         for webhook_id, health in batch.healths.items()
         if webhook_id not in locked or locked[webhook_id]["state"] != SUSPENDED
     }
+    warned: set[str] = set()
     for webhook_id in sorted(healths):
         row = locked.get(webhook_id)
         if row is not None and row["resets"] == healths[webhook_id][0]:
-            of_webhook = [each for each in failed if each.webhook_id == webhook_id and each.id not in moved]
+            # A failed test has no consequences.
+            of_webhook = [
+                each for each in failed if each.webhook_id == webhook_id and each.id not in moved and not each.is_test
+            ]
             health = await _follow(tx, webhooks, row, healths[webhook_id][1], of_webhook, now)
+            if health != healths[webhook_id][1]:
+                warned.add(webhook_id)
             healths[webhook_id] = (row["resets"], health)
     await results_store.set_health(tx, healths)
-    changed = {
+    await results_store.reset(tx, warned)
+    changed = warned | {
         webhook_id
         for webhook_id, (resets, _) in healths.items()
         if webhook_id in locked and locked[webhook_id]["resets"] != resets
@@ -87,9 +95,9 @@ async def _follow(tx: Tx, webhooks: Webhooks, row: Row, health: Health, failed: 
     is_gone = any(result.status == GONE for result in failed)
     if is_gone or (failed and lasted >= SUSPENDED_AFTER):
         if await management_store.suspend(tx, webhook_id, now):
-            await store.skip_all(tx, webhook_id, SUSPENDED, now)
+            await backlog_store.skip_all(tx, webhook_id, SUSPENDED, now)
             # Including the failed delivery: all that enabling the webhook would send again.
-            missed = await store.missed(tx, webhook_id, now)
+            missed = await backlog_store.missed(tx, webhook_id, now)
             await notifications.notify_suspended(tx, webhooks, webhook_id, missed)
         if since is None:
             # Another request succeeded after the 410.

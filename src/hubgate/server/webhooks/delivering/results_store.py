@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from hubgate.server.storage.database import Row, Tx
-from hubgate.server.storage.sqltext import Kind, Params, RowStatement
+from hubgate.server.storage.sqltext import Params, RowStatement, columns_of
 from hubgate.server.webhooks.delivering.health import Health
 from hubgate.server.webhooks.delivering.store import ALIVE
 from hubgate.server.webhooks.model import DELIVERED, SKIPPED
@@ -17,6 +17,7 @@ class Result(Struct):
 
     id: str
     webhook_id: str
+    is_test: bool
     number: int
     state: str
     status: int | None
@@ -44,23 +45,8 @@ _COMMON = """
     state = :state, reason = '', attempts = :number, status = :status, due_at = :due_at, tried_at = :tried_at,
     ended_at = CASE WHEN CAST(:due_at AS bigint) IS NULL THEN CAST(:ended_at AS bigint) END
 """
-_COMMON_KINDS: dict[str, Kind] = {
-    "id": "text",
-    "state": "text",
-    "number": "bigint",
-    "status": "bigint",
-    "due_at": "bigint",
-    "tried_at": "bigint",
-    "ended_at": "bigint",
-}
-_ATTEMPT_KINDS: dict[str, Kind] = {
-    "at": "bigint",
-    "url": "text",
-    "signature": "text",
-    "duration_ms": "bigint",
-    "error": "text",
-    "response": "bytea",
-}
+_COMMON_COLUMNS = columns_of(text="id state", bigint="number status due_at tried_at ended_at")
+_ATTEMPT_COLUMNS = columns_of(text="url signature error", bigint="at duration_ms", bytea="response")
 # The first attempt is part of the delivery's row; most deliveries need no other.
 _FIRST = RowStatement(
     f"""
@@ -68,18 +54,18 @@ _FIRST = RowStatement(
         duration_ms = :duration_ms, error = :error, response = :response /*pg FROM batch */
     WHERE {_STILL_OPEN} RETURNING id
     """,
-    {**_COMMON_KINDS, **_ATTEMPT_KINDS},
+    {**_COMMON_COLUMNS, **_ATTEMPT_COLUMNS},
 )
 _LATER = RowStatement(
-    f"UPDATE deliveries SET {_COMMON} /*pg FROM batch */ WHERE {_STILL_OPEN} RETURNING id", _COMMON_KINDS
+    f"UPDATE deliveries SET {_COMMON} /*pg FROM batch */ WHERE {_STILL_OPEN} RETURNING id", _COMMON_COLUMNS
 )
 _ADD_ATTEMPT = RowStatement(
     f"""
-    INSERT INTO attempts (delivery_id, number, status, {", ".join(_ATTEMPT_KINDS)})
-    SELECT :id, :number, :status, {", ".join(f":{name}" for name in _ATTEMPT_KINDS)} /*pg FROM batch */ WHERE true
+    INSERT INTO attempts (delivery_id, number, status, {", ".join(_ATTEMPT_COLUMNS)})
+    SELECT :id, :number, :status, {", ".join(f":{name}" for name in _ATTEMPT_COLUMNS)} /*pg FROM batch */ WHERE true
     ON CONFLICT DO NOTHING
     """,
-    {"id": "text", "number": "bigint", "status": "bigint", **_ATTEMPT_KINDS},
+    {**columns_of(text="id", bigint="number status"), **_ATTEMPT_COLUMNS},
 )
 
 
@@ -122,15 +108,7 @@ _SET_HEALTH = RowStatement(
         warned_at = :warned_at, failed_at = :failed_at /*pg FROM batch */
     WHERE id = :id AND resets = :resets
     """,
-    {
-        "id": "text",
-        "resets": "bigint",
-        "failures": "bigint",
-        "closed_until": "bigint",
-        "failing_since": "bigint",
-        "warned_at": "bigint",
-        "failed_at": "bigint",
-    },
+    columns_of(text="id", bigint="resets failures closed_until failing_since warned_at failed_at"),
 )
 
 
@@ -140,3 +118,11 @@ async def set_health(tx: Tx, healths: Mapping[str, tuple[int, Health]]) -> None:
         {"id": webhook_id, "resets": resets, **asdict(health)} for webhook_id, (resets, health) in healths.items()
     ]
     await tx.each(_SET_HEALTH, rows)
+
+
+_RESET = RowStatement("UPDATE webhooks SET resets = resets + 1 /*pg FROM batch */ WHERE id = :id", {"id": "text"})
+
+
+async def reset(tx: Tx, webhook_ids: Iterable[str]) -> None:
+    """Give the stored health of webhooks precedence over what is in memory."""
+    await tx.each(_RESET, [{"id": webhook_id} for webhook_id in webhook_ids])

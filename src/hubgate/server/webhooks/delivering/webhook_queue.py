@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from hubgate.server.webhooks.delivering.health import Health
 from hubgate.server.webhooks.model import (
@@ -18,6 +19,9 @@ from hubgate.server.webhooks.model import (
     LONGEST_WAIT,
     MAX_IN_FLIGHT,
 )
+
+if TYPE_CHECKING:
+    from hubgate.server.webhooks.requests.request import Prepared
 
 # The windows of a webhook: repos, untried deliveries of each, retries, and tests and replays.
 MAX_LANES, MAX_PER_LANE, MAX_RETRIES, MAX_REPLAYS = 64, 8, 64, 64
@@ -89,6 +93,8 @@ class WebhookQueue:
     # The version of the stored health: a reset by the owner of the webhook takes precedence over what is known here.
     resets: int = 0
     ordered: bool = False
+    # From the last check.
+    prepared: "Prepared | None" = None
     host: str = ""
     in_flight: dict[str, Item] = field(default_factory=dict)
     replays: list[Item] = field(default_factory=list)
@@ -216,7 +222,9 @@ class WebhookQueue:
             if self.more_lanes or len(self.lanes) >= MAX_LANES:
                 self.more_lanes = True
                 return
-            lane = self.lanes[item.repo_id] = Lane()
+            # The lanes of a webhook that was dropped are forgotten, its requests are not.
+            is_busy = any(each.repo_id == item.repo_id for each in self.in_flight.values() if not each.attempts)
+            lane = self.lanes[item.repo_id] = Lane(is_busy=is_busy)
         if lane.has_more or len(lane.items) >= MAX_PER_LANE:
             lane.has_more = True
             return

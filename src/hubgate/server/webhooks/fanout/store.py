@@ -120,10 +120,16 @@ async def events_to_bind(tx: Tx, named: Iterable[NamedRepo]) -> set[str]:
     return {row["event_id"] for row in await tx.each(_BINDS_WATCHES, [repo.params for repo in named])}
 
 
+_BIND = (
+    f"UPDATE watches AS x SET target_id = :owner_id WHERE {_BINDS_TO_OWNER}",
+    f"UPDATE watches AS x SET target_id = :repo_id WHERE {_BINDS_TO_REPO}",
+)
+
+
 async def bind(tx: Tx, repo: NamedRepo) -> None:
     """Bind watches to the owner and the repo. Former names of the owner count too."""
-    for target, condition in (("owner_id", _BINDS_TO_OWNER), ("repo_id", _BINDS_TO_REPO)):
-        await tx.exec(f"UPDATE watches AS x SET target_id = :{target} WHERE {condition}", repo.params)
+    for sql in _BIND:
+        await tx.exec(sql, repo.params)
 
 
 # Limited before the union: one repo may have a hundred thousand watchers.

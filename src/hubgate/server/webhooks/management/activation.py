@@ -7,8 +7,7 @@ from hubgate.server.audit.model import Actor, EntryType
 from hubgate.server.errors import Conflict
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.delivering import store as queue
-from hubgate.server.webhooks.management import audit, store
+from hubgate.server.webhooks.management import audit, backlog_store, store
 from hubgate.server.webhooks.management.lifecycle import StoredWebhook, lock_webhook
 from hubgate.server.webhooks.model import DISABLED, ENABLED, SUSPENDED, Webhook
 from hubgate.server.webhooks.permissions import grants
@@ -30,7 +29,7 @@ async def switch(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor
             await wake(tx, [webhook_id], now)
         elif before.state != DISABLED:
             await store.disable(tx, webhook_id)
-            await queue.skip_all(tx, webhook_id, DISABLED, now)
+            await backlog_store.skip_all(tx, webhook_id, DISABLED, now)
         state = ENABLED if on else DISABLED
         if before.state != state:
             kind, verb = (EntryType.WEBHOOK_ENABLE, "enabled") if on else (EntryType.WEBHOOK_DISABLE, "disabled")
@@ -53,7 +52,7 @@ async def resume(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor
             return 0
         await _require_grant(tx, before)
         await store.enable(tx, webhook_id)
-        queued = await queue.requeue_missed(tx, webhook_id, before.suspended_at, now)
+        queued = await backlog_store.requeue_missed(tx, webhook_id, before.suspended_at, now)
         await audit.record_change(tx, before, EntryType.WEBHOOK_ENABLE, "enabled", actor, now, {"queued": queued})
         return queued
 
@@ -61,11 +60,11 @@ async def resume(webhooks: Webhooks, owner: Owner, webhook_id: str, actor: Actor
 
 
 async def count_missed(webhooks: Webhooks, webhook: Webhook) -> int:
-    """The number of deliveries that `resume` would queue."""
+    """The number of deliveries that `resume` would backlog_store."""
     since = webhook.suspended_at
     if since is None:
         return 0
-    return await webhooks.db.read_long(lambda tx: queue.missed(tx, webhook.id, since))
+    return await webhooks.db.read_long(lambda tx: backlog_store.missed(tx, webhook.id, since))
 
 
 async def _require_grant(tx: Tx, webhook: Webhook) -> None:

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.delivering import store as queue
+from hubgate.server.webhooks.management import backlog_store
 from hubgate.server.webhooks.management.store import lock, with_backlog
 
 EVERY_SECONDS = 2.0
@@ -24,8 +24,8 @@ class Backlogs(Struct, frozen=True):
         async def unit(tx: Tx) -> None:
             now = self.webhooks.clock()
             await lock(tx, webhook_id)
-            if not await queue.skip_batch(tx, webhook_id, now):
-                await queue.requeue_batch(tx, webhook_id, now)
+            if not await backlog_store.skip_batch(tx, webhook_id, now):
+                await backlog_store.requeue_batch(tx, webhook_id, now)
 
         await self.webhooks.db.write_long(unit)
         return True

@@ -17,7 +17,7 @@ from hubgate.server.scopes import join_scopes, parse_scopes
 from hubgate.server.storage.database import Row, Tx
 from hubgate.server.webhooks import notifications
 from hubgate.server.webhooks.context import Webhooks
-from hubgate.server.webhooks.delivering import store as queue
+from hubgate.server.webhooks.management import backlog_store
 from hubgate.server.webhooks.management.store import lock, suspend
 from hubgate.server.webhooks.model import CONSENT, EXCHANGE, OWNERS_URL, SUSPENDED, Grant, Webhook
 from hubgate.server.webhooks.permissions import store
@@ -134,7 +134,7 @@ async def _apply_change(tx: Tx, webhooks: Webhooks, webhook_id: str) -> None:
         return
     if change.after is None:
         await suspend(tx, webhook_id, now)
-        await queue.skip_all(tx, webhook_id, SUSPENDED, now)
+        await backlog_store.skip_all(tx, webhook_id, SUSPENDED, now)
         await notifications.notify_grant_ended(tx, webhooks, webhook)
         return
     await store.set_read_scopes(tx, webhook_id, change.after)

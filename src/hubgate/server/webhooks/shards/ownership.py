@@ -77,8 +77,10 @@ class Ownership:
         senders = await store.senders(self.db)
         dead = [each for each, (heartbeat, machine) in senders.items() if self._is_dead(each, heartbeat, machine)]
         for each in dead:
-            await self.db.write(partial(self._take_over, sender_id=each, heartbeat=senders[each][0]))
+            is_over = await self.db.write(partial(self._take_over, sender_id=each, heartbeat=senders[each][0]))
             self._seen.pop(each, None)
+            if is_over and self.folder:
+                (self.folder / each).unlink(missing_ok=True)
         running = [each for each in senders if each not in dead]
         self.processes = len(running)
         self._share = _share(running.index(self.id), len(running)) if self.id in running else 0
@@ -120,10 +122,12 @@ class Ownership:
         await self.db.write(unit)
         self._unlock()
 
-    async def _take_over(self, tx: Tx, sender_id: str, heartbeat: int) -> None:
-        if await store.end(tx, sender_id, heartbeat):
+    async def _take_over(self, tx: Tx, sender_id: str, heartbeat: int) -> bool:
+        is_over = await store.end(tx, sender_id, heartbeat)
+        if is_over:
             log.warning("process %s has died; its webhooks are sent for by others", sender_id)
             tx.signal(Signal.SHARDS)
+        return is_over
 
     def _is_dead(self, sender_id: str, heartbeat: int, machine: str) -> bool:
         if sender_id == self.id:
@@ -170,7 +174,6 @@ def _is_unlocked(path: Path) -> bool:
         return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        path.unlink(missing_ok=True)
     except BlockingIOError:
         return False
     finally:

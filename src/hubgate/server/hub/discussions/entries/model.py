@@ -47,6 +47,11 @@ class Entry(msgspec.Struct, frozen=True):
         return _EDITS.decode(self.edits)
 
     @property
+    def text_times(self) -> list[int]:
+        """When a comment was written and edited. There is an event with the whole text for each."""
+        return [self.created_at, *(edit.at for edit in self.edit_list)]
+
+    @property
     def is_hidden(self) -> bool:
         return self.hidden_by is not None
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import asdict
 
 from hubgate.server.hub.discussions.entries.model import (
+    COMMENT,
     COMMIT,
     MAX_ENTRIES,
     REACTIONS,
@@ -16,7 +17,7 @@ from hubgate.server.hub.discussions.entries.model import (
 )
 from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.storage.sqltext import RowStatement, insert_row
+from hubgate.server.storage.sqltext import RowStatement, containing, insert_row
 
 _COLUMNS = "id, position, type, author_id, created_at, text, detail, edits, hidden_by"
 _OF_DISCUSSION = "repo_id = :repo_id AND num = :num"
@@ -42,14 +43,17 @@ async def add(
 
 
 async def add_commits(tx: Tx, repo_id: str, num: int, author_id: str, commits: Sequence[Commit], now: int) -> None:
-    """Add an entry for each commit, unless the discussion is full. The transaction must have locked the repo."""
+    """Add an entry for each commit, or only for the last ones if the discussion has no room for all of them. The
+    transaction must have locked the repo.
+    """
     position = await _last_position(tx, repo_id, num)
+    room = max(MAX_ENTRIES - position, 0)
     rows = [
         asdict(Entry(new_id(now), position + number, COMMIT, author_id, now, commit.subject, commit.sha))
         | {"repo_id": repo_id, "num": num}
-        for number, commit in enumerate(commits, 1)
+        for number, commit in enumerate(commits[max(len(commits) - room, 0) :], 1)
     ]
-    if rows and position < MAX_ENTRIES:
+    if rows:
         await tx.exec_many(_ADD, rows)
 
 
@@ -98,6 +102,29 @@ async def update(tx: Tx, entry: Entry) -> None:
         "UPDATE discussion_entries SET text = :text, edits = :edits, hidden_by = :hidden_by WHERE id = :id",
         {"id": entry.id, "text": entry.text, "edits": entry.edits, "hidden_by": entry.hidden_by},
     )
+
+
+async def visible_comments(tx: Tx, repo_id: str, num: int) -> list[Entry]:
+    rows = await tx.all(
+        f"""
+        SELECT {_COLUMNS} FROM discussion_entries
+        WHERE {_OF_DISCUSSION} AND type = '{COMMENT}' AND hidden_by IS NULL
+        """,
+        {"repo_id": repo_id, "num": num},
+    )
+    return [Entry(*row) for row in rows]
+
+
+async def visible_texts_containing(tx: Tx, repo_id: str, num: int, part: str) -> list[str]:
+    """The texts of comments that are not hidden and contain `part`."""
+    rows = await tx.all(
+        f"""
+        SELECT text FROM discussion_entries
+        WHERE {_OF_DISCUSSION} AND type = '{COMMENT}' AND hidden_by IS NULL AND text LIKE :part ESCAPE '!'
+        """,
+        {"repo_id": repo_id, "num": num, "part": containing(part)},
+    )
+    return [row["text"] for row in rows]
 
 
 async def visible_among(tx: Tx, entry_ids: Iterable[str]) -> set[str]:
@@ -170,7 +197,7 @@ async def _with_users(tx: Tx, entries: Sequence[Entry], reactions: Iterable[Row]
     for row in reactions:
         of_entry = grouped.setdefault(row["entry_id"], {})
         of_entry.setdefault(row["reaction"], Reaction(row["reaction"], [])).users.append(row["name"])
-    # In a fixed order: a conversation that did not change is answered with the same bytes.
+    # In a fixed order, so that the response for an unchanged conversation has the same bytes.
     by_entry = {
         entry_id: [found[reaction] for reaction in REACTIONS if reaction in found]
         for entry_id, found in grouped.items()

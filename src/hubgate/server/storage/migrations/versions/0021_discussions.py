@@ -58,7 +58,7 @@ def upgrade() -> None:
     )
     op.create_index("ix_discussion_participants_user_id", "discussion_participants", ["user_id"])
     op.add_column("users", sa.Column("discussion_mail", sa.BigInteger, nullable=False, server_default="1"))
-    # The id of a discussion is free as the id of an entry.
+    # The first entry reuses the id of its discussion, which no other entry has.
     op.execute(
         """
         INSERT INTO discussion_entries (repo_id, num, position, id, type, author_id, created_at, text)

@@ -45,7 +45,7 @@ def routes(repos: Repos, path: str, details: Details, answers: Mapping[int, tupl
         body, identity = await request.read_json(AddItem), caller_of(request).identity
         target = await visible_item(repos, identity, body.item.type, body.item.id)
         if target is None:
-            # A missing item and one that the caller may not see are answered alike.
+            # The response is the same for a missing item and for one that the caller may not see.
             raise (HIDDEN_COLLECTION if body.item.type == "collection" else HIDDEN_REPO).error()
         await items.add(repos, collection, target, body.note or "")
         return JsonResponse(await details(request, collection))

@@ -34,7 +34,7 @@ from hubgate.server.web.collection_routes import collection_endpoint, new_collec
 PATH = "/api/collections"
 MAX_FILTERS = 20
 LONGEST_SEARCH = 200
-# The hub does not count votes and trends, so all of these mean lastModified.
+# The hub has no votes or trends, so each of these sorts by the last change.
 _SORTS = ("lastModified", "trending", "upvotes")
 
 _QUERY = (
@@ -42,7 +42,7 @@ _QUERY = (
     Query("owner", "Only collections of this user or organization; may be repeated, any may match."),
     Query("item", "Only collections with this item, such as models/acme/tiny; may be repeated, all must match."),
     Query("q", "A part of the title or the description."),
-    Query("sort", "The last changed collection is always first.", {"type": "string", "enum": list(_SORTS)}),
+    Query("sort", "The most recently changed collection is always first.", {"type": "string", "enum": list(_SORTS)}),
 )
 MISSING: Mapping[int, tuple[str, Any]] = {404: ("Collection not found, or you may not see it.", None)}
 WRITE_ERRORS: Mapping[int, tuple[str, Any]] = {
@@ -201,8 +201,8 @@ async def _owner_ids(repos: Repos, names: list[str]) -> list[str]:
 
 
 async def _item_id(repos: Repos, identity: Identity, name: str) -> str:
-    """The id of an item like `models/acme/tiny`. An item that is missing, or that the caller may not see, is in no
-    collection.
+    """The id of an item like `models/acme/tiny`; an id that matches nothing if the item is missing or the caller may
+    not see it.
     """
     plural, _, item_id = name.partition("/")
     target = await visible_item(repos, identity, plural.removesuffix("s"), item_id)

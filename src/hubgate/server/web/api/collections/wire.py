@@ -25,7 +25,7 @@ class CollectionOwner(msgspec.Struct, rename="camel"):
 
 
 class CollectionSummary(msgspec.Struct, rename="camel"):
-    """A collection in a list, with its first items. Without `position`: an existing client adds its own."""
+    """A collection in a list, with its first items. It has no `position`: huggingface_hub numbers the list itself."""
 
     slug: str
     title: str
@@ -36,7 +36,7 @@ class CollectionSummary(msgspec.Struct, rename="camel"):
     theme: str
     private: bool
     share_url: str
-    # Votes and gates of collections do not exist here.
+    # This hub has no votes and no gated collections.
     upvotes: int = 0
     is_upvoted_by_user: bool = False
     gating: Literal[False] = False

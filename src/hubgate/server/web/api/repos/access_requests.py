@@ -1,36 +1,38 @@
 """Requests for access to a gated repo: `/ask-access` and `/user-access-request/…`, and a report of all requests."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
-from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import actor_of, caller_of
 from hubgate.server.access.policy import decide
-from hubgate.server.clock import SECOND, iso
+from hubgate.server.clock import iso
 from hubgate.server.edge.routes import KIB, Query, Route
 from hubgate.server.errors import BadRequest, NotFound
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.streaming import StreamedResponse
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.context import Repos
 from hubgate.server.hub.gating import access_requests, review
 from hubgate.server.hub.gating.model import ACCEPTED, STATUSES, AccessRequest
 from hubgate.server.hub.gating.review import BatchResult, Requester
 from hubgate.server.hub.gating.store import RequestFilter
-from hubgate.server.hub.git.threads import in_read_thread
 from hubgate.server.hub.repos.model import Repo, RepoType
 from hubgate.server.paging import parse_page
 from hubgate.server.web.api.listing import PAGING, page_response
-from hubgate.server.web.api.repos import queries, wire
+from hubgate.server.web.api.repos import queries
 from hubgate.server.web.avatars import avatar_url
 from hubgate.server.web.repo_routes import api_routes, repo_endpoint
+from hubgate.server.web.streamed_json import json_array
 
 LONGEST_SEARCH = 100
+MILLISECOND = 1_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _Status = Literal["pending", "accepted", "rejected", "reset"]
 _QUERY = (
     *PAGING,
@@ -51,7 +53,7 @@ class AskedForAccess(msgspec.Struct):
 
 
 class HandleRequest(msgspec.Struct, rename="camel"):
-    """Names the request by its user or its id. `pending` reopens the request, `reset` deletes it."""
+    """A decision about a request, which is named by its user or its id. `pending` reopens it, `reset` deletes it."""
 
     status: _Status
     user: str | None = None
@@ -128,16 +130,18 @@ def routes(repos: Repos) -> list[Route]:
         body = await request.read_json(HandleBatch)
         return JsonResponse(await review.handle_batch(repos, repo, body.requests, body.status, actor_of(request)))
 
-    async def report(_: HubRequest, repo: Repo) -> Response:
-        found = await review.report(repos, repo)
-        text = await in_read_thread(wire.encode_array, map(describe, found))
+    async def report(_: HubRequest, repo: Repo) -> StreamedResponse:
         # Names are ASCII without quotes, so no escaping is needed.
-        headers = {"content-disposition": f'attachment; filename="{repo.name}-access-requests.json"'}
-        return Response(bytes(text), media_type="application/json", headers=headers)
+        headers = {
+            "content-type": "application/json",
+            "content-disposition": f'attachment; filename="{repo.name}-access-requests.json"',
+        }
+        return StreamedResponse(json_array(review.report(repos, repo), describe), headers)
 
-    own, read, manage = Action.REPO_ASK_ACCESS, Action.REPO_READ_REQUESTS, Action.REPO_MANAGE
+    asks, read, manage = Action.REPO_ASK_ACCESS, Action.REPO_READ_REQUESTS, Action.REPO_MANAGE
     not_gated: dict[int, Any] = {400: ("The repo is not gated.", None)}
     missing = {404: ("No such request, or it already has this status.", None)}
+    not_pending = {404: ("You have no pending request for this repo.", None)}
     at = "/user-access-request"
 
     def report_route(kind: RepoType) -> Route:
@@ -152,13 +156,13 @@ def routes(repos: Repos) -> list[Route]:
     return [
         *posts(
             "/ask-access",
-            own,
+            asks,
             ask,
             "Ask for access to a gated repo",
             {200: ("The status of the request.", AskedForAccess), **not_gated},
             AskForAccess,
         ),
-        *posts(f"{at}/cancel", own, cancel, "Withdraw your request for access to a repo", _done(missing), None),
+        *posts(f"{at}/cancel", asks, cancel, "Withdraw your request for access to a repo", _done(not_pending), None),
         *api_routes(
             "GET",
             at + "/{status}",
@@ -171,8 +175,8 @@ def routes(repos: Repos) -> list[Route]:
             f"{at}/handle",
             manage,
             handle,
-            "Accept, reject or reopen a request for access to a repo",
-            _done(not_gated | missing),
+            "Accept, reject, reopen or delete a request for access to a repo",
+            _done({400: ("The repo is not gated, or the caller accepts their own request.", None), **missing}),
             HandleRequest,
         ),
         *posts(
@@ -181,7 +185,10 @@ def routes(repos: Repos) -> list[Route]:
             grant,
             "Grant a user access to a repo",
             _done(
-                {400: ("The repo is not gated, or the user already has access.", None), 404: ("User not found.", None)}
+                {
+                    400: ("The repo is not gated, or the user already has access or is the caller.", None),
+                    404: ("User not found.", None),
+                }
             ),
             GrantAccess,
         ),
@@ -222,10 +229,14 @@ def describe(found: AccessRequest) -> ShownRequest:
 
 
 def _filter(status: str, fields: Fields) -> RequestFilter:
+    after = _time(queries.last_value(fields, "after"), "after")
+    if after is not None:
+        # Timestamps are shown in milliseconds: the request that has this one is not after it.
+        after += MILLISECOND - 1 - after % MILLISECOND
     return RequestFilter(
         status,
-        queries.last_value(fields, "q").strip()[:LONGEST_SEARCH].lower(),
-        _time(queries.last_value(fields, "after"), "after"),
+        queries.last_value(fields, "q").strip()[:LONGEST_SEARCH],
+        after,
         _time(queries.last_value(fields, "before"), "before"),
     )
 
@@ -235,6 +246,7 @@ def _time(text: str, name: str) -> int | None:
         return None
     try:
         moment = datetime.fromisoformat(text)
-        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * SECOND)
+        # Not with timestamp(): a float is inexact by up to a microsecond.
+        return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)
     except (ValueError, OverflowError):
         raise BadRequest(f"{name} must be a time in ISO 8601, such as 2026-01-31T12:00:00Z.") from None

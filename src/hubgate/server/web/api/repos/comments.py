@@ -21,7 +21,7 @@ from hubgate.server.web.discussion_targets import (
 )
 from hubgate.server.web.repo_routes import api_routes
 
-# A character may have 12 bytes, in JSON and in a form: an escaped one outside the BMP, such as an emoji.
+# Enough for the longest text: an escaped emoji has 12 bytes, in JSON and in a form.
 TEXT_CAP = 1024 * KIB
 
 

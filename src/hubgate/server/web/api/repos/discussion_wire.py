@@ -42,7 +42,7 @@ async def describe_entries(repo: Repo, conversation: Conversation) -> list[dict[
 
 
 async def describe_entry(repo: Repo, conversation: Conversation) -> dict[str, Any]:
-    """The only entry of a conversation."""
+    """The only entry of a conversation, as JSON."""
     return (await describe_entries(repo, conversation))[0]
 
 

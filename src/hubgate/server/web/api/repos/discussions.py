@@ -2,15 +2,16 @@
 
 import contextlib
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
-from hubgate.server.access.policy import decide
+from hubgate.server.access.policy import decide, require
 from hubgate.server.edge.routes import KIB, Query, Route
-from hubgate.server.errors import Unavailable
+from hubgate.server.errors import BadRequest, Unavailable
+from hubgate.server.http.forms import Fields
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.context import Repos
@@ -25,6 +26,8 @@ from hubgate.server.web.api.repos.comments import TEXT_CAP
 from hubgate.server.web.api.repos.discussion_wire import describe, describe_entries, describe_entry
 from hubgate.server.web.discussion_targets import RepoDiscussion, discussion_endpoint
 from hubgate.server.web.repo_routes import api_routes, repo_endpoint
+
+_T = TypeVar("_T")
 
 ROWS = 50
 LAST_PAGE = 1_000
@@ -63,15 +66,15 @@ class PinRequest(msgspec.Struct):
 
 
 def routes(repos: Repos) -> list[Route]:
-    return [*_reading_routes(repos), *_changing_routes(repos), *_writers_routes(repos)]
+    return [*_reading_routes(repos), *_changing_routes(repos), *_merge_and_moderation_routes(repos)]
 
 
 def _reading_routes(repos: Repos) -> list[Route]:
     async def list_all(request: HubRequest, repo: Repo) -> JsonResponse:
         fields = request.query_fields()
         discussion_filter = DiscussionFilter(
-            TYPES.get(queries.last_value(fields, "type", "all")),
-            STATUSES.get(queries.last_value(fields, "status", "all")),
+            _choice(fields, "type", TYPES),
+            _choice(fields, "status", STATUSES),
             queries.last_value(fields, "author") or None,
             queries.last_value(fields, "search").strip()[:200] or None,
         )
@@ -100,8 +103,8 @@ def _reading_routes(repos: Repos) -> list[Route]:
 
     query = (
         Query("p", f"The page number, from 0; a page has {ROWS} entries."),
-        Query("type", "all, discussion or pull_request."),
-        Query("status", "all, open or closed."),
+        Query("type", "Only discussions or only pull requests.", {"type": "string", "enum": list(TYPES)}),
+        Query("status", "open includes drafts, closed includes merged.", {"type": "string", "enum": list(STATUSES)}),
         Query("author", "A user's name."),
         Query("search", "A part of the title."),
     )
@@ -111,7 +114,7 @@ def _reading_routes(repos: Repos) -> list[Route]:
             "/discussions",
             repo_endpoint(repos, Action.REPO_SEE, list_all),
             "Discussions and pull requests of a repo",
-            {200: ("Newest first.", dict[str, Any])},
+            {200: ("Newest first.", dict[str, Any]), 400: ("The type or the status is unknown.", None)},
             query=query,
         ),
         *api_routes(
@@ -123,6 +126,14 @@ def _reading_routes(repos: Repos) -> list[Route]:
             query=(Query("diff", "Also the changes of a pull request, as `diff`.", {"type": "boolean"}),),
         ),
     ]
+
+
+def _choice(fields: Fields, name: str, choices: Mapping[str, _T]) -> _T:
+    """The value of a filter; "all" if it is empty."""
+    given = queries.last_value(fields, name) or "all"
+    if given not in choices:
+        raise BadRequest(f"{name} must be one of {', '.join(choices)}.")
+    return choices[given]
 
 
 async def _conflicts(repos: Repos, repo: Repo, discussion: Discussion) -> list[str] | bool:
@@ -192,10 +203,12 @@ def _changing_routes(repos: Repos) -> list[Route]:
     return all_routes
 
 
-def _writers_routes(repos: Repos) -> list[Route]:
+def _merge_and_moderation_routes(repos: Repos) -> list[Route]:
     async def merge(request: HubRequest, found: RepoDiscussion) -> JsonResponse:
         body = await request.read_json(MergeRequest) if await request.body() else MergeRequest()
         caller = caller_of(request)
+        if body.comment:
+            require(caller.identity, Action.DISCUSSION_COMMENT, found.repo.as_resource())
         merged = await merging.merge(repos, found.repo, found.discussion, caller, body.comment or "", body.head)
         return JsonResponse({"status": merged.status, "mergeCommitId": merged.merge_sha})
 
@@ -250,7 +263,7 @@ def _writers_routes(repos: Repos) -> list[Route]:
             "DELETE",
             f"{one}/ref",
             discussion_endpoint(repos, Action.DISCUSSION_CLOSE, delete_ref),
-            "Delete the ref of a closed pull request of a repo",
+            "Delete the ref of a closed or merged pull request of a repo",
             done,
         ),
     ]

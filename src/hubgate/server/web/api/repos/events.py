@@ -12,6 +12,7 @@ from hubgate.server.clock import iso
 from hubgate.server.edge.routes import Query, Route
 from hubgate.server.errors import BadRequest
 from hubgate.server.events import store
+from hubgate.server.events.redaction import remove_text
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.context import Repos
@@ -67,8 +68,7 @@ async def _without_hidden_texts(tx: Tx, rows: Sequence[Row]) -> list[RepoEvent]:
     visible = await entry_store.visible_among(tx, {comment["id"] for comment in commented.values()})
     changed = {seq: comment for seq, comment in commented.items() if comment["id"] not in visible}
     for comment in changed.values():
-        comment.pop("content", None)
-        comment["hidden"] = True
+        remove_text(comment)
     return [
         RepoEvent(
             row["repo_seq"],

@@ -109,7 +109,7 @@ def routes(repos: Repos) -> list[Route]:
             "POST",
             "/super-squash/{rev:path}",
             repo_endpoint(repos, write, squash),
-            "Squash a repo's branch into one commit",
+            "Squash a repo's branch or open pull request into one commit",
             done,
             body=Squash,
             body_cap=cap,

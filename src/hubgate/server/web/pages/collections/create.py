@@ -10,7 +10,7 @@ from hubgate.server.access.caller import Caller, actor_of, caller_of
 from hubgate.server.access.resource import Account, Organization
 from hubgate.server.accounts.model import Person
 from hubgate.server.edge.routes import KIB, Endpoint, Locator, Route, Target, own
-from hubgate.server.errors import Unprocessable
+from hubgate.server.errors import FieldErrors
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
@@ -27,7 +27,7 @@ THEME_CHOICES = [(theme, theme.capitalize()) for theme in THEMES]
 
 
 class CollectionForm(Struct, frozen=True):
-    """The values in the form."""
+    """The values of the form that creates or changes a collection."""
 
     title: str = ""
     description: str = ""
@@ -71,8 +71,8 @@ def routes(base: CollectionPageContext) -> list[Route]:
         requested = NewCollection(given.title, given.description, given.private, given.theme or THEMES[0])
         try:
             created = await changes.create(base.repos, owner, requested, actor_of(request))
-        except (TitleTaken, Unprocessable) as error:
-            return show(request, owner.name, given, {error_field(error): error.message})
+        except (TitleTaken, FieldErrors) as error:
+            return show(request, owner.name, given, errors_by_field(error))
         return base.pages.redirect(created.path, f"Created {created.title}.")
 
     create_endpoint = Endpoint(Action.COLLECTION_CREATE, Locator((Account, Organization), find_owner), create)
@@ -82,9 +82,9 @@ def routes(base: CollectionPageContext) -> list[Route]:
     ]
 
 
-def error_field(error: Exception) -> str:
-    """The field of the form that an error is about."""
-    return "description" if "description" in str(error) else "title"
+def errors_by_field(error: TitleTaken | FieldErrors) -> Mapping[str, str]:
+    """The messages for the fields of the form."""
+    return error.fields if isinstance(error, FieldErrors) else {"title": error.message}
 
 
 def _owner_choices(person: Person) -> list[tuple[str, str]]:

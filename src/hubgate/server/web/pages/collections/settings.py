@@ -7,12 +7,12 @@ from starlette.responses import Response
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import actor_of, caller_of
 from hubgate.server.edge.routes import Route
-from hubgate.server.errors import Unprocessable
+from hubgate.server.errors import FieldErrors
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.collections import changes, reading
 from hubgate.server.hub.collections.changes import CollectionChanges, TitleTaken
 from hubgate.server.hub.collections.model import Collection
-from hubgate.server.web.pages.collections.create import THEME_CHOICES, CollectionForm, error_field
+from hubgate.server.web.pages.collections.create import THEME_CHOICES, CollectionForm, errors_by_field
 from hubgate.server.web.pages.collections.page_context import CollectionPageContext
 from hubgate.server.web.rendering import NO_ERRORS
 
@@ -38,8 +38,8 @@ def routes(base: CollectionPageContext) -> list[Route]:
         requested = CollectionChanges(given.title, given.description, given.private, given.theme)
         try:
             changed = await changes.update(base.repos, collection, requested, actor_of(request))
-        except (TitleTaken, Unprocessable) as error:
-            return render(request, collection, given, {error_field(error): error.message})
+        except (TitleTaken, FieldErrors) as error:
+            return render(request, collection, given, errors_by_field(error))
         return base.pages.redirect(f"{changed.path}/settings", "Saved.")
 
     async def confirm(request: HubRequest, collection: Collection) -> Response:

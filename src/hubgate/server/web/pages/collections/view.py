@@ -7,7 +7,7 @@ from starlette.responses import Response
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import caller_of
 from hubgate.server.edge.routes import Route
-from hubgate.server.errors import Conflict, Unprocessable
+from hubgate.server.errors import Conflict, FieldErrors, Unprocessable
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.collections import items, reading
 from hubgate.server.hub.collections.model import Collection
@@ -42,8 +42,9 @@ def routes(base: CollectionPageContext) -> list[Route]:
             )
         try:
             await items.add(repos, collection, target, form.get("note"))
-        except (Conflict, Unprocessable) as error:
-            return await render(request, collection, {"id" if isinstance(error, Conflict) else "note": error.message})
+        except (Conflict, FieldErrors) as error:
+            errors = error.fields if isinstance(error, FieldErrors) else {"id": error.message}
+            return await render(request, collection, errors)
         return base.pages.redirect(collection.path, f"Added {item_id}.")
 
     async def annotate(request: HubRequest, collection: Collection) -> Response:

@@ -12,7 +12,7 @@ from hubgate.server.errors import BadRequest, NotFound
 from hubgate.server.http.forms import Fields
 from hubgate.server.http.request import HubRequest
 from hubgate.server.hub.gating import access_requests, review, store
-from hubgate.server.hub.gating.model import ACCEPTED, PENDING, REJECTED, STATUSES, GateForm, gate_form
+from hubgate.server.hub.gating.model import ACCEPTED, PENDING, REJECTED, STATUSES, GateForm, OwnAccess, gate_form
 from hubgate.server.hub.gating.review import RESET, Requester
 from hubgate.server.hub.gating.store import RequestFilter
 from hubgate.server.hub.repos.model import Repo
@@ -66,6 +66,8 @@ def _asking_routes(base: RepoPageContext) -> list[Route]:
             return base.pages.redirect(repo.path, f"You have access to {repo.full_name}.")
         by_session = caller_of(request).session is not None
         form = gate_form(repo)
+        if by_session and repo.gated and request.form_fields.get("form") != form.digest:
+            return base.pages.redirect(repo.path, "The questions have changed. Read them and ask again.")
         answers = _answers(form, request.form_fields) if by_session else await _answers_by_name(request)
         found = await access_requests.ask(repos, repo, caller_of(request).user, answers)
         done = {
@@ -109,7 +111,7 @@ def _review_routes(base: RepoPageContext) -> list[Route]:
         status = status if status in STATUSES else PENDING
         at = f"{repo.path}/settings/access"
         list_query = ListQuery(query, at, other_parameters={"status": status if status != PENDING else ""})
-        request_filter = RequestFilter(status, list_query.search.lower())
+        request_filter = RequestFilter(status, list_query.search)
         page = await review.list_requests(repos, repo, request_filter, list_query.page(review.CURSOR, ROWS))
         counts = await repos.db.read_long(lambda tx: store.counts(tx, repo.id))
         return base.show(
@@ -140,7 +142,7 @@ def _review_routes(base: RepoPageContext) -> list[Route]:
         back = return_address(request, f"{repo.path}/settings/access")
         try:
             await review.handle(repos, repo, Requester(user), status, actor_of(request), reason)
-        except NotFound as error:
+        except (NotFound, OwnAccess) as error:
             return base.pages.redirect(back, error.message)
         return base.pages.redirect(back, f"{user} {_DONE[status]}.")
 

@@ -73,6 +73,7 @@ def _folder_routes(base: RepoPageContext) -> list[Route]:
         paths = [entry.path for entry in found.entries]
         changes = await history.recent_changes(folder, location.sha, paths, SEARCH_DEPTH)
         newest = await history.read_commit(folder, location.sha)
+        may_read = base.may(request, repo, Action.REPO_READ_CONTENT)
         return base.show(
             request,
             repo,
@@ -81,6 +82,8 @@ def _folder_routes(base: RepoPageContext) -> list[Route]:
             location=location,
             entries=found.entries,
             is_folder=EntryType.DIRECTORY,
+            may_read=may_read,
+            readable=() if may_read else await _readable_before_gate(base, location),
             total=found.total,
             changes=changes,
             newest=newest,
@@ -111,8 +114,7 @@ def _file_routes(base: RepoPageContext) -> list[Route]:
         if entry.type is EntryType.DIRECTORY:
             return RedirectResponse(location.to("tree", location.path), 303)
         may_read = base.may(request, repo, Action.REPO_READ_CONTENT)
-        if not may_read and location.path in READABLE_BEFORE_GATE:
-            may_read = await lookup.is_branch_or_tag_head(base.repos, repo, location.revision)
+        may_read = may_read or location.path in await _readable_before_gate(base, location)
         plain = request.query().get("plain") == "1"
         view = await view_of(base, location, entry, plain=plain) if may_read else FileView()
         changes = await history.recent_changes(folder, location.sha, [location.path], SEARCH_DEPTH)
@@ -133,6 +135,12 @@ def _file_routes(base: RepoPageContext) -> list[Route]:
         )
 
     return base.views("/blob/{rest:path}", blob, "One file of a repo")
+
+
+async def _readable_before_gate(base: RepoPageContext, location: RepoLocation) -> tuple[str, ...]:
+    """The paths that everyone who can see a gated repo may read at this revision."""
+    at_head = await lookup.is_branch_or_tag_head(base.repos, location.repo, location.revision)
+    return READABLE_BEFORE_GATE if at_head else ()
 
 
 async def view_of(base: RepoPageContext, location: RepoLocation, entry: TreeEntry, *, plain: bool) -> FileView:

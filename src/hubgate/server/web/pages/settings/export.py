@@ -1,9 +1,9 @@
-"""All data that the hub stores about a user, as a JSON download; credentials are listed without their secrets."""
+"""The data of a user's account, as a JSON download; credentials and webhooks are listed without their
+secrets. Collections and comments may be long, so they are sent in parts.
+"""
 
+from collections.abc import AsyncGenerator
 from typing import Any
-
-import msgspec
-from starlette.responses import Response
 
 from hubgate.server.access.actions import Action
 from hubgate.server.access.caller import Caller
@@ -21,9 +21,10 @@ from hubgate.server.accounts.tokens import wire as tokens
 from hubgate.server.clock import iso, iso_or_none
 from hubgate.server.edge.routes import Route, own
 from hubgate.server.http.request import HubRequest
+from hubgate.server.http.streaming import StreamedResponse
 from hubgate.server.http.surface import Surface
 from hubgate.server.hub.collections import reading
-from hubgate.server.hub.discussions import store as discussion_store
+from hubgate.server.hub.discussions import own_comments
 from hubgate.server.hub.discussions.store import OwnComment
 from hubgate.server.hub.gating import store as gating_store
 from hubgate.server.hub.gating.model import AccessRequest
@@ -40,29 +41,39 @@ from hubgate.server.web import exchanged_tokens
 from hubgate.server.web.api import application_shapes, connected_apps, sessions
 from hubgate.server.web.api.collections import wire as collections
 from hubgate.server.web.api.repos import wire as repos
+from hubgate.server.web.api.webhook_shapes import webhook_json
+from hubgate.server.web.streamed_json import json_array, json_object
+from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.management import lifecycle
 
 PATH = "/settings/export"
 _ACTION = Action.ACCOUNT_READ_SETTINGS
 
 
-def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
+def routes(accounts: Accounts, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
     async def collect(caller: Caller) -> dict[str, Any]:
         person = caller.signed_in_person
         user_id = person.user.id
         connected = await connections.of_user(oauth, user_id)
-        built = await management.of_owner(oauth, Owner(user_id=user_id))
+        own_apps = await management.of_owner(oauth, Owner(user_id=user_id))
         owned = await accounts.db.read_long(lambda tx: repo_store.of_owner(tx, user_id))
-        listed = await reading.export_of(accounts.db, caller.identity, user_id)
-        written = await accounts.db.read_long(lambda tx: discussion_store.comments_by(tx, user_id))
+        own_webhooks = await lifecycle.list_webhooks(webhooks, Owner(user_id=user_id))
         return {
             **await _account(accounts, person),
             "connectedApps": [connected_apps.describe(app) for app in connected],
             "exchangedTokens": [exchanged_tokens.describe(token) for token in await issued_for(user_id)],
-            "apps": [application_shapes.describe(app, None) for app in built],
+            "apps": [application_shapes.describe(app, None) for app in own_apps],
             "repos": [{"type": repo.type, **repos.describe(repo)} for repo in owned],
             "accessRequests": await access_requests(caller),
-            "collections": [collections.summary(accounts.base_url, found) for found in listed],
-            "comments": [_comment(comment) for comment in written],
+            "webhooks": [webhook_json(webhook) for webhook in own_webhooks],
+        }
+
+    def long_lists(caller: Caller) -> dict[str, AsyncGenerator[bytes, None]]:
+        user_id = caller.user.id
+        listed = reading.export_of(accounts.db, caller.identity, user_id)
+        return {
+            "collections": json_array(listed, lambda found: collections.summary(accounts.base_url, found)),
+            "comments": json_array(own_comments.export_of(accounts.db, user_id), _comment),
         }
 
     async def access_requests(caller: Caller) -> list[dict[str, Any]]:
@@ -85,12 +96,14 @@ def routes(accounts: Accounts, oauth: OAuth) -> list[Route]:
                 return found
             page_request = PageRequest(MAX_LIMIT, decode_cursor(page.next_cursor, issued_tokens.CURSOR))
 
-    async def download(_: HubRequest, caller: Caller) -> Response:
+    async def download(_: HubRequest, caller: Caller) -> StreamedResponse:
         person = caller.signed_in_person
-        text = msgspec.json.format(msgspec.json.encode(await collect(caller)), indent=2)
         # Names are ASCII without quotes, so no escaping is needed.
-        headers = {"content-disposition": f'attachment; filename="{person.user.name}.json"'}
-        return Response(text, media_type="application/json", headers=headers)
+        headers = {
+            "content-type": "application/json",
+            "content-disposition": f'attachment; filename="{person.user.name}.json"',
+        }
+        return StreamedResponse(json_object(await collect(caller), long_lists(caller)), headers)
 
     return [Route("GET", PATH, own(_ACTION, download), Surface.PAGE, "The data of your account, as JSON")]
 

@@ -57,7 +57,7 @@ def _profile_routes(pages: Pages, accounts: Accounts) -> list[Route]:
     async def set_mail(request: HubRequest, caller: Caller) -> Response:
         wanted, user_id = request.form_fields.get("discussion_mail") == "on", caller.user.id
         await accounts.db.write(lambda tx: account_store.set_discussion_mail(tx, user_id, wanted))
-        return pages.redirect(PATH, f"Mail about discussions is {'on' if wanted else 'off'} now.")
+        return pages.redirect(PATH, f"Mail about discussions and access requests is {'on' if wanted else 'off'} now.")
 
     async def rename(request: HubRequest, caller: Caller) -> Response:
         user, name = caller.user, request.form_fields.get("username").strip()
@@ -94,7 +94,7 @@ def _profile_routes(pages: Pages, accounts: Accounts) -> list[Route]:
     return [
         Route("GET", PATH, own(_READ, profile), Surface.PAGE, "Profile, name and e-mail address"),
         post(PATH, save, _WRITE, "Save the profile"),
-        post(MAIL, set_mail, _WRITE, "Turn mail about discussions on or off"),
+        post(MAIL, set_mail, _WRITE, "Turn mail about discussions and access requests on or off"),
         post(RENAME, rename, _WRITE, "Change the user name"),
         post(EMAIL, change_email, _CREDENTIALS, "Change the e-mail address"),
         post(BILLING, set_billing, _WRITE, "Set whether a payment method is set up"),

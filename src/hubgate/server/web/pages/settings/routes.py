@@ -18,9 +18,10 @@ from hubgate.server.web.pages.settings import (
     tokens,
 )
 from hubgate.server.web.rendering import Pages
+from hubgate.server.webhooks.context import Webhooks
 
 
-def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
+def routes(pages: Pages, accounts: Accounts, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
     async def redirect_to_profile(_: HubRequest, __: Caller) -> Response:
         return RedirectResponse(profile.PATH, 303)
 
@@ -37,5 +38,5 @@ def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
         *sessions.routes(pages, accounts),
         *tokens.routes(pages, accounts, oauth),
         *organizations.routes(pages, accounts),
-        *export.routes(accounts, oauth),
+        *export.routes(accounts, oauth, webhooks),
     ]

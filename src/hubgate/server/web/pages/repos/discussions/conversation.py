@@ -180,7 +180,7 @@ def _reaction(found: Reaction, own_name: str | None) -> ShownReaction:
 
 async def _conflicts(base: RepoPageContext, repo: Repo, discussion: Discussion) -> list[str] | None:
     """The conflicting files of an open pull request; an empty name stands for files that cannot be named. None if
-    finding them takes too long.
+    finding them takes too long or git fails.
     """
     try:
         trial = await merging.conflicts_of(base.repos, repo, discussion)

@@ -93,7 +93,7 @@ def routes(base: RepoPageContext) -> list[Route]:
             "GET",
             "/discussions/new",
             repo_endpoint(base.repos, opens, show_form),
-            "The form that opens a repo's discussion",
+            "The form that opens a discussion in a repo",
         ),
         *base.routes(
             "POST",
