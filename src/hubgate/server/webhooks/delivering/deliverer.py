@@ -30,9 +30,7 @@ from hubgate.server.webhooks.shards.store import shard_of
 
 log = logging.getLogger("hubgate.deliver")
 
-CHECKED_AT_ONCE = 256
-READ_AT_ONCE = 128
-FOUND_AT_ONCE = 1000
+CHECKED_AT_ONCE, READ_AT_ONCE, FOUND_AT_ONCE = 256, 128, 1000
 # The results of this time are stored together.
 GATHERING_SECONDS = 0.002
 # Wake-ups may be lost, so the database is also polled.
@@ -296,9 +294,6 @@ class Deliverer:
         if batch:
             failpoint.hit("deliver-after-store")
         return result
-
-    async def require_ownership(self, tx: Tx) -> None:
-        await self.ownership.require(tx)
 
     def hand_over(self, items: Iterable[Item]) -> None:
         """Queue deliveries that were just stored, unless this process no longer owns their shard."""

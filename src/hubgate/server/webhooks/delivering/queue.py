@@ -223,7 +223,7 @@ class Queue:
             elif webhook_id in self.unloaded:
                 self.read_again(webhook_id)
         for host in list(self._waiting_for_host):
-            self._release_host(host, now)
+            self.release_host(host, now)
 
     def _start_timers_again(self, now: int) -> None:
         """The clock was set back, and waits that were computed before may be far too long."""
@@ -236,20 +236,16 @@ class Queue:
 
     def release_host(self, host: str, now: int) -> None:
         """Place webhooks that wait for the free slots of a host."""
-        if host in self._waiting_for_host:
-            self._release_host(host, now)
-
-    def next_time(self) -> int | None:
-        return self._timers[0][0] if self._timers else None
-
-    def _release_host(self, host: str, now: int) -> None:
-        waiting = self._waiting_for_host[host]
+        waiting = self._waiting_for_host.get(host, deque())
         for _ in range(min(self.per_host - self._at_host[host], len(waiting))):
             queue = waiting.popleft()
             queue.is_placed = False
             self.place(queue, now)
         if not waiting:
-            del self._waiting_for_host[host]
+            self._waiting_for_host.pop(host, None)
+
+    def next_time(self) -> int | None:
+        return self._timers[0][0] if self._timers else None
 
     def _new_queue(self, webhook_id: str) -> WebhookQueue:
         queue = WebhookQueue(webhook_id, is_leaving=bool(self.leaving) and shard_of(webhook_id) in self.leaving)

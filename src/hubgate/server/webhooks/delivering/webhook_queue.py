@@ -165,10 +165,7 @@ class WebhookQueue:
         return _has_come(retry[0], now) and retry[1] not in self.unsettled
 
     def _first_lane(self, now: int) -> str | None:
-        for repo_id in self.free_lanes:
-            if self._opens_at(repo_id, now) <= now:
-                return repo_id
-        return None
+        return next((repo_id for repo_id in self.free_lanes if self._opens_at(repo_id, now) <= now), None)
 
     def _opens_at(self, repo_id: str, now: int) -> int:
         """When the first delivery of a free lane may start."""

@@ -20,9 +20,10 @@ from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.deliverer import Deliverer
 from hubgate.server.webhooks.delivering.webhook_queue import Item, Source
 from hubgate.server.webhooks.fanout import store
-from hubgate.server.webhooks.fanout.store import Counts, NamedRepo, UnfannedEvent
+from hubgate.server.webhooks.fanout.store import Counts, UnfannedEvent
 from hubgate.server.webhooks.model import ENABLED, LOOP, MAX_DEPTH, PENDING, QUOTA, SKIPPED, STORED
 from hubgate.server.webhooks.shards.store import shard_of, wake, woken
+from hubgate.server.webhooks.watches import binding_store
 from hubgate.server.webhooks.watches import store as watches
 
 MAX_EVENTS = 64
@@ -109,7 +110,7 @@ class FanOut:
     async def _unit(self, tx: Tx, owned: frozenset[int]) -> _Step:
         now, limit = self.webhooks.clock(), self._events_at_once
         if self.deliverer is not None and owned:
-            await self.deliverer.require_ownership(tx)
+            await self.deliverer.ownership.require(tx)
         events = await store.unfanned(tx, self._after_repo, limit)
         if not events:
             events = await store.unfanned(tx, "", limit)
@@ -195,12 +196,12 @@ async def _bind_watches(tx: Tx, events: list[UnfannedEvent], bodies: dict[str, _
     move, because watches of the old name do not apply to the events after it.
     """
     named = [
-        NamedRepo(event, repo.owner.id, repo.name)
+        binding_store.NamedRepo(event.id, event.created_at, event.repo_id, event.repo_type, repo.owner.id, repo.name)
         for event in events
         for repo in (bodies[event.id].repo, bodies[event.id].moved_to)
         if repo is not None and event.fan_cursor is None
     ]
-    binding = await store.events_to_bind(tx, named)
+    binding = await binding_store.events_to_bind(tx, named)
     selected: dict[str, UnfannedEvent] = {}
     started, ended = set[str](), set[str]()
     for event in events:
@@ -212,8 +213,8 @@ async def _bind_watches(tx: Tx, events: list[UnfannedEvent], bodies: dict[str, _
             if _is_move(event):
                 ended.add(event.repo_id)
     for repo in named:
-        if repo.event.id in binding and repo.event.id in selected:
-            await store.bind(tx, repo)
+        if repo.event_id in binding and repo.event_id in selected:
+            await binding_store.bind(tx, repo)
     return list(selected.values())
 
 
