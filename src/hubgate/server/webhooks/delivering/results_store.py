@@ -17,7 +17,6 @@ class Result(Struct):
 
     id: str
     webhook_id: str
-    is_test: bool
     number: int
     state: str
     status: int | None
@@ -31,6 +30,7 @@ class Result(Struct):
     duration_ms: int
     error: str
     response: bytes
+    is_test: bool = False
 
 
 # A request in flight may succeed after its delivery was skipped. A cancelled delivery stays cancelled.
