@@ -19,6 +19,7 @@ from hubgate.server.accounts.model import User
 from hubgate.server.hub.context import Limits
 from hubgate.server.hub.repos.housekeeping import Housekeeping
 from hubgate.server.resources import Hub
+from hubgate.server.storage.database import Tx
 
 REPO = "ada/tiny"
 API = f"/api/models/{REPO}"
@@ -102,11 +103,18 @@ class PublicRepo:
             del failpoint.armed[name]
             run_blocking(work())
 
+        # The event loop is blocked at the failpoint, so a background write ("last used") that has begun would never end
+        # and would keep SQLite locked. After this write none is left.
+        self.hub.call(lambda opened: opened.db.write(_nothing))
         failpoint.armed[name] = act
 
     def clone(self, name: str, token: str | None = None) -> WorkingCopy:
         """Clone the repo, as Eve unless another token is given."""
         return clone_repo(self.hub, REPO, self.folder / name, token or self.eve_token)
+
+
+async def _nothing(_: Tx) -> None:
+    pass
 
 
 @contextmanager
