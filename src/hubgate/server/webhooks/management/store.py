@@ -209,13 +209,27 @@ async def with_backlog(db: Database) -> str | None:
     return row["id"] if row else None
 
 
-# The number of deliveries considered: an estimate must not read a backlog of millions.
+# The number of deliveries of each kind considered: an estimate must not read a backlog of millions. The conditions are
+# those of the partial indexes.
 _SAMPLE = 10_000
+_WAITING = " UNION ALL ".join(
+    f"""
+    SELECT * FROM (
+        SELECT webhook_id, due_at FROM deliveries
+        WHERE state IN ('pending', 'retrying', 'parked') AND {kind} LIMIT {_SAMPLE}
+    ) {name}
+    """
+    for name, kind in (
+        ("untried", "attempts = 0 AND replay_of = ''"),
+        ("replays", "attempts = 0 AND replay_of <> ''"),
+        ("retries", "attempts > 0"),
+    )
+)
 
 
 async def oldest_waiting(db: Database, now: int) -> int | None:
-    """The time of the oldest event not yet fanned out, or of the oldest untried delivery of a webhook whose circuit
-    breaker is closed. Of a large backlog, only some deliveries are considered.
+    """The time of the oldest event not yet fanned out, or of the first due delivery of a webhook whose circuit breaker
+    is closed. Of a large backlog, only some deliveries are considered.
     """
     row = await db.one(
         f"""
@@ -223,11 +237,7 @@ async def oldest_waiting(db: Database, now: int) -> int | None:
             -- Adding 0 selects the index on events not fanned out; the index on created_at would scan all events.
             SELECT min(created_at + 0) AS moment FROM events WHERE fanned_at IS NULL
             UNION ALL
-            SELECT min(s.due_at) FROM (
-                SELECT d.webhook_id, d.due_at FROM deliveries d
-                WHERE d.state IN ('pending', 'retrying', 'parked') AND d.attempts = 0 AND d.replay_of = ''
-                LIMIT {_SAMPLE}
-            ) s JOIN webhooks w ON w.id = s.webhook_id
+            SELECT min(s.due_at) FROM ({_WAITING}) s JOIN webhooks w ON w.id = s.webhook_id
             WHERE w.state = '{ENABLED}' AND w.closed_until <= :now
         ) x
         """,
