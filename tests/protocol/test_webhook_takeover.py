@@ -99,6 +99,7 @@ def test_aborted_request_does_not_count_as_an_attempt(hub: RunningHub, receiver:
         async def abort(deliverer: Deliverer) -> None:
             deliverer.dispatch.sender.abort()
 
+        until(lambda: len(receiver.received) == 1)
         steps.call(abort)
         assert steps.unstored == 0
         assert steps.start() == []

@@ -406,6 +406,7 @@ def test_clock_set_back_loses_no_event(hub: RunningHub, receiver: Receiver, ada:
         create_repo(ada, "after")
         steps.start()
         assert len(steps.in_flight) == 2
+        until(lambda: len(receiver.received) == 2)
     # The process died. What it left is due in an hour by the new time.
     receiver.stop_holding()
     receiver.received.clear()
