@@ -87,7 +87,7 @@ class Deliverer:
             running = [asyncio.create_task(loop()) for loop in loops]
             stopping = asyncio.create_task(self._finish_when_stopped())
             ended, _ = await asyncio.wait([*running, stopping], return_when=asyncio.FIRST_COMPLETED)
-            for task in (*running, stopping):
+            for task in (*running, stopping, *([self.moving] if self.moving else ())):
                 task.cancel()
             await asyncio.gather(*running, stopping, return_exceptions=True)
             for task in ended:

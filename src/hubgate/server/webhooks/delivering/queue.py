@@ -21,10 +21,8 @@ from hubgate.server.webhooks.shards.store import shard_of
 MAX_TOTAL_IN_FLIGHT = 4096
 # Requests in flight to one host, divided by the running processes; each may have a few.
 MAX_PER_HOST, FEWEST_PER_HOST = 64, 8
-# State and permission are not older than this when a request starts.
-FRESH_SECONDS = 0.1
-# Deliveries of one webhook that are checked together.
-CHECKED_AHEAD = 2 * MAX_IN_FLIGHT
+# Checks of state and permission: how old one may be when a request starts, and deliveries of a webhook in one.
+FRESH_SECONDS, CHECKED_AHEAD = 0.1, 2 * MAX_IN_FLIGHT
 # Rows of further webhooks are read, and new deliveries are handed over, while fewer webhooks than this are in memory.
 MAX_READ, MAX_HANDED_OVER = MAX_TOTAL_IN_FLIGHT, 20_000
 # A webhook that can send nothing for longer than this is removed from memory.

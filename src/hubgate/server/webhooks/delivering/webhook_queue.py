@@ -248,6 +248,7 @@ class WebhookQueue:
 
     def discard(self, item: Item) -> None:
         """Remove a waiting delivery."""
+        self.blockers.get(item.repo_id, {}).pop(item.id, None)
         if item.source is Source.LANES:
             lane = self.lanes.get(item.repo_id)
             if lane is not None and item in lane.items:
