@@ -181,7 +181,9 @@ def test_deliveries_survive_a_full_disk(sqlite_template: Path, watchers: Watcher
     with scenario.hub("--deliver", "off") as hub, scenario.client(hub) as ada, scenario.delivering() as process:
         acknowledged = scenario.change_all(ada, *REPOS)
         until(scenario.is_settled)
-        before = len(watchers.received)
+        ((before,),) = scenario.rows("SELECT count(*) FROM deliveries")
+        # A receiver notes a request after its response.
+        until(lambda: len(watchers.received) == before)
         limits = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (4096, limits[1]))
         acknowledged += scenario.change_all(ada, *REPOS, times=2)
