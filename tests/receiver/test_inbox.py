@@ -20,7 +20,6 @@ from tests.bed.receiver_library import SECRET, post, run_script, serve_receiver
 
 from hubgate.depth import delivery_depth
 from hubgate.receiver import Request, WebhookPayload, WebhooksServer
-from hubgate.receiver.inbox import worker
 from hubgate.receiver.inbox.store import RETENTION_SECONDS, Store, WorkerLock
 from hubgate.receiver.inbox.worker import MAX_INTERRUPTIONS, POLL_SECONDS, RETRY_DELAYS
 from hubgate.receiver.testing import Deliverer, signed_delivery
@@ -237,9 +236,10 @@ def test_interruptions_do_not_count_as_failures(app: WebhooksServer, file: Path)
 
 
 def test_delivery_interrupted_by_shutdowns_never_fails(
-    app: WebhooksServer, file: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    app: WebhooksServer, file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(worker, "STOP_SECONDS", 0.05)
+    assert app._intake.inbox is not None
+    app._intake.inbox.stop_seconds = 0.05
     began, finishes = threading.Semaphore(0), threading.Event()
 
     @app.add_webhook

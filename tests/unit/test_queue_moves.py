@@ -2,9 +2,9 @@
 
 from hubgate.server.clock import HOUR, SECOND
 from hubgate.server.webhooks.delivering.queue import Queue
-from hubgate.server.webhooks.delivering.webhook_queue import MAX_PER_LANE, Item, Source, Window
+from hubgate.server.webhooks.delivering.webhook_queue import Item, Source, Window
 from hubgate.server.webhooks.health import WELL
-from hubgate.server.webhooks.model import LONGEST_WAIT
+from hubgate.server.webhooks.model import LONGEST_WAIT, SIZES
 
 NOW = 1000 * HOUR
 WEBHOOK = f"{0xAB:024x}"
@@ -44,7 +44,7 @@ def test_later_delivery_waits_until_earlier_ones_are_read() -> None:
 def test_released_webhook_is_not_read_again() -> None:
     """Although more of its deliveries are stored, and it still is in the ring."""
     queue = Queue()
-    queue.load(WEBHOOK, window(untried=[item(seq) for seq in range(MAX_PER_LANE)]), NOW)
+    queue.load(WEBHOOK, window(untried=[item(seq) for seq in range(SIZES.per_lane)]), NOW)
     queue.leave({0xAB})
     queue.webhooks[WEBHOOK].lanes.clear()
     queue.webhooks[WEBHOOK].free_lanes.clear()

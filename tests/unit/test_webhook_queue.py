@@ -9,17 +9,13 @@ from tests.unit.webhook_queue_model import WEBHOOK, WELL_WINDOW, Rows, item, sta
 from hubgate.server.clock import MINUTE, SECOND
 from hubgate.server.webhooks.delivering.queue import MAX_PER_HOST, MAX_TOTAL_IN_FLIGHT, UNLOADED_AFTER, Queue
 from hubgate.server.webhooks.delivering.webhook_queue import (
-    MAX_LANES,
-    MAX_PER_LANE,
-    MAX_REPLAYS,
-    MAX_RETRIES,
     Item,
     Source,
     WebhookQueue,
     Window,
 )
 from hubgate.server.webhooks.health import WELL, Health
-from hubgate.server.webhooks.model import LANE_BLOCKED_FOR, MAX_IN_FLIGHT
+from hubgate.server.webhooks.model import LANE_BLOCKED_FOR, MAX_IN_FLIGHT, SIZES
 
 NOW = 1_000 * MINUTE
 
@@ -114,15 +110,15 @@ def test_at_most_eight_requests_of_a_webhook() -> None:
 
 
 def test_used_up_lane_is_read_again() -> None:
-    queue = loaded(repos=1, each=MAX_PER_LANE)
+    queue = loaded(repos=1, each=SIZES.per_lane)
     queue.hand_over([item("more", "r000", 100)], NOW)
-    for n in range(MAX_PER_LANE):
+    for n in range(SIZES.per_lane):
         (one,) = started(queue, NOW)
         assert one.id == f"u0.{n}", "not the one that was handed over behind rows that were not read"
         assert not queue.unread
         end(queue, one, stored=False)
     assert not queue.unread, "before results are stored, reading finds the same rows"
-    queue.settle([(WEBHOOK, f"u0.{n}") for n in range(MAX_PER_LANE)], NOW)
+    queue.settle([(WEBHOOK, f"u0.{n}") for n in range(SIZES.per_lane)], NOW)
     assert queue.take_unread(10) == {WEBHOOK: ""}
 
 
@@ -157,7 +153,7 @@ def test_retry_that_is_not_stored_survives_a_read_and_waits_for_its_store() -> N
     assert started(queue, NOW) == [first]
 
 
-@pytest.mark.parametrize("repos", [MAX_LANES + 1, 2 * MAX_LANES, 3 * MAX_LANES + 7])
+@pytest.mark.parametrize("repos", [SIZES.lanes + 1, 2 * SIZES.lanes, 3 * SIZES.lanes + 7])
 def test_every_repo_is_served(repos: int) -> None:
     """More than fit into one window: the next read continues behind the last repo."""
     rows = Rows()
@@ -173,24 +169,24 @@ def test_every_repo_is_served(repos: int) -> None:
         rows.store()
     assert len(served) == 3 * repos
     # Nobody is served twice while a window of others waits for its first.
-    assert len(set(served[: MAX_PER_LANE * repos])) == repos
+    assert len(set(served[: SIZES.per_lane * repos])) == repos
 
 
 def test_delivery_handed_over_beyond_the_window_is_read_later() -> None:
-    queue = loaded(repos=MAX_LANES)
+    queue = loaded(repos=SIZES.lanes)
     queue.hand_over([item("new", "zzz", 1)], NOW)
     sent: list[str] = []
     while found := started(queue, NOW):
         for one in found:
             sent.append(one.id)
             end(queue, one)
-    assert len(sent) == MAX_LANES
+    assert len(sent) == SIZES.lanes
     assert queue.take_unread(10) == {WEBHOOK: "r063"}, "behind the last repo that was read"
 
 
 @pytest.mark.parametrize("kind", ["retries", "replays"])
 def test_more_retries_and_replays_than_the_window_holds_are_read_again(kind: str) -> None:
-    size = {"retries": MAX_RETRIES, "replays": MAX_REPLAYS}[kind]
+    size = {"retries": SIZES.retries, "replays": SIZES.replays}[kind]
     queue = loaded(**{kind: size})
     sent = 0
     while found := started(queue, NOW):

@@ -1,17 +1,14 @@
 """The queue in memory against rows: in any sequence of events nothing is lost, doubled or out of order."""
 
-from unittest.mock import patch
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.webhook_queue_model import RETRY_AFTER, Rows
 
-from hubgate.server.webhooks.delivering import webhook_queue
+from hubgate.server.webhooks.model import SIZES, Sizes
 
 REPOS = ["a"] * 6 + ["b", "c", "d", "e"]
 # Small windows, so that short sequences use them up.
-SMALL = {"MAX_LANES": 3, "MAX_PER_LANE": 2, "MAX_RETRIES": 2, "MAX_REPLAYS": 2}
-LARGE = {name: getattr(webhook_queue, name) for name in SMALL}
+SMALL = Sizes(lanes=3, per_lane=2, retries=2, replays=2)
 
 STEPS = st.one_of(
     st.tuples(st.just("hand over"), st.sampled_from(REPOS)),
@@ -28,11 +25,10 @@ STEPS = st.one_of(
 def test_nothing_is_lost_doubled_or_out_of_order(
     steps: list[tuple[str, str | int]], ordered: bool, small: bool
 ) -> None:
-    with patch.multiple(webhook_queue, **(SMALL if small else LARGE)):
-        rows = Rows(ordered=ordered)
-        for name, given_value in steps:
-            take(rows, name, given_value)
-        rows.finish()
+    rows = Rows(ordered=ordered, sizes=SMALL if small else SIZES)
+    for name, given_value in steps:
+        take(rows, name, given_value)
+    rows.finish()
 
 
 def take(rows: Rows, name: str, value: str | int) -> None:

@@ -2,9 +2,9 @@
 
 from hubgate.server.clock import HOUR, SECOND
 from hubgate.server.webhooks.delivering.queue import MAX_READ, Queue
-from hubgate.server.webhooks.delivering.webhook_queue import MAX_PER_LANE, MAX_RETRIES, Item, Source, Window
+from hubgate.server.webhooks.delivering.webhook_queue import Item, Source, Window
 from hubgate.server.webhooks.health import WELL, Health
-from hubgate.server.webhooks.model import BREAKER_FIRST
+from hubgate.server.webhooks.model import BREAKER_FIRST, SIZES
 
 NOW = 1_000 * HOUR
 WEBHOOK = "0a"
@@ -63,19 +63,19 @@ def test_webhook_that_leaves_memory_often_has_one_timer() -> None:
 
 def test_all_retries_that_are_due_are_read() -> None:
     queue = Queue()
-    queue.load(WEBHOOK, window(*(item(f"{n}", source=Source.RETRIES) for n in range(MAX_RETRIES))), NOW)
+    queue.load(WEBHOOK, window(*(item(f"{n}", source=Source.RETRIES) for n in range(SIZES.retries))), NOW)
     sent = 0
     while started := start(queue):
         sent += len(started)
         deliver(queue, started)
-    assert sent == MAX_RETRIES
+    assert sent == SIZES.retries
     assert WEBHOOK in queue.take_unread(10)
 
 
 def test_retries_beyond_the_window_leave_memory() -> None:
     """A receiver that fails often, but not always, has a growing number of retries."""
     queue = Queue()
-    for n in range(4 * MAX_RETRIES):
+    for n in range(4 * SIZES.retries):
         queue.hand_over([item(f"{n}")], NOW)
         if WEBHOOK in queue.unread:
             return
@@ -97,7 +97,7 @@ def test_webhooks_beyond_the_room_in_memory_take_turns() -> None:
     read: set[str] = set()
     for _ in range(100):
         for name in (found := queue.take_unread(128)):
-            lane = [Item(f"{name} {n}", name, "repo", n, 0, Source.LANES, due_at=NOW) for n in range(MAX_PER_LANE)]
+            lane = [Item(f"{name} {n}", name, "repo", n, 0, Source.LANES, due_at=NOW) for n in range(SIZES.per_lane)]
             queue.load(name, window(*lane), NOW)
         read |= found.keys()
         while started := start(queue):

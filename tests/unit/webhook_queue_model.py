@@ -5,11 +5,10 @@ import time
 from dataclasses import dataclass, field
 
 from hubgate.server.clock import SECOND
-from hubgate.server.webhooks.delivering import webhook_queue
 from hubgate.server.webhooks.delivering.queue import Queue
 from hubgate.server.webhooks.delivering.webhook_queue import Item, Source, Window
 from hubgate.server.webhooks.health import WELL
-from hubgate.server.webhooks.model import MAX_IN_FLIGHT
+from hubgate.server.webhooks.model import MAX_IN_FLIGHT, SIZES, Sizes
 
 WEBHOOK = "0" * 24
 START = 1_000_000 * SECOND
@@ -80,8 +79,9 @@ class _Row:
 class Rows:
     """Checks with every start what is promised: order, limits, and that nothing is sent twice at a time."""
 
-    queue: Queue = field(default_factory=Queue)
     ordered: bool = False
+    sizes: Sizes = SIZES
+    queue: Queue = field(default_factory=Queue)
     now: int = START
     rows: dict[str, _Row] = field(default_factory=dict)
     in_flight: dict[str, Item] = field(default_factory=dict)
@@ -89,6 +89,9 @@ class Rows:
     tried: set[str] = field(default_factory=set)
     delivered: set[str] = field(default_factory=set)
     unstored: list[tuple[Item, bool, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.queue.sizes = self.sizes
 
     def add(self, repo_id: str, now: int | None = None, *, is_replay: bool = False) -> Item:
         seq = len(self.rows) + 1
@@ -112,18 +115,18 @@ class Rows:
         replays = [row for row in waiting if not row.attempts and row.is_replay]
         retries = sorted((row for row in waiting if row.attempts), key=lambda row: (row.due_at, row.id))
         untried = [row for row in waiting if not row.attempts and not row.is_replay and row.repo_id > after_repo]
-        repos = sorted({row.repo_id for row in untried})[: webhook_queue.MAX_LANES]
+        repos = sorted({row.repo_id for row in untried})[: self.sizes.lanes]
         lanes = [
             row
             for repo_id in repos
-            for row in itertools.islice((row for row in untried if row.repo_id == repo_id), webhook_queue.MAX_PER_LANE)
+            for row in itertools.islice((row for row in untried if row.repo_id == repo_id), self.sizes.per_lane)
         ]
         return Window(
             WELL,
             0,
             self.ordered,
-            [row.item for row in replays[: webhook_queue.MAX_REPLAYS]],
-            [row.item for row in retries[: webhook_queue.MAX_RETRIES]],
+            [row.item for row in replays[: self.sizes.replays]],
+            [row.item for row in retries[: self.sizes.retries]],
             [row.item for row in lanes],
             [(row.repo_id, row.id, row.tried_at or 0) for row in retries if self.ordered and not row.is_replay],
         )

@@ -39,6 +39,8 @@ class Inbox:
 
     def __init__(self, file: Path, work: Callable[[StoredDelivery], Awaitable[bool]]) -> None:
         self.file, self._work = file, work
+        # How long handlers may finish when the receiver stops.
+        self.stop_seconds = STOP_SECONDS
         # SQLite blocks on the disk, so it runs in a separate thread; a single one, which serializes transactions.
         self._thread: ThreadPoolExecutor | None = None
         self._store: Store | None = None
@@ -93,7 +95,7 @@ class Inbox:
             self._worker = _Worker(self, self._work)
 
     async def stop(self) -> None:
-        """Stop processing. Handlers that do not finish within STOP_SECONDS are cancelled and run again later."""
+        """Stop processing. Handlers that do not finish within `stop_seconds` are cancelled and run again later."""
         worker, self._worker = self._worker, None
         if worker is not None and worker.is_on_this_loop:
             await worker.stop()
@@ -139,7 +141,7 @@ class _Worker:
     async def stop(self) -> None:
         self._stopping = True
         self._woken.set()
-        await asyncio.wait((self._task, *self._running), timeout=STOP_SECONDS)
+        await asyncio.wait((self._task, *self._running), timeout=self._inbox.stop_seconds)
         running = dict(self._running)
         for task in (self._task, *running):
             task.cancel()

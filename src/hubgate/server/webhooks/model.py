@@ -1,6 +1,7 @@
 """Webhooks as they are stored, delivery states, and the limits of both."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from msgspec import Struct, field
@@ -24,6 +25,20 @@ QUOTA_WINDOW = DAY
 
 # Concurrent requests of one webhook.
 MAX_IN_FLIGHT = 8
+
+
+class Sizes(NamedTuple):
+    """How much of a webhook's queue is in memory: repos, untried deliveries of each, retries, and tests and replays.
+    Tests use smaller values.
+    """
+
+    lanes: int = 64
+    per_lane: int = 8
+    retries: int = 64
+    replays: int = 64
+
+
+SIZES = Sizes()
 BACKOFF = tuple(
     [5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE] + [hours * HOUR for hours in (2, 5, 10, 14, 20, 24)]
 )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from hubgate.server.clock import SECOND
 from hubgate.server.webhooks.delivering.webhook_queue import Item, Source, WebhookQueue, Window
-from hubgate.server.webhooks.model import MAX_IN_FLIGHT
+from hubgate.server.webhooks.model import MAX_IN_FLIGHT, SIZES, Sizes
 from hubgate.server.webhooks.shards.store import shard_of
 
 MAX_TOTAL_IN_FLIGHT = 4096
@@ -40,6 +40,7 @@ class Queue:
     unloaded: dict[str, int] = field(default_factory=dict)
     in_flight: int = 0
     per_host: int = MAX_PER_HOST
+    sizes: Sizes = SIZES
     _ring: deque[WebhookQueue] = field(default_factory=deque)
     _to_check: deque[WebhookQueue] = field(default_factory=deque)
     _at_host: Counter[str] = field(default_factory=Counter)
@@ -246,8 +247,8 @@ class Queue:
         return self._timers[0][0] if self._timers else None
 
     def _new_queue(self, webhook_id: str) -> WebhookQueue:
-        queue = WebhookQueue(webhook_id, is_leaving=bool(self.leaving) and shard_of(webhook_id) in self.leaving)
-        self.webhooks[webhook_id] = queue
+        is_leaving = bool(self.leaving) and shard_of(webhook_id) in self.leaving
+        queue = self.webhooks[webhook_id] = WebhookQueue(webhook_id, is_leaving, self.sizes)
         return queue
 
     def _startable(self, queue: WebhookQueue, now: int) -> Item | None:

@@ -18,13 +18,12 @@ from hubgate.server.webhooks.model import (
     LANE_BLOCKED_FOR,
     LONGEST_WAIT,
     MAX_IN_FLIGHT,
+    SIZES,
+    Sizes,
 )
 
 if TYPE_CHECKING:
     from hubgate.server.webhooks.requests.request import Prepared
-
-# The windows of a webhook: repos, untried deliveries of each, retries, and tests and replays.
-MAX_LANES, MAX_PER_LANE, MAX_RETRIES, MAX_REPLAYS = 64, 8, 64, 64
 
 
 class Source(IntEnum):
@@ -88,6 +87,7 @@ class WebhookQueue:
     id: str
     # Its shard is being released: nothing starts.
     is_leaving: bool = False
+    sizes: Sizes = SIZES
     # None until the first check or read.
     health: Health | None = None
     # The version of the stored health: a reset by the owner of the webhook takes precedence over what is known here.
@@ -134,7 +134,9 @@ class WebhookQueue:
         first = self.retries[0][0] if self.retries else None
         later = self.more_retries_at
         retries = later is not None and (first is None or later <= now < first)
-        return lanes or retries or len(self.retries) > 2 * MAX_RETRIES or (self.more_replays and not self.replays)
+        return (
+            lanes or retries or len(self.retries) > 2 * self.sizes.retries or (self.more_replays and not self.replays)
+        )
 
     def limit(self, now: int, each: int) -> int:
         """How many requests may be in flight: none while the circuit breaker is open, then one, as a probe."""
@@ -207,7 +209,7 @@ class WebhookQueue:
         yield from self.replays[:MAX_IN_FLIGHT]
         yield from (entry[2] for entry in self.retries[:MAX_IN_FLIGHT] if _has_come(entry[0], now))
         repos = [*self.free_lanes, *(repo_id for repo_id, lane in self.lanes.items() if lane.is_busy)]
-        for place in range(MAX_PER_LANE):
+        for place in range(self.sizes.per_lane):
             for repo_id in repos:
                 if place < len(self.lanes[repo_id].items):
                     yield self.lanes[repo_id].items[place]
@@ -216,13 +218,13 @@ class WebhookQueue:
         """Add a delivery that was just stored, unless earlier ones of its repo are not in memory."""
         lane = self.lanes.get(item.repo_id)
         if lane is None:
-            if self.more_lanes or len(self.lanes) >= MAX_LANES:
+            if self.more_lanes or len(self.lanes) >= self.sizes.lanes:
                 self.more_lanes = True
                 return
             # The lanes of a webhook that was dropped are forgotten, its requests are not.
             is_busy = any(each.repo_id == item.repo_id for each in self.in_flight.values() if not each.attempts)
             lane = self.lanes[item.repo_id] = Lane(is_busy=is_busy)
-        if lane.has_more or len(lane.items) >= MAX_PER_LANE:
+        if lane.has_more or len(lane.items) >= self.sizes.per_lane:
             lane.has_more = True
             return
         lane.items.append(item)
@@ -241,7 +243,7 @@ class WebhookQueue:
 
     def add_retry(self, item: Item) -> None:
         item.source = Source.RETRIES
-        if len(self.retries) >= MAX_RETRIES and item.id not in self.unsettled:
+        if len(self.retries) >= self.sizes.retries and item.id not in self.unsettled:
             self.more_retries_at = min(self.more_retries_at or item.due_at, item.due_at)
         else:
             heapq.heappush(self.retries, (item.due_at, item.id, item))
@@ -295,11 +297,11 @@ class WebhookQueue:
         self.clear()
         replays = [item for item in window.replays if item.id not in self.unsettled]
         self.replays.extend(sorted(replays, key=lambda item: not item.is_test))
-        self.more_replays = len(window.replays) >= MAX_REPLAYS
+        self.more_replays = len(window.replays) >= self.sizes.replays
         retries += [(item.due_at, item.id, item) for item in window.retries if item.id not in self.unsettled]
         heapq.heapify(retries)
         self.retries = retries
-        if len(window.retries) >= MAX_RETRIES:
+        if len(window.retries) >= self.sizes.retries:
             self.more_retries_at = window.retries[-1].due_at
         for repo_id, delivery_id, tried_at in [*window.blockers, *blockers]:
             self.blockers.setdefault(repo_id, {})[delivery_id] = tried_at
@@ -308,15 +310,15 @@ class WebhookQueue:
     def _load_lanes(self, untried: list[Item]) -> None:
         counts = Counter(item.repo_id for item in untried)
         for item in untried:
-            lane = self.lanes.setdefault(item.repo_id, Lane(has_more=counts[item.repo_id] >= MAX_PER_LANE))
+            lane = self.lanes.setdefault(item.repo_id, Lane(has_more=counts[item.repo_id] >= self.sizes.per_lane))
             if item.id not in self.unsettled:
                 lane.items.append(item)
         for item in self.in_flight.values():
             if item.source is Source.LANES:
                 self.lanes.setdefault(item.repo_id, Lane(has_more=True)).is_busy = True
         # The lanes before `last_repo` were not read this time.
-        self.more_lanes = bool(self.last_repo) or len(counts) >= MAX_LANES
-        self.last_repo = max(counts) if len(counts) >= MAX_LANES else ""
+        self.more_lanes = bool(self.last_repo) or len(counts) >= self.sizes.lanes
+        self.last_repo = max(counts) if len(counts) >= self.sizes.lanes else ""
         for repo_id in list(self.lanes):
             self.free(repo_id)
 

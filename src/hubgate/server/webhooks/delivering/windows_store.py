@@ -5,17 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Params, RowStatement
 from hubgate.server.webhooks.deliveries_store import ABOUT, ALIVE, MAY_GO
-from hubgate.server.webhooks.delivering.webhook_queue import (
-    MAX_LANES,
-    MAX_PER_LANE,
-    MAX_REPLAYS,
-    MAX_RETRIES,
-    Item,
-    Source,
-    Window,
-)
+from hubgate.server.webhooks.delivering.webhook_queue import Item, Source, Window
 from hubgate.server.webhooks.health import Health
-from hubgate.server.webhooks.model import ENABLED, LANE_BLOCKED_FOR
+from hubgate.server.webhooks.model import ENABLED, LANE_BLOCKED_FOR, SIZES
 
 _ITEM = "d.id, d.webhook_id, d.repo_id, d.repo_seq, d.attempts, d.replay_of, d.is_test, d.due_at, d.tried_at"
 # Each of these is the condition of a partial index.
@@ -33,8 +25,8 @@ _WEBHOOK = RowStatement(
 _FIRST_DUE = f"""
     SELECT {_ITEM} FROM deliveries d WHERE d.webhook_id = :webhook_id AND {{}} ORDER BY d.due_at, d.seq LIMIT {{}}
 """
-_REPLAYS = RowStatement(_FIRST_DUE.format(REPLAYS, MAX_REPLAYS), {"webhook_id": "text"})
-_RETRIES = RowStatement(_FIRST_DUE.format(RETRIES, MAX_RETRIES), {"webhook_id": "text"})
+_REPLAYS = RowStatement(_FIRST_DUE.format(REPLAYS, SIZES.replays), {"webhook_id": "text"})
+_RETRIES = RowStatement(_FIRST_DUE.format(RETRIES, SIZES.retries), {"webhook_id": "text"})
 _BLOCKERS = RowStatement(
     f"""
     SELECT d.webhook_id, d.repo_id, d.id, d.tried_at FROM deliveries d
@@ -54,7 +46,7 @@ _REPOS = RowStatement(
                 SELECT min(d.repo_id) FROM deliveries d
                 WHERE d.webhook_id = :webhook_id AND {UNTRIED} AND d.repo_id > l.repo_id
             ), l.place + 1
-            FROM lanes l WHERE l.repo_id IS NOT NULL AND l.place < {MAX_LANES}
+            FROM lanes l WHERE l.repo_id IS NOT NULL AND l.place < {SIZES.lanes}
         )
         SELECT repo_id FROM lanes WHERE repo_id IS NOT NULL
     ) l
@@ -64,7 +56,7 @@ _REPOS = RowStatement(
 _LANE = RowStatement(
     f"""
     SELECT {_ITEM} FROM deliveries d WHERE d.webhook_id = :webhook_id AND d.repo_id = :repo_id AND {UNTRIED}
-    ORDER BY d.repo_seq LIMIT {MAX_PER_LANE}
+    ORDER BY d.repo_seq LIMIT {SIZES.per_lane}
     """,
     {"webhook_id": "text", "repo_id": "text"},
 )
