@@ -3,11 +3,11 @@
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 from tests.bed.running_hub import RunningHub
@@ -17,6 +17,18 @@ from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.deliverer import Deliverer
 from hubgate.server.webhooks.fanout.fanning import FanOut
 from hubgate.server.webhooks.sealed_secrets import opened_secret
+
+T = TypeVar("T")
+LOGS = "/api/settings/webhooks/{}/logs"
+
+
+def within(hub: RunningHub, work: Callable[[Webhooks], Awaitable[T]]) -> T:
+    return hub.call(lambda opened: work(opened.webhooks))
+
+
+def logs(ada: httpx.Client, webhook: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = ada.get(LOGS.format(webhook["id"])).json()
+    return found
 
 
 def secret_of(hub: RunningHub, webhook_id: str) -> str | None:

@@ -1,8 +1,7 @@
 """Deliveries of a process that dies, is taken over or stops, with a controlled clock."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
 
 import httpx
 import pytest
@@ -12,15 +11,11 @@ from tests.bed.processes import until
 from tests.bed.repos import create_repo
 from tests.bed.running_hub import RunningHub, run_hub
 from tests.bed.stepwise_delivery import stepwise, take_over
-from tests.bed.webhooks import Receiver, create_webhook, settle
+from tests.bed.webhooks import LOGS, Receiver, create_webhook, logs, settle
 
-from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.deliverer import Deliverer
 from hubgate.server.webhooks.delivering.queue import MAX_PER_HOST
 from hubgate.server.webhooks.shards.ownership import TakenOver
-
-T = TypeVar("T")
-LOGS = "/api/settings/webhooks/{}/logs"
 
 
 @pytest.fixture
@@ -34,15 +29,6 @@ def hub(engine: Engine, tmp_path: Path) -> Iterator[RunningHub]:
 def ada(hub: RunningHub) -> Iterator[httpx.Client]:
     with api(hub, create_token(hub, create_user(hub, "ada"))) as client:
         yield client
-
-
-def within(hub: RunningHub, work: Callable[[Webhooks], Awaitable[T]]) -> T:
-    return hub.call(lambda opened: work(opened.webhooks))
-
-
-def logs(ada: httpx.Client, webhook: dict[str, Any]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = ada.get(LOGS.format(webhook["id"])).json()
-    return found
 
 
 def test_attempt_lost_with_its_process_is_not_counted(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:

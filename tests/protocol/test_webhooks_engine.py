@@ -1,9 +1,8 @@
 """The delivery engine step by step, with a controlled clock: circuit breaker, lanes, limits, retention."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
 
 import httpx
 import pytest
@@ -14,14 +13,10 @@ from tests.bed.processes import until
 from tests.bed.repos import create_commit, create_repo
 from tests.bed.running_hub import RunningHub, run_hub
 from tests.bed.stepwise_delivery import stepwise
-from tests.bed.webhooks import Receiver, create_webhook, run_receiver, settle
+from tests.bed.webhooks import LOGS, Receiver, create_webhook, logs, run_receiver, settle, within
 
 from hubgate.server.accounts.model import User
-from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.retention.deletion import Retention
-
-T = TypeVar("T")
-LOGS = "/api/settings/webhooks/{}/logs"
 
 
 @pytest.fixture
@@ -46,15 +41,6 @@ def ada(hub: RunningHub, user: User) -> Iterator[httpx.Client]:
 def browser(hub: RunningHub, user: User) -> Iterator[httpx.Client]:
     with browser_of(hub, user) as client:
         yield client
-
-
-def within(hub: RunningHub, work: Callable[[Webhooks], Awaitable[T]]) -> T:
-    return hub.call(lambda opened: work(opened.webhooks))
-
-
-def logs(ada: httpx.Client, webhook: dict[str, Any]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = ada.get(LOGS.format(webhook["id"])).json()
-    return found
 
 
 def test_breaker_lets_one_delivery_through(hub: RunningHub, receiver: Receiver, ada: httpx.Client) -> None:

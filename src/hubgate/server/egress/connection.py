@@ -58,7 +58,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def start(self, request: bytes, cap: int, on_end: OnEnd) -> None:
-        """Send a request. `on_end` is called once, with the response or the reason why there is none."""
+        """Send a request. `on_end` is called once, with the response or the error."""
         self._begin(HttpResponse(), cap)
         self._sent_at = time.monotonic()
         # Until a response says otherwise: a deadline that ends the exchange must close the connection.
