@@ -119,6 +119,7 @@ def _by_peer(peer: Peer, receiver: Receiver) -> Turn:
 def _measure_deliveries(receiver: Receiver, pid: int, deliveries: int) -> Iterator[Turn]:
     """Measure the block; the figures are filled in at its end. Each delivery must be received exactly once."""
     server, figures = Server(0, pid), Turn()
+    _wait_until_idle(server)
     count, busy = receiver.count()
     began, used = time.monotonic(), server.cpu_seconds()
     yield figures
@@ -129,6 +130,17 @@ def _measure_deliveries(receiver: Receiver, pid: int, deliveries: int) -> Iterat
     figures["rate"] = deliveries / took
     figures["CPU µs"] = 1e6 * used / deliveries
     figures["receiver's core %"] = 100 * (busy_after - busy) / took
+
+
+def _wait_until_idle(server: Server) -> None:
+    """What a process does when it starts is not part of a delivery."""
+    used = server.cpu_seconds()
+    for _ in range(20):
+        time.sleep(0.5)
+        before, used = used, server.cpu_seconds()
+        if used - before <= 0.01:
+            return
+    raise RuntimeError("the process is not idle after ten seconds")
 
 
 def _body() -> str:

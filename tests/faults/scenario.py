@@ -36,8 +36,10 @@ from hubgate.server.webhooks.management import lifecycle
 from hubgate.server.webhooks.management.lifecycle import WebhookRequest
 
 TEST_DELIVER = [sys.executable, "-m", "tests.bed.testdeliver"]
-# A process is taken over after six seconds without a heartbeat, and requests have a deadline of one.
-SHORT_PACE = {"TEST_PACE": "6,1"}
+# A process is taken over after six seconds without a heartbeat, and requests have a deadline of four. By default these
+# are twenty and fifteen.
+SHORT_PACE = {"TEST_PACE": "6,4"}
+DEFAULT_PACE = {"TEST_PACE": ""}
 # A process that has started gets its share of the webhooks within this time.
 SHARING_SECONDS = 5.0
 REPOS = ("ada/one", "ada/two", "ada/hidden")

@@ -15,7 +15,7 @@ from tests.bed.postgres import Cluster
 from tests.bed.processes import until
 from tests.faults.conftest import Store, create_store
 from tests.faults.history import Change, DisabledPeriod, Incident
-from tests.faults.scenario import REPOS, ChangeLoad, create_scenario
+from tests.faults.scenario import DEFAULT_PACE, REPOS, ChangeLoad, create_scenario
 from tests.faults.watchers import Watchers
 
 pytestmark = pytest.mark.faults
@@ -98,12 +98,11 @@ def is_stopped(pid: int) -> bool:
 
 def test_stopping_process_releases_unfinished_deliveries(store: Store, watchers: Watchers) -> None:
     """The next process sends them at once, with the same attempt number."""
-    default_pace = {"TEST_PACE": ""}
     watchers.answer = lambda _: None
     scenario = create_scenario(store, watchers)
     with scenario.hub("--deliver", "off") as hub, scenario.client(hub) as ada:
         acknowledged = scenario.change_all(ada, "ada/two")
-        with scenario.delivering(**default_pace) as first:
+        with scenario.delivering(**DEFAULT_PACE) as first:
             until(lambda: watchers.waiting == 3)
             scenario.terminate(first)
             assert first.wait(9) == 0
@@ -112,7 +111,7 @@ def test_stopping_process_releases_unfinished_deliveries(store: Store, watchers:
         assert scenario.rows("SELECT count(*) FROM senders") == [(0,)]
         watchers.answer = lambda _: (0.0, 200)
         started = time.monotonic()
-        with scenario.delivering(**default_pace):
+        with scenario.delivering(**DEFAULT_PACE):
             until(scenario.is_settled)
         assert time.monotonic() - started < 5
     assert {request.attempt for request in watchers.received} == {1}

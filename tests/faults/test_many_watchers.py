@@ -10,7 +10,7 @@ from tests.bed.memory import watch_memory
 from tests.bed.plugin import SMALL_FAULT_COUNT
 from tests.bed.processes import until
 from tests.faults.conftest import Store
-from tests.faults.scenario import Scenario, create_scenario
+from tests.faults.scenario import DEFAULT_PACE, Scenario, create_scenario
 from tests.faults.watchers import Watchers, run_watchers
 
 from hubgate.server.audit.model import SYSTEM
@@ -86,7 +86,7 @@ def test_a_thousand_hanging_receivers_do_not_delay_others(store: Store, watchers
         with (
             scenario.hub("--deliver", "off") as hub,
             scenario.client(hub) as ada,
-            scenario.delivering(TEST_PACE="") as process,
+            scenario.delivering(**DEFAULT_PACE) as process,
         ):
             scenario.change_all(ada, "ada/one")
             until(lambda: hanging.waiting >= 900, 60)

@@ -16,13 +16,11 @@ from tests.bed.processes import until
 from tests.faults.conftest import Store, create_store
 from tests.faults.cut import cut_connection
 from tests.faults.history import Incident
-from tests.faults.scenario import ChangeLoad, Scenario, create_scenario
+from tests.faults.scenario import DEFAULT_PACE, ChangeLoad, Scenario, create_scenario
 from tests.faults.watchers import Watchers
 
 pytestmark = pytest.mark.faults
 
-# Twenty and fifteen seconds by default.
-PACE = {"TEST_PACE": "6,4"}
 RECORDED = """
     SELECT d.id, d.state, d.attempts, d.first_at, d.first_status, a.number, a.at, a.status
     FROM deliveries d LEFT JOIN attempts a ON a.delivery_id = d.id ORDER BY d.id, a.number
@@ -46,12 +44,11 @@ def test_processes_divide_the_webhooks(store: Store, watchers: Watchers) -> None
 def test_killed_process_is_noticed_at_the_next_heartbeat(store: Store, watchers: Watchers) -> None:
     """Not after the twenty seconds that a machine may be unreachable."""
     scenario = create_scenario(store, watchers)
-    default_pace = {"TEST_PACE": ""}
     with (
         scenario.hub("--deliver", "off") as hub,
         scenario.client(hub) as ada,
-        scenario.delivering(**default_pace),
-        scenario.delivering(**default_pace) as killed,
+        scenario.delivering(**DEFAULT_PACE),
+        scenario.delivering(**DEFAULT_PACE) as killed,
     ):
         scenario.until_shared(2)
         scenario.kill(killed)
@@ -96,13 +93,13 @@ def test_frozen_owner_is_replaced_and_changes_nothing_later(store: Store, watche
     with (
         scenario.hub("--deliver", "off") as hub,
         scenario.client(hub) as ada,
-        scenario.delivering(**PACE) as frozen,
+        scenario.delivering() as frozen,
     ):
         acknowledged = scenario.change_all(ada, "ada/two", times=3)
         until(lambda: watchers.waiting == 3)
         scenario.freeze(frozen)
         before = scenario.rows(OWNERS)
-        with scenario.delivering(**PACE):
+        with scenario.delivering():
             scenario.until_settled(40)
             recorded = scenario.rows(RECORDED)
             deliveries: set[object] = {row[0] for row in recorded}
@@ -127,7 +124,7 @@ def test_owner_frozen_at_the_worst_moments(
     """
     run_blocking(set_up_database(own_cluster.url(), tmp_path))
     scenario = create_scenario(create_store(own_cluster.url(), tmp_path), watchers)
-    armed = {**PACE, "TEST_FAILPOINTS": f"{failpoint}:2:SIGSTOP"}
+    armed = {"TEST_FAILPOINTS": f"{failpoint}:2:SIGSTOP"}
     with (
         scenario.hub("--deliver", "off") as hub,
         scenario.client(hub) as ada,
@@ -137,7 +134,7 @@ def test_owner_frozen_at_the_worst_moments(
         acknowledged = scenario.change_all(ada, "ada/one", "ada/two", times=3)
         until(lambda: is_stopped(frozen.pid))
         scenario.frozen[frozen.pid] = since
-        with scenario.delivering(**PACE):
+        with scenario.delivering():
             scenario.until_settled(40)
             recorded = scenario.rows(RECORDED)
             scenario.resume(frozen)
@@ -199,8 +196,8 @@ def test_processes_with_moved_clocks_deliver_in_order(store: Store, watchers: Wa
     acknowledged = 0
     with (
         scenario.hub("--deliver", "off") as hub,
-        scenario.delivering(**{CLOCK: str(clocks[0])}),
-        scenario.delivering(**{CLOCK: str(clocks[1])}),
+        scenario.delivering(**DEFAULT_PACE, **{CLOCK: str(clocks[0])}),
+        scenario.delivering(**DEFAULT_PACE, **{CLOCK: str(clocks[1])}),
     ):
         scenario.until_shared(2)
         for first, second in ((3600, 0), (0, 3600), (-3600, 0), (86400 * 3, -86400 * 3), (0, 0)):

@@ -133,9 +133,9 @@ def test_deletion_does_not_wait_for_the_backlog(hub: RunningHub, whole_account: 
                 assert len(ada.get(PATH).json()) == 1
             webhooks, deliveries, tried = left()
             assert deliveries > 900, "not during the request"
+            steps.wait_until_checks_are_stale()
             receiver.release(count)
             steps.wait_for_results(count)
-            steps.wait_until_checks_are_stale()
             sent = len(receiver.received)
             steps.store()
             assert left()[:2] == (webhooks, deliveries)
