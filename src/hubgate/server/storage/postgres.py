@@ -28,7 +28,7 @@ from hubgate.server.storage.postgres_connection import (
 )
 from hubgate.server.storage.postgres_signals import Channel
 from hubgate.server.storage.signals import Listening, OnSignal
-from hubgate.server.storage.sqltext import NO_PARAMS, Params, require_read
+from hubgate.server.storage.sqltext import NO_PARAMS, Params, RowStatement, require_read
 
 T = TypeVar("T")
 
@@ -73,6 +73,10 @@ class PostgresDatabase:
     async def few(self, sql: str, params: Params = NO_PARAMS) -> Sequence[Row]:
         require_read(sql)
         return await self._run_with_retries(lambda connection: PostgresTx(connection).all(sql, params))
+
+    async def each(self, op: RowStatement, rows: Sequence[Params]) -> Sequence[Row]:
+        require_read(op.sql)
+        return await self._run_with_retries(lambda connection: PostgresTx(connection).each(op, rows))
 
     async def batch(self, op: Batch, row: Params) -> Row | None:
         batcher = self._batchers.get(op.name)

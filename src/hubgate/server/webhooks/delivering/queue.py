@@ -131,7 +131,7 @@ class Queue:
         found: list[Item] = []
         while self._to_check and len(found) < limit:
             queue = self._to_check.popleft()
-            upcoming = dict.fromkeys(queue.upcoming(now))
+            upcoming = dict.fromkeys(itertools.islice(queue.upcoming(now), 2 * CHECKED_AHEAD))
             stale = [item for item in upcoming if item.checked_at + FRESH_SECONDS / 2 < moment]
             found += stale[:CHECKED_AHEAD]
             if not stale:

@@ -1,6 +1,9 @@
 """Statements that read deliveries into memory: windows of a webhook's rows, and the check right before sending."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+from msgspec.structs import fields
 
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Params, RowStatement
@@ -67,7 +70,7 @@ async def windows(tx: Tx, after_repos: Mapping[str, str], now: int) -> dict[str,
     found: dict[str, Window | None] = dict.fromkeys(after_repos)
     rows: list[Params] = [{"webhook_id": webhook_id} for webhook_id in after_repos]
     for row in await tx.each(_WEBHOOK, rows):
-        found[row["id"]] = Window(health_of(row), row["resets"], bool(row["ordered"]), [], [], [], [])
+        found[row["id"]] = Window(Health(*row[3:]), row["resets"], bool(row["ordered"]), [], [], [], [])
     enabled = {webhook_id: window for webhook_id, window in found.items() if window is not None}
     rows = [{"webhook_id": webhook_id} for webhook_id in enabled]
     for row in await tx.each(_REPLAYS, rows):
@@ -81,10 +84,6 @@ async def windows(tx: Tx, after_repos: Mapping[str, str], now: int) -> dict[str,
     for row in await tx.each(_BLOCKERS, rows, {"since": now - LANE_BLOCKED_FOR}):
         enabled[row["webhook_id"]].blockers.append((row["repo_id"], row["id"], row["tried_at"]))
     return found
-
-
-def health_of(row: Row) -> Health:
-    return Health(row["failures"], row["closed_until"], row["failing_since"], row["warned_at"], row["failed_at"])
 
 
 def _item(row: Row) -> Item:
@@ -122,20 +121,46 @@ async def with_work(tx: Tx, statement: str, after: str, limit: int) -> list[str]
     return [row["id"] for row in await tx.all(statement, {"after": after, "limit": limit})]
 
 
-CHECK = RowStatement(
+class Checked(Struct, frozen=True):
+    """A waiting delivery right before it is sent, and the settings of its webhook."""
+
+    id: str
+    depth: int
+    body: bytes | None
+    # Whether the webhook may report on the repo (attacks W30, W31).
+    may_go: int
+    state: str
+    version: int
+    ordered: int
+    url: str | None
+    secret: bytes | None
+    old_secret: bytes | None
+    old_secret_until: int | None
+    private_key: bytes
+    resets: int
+    failures: int
+    closed_until: int
+    failing_since: int | None
+    warned_at: int | None
+    failed_at: int | None
+
+    @property
+    def health(self) -> Health:
+        return Health(self.failures, self.closed_until, self.failing_since, self.warned_at, self.failed_at)
+
+
+_OF_WEBHOOK = ", ".join(f"w.{field.name}" for field in fields(Checked)[4:])
+_CHECK = RowStatement(
     f"""
-    SELECT d.id, d.depth, COALESCE(d.body, e.body) AS body, CASE WHEN {MAY_GO} THEN 1 ELSE 0 END AS may_go,
-        w.state, w.version, w.ordered, w.url, w.secret, w.old_secret, w.old_secret_until, w.private_key,
-        w.resets, w.failures, w.closed_until, w.failing_since, w.warned_at, w.failed_at
-    FROM deliveries d {ABOUT}
+    SELECT d.id, d.depth, COALESCE(d.body, e.body), CASE WHEN {MAY_GO} THEN 1 ELSE 0 END, {_OF_WEBHOOK}
+    FROM /*rows*/ deliveries d {ABOUT}
     WHERE d.id = :id AND d.{ALIVE} AND d.seq > w.skip_through AND w.requeue_since IS NULL
     """,
     {"id": "text"},
 )
 
 
-async def check(db: Database, delivery_ids: Iterable[str]) -> dict[str, Row]:
-    """Columns for sending, by id, of waiting deliveries. `may_go`: may the webhook report on the repo (W30, W31)."""
-    rows = [{"id": delivery_id} for delivery_id in delivery_ids]
-    found: Sequence[Row] = await db.read(lambda tx: tx.each(CHECK, rows))
-    return {row["id"]: row for row in found}
+async def check(db: Database, delivery_ids: Iterable[str]) -> dict[str, Checked]:
+    """Read deliveries, by id. Those that no longer wait are left out."""
+    found = await db.each(_CHECK, [{"id": delivery_id} for delivery_id in delivery_ids])
+    return {row[0]: Checked(*row) for row in found}

@@ -13,9 +13,9 @@ from hubgate.server.clock import SECOND
 from hubgate.server.egress.client import request_head
 from hubgate.server.egress.target import Target, parse_target
 from hubgate.server.secret import ServerSecret
-from hubgate.server.storage.database import Row
 from hubgate.server.webhooks import signing
 from hubgate.server.webhooks.delivering.webhook_queue import Item
+from hubgate.server.webhooks.delivering.windows_store import Checked
 from hubgate.server.webhooks.sealed_secrets import opened_key, opened_secret
 
 VERSION = 3
@@ -25,7 +25,7 @@ SECRET = "X-Webhook-Secret"  # noqa: S105 (the name of the header)
 
 
 class Prepared(Struct, frozen=True):
-    """The parts that all requests of a webhook share, for one version of its settings. Requests begin with `head`."""
+    """The parts that all requests of a webhook share, for one version of its checked. Requests begin with `head`."""
 
     webhook_id: str
     version: int
@@ -44,35 +44,35 @@ class Prepared(Struct, frozen=True):
     spellings: tuple[bytes, ...]
 
 
-def prepare(secret: ServerSecret, webhook_id: str, row: Row) -> Prepared:
-    """Prepare requests from a row with version, url, secret, old_secret, old_secret_until and private_key."""
+def prepare(secret: ServerSecret, webhook_id: str, checked: Checked) -> Prepared:
+    """Prepare requests of a webhook, whose settings are as the last check found them."""
     headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT, "X-Hubgate-Webhook": webhook_id}
     text, sign_old = "", None
-    if row["secret"] is not None:
-        text = headers[SECRET] = opened_secret(secret, webhook_id, row["secret"])
+    if checked.secret is not None:
+        text = headers[SECRET] = opened_secret(secret, webhook_id, checked.secret)
         sign = signing.hmac_signer(text)
-        if row["old_secret"] is not None:
-            sign_old = signing.hmac_signer(opened_secret(secret, webhook_id, row["old_secret"]))
+        if checked.old_secret is not None:
+            sign_old = signing.hmac_signer(opened_secret(secret, webhook_id, checked.old_secret))
     else:
-        sign = signing.ed25519_signer(opened_key(secret, webhook_id, row["private_key"]))
-    target = parse_target(row["url"])
+        sign = signing.ed25519_signer(opened_key(secret, webhook_id, checked.private_key))
+    target = parse_target(checked.url or "")
     return Prepared(
         webhook_id,
-        row["version"],
-        row["url"],
+        checked.version,
+        checked.url or "",
         target.host,
         target,
         request_head("POST", target, headers),
         _suffix(webhook_id),
         sign,
         sign_old,
-        row["old_secret_until"] or 0,
+        checked.old_secret_until or 0,
         _spellings(text),
     )
 
 
-def unusable(webhook_id: str, row: Row) -> Prepared:
-    return Prepared(webhook_id, row["version"], row["url"], "", None, b"", b"", lambda _: "", None, 0, ())
+def unusable(webhook_id: str, checked: Checked) -> Prepared:
+    return Prepared(webhook_id, checked.version, checked.url or "", "", None, b"", b"", lambda _: "", None, 0, ())
 
 
 def _spellings(secret: str) -> tuple[bytes, ...]:
