@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
-from msgspec.structs import fields
 
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Params, RowStatement
@@ -11,6 +10,7 @@ from hubgate.server.webhooks.deliveries_store import ABOUT, ALIVE, MAY_GO
 from hubgate.server.webhooks.delivering.webhook_queue import Item, Source, Window
 from hubgate.server.webhooks.health import Health
 from hubgate.server.webhooks.model import ENABLED, LANE_BLOCKED_FOR, SIZES
+from hubgate.server.webhooks.requests.request import SETTINGS, WebhookSettings
 
 _ITEM = "d.id, d.webhook_id, d.repo_id, d.repo_seq, d.attempts, d.replay_of, d.is_test, d.due_at, d.tried_at"
 # Each of these is the condition of a partial index.
@@ -122,34 +122,16 @@ async def with_work(tx: Tx, statement: str, after: str, limit: int) -> list[str]
 
 
 class Checked(Struct, frozen=True):
-    """A waiting delivery right before it is sent, and the settings of its webhook."""
+    """A waiting delivery right before it is sent."""
 
-    id: str
     depth: int
     body: bytes | None
     # Whether the webhook may report on the repo (attacks W30, W31).
     may_go: int
-    state: str
-    version: int
-    ordered: int
-    url: str | None
-    secret: bytes | None
-    old_secret: bytes | None
-    old_secret_until: int | None
-    private_key: bytes
-    resets: int
-    failures: int
-    closed_until: int
-    failing_since: int | None
-    warned_at: int | None
-    failed_at: int | None
-
-    @property
-    def health(self) -> Health:
-        return Health(self.failures, self.closed_until, self.failing_since, self.warned_at, self.failed_at)
+    settings: WebhookSettings
 
 
-_OF_WEBHOOK = ", ".join(f"w.{field.name}" for field in fields(Checked)[4:])
+_OF_WEBHOOK = ", ".join(f"w.{name}" for name in SETTINGS)
 _CHECK = RowStatement(
     f"""
     SELECT d.id, d.depth, COALESCE(d.body, e.body), CASE WHEN {MAY_GO} THEN 1 ELSE 0 END, {_OF_WEBHOOK}
@@ -163,4 +145,4 @@ _CHECK = RowStatement(
 async def check(db: Database, delivery_ids: Iterable[str]) -> dict[str, Checked]:
     """Read deliveries, by id. Those that no longer wait are left out."""
     found = await db.each(_CHECK, [{"id": delivery_id} for delivery_id in delivery_ids])
-    return {row[0]: Checked(*row) for row in found}
+    return {row[0]: Checked(row[1], row[2], row[3], WebhookSettings(*row[4:])) for row in found}

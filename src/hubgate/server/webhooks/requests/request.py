@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from msgspec import Struct
+from msgspec.structs import fields
 
 from hubgate import __version__
 from hubgate.server.clock import SECOND
@@ -15,7 +16,7 @@ from hubgate.server.egress.target import Target, parse_target
 from hubgate.server.secret import ServerSecret
 from hubgate.server.webhooks import signing
 from hubgate.server.webhooks.delivering.webhook_queue import Item
-from hubgate.server.webhooks.delivering.windows_store import Checked
+from hubgate.server.webhooks.health import Health
 from hubgate.server.webhooks.sealed_secrets import opened_key, opened_secret
 
 VERSION = 3
@@ -24,8 +25,34 @@ SIGNATURE = "webhook-signature"
 SECRET = "X-Webhook-Secret"  # noqa: S105 (the name of the header)
 
 
+class WebhookSettings(Struct, frozen=True):
+    """The columns of a webhook that sending needs."""
+
+    state: str
+    version: int
+    ordered: int
+    url: str | None
+    secret: bytes | None
+    old_secret: bytes | None
+    old_secret_until: int | None
+    private_key: bytes
+    resets: int
+    failures: int
+    closed_until: int
+    failing_since: int | None
+    warned_at: int | None
+    failed_at: int | None
+
+    @property
+    def health(self) -> Health:
+        return Health(self.failures, self.closed_until, self.failing_since, self.warned_at, self.failed_at)
+
+
+SETTINGS = tuple(field.name for field in fields(WebhookSettings))
+
+
 class Prepared(Struct, frozen=True):
-    """The parts that all requests of a webhook share, for one version of its checked. Requests begin with `head`."""
+    """The parts that all requests of a webhook share, for one version of its settings. Requests begin with `head`."""
 
     webhook_id: str
     version: int
@@ -44,35 +71,35 @@ class Prepared(Struct, frozen=True):
     spellings: tuple[bytes, ...]
 
 
-def prepare(secret: ServerSecret, webhook_id: str, checked: Checked) -> Prepared:
+def prepare(secret: ServerSecret, webhook_id: str, settings: WebhookSettings) -> Prepared:
     """Prepare requests of a webhook, whose settings are as the last check found them."""
     headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT, "X-Hubgate-Webhook": webhook_id}
     text, sign_old = "", None
-    if checked.secret is not None:
-        text = headers[SECRET] = opened_secret(secret, webhook_id, checked.secret)
+    if settings.secret is not None:
+        text = headers[SECRET] = opened_secret(secret, webhook_id, settings.secret)
         sign = signing.hmac_signer(text)
-        if checked.old_secret is not None:
-            sign_old = signing.hmac_signer(opened_secret(secret, webhook_id, checked.old_secret))
+        if settings.old_secret is not None:
+            sign_old = signing.hmac_signer(opened_secret(secret, webhook_id, settings.old_secret))
     else:
-        sign = signing.ed25519_signer(opened_key(secret, webhook_id, checked.private_key))
-    target = parse_target(checked.url or "")
+        sign = signing.ed25519_signer(opened_key(secret, webhook_id, settings.private_key))
+    target = parse_target(settings.url or "")
     return Prepared(
         webhook_id,
-        checked.version,
-        checked.url or "",
+        settings.version,
+        settings.url or "",
         target.host,
         target,
         request_head("POST", target, headers),
         _suffix(webhook_id),
         sign,
         sign_old,
-        checked.old_secret_until or 0,
+        settings.old_secret_until or 0,
         _spellings(text),
     )
 
 
-def unusable(webhook_id: str, checked: Checked) -> Prepared:
-    return Prepared(webhook_id, checked.version, checked.url or "", "", None, b"", b"", lambda _: "", None, 0, ())
+def unusable(webhook_id: str, settings: WebhookSettings) -> Prepared:
+    return Prepared(webhook_id, settings.version, settings.url or "", "", None, b"", b"", lambda _: "", None, 0, ())
 
 
 def _spellings(secret: str) -> tuple[bytes, ...]:
