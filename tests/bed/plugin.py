@@ -138,6 +138,15 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[engines.E
     yield from _engine(request, tmp_path)
 
 
+@pytest.fixture(scope="module", params=["sqlite", POSTGRES], ids=["sqlite", "postgres"])
+def shared_hub(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningHub]:
+    """One hub per engine for all tests of a file, which only read what a module fixture has stored."""
+    folder = tmp_path_factory.mktemp("shared")
+    for engine in _engine(request, folder):
+        with run_hub(engines.settings_for(engine.fresh_url(), folder)) as hub:
+            yield hub
+
+
 @pytest.fixture(params=["sqlite", "postgres 16", "postgres 18"])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[engines.Engine]:
     """The database engine for the storage suite, which also runs on the newest PostgreSQL."""
