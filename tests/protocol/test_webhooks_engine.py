@@ -223,7 +223,7 @@ def test_days_without_an_attempt_do_not_count_as_failure(
     create_repo(ada, "tiny")
     settle(hub)
     while logs(ada, webhook)[0]["state"] != "failed":
-        hub.clock.advance(3600)
+        hub.clock.advance(2 * 3600)
         settle(hub)
     hub.clock.advance(10 * 86_400)
     shown = browser.get(f"/settings/webhooks/{webhook['id']}").text
