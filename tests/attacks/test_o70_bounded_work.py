@@ -6,7 +6,6 @@ work of disconnected clients is completed, and how many of one caller's requests
 
 import base64
 import json
-from pathlib import Path
 
 import pytest
 from tests.bed.disconnecting_clients import (
@@ -30,17 +29,18 @@ CLIENTS = 24
 HISTORY = "/api/models/ada/long/commits/main"
 
 
-@pytest.fixture
-def long(hub: RunningHub, tmp_path: Path) -> RunningHub:
+@pytest.fixture(scope="module")
+def long(shared_hub: RunningHub, tmp_path_factory: pytest.TempPathFactory) -> RunningHub:
     """Ada's repo `long`, with many commits and many files, and `other` with a few small ones."""
+    hub = shared_hub
     token = create_token(hub, create_user(hub, "ada"))
     with api(hub, token) as ada:
         create_repo(ada, "long")
         create_repo(ada, "other")
         create_commit(ada, "ada/other", {f"{number}.txt": b"%d" % number for number in range(20)})
-    folder = tmp_path / "imported"
-    folder.mkdir()
-    push_import(folder, linear_history(COMMITS, FILES), repo_url(hub.url, "ada/long", token))
+    push_import(
+        tmp_path_factory.mktemp("imported"), linear_history(COMMITS, FILES), repo_url(hub.url, "ada/long", token)
+    )
     return hub
 
 
