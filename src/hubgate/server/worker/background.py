@@ -22,6 +22,7 @@ from hubgate.server.webhooks.delivering.deliverer import POLL_SECONDS, Deliverer
 from hubgate.server.webhooks.fanout.fanning import FanOut
 from hubgate.server.webhooks.management import backlogs
 from hubgate.server.webhooks.permissions import grants
+from hubgate.server.webhooks.replaying.runner import ReplayRunner
 from hubgate.server.webhooks.retention.deletion import EVERY_SECONDS, Retention
 from hubgate.server.worker.child import raise_file_limit, report_ready, run_and_exit, settings_from_parent, stop_event
 from hubgate.server.worker.loops import Loop, LoopRunner
@@ -70,7 +71,9 @@ async def run(
         Loop("delivery retention", EVERY_SECONDS, Retention(webhooks, settings.delivery_retention_days).step),
         *_audit_loops(hub),
     ]
-    running = asyncio.gather(LoopRunner(hub.db, hub.clock, stop).run(loops), deliverer.run())
+    running = asyncio.gather(
+        LoopRunner(hub.db, hub.clock, stop).run(loops), deliverer.run(), ReplayRunner(webhooks, deliverer).run(stop)
+    )
     on_ready()
 
     def on_loops_ended(future: asyncio.Future[Any]) -> None:

@@ -314,15 +314,25 @@ class Deliverer:
                 await self.look()
             except Exception:
                 log.exception("looking for deliveries failed and will be retried")
-            due_at = self.dispatch.queue.next_time()
-            seconds = POLL_SECONDS if due_at is None else (due_at - self.webhooks.clock()) / SECOND
-            await _wait(self._look_now, min(max(seconds, 0.001), POLL_SECONDS))
+            # Between polls, due times need no query: the requests of a replay may be due every few milliseconds.
+            polled = time.monotonic()
+            while (left := polled + POLL_SECONDS - time.monotonic()) > 0:
+                if await _wait(self._look_now, min(self._seconds_until_due(), left)):
+                    break
+                self._start_due()
+
+    def _seconds_until_due(self) -> float:
+        due_at = self.dispatch.queue.next_time()
+        return POLL_SECONDS if due_at is None else max((due_at - self.webhooks.clock()) / SECOND, 0.001)
 
     async def look(self) -> None:
         """Find wake-ups, and deliveries that are due."""
         if self.shards and await shards_store.has_wakes(self.webhooks.db, self.shards):
             self._has_wakes = True
             self._work.set()
+        self._start_due()
+
+    def _start_due(self) -> None:
         self.dispatch.queue.due(self.webhooks.clock())
         self.dispatch.pump()
 
@@ -362,8 +372,11 @@ class Deliverer:
             await asyncio.sleep(0.01)
 
 
-async def _wait(event: asyncio.Event, seconds: float) -> None:
+async def _wait(event: asyncio.Event, seconds: float) -> bool:
+    """Wait until the event is set, and clear it; False if it was not set in time."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()
+    is_set = event.is_set()
     event.clear()
+    return is_set

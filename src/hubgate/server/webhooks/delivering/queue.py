@@ -91,6 +91,7 @@ class Queue:
             return
         queue = self.webhooks.get(webhook_id) or self._new_queue(webhook_id)
         queue.load(window)
+        queue.set_interval(window.interval, now)
         self.place(queue, now)
         self._forget_if_empty(queue)
 
@@ -169,7 +170,7 @@ class Queue:
                 queue.is_placed = True
                 self._waiting_for_host[queue.host].append(queue)
             else:
-                queue.take(item)
+                queue.take(item, now)
                 self.in_flight += 1
                 item.host = queue.host
                 self._at_host[item.host] += 1
