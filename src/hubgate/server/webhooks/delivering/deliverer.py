@@ -55,7 +55,9 @@ class Deliverer:
     new_events: asyncio.Event = field(default_factory=asyncio.Event)
     _work: asyncio.Event = field(default_factory=asyncio.Event)
     _unchecked: asyncio.Event = field(default_factory=asyncio.Event)
+    # Set by wake-ups, and by due times that are earlier than those before.
     _look_now: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_signalled: bool = False
     _beat_now: asyncio.Event = field(default_factory=asyncio.Event)
     # Results could not be stored: nothing is sent.
     _in_trouble: bool = False
@@ -68,7 +70,7 @@ class Deliverer:
         self.dispatch = self._new_dispatch()
 
     def _new_dispatch(self) -> Dispatch:
-        return Dispatch(self.webhooks, self._on_work, self._may_start, self.silence_seconds)
+        return Dispatch(self.webhooks, self._on_work, self._look_now.set, self._may_start, self.silence_seconds)
 
     def _on_work(self) -> None:
         self._work.set()
@@ -98,6 +100,7 @@ class Deliverer:
 
     def _on_signal(self, signal: Signal) -> None:
         if signal is Signal.DELIVERIES:
+            self._is_signalled = True
             self._look_now.set()
         elif signal is Signal.SHARDS:
             self._beat_now.set()
@@ -309,17 +312,19 @@ class Deliverer:
         self._work.set()
 
     async def _look(self) -> None:
+        polled = -POLL_SECONDS
         while True:
             try:
-                await self.look()
+                # Between polls, due times need no query: those of a replay are a few milliseconds apart.
+                if self._is_signalled or time.monotonic() >= polled + POLL_SECONDS:
+                    polled, self._is_signalled = time.monotonic(), False
+                    await self.look()
+                else:
+                    self._start_due()
             except Exception:
                 log.exception("looking for deliveries failed and will be retried")
-            # Between polls, due times need no query: the requests of a replay may be due every few milliseconds.
-            polled = time.monotonic()
-            while (left := polled + POLL_SECONDS - time.monotonic()) > 0:
-                if await _wait(self._look_now, min(self._seconds_until_due(), left)):
-                    break
-                self._start_due()
+            left = max(polled + POLL_SECONDS - time.monotonic(), 0.001)
+            await _wait(self._look_now, min(self._seconds_until_due(), left))
 
     def _seconds_until_due(self) -> float:
         due_at = self.dispatch.queue.next_time()
@@ -372,11 +377,8 @@ class Deliverer:
             await asyncio.sleep(0.01)
 
 
-async def _wait(event: asyncio.Event, seconds: float) -> bool:
-    """Wait until the event is set, and clear it; False if it was not set in time."""
+async def _wait(event: asyncio.Event, seconds: float) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()
-    is_set = event.is_set()
     event.clear()
-    return is_set
