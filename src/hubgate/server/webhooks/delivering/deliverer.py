@@ -23,6 +23,7 @@ from hubgate.server.webhooks.delivering import windows_store
 from hubgate.server.webhooks.delivering.dispatch import Dispatch
 from hubgate.server.webhooks.delivering.queue import FEWEST_PER_HOST, MAX_PER_HOST
 from hubgate.server.webhooks.delivering.recording import Batch, record
+from hubgate.server.webhooks.delivering.throughput import Throughput
 from hubgate.server.webhooks.delivering.webhook_queue import Item, Window
 from hubgate.server.webhooks.shards import store as shards_store
 from hubgate.server.webhooks.shards.ownership import Ownership, TakenOver
@@ -62,6 +63,7 @@ class Deliverer:
     # Results could not be stored: nothing is sent.
     _in_trouble: bool = False
     _has_wakes: bool = False
+    _throughput: Throughput = field(default_factory=Throughput)
     # Reads the rows of new shards, or releases shards.
     moving: "asyncio.Task[None] | None" = None
 
@@ -126,7 +128,7 @@ class Deliverer:
 
     async def beat(self) -> None:
         """One heartbeat: claim a fair share of the shards, or release what is beyond it."""
-        await self.ownership.beat()
+        await self.ownership.beat(self._throughput.last_minute(time.monotonic()))
         per_process = max(MAX_PER_HOST // self.ownership.processes, FEWEST_PER_HOST)
         self.dispatch.queue.per_host = per_process
         self.webhooks.egress.limit_per_address(per_process)
@@ -269,6 +271,7 @@ class Deliverer:
             for webhook_id, window in windows.items():
                 dispatch.queue.load(webhook_id, window, now)
         self._in_trouble = False
+        self._throughput.add(len(batch.results), time.monotonic())
         for webhook_id in changed:
             dispatch.queue.read_again(webhook_id)
         dispatch.queue.settle(batch.delivery_ids, now)
