@@ -55,7 +55,8 @@ async def read_overview(db: Database, clock: Clock) -> DeliveryOverview:
             webhooks[host] += 1
             since.setdefault(host, row["failing_since"])
         hosts = tuple(FailingHost(host, count, since[host]) for host, count in webhooks.most_common())
-        return DeliveryOverview(*counts, oldest_at=None, failing=hosts)
+        new_deliveries, retries, events, processes, attempts = counts
+        return DeliveryOverview(new_deliveries, retries, events, processes, attempts, None, hosts)
 
     found = await db.read_long(unit)
     oldest_at = await oldest_waiting(db, now)

@@ -6,6 +6,7 @@ from msgspec.structs import asdict, fields
 
 from hubgate.server.ids import first_id
 from hubgate.server.storage.database import Database, Row, Tx
+from hubgate.server.storage.sqltext import Params
 from hubgate.server.webhooks.activity.store import visible_to_app
 from hubgate.server.webhooks.deliveries_store import ABOUT, ALIVE, MAY_GO, RUN_OF
 from hubgate.server.webhooks.model import CANCELLED, DELIVERED, DISABLED, ENABLED, SKIPPED, STORED
@@ -151,7 +152,7 @@ async def advance(tx: Tx, replay: Replay, position: int, queued: int) -> bool:
         UPDATE replays SET position = :to, queued = queued + CAST(:queued AS bigint)
         WHERE id = :id AND state = 'running' AND position = :from
     """
-    values = {"id": replay.id, "to": position, "queued": queued, "from": replay.position}
+    values: Params = {"id": replay.id, "to": position, "queued": queued, "from": replay.position}
     return await tx.exec(sql, values) == 1
 
 
