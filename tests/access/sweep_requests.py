@@ -55,6 +55,7 @@ _JSON: tuple[tuple[str, Any], ...] = (
     ("/applications/{client_id}", {"name": "Taken"}),
     ("/connected-apps/{client_id}", {"organizations": []}),
     ("/tokens/{id}", {"name": "taken"}),
+    ("/webhooks/{id}/replays", {"since": "2026-01-01T00:00:00Z"}),
     ("/webhooks", _WEBHOOK),
     ("/webhooks/{id}", _WEBHOOK),
 )

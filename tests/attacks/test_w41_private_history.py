@@ -14,6 +14,7 @@ from tests.bed.background_delivery import deliver_in_background
 from tests.bed.egress_hub import deliver
 from tests.bed.engines import Engine, settings_for
 from tests.bed.people import api, browser_of, create_organization, create_token, create_user, submit
+from tests.bed.replays import run_replays
 from tests.bed.repos import create_commit, create_repo
 from tests.bed.running_hub import RunningHub, run_hub
 from tests.bed.webhooks import Receiver, create_webhook, run_receiver, settle
@@ -196,3 +197,35 @@ def test_w41_replay_on_the_page_does_not_send_private_history_to_the_app(
         submit(browser, shown, f"{shown}/replay")
     settle(hub)
     assert names(evil) == set()
+
+
+def test_w41_replay_of_many_deliveries_leaves_private_history_out(
+    hub: RunningHub, receiver: Receiver, evil: Receiver
+) -> None:
+    """Whether the app or the user starts it, and not even the number is revealed."""
+    ada = create_user(hub, "ada")
+    everything = {"since": "2000-01-01T00:00:00Z", "states": ["delivered"], "rate": 200}
+    with api(hub, create_token(hub, ada)) as owner, api(hub, granted(hub, ada, "webhooks")) as app:
+        create_repo(owner, SECRET_NAME, private=True)
+        settle(hub)
+        at = f"{PATH}/{create_webhook(owner, receiver.url, 'user:ada')['id']}"
+        create_commit(owner, SECRET_NAME, {"secret.txt": b"1"})
+        settle(hub)
+        (hidden,) = logs(owner, at)
+        publish(owner)
+        create_commit(owner, PUBLIC_NAME, {"news.txt": b"1"})
+        settle(hub)
+        for method, tail in (("POST", ""), ("GET", ""), ("GET", f"/{'0' * 24}"), ("DELETE", f"/{'0' * 24}")):
+            answer = app.request(method, f"{at}/replays{tail}", json=everything if method == "POST" else None)
+            assert answer.status_code == 403, "the app has not taken the webhook over"
+        hub.clock.advance(1)
+        assert app.post(at, json={"url": evil.url}).status_code == 200
+        assert app.post(f"{at}/replays", json={"deliveries": [hidden["id"]]}).status_code == 404
+        assert owner.post(f"{at}/replays", json={"deliveries": [hidden["id"]]}).json()["total"] == 0
+        for client in (app, owner):
+            assert client.post(f"{at}/replays", json=everything).json()["total"] == 2
+            hub.clock.advance(1)
+        run_replays(hub)
+        assert {one["state"] for one in app.get(f"{at}/replays").json()} == {"done"}
+    assert (names(evil), len(evil.received)) == ({PUBLIC_NAME}, 4)
+    assert b'"private":true' not in b"".join(one.body for one in evil.received)

@@ -17,7 +17,7 @@
     testbuild.py   routes that exist only in tests; testserve.py, testweb.py and testdeliver.py, processes with these
                    routes and failpoints
     webhooks.py    webhooks, a receiver and delivery on demand; http_receiver.py, a receiver with scripted responses;
-                   receiver_library.py, the receiver library on a real socket
+                   receiver_library.py, the receiver library on a real socket; replays.py, replays on demand
     upstream.py    a service behind the gateway, with scripted answers
     mailserver.py  a real SMTP server
     clients.py     public clients, each in a virtual environment; node.py, JavaScript clients; sites.py, web apps

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from types import ModuleType
 
 from hubgate.server.storage.sqltext import RowStatement, as_single_statement, positional
-from hubgate.server.webhooks import delivering, fanout, shards, watches
+from hubgate.server.webhooks import delivering, fanout, insight, replaying, shards, watches
 
 _SQL = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE)\s")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z][a-z0-9_]*)")
@@ -21,7 +21,7 @@ Statement = str | RowStatement
 def statements() -> dict[str, Statement]:
     """By module and name, or by module and line for those inside functions."""
     found: dict[str, Statement] = {}
-    for package in (delivering, fanout, shards, watches):
+    for package in (delivering, fanout, insight, replaying, shards, watches):
         for info in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             module = importlib.import_module(info.name)
             name = info.name.removeprefix("hubgate.server.webhooks.")

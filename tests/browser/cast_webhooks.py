@@ -14,6 +14,8 @@ from hubgate.server.webhooks.delivering import results_store
 from hubgate.server.webhooks.delivering.results_store import Result
 from hubgate.server.webhooks.management import store
 from hubgate.server.webhooks.model import DISABLED, ENABLED, SUSPENDED, Watch, Webhook
+from hubgate.server.webhooks.replaying import store as replays
+from hubgate.server.webhooks.replaying.model import DONE, RUNNING, Replay
 from hubgate.server.webhooks.requests.outcome import NO_ANSWER
 from hubgate.server.webhooks.sealed_secrets import new_key, sealed_secret
 from hubgate.server.webhooks.watches import store as watches
@@ -26,6 +28,8 @@ ACMES_AT = f"/organizations/acme/settings/webhooks/{_ACMES}"
 RETRYING = f"{AT}/deliveries/{0xD0:024x}"
 SKIPPED = f"{AT}/deliveries/{0xD5:024x}"
 DELIVERED = f"{AT}/deliveries/{0xD2:024x}"
+_RUNNING_REPLAY, _DONE_REPLAY = f"{0x3E1:024x}", f"{0x3E0:024x}"
+RUNNING_REPLAY, DONE_REPLAY = f"{AT}/replays/{_RUNNING_REPLAY}", f"{AT}/replays/{_DONE_REPLAY}"
 
 _URL = "https://ci.acme.example/hooks/hubgate?pipeline=nightly"
 _LONG_HOST = (
@@ -75,8 +79,32 @@ async def add_webhooks(hub: Hub, ada: User, acme: Organization) -> None:
         waiting: tuple[tuple[str, str, tuple[int | None, ...]], ...] = (("skipped", "suspended", ()),) * 7
         await _fates(tx, suspended, 0x1D0, (*waiting, ("failed", "", (500,) * 12)), now)
         await _fates(tx, made[-1], 0x2D0, _FATES[1:3], now)
+        await _replays(tx, now)
 
     await hub.db.write_long(unit)
+
+
+async def _replays(tx: Tx, now: int) -> None:
+    running = Replay(
+        id=_RUNNING_REPLAY,
+        webhook_id=_WORKING,
+        since=now - DAY,
+        states="failed skipped",
+        picked=None,
+        visible=None,
+        rate=20,
+        state=RUNNING,
+        total=12_800,
+        queued=3210,
+        done=0,
+        position=3210,
+        last_position=20_000,
+        created_at=now,
+        ended_at=None,
+    )
+    ended = {"state": DONE, "total": 2, "queued": 2, "done": 2, "ended_at": now}
+    await replays.add(tx, running)
+    await replays.add(tx, replace(running, id=_DONE_REPLAY, picked='["x"]', **ended))
 
 
 def _webhook(hub: Hub, webhook_id: str, user_id: str | None, url: str | None, now: int) -> Webhook:

@@ -18,6 +18,8 @@ import pytest
 from tests.bed.concurrency import run_concurrently
 from tests.bed.processes import HUBGATE, TEST_BUILD, HubProcess, environment, hub_process, is_alive, until
 
+from hubgate.server.metrics import DELIVERY_GAUGES
+
 
 def address_of(url: str) -> tuple[str, int]:
     return "127.0.0.1", int(url.rpartition(":")[2])
@@ -268,6 +270,8 @@ def test_metrics_are_off_by_default_and_sum_all_workers(tmp_path: Path) -> None:
         for name in ("running", "queued", "abandoned", "expired"):
             assert f'hubgate_jobs_{name}{{pool="git"}} 0.0' in figures
         assert httpx.get(f"{hub.url}/metrics").status_code == 404
+        gauges = {f"{name} 0.0" for name in DELIVERY_GAUGES} - {"hubgate_delivery_processes 0.0"}
+        until(lambda: gauges <= set(httpx.get(f"http://127.0.0.1:{port}/metrics").text.splitlines()))
         assert hub.stop() == 0
 
 

@@ -9,6 +9,7 @@ from tests.bed.background_delivery import deliver_in_background
 from tests.bed.engines import SqliteEngine, settings_for
 from tests.bed.hostile import json_response, run_hostile_server
 from tests.bed.people import api, create_organization, create_token, create_user
+from tests.bed.replays import run_replays
 from tests.bed.repos import create_repo
 from tests.bed.running_hub import RunningHub, run_hub
 from tests.bed.webhooks import Receiver, run_receiver, secret_of, settle
@@ -98,7 +99,8 @@ def test_webhooks_of_an_organization_and_pull_webhooks(hub: RunningHub, shell: S
     assert shell.says("webhooks", "replay", made["id"], logged["id"], "--org", "acme") == kept
     shell.says("repos", "create", "acme/rows")
     settle(hub)
-    since = shell.says("webhooks", "replay", made["id"], "--since", "2000-01-01", "--org", "acme")
+    with deliver_in_background(hub, run_replays):
+        since = shell.says("webhooks", "replay", made["id"], "--since", "2000-01-01", "--org", "acme")
     assert since == "✓ 1 stored again: this webhook has no URL; its events are pulled.\n"
     assert " update (test) " in shell.says("webhooks", "activity", made["id"], "--org", "acme")
 
@@ -122,13 +124,28 @@ def test_replay_skips_events_that_may_no_longer_be_read(hub: RunningHub, shell: 
         create_repo(bob, "hidden")
         settle(hub)
         assert bob.put("/api/models/bob/hidden/settings", json={"private": True}).status_code == 200
-    assert shell.refused(*replay).startswith("no delivery could be sent. 1 skipped: This webhook may no longer")
+    assert shell.says(*replay) == "Nothing to replay.\n"
     shell.says("repos", "create", "tiny")
     settle(hub)
-    with deliver_in_background(hub):
-        done = shell.run(*replay, "--rate", "50")
-    assert (done.returncode, done.stdout) == (0, "✓ 1 replayed and delivered.\n")
-    assert done.stderr == "! 1 skipped: This webhook may no longer report on that repo.\n"
+    with deliver_in_background(hub, run_replays):
+        done = shell.says(*replay, "--rate", "50")
+        assert done == f"✓ 1 replayed. See: hubgate webhooks activity {made['id']}\n"
+        assert shell.json(*replay, "--state", "failed")["total"] == 0
+
+
+def test_replay_is_cancelled(hub: RunningHub, shell: Shell, receiver: Receiver) -> None:
+    made = shell.json("webhooks", "create", "--url", receiver.url, "--watch", "user:ada")
+    shell.says("repos", "create", "tiny")
+    settle(hub)
+    with api(hub, shell.variables["HUBGATE_TOKEN"]) as client:
+        at = f"/api/settings/webhooks/{made['id']}/replays"
+        body = {"since": "2000-01-01T00:00:00Z", "states": ["delivered"]}
+        started = client.post(at, json=body).json()
+    cancel = ("webhooks", "replay", made["id"], "--cancel", started["id"])
+    assert shell.says(*cancel) == "✓ Cancelled: 0 of 1 were sent.\n"
+    assert shell.json(*cancel) == {**started, "state": "cancelled"}
+    for rate in ("0", "201", "1.5", "x"):
+        assert "from 1 to 200" in shell.run("webhooks", "replay", made["id"], "--since", "1h", "--rate", rate).stderr
 
 
 def test_activity_test_and_replay_commands(hub: RunningHub, shell: Shell, receiver: Receiver) -> None:

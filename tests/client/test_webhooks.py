@@ -11,6 +11,7 @@ from tests.bed.background_delivery import deliver_in_background
 from tests.bed.engines import SqliteEngine, settings_for
 from tests.bed.people import create_organization, create_token, create_user
 from tests.bed.processes import ROOT
+from tests.bed.replays import run_replays
 from tests.bed.running_hub import RunningHub, run_hub
 from tests.bed.webhooks import Receiver, run_receiver, settle
 
@@ -138,15 +139,29 @@ def test_replay_since_sends_missed_events_again(
     ada.enable_webhook(webhook.id)
     told: list[tuple[int, int]] = []
     logged = ada.webhook_activity(webhook.id, state="skipped")
-    with deliver_in_background(running_hub):
+    with deliver_in_background(running_hub, run_replays):
         sent = ada.replay_webhook_since(webhook.id, logged[1].at, rate=100, progress=lambda *n: told.append(n))
-    assert [one.status for one in sent] == [200, 200]
+    assert (sent.total, sent.done, sent.state) == (2, 2, "done")
     assert [one.json["repo"]["name"] for one in receiver.received] == ["ada/two", "ada/three"]
-    assert told == [(1, 2), (2, 2)]
+    assert told[-1] == (2, 2)
     later = datetime.now(UTC) + timedelta(days=4000)
-    assert ada.replay_webhook_since(webhook.id, later) == []
-    with pytest.raises(ValueError, match="greater than 0"):
+    assert ada.replay_webhook_since(webhook.id, later).total == 0
+    with pytest.raises(errors.Refused, match="1 to 200"):
         ada.replay_webhook_since(webhook.id, later, rate=0)
+
+
+def test_replay_is_started_and_cancelled(
+    running_hub: RunningHub, as_user: Callable[[str], Hub], receiver: Receiver
+) -> None:
+    ada = as_user("ada")
+    webhook = ada.create_webhook(receiver.url, watched=ADA)
+    ada.create_repo("tiny")
+    settle(running_hub)
+    started = ada.start_replay(webhook.id, datetime(2000, 1, 1, tzinfo=UTC), states=["delivered"])
+    assert (started.total, started.done, started.state) == (1, 0, "running")
+    assert ada.get_replay(webhook.id, started.id) == started
+    assert ada.cancel_replay(webhook.id, started.id).state == "cancelled"
+    assert ada.follow_replay(webhook.id, started.id).state == "cancelled"
 
 
 async def test_webhooks_of_an_organization(running_hub: RunningHub) -> None:

@@ -83,6 +83,11 @@ def test_overview_shows_counts(hub: RunningHub) -> None:
             "Requests waiting": "0",
             "Mail waiting": "0",
             "Sign-up": "Open to everyone",
+            "Waiting": "0",
+            "Events to match with webhooks": "0",
+            "Oldest due": "Nothing is due",
+            "Attempts in the last minute": "0",
+            "Processes that deliver": "0",
         }
 
 

@@ -47,6 +47,8 @@ PAGES = [
     f"/settings/webhooks/{ID}/secret",
     f"/settings/webhooks/{ID}/secret/remove",
     f"/settings/webhooks/{ID}/delete",
+    f"/settings/webhooks/{ID}/replays",
+    f"/settings/webhooks/{ID}/replays/{ID}",
     f"/settings/webhooks/{ID}/deliveries/{ID}",
     f"/settings/webhooks/{ID}/deliveries/{ID}/payload",
     "/settings/redirects",
@@ -88,6 +90,8 @@ FORMS = [
     f"/settings/webhooks/{ID}/secret/remove",
     f"/settings/webhooks/{ID}/delete",
     f"/settings/webhooks/{ID}/deliveries/{ID}/replay",
+    f"/settings/webhooks/{ID}/replays",
+    f"/settings/webhooks/{ID}/replays/{ID}/cancel",
 ]
 
 
@@ -99,6 +103,7 @@ def _filled(path: str) -> str:
     for name, value in (
         ("id", ID),
         ("delivery", ID),
+        ("replay", ID),
         ("name", "acme"),
         ("client_id", CLIENT),
         ("type", "model"),

@@ -70,6 +70,10 @@ class Hub(BaseHub):
     get_delivery = _blocking(webhooks.get_delivery)
     replay_webhook = _blocking(webhooks.replay_webhook)
     replay_webhook_since = _blocking(webhooks.replay_webhook_since)
+    start_replay = _blocking(webhooks.start_replay)
+    get_replay = _blocking(webhooks.get_replay)
+    follow_replay = _blocking(webhooks.follow_replay)
+    cancel_replay = _blocking(webhooks.cancel_replay)
 
     # Repos. `repo` is namespace/name; `type` is model, dataset or space.
     create_repo = _blocking(repos.create_repo)

@@ -83,6 +83,16 @@ class SentDelivery:
 
 
 @dataclass(frozen=True)
+class Replay:
+    """A replay of many deliveries, of which `done` have been sent. `state` is running, done or cancelled."""
+
+    id: str
+    total: int
+    done: int
+    state: str
+
+
+@dataclass(frozen=True)
 class OrganizationRef:
     """An organization of the signed-in user, with the user's role in it."""
 

@@ -21,7 +21,7 @@ from hubgate.server.secret import CannotOpen, secret_file
 from hubgate.server.setting_values import is_loopback
 from hubgate.server.settings import Settings
 from hubgate.server.storage.upgrade import SchemaState, schema_error, schema_state
-from hubgate.server.webhooks.management.store import oldest_waiting
+from hubgate.server.webhooks.insight.overview import is_any_process_delivering, read_overview
 
 # Leases and codes tolerate clocks this far apart. A larger skew means that the machine is misconfigured.
 MAX_SKEW_SECONDS = 5
@@ -29,7 +29,10 @@ MAX_SKEW_SECONDS = 5
 LONGEST_UNSEALED = MINUTE
 # The fan-out and delivery loops run many times a second.
 LONGEST_OVERDUE = MINUTE
-START_ADVICE = "If no process delivers, start the hub or hubgate deliver; otherwise delivery is overloaded."
+NO_PROCESS = "Start the hub or hubgate deliver."
+OVERLOADED = "The processes that deliver are overloaded: start hubgate deliver on more machines."
+# A process that delivers changes its heartbeat every two seconds.
+HEARTBEAT_SECONDS = 6.0
 EARLIEST_PLAUSIBLE_TIME = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * SECOND
 
 
@@ -169,11 +172,15 @@ async def _audit_log(hub: Hub) -> AsyncIterator[Finding]:
 
 
 async def _deliveries(hub: Hub) -> Finding:
-    now = hub.clock()
-    since = await oldest_waiting(hub.db, now)
-    if since is None or now - since <= LONGEST_OVERDUE:
+    overview = await read_overview(hub.db, hub.clock)
+    since = overview.oldest_at
+    if since is None or hub.clock() - since <= LONGEST_OVERDUE:
         return Finding("webhooks", "ok", "no delivery is overdue")
-    return Finding("webhooks", "warn", f"deliveries have been overdue since {iso(since)}. {START_ADVICE}")
+    if await is_any_process_delivering(hub.db, HEARTBEAT_SECONDS):
+        return Finding("webhooks", "warn", f"deliveries have been overdue since {iso(since)}. {OVERLOADED}")
+    events = _counted(overview.events, "event", "events")
+    waiting = f"{_counted(overview.waiting, 'delivery', 'deliveries')} and {events} wait"
+    return Finding("webhooks", "warn", f"no process delivers. {waiting}, the oldest since {iso(since)}. {NO_PROCESS}")
 
 
 def _counted(count: int, one: str, many: str) -> str:

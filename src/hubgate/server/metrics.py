@@ -7,6 +7,7 @@ answers a scrape adds up the values of all files, so the result does not depend 
 import os
 import socket
 import threading
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Protocol
 
@@ -26,12 +27,31 @@ _JOBS = {
 }
 
 
+# Help texts of the gauges about deliveries. The values are those of the whole hub, so the most recent ones are shown.
+DELIVERY_GAUGES = {
+    "hubgate_deliveries_waiting": "Deliveries that wait, for their first attempt or for a retry.",
+    "hubgate_deliveries_retrying": "Deliveries that wait for a retry.",
+    "hubgate_events_waiting": "Events whose webhooks have not been determined yet.",
+    "hubgate_deliveries_oldest_waiting_seconds": "How long the oldest event or due delivery has waited.",
+    "hubgate_delivery_attempts_per_minute": "Attempts in the last minute, of all processes.",
+    "hubgate_delivery_processes": "Processes that send deliveries.",
+    "hubgate_webhooks_failing": "Webhooks of which all recent attempts failed.",
+    "hubgate_webhooks_failing_hosts": "Hosts to which these webhooks send.",
+}
+
+
 class Metrics(Protocol):
     def request(self, route: str, method: str, status: int, seconds: float) -> None: ...
+
+    def deliveries(self, values: Mapping[str, float]) -> None:
+        """Set all of `DELIVERY_GAUGES`."""
 
 
 class NoMetrics:
     def request(self, route: str, method: str, status: int, seconds: float) -> None:
+        pass
+
+    def deliveries(self, values: Mapping[str, float]) -> None:
         pass
 
 
@@ -50,6 +70,7 @@ class PrometheusMetrics:
             name: Gauge(f"hubgate_jobs_{name}", meaning, ["pool"], multiprocess_mode="livesum")
             for name, meaning in _JOBS.items()
         }
+        self._deliveries: dict[str, Gauge] = {}
         for each in POOL_METRICS:
             each.on_change = self._jobs_changed
             self._jobs_changed(each)
@@ -57,6 +78,15 @@ class PrometheusMetrics:
     def request(self, route: str, method: str, status: int, seconds: float) -> None:
         self._requests.labels(route, method, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
+
+    def deliveries(self, values: Mapping[str, float]) -> None:
+        from prometheus_client import Gauge
+
+        for name, value in values.items():
+            if name not in self._deliveries:
+                # Only in processes that set it.
+                self._deliveries[name] = Gauge(name, DELIVERY_GAUGES[name], multiprocess_mode="livemostrecent")
+            self._deliveries[name].set(value)
 
     def _jobs_changed(self, jobs: PoolMetrics) -> None:
         for name, gauge in self._jobs.items():

@@ -10,11 +10,12 @@ from hubgate.cli.user.progress import Counter
 from hubgate.cli.user.webhook_arguments import add_with_id, org_option
 from hubgate.client import Hub, HubgateError, Refused
 from hubgate.client.codec import decode, decode_list, member
-from hubgate.client.models import Delivery, SentDelivery
+from hubgate.client.models import Delivery, Replay, SentDelivery
+from hubgate.client.operations.webhooks import REPLAYABLE
 from hubgate.client.responses import sanitized
 
 STATES = ("pending", "retrying", "parked", "delivered", "failed", "skipped", "cancelled", "stored")
-_SLOWEST, _FASTEST = 0.001, 1000
+_SLOWEST, _FASTEST = 1, 200
 _PULLED = "this webhook has no URL; its events are pulled."
 
 
@@ -50,20 +51,17 @@ def configure(commands: common.Subparsers) -> None:
         "--since",
         type=common.parse_time,
         metavar="TIME",
-        help="every event since this time: 2h, 1d, or a date and time",
+        help="every event since this time: 2h, 1d, or a date and time; the hub continues if you stop the command",
     )
-    replay.add_argument("--rate", type=_rate, metavar="N", help="with --since: the maximum per second")
-    replay.add_argument("--state", choices=STATES, help="with --since: only deliveries in this state")
+    which.add_argument("--cancel", metavar="REPLAY", help="cancel a replay that was started with --since")
+    replay.add_argument("--rate", type=_rate, metavar="N", help="with --since: the maximum per second (default 20)")
+    replay.add_argument("--state", choices=REPLAYABLE, help="with --since: only deliveries in this state")
 
 
-def _rate(text: str) -> float:
-    try:
-        rate = float(text)
-    except ValueError:
-        rate = 0.0
-    if not _SLOWEST <= rate <= _FASTEST:
+def _rate(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 9 and _SLOWEST <= int(text) <= _FASTEST):
         raise argparse.ArgumentTypeError(f"must be deliveries per second, from {_SLOWEST} to {_FASTEST}, not {text!r}")
-    return rate
+    return int(text)
 
 
 def _test(options: argparse.Namespace, hub: Hub) -> int:
@@ -124,39 +122,38 @@ def _show_delivery(options: argparse.Namespace, hub: Hub) -> int:
 
 
 def _replay(options: argparse.Namespace, hub: Hub) -> int:
+    if options.since is None and (options.state is not None or options.rate is not None):
+        raise ValueError("--state and --rate require --since.")
+    if options.cancel is not None:
+        replay = hub.cancel_replay(options.id, options.cancel, organization=options.org)
+        sentence = f"✓ {replay.state.capitalize()}: {replay.done} of {replay.total} were sent."
+        return common.print_result(options, replay, sanitized(sentence, 200))
     if options.since is None:
-        if options.state is not None or options.rate is not None:
-            raise ValueError("--state and --rate require --since.")
         return _report(options, hub, hub.replay_webhook(options.id, options.delivery, organization=options.org))
-    refused: list[Refused] = []
-    with Counter("replayed") as counter:
-        sent = hub.replay_webhook_since(
-            options.id,
-            options.since,
-            state=options.state,
-            rate=options.rate,
-            progress=counter.report,
-            on_refused=lambda _, error: refused.append(error),
-            organization=options.org,
-        )
-    skipped = f"{len(refused)} skipped: {refused[0]}" if refused else ""
-    if refused and not sent:
-        raise HubgateError(f"no delivery could be sent. {skipped}")
-    common.print_result(options, sent, "" if options.json else _summary(options, hub, sent))
-    if skipped:
-        print(f"! {skipped}", file=sys.stderr)
-    return 0
+    states = REPLAYABLE if options.state is None else (options.state,)
+    started = hub.start_replay(options.id, options.since, states=states, rate=options.rate, organization=options.org)
+    replay = _follow(options, hub, started)
+    if replay.state == "cancelled":
+        raise HubgateError(f"the replay was cancelled after {replay.done} of {replay.total}. {_activity_hint(options)}")
+    return common.print_result(options, replay, "" if options.json else _summary(options, hub, replay))
 
 
-def _summary(options: argparse.Namespace, hub: Hub, sent: list[SentDelivery]) -> str:
-    if not sent:
+def _follow(options: argparse.Namespace, hub: Hub, started: Replay) -> Replay:
+    try:
+        with Counter("replayed") as counter:
+            return hub.follow_replay(options.id, started.id, progress=counter.report, organization=options.org)
+    except KeyboardInterrupt:
+        command = f"hubgate webhooks replay {options.id} --cancel {sanitized(started.id, 60)}{org_option(options)}"
+        print(f"! The hub continues the replay. To cancel it: {command}", file=sys.stderr)
+        raise
+
+
+def _summary(options: argparse.Namespace, hub: Hub, replay: Replay) -> str:
+    if not replay.total:
         return "Nothing to replay."
-    succeeded = sum(_succeeded(delivery) for delivery in sent)
-    if succeeded == len(sent):
-        return f"✓ {succeeded} replayed and delivered."
-    if sent[0].status is None and _current_state(options, hub, sent[0])[0] == "stored":
-        return f"✓ {len(sent)} stored again: {_PULLED}"
-    return f"! {len(sent)} replayed, {succeeded} delivered so far. {_activity_hint(options)}"
+    if hub.get_webhook(options.id, organization=options.org).url is None:
+        return f"✓ {replay.done} stored again: {_PULLED}"
+    return f"✓ {replay.done} replayed. {_activity_hint(options)}"
 
 
 def _report(options: argparse.Namespace, hub: Hub, sent: SentDelivery) -> int:

@@ -1,14 +1,12 @@
 """Webhooks of the user or of an organization. On the wire, only a single webhook is wrapped in an object."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Unpack
 
 from hubgate.client.addresses import path_segment
 from hubgate.client.codec import camel_case, decode, decode_list, member
-from hubgate.client.errors import Conflict, Forbidden, NotFound, Refused
-from hubgate.client.models import Delivery, SentDelivery, Watched, Webhook, WebhookOptions
+from hubgate.client.models import Delivery, Replay, SentDelivery, Watched, Webhook, WebhookOptions
 from hubgate.client.session import Call, Session, json_call
 from hubgate.client.wire import Flow, sleep
 
@@ -17,8 +15,9 @@ Watchable = Watched | Mapping[str, str] | Sequence[str]
 # The hub waits up to twenty seconds for the receiver before it responds.
 _SEND_SECONDS = 60.0
 _PAGE = 200
-# States of deliveries that the hub will still send.
-_IN_PROGRESS = ("pending", "retrying", "parked")
+_POLL_SECONDS = 0.5
+# The states of deliveries that can be replayed.
+REPLAYABLE = ("failed", "skipped", "delivered", "stored")
 
 
 def create_webhook(
@@ -140,49 +139,76 @@ def replay_webhook(
     return decode(SentDelivery, (yield from session.json(Call("POST", path, read_timeout=_SEND_SECONDS))))
 
 
+def start_replay(
+    session: Session,
+    webhook_id: str,
+    since: datetime,
+    *,
+    states: Sequence[str] = REPLAYABLE,
+    rate: int | None = None,
+    organization: str | None = None,
+) -> Flow[Replay]:
+    """Let the hub replay all deliveries since a given time that are in one of these states, at most `rate` per second.
+
+    The hub continues on its own, also after a restart. See `follow_replay` and `cancel_replay`.
+    """
+    moment = since if since.tzinfo else since.replace(tzinfo=UTC)
+    body = _without_none(since=moment.isoformat(), states=_as_list(states), rate=rate)
+    return decode(Replay, (yield from session.json(json_call("POST", _replays_path(organization, webhook_id), body))))
+
+
+def get_replay(session: Session, webhook_id: str, replay_id: str, *, organization: str | None = None) -> Flow[Replay]:
+    call = Call("GET", f"{_replays_path(organization, webhook_id)}/{path_segment(replay_id)}")
+    return decode(Replay, (yield from session.json(call)))
+
+
+def cancel_replay(
+    session: Session, webhook_id: str, replay_id: str, *, organization: str | None = None
+) -> Flow[Replay]:
+    """Cancel a replay. One that has ended stays as it is."""
+    call = Call("DELETE", f"{_replays_path(organization, webhook_id)}/{path_segment(replay_id)}")
+    return decode(Replay, (yield from session.json(call)))
+
+
+def follow_replay(
+    session: Session,
+    webhook_id: str,
+    replay_id: str,
+    *,
+    progress: Callable[[int, int], object] | None = None,
+    organization: str | None = None,
+) -> Flow[Replay]:
+    """Wait until a replay has ended. `progress` receives the number of deliveries sent and the total."""
+    while True:
+        replay = yield from get_replay(session, webhook_id, replay_id, organization=organization)
+        if progress is not None:
+            progress(replay.done, replay.total)
+        if replay.state != "running":
+            return replay
+        yield from sleep(_POLL_SECONDS)
+
+
 def replay_webhook_since(
     session: Session,
     webhook_id: str,
     since: datetime,
     *,
     state: str | None = None,
-    rate: float | None = None,
+    rate: int | None = None,
     progress: Callable[[int, int], object] | None = None,
-    on_refused: Callable[[Delivery, Refused], object] | None = None,
     organization: str | None = None,
-) -> Flow[list[SentDelivery]]:
-    """Replay all deliveries since a given time, oldest first and one at a time, at most `rate` per second.
+) -> Flow[Replay]:
+    """Replay all deliveries since a given time, at most `rate` per second, and wait until all have been sent.
 
-    With `state="failed"`, only failed deliveries are replayed. `progress` receives the number processed and the
-    total. A delivery that the hub rejects is passed to `on_refused` and skipped; without `on_refused`, the error is
-    raised.
+    With `state="failed"`, only failed deliveries are replayed. If the caller stops waiting, the hub continues.
     """
-    if rate is not None and not rate > 0:
-        raise ValueError(f"rate must be greater than 0 (deliveries per second), not {rate}.")
-    moment = since if since.tzinfo else since.replace(tzinfo=UTC)
-    logged = yield from webhook_activity(session, webhook_id, state=state, limit=None, organization=organization)
-    selected = [entry for entry in reversed(logged) if entry.at >= moment and _is_replayable(entry)]
-    sent: list[SentDelivery] = []
-    for number, entry in enumerate(selected, 1):
-        started = time.monotonic()
-        try:
-            sent.append((yield from replay_webhook(session, webhook_id, entry.id, organization=organization)))
-        except (Forbidden, NotFound, Conflict) as error:
-            # A conflict before the first success is about the webhook (it is disabled), so all others would fail too.
-            if on_refused is None or (isinstance(error, Conflict) and not sent):
-                raise
-            on_refused(entry, error)
-        if progress is not None:
-            progress(number, len(selected))
-        if rate is not None and number < len(selected):
-            yield from sleep(max(0.0, 1 / rate - (time.monotonic() - started)))
-    return sent
+    states = REPLAYABLE if state is None else (state,)
+    replay = yield from start_replay(session, webhook_id, since, states=states, rate=rate, organization=organization)
+    return (yield from follow_replay(session, webhook_id, replay.id, progress=progress, organization=organization))
 
 
-def _is_replayable(entry: Delivery) -> bool:
-    """Whether a delivery is finished, and neither a replay nor a test."""
-    # The event of a test has the delivery's own id.
-    return entry.replay_of is None and entry.event.id != entry.id and entry.state not in _IN_PROGRESS
+def _replays_path(organization: str | None, webhook_id: str) -> str:
+    return f"{_path(organization, webhook_id)}/replays"
 
 
 def _webhook_from(value: object) -> Webhook:

@@ -27,6 +27,20 @@ MAY_GO = f"""
 """
 
 
+# The value of `replay_of` is the id of the original delivery and that of the run, separated by a space. The run is a
+# replay of many deliveries, or the id of the delivery itself if it was replayed alone.
+RUN_OF = "substr(d.replay_of, 26)"
+
+
+def replay_of(origin: str, run: str) -> str:
+    """Unique for each replay: a delivery can be replayed more than once, and a replay can be replayed."""
+    return f"{origin} {run}"
+
+
+def replay_run(value: str) -> str:
+    return value[25:]
+
+
 class NewDelivery(Struct, frozen=True):
     """A delivery to add. The fields are columns."""
 

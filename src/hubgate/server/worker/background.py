@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from hubgate.server import logs
+from hubgate.server import logs, metrics
 from hubgate.server.audit.retention import AuditRetention
 from hubgate.server.audit.seal import Sealer
 from hubgate.server.hub.repos import commit_counts, housekeeping
@@ -20,8 +20,10 @@ from hubgate.server.settings import Settings
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.deliverer import POLL_SECONDS, Deliverer
 from hubgate.server.webhooks.fanout.fanning import FanOut
+from hubgate.server.webhooks.insight.gauges import DeliveryGauges
 from hubgate.server.webhooks.management import backlogs
 from hubgate.server.webhooks.permissions import grants
+from hubgate.server.webhooks.replaying.runner import ReplayRunner
 from hubgate.server.webhooks.retention.deletion import EVERY_SECONDS, Retention
 from hubgate.server.worker.child import raise_file_limit, report_ready, run_and_exit, settings_from_parent, stop_event
 from hubgate.server.worker.loops import Loop, LoopRunner
@@ -70,7 +72,12 @@ async def run(
         Loop("delivery retention", EVERY_SECONDS, Retention(webhooks, settings.delivery_retention_days).step),
         *_audit_loops(hub),
     ]
-    running = asyncio.gather(LoopRunner(hub.db, hub.clock, stop).run(loops), deliverer.run())
+    running = asyncio.gather(
+        LoopRunner(hub.db, hub.clock, stop).run(loops),
+        deliverer.run(),
+        ReplayRunner(webhooks, deliverer).run(stop),
+        *_metrics_loops(hub, stop),
+    )
     on_ready()
 
     def on_loops_ended(future: asyncio.Future[Any]) -> None:
@@ -88,6 +95,11 @@ async def run(
     if ended:
         # Raise the error of a loop that failed, which is a bug. The parent then starts a new process.
         running.result()
+
+
+def _metrics_loops(hub: Hub, stop: asyncio.Event) -> list[Coroutine[Any, Any, None]]:
+    found = metrics.for_this_process()
+    return [] if isinstance(found, metrics.NoMetrics) else [DeliveryGauges(hub.db, hub.clock, found).run(stop)]
 
 
 def _audit_loops(hub: Hub) -> list[Loop]:

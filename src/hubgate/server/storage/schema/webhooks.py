@@ -6,6 +6,8 @@ from hubgate.server.storage.schema.base import metadata, owner
 
 _GRANTED = text("client_id IS NOT NULL")
 _BACKLOG = text("skip_through > 0 OR requeue_since IS NOT NULL")
+_FAILING = text("failing_since IS NOT NULL")
+_RUNNING = text("state = 'running'")
 
 # Webhooks with their settings, quotas and delivery state (webhooks/management/).
 webhooks = Table(
@@ -73,6 +75,7 @@ webhooks = Table(
     Column("skip_reason", Text),
     Column("requeue_since", BigInteger),
     Index("ix_webhooks_backlogs", "id", sqlite_where=_BACKLOG, postgresql_where=_BACKLOG),
+    Index("ix_webhooks_failing", "failing_since", sqlite_where=_FAILING, postgresql_where=_FAILING),
     Index("ix_webhooks_granted", "id", sqlite_where=_GRANTED, postgresql_where=_GRANTED),
     Index("ix_webhooks_granted_by", "granted_by", "client_id", sqlite_where=_GRANTED, postgresql_where=_GRANTED),
     Index(None, "user_id"),
@@ -177,6 +180,37 @@ attempts = Table(
     sqlite_with_rowid=False,
 )
 
+# Replays of many deliveries (webhooks/replaying/).
+replays = Table(
+    "replays",
+    metadata,
+    Column("id", Text, primary_key=True),
+    owner("webhooks", "webhook_id"),
+    # The selected deliveries: those created since a time that are in one of these states, separated by spaces; or, if
+    # `picked` is set, these ids, as JSON.
+    Column("since", BigInteger, nullable=False),
+    Column("states", Text, nullable=False),
+    Column("picked", Text),
+    # The repos that the app which started the replay may see, as JSON; null without an app.
+    Column("visible", Text),
+    # The maximum number of requests per second.
+    Column("rate", BigInteger, nullable=False),
+    # "running", "done" or "cancelled".
+    Column("state", Text, nullable=False),
+    # Selected deliveries; those queued so far; and, of a replay that has ended, those sent.
+    Column("total", BigInteger, nullable=False),
+    Column("queued", BigInteger, nullable=False),
+    Column("done", BigInteger, nullable=False),
+    # Progress: the number of the last delivery that was considered, and of the last to consider. For picked deliveries
+    # the index in the list.
+    Column("position", BigInteger, nullable=False),
+    Column("last_position", BigInteger, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("ended_at", BigInteger),
+    Index("ix_replays_running", "webhook_id", "id", sqlite_where=_RUNNING, postgresql_where=_RUNNING),
+    Index(None, "webhook_id", "id"),
+)
+
 # The running processes that send deliveries (webhooks/delivering/ownership.py).
 senders = Table(
     "senders",
@@ -186,6 +220,8 @@ senders = Table(
     Column("heartbeat", BigInteger, nullable=False),
     # Lock files tell about processes of the same machine only.
     Column("machine", Text, nullable=False),
+    # Attempts in the last minute.
+    Column("attempts", BigInteger, nullable=False, server_default="0"),
 )
 
 # The 256 shards of webhooks, and the process that sends for each; null for a shard without one.

@@ -24,18 +24,29 @@ from hubgate.server.oauth.operator_requests import decision
 from hubgate.server.web.account_paths import organization_named, user_named
 from hubgate.server.web.pages.listing import ListQuery, return_address
 from hubgate.server.web.rendering import Pages
+from hubgate.server.webhooks.context import Webhooks
+from hubgate.server.webhooks.insight.overview import read_overview
 
 _OVERVIEW, _USERS = "/operator", "/operator/users"
+# Failing hosts that the overview lists.
+_HOSTS = 10
 _ORGANIZATIONS, _REQUESTS = "/operator/organizations", "/operator/requests"
 
 # The effect of a button on a user; returns the message to show.
 _ButtonAction = Callable[[HubRequest, User], Awaitable[str]]
 
 
-def routes(pages: Pages, accounts: Accounts, oauth: OAuth) -> list[Route]:
+def routes(pages: Pages, accounts: Accounts, oauth: OAuth, webhooks: Webhooks) -> list[Route]:
     async def overview(request: HubRequest) -> Response:
-        counts, waiting = await operator_actions.count_accounts(accounts), await decision.count_pending(oauth)
-        return pages.page(request, "operator/overview.html", section=_OVERVIEW, counts=counts, waiting_requests=waiting)
+        return pages.page(
+            request,
+            "operator/overview.html",
+            section=_OVERVIEW,
+            counts=await operator_actions.count_accounts(accounts),
+            waiting_requests=await decision.count_pending(oauth),
+            deliveries=await read_overview(webhooks.db, webhooks.clock),
+            hosts_shown=_HOSTS,
+        )
 
     return [
         _route("GET", _OVERVIEW, overview, "Overview of the hub"),

@@ -62,5 +62,25 @@ for (const field of document.querySelectorAll("input[data-chooses]")) {
   });
 }
 
+// Progress: the part of the page with this attribute is fetched again every two seconds, until it has it no more.
+const refresh = async () => {
+  const part = document.querySelector("[data-refresh]");
+  if (!part) return;
+  try {
+    const response = await fetch(location.href);
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    const fresh = page.getElementById(part.id);
+    if (!response.ok || !fresh) return;
+    // Buttons keep the focus unless they are gone.
+    const focused = part.contains(document.activeElement) && document.activeElement.id;
+    part.replaceWith(fresh);
+    if (focused) document.getElementById(focused)?.focus();
+  } catch {
+    // The hub may be restarting.
+  }
+  setTimeout(refresh, 2000);
+};
+if (document.querySelector("[data-refresh]")) setTimeout(refresh, 2000);
+
 // response_mode=form_post: submit the response to the app.
 document.querySelector("form[data-submit]")?.submit();

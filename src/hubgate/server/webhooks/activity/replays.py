@@ -119,8 +119,7 @@ async def _queue(tx: Tx, webhook: Webhook, new: str, origin: str, columns: dict[
                 reason="",
                 due_at=None if is_pull else now,
                 created_at=now,
-                # Unique: a delivery can be replayed more than once, and a replay can be replayed.
-                replay_of=f"{origin} {new}",
+                replay_of=deliveries.replay_of(origin, new),
                 **columns,  # type: ignore[arg-type]
             )
         ],

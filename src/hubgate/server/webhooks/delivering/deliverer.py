@@ -23,6 +23,7 @@ from hubgate.server.webhooks.delivering import windows_store
 from hubgate.server.webhooks.delivering.dispatch import Dispatch
 from hubgate.server.webhooks.delivering.queue import FEWEST_PER_HOST, FRESH_SECONDS, MAX_PER_HOST
 from hubgate.server.webhooks.delivering.recording import Batch, record
+from hubgate.server.webhooks.delivering.throughput import Throughput
 from hubgate.server.webhooks.delivering.webhook_queue import Item, Window
 from hubgate.server.webhooks.requests.request import WebhookSettings
 from hubgate.server.webhooks.shards import store as shards_store
@@ -56,13 +57,16 @@ class Deliverer:
     new_events: asyncio.Event = field(default_factory=asyncio.Event)
     _work: asyncio.Event = field(default_factory=asyncio.Event)
     _unchecked: asyncio.Event = field(default_factory=asyncio.Event)
+    # Set by wake-ups, and by due times that are earlier than those before.
     _look_now: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_signalled: bool = False
     _beat_now: asyncio.Event = field(default_factory=asyncio.Event)
     # Fewer while checks take too long to be of use.
     _checked_at_once: int = CHECKED_AT_ONCE
     # Results could not be stored: nothing is sent.
     _in_trouble: bool = False
     _has_wakes: bool = False
+    _throughput: Throughput = field(default_factory=Throughput)
     # Reads the rows of new shards, or releases shards.
     moving: "asyncio.Task[None] | None" = None
 
@@ -71,7 +75,7 @@ class Deliverer:
         self.dispatch = self._new_dispatch()
 
     def _new_dispatch(self) -> Dispatch:
-        return Dispatch(self.webhooks, self._on_work, self._may_start, self.silence_seconds)
+        return Dispatch(self.webhooks, self._on_work, self._look_now.set, self._may_start, self.silence_seconds)
 
     def _on_work(self) -> None:
         self._work.set()
@@ -101,6 +105,7 @@ class Deliverer:
 
     def _on_signal(self, signal: Signal) -> None:
         if signal is Signal.DELIVERIES:
+            self._is_signalled = True
             self._look_now.set()
         elif signal is Signal.SHARDS:
             self._beat_now.set()
@@ -126,7 +131,7 @@ class Deliverer:
 
     async def beat(self) -> None:
         """One heartbeat: claim a fair share of the shards, or release what is beyond it."""
-        await self.ownership.beat()
+        await self.ownership.beat(self._throughput.last_minute(time.monotonic()))
         per_process = max(MAX_PER_HOST // self.ownership.processes, FEWEST_PER_HOST)
         self.dispatch.queue.per_host = per_process
         self.webhooks.egress.limit_per_address(per_process)
@@ -276,6 +281,7 @@ class Deliverer:
             for webhook_id, window in windows.items():
                 dispatch.queue.load(webhook_id, window, now)
         self._in_trouble = False
+        self._throughput.add(len(batch.results), time.monotonic())
         for webhook_id in changed:
             dispatch.queue.read_again(webhook_id)
         dispatch.queue.settle(batch.delivery_ids, now)
@@ -318,20 +324,32 @@ class Deliverer:
         self._work.set()
 
     async def _look(self) -> None:
+        polled = -POLL_SECONDS
         while True:
             try:
-                await self.look()
+                # Between polls, due times need no query: those of a replay are a few milliseconds apart.
+                if self._is_signalled or time.monotonic() >= polled + POLL_SECONDS:
+                    polled, self._is_signalled = time.monotonic(), False
+                    await self.look()
+                else:
+                    self._start_due()
             except Exception:
                 log.exception("looking for deliveries failed and will be retried")
-            due_at = self.dispatch.queue.next_time()
-            seconds = POLL_SECONDS if due_at is None else (due_at - self.webhooks.clock()) / SECOND
-            await _wait(self._look_now, min(max(seconds, 0.001), POLL_SECONDS))
+            left = max(polled + POLL_SECONDS - time.monotonic(), 0.001)
+            await _wait(self._look_now, min(self._seconds_until_due(), left))
+
+    def _seconds_until_due(self) -> float:
+        due_at = self.dispatch.queue.next_time()
+        return POLL_SECONDS if due_at is None else max((due_at - self.webhooks.clock()) / SECOND, 0.001)
 
     async def look(self) -> None:
         """Find wake-ups, and deliveries that are due."""
         if self.shards and await shards_store.has_wakes(self.webhooks.db, self.shards):
             self._has_wakes = True
             self._work.set()
+        self._start_due()
+
+    def _start_due(self) -> None:
         self.dispatch.queue.due(self.webhooks.clock())
         self.dispatch.pump()
 

@@ -39,6 +39,8 @@ class Dispatch:
     webhooks: Webhooks
     # Called when there is something to check, to store or to read.
     on_work: Callable[[], None]
+    # Called when something is due earlier than what was due first before.
+    on_earlier_time: Callable[[], None]
     # Asked before requests start, with the monotonic time.
     may_start: Callable[[float], bool]
     silence_seconds: float | None = None
@@ -65,6 +67,9 @@ class Dispatch:
                 self.sender.start(item, prepared)
         if self.queue.has_unchecked or self.queue.unread:
             self.on_work()
+        if self.queue.has_earlier_time:
+            self.queue.has_earlier_time = False
+            self.on_earlier_time()
 
     def apply_check(self, items: Sequence[Item], found: Mapping[str, Checked], moment: float) -> None:
         """Apply a check that began at the monotonic time `moment`. Deliveries that no longer wait are not found."""

@@ -39,6 +39,8 @@ class Queue:
     # Webhooks that are not in memory although rows wait, and when these are due.
     unloaded: dict[str, int] = field(default_factory=dict)
     in_flight: int = 0
+    # Something is due earlier than what was due first before.
+    has_earlier_time: bool = False
     per_host: int = MAX_PER_HOST
     sizes: Sizes = SIZES
     _ring: deque[WebhookQueue] = field(default_factory=deque)
@@ -92,6 +94,7 @@ class Queue:
             return
         queue = self.webhooks.get(webhook_id) or self._new_queue(webhook_id)
         queue.load(window)
+        queue.set_interval(window.interval, now)
         self.place(queue, now)
         self._forget_if_empty(queue)
 
@@ -170,7 +173,7 @@ class Queue:
                 queue.is_placed = True
                 self._waiting_for_host[queue.host].append(queue)
             else:
-                queue.take(item)
+                queue.take(item, now)
                 self.in_flight += 1
                 item.host = queue.host
                 self._at_host[item.host] += 1
@@ -277,6 +280,7 @@ class Queue:
         if not now < self._timer_at.get(queue.id, now) <= at:
             self._timer_at[queue.id] = at
             heapq.heappush(self._timers, (at, queue.id))
+            self.has_earlier_time |= self._timers[0] == (at, queue.id)
 
     def _ask_for_check(self, queue: WebhookQueue) -> None:
         if not queue.is_checking:

@@ -25,6 +25,9 @@ from hubgate.server.webhooks.model import (
 if TYPE_CHECKING:
     from hubgate.server.webhooks.requests.request import Prepared
 
+# Retries of a replay delay its further requests by at most this many intervals.
+_LONGEST_DEBT = 10
+
 
 class Source(IntEnum):
     """Where a delivery waits. The sources of a webhook take turns."""
@@ -56,6 +59,8 @@ class Item:
     depth: int = 0
     # The host of the request in flight.
     host: str = ""
+    # Part of a replay of many deliveries, which has a rate.
+    is_paced: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -80,6 +85,8 @@ class Window:
     untried: list[Item]
     # Failed deliveries that block lanes of an ordered webhook: repo, delivery, and when its first attempt ended.
     blockers: list[tuple[str, str, int]]
+    # The shortest time between two requests of a replay of many deliveries; 0 without one.
+    interval: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -111,6 +118,9 @@ class WebhookQueue:
     more_retries_at: int | None = None
     # The next read of the lanes continues after this repo.
     last_repo: str = ""
+    # The interval of a replay of many deliveries, and when its next request may start.
+    interval: int = 0
+    paced_from: int = 0
     # Used by `Queue`.
     is_placed: bool = False
     is_checking: bool = False
@@ -157,13 +167,24 @@ class WebhookQueue:
         if self.replays and self.replays[0].is_test:
             return self.replays[0]
         for source in (self.turn, (self.turn + 1) % 3, (self.turn + 2) % 3):
-            if source == Source.REPLAYS and self.replays:
+            if source == Source.REPLAYS and self.replays and self._replay_opens_at(now) <= now:
                 return self.replays[0]
             if source == Source.RETRIES and self.retries and self._is_due(self.retries[0], now):
                 return self.retries[0][2]
             if source == Source.LANES and (repo_id := self._first_lane(now)) is not None:
                 return self.lanes[repo_id].items[0]
         return None
+
+    def _replay_opens_at(self, now: int) -> int:
+        """When the first replay may start."""
+        is_known = now < self.paced_from <= now + _LONGEST_DEBT * self.interval
+        # A later time was computed before a clock was set back.
+        return self.paced_from if self.replays[0].is_paced and is_known else now
+
+    def set_interval(self, interval: int, now: int) -> None:
+        """Apply the rate of a replay. Another process may have sent just now, so that the first request waits too."""
+        if interval != self.interval:
+            self.interval, self.paced_from = interval, now + interval
 
     def _is_due(self, retry: tuple[int, str, Item], now: int) -> bool:
         """Whether a retry may start: not before the result of the attempt before it is stored."""
@@ -185,7 +206,10 @@ class WebhookQueue:
         # A later time was computed before a clock was set back.
         return max((time for time in times if time <= now + LANE_BLOCKED_FOR), default=now)
 
-    def take(self, item: Item) -> None:
+    def take(self, item: Item, now: int) -> None:
+        if item.is_paced:
+            # A retry does not wait for its turn, but those after it do.
+            self.paced_from = min(max(self.paced_from, now) + self.interval, now + _LONGEST_DEBT * self.interval)
         if item.source is Source.LANES:
             self.lanes[item.repo_id].items.pop(0)
             self.lanes[item.repo_id].is_busy = True
@@ -278,6 +302,7 @@ class WebhookQueue:
             return self.health.closed_until
         times = [self._opens_at(repo_id, now) for repo_id in self.free_lanes]
         times += [self.retries[0][0]] if self.retries else []
+        times += [self._replay_opens_at(now)] if self.replays else []
         times += [self.more_retries_at] if self.more_retries_at is not None else []
         return min((time for time in times if time > now), default=None)
 
@@ -305,7 +330,7 @@ class WebhookQueue:
         ]
         self.clear()
         replays = [item for item in window.replays if item.id not in self.unsettled]
-        self.replays.extend(sorted(replays, key=lambda item: not item.is_test))
+        self.replays.extend(sorted(replays, key=lambda item: (not item.is_test, item.is_paced)))
         self.more_replays = len(window.replays) >= self.sizes.replays
         retries += [(item.due_at, item.id, item) for item in window.retries if item.id not in self.unsettled]
         heapq.heapify(retries)

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
+from hubgate.server.clock import SECOND
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Params, RowStatement
-from hubgate.server.webhooks.deliveries_store import ABOUT, ALIVE, MAY_GO
+from hubgate.server.webhooks.deliveries_store import ABOUT, ALIVE, MAY_GO, replay_run
 from hubgate.server.webhooks.delivering.webhook_queue import Item, Source, Window
 from hubgate.server.webhooks.health import Health
 from hubgate.server.webhooks.model import ENABLED, LANE_BLOCKED_FOR, SIZES
@@ -20,7 +21,9 @@ RETRIES = f"d.{ALIVE} AND d.attempts > 0"
 
 _WEBHOOK = RowStatement(
     f"""
-    SELECT id, ordered, resets, failures, closed_until, failing_since, warned_at, failed_at
+    SELECT id, ordered, resets, failures, closed_until, failing_since, warned_at, failed_at, (
+        SELECT p.rate FROM replays p WHERE p.webhook_id = :webhook_id AND p.state = 'running' ORDER BY p.id LIMIT 1
+    ) AS replay_rate
     FROM webhooks WHERE id = :webhook_id AND state = '{ENABLED}' AND skip_through = 0 AND requeue_since IS NULL
     """,
     {"webhook_id": "text"},
@@ -70,7 +73,9 @@ async def windows(tx: Tx, after_repos: Mapping[str, str], now: int) -> dict[str,
     found: dict[str, Window | None] = dict.fromkeys(after_repos)
     rows: list[Params] = [{"webhook_id": webhook_id} for webhook_id in after_repos]
     for row in await tx.each(_WEBHOOK, rows):
-        found[row["id"]] = Window(Health(*row[3:]), row["resets"], bool(row["ordered"]), [], [], [], [])
+        found[row["id"]] = Window(
+            Health(*row[3:8]), row["resets"], bool(row["ordered"]), [], [], [], [], _interval(row["replay_rate"])
+        )
     enabled = {webhook_id: window for webhook_id, window in found.items() if window is not None}
     rows = [{"webhook_id": webhook_id} for webhook_id in enabled]
     for row in await tx.each(_REPLAYS, rows):
@@ -86,15 +91,22 @@ async def windows(tx: Tx, after_repos: Mapping[str, str], now: int) -> dict[str,
     return found
 
 
+def _interval(rate: int | None) -> int:
+    # Rounded up, so that the rate is never exceeded.
+    return -(-SECOND // rate) if rate else 0
+
+
 def _item(row: Row) -> Item:
+    replay_of = row["replay_of"]
     return Item(
         id=row["id"],
         webhook_id=row["webhook_id"],
         repo_id=row["repo_id"],
         repo_seq=row["repo_seq"],
         attempts=row["attempts"],
-        source=Source.RETRIES if row["attempts"] else Source.REPLAYS if row["replay_of"] else Source.LANES,
-        is_replay=bool(row["replay_of"]),
+        source=Source.RETRIES if row["attempts"] else Source.REPLAYS if replay_of else Source.LANES,
+        is_replay=bool(replay_of),
+        is_paced=not row["is_test"] and replay_of != "" and replay_run(replay_of) != row["id"],
         is_test=bool(row["is_test"]),
         due_at=row["due_at"] or 0,
         tried_at=row["tried_at"],

@@ -3,6 +3,7 @@
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks.deliveries_store import ALIVE
 from hubgate.server.webhooks.model import FAILED, PENDING, RETRYING, SKIPPED, SUSPENDED
+from hubgate.server.webhooks.replaying.store import cancel_all
 from hubgate.server.webhooks.shards.store import wake
 
 # Deliveries that one unit skips or queues again. A background job does the rest (`backlogs.py`).
@@ -10,7 +11,10 @@ BATCH = 1000
 
 
 async def skip_all(tx: Tx, webhook_id: str, reason: str, now: int) -> None:
-    """Skip waiting deliveries: a batch now, the rest in the background. A request in flight may still succeed."""
+    """Skip waiting deliveries: a batch now, the rest in the background. A request in flight may still succeed.
+    Running replays are cancelled.
+    """
+    await cancel_all(tx, webhook_id, now)
     await tx.exec(
         "UPDATE webhooks SET skip_through = last_seq, skip_reason = :reason, requeue_since = NULL WHERE id = :id",
         {"id": webhook_id, "reason": reason},

@@ -14,6 +14,7 @@ from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.management import audit
 from hubgate.server.webhooks.management.lifecycle import lock_webhook
 from hubgate.server.webhooks.management.store import lock
+from hubgate.server.webhooks.replaying.store import drop_ended
 from hubgate.server.webhooks.retention import store
 
 EVERY_SECONDS = 60.0
@@ -71,6 +72,7 @@ class Retention(Struct, frozen=True):
             await write(lambda tx: store.drop_deliveries(tx, before, BATCH)),
             await write(lambda tx: store.drop_events(tx, before, BATCH)),
         ]
+        await write(lambda tx: drop_ended(tx, before))
         return await write(_delete_detached) or BATCH in deleted
 
 

@@ -68,10 +68,10 @@ class Ownership:
         if not await store.is_alive(tx, self.id):
             raise TakenOver
 
-    async def beat(self) -> None:
-        """Store a heartbeat, and take over processes that died."""
+    async def beat(self, attempts: int = 0) -> None:
+        """Store a heartbeat with the attempts of the last minute, and take over processes that died."""
         began = time.monotonic()
-        if not await self.db.write(lambda tx: store.beat(tx, self.id)):
+        if not await self.db.write(lambda tx: store.beat(tx, self.id, attempts)):
             raise TakenOver
         self._beaten_at = began
         senders = await store.senders(self.db)

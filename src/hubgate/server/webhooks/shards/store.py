@@ -28,10 +28,12 @@ async def is_alive(tx: Tx, sender_id: str) -> bool:
     return await tx.one(sql, {"id": sender_id}) is not None
 
 
-async def beat(tx: Tx, sender_id: str) -> bool:
-    """Change the heartbeat; False after a takeover. It is a counter, so that clocks do not matter."""
-    sql = "UPDATE senders SET heartbeat = heartbeat + 1 WHERE id = :id"
-    return await tx.exec(sql, {"id": sender_id}) == 1
+async def beat(tx: Tx, sender_id: str, attempts: int) -> bool:
+    """Change the heartbeat, and store the attempts of the last minute; False after a takeover. The heartbeat is a
+    counter, so that clocks do not matter.
+    """
+    sql = "UPDATE senders SET heartbeat = heartbeat + 1, attempts = :attempts WHERE id = :id"
+    return await tx.exec(sql, {"id": sender_id, "attempts": attempts}) == 1
 
 
 async def senders(db: Database) -> dict[str, tuple[int, str]]:

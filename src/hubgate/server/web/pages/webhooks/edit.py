@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 from starlette.responses import Response
 
 from hubgate.server.accounts import single_use_forms
 from hubgate.server.accounts.single_use_forms import AlreadyUsed
+from hubgate.server.clock import iso
 from hubgate.server.edge.routes import Route
 from hubgate.server.errors import FieldErrors
 from hubgate.server.events.kinds import Kind
@@ -29,8 +31,9 @@ from hubgate.server.webhooks.activity import delivery_log
 from hubgate.server.webhooks.activity.store import DeliveryFilter
 from hubgate.server.webhooks.management import activation, lifecycle
 from hubgate.server.webhooks.management.lifecycle import ConcurrentChange, StoredWebhook, WebhookRequest
-from hubgate.server.webhooks.model import SUSPENDED
+from hubgate.server.webhooks.model import SKIPPED, SUSPENDED, Webhook
 from hubgate.server.webhooks.options import OPTIONS
+from hubgate.server.webhooks.replaying import jobs
 from hubgate.server.webhooks.retention import deletion
 
 _SETTINGS, _SECRET, _REMOVE = f"{ONE}/settings", f"{ONE}/secret", f"{ONE}/secret/remove"
@@ -100,7 +103,21 @@ def routes(base: WebhookPageContext) -> list[Route]:
         else:
             await activation.switch(webhooks, context.owner, stored.webhook.id, context.actor, on=on)
             message = "Enabled." if on else "Disabled. Nothing is sent until you enable the webhook."
+            if on and (offer := await replay_offer(stored.webhook)):
+                skipped, query = offer
+                events = f"{skipped:,} event{' was' if skipped == 1 else 's were'}"
+                message = f"Enabled. {events} skipped while the webhook was disabled. You can replay them."
+                return base.pages.redirect(f"{context.address_of(stored.webhook.id)}/replays?{query}", message)
         return base.pages.redirect(context.address_of(stored.webhook.id), message)
+
+    async def replay_offer(webhook: Webhook) -> tuple[int, str] | None:
+        """How many deliveries were skipped while the webhook was disabled, and the query of the form that replays
+        them.
+        """
+        skipped, since = await jobs.skipped_while_disabled(webhooks, webhook)
+        if not skipped:
+            return None
+        return skipped, urlencode({"since": iso(since).removesuffix("Z"), "states": SKIPPED})
 
     async def enable(request: HubRequest, context: OwnerContext) -> Response:
         return await switch(request, context, on=True)

@@ -1,0 +1,47 @@
+"""Metrics about deliveries, set by each background process of a machine on which metrics are on."""
+
+import asyncio
+import logging
+
+from msgspec import Struct
+
+from hubgate.server.clock import SECOND, Clock
+from hubgate.server.metrics import Metrics
+from hubgate.server.storage.database import Database
+from hubgate.server.webhooks.insight.overview import DeliveryOverview, read_overview
+
+log = logging.getLogger("hubgate.deliver")
+
+EVERY_SECONDS = 10.0
+
+
+class DeliveryGauges(Struct, frozen=True):
+    db: Database
+    clock: Clock
+    metrics: Metrics
+
+    async def run(self, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            try:
+                self.metrics.deliveries(_values(await read_overview(self.db, self.clock), self.clock()))
+            except Exception:
+                log.exception("metrics about deliveries could not be read, which will be retried")
+            try:
+                async with asyncio.timeout(EVERY_SECONDS):
+                    await stop.wait()
+            except TimeoutError:
+                continue
+
+
+def _values(overview: DeliveryOverview, now: int) -> dict[str, float]:
+    oldest_at = now if overview.oldest_at is None else overview.oldest_at
+    return {
+        "hubgate_deliveries_waiting": overview.waiting,
+        "hubgate_deliveries_retrying": overview.retries,
+        "hubgate_events_waiting": overview.events,
+        "hubgate_deliveries_oldest_waiting_seconds": max(now - oldest_at, 0) / SECOND,
+        "hubgate_delivery_attempts_per_minute": overview.attempts,
+        "hubgate_delivery_processes": overview.processes,
+        "hubgate_webhooks_failing": sum(host.webhooks for host in overview.failing),
+        "hubgate_webhooks_failing_hosts": len(overview.failing),
+    }

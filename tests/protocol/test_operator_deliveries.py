@@ -1,0 +1,55 @@
+"""What the operator sees of deliveries: backlog, rate, oldest waiting and failing hosts."""
+
+import re
+from collections.abc import Iterator
+from html import unescape
+from urllib.parse import urlsplit
+
+import pytest
+from tests.bed.engines import Engine, settings_for
+from tests.bed.people import api, browser_of, create_token, create_user
+from tests.bed.repos import create_repo
+from tests.bed.running_hub import RunningHub, run_hub
+from tests.bed.stepwise_delivery import stepwise
+from tests.bed.webhooks import create_webhook, run_receiver, settle
+
+
+@pytest.fixture
+def hub(engine: Engine, tmp_path) -> Iterator[RunningHub]:
+    with run_hub(settings_for(engine.fresh_url(), tmp_path, egress_allow="127.0.0.0/8")) as started:
+        yield started
+
+
+def test_overview_shows_backlog_rate_and_failing_hosts(hub: RunningHub) -> None:
+    with (
+        browser_of(hub, create_user(hub, "olga", operator=True)) as operator,
+        api(hub, create_token(hub, create_user(hub, "ada"))) as ada,
+        run_receiver() as receiver,
+    ):
+
+        def overview() -> str:
+            main = operator.get("/operator").text.partition("<h2>Deliveries</h2>")[2].partition("</main>")[0]
+            return " ".join(unescape(re.sub(r"<[^>]+>", " ", main.replace("<wbr>", ""))).split())
+
+        receiver.status = 500
+        for _ in range(2):
+            create_webhook(ada, receiver.url, "user:ada")
+        create_repo(ada, "tiny")
+        hub.clock.advance(60)
+        shown = overview()
+        assert shown.startswith("No process delivers. Start hubgate deliver")
+        assert "Waiting 0 Events to match with webhooks 1 Oldest due 2" in shown
+        assert "Failing hosts" not in shown
+        settle(hub)
+        shown = overview()
+        assert "Waiting 2 2 for a retry Events to match with webhooks 0 Oldest due Nothing is due" in shown
+        assert f"Failing hosts Host Webhooks No success since {urlsplit(receiver.url).netloc} 2 " in shown
+        hub.clock.advance(3600)
+        receiver.status = 200
+        with stepwise(hub) as process:
+            process.run()
+            process.call(lambda deliverer: deliverer.beat())
+            shown = overview()
+        assert "Attempts in the last minute 2 Processes that deliver 1" in shown
+        assert shown.startswith("Waiting 0 Events")
+        assert "Failing hosts" not in shown
