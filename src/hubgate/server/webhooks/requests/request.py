@@ -12,6 +12,7 @@ from hubgate import __version__
 from hubgate.server.clock import SECOND
 from hubgate.server.egress.client import request_head
 from hubgate.server.egress.target import Target, parse_target
+from hubgate.server.egress.tunnel_links import NO_LINKS, TunnelLink, TunnelLinks
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Row
 from hubgate.server.webhooks import signing
@@ -42,9 +43,11 @@ class Prepared(Struct, frozen=True):
     old_until: int
     # How a receiver may repeat the secret in its response (attack W33), the longest first.
     spellings: tuple[bytes, ...]
+    # Set if the URL is a temporary link of this hub, which is not dialled.
+    link: TunnelLink | None = None
 
 
-def prepare(secret: ServerSecret, webhook_id: str, row: Row) -> Prepared:
+def prepare(secret: ServerSecret, webhook_id: str, row: Row, links: TunnelLinks = NO_LINKS) -> Prepared:
     """Prepare requests from a row with version, url, secret, old_secret, old_secret_until and private_key."""
     headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT, "X-Hubgate-Webhook": webhook_id}
     text, sign_old = "", None
@@ -56,11 +59,13 @@ def prepare(secret: ServerSecret, webhook_id: str, row: Row) -> Prepared:
     else:
         sign = signing.ed25519_signer(opened_key(secret, webhook_id, row["private_key"]))
     target = parse_target(row["url"])
+    link = links.find(target)
     return Prepared(
         webhook_id,
         row["version"],
         row["url"],
-        target.host,
+        # One sleeping laptop must not take the places of others.
+        link.tunnel_id if link else target.host,
         target,
         request_head("POST", target, headers),
         _suffix(webhook_id),
@@ -68,6 +73,7 @@ def prepare(secret: ServerSecret, webhook_id: str, row: Row) -> Prepared:
         sign_old,
         row["old_secret_until"] or 0,
         _spellings(text),
+        link,
     )
 
 
