@@ -52,9 +52,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     statements.start_recording()
-    if config.getoption("--all-engines"):
-        hypothesis.settings.register_profile("thorough", hypothesis.settings.default, max_examples=300)
-        hypothesis.settings.load_profile("thorough")
+    examples = 300 if config.getoption("--all-engines") else hypothesis.settings.default.max_examples
+    # Without a deadline: an example that shares the cores with other tests may take a second.
+    hypothesis.settings.register_profile("tests", hypothesis.settings.default, max_examples=examples, deadline=None)
+    hypothesis.settings.load_profile("tests")
     if not hasattr(config, "workerinput"):
         # Databases and repos are synced to disk at every commit, which takes a third of the time of many tests.
         # Processes that are killed lose nothing in memory either.

@@ -171,8 +171,8 @@ class Hub(Struct, frozen=True, dict=True):
         await self.db.close()
 
 
-async def open_hub(settings: Settings, clock: Clock = system_clock) -> Hub:
-    db = await open_database(settings.database_url)
+async def open_hub(settings: Settings, clock: Clock = system_clock, *, by_index: bool = False) -> Hub:
+    db = await open_database(settings.database_url, by_index=by_index)
     try:
         secret = existing_secret(settings.secret_key, settings.data_dir, settings.engine.is_local)
     except StartupError:

@@ -8,6 +8,8 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
+from msgspec import Struct
+
 from hubgate.server.egress.addresses import Address, Network, can_be_allowed, effective_address, is_allowed, is_public
 from hubgate.server.egress.connection import Connection, HttpResponse, OnEnd
 from hubgate.server.egress.own_addresses import OwnAddresses
@@ -47,8 +49,7 @@ class Egress:
         self._checked = CheckedResolver(resolve or self._system or SystemResolver(), allowed, OwnAddresses(own))
         self._pool = Pool(proxy, tls)
         self._slots = AddressSlots()
-        # By host and port: the addresses that were checked last, and when.
-        self._recent: dict[tuple[str, int], tuple[Sequence[Address], float]] = {}
+        self._recent: dict[tuple[str, int], _Route] = {}
 
     def check(self, url: str) -> None:
         """Reject a URL that can never be used. Names are not resolved, because their addresses may change."""
@@ -71,24 +72,22 @@ class Egress:
 
         The caller enforces the deadline, with `Connection.fail`.
         """
-        addresses, at = self._recent.get((target.host, target.port), ((), 0.0))
-        if not addresses or (target.literal is None and time.monotonic() > at + self._reuse_seconds):
+        route = self._recent.get((target.host, target.port))
+        if route is None or (target.literal is None and time.monotonic() > route.at + self._reuse_seconds):
             return None
-        address = addresses[0]
-        if not self._slots.try_acquire(address):
+        if not self._slots.try_acquire(route.reached):
             return None
-        idle = self._pool.take(target, address)
-        if idle is None:
-            self._slots.release(address)
+        connection = self._pool.take(route.key)
+        if connection is None:
+            self._slots.release(route.reached)
             return None
-        key, connection = idle
 
         def ended(outcome: HttpResponse | Unreachable) -> None:
-            self._slots.release(address)
+            self._slots.release(route.reached)
             if isinstance(outcome, Unreachable):
-                outcome.is_public = all(map(is_public, addresses))
+                outcome.is_public = all(map(is_public, route.addresses))
             else:
-                self._pool.put_back(key, connection)
+                self._pool.put_back(route.key, connection)
             on_end(outcome)
 
         connection.start(request, cap, ended)
@@ -121,35 +120,38 @@ class Egress:
         self._recent.pop((target.host, target.port), None)
         if len(self._recent) >= MAX_RECENT:
             del self._recent[next(iter(self._recent))]
-        self._recent[(target.host, target.port)] = addresses, time.monotonic()
+        first = addresses[0]
+        route = _Route(addresses, time.monotonic(), _reached(first), Key.of(target, first))
+        self._recent[(target.host, target.port)] = route
 
     async def _send(self, target: Target, addresses: Sequence[Address], request: bytes, cap: int) -> HttpResponse:
         """Send to the first address that accepts a connection and has a free slot."""
         failure: Unreachable = NoFreeSlot("too many requests to this address are in flight")
         for address in addresses:
-            async with self._slots.acquire(address) as has_slot:
+            async with self._slots.acquire(_reached(address)) as has_slot:
                 if not has_slot:
                     continue
-                answer = await self._send_on_idle(target, address, request, cap)
+                key = Key.of(target, address)
+                answer = await self._send_on_idle(key, request, cap)
                 if answer is not None:
                     return answer
                 try:
-                    key, connection = await self._pool.dial(target, address)
+                    connection = await self._pool.dial(target, address)
                 except Unreachable as error:
                     failure = error
                     continue
                 return await self._exchange(key, connection, request, cap)
         raise failure
 
-    async def _send_on_idle(self, target: Target, address: Address, request: bytes, cap: int) -> HttpResponse | None:
+    async def _send_on_idle(self, key: Key, request: bytes, cap: int) -> HttpResponse | None:
         """Send on an idle connection; None if there is none, or if the peer had already closed it."""
-        idle = self._pool.take(target, address)
-        if idle is None:
+        connection = self._pool.take(key)
+        if connection is None:
             return None
         try:
-            return await self._exchange(*idle, request, cap)
+            return await self._exchange(key, connection, request, cap)
         except Unreachable:
-            if not idle[1].was_closed_before_use:
+            if not connection.was_closed_before_use:
                 raise
             return None
 
@@ -163,37 +165,49 @@ class Egress:
         return answer
 
 
+class _Route(Struct, frozen=True):
+    """The addresses of a host that were checked last, and when; where the first one leads; its idle connections."""
+
+    addresses: Sequence[Address]
+    at: float
+    reached: str
+    key: Key
+
+
+def _reached(address: Address) -> str:
+    """All IPv6 forms of an IPv4 address reach the same machine. As text: the hash of an address object is slow."""
+    return str(effective_address(address))
+
+
 class AddressSlots:
     """Limits the requests in flight to one IP address, regardless of name, port and owner, in each process.
 
-    A thousand webhooks of a hundred users that all point at one victim must not flood it (attack W29). All IPv6 forms
-    of an IPv4 address share its limit.
+    A thousand webhooks of a hundred users that all point at one victim must not flood it (attack W29).
     """
 
     def __init__(self) -> None:
         self.limit = MAX_PER_ADDRESS
-        self._taken: Counter[Address | None] = Counter()
-        self._waiting: dict[Address | None, deque[asyncio.Future[None]]] = {}
+        self._taken: Counter[str] = Counter()
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
-    def try_acquire(self, address: Address) -> bool:
-        reached = effective_address(address)
+    def try_acquire(self, reached: str) -> bool:
         if self._taken[reached] >= self.limit:
             return False
         self._taken[reached] += 1
         return True
 
     @asynccontextmanager
-    async def acquire(self, address: Address) -> AsyncIterator[bool]:
+    async def acquire(self, reached: str) -> AsyncIterator[bool]:
         """Take a slot for the duration of the block; False if none is free in time."""
-        if not self.try_acquire(address) and not await self._wait_for_slot(effective_address(address)):
+        if not self.try_acquire(reached) and not await self._wait_for_slot(reached):
             yield False
             return
         try:
             yield True
         finally:
-            self.release(address)
+            self.release(reached)
 
-    async def _wait_for_slot(self, reached: Address | None) -> bool:
+    async def _wait_for_slot(self, reached: str) -> bool:
         """Wait for a slot that another request releases, in first-come order; False after the timeout."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(reached, deque()).append(turn)
@@ -201,21 +215,18 @@ class AddressSlots:
             await asyncio.wait([turn], timeout=WAIT_SECONDS)
         except asyncio.CancelledError:
             if not turn.cancel():
-                self._release(reached)
+                self.release(reached)
             raise
         return not turn.cancel()
 
-    def release(self, address: Address) -> None:
-        self._release(effective_address(address))
-
-    def _release(self, reached: Address | None) -> None:
-        waiting = self._waiting.get(reached, deque())
-        while waiting:
-            turn = waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return
-        self._waiting.pop(reached, None)
+    def release(self, reached: str) -> None:
+        if waiting := self._waiting.get(reached):
+            while waiting:
+                turn = waiting.popleft()
+                if not turn.done():
+                    turn.set_result(None)
+                    return
+            del self._waiting[reached]
         self._taken[reached] -= 1
         if not self._taken[reached]:
             del self._taken[reached]

@@ -26,9 +26,14 @@ class Key(Struct, frozen=True):
     """The properties that a reused connection must match. The certificate was checked for this name only."""
 
     host: str
-    address: Address
+    # As text: the hash of an address object is slow.
+    address: str
     port: int
     tls: bool
+
+    @classmethod
+    def of(cls, target: Target, address: Address) -> "Key":
+        return cls(target.host, str(address), target.port, target.is_tls)
 
 
 class Pool:
@@ -40,21 +45,21 @@ class Pool:
         self._count = 0
         self._swept_at = 0.0
 
-    def take(self, target: Target, address: Address) -> tuple[Key, Connection] | None:
-        """Take the most recently used idle connection to the address, which the caller has checked."""
-        key, oldest = _key(target, address), time.monotonic() - IDLE_SECONDS
+    def take(self, key: Key) -> Connection | None:
+        """Take the most recently used idle connection to an address that the caller has checked."""
+        oldest = time.monotonic() - IDLE_SECONDS
         while idle := self._idle.get(key):
             connection, used_at = idle.pop()
             self._count_removal(key)
             if connection.is_reusable and used_at >= oldest:
-                return key, connection
+                return connection
             connection.close()
         return None
 
-    async def dial(self, target: Target, address: Address) -> tuple[Key, Connection]:
+    async def dial(self, target: Target, address: Address) -> Connection:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                return _key(target, address), await self._connect(target, address)
+                return await self._connect(target, address)
         except TimeoutError:
             raise Unreachable(f"{address} did not answer within {CONNECT_SECONDS:.0f} s") from None
         except (OSError, ssl.SSLError, ssl.CertificateError) as error:
@@ -155,10 +160,6 @@ class _ConnectResponse(asyncio.Protocol):
 def system_tls() -> ssl.SSLContext:
     """Created at first use: loading the system's certificates takes longer than starting the hub."""
     return ssl.create_default_context()
-
-
-def _key(target: Target, address: Address) -> Key:
-    return Key(target.host, address, target.port, target.is_tls)
 
 
 def _connect_request(address: Address, port: int, user: str | None, password: str | None) -> bytes:

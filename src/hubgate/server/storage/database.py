@@ -90,6 +90,9 @@ class Database(Protocol):
     async def few(self, sql: str, params: Params = NO_PARAMS) -> Sequence[Row]:
         """Like `one`, for a key with a handful of rows, such as a user's memberships."""
 
+    async def each(self, op: RowStatement, rows: Sequence[Params]) -> Sequence[Row]:
+        """Like `one`, for many keys."""
+
     async def batch(self, op: Batch, row: Params) -> Row | None:
         """Run one row of a hot statement. Like `write`, the change is durable on return."""
 

@@ -54,10 +54,11 @@ def parse_url(value: str) -> str:
     raise ValueError("expected sqlite:///path/to/file.db or postgresql://user:password@host/database")
 
 
-async def open_database(url: str) -> Database:
+async def open_database(url: str, *, by_index: bool = False) -> Database:
+    """Open an existing database. `by_index`: all statements read and write by key, as in the background process."""
     file = engine_of(url).file
     if file is None:
-        return _open_postgres(url)
+        return _open_postgres(url, by_index=by_index)
     if not file.exists():
         raise StartupError(f"There is no database at {file}. Start the hub once, with: hubgate serve")
     return _open_sqlite(file)
@@ -82,9 +83,9 @@ def _open_sqlite(path: Path) -> Database:
         raise StartupError(f"Cannot open the database file {path}: {error}") from error
 
 
-def _open_postgres(url: str) -> Database:
+def _open_postgres(url: str, *, by_index: bool) -> Database:
     try:
         from hubgate.server.storage.postgres import PostgresDatabase
     except ModuleNotFoundError as error:
         raise StartupError('PostgreSQL needs its driver. Run: pip install "hubgate[server,postgres]"') from error
-    return PostgresDatabase(url)
+    return PostgresDatabase(url, by_index=by_index)

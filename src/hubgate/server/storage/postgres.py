@@ -28,7 +28,7 @@ from hubgate.server.storage.postgres_connection import (
 )
 from hubgate.server.storage.postgres_signals import Channel
 from hubgate.server.storage.signals import Listening, OnSignal
-from hubgate.server.storage.sqltext import NO_PARAMS, Params, require_read
+from hubgate.server.storage.sqltext import NO_PARAMS, Params, RowStatement, require_read
 
 T = TypeVar("T")
 
@@ -39,11 +39,15 @@ CONNECT_SECONDS = 3.0
 STATEMENT_SECONDS = 15.0
 QUEUE_SECONDS = 5.0
 ATTEMPTS = 3
+# The background process reads and writes by key. Without statistics, in the first minute of a new or fast growing
+# table, the planner would read whole tables instead, in plans that are reused.
+_BY_INDEX = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
 
 
 class PostgresDatabase:
-    def __init__(self, url: str, connections: int = CONNECTIONS) -> None:
+    def __init__(self, url: str, connections: int = CONNECTIONS, *, by_index: bool = False) -> None:
         self._url = url
+        self._planning = _BY_INDEX if by_index else {}
         self._idle: list[Connection] = []
         self._open = 0
         self._slots = asyncio.Semaphore(connections)
@@ -73,6 +77,10 @@ class PostgresDatabase:
     async def few(self, sql: str, params: Params = NO_PARAMS) -> Sequence[Row]:
         require_read(sql)
         return await self._run_with_retries(lambda connection: PostgresTx(connection).all(sql, params))
+
+    async def each(self, op: RowStatement, rows: Sequence[Params]) -> Sequence[Row]:
+        require_read(op.sql)
+        return await self._run_with_retries(lambda connection: PostgresTx(connection).each(op, rows))
 
     async def batch(self, op: Batch, row: Params) -> Row | None:
         batcher = self._batchers.get(op.name)
@@ -169,6 +177,9 @@ class PostgresDatabase:
                     server_settings={
                         "application_name": "hubgate",
                         "timezone": "UTC",
+                        # Compiling a statement takes longer than running it.
+                        "jit": "off",
+                        **self._planning,
                         # A unit awaits nothing but its statements: a client that is idle in a transaction was frozen or
                         # disconnected, and must not block others with its locks.
                         "idle_in_transaction_session_timeout": str(int(STATEMENT_SECONDS * 1000)),

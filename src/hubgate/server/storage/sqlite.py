@@ -26,7 +26,7 @@ from hubgate.server.storage.sqlite_connection import (
     translated,
 )
 from hubgate.server.storage.sqlite_writer import LOCK_TIMEOUT_SECONDS, SqliteWriter
-from hubgate.server.storage.sqltext import NO_PARAMS, Params, require_read
+from hubgate.server.storage.sqltext import NO_PARAMS, Params, RowStatement, require_read
 
 T = TypeVar("T")
 
@@ -71,6 +71,10 @@ class SqliteDatabase:
     async def few(self, sql: str, params: Params = NO_PARAMS) -> Sequence[Row]:
         require_read(sql)
         return await self._lookup_tx.all(sql, params)
+
+    async def each(self, op: RowStatement, rows: Sequence[Params]) -> Sequence[Row]:
+        require_read(op.sql)
+        return read_in_snapshot(self._reader, lambda tx: tx.each(op, rows))
 
     async def batch(self, op: Batch, row: Params) -> Row | None:
         statement = _single_row_statement(op)

@@ -1,5 +1,6 @@
 """A connection to the SQLite file: its configuration, the execution of a unit, and the translation of errors."""
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import TypeVar
 from hubgate.server.errors import StorageUnavailable
 from hubgate.server.storage.database import ConstraintViolated, ForeignAwait, Row, Unit, UnitClosed
 from hubgate.server.storage.signals import Signal
-from hubgate.server.storage.sqltext import NO_PARAMS, Params, RowStatement
+from hubgate.server.storage.sqltext import NO_PARAMS, Params, RowStatement, as_sqlite_join
 
 T = TypeVar("T")
 
@@ -66,6 +67,9 @@ class SqliteTx:
         if not op.returns_rows:
             self._run_many(op.sql, [{**params, **row} for row in rows] if params else rows)
             return []
+        if sql := as_sqlite_join(op):
+            (column,) = op.columns
+            return self._run(sql, {**params, "rows": json.dumps([row[column] for row in rows])}).fetchall()
         return [found for row in rows for found in self._run(op.sql, {**params, **row}).fetchall()]
 
     def signal(self, signal: Signal) -> None:

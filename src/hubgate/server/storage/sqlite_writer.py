@@ -108,14 +108,17 @@ class SqliteWriter:
 
     async def _run_group(self, group: list[_Job]) -> None:
         if self._queue[0].long:
-            await self._in_thread(self._begin_with_retries)
-            job = self._queue.popleft()
-            group.append(job)
-            await self._in_thread(lambda: self._run_job(job))
-        else:
-            await self._begin()
-            self._run_waiting(group)
+            await self._in_thread(lambda: self._run_long(group))
+            return
+        await self._begin()
+        self._run_waiting(group)
         await self._in_thread(lambda: self._commit(group))
+
+    def _run_long(self, group: list[_Job]) -> None:
+        self._begin_with_retries()
+        group.append(self._queue.popleft())
+        self._run_job(group[0])
+        self._commit(group)
 
     def _run_waiting(self, group: list[_Job]) -> None:
         stop_at = time.monotonic() + GROUP_SECONDS

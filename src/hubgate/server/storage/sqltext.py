@@ -35,6 +35,9 @@ class RowStatement(Struct, frozen=True, eq=False):
     `columns` differ from row to row and are written `:name`, like other parameters. For a SELECT, PostgreSQL processes
     the rows in order. A statement that changes data must name the source of the rows, with `/*pg FROM batch */` or
     `/*pg , batch */`; no two rows may change the same table row, and their order is undefined.
+
+    SQLite executes the statement once per row. A SELECT of one column may say `FROM /*rows*/ table`: SQLite then
+    executes it once and joins the rows there, which takes a third of the time.
     """
 
     sql: str
@@ -52,6 +55,16 @@ def columns_of(*, text: str = "", bigint: str = "", bytea: str = "") -> dict[str
 
 
 @cache
+def as_sqlite_join(op: RowStatement) -> str | None:
+    """The SELECT that reads all rows on SQLite, from `:rows`, a list in JSON; None without `/*rows*/`."""
+    if "/*rows*/" not in op.sql:
+        return None
+    (column,) = op.columns
+    source = op.sql.replace("/*rows*/", "json_each(:rows) given CROSS JOIN")
+    return _TOKEN.sub(lambda match: "given.value" if match.group(1) == column else match.group(0), source)
+
+
+@cache
 def _returns_rows(sql: str) -> bool:
     return sql.lstrip().startswith("SELECT") or "RETURNING" in sql
 
@@ -64,7 +77,8 @@ def as_single_statement(op: RowStatement) -> tuple[str, tuple[str, ...]]:
     arrays = ", ".join(f"${number}::{kind}[]" for number, kind in enumerate(op.columns.values(), 1))
     named = ", ".join(f"each_{name}" for name in op.columns)
     if sql.startswith("SELECT"):
-        sql = f"SELECT found.* FROM batch CROSS JOIN LATERAL ({sql}) found"
+        # OFFSET keeps the planner from joining all rows at once: without statistics it would read whole tables.
+        sql = f"SELECT found.* FROM batch CROSS JOIN LATERAL (SELECT * FROM ({sql}) each OFFSET 0) found"
     return f"WITH batch AS (SELECT * FROM unnest({arrays}) AS given({named})) {sql}", names
 
 

@@ -55,7 +55,7 @@ async def run(
 ) -> None:
     """Run all background loops until `stop` is set. The test build passes `adjust_webhooks` to shorten intervals."""
     raise_file_limit()
-    hub = await open_hub(settings)
+    hub = await open_hub(settings, by_index=True)
     webhooks = adjust_webhooks(hub.webhooks)
     deliverer = Deliverer(webhooks, stop, settings.data_dir / "senders")
     fan_out = FanOut(webhooks, deliverer)

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from hubgate.server.webhooks.delivering.dispatch import Dispatch
 from hubgate.server.webhooks.delivering.queue import FEWEST_PER_HOST, MAX_PER_HOST
 from hubgate.server.webhooks.delivering.recording import Batch, record
 from hubgate.server.webhooks.delivering.webhook_queue import Item, Window
+from hubgate.server.webhooks.requests.request import WebhookSettings
 from hubgate.server.webhooks.shards import store as shards_store
 from hubgate.server.webhooks.shards.ownership import Ownership, TakenOver
 from hubgate.server.webhooks.shards.store import shard_of
@@ -295,11 +296,10 @@ class Deliverer:
             failpoint.hit("deliver-after-store")
         return result
 
-    def hand_over(self, items: Iterable[Item]) -> None:
+    def hand_over(self, items: Iterable[Item], settings: Mapping[str, WebhookSettings]) -> None:
         """Queue deliveries that were just stored, unless this process no longer owns their shard."""
-        owned = [item for item in items if shard_of(item.webhook_id) in self.shards]
-        self.dispatch.queue.hand_over(owned, self.webhooks.clock())
-        self.dispatch.pump()
+        owned = {webhook_id for webhook_id in settings if shard_of(webhook_id) in self.shards}
+        self.dispatch.hand_over((item for item in items if item.webhook_id in owned), settings)
 
     def read_again(self, webhook_ids: Iterable[str]) -> None:
         """Read the rows of webhooks again, as far as this process owns them."""

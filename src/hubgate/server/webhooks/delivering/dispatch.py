@@ -6,24 +6,23 @@ When a request ends, the next one of its webhook starts at once; the result is s
 import logging
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hubgate.server import failpoint
 from hubgate.server.clock import SECOND
 from hubgate.server.errors import Unprocessable
 from hubgate.server.secret import CannotOpen
-from hubgate.server.storage.database import Row
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.queue import Queue
 from hubgate.server.webhooks.delivering.recording import Batch
 from hubgate.server.webhooks.delivering.results_store import Result
 from hubgate.server.webhooks.delivering.webhook_queue import Item, Source, WebhookQueue
-from hubgate.server.webhooks.delivering.windows_store import health_of
+from hubgate.server.webhooks.delivering.windows_store import Checked
 from hubgate.server.webhooks.health import WELL, after_failure
 from hubgate.server.webhooks.model import ENABLED, FORBIDDEN, RETRYING, SKIPPED, STORED
 from hubgate.server.webhooks.requests.outcome import GONE, Try, Verdict, judge
-from hubgate.server.webhooks.requests.request import Prepared, prepare, unusable
+from hubgate.server.webhooks.requests.request import Prepared, WebhookSettings, prepare, unusable
 from hubgate.server.webhooks.requests.sending import Request, Sender
 
 log = logging.getLogger("hubgate.deliver")
@@ -67,47 +66,55 @@ class Dispatch:
         if self.queue.has_unchecked or self.queue.unread:
             self.on_work()
 
-    def apply_check(self, items: Sequence[Item], rows: Mapping[str, Row], moment: float) -> None:
-        """Apply a check that began at the monotonic time `moment`. Deliveries that no longer wait have no row."""
+    def apply_check(self, items: Sequence[Item], found: Mapping[str, Checked], moment: float) -> None:
+        """Apply a check that began at the monotonic time `moment`. Deliveries that no longer wait are not found."""
         for item in items:
-            row = rows.get(item.id)
-            if row is None:
+            checked = found.get(item.id)
+            if checked is None:
                 self.queue.remove(item, is_settled=True)
-            elif row["state"] != ENABLED:
+            elif checked.settings.state != ENABLED:
                 if item.webhook_id in self.queue.webhooks:
                     # It may have been enabled since the check.
                     self.queue.read_again(item.webhook_id)
                 self.queue.drop(item.webhook_id)
-            elif row["url"] is None:
+            elif checked.settings.url is None:
                 self._end_unsent(item, STORED, "")
-            elif not row["may_go"] or row["body"] is None:
+            elif not checked.may_go or checked.body is None:
                 self._end_unsent(item, SKIPPED, FORBIDDEN)
             elif queue := self.queue.webhooks.get(item.webhook_id):
-                item.checked_at, item.body, item.depth = moment, row["body"], row["depth"]
-                self._apply_settings(queue, row)
+                item.checked_at, item.body, item.depth = moment, checked.body, checked.depth
+                self._apply_settings(queue, checked.settings)
         self.queue.checked(items, self.webhooks.clock())
         self.pump()
 
-    def _apply_settings(self, queue: WebhookQueue, row: Row) -> None:
-        if queue.health is None or queue.resets != row["resets"]:
-            queue.health, queue.resets = health_of(row), row["resets"]
-        queue.ordered = bool(row["ordered"])
-        if queue.prepared is None or queue.prepared.version != row["version"]:
+    def hand_over(self, items: Iterable[Item], settings: Mapping[str, WebhookSettings]) -> None:
+        """Queue deliveries that were just stored. Those that have been checked need the settings of their webhooks."""
+        now = self.webhooks.clock()
+        for webhook_id in self.queue.hand_over(items, now):
+            if webhook_id in settings:
+                self._apply_settings(self.queue.webhooks[webhook_id], settings[webhook_id])
+        self.pump()
+
+    def _apply_settings(self, queue: WebhookQueue, settings: WebhookSettings) -> None:
+        if queue.health is None or queue.resets != settings.resets:
+            queue.health, queue.resets = settings.health, settings.resets
+        queue.ordered = bool(settings.ordered)
+        if queue.prepared is None or queue.prepared.version != settings.version:
             prepared = self._prepared.pop(queue.id, None)
-            if prepared is None or prepared.version != row["version"]:
-                prepared = self._prepare(queue.id, row)
+            if prepared is None or prepared.version != settings.version:
+                prepared = self._prepare(queue.id, settings)
             # The least recently used is first.
             self._prepared[queue.id] = queue.prepared = prepared
             if len(self._prepared) > MAX_PREPARED:
                 del self._prepared[next(iter(self._prepared))]
         queue.host = queue.prepared.host
 
-    def _prepare(self, webhook_id: str, row: Row) -> Prepared:
+    def _prepare(self, webhook_id: str, settings: WebhookSettings) -> Prepared:
         try:
-            return prepare(self.webhooks.secret, webhook_id, row, self.webhooks.tunnels.links)
+            return prepare(self.webhooks.secret, webhook_id, settings, self.webhooks.tunnels.links)
         except (CannotOpen, Unprocessable, ValueError):
             log.exception("webhook %s cannot be sent to: its secret or its URL cannot be used", webhook_id)
-            return unusable(webhook_id, row)
+            return unusable(webhook_id, settings)
 
     def _end_unsent(self, item: Item, state: str, reason: str) -> None:
         self.batch.unsent.append((item.webhook_id, item.id, state, reason))

@@ -52,7 +52,7 @@ _FIRST = RowStatement(
     f"""
     UPDATE deliveries SET {_COMMON}, first_at = :at, first_url = :url, signature = :signature, first_status = :status,
         duration_ms = :duration_ms, error = :error, response = :response /*pg FROM batch */
-    WHERE {_STILL_OPEN} RETURNING id
+    WHERE {_STILL_OPEN}
     """,
     {**_COMMON_COLUMNS, **_ATTEMPT_COLUMNS},
 )

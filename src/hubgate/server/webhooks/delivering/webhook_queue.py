@@ -151,6 +151,9 @@ class WebhookQueue:
 
     def first(self, now: int) -> Item | None:
         """The next delivery to start. Tests are first; then replays, retries and lanes take turns."""
+        if not self.replays and not self.retries:
+            repo_id = self._first_lane(now)
+            return None if repo_id is None else self.lanes[repo_id].items[0]
         if self.replays and self.replays[0].is_test:
             return self.replays[0]
         for source in (self.turn, (self.turn + 1) % 3, (self.turn + 2) % 3):
@@ -167,12 +170,18 @@ class WebhookQueue:
         return _has_come(retry[0], now) and retry[1] not in self.unsettled
 
     def _first_lane(self, now: int) -> str | None:
-        return next((repo_id for repo_id in self.free_lanes if self._opens_at(repo_id, now) <= now), None)
+        for repo_id in self.free_lanes:
+            if self._opens_at(repo_id, now) <= now:
+                return repo_id
+        return None
 
     def _opens_at(self, repo_id: str, now: int) -> int:
         """When the first delivery of a free lane may start."""
+        due_at = self.lanes[repo_id].items[0].due_at
         failed = self.blockers.get(repo_id) if self.ordered else None
-        times = [self.lanes[repo_id].items[0].due_at, max(failed.values()) + LANE_BLOCKED_FOR if failed else 0]
+        if not failed and due_at <= now:
+            return due_at
+        times = [due_at, max(failed.values()) + LANE_BLOCKED_FOR if failed else 0]
         # A later time was computed before a clock was set back.
         return max((time for time in times if time <= now + LANE_BLOCKED_FOR), default=now)
 

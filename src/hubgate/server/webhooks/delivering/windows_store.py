@@ -1,6 +1,8 @@
 """Statements that read deliveries into memory: windows of a webhook's rows, and the check right before sending."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
 
 from hubgate.server.storage.database import Database, Row, Tx
 from hubgate.server.storage.sqltext import Params, RowStatement
@@ -8,6 +10,7 @@ from hubgate.server.webhooks.deliveries_store import ABOUT, ALIVE, MAY_GO
 from hubgate.server.webhooks.delivering.webhook_queue import Item, Source, Window
 from hubgate.server.webhooks.health import Health
 from hubgate.server.webhooks.model import ENABLED, LANE_BLOCKED_FOR, SIZES
+from hubgate.server.webhooks.requests.request import SETTINGS, WebhookSettings
 
 _ITEM = "d.id, d.webhook_id, d.repo_id, d.repo_seq, d.attempts, d.replay_of, d.is_test, d.due_at, d.tried_at"
 # Each of these is the condition of a partial index.
@@ -67,7 +70,7 @@ async def windows(tx: Tx, after_repos: Mapping[str, str], now: int) -> dict[str,
     found: dict[str, Window | None] = dict.fromkeys(after_repos)
     rows: list[Params] = [{"webhook_id": webhook_id} for webhook_id in after_repos]
     for row in await tx.each(_WEBHOOK, rows):
-        found[row["id"]] = Window(health_of(row), row["resets"], bool(row["ordered"]), [], [], [], [])
+        found[row["id"]] = Window(Health(*row[3:]), row["resets"], bool(row["ordered"]), [], [], [], [])
     enabled = {webhook_id: window for webhook_id, window in found.items() if window is not None}
     rows = [{"webhook_id": webhook_id} for webhook_id in enabled]
     for row in await tx.each(_REPLAYS, rows):
@@ -81,10 +84,6 @@ async def windows(tx: Tx, after_repos: Mapping[str, str], now: int) -> dict[str,
     for row in await tx.each(_BLOCKERS, rows, {"since": now - LANE_BLOCKED_FOR}):
         enabled[row["webhook_id"]].blockers.append((row["repo_id"], row["id"], row["tried_at"]))
     return found
-
-
-def health_of(row: Row) -> Health:
-    return Health(row["failures"], row["closed_until"], row["failing_since"], row["warned_at"], row["failed_at"])
 
 
 def _item(row: Row) -> Item:
@@ -122,20 +121,28 @@ async def with_work(tx: Tx, statement: str, after: str, limit: int) -> list[str]
     return [row["id"] for row in await tx.all(statement, {"after": after, "limit": limit})]
 
 
-CHECK = RowStatement(
+class Checked(Struct, frozen=True):
+    """A waiting delivery right before it is sent."""
+
+    depth: int
+    body: bytes | None
+    # Whether the webhook may report on the repo (attacks W30, W31).
+    may_go: int
+    settings: WebhookSettings
+
+
+_OF_WEBHOOK = ", ".join(f"w.{name}" for name in SETTINGS)
+_CHECK = RowStatement(
     f"""
-    SELECT d.id, d.depth, COALESCE(d.body, e.body) AS body, CASE WHEN {MAY_GO} THEN 1 ELSE 0 END AS may_go,
-        w.state, w.version, w.ordered, w.url, w.secret, w.old_secret, w.old_secret_until, w.private_key,
-        w.resets, w.failures, w.closed_until, w.failing_since, w.warned_at, w.failed_at
-    FROM deliveries d {ABOUT}
+    SELECT d.id, d.depth, COALESCE(d.body, e.body), CASE WHEN {MAY_GO} THEN 1 ELSE 0 END, {_OF_WEBHOOK}
+    FROM /*rows*/ deliveries d {ABOUT}
     WHERE d.id = :id AND d.{ALIVE} AND d.seq > w.skip_through AND w.requeue_since IS NULL
     """,
     {"id": "text"},
 )
 
 
-async def check(db: Database, delivery_ids: Iterable[str]) -> dict[str, Row]:
-    """Columns for sending, by id, of waiting deliveries. `may_go`: may the webhook report on the repo (W30, W31)."""
-    rows = [{"id": delivery_id} for delivery_id in delivery_ids]
-    found: Sequence[Row] = await db.read(lambda tx: tx.each(CHECK, rows))
-    return {row["id"]: row for row in found}
+async def check(db: Database, delivery_ids: Iterable[str]) -> dict[str, Checked]:
+    """Read deliveries, by id. Those that no longer wait are left out."""
+    found = await db.each(_CHECK, [{"id": delivery_id} for delivery_id in delivery_ids])
+    return {row[0]: Checked(row[1], row[2], row[3], WebhookSettings(*row[4:])) for row in found}

@@ -6,10 +6,10 @@ from msgspec import Struct
 from msgspec.structs import asdict, fields
 
 from hubgate.server.clock import HOUR
-from hubgate.server.storage.database import Database, Row, Tx
+from hubgate.server.storage.database import Database, Tx
 from hubgate.server.storage.sqltext import Params, RowStatement, columns_of
 from hubgate.server.webhooks.model import ENABLED, QUOTA_WINDOW
-from hubgate.server.webhooks.permissions.store import could_read, may_read
+from hubgate.server.webhooks.requests.request import SETTINGS, WebhookSettings
 
 # A webhook receives events that happened after it was created. Clocks that differ, or were set back, must not cost it
 # an event: it also receives events of up to this long before, and all events if it was created in the future.
@@ -62,61 +62,6 @@ async def unfanned(tx: Tx, after_repo: str, limit: int) -> list[UnfannedEvent]:
     return [UnfannedEvent(*row) for row in rows]
 
 
-# Limited before the union: one repo may have a hundred thousand watchers.
-_NEXT = """
-    SELECT DISTINCT x.webhook_id FROM watches x
-    WHERE x.target_id = :{} AND x.webhook_id > :cursor ORDER BY x.webhook_id LIMIT :limit
-"""
-_MAY_READ_NOW = may_read(":private", ":owner_id", ":repo_id")
-_COULD_READ_THEN = could_read(":event_private", ":event_owner", ":repo_id")
-_WATCHERS = RowStatement(
-    f"""
-    SELECT CAST(:event_id AS text) AS event_id, w.id,
-        CASE WHEN (w.created_at <= :created_before OR w.created_at > :ahead)
-            AND (' ' || w.domains || ' ') LIKE :domain AND {_MAY_READ_NOW} AND {_COULD_READ_THEN}
-        THEN 1 ELSE 0 END AS gets_delivery
-    FROM (
-        SELECT webhook_id FROM ({_NEXT.format("repo_id")}) a
-        UNION
-        SELECT webhook_id FROM ({_NEXT.format("event_owner")}) b
-        UNION
-        SELECT webhook_id FROM ({_NEXT.format("new_owner")}) n
-        ORDER BY webhook_id LIMIT :limit
-    ) c JOIN webhooks w ON w.id = c.webhook_id ORDER BY w.id
-    """,
-    columns_of(
-        text="event_id cursor repo_id event_owner new_owner domain owner_id",
-        bigint="created_before event_private private",
-    ),
-)
-
-
-async def watchers(
-    tx: Tx, events: Iterable[UnfannedEvent], new_owners: Mapping[str, str], limit: int, now: int
-) -> dict[str, list[Row]]:
-    """The next webhooks that watch the repo or its owner, by event, in the order of their ids: id, gets_delivery."""
-    rows: list[Params] = [
-        {
-            "event_id": event.id,
-            "cursor": event.fan_cursor or "",
-            "created_before": event.created_at + CLOCK_TOLERANCE,
-            "repo_id": event.repo_id,
-            "event_owner": event.owner_id,
-            # A move is also delivered to watchers of the new owner that could read the repo before.
-            "new_owner": new_owners.get(event.id, event.owner_id),
-            "event_private": event.private,
-            "domain": f"% {event.domain} %",
-            "private": event.private_now,
-            "owner_id": event.owner_now,
-        }
-        for event in events
-    ]
-    found: dict[str, list[Row]] = {str(row["event_id"]): [] for row in rows}
-    for row in await tx.each(_WATCHERS, rows, {"limit": limit, "ahead": now + CLOCK_TOLERANCE}):
-        found[row["event_id"]].append(row)
-    return found
-
-
 _ADVANCE = RowStatement(
     """
     UPDATE events SET fan_cursor = COALESCE(CAST(:cursor AS text), fan_cursor),
@@ -161,10 +106,23 @@ _RESERVE = RowStatement(
         SELECT h.id AS locked_id FROM webhooks h JOIN batch b ON b.each_id = h.id ORDER BY h.id FOR NO KEY UPDATE OF h
     ) in_order */
     WHERE id = :id /*pg AND in_order.locked_id = id */
-    RETURNING id, last_seq, quota_used, guest_quota_used, state, url
+    RETURNING id, last_seq, quota_used, guest_quota_used,
+        CASE WHEN skip_through > 0 OR requeue_since IS NOT NULL THEN 1 ELSE 0 END, {", ".join(SETTINGS)}
     """,
     columns_of(text="id", bigint="total quota guest_quota"),
 )
+
+
+class Reserved(Struct, frozen=True):
+    """A webhook with the numbers after the new deliveries."""
+
+    id: str
+    last_seq: int
+    quota_used: int
+    guest_quota_used: int
+    # Its backlog is being skipped or queued again.
+    is_catching_up: int
+    settings: WebhookSettings
 
 
 class Counts(Struct):
@@ -175,13 +133,12 @@ class Counts(Struct):
     guest_quota: int = 0
 
 
-async def reserve(tx: Tx, counts: Mapping[str, Counts], now: int) -> dict[str, Row]:
-    """Reserve sequence numbers and quota for new deliveries of webhooks. Returns last_seq, quota_used and
-    guest_quota_used after these deliveries, and state and url, by id. Deleted webhooks are left out.
-    """
+async def reserve(tx: Tx, counts: Mapping[str, Counts], now: int) -> dict[str, Reserved]:
+    """Reserve sequence numbers and quota for new deliveries of webhooks. Deleted webhooks are left out."""
     rows: list[Params] = [{"id": webhook_id, **asdict(each)} for webhook_id, each in counts.items()]
     times = {"now": now, "window": now - QUOTA_WINDOW, "ahead": now + CLOCK_TOLERANCE}
-    return {row["id"]: row for row in await tx.each(_RESERVE, rows, times)}
+    found = await tx.each(_RESERVE, rows, times)
+    return {row[0]: Reserved(row[0], row[1], row[2], row[3], row[4], WebhookSettings(*row[5:])) for row in found}
 
 
 _COLUMNS = columns_of(

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from msgspec import Struct
+from msgspec.structs import fields
 
 from hubgate import __version__
 from hubgate.server.clock import SECOND
@@ -14,15 +15,41 @@ from hubgate.server.egress.client import request_head
 from hubgate.server.egress.target import Target, parse_target
 from hubgate.server.egress.tunnel_links import NO_LINKS, TunnelLink, TunnelLinks
 from hubgate.server.secret import ServerSecret
-from hubgate.server.storage.database import Row
 from hubgate.server.webhooks import signing
 from hubgate.server.webhooks.delivering.webhook_queue import Item
+from hubgate.server.webhooks.health import Health
 from hubgate.server.webhooks.sealed_secrets import opened_key, opened_secret
 
 VERSION = 3
 USER_AGENT = f"hubgate-webhook/{__version__}"
 SIGNATURE = "webhook-signature"
 SECRET = "X-Webhook-Secret"  # noqa: S105 (the name of the header)
+
+
+class WebhookSettings(Struct, frozen=True):
+    """The columns of a webhook that sending needs."""
+
+    state: str
+    version: int
+    ordered: int
+    url: str | None
+    secret: bytes | None
+    old_secret: bytes | None
+    old_secret_until: int | None
+    private_key: bytes
+    resets: int
+    failures: int
+    closed_until: int
+    failing_since: int | None
+    warned_at: int | None
+    failed_at: int | None
+
+    @property
+    def health(self) -> Health:
+        return Health(self.failures, self.closed_until, self.failing_since, self.warned_at, self.failed_at)
+
+
+SETTINGS = tuple(field.name for field in fields(WebhookSettings))
 
 
 class Prepared(Struct, frozen=True):
@@ -47,23 +74,25 @@ class Prepared(Struct, frozen=True):
     link: TunnelLink | None = None
 
 
-def prepare(secret: ServerSecret, webhook_id: str, row: Row, links: TunnelLinks = NO_LINKS) -> Prepared:
-    """Prepare requests from a row with version, url, secret, old_secret, old_secret_until and private_key."""
+def prepare(
+    secret: ServerSecret, webhook_id: str, settings: WebhookSettings, links: TunnelLinks = NO_LINKS
+) -> Prepared:
+    """Prepare requests of a webhook, whose settings are as the last check found them."""
     headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT, "X-Hubgate-Webhook": webhook_id}
     text, sign_old = "", None
-    if row["secret"] is not None:
-        text = headers[SECRET] = opened_secret(secret, webhook_id, row["secret"])
+    if settings.secret is not None:
+        text = headers[SECRET] = opened_secret(secret, webhook_id, settings.secret)
         sign = signing.hmac_signer(text)
-        if row["old_secret"] is not None:
-            sign_old = signing.hmac_signer(opened_secret(secret, webhook_id, row["old_secret"]))
+        if settings.old_secret is not None:
+            sign_old = signing.hmac_signer(opened_secret(secret, webhook_id, settings.old_secret))
     else:
-        sign = signing.ed25519_signer(opened_key(secret, webhook_id, row["private_key"]))
-    target = parse_target(row["url"])
+        sign = signing.ed25519_signer(opened_key(secret, webhook_id, settings.private_key))
+    target = parse_target(settings.url or "")
     link = links.find(target)
     return Prepared(
         webhook_id,
-        row["version"],
-        row["url"],
+        settings.version,
+        settings.url or "",
         # One sleeping laptop must not take the places of others.
         link.tunnel_id if link else target.host,
         target,
@@ -71,14 +100,14 @@ def prepare(secret: ServerSecret, webhook_id: str, row: Row, links: TunnelLinks 
         _suffix(webhook_id),
         sign,
         sign_old,
-        row["old_secret_until"] or 0,
+        settings.old_secret_until or 0,
         _spellings(text),
         link,
     )
 
 
-def unusable(webhook_id: str, row: Row) -> Prepared:
-    return Prepared(webhook_id, row["version"], row["url"], "", None, b"", b"", lambda _: "", None, 0, ())
+def unusable(webhook_id: str, settings: WebhookSettings) -> Prepared:
+    return Prepared(webhook_id, settings.version, settings.url or "", "", None, b"", b"", lambda _: "", None, 0, ())
 
 
 def _spellings(secret: str) -> tuple[bytes, ...]:
