@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 10.0
 # The hub closes a connection on which it has received nothing for a minute.
 KEEP_ALIVE_SECONDS = 20.0
-FIRST_DELAY, LONGEST_DELAY = 0.5, 30.0
+FIRST_DELAY, LONGEST_DELAY = 0.5, 10.0
 # The hub waits 15 seconds for an answer; a handler may take longer.
 HANDLER_SECONDS = 60.0
 MAX_MESSAGE = 2 * 1024 * 1024
@@ -57,6 +57,8 @@ class Tunnel:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()
         self._link: TunnelLink = self._driver.run(tunnels.open_tunnel(self._session))
+        # From now on, `_serve` decides when to try again.
+        self._session.retries = 0
 
     @property
     def expires(self) -> str:
@@ -77,7 +79,6 @@ class Tunnel:
                 with contextlib.suppress(RuntimeError):
                     self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join(CONNECT_SECONDS)
-        self._session.retries = 0
         with contextlib.suppress(HubgateError):
             self._driver.run(tunnels.close_tunnel(self._session, self._link.id))
         self._driver.close()
