@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.bed.background_delivery import deliver_in_background
 from tests.bed.engines import Engine, settings_for
 from tests.bed.people import api, create_token, create_user
 from tests.bed.processes import until
@@ -309,3 +310,32 @@ def test_receiver_connects_again_after_the_connection_is_lost(
         posted = httpx.post(f"{shared.link}webhooks/train", headers=again.headers, content=again.body, timeout=30)
         assert posted.status_code == 200
     assert len(shared.payloads) == 2
+
+
+def test_links_with_a_host_of_their_own_serve_nothing_else(engine: Engine, tmp_path: Path) -> None:
+    settings = settings_for(engine.fresh_url(), tmp_path, tunnel_host="tunnels.example.org")
+    with run_hub(settings) as own, api(own, token := create_token(own, create_user(own, "ada"))) as ada:
+        tunnel = open_tunnel(ada)
+        host = f"{tunnel['id']}.tunnels.example.org"
+        assert tunnel["url"] == f"http://{host}/"
+        webhook = create_webhook(ada, f"http://{host}/webhooks/x", "user:ada")
+        with socket_to(own, tunnel["id"], token) as socket:
+            posting = Posting(f"{own.url}/webhooks/x?y", headers={"Host": f"{host.upper()}:80"}, content=b"{}")
+            head, _ = read_request(socket)
+            assert head["path"] == "/webhooks/x?y"
+            answer(socket, head["id"], 200, b'"ok"')
+            assert posting.answer().json() == "ok"
+            for path in ("/", "/login", "/api/whoami-v2", "/webhooks/x", "/static/x/site.css"):
+                page = ada.get(path, headers={"Host": host})
+                assert (page.status_code, "temporary link" in page.text) == (200, True), path
+            for path in ("/login", "/api/tunnels", "/oauth/token"):
+                assert ada.post(path, headers={"Host": host}).status_code == 404, path
+            create_repo(ada, "corpus")
+            with deliver_in_background(own):
+                answer(socket, read_request(socket)[0]["id"], 200)
+                until(lambda: [one["state"] for one in logs(ada, webhook)] == ["delivered"])
+        # Neither is the hub itself at these names, nor are links at its own.
+        for other in ("tunnels.example.org", "x.tunnels.example.org", f"x.{host}"):
+            assert ada.get("/login", headers={"Host": other}).status_code == 404
+        assert ada.get("/login", headers={"Host": "tunnels.example.org.example.com"}).status_code == 200
+        assert ada.get(f"/tunnel/{tunnel['id']}/").status_code == 404

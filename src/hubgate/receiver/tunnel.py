@@ -98,7 +98,7 @@ class Tunnel:
         from websockets.exceptions import WebSocketException
 
         delay, is_lost = FIRST_DELAY, False
-        # The receiver is on this machine: a proxy of the environment cannot reach it.
+        # The receiver is on this machine: no proxy of the environment, and no certificates.
         async with httpx.AsyncClient(trust_env=False, timeout=HANDLER_SECONDS, verify=False) as client:  # noqa: S501
             while True:
                 try:

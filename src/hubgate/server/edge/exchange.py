@@ -51,6 +51,8 @@ class Exchange:
         self._is_head = scope["method"] == "HEAD"
         self._method = scope["method"] if scope["method"] in _METHODS else "other"
         self._started = time.perf_counter()
+        # Until a WebSocket was open; it may stay open for days.
+        self._seconds: float | None = None
 
     @property
     def surface(self) -> Surface:
@@ -63,6 +65,7 @@ class Exchange:
     async def send(self, message: Message) -> None:
         if message["type"] == "websocket.accept":
             self.status = SWITCHED
+            self._seconds = time.perf_counter() - self._started
         elif message["type"] in ("http.response.start", "websocket.http.response.start"):
             self.status = message["status"]
             message["headers"] = self._headers.add(
@@ -78,7 +81,7 @@ class Exchange:
         await self._send(message)
 
     def record(self, metrics: Metrics, client_ip: str) -> None:
-        seconds = time.perf_counter() - self._started
+        seconds = time.perf_counter() - self._started if self._seconds is None else self._seconds
         route = self.route.path if self.route else NO_ROUTE
         metrics.request(route, self._method, self.status, seconds)
         moment = iso(system_clock())

@@ -109,12 +109,13 @@ class _Connection(Struct, frozen=True):
             return message.get("bytes") or (message.get("text") or "").encode()
 
         async def send_message(message: bytes) -> None:
-            await send({"type": "websocket.send", "bytes": message})
+            # The client may have disconnected, which each server reports differently; then `receive` ends too.
+            with contextlib.suppress(Exception):
+                await send({"type": "websocket.send", "bytes": message})
 
         run = self.tunnels.sockets.run
         code = await run(self.tunnel, receive_message, send_message, self._is_still_allowed, self.check_seconds)
         if code:
-            # The client may have disconnected, which each server reports differently.
             with contextlib.suppress(Exception):
                 await send({"type": "websocket.close", "code": code, "reason": REASONS[code]})
 

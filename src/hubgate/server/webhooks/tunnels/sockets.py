@@ -1,11 +1,13 @@
 """The WebSockets of receivers' programs in this process: sends them requests and stores their answers."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from hubgate.server.clock import Clock
+from hubgate.server.errors import StorageUnavailable
 from hubgate.server.secret import CannotOpen, ServerSecret
 from hubgate.server.storage.database import Database, Tx
 from hubgate.server.storage.signals import Signal
@@ -17,12 +19,13 @@ from hubgate.server.webhooks.tunnels.signalled_loop import SignalledLoop, log
 TAKEN_AT_ONCE = 64
 
 # Close codes, for the receiver's program: whether it may connect again.
-REPLACED, GONE, SILENT, NOT_ALLOWED, MALFORMED = 4000, 4404, 4408, 4401, 4400
+REPLACED, GONE, SILENT, NOT_ALLOWED, MALFORMED, UNAVAILABLE = 4000, 4404, 4408, 4401, 4400, 1013
 REASONS = {
     REPLACED: "Another program uses this link now.",
     GONE: "The link has expired or was closed.",
     SILENT: "Nothing was received for a minute.",
     NOT_ALLOWED: "The token is no longer valid, or it lacks the webhooks scope.",
+    UNAVAILABLE: "The hub's database does not respond.",
     MALFORMED: "A message does not follow the protocol.",
 }
 
@@ -61,15 +64,19 @@ class Sockets:
         `receive` returns the next message, or None at the end; `still_allowed` is asked every `check_seconds`.
         """
         socket = Socket(tunnel)
-        await self._attach(socket)
-        tasks = [
-            asyncio.create_task(self._receive(socket, receive)),
-            asyncio.create_task(_send(socket, send)),
-            asyncio.create_task(_watch(still_allowed, check_seconds)),
-        ]
+        tasks: list[asyncio.Task[int]] = []
         try:
+            await self._attach(socket)
+            tasks = [
+                asyncio.create_task(self._receive(socket, receive)),
+                asyncio.create_task(_send(socket, send)),
+                asyncio.create_task(_watch(still_allowed, check_seconds)),
+            ]
             ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             return next(iter(ended)).result()
+        except StorageUnavailable:
+            # The program connects again.
+            return UNAVAILABLE
         finally:
             for task in tasks:
                 task.cancel()
@@ -94,7 +101,8 @@ class Sockets:
     async def _detach(self, socket: Socket) -> None:
         if self._sockets.get(socket.tunnel.id) is socket:
             del self._sockets[socket.tunnel.id]
-            await asyncio.shield(self._db.write(lambda tx: store.detach(tx, socket.tunnel.id, self._process)))
+            with contextlib.suppress(StorageUnavailable):
+                await asyncio.shield(self._db.write(lambda tx: store.detach(tx, socket.tunnel.id, self._process)))
 
     async def _receive(self, socket: Socket, receive: Callable[[], Awaitable[bytes | None]]) -> int:
         while (message := await receive()) is not None:
