@@ -4,7 +4,6 @@ from sqlalchemy import BigInteger, Column, Index, LargeBinary, Table, Text, text
 
 from hubgate.server.storage.schema.base import metadata, owner
 
-_UNSENT = text("sent_at IS NULL")
 _ANSWERED = text("answer IS NOT NULL")
 
 # Temporary links of receivers (webhooks/tunnels/).
@@ -37,7 +36,6 @@ tunnel_requests = Table(
     Column("answer", LargeBinary),
     Column("expires_at", BigInteger, nullable=False),
     Index(None, "tunnel_id"),
-    Index("ix_tunnel_requests_unsent", "tunnel_id", "id", sqlite_where=_UNSENT, postgresql_where=_UNSENT),
     Index("ix_tunnel_requests_answered", "waiting_process", sqlite_where=_ANSWERED, postgresql_where=_ANSWERED),
     Index(None, "expires_at"),
 )

@@ -31,12 +31,11 @@ def upgrade() -> None:
     )
     op.create_index("ix_tunnel_requests_tunnel_id", "tunnel_requests", ["tunnel_id"])
     op.create_index("ix_tunnel_requests_expires_at", "tunnel_requests", ["expires_at"])
-    _partial("unsent", ["tunnel_id", "id"], "sent_at IS NULL")
-    _partial("answered", ["waiting_process"], "answer IS NOT NULL")
-
-
-def _partial(name: str, columns: list[str], condition: str) -> None:
-    where = sa.text(condition)
+    answered = sa.text("answer IS NOT NULL")
     op.create_index(
-        f"ix_tunnel_requests_{name}", "tunnel_requests", columns, sqlite_where=where, postgresql_where=where
+        "ix_tunnel_requests_answered",
+        "tunnel_requests",
+        ["waiting_process"],
+        sqlite_where=answered,
+        postgresql_where=answered,
     )
