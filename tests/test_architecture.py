@@ -36,8 +36,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("server.scopes", "server.secret", "server.paging", "server.ids"),
     ("server.setting_values",),
     ("server.clock", "server.errors", "server.failpoint"),
-    # Installed without the server; the two share only the protocol and the depth of a delivery.
-    ("client", "receiver"),
+    # Installed without the server. The receiver uses the client to open a tunnel.
+    ("receiver",),
+    ("client",),
     ("depth",),
 )
 

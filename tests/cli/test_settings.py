@@ -50,6 +50,8 @@ def test_client_variables_are_accepted() -> None:
         ("HUBGATE_MAIL_FROM", "Our hub <hub>", "HUBGATE_MAIL_FROM: expected an address"),
         ("HUBGATE_JOBS_UPSTREAM", "foo", "HUBGATE_JOBS_UPSTREAM: expected an address such as http://127"),
         ("HUBGATE_TUNNEL", "perhaps", "expected true or false"),
+        ("HUBGATE_TUNNEL_HOST", "https://tunnels.example.org", "expected a host name"),
+        ("HUBGATE_TUNNEL_HOST", "10.0.0.1", "expected a host name"),
         ("HUBGATE_METRICS_LISTEN", "9000", "expected host:port"),
     ],
 )

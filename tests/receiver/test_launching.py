@@ -180,9 +180,10 @@ def test_failed_start_raises_an_error() -> None:
             app.launch(port=0, prevent_thread_lock=True)
 
 
-def test_share_says_that_the_tunnel_is_missing() -> None:
-    with pytest.raises(NotImplementedError, match="tunnel"):
-        WebhooksServer(webhook_secret=SECRET).launch(share=True)
+def test_share_names_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "websockets", None)
+    with pytest.raises(ImportError, match=r'share=True needs an extra. Run: pip install "hubgate\[tunnel\]"'):
+        WebhooksServer(webhook_secret=SECRET).launch(port=0, share=True)
 
 
 def test_responses_are_not_delayed_by_nagle() -> None:

@@ -36,6 +36,16 @@ class Webhook:
     has_secret: bool = False
 
 
+@dataclass(frozen=True)
+class TunnelLink:
+    """A temporary link to a receiver."""
+
+    id: str
+    url: str
+    created_at: datetime
+    expires_at: datetime
+
+
 class WebhookOptions(TypedDict, total=False):
     """Optional settings of a webhook. Options that are None or absent are not sent.
 

@@ -13,6 +13,7 @@ from hubgate.receiver.asgi import App, Receive, Scope, Send, path_of, respond_er
 from hubgate.receiver.handlers import Handler
 from hubgate.receiver.intake import Intake
 from hubgate.receiver.routes import Routes, check_kind
+from hubgate.receiver.tunnel import Tunnel
 from hubgate.receiver.verification import create_verifier
 
 F = TypeVar("F", bound=Handler)
@@ -59,7 +60,9 @@ class WebhooksServer:
             # Absolute, in case the program changes its working folder.
             self._intake.use_inbox(Path(inbox).absolute())
         self._serving: launch.Server | None = None
+        self._tunnel: Tunnel | None = None
         self.url: str | None = None
+        self.share_url: str | None = None
         if verifier.accepts_all:
             logger.warning(OPEN_WARNING)
 
@@ -113,26 +116,27 @@ class WebhooksServer:
     ) -> None:
         """Serve until Ctrl-C. With `prevent_thread_lock`, and in notebooks, serve in a thread until `close()`.
 
-        The attribute `url` is set to the receiver's address.
+        With `share`, the hub forwards webhooks from a temporary link to this receiver, for 72 hours. Needs
+        `hubgate[tunnel]` and a sign-in or token with the scope webhooks. The attributes `url` and `share_url` are set
+        to the receiver's address and to the link.
         """
-        if share:
-            raise NotImplementedError(
-                "share=True is not supported: this version has no tunnel. "
-                "A hub on this machine reaches the receiver if the hub runs with HUBGATE_EGRESS_ALLOW=127.0.0.0/8."
-            )
         if self._serving is not None:
             raise RuntimeError(f"The receiver is already running at {self.url}. Call close() first.")
         in_thread = prevent_thread_lock or launch.in_notebook()
         if self._intake.inbox is not None:
             self._intake.inbox.check()
-        bound = launch.listen(host, port)
-        self.url = launch.url_of(bound)
-        self._serving = launch.Server(self, bound)
-        launch.print_line(f"Receiving webhooks at {self.url} (Ctrl-C stops)")
-        for path in self._routes.endpoints:
-            launch.print_line(f"  POST {self.url}{path}")
         with contextlib.ExitStack() as ending:
             ending.callback(self.close)
+            self._tunnel = Tunnel() if share else None
+            bound = launch.listen(host, port)
+            self.url = launch.url_of(bound)
+            self._serving = launch.Server(self, bound)
+            launch.print_line(f"Receiving webhooks at {self.url} (Ctrl-C stops)")
+            self._print_addresses(f"{self.url}/")
+            if self._tunnel is not None:
+                self.share_url = self._tunnel.start(self.url)
+                launch.print_line(f"Temporary link, until {self._tunnel.expires}: {self.share_url}")
+                self._print_addresses(self.share_url)
             if in_thread:
                 self._serving.run_in_thread()
                 ending.pop_all()
@@ -141,12 +145,19 @@ class WebhooksServer:
 
     def close(self) -> None:
         """Stop the server that `launch` started, and release threads and the inbox file."""
+        if self._tunnel is not None:
+            self._tunnel.close()
+            self._tunnel = self.share_url = None
         if self._serving is not None:
             self._serving.stop()
             self._serving = None
         self._intake.runner.close()
         if self._intake.inbox is not None:
             self._intake.inbox.close()
+
+    def _print_addresses(self, root: str) -> None:
+        for path in self._routes.endpoints:
+            launch.print_line(f"  POST {root}{path.removeprefix('/')}")
 
     async def settle(self) -> None:
         """With `ack="before"`: wait until no delivery is running or due."""

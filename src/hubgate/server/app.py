@@ -13,7 +13,7 @@ from hubgate.server.http.headers import StandardHeaders
 from hubgate.server.http.render import ErrorRenderer
 from hubgate.server.oauth.tokens.bearer import BearerTokens
 from hubgate.server.resources import Hub
-from hubgate.server.web import avatars, buttons, compatibility, probes, repos_without_namespace
+from hubgate.server.web import avatars, buttons, compatibility, probes, repos_without_namespace, tunnel_links
 from hubgate.server.web.api import (
     applications,
     audit,
@@ -26,6 +26,7 @@ from hubgate.server.web.api import (
     redirects,
     sessions,
     tokens,
+    tunnels,
     webhook_replays,
     webhooks,
     whoami,
@@ -80,6 +81,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *device_endpoint.routes(hub.oauth),
         *webhooks.routes(hub.webhooks, hub.accounts),
         *webhook_replays.routes(hub.webhooks, hub.accounts),
+        *tunnels.routes(hub.tunnels, guard, hub.limits.permission_check_seconds),
         *event_schemas.routes(settings.base_url),
         *webhook_pages.routes(pages, hub.webhooks, hub.accounts),
         *userinfo.routes(settings.base_url),
@@ -137,6 +139,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
     table = RouteTable(
         [
             *documented,
+            *tunnel_links.routes(hub.tunnels),
             *repos_without_namespace.routes(),
             *static_routes(),
             *api_reference.routes(pages, settings.base_url, documented),
@@ -150,4 +153,5 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         headers=StandardHeaders(settings.secure),
         trusted_proxies=settings.trusted_proxies,
         metrics=metrics.for_this_process(),
+        tunnel_links=hub.tunnels.links,
     )

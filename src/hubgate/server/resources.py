@@ -12,6 +12,7 @@ from hubgate.server.accounts.model import RevokedCounts
 from hubgate.server.audit.model import Actor
 from hubgate.server.clock import Clock, system_clock
 from hubgate.server.egress.client import Egress
+from hubgate.server.egress.tunnel_links import TunnelLinks
 from hubgate.server.errors import StartupError
 from hubgate.server.gateway.context import Gateway
 from hubgate.server.gateway.upstream import parse_upstream
@@ -37,6 +38,7 @@ from hubgate.server.storage.engines import open_database
 from hubgate.server.throttle.rate_limiter import Limiter
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.retention import deletion as webhook_deletion
+from hubgate.server.webhooks.tunnels.context import Tunnels
 from hubgate.server.webhooks.watches import store as watches
 
 
@@ -122,11 +124,17 @@ class Hub(Struct, frozen=True, dict=True):
             secret=self.secret,
             egress=self.egress,
             outbox=self.outbox,
+            tunnels=self.tunnels,
             base_url=settings.base_url,
             quota=settings.webhook_quota,
             max_per_owner=settings.webhooks_per_owner,
             cli_client_ids=settings.cli_client_ids,
         )
+
+    @cached_property
+    def tunnels(self) -> Tunnels:
+        links = TunnelLinks(self.settings.base_url, self.settings.tunnel_host)
+        return Tunnels(self.db, self.clock, self.secret, self.limiter, links, is_on=self.settings.tunnel)
 
     @cached_property
     def gateway(self) -> Gateway:
@@ -157,6 +165,7 @@ class Hub(Struct, frozen=True, dict=True):
         return Limiter(self.db, self.clock)
 
     async def close(self) -> None:
+        await self.tunnels.close()
         await self.outbox.finish()
         self.egress.close()
         await self.db.close()
@@ -203,4 +212,5 @@ def egress_for(settings: Settings) -> Egress:
     public = urlsplit(settings.base_url)
     port = public.port or (443 if settings.secure else 80)
     own = frozenset({(public.hostname or "", port), (settings.host, settings.port)})
-    return Egress(settings.egress_allow, settings.egress_proxy, own)
+    links = TunnelLinks(settings.base_url, settings.tunnel_host)
+    return Egress(settings.egress_allow, settings.egress_proxy, own, links=links)

@@ -97,6 +97,17 @@ def address(*schemes: str) -> Parse:
     return parse
 
 
+def tunnel_host(value: str) -> str:
+    """Parse a host name with an optional port, whose subdomains lead to this hub."""
+    host = text(value).lower()
+    parts = urlsplit(f"http://{host}")
+    if host and (parts.netloc != host or not re.fullmatch(r"[a-z0-9.-]*[a-z][a-z0-9-]*(:[0-9]+)?", host)):
+        raise ValueError("expected a host name such as tunnels.example.org")
+    # Raises if the port is not a number up to 65535.
+    _ = parts.port
+    return host
+
+
 def upstream(value: str) -> str:
     """Parse the base address of a service, without a slash at the end. Paths of requests are appended to it."""
     base = text(value).rstrip("/")

@@ -75,8 +75,8 @@ class Settings:
     )
     inference_upstream: str = option("", values.upstream, "service behind /v1; 501 when empty")
     jobs_upstream: str = option("", values.upstream, "service behind /api/jobs; 501 when empty")
-    tunnel: bool = option("on", values.flag, "temporary links for receivers on laptops; not implemented yet")
-    tunnel_host: str = option("", values.text, "host name of the temporary links; not implemented yet")
+    tunnel: bool = option("on", values.flag, "temporary links for receivers on laptops")
+    tunnel_host: str = option("", values.tunnel_host, "host of the temporary links, each a subdomain of it")
     webhook_quota: int = option(
         "1000", values.whole_number(0, 1 << 40), "maximum deliveries triggered per webhook in 24 hours"
     )

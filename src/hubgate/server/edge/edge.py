@@ -13,15 +13,17 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterator
+from urllib.parse import quote
 
 from msgspec import Struct
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hubgate.server.edge.exchange import Exchange
 from hubgate.server.edge.routes import Route
 from hubgate.server.edge.table import RouteMatch, RouteTable
+from hubgate.server.egress.tunnel_links import PREFIX, TunnelLinks
 from hubgate.server.errors import BadGateway, BadRequest, GatewayTimeout, HubError, NotFound, Unavailable
 from hubgate.server.http.client_address import Networks, client_address
 from hubgate.server.http.csrf import CSRF_FIELD, Csrf
@@ -58,12 +60,19 @@ class Edge(Struct, frozen=True):
     headers: StandardHeaders
     trusted_proxies: Networks
     metrics: Metrics
+    tunnel_links: TunnelLinks
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            # Resources are opened and closed around the server (worker/web.py), and no route uses WebSocket yet.
+        websocket = None
+        if scope["type"] == "websocket":
+            # Opened with a GET, which passes the same checks as any other. It has no body.
+            websocket = scope, receive
+            scope, receive = {**scope, "type": "http", "method": "GET"}, _receive_nothing
+        elif scope["type"] != "http":
+            # Resources are opened and closed around the server (worker/web.py).
             raise RuntimeError(f"unsupported protocol: {scope['type']}")
-        exchange = Exchange(scope, send, surface_of(scope["raw_path"]), self.headers)
+        self._map_tunnel_host(scope)
+        exchange = Exchange(scope, send, surface_of(scope["raw_path"]), self.headers, websocket)
         request = HubRequest(scope, receive)
         request.request_id = exchange.request_id
         request.client_ip = client_address(scope, self.trusted_proxies)
@@ -79,9 +88,9 @@ class Edge(Struct, frozen=True):
         try:
             is_preflight = request.method == "OPTIONS"
             response = self._preflight(request, exchange) if is_preflight else await self._dispatch(request, exchange)
-            await response(
-                request.scope, exchange.body.disconnected if exchange.body else request.receive, exchange.send
-            )
+            receive = exchange.body.disconnected if exchange.body else request.receive
+            scope, receive = exchange.websocket or (request.scope, receive)
+            await response(scope, receive, exchange.send)
         except ClientLeft:
             exchange.status = exchange.status or CLIENT_LEFT
         except ClientDisconnect:
@@ -108,6 +117,8 @@ class Edge(Struct, frozen=True):
                 await self.guard(request, None)
             raise NotFound(NOTHING_HERE)
         route, request.scope["path_params"] = found.route, found.params
+        if exchange.websocket and not route.websocket:
+            raise BadRequest("This address does not accept a WebSocket.")
         exchange.body = BoundedBody(request.receive, request.scope, route.body_cap, route.body_seconds)
         request.read_body_through(exchange.body)
         exchange.body.check_declared_length()
@@ -157,8 +168,27 @@ class Edge(Struct, frozen=True):
             exchange.cut = True
             raise error
         response = self.errors.response(request, exchange.surface, error)
+        scope, receive = exchange.websocket or (request.scope, request.receive)
         with contextlib.suppress(ClientDisconnect):
-            await response(request.scope, request.receive, exchange.send)
+            await response(scope, receive, exchange.send)
+
+    def _map_tunnel_host(self, scope: Scope) -> None:
+        """Map a request to the host of a temporary link to the link's path. Such a host serves nothing else."""
+        if not self.tunnel_links.has_own_host:
+            return
+        host = next((value for name, value in scope["headers"] if name == b"host"), b"")
+        tunnel_id = self.tunnel_links.id_of_host(host.decode("latin-1"))
+        if tunnel_id is not None:
+            scope["tunnel_host"] = True
+            prefix = PREFIX + (quote(tunnel_id, safe="") or "-")
+            scope["raw_path"] = prefix.encode() + scope["raw_path"]
+            scope["path"] = prefix + scope["path"]
+
+
+async def _receive_nothing() -> Message:
+    """The body of a request that opens a WebSocket: jobs must not read the messages that follow."""
+    never: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+    return await never
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import secrets
 import time
 
 from starlette.requests import ClientDisconnect
-from starlette.types import Message, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from hubgate.server.clock import iso, system_clock
 from hubgate.server.edge.routes import Route
@@ -19,6 +19,8 @@ from hubgate.server.metrics import Metrics
 log = logging.getLogger("hubgate.http")
 
 NO_ROUTE = "(no route)"
+# A WebSocket was opened.
+SWITCHED = 101
 # Callers may invent methods; each would add a series to the metrics.
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 # An existing client sends its own id in X-Amzn-Trace-Id and expects it in the response.
@@ -28,8 +30,17 @@ _GIVEN_ID = re.compile(rb"[A-Za-z0-9_-]{8,64}\Z")
 class Exchange:
     """An HTTP exchange: one request and its response. Unrelated to token exchange."""
 
-    def __init__(self, scope: Scope, send: Send, surface: Surface, headers: StandardHeaders) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        send: Send,
+        surface: Surface,
+        headers: StandardHeaders,
+        websocket: tuple[Scope, Receive] | None = None,
+    ) -> None:
         self.route: Route | None = None
+        # Of a request that opens a WebSocket.
+        self.websocket = websocket
         self.request_id = _request_id(scope)
         self.status = 0
         self.cut = False
@@ -40,6 +51,8 @@ class Exchange:
         self._is_head = scope["method"] == "HEAD"
         self._method = scope["method"] if scope["method"] in _METHODS else "other"
         self._started = time.perf_counter()
+        # Until a WebSocket was open; it may stay open for days.
+        self._seconds: float | None = None
 
     @property
     def surface(self) -> Surface:
@@ -50,7 +63,10 @@ class Exchange:
         return self.route.header_policy if self.route else HeaderPolicy(self._surface_by_prefix)
 
     async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
+        if message["type"] == "websocket.accept":
+            self.status = SWITCHED
+            self._seconds = time.perf_counter() - self._started
+        elif message["type"] in ("http.response.start", "websocket.http.response.start"):
             self.status = message["status"]
             message["headers"] = self._headers.add(
                 self._header_policy, self.request_id, list(message.get("headers", ()))
@@ -65,7 +81,7 @@ class Exchange:
         await self._send(message)
 
     def record(self, metrics: Metrics, client_ip: str) -> None:
-        seconds = time.perf_counter() - self._started
+        seconds = time.perf_counter() - self._started if self._seconds is None else self._seconds
         route = self.route.path if self.route else NO_ROUTE
         metrics.request(route, self._method, self.status, seconds)
         moment = iso(system_clock())

@@ -247,6 +247,8 @@ class Route(msgspec.Struct, frozen=True, dict=True):
     any_audience: bool = False
     # The headers that browser apps of other origins may send.
     request_headers: str = ALLOWED_HEADERS
+    # Also accepts a WebSocket: the handler's response then gets the connection.
+    websocket: bool = False
     # Tried only if no other route matches: fixed segments give it no precedence.
     is_fallback: bool = False
 

@@ -16,6 +16,7 @@ from hubgate.server.egress.own_addresses import OwnAddresses
 from hubgate.server.egress.pool import Key, Pool
 from hubgate.server.egress.resolve import CheckedResolver, NoFreeSlot, Resolve, SystemResolver, Unreachable
 from hubgate.server.egress.target import AddressNotAllowed, Target, parse_target
+from hubgate.server.egress.tunnel_links import NO_LINKS, TunnelLinks
 
 MAX_PER_ADDRESS = 64
 # A receiver that responds frees a slot within this time. If all requests hang, waiting longer is useless.
@@ -38,8 +39,10 @@ class Egress:
         resolve: Resolve | None = None,
         tls: ssl.SSLContext | None = None,
         reuse_seconds: float = REUSE_SECONDS,
+        links: TunnelLinks = NO_LINKS,
     ) -> None:
         """`own`: the hub's own names and ports. Tests pass `resolve` and `tls` to replace DNS and certificates."""
+        self.links = links
         self._reuse_seconds = reuse_seconds
         self._system = SystemResolver() if resolve is None else None
         self._allowed = allowed
@@ -51,6 +54,9 @@ class Egress:
     def check(self, url: str) -> None:
         """Reject a URL that can never be used. Names are not resolved, because their addresses may change."""
         target = parse_target(url)
+        if self.links.find(target) is not None:
+            # Not dialled: the hub itself forwards the request.
+            return
         if target.literal is not None and not is_allowed(target.literal, self._allowed):
             private = can_be_allowed(target.literal)
             raise AddressNotAllowed(

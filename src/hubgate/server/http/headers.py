@@ -15,11 +15,9 @@ _PAGE_POLICY = (
 )
 # Omitted for forms that lead to an app: Chromium applies it to every redirect and would silently block the last one.
 _FORM_ACTION_SELF = "; form-action 'self'"
-# Uploaded content never runs in our origin.
-_FILE_POLICY = "default-src 'none'; sandbox"
+# Uploaded content and receivers' answers never run in our origin.
+_SANDBOX_POLICY = "default-src 'none'; sandbox"
 _DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
-
-_POLICIES = {Surface.PAGE: _PAGE_POLICY, Surface.FILE: _FILE_POLICY}
 
 ALLOWED_HEADERS = "Authorization, Content-Type, Range, X-Request-Id"
 # For forwarded requests, whose headers the hub does not know. The wildcard does not include Authorization.
@@ -63,7 +61,9 @@ def preflight(methods: Iterable[str], allowed_headers: str) -> dict[str, str]:
 
 def _standard(policy: HeaderPolicy, secure: bool) -> dict[str, str]:
     surface = policy.surface
-    content_policy = _POLICIES.get(surface, _DATA_POLICY)
+    content_policy = _SANDBOX_POLICY if surface.value.sandboxed else _DATA_POLICY
+    if surface is Surface.PAGE:
+        content_policy = _PAGE_POLICY
     if surface is Surface.PAGE and not policy.leaves_hub:
         content_policy += _FORM_ACTION_SELF
     lines = {

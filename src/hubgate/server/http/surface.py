@@ -21,6 +21,8 @@ class Rules(Struct, frozen=True):
     errors: ErrorShape
     # Open to browser apps of other origins, without credentials. Never for pages and forms.
     cors: bool
+    # Responses contain what others have written, and get an origin of their own.
+    sandboxed: bool = False
 
 
 @unique
@@ -29,12 +31,14 @@ class Surface(Enum):
     OAUTH = Rules(ErrorShape.OAUTH, cors=True)
     # For servers only: browser apps do not use introspection.
     OAUTH_PRIVATE = Rules(ErrorShape.OAUTH, cors=False)
-    FILE = Rules(ErrorShape.TEXT, cors=True)
+    FILE = Rules(ErrorShape.TEXT, cors=True, sandboxed=True)
     GIT = Rules(ErrorShape.TEXT, cors=False)
     # Browser apps upload large files too.
     LFS = Rules(ErrorShape.LFS, cors=True)
     PAGE = Rules(ErrorShape.PAGE, cors=False)
     PROBE = Rules(ErrorShape.API, cors=False)
+    # Answers of receivers behind tunnels.
+    TUNNEL = Rules(ErrorShape.API, cors=False, sandboxed=True)
 
 
 _PREFIXES = (b"/api/", b"/v1/", b"/.well-known/")
@@ -48,6 +52,8 @@ def surface_of(raw_path: bytes) -> Surface:
         return Surface.OAUTH
     if raw_path == b"/oauth/introspect":
         return Surface.OAUTH_PRIVATE
+    if raw_path.startswith(b"/tunnel/"):
+        return Surface.TUNNEL
     if b".git/info/lfs/" in raw_path or raw_path.startswith(b"/lfs/"):
         return Surface.LFS
     if b".git/" in raw_path:

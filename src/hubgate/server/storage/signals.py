@@ -16,11 +16,14 @@ from typing import Protocol
 
 
 class Signal(Enum):
-    """What there is to process: new events, deliveries to read, or shards to claim. The values are sent."""
+    """What there is to process: new events, deliveries to read, shards to claim, requests to receivers behind tunnels,
+    or their answers. The values are sent."""
 
     EVENTS = "e"
     DELIVERIES = "d"
     SHARDS = "s"
+    TUNNEL_REQUESTS = "t"
+    TUNNEL_ANSWERS = "a"
 
 
 OnSignal = Callable[[Signal], None]

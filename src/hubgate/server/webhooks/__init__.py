@@ -6,5 +6,6 @@ memory and stores the results; `requests/` builds and sends the requests. `activ
 `retention/` deletes them. All state is in the database, so a crash loses no work: delivery is at least once.
 
 `management/` creates and changes webhooks, with the options in `options.py`; `watches/` stores the watched names, and
-`permissions/` decides what a webhook may report on.
+`permissions/` decides what a webhook may report on. `tunnels/` reaches receivers on machines that the hub cannot
+reach.
 """

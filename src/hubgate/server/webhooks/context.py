@@ -8,6 +8,7 @@ from hubgate.server.mail.outbox import Outbox
 from hubgate.server.secret import ServerSecret
 from hubgate.server.storage.database import Database
 from hubgate.server.webhooks.model import PACE, Pace
+from hubgate.server.webhooks.tunnels.context import Tunnels
 
 
 class Webhooks(Struct, frozen=True):
@@ -16,6 +17,7 @@ class Webhooks(Struct, frozen=True):
     secret: ServerSecret
     egress: Egress
     outbox: Outbox
+    tunnels: Tunnels
     base_url: str
     # Triggers allowed per webhook in 24 hours; 0 allows no triggers.
     quota: int

@@ -19,6 +19,8 @@ HEADER_SECONDS = 10
 MAX_CONNECTIONS = 10_000
 BACKLOG = 2048
 GRACE_SECONDS = 7
+# Answers of receivers behind tunnels are at most 64 KiB.
+MAX_MESSAGE_BYTES = 128 * 1024
 
 
 async def serve_with_granian(app: ASGIApp, listener: socket.socket, stop: asyncio.Event, on_ready: OnReady) -> None:
@@ -43,7 +45,7 @@ async def serve_with_granian(app: ASGIApp, listener: socket.socket, stop: asynci
         app,
         interface=Interfaces.ASGINL,
         http=HTTPModes.http1,
-        websockets=False,
+        websockets=True,
         backlog=BACKLOG,
         backpressure=MAX_CONNECTIONS,
         http1_settings=HTTP1Settings(header_read_timeout=HEADER_SECONDS * 1000, max_buffer_size=64 * 1024),
@@ -79,8 +81,11 @@ async def serve_with_uvicorn(app: ASGIApp, listener: socket.socket, stop: asynci
         timeout_graceful_shutdown=GRACE_SECONDS,
         h11_max_incomplete_event_size=64 * 1024,
         backlog=BACKLOG,
-        ws="none",
+        ws="websockets-sansio",
+        ws_max_size=MAX_MESSAGE_BYTES,
+        ws_per_message_deflate=False,
     )
+    logging.getLogger("uvicorn.error").addFilter(_is_not_about_refusals)
     server = ServerWithoutSignals(config)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     await _wait_for_either(serving, stop)
@@ -89,6 +94,11 @@ async def serve_with_uvicorn(app: ASGIApp, listener: socket.socket, stop: asynci
 
 
 SERVERS = {"granian": serve_with_granian, "uvicorn": serve_with_uvicorn}
+
+
+def _is_not_about_refusals(record: logging.LogRecord) -> bool:
+    """uvicorn logs an error for each WebSocket that the hub refuses."""
+    return record.msg != "ASGI callable returned without completing handshake."
 
 
 async def _wait_for_either(serving: "asyncio.Task[Any]", stop: asyncio.Event) -> None:

@@ -17,6 +17,7 @@ from hubgate.server.oauth.tokens import store as token_store
 from hubgate.server.oauth.tokens.model import CODE_RETENTION
 from hubgate.server.storage.database import Database
 from hubgate.server.throttle import store as throttle_store
+from hubgate.server.webhooks.tunnels import store as tunnel_store
 from hubgate.server.worker.loops import Loop
 
 BATCH = 500
@@ -36,6 +37,7 @@ class Sweep(Struct, frozen=True):
             await self.db.write_long(lambda tx: session_store.drop_expired(tx, now - SESSION_LIFETIME, BATCH)),
             await self.db.write_long(lambda tx: link_store.drop_expired(tx, now, BATCH)),
             await self.db.write_long(lambda tx: org_store.drop_expired_invitations(tx, now, BATCH)),
+            await self.db.write_long(lambda tx: tunnel_store.drop_expired(tx, now, BATCH)),
             *await self._drop_expired_app_rows(now),
         ]
         return BATCH in dropped

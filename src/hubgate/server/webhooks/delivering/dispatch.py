@@ -116,7 +116,7 @@ class Dispatch:
 
     def _prepare(self, webhook_id: str, settings: WebhookSettings) -> Prepared:
         try:
-            return prepare(self.webhooks.secret, webhook_id, settings)
+            return prepare(self.webhooks.secret, webhook_id, settings, self.webhooks.tunnels.links)
         except (CannotOpen, Unprocessable, ValueError):
             log.exception("webhook %s cannot be sent to: its secret or its URL cannot be used", webhook_id)
             return unusable(webhook_id, settings)

@@ -13,6 +13,7 @@ from hubgate import __version__
 from hubgate.server.clock import SECOND
 from hubgate.server.egress.client import request_head
 from hubgate.server.egress.target import Target, parse_target
+from hubgate.server.egress.tunnel_links import NO_LINKS, TunnelLink, TunnelLinks
 from hubgate.server.secret import ServerSecret
 from hubgate.server.webhooks import signing
 from hubgate.server.webhooks.delivering.webhook_queue import Item
@@ -69,9 +70,13 @@ class Prepared(Struct, frozen=True):
     old_until: int
     # How a receiver may repeat the secret in its response (attack W33), the longest first.
     spellings: tuple[bytes, ...]
+    # Set if the URL is a temporary link of this hub, which is not dialled.
+    link: TunnelLink | None = None
 
 
-def prepare(secret: ServerSecret, webhook_id: str, settings: WebhookSettings) -> Prepared:
+def prepare(
+    secret: ServerSecret, webhook_id: str, settings: WebhookSettings, links: TunnelLinks = NO_LINKS
+) -> Prepared:
     """Prepare requests of a webhook, whose settings are as the last check found them."""
     headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT, "X-Hubgate-Webhook": webhook_id}
     text, sign_old = "", None
@@ -83,11 +88,13 @@ def prepare(secret: ServerSecret, webhook_id: str, settings: WebhookSettings) ->
     else:
         sign = signing.ed25519_signer(opened_key(secret, webhook_id, settings.private_key))
     target = parse_target(settings.url or "")
+    link = links.find(target)
     return Prepared(
         webhook_id,
         settings.version,
         settings.url or "",
-        target.host,
+        # One sleeping laptop must not take the places of others.
+        link.tunnel_id if link else target.host,
         target,
         request_head("POST", target, headers),
         _suffix(webhook_id),
@@ -95,6 +102,7 @@ def prepare(secret: ServerSecret, webhook_id: str, settings: WebhookSettings) ->
         sign_old,
         settings.old_secret_until or 0,
         _spellings(text),
+        link,
     )
 
 

@@ -11,6 +11,8 @@ from hubgate.server import failpoint
 from hubgate.server.egress.connection import Connection, HttpResponse
 from hubgate.server.egress.resolve import NoFreeSlot, Unreachable
 from hubgate.server.egress.target import Target, parse_target
+from hubgate.server.egress.tunnel_links import TunnelLink
+from hubgate.server.errors import GatewayTimeout, HubError, NotFound
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.webhook_queue import Item
 from hubgate.server.webhooks.requests.outcome import Try
@@ -65,6 +67,9 @@ class Sender:
         if prepared.target is None:
             request.task = asyncio.create_task(self._end_without_response(request, is_public=False))
             return
+        if prepared.link is not None:
+            request.task = asyncio.create_task(self._send_through_tunnel(request, prepared.link))
+            return
         connection = self.webhooks.egress.start(
             prepared.target, request.outgoing.data, MAX_READ, lambda outcome: self._on_outcome(request, outcome)
         )
@@ -111,6 +116,25 @@ class Sender:
             await self._end_without_response(request, is_public=False)
         else:
             self._end(request, self._attempt(request, response))
+
+    async def _send_through_tunnel(self, request: Request, link: TunnelLink) -> None:
+        seconds = self.webhooks.pace.deadline_seconds - (time.monotonic() - request.began)
+        head, _, body = request.outgoing.data.partition(b"\r\n\r\n")
+        lines = [line.partition(": ") for line in head.decode("latin-1").split("\r\n")[1:]]
+        headers = [(name, value) for name, _, value in lines]
+        try:
+            answer = await self.webhooks.tunnels.forward(link.tunnel_id, link.path, headers, body, seconds)
+        except GatewayTimeout:
+            # Not a private address: nothing to hide.
+            await self._end_without_response(request, is_public=True)
+        except NotFound as error:
+            self._end(request, self._attempt(request, HttpResponse(error.status, [], error.message.encode())))
+        except HubError:
+            # Too many requests wait, or the database does not respond: nothing was sent.
+            self._end(request, None)
+        else:
+            retry_after = [("retry-after", answer.retry_after)] if answer.retry_after else []
+            self._end(request, self._attempt(request, HttpResponse(answer.status, retry_after, answer.body)))
 
     async def _end_without_response(self, request: Request, *, is_public: bool) -> None:
         took = time.monotonic() - request.began

@@ -1,0 +1,112 @@
+"""Tunnels, and the messages on their WebSockets. No I/O.
+
+A message is one line of JSON, a line break, and the body of the request or of the answer as it is.
+"""
+
+import secrets
+from collections.abc import Iterable
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from hubgate.server.clock import HOUR, MINUTE, SECOND
+
+LIFETIME = 72 * HOUR
+# The oldest link of a user is removed when another would exceed this number.
+MAX_PER_USER = 10
+# Requests of one tunnel that have no answer yet.
+MAX_WAITING = 32
+ANSWER_SECONDS = 15.0
+# Rows are deleted some time after nobody waits for them any more.
+REQUEST_LIFETIME = MINUTE
+
+MAX_BODY = 1024 * 1024
+MAX_ANSWER = 64 * 1024
+MAX_ANSWER_MESSAGE = MAX_ANSWER + 1024
+# The receiver's program sends an empty message every 20 seconds.
+SILENCE_SECONDS = 60.0
+
+_ID_LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
+_ID_LENGTH = 26
+
+# Credentials for the hub, headers of the connection, and addresses of the sender never reach a receiver.
+_DROPPED = frozenset(
+    """
+    authorization connection content-length cookie cookie2 expect forwarded host keep-alive proxy-authorization
+    proxy-connection te trailer transfer-encoding upgrade via x-forwarded-for x-forwarded-host x-forwarded-port
+    x-forwarded-proto x-real-ip
+    """.split()  # noqa: SIM905 -- a paragraph of names reads better than twenty lines
+)
+
+Headers = list[tuple[str, str]]
+T = TypeVar("T")
+
+
+class Tunnel(Struct, frozen=True):
+    id: str
+    user_id: str
+    created_at: int
+    expires_at: int
+
+
+class RequestHead(Struct, frozen=True):
+    id: str
+    path: str
+    headers: Headers
+
+
+class AnswerHead(Struct, frozen=True, rename="camel"):
+    id: str
+    status: int
+    retry_after: str | None = None
+
+
+class Answer(Struct, frozen=True):
+    """The receiver's answer. No other header passes: neither cookies nor a media type that a browser would run."""
+
+    status: int
+    retry_after: str | None
+    body: bytes
+
+
+class BadMessage(ValueError):
+    """A message of a receiver's program that does not follow the protocol."""
+
+
+def new_tunnel_id() -> str:
+    """130 random bits in the letters of a host name."""
+    return "".join(secrets.choice(_ID_LETTERS) for _ in range(_ID_LENGTH))
+
+
+def forwarded_headers(headers: Iterable[tuple[str, str]]) -> Headers:
+    return [(name, value) for name, value in headers if name.lower() not in _DROPPED]
+
+
+def pack(head: Struct, body: bytes) -> bytes:
+    return msgspec.json.encode(head) + b"\n" + body
+
+
+def unpack(message: bytes, shape: type[T]) -> tuple[T, bytes]:
+    head, _, body = message.partition(b"\n")
+    try:
+        return msgspec.json.decode(head, type=shape), body
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadMessage("the head is not valid JSON of its shape") from error
+
+
+def answer_from(message: bytes) -> tuple[str, Answer]:
+    """The id of the request and its answer, from a message of the receiver's program."""
+    if len(message) > MAX_ANSWER_MESSAGE:
+        raise BadMessage("too large")
+    head, body = unpack(message, AnswerHead)
+    if not 200 <= head.status <= 599 or len(body) > MAX_ANSWER:
+        raise BadMessage("not an answer")
+    retry_after = head.retry_after
+    if retry_after is not None and not (retry_after.isascii() and retry_after.isprintable() and len(retry_after) < 64):
+        raise BadMessage("not a Retry-After")
+    return head.id, Answer(head.status, retry_after, body)
+
+
+def seconds_until(moment: int, now: int) -> float:
+    return max(0.0, (moment - now) / SECOND)

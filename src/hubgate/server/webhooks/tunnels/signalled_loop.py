@@ -1,0 +1,62 @@
+"""A loop that runs a step after each signal, and once a second while the step has something to wait for."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+
+from hubgate.server.storage.database import Database
+from hubgate.server.storage.signals import Signal
+
+log = logging.getLogger("hubgate.tunnels")
+
+# Signals may be lost, so the database is also polled.
+POLL_SECONDS = 1.0
+
+# Returns whether there is something to wait for.
+Step = Callable[[], Awaitable[bool]]
+
+
+class SignalledLoop:
+    """Starts with the first call of `wake`: a process without tunnels listens to nothing."""
+
+    def __init__(self, db: Database, signal: Signal, step: Step) -> None:
+        self._db, self._signal, self._step = db, signal, step
+        self._woken = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def wake(self) -> None:
+        self._woken.set()
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    async def _run(self) -> None:
+        listening = await self._db.listen(self._on_signal)
+        try:
+            while True:
+                self._woken.clear()
+                await self._wait(polls=await self._step_safely())
+        finally:
+            await listening.close()
+
+    def _on_signal(self, signal: Signal) -> None:
+        if signal is self._signal:
+            self._woken.set()
+
+    async def _step_safely(self) -> bool:
+        try:
+            return await self._step()
+        except Exception:
+            log.exception("requests through tunnels could not be processed, which will be retried")
+            return True
+
+    async def _wait(self, *, polls: bool) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(POLL_SECONDS if polls else None):
+                await self._woken.wait()

@@ -1,0 +1,161 @@
+"""The WebSockets of receivers' programs in this process: sends them requests and stores their answers."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from hubgate.server.clock import Clock
+from hubgate.server.errors import StorageUnavailable
+from hubgate.server.secret import CannotOpen, ServerSecret
+from hubgate.server.storage.database import Database, Tx
+from hubgate.server.storage.signals import Signal
+from hubgate.server.webhooks.tunnels import store
+from hubgate.server.webhooks.tunnels.forwarding import answer_location, request_location
+from hubgate.server.webhooks.tunnels.model import SILENCE_SECONDS, Tunnel, answer_from
+from hubgate.server.webhooks.tunnels.signalled_loop import SignalledLoop, log
+
+TAKEN_AT_ONCE = 64
+
+# Close codes, for the receiver's program: whether it may connect again.
+REPLACED, GONE, SILENT, NOT_ALLOWED, MALFORMED, UNAVAILABLE = 4000, 4404, 4408, 4401, 4400, 1013
+REASONS = {
+    REPLACED: "Another program uses this link now.",
+    GONE: "The link has expired or was closed.",
+    SILENT: "Nothing was received for a minute.",
+    NOT_ALLOWED: "The token is no longer valid, or it lacks the webhooks scope.",
+    UNAVAILABLE: "The hub's database does not respond.",
+    MALFORMED: "A message does not follow the protocol.",
+}
+
+
+@dataclass(eq=False)
+class Socket:
+    """A connected program. `outgoing` has messages to send; a number is the code to close the connection with."""
+
+    tunnel: Tunnel
+    outgoing: "asyncio.Queue[bytes | int]" = field(default_factory=asyncio.Queue)
+    heard_at: float = field(default_factory=time.monotonic)
+
+    def close(self, code: int) -> None:
+        self.outgoing.put_nowait(code)
+
+
+class Sockets:
+    def __init__(self, db: Database, clock: Clock, secret: ServerSecret, process: str) -> None:
+        self._db, self._clock, self._secret, self._process = db, clock, secret, process
+        self._sockets: dict[str, Socket] = {}
+        self._loop = SignalledLoop(db, Signal.TUNNEL_REQUESTS, self._step)
+
+    async def close(self) -> None:
+        await self._loop.close()
+
+    async def run(
+        self,
+        tunnel: Tunnel,
+        receive: Callable[[], Awaitable[bytes | None]],
+        send: Callable[[bytes], Awaitable[None]],
+        still_allowed: Callable[[], Awaitable[bool]],
+        check_seconds: float,
+    ) -> int:
+        """Serve a connection until it ends; the code to close it with.
+
+        `receive` returns the next message, or None at the end; `still_allowed` is asked every `check_seconds`.
+        """
+        socket = Socket(tunnel)
+        tasks: list[asyncio.Task[int]] = []
+        try:
+            await self._attach(socket)
+            tasks = [
+                asyncio.create_task(self._receive(socket, receive)),
+                asyncio.create_task(_send(socket, send)),
+                asyncio.create_task(_watch(still_allowed, check_seconds)),
+            ]
+            ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            return next(iter(ended)).result()
+        except StorageUnavailable:
+            # The program connects again.
+            return UNAVAILABLE
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._detach(socket)
+
+    async def _attach(self, socket: Socket) -> None:
+        tunnel = socket.tunnel
+        if before := self._sockets.get(tunnel.id):
+            before.close(REPLACED)
+        self._sockets[tunnel.id] = socket
+
+        async def unit(tx: Tx) -> bool:
+            # The process that had the connection before finds out at its next step.
+            tx.signal(Signal.TUNNEL_REQUESTS)
+            return await store.attach(tx, tunnel.id, self._process, self._clock())
+
+        if not await self._db.write(unit):
+            socket.close(GONE)
+        self._loop.wake()
+
+    async def _detach(self, socket: Socket) -> None:
+        if self._sockets.get(socket.tunnel.id) is socket:
+            del self._sockets[socket.tunnel.id]
+            with contextlib.suppress(StorageUnavailable):
+                await asyncio.shield(self._db.write(lambda tx: store.detach(tx, socket.tunnel.id, self._process)))
+
+    async def _receive(self, socket: Socket, receive: Callable[[], Awaitable[bytes | None]]) -> int:
+        while (message := await receive()) is not None:
+            socket.heard_at = time.monotonic()
+            if not message:
+                continue
+            try:
+                request_id, _ = answer_from(message)
+            except ValueError:
+                return MALFORMED
+            sealed = self._secret.seal(message, answer_location(request_id))
+            await self._db.write(lambda tx: _put_answer(tx, socket.tunnel.id, request_id, sealed))  # noqa: B023
+        return 0
+
+    async def _step(self) -> bool:
+        """Send new requests, and close connections that are silent or no longer belong here."""
+        if not self._sockets:
+            return False
+        now, moment = self._clock(), time.monotonic()
+        current = await store.attached(self._db, self._process, now)
+        for tunnel_id, socket in list(self._sockets.items()):
+            if moment - socket.heard_at > SILENCE_SECONDS:
+                socket.close(SILENT)
+            elif tunnel_id not in current:
+                socket.close(GONE if await store.find(self._db, tunnel_id, now) is None else REPLACED)
+        while found := await store.unsent(self._db, self._process, TAKEN_AT_ONCE):
+            await self._send(found, now)
+        return True
+
+    async def _send(self, request_ids: list[str], now: int) -> None:
+        for row in await self._db.write(lambda tx: store.take(tx, request_ids, self._process, now)):
+            socket = self._sockets.get(row["tunnel_id"])
+            if socket is None:
+                continue
+            try:
+                socket.outgoing.put_nowait(self._secret.open(row["request"], request_location(row["id"])))
+            except CannotOpen:
+                log.exception("request %s cannot be forwarded: processes have different secret keys", row["id"])
+
+
+async def _put_answer(tx: Tx, tunnel_id: str, request_id: str, sealed: bytes) -> None:
+    if await store.put_answer(tx, tunnel_id, request_id, sealed):
+        tx.signal(Signal.TUNNEL_ANSWERS)
+
+
+async def _send(socket: Socket, send: Callable[[bytes], Awaitable[None]]) -> int:
+    while isinstance(message := await socket.outgoing.get(), bytes):
+        await send(message)
+    return message
+
+
+async def _watch(still_allowed: Callable[[], Awaitable[bool]], seconds: float) -> int:
+    while True:
+        await asyncio.sleep(seconds)
+        if not await still_allowed():
+            return NOT_ALLOWED
