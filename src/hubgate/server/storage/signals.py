@@ -16,11 +16,14 @@ from typing import Protocol
 
 
 class Signal(Enum):
-    """What there is to process: new events, deliveries to read, or shards to claim. The values are sent."""
+    """What there is to process: new events, deliveries to read, shards to claim, or entries of live streams. The values
+    are sent.
+    """
 
     EVENTS = "e"
     DELIVERIES = "d"
     SHARDS = "s"
+    STREAMS = "l"
 
 
 OnSignal = Callable[[Signal], None]

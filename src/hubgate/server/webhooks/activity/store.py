@@ -150,11 +150,11 @@ def _matching(webhook_id: str, criteria: DeliveryFilter, now: int) -> tuple[str,
         conditions.append("lower(d.repo_name) = :repo")
         values["repo"] = criteria.repo.lower()
     if criteria.visible is not None:
-        conditions.append(_visible_to_app(criteria.visible, values))
+        conditions.append(visible_to_app(criteria.visible, values))
     return " AND ".join(conditions), values
 
 
-def _visible_to_app(visible: VisibleRepos, values: dict[str, str | int]) -> str:
+def visible_to_app(visible: VisibleRepos, values: dict[str, str | int]) -> str:
     """The condition for deliveries an app may see: its current permissions must cover the repo as it is now and as it
     was at the event. The webhook may have reported on more before the app took it over, or while the app had more
     permissions (attack W41).

@@ -101,7 +101,7 @@ class Deliverer:
             self._look_now.set()
         elif signal is Signal.SHARDS:
             self._beat_now.set()
-        else:
+        elif signal is Signal.EVENTS:
             self.new_events.set()
 
     async def _keep_ownership(self) -> None:

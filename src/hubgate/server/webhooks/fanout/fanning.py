@@ -15,6 +15,7 @@ import msgspec
 from hubgate.server import failpoint
 from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Row, Tx
+from hubgate.server.storage.signals import Signal
 from hubgate.server.storage.sqltext import Value
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.deliverer import Deliverer
@@ -138,6 +139,8 @@ class FanOut:
                 rows.append(self._row(chunk, webhook, counts[webhook_id], so_far[webhook_id], now))
         self._attempted = list(reserved)
         await store.add(tx, rows, now)
+        if rows:
+            tx.signal(Signal.STREAMS)
         pending = [row for row in rows if row["state"] == PENDING]
         elsewhere = {str(row["webhook_id"]) for row in pending if shard_of(str(row["webhook_id"])) not in owned}
         if elsewhere:

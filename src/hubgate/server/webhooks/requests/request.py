@@ -47,14 +47,9 @@ class Prepared(Struct, frozen=True):
 def prepare(secret: ServerSecret, webhook_id: str, row: Row) -> Prepared:
     """Prepare requests from a row with version, url, secret, old_secret, old_secret_until and private_key."""
     headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT, "X-Hubgate-Webhook": webhook_id}
-    text, sign_old = "", None
-    if row["secret"] is not None:
-        text = headers[SECRET] = opened_secret(secret, webhook_id, row["secret"])
-        sign = signing.hmac_signer(text)
-        if row["old_secret"] is not None:
-            sign_old = signing.hmac_signer(opened_secret(secret, webhook_id, row["old_secret"]))
-    else:
-        sign = signing.ed25519_signer(opened_key(secret, webhook_id, row["private_key"]))
+    sign, sign_old, text = signers(secret, webhook_id, row)
+    if text:
+        headers[SECRET] = text
     target = parse_target(row["url"])
     return Prepared(
         webhook_id,
@@ -69,6 +64,18 @@ def prepare(secret: ServerSecret, webhook_id: str, row: Row) -> Prepared:
         row["old_secret_until"] or 0,
         _spellings(text),
     )
+
+
+def signers(secret: ServerSecret, webhook_id: str, row: Row) -> tuple[signing.Sign, signing.Sign | None, str]:
+    """The functions that sign with the current and with the old secret, and the current secret; without a secret, the
+    function that signs with the key of the webhook. `row` has secret, old_secret and private_key.
+    """
+    if row["secret"] is None:
+        return signing.ed25519_signer(opened_key(secret, webhook_id, row["private_key"])), None, ""
+    text = opened_secret(secret, webhook_id, row["secret"])
+    if row["old_secret"] is None:
+        return signing.hmac_signer(text), None, text
+    return signing.hmac_signer(text), signing.hmac_signer(opened_secret(secret, webhook_id, row["old_secret"])), text
 
 
 def unusable(webhook_id: str, row: Row) -> Prepared:
