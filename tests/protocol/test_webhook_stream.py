@@ -132,7 +132,6 @@ def test_stream_of_an_organization_ends_with_the_role(hub: RunningHub, ada: http
         assert stream.rest() == []
 
 
-@pytest.mark.limits(stream_comment_seconds=0.05)
 def test_stream_ends_with_its_webhook(ada: httpx.Client) -> None:
     webhook = pull_webhook(ada, "user:ada")
     with open_stream(ada, events_of(webhook)) as stream:

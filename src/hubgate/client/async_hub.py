@@ -9,6 +9,7 @@ from hubgate.client.base import BaseHub, copy_signature
 from hubgate.client.files import downloads, uploads
 from hubgate.client.login import sign_in
 from hubgate.client.operations import accounts, oauth, repos, webhooks
+from hubgate.client.operations import webhook_events as events
 from hubgate.client.session import Session
 from hubgate.client.wire import Flow
 
@@ -62,6 +63,8 @@ class AsyncHub(BaseHub):
     get_delivery = _awaitable(webhooks.get_delivery)
     replay_webhook = _awaitable(webhooks.replay_webhook)
     replay_webhook_since = _awaitable(webhooks.replay_webhook_since)
+    webhook_events = _awaitable(events.webhook_events)
+    follow_webhook = _awaitable(events.follow_webhook)
     create_repo = _awaitable(repos.create_repo)
     delete_repo = _awaitable(repos.delete_repo)
     move_repo = _awaitable(repos.move_repo)

@@ -46,7 +46,7 @@ class Stream:
     user: str
     # The latest known number of the webhook.
     latest: int = 0
-    # The client has disconnected, or the process stops.
+    # The client has disconnected, the webhook was deleted, or the process stops.
     is_over: bool = False
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -90,7 +90,7 @@ class LiveStreams:
         """Begin a stream; Unavailable if there are too many."""
         if self._is_stopping:
             raise Unavailable("The hub is restarting. Try again shortly.")
-        if self._users.total() >= self.limit or self._users[user] >= self.limit_per_user:
+        if self.count >= self.limit or self._users[user] >= self.limit_per_user:
             raise Unavailable(TOO_MANY, retry_after=30)
         stream = Stream(webhook_id, user)
         self._streams.setdefault(webhook_id, set()).add(stream)
@@ -114,6 +114,11 @@ class LiveStreams:
         if not self._streams and self._looking is not None:
             self._looking.cancel()
             self._looking = None
+
+    @property
+    def count(self) -> int:
+        """The number of open streams."""
+        return self._users.total()
 
     def stop(self) -> None:
         """End all streams: the process stops, and would otherwise wait for them."""
@@ -163,6 +168,11 @@ class LiveStreams:
             self._hint.set()
 
     async def _look(self) -> None:
-        for webhook_id, latest in (await store.latest(self.db, list(self._streams))).items():
+        followed = list(self._streams)
+        found = await store.latest(self.db, followed)
+        for webhook_id in followed:
             for stream in self._streams.get(webhook_id, ()):
-                stream.advance(latest)
+                if webhook_id in found:
+                    stream.advance(found[webhook_id])
+                else:
+                    stream.end()

@@ -125,7 +125,8 @@ class Reader(Struct, frozen=True):
             body = with_webhook(bodies[row["id"]], self.webhook_id)
             content = signed_content(row["id"], now // SECOND, body)
             signatures = [sign(content), *([sign_old(content)] if sign_old and is_rotating else [])]
-            headers = plain_headers(row["id"], self.webhook_id, max(row["attempts"], 1), row, now)
+            about = {name: row[name] for name in ("repo_seq", "depth", "is_test")}
+            headers = plain_headers(row["id"], self.webhook_id, max(row["attempts"], 1), about, now)
             headers[SIGNATURE] = " ".join(signatures)
             events.append(StreamedEvent(row["seq"], row["id"], headers, body.decode()))
         return events

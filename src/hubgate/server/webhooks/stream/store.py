@@ -56,7 +56,10 @@ async def bodies(tx: Tx, delivery_ids: Iterable[str]) -> dict[str, bytes]:
     return {row["id"]: row["body"] for row in await tx.each(_BODIES, rows)} if rows else {}
 
 
-_LATEST = RowStatement("SELECT id, last_seq FROM webhooks WHERE id = :id", {"id": "text"})
+# A deleted webhook has no owner until its last row is removed.
+_LATEST = RowStatement(
+    "SELECT id, last_seq FROM webhooks WHERE id = :id AND (user_id IS NOT NULL OR org_id IS NOT NULL)", {"id": "text"}
+)
 
 
 async def latest(db: Database, webhook_ids: Iterable[str]) -> dict[str, int]:
