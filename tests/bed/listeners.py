@@ -2,10 +2,12 @@
 
 import contextlib
 import os
+import queue
 import re
 import signal
+import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.bed import fork_server
@@ -18,6 +20,17 @@ _TIME = re.compile(r"\d\d:\d\d:\d\d ")
 class ListenProcess:
     process: fork_server.WarmProcess
     folder: Path
+    _lines: "queue.Queue[str]" = field(default_factory=queue.Queue)
+
+    def __post_init__(self) -> None:
+        # Read at once: a full pipe would stop the command.
+        self._reading = threading.Thread(target=self._read, daemon=True)
+        self._reading.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.put(line.decode().rstrip("\n"))
 
     @property
     def errors(self) -> str:
@@ -25,9 +38,7 @@ class ListenProcess:
 
     def line(self) -> str:
         """The next line, without its time."""
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline().decode().rstrip("\n")
-        return _TIME.sub("", line, count=1)
+        return _TIME.sub("", self._lines.get(timeout=30), count=1)
 
     def wait_for(self, text: str, seconds: float = 30.0) -> None:
         """Wait until standard error contains the text."""
@@ -39,6 +50,13 @@ class ListenProcess:
     def resume(self) -> None:
         os.kill(self.process.pid, signal.SIGCONT)
 
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait(30)
+        self._reading.join(30)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
     def stop(self, how: signal.Signals = signal.SIGINT) -> int:
         self.process.send_signal(how)
         return self.process.wait(30)
@@ -49,10 +67,8 @@ def listening(folder: Path, variables: Mapping[str, str], *arguments: str) -> It
     command = [*HUBGATE, "webhooks", "listen", *arguments]
     with (folder / "listen.log").open("wb") as errors:
         process = fork_server.start(command, folder, environment(**variables), errors)
+    listener = ListenProcess(process, folder)
     try:
-        yield ListenProcess(process, folder)
+        yield listener
     finally:
-        process.kill()
-        process.wait(30)
-        assert process.stdout is not None
-        process.stdout.close()
+        listener.close()
