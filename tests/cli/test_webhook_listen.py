@@ -1,7 +1,9 @@
 """`hubgate webhooks listen`, and short ids in the commands on webhooks."""
 
+import io
 import json
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,12 @@ from tests.bed.running_hub import RunningHub, run_hub
 from tests.bed.webhooks import Receiver, logs, run_receiver, settle
 from tests.cli.test_user_commands import Shell
 
-from hubgate.server.resources import Hub
+from hubgate import Hub
+from hubgate.cli.user.cursors import StoredCursor
+from hubgate.cli.user.interrupts import Interrupts
+from hubgate.cli.user.listening import EventPrinter, Listener, Patience
+from hubgate.client import Unreachable
+from hubgate.server.resources import Hub as OpenedHub
 from hubgate.server.webhooks.retention.deletion import Retention
 
 PATH = "/api/settings/webhooks"
@@ -129,7 +136,7 @@ def test_listening_resumes_after_the_last_event(hub: RunningHub, shell: Shell, a
 
 
 def _streams(hub: RunningHub) -> int:
-    async def work(opened: Hub) -> int:
+    async def work(opened: OpenedHub) -> int:
         return opened.live_streams.count
 
     return hub.call(work)
@@ -159,6 +166,41 @@ def test_json_lines(hub: RunningHub, shell: Shell, ada: httpx.Client, receiver: 
         shown = json.loads(listener.line())
     assert (shown["cursor"], shown["forwarded"]["status"]) == (1, 200)
     assert json.loads(shown["body"])["event"] == {"action": "create", "scope": "repo"}
+
+
+def test_event_in_progress_is_finished_before_the_command_ends(
+    hub: RunningHub, shell: Shell, ada: httpx.Client, receiver: Receiver
+) -> None:
+    """It is not forwarded again by the next command."""
+    receiver.hold()
+    with listening(shell.folder, shell.variables, "--keep", "--forward", receiver.url) as listener:
+        webhook = begun(listener, ada)
+        create_repo(ada, "one")
+        create_repo(ada, "two")
+        settle(hub)
+        until(lambda: len(receiver.received) == 1)
+        listener.process.send_signal(signal.SIGINT)
+        receiver.release(1)
+        assert listener.process.wait(30) == 0
+        shown = [listener.line(), listener.line()[:5]]
+        assert shown == ["→ repo create ada/one #1", "← 200"]
+    receiver.stop_holding()
+    with listening(shell.folder, shell.variables, webhook["id"], "--forward", receiver.url) as listener:
+        assert listener.line() == "→ repo create ada/two #2"
+
+
+def test_unreachable_hub_is_retried_for_a_while(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cursor = StoredCursor(tmp_path / "cursor", io.BytesIO(b"00000000000000000007"))
+    printer = EventPrinter(None, None, with_payload=False, as_json=False)
+    with Hub("http://127.0.0.1:1", "hf_x", retries=0) as client:
+        patience = Patience(give_up_after=0.2, pauses=(0.01, 0.02))
+        started = time.monotonic()
+        with pytest.raises(Unreachable):
+            Listener(client, "w", None, cursor, printer, Interrupts(), patience).run()
+    assert time.monotonic() - started >= 0.2
+    first, second, third, *_ = capsys.readouterr().err.splitlines()
+    assert (first, second, third) == tuple(f"! connection lost, retry in {each}s…" for each in (0.01, 0.02, 0.02))
+    assert Patience().give_up_after == 600
 
 
 def test_skipped_event_is_shown(hub: RunningHub, shell: Shell, ada: httpx.Client) -> None:
@@ -220,7 +262,7 @@ def test_expired_events_end_the_command(hub: RunningHub, shell: Shell, ada: http
     hub.clock.advance(31 * 24 * 3600)
     create_repo(ada, "three")
 
-    async def sweep(opened: Hub) -> None:
+    async def sweep(opened: OpenedHub) -> None:
         await Retention(opened.webhooks, 30).step()
 
     hub.call(sweep)
@@ -270,7 +312,7 @@ def test_ambiguous_short_id_is_rejected(hub: RunningHub, shell: Shell, ada: http
     second = shell.json("webhooks", "create", "--pull", "--watch", "user:ada")["id"]
     twin = second[:-6] + first[-6:]
 
-    async def rename(opened: Hub) -> None:
+    async def rename(opened: OpenedHub) -> None:
         async def unit(tx: Any) -> None:
             await tx.exec("DELETE FROM watches WHERE webhook_id = :id", {"id": second})
             await tx.exec("UPDATE webhooks SET id = :twin WHERE id = :id", {"id": second, "twin": twin})

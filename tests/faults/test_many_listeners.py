@@ -1,12 +1,10 @@
 """A hub serves a thousand listeners at once, with little memory for each."""
 
-import re
-from pathlib import Path
-
 import httpx
 import pytest
 from tests.bed.blocking import run_blocking
 from tests.bed.many_listeners import ManyListeners
+from tests.bed.memory import resident_memory
 from tests.bed.plugin import SMALL_FAULT_COUNT
 from tests.bed.processes import HubProcess, hub_process
 from tests.faults.conftest import Store
@@ -19,13 +17,6 @@ PATH = "/api/settings/webhooks"
 MIB = 1024 * 1024
 SMALL, FULL = 200, 1000
 MEMORY_EACH = 150 * MIB // FULL
-_RESIDENT = re.compile(r"^VmRSS:\s+(\d+) kB", re.MULTILINE)
-
-
-def memory_of(hub: HubProcess) -> int:
-    """Bytes of the hub's processes together."""
-    texts = [Path(f"/proc/{pid}/status").read_text() for pid in (hub.process.pid, *hub.children())]
-    return sum(int(found[1]) * 1024 for text in texts if (found := _RESIDENT.search(text)))
 
 
 def create_pull_webhook(client: httpx.Client) -> str:
@@ -42,7 +33,7 @@ def test_event_reaches_many_listeners(store: Store, watchers: Watchers, fault_co
         path = f"{PATH}/{create_pull_webhook(ada)}/events"
         scenario.change_all(ada, "ada/one", times=10)
         scenario.until_settled()
-        before = memory_of(hub)
+        before = resident_memory(hub.process.pid)
         after, latencies = run_blocking(_listen(scenario, hub, path, count))
     assert len(latencies) == count
     assert after - before < count * MEMORY_EACH, f"{(after - before) / MIB:.0f} MiB"
@@ -62,6 +53,6 @@ async def _listen(scenario: Scenario, hub: HubProcess, path: str, count: int) ->
             await listeners.open(count)
             for number in range(3):
                 latencies = await listeners.latencies(11 + number, lambda number=number: change(number))  # type: ignore[misc]
-            return memory_of(hub), latencies
+            return resident_memory(hub.process.pid), latencies
         finally:
             await listeners.close()

@@ -14,28 +14,38 @@ from typing import IO
 from hubgate.client import HubgateError, StoreUnusable
 from hubgate.client.store import default_folder, try_lock
 
-_WIDTH = 20
+_MAX_BYTES = 1000
 # Marks the cursor of a webhook that its command deletes on exit.
-_TEMPORARY = b"temporary"
+_TEMPORARY = "temporary"
 
 
 class StoredCursor:
-    """The open and locked cursor of a webhook."""
+    """The open and locked cursor of a webhook. The file contains the number, always of the same length, and for a
+    temporary webhook a mark and its organization.
+    """
 
     def __init__(self, path: Path, file: IO[bytes]) -> None:
         self._path, self._file = path, file
-        number, _, mark = file.read(100).partition(b" ")
-        self.value = int(number) if number.isdigit() else None
+        number, mark, organization, *_ = [*file.read(_MAX_BYTES).decode("utf-8", "replace").split(" "), "", "", ""]
+        self.value = int(number) if number.isascii() and number.isdigit() else None
         self.is_temporary = mark == _TEMPORARY
+        self.organization = organization or None
+
+    def mark_temporary(self, organization: str | None) -> None:
+        self.is_temporary, self.organization = True, organization
 
     def save(self, value: int) -> None:
         self.value = value
+        mark = f" {_TEMPORARY} {self.organization or ''}" if self.is_temporary else ""
         self._file.seek(0)
-        self._file.write(b"%0*d " % (_WIDTH, value) + (_TEMPORARY if self.is_temporary else b""))
+        self._file.write(f"{value:020}{mark}".encode())
         self._file.flush()
 
     def delete(self) -> None:
-        self._path.unlink(missing_ok=True)
+        self._file.truncate(0)
+        # Windows does not remove a file that is open.
+        with contextlib.suppress(OSError):
+            self._path.unlink()
 
 
 @contextlib.contextmanager

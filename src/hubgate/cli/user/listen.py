@@ -62,11 +62,12 @@ def _cursor(options: argparse.Namespace, hub: Hub, secret: str | None) -> Iterat
         with open_cursor(hub.endpoint, webhook_id) as cursor:
             yield webhook_id, cursor
         return
-    _delete_abandoned(hub, options.org)
+    _delete_abandoned(hub)
     watched = options.watch or [f"org:{options.org}" if options.org else f"user:{hub.whoami().name}"]
     created = hub.create_webhook(watched=watched, secret=secret, organization=options.org, pull=True)
     with open_cursor(hub.endpoint, created.id) as cursor:
-        cursor.is_temporary = not options.keep
+        if not options.keep:
+            cursor.mark_temporary(options.org)
         cursor.save(0)
         until = "it stays" if options.keep else "it is deleted on exit"
         shown = f"✓ Created webhook {sanitized(created.id, 60)} for {sanitized(', '.join(watched))}; {until}."
@@ -89,9 +90,9 @@ def _delete(options: argparse.Namespace, hub: Hub, webhook_id: str, cursor: Stor
         cursor.delete()
 
 
-def _delete_abandoned(hub: Hub, organization: str | None) -> None:
-    """Delete the webhooks of earlier commands that were killed, as far as they belong to this owner."""
+def _delete_abandoned(hub: Hub) -> None:
+    """Delete the webhooks of earlier commands that were killed. Those of another user are left to that user."""
     for webhook_id, cursor in abandoned_webhooks(hub.endpoint):
         with contextlib.suppress(Refused):
-            hub.delete_webhook(webhook_id, organization=organization)
+            hub.delete_webhook(webhook_id, organization=cursor.organization)
             cursor.delete()

@@ -4,7 +4,8 @@ import json
 import sys
 import time
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from hubgate.cli.user import common
@@ -16,11 +17,19 @@ from hubgate.client.codec import encode
 from hubgate.client.models import WebhookEvent
 from hubgate.client.responses import sanitized
 
-# Network failures are retried for this long.
-GIVE_UP_SECONDS = 600.0
-_DELAYS = (1, 2, 4, 8, 16, 30)
 # A stream that ends sooner counts as a failure, so that a hub that ends every stream is not flooded with requests.
 _SHORT_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long network failures are retried, and the pauses between tries, all in seconds. Tests use shorter ones."""
+
+    give_up_after: float = 600.0
+    pauses: Sequence[float] = (1, 2, 4, 8, 16, 30)
+
+
+PATIENCE = Patience()
 
 
 class EventPrinter:
@@ -66,9 +75,11 @@ class Listener:
         cursor: StoredCursor,
         printer: EventPrinter,
         interrupts: Interrupts,
+        patience: Patience = PATIENCE,
     ) -> None:
         self._hub, self._webhook_id, self._organization = hub, webhook_id, organization
         self._cursor, self._printer, self._interrupts = cursor, printer, interrupts
+        self._patience = patience
         self._failing_since: float | None = None
         self._failures = 0
         # Whether the line about the lost connection has no end yet.
@@ -133,14 +144,15 @@ class Listener:
         now = time.monotonic()
         if self._failing_since is None:
             self._failing_since = now
-        if _is_final(error) or now - self._failing_since > GIVE_UP_SECONDS:
+        if _is_final(error) or now - self._failing_since > self._patience.give_up_after:
             raise error
-        delay = _DELAYS[min(self._failures, len(_DELAYS) - 1)]
+        pauses = self._patience.pauses
+        pause = pauses[min(self._failures, len(pauses) - 1)]
         self._failures += 1
         self._end_line()
-        self._notify(f"! connection lost, retry in {delay}s…")
+        self._notify(f"! connection lost, retry in {pause:g}s…")
         self._line_is_open = True
-        time.sleep(delay)
+        time.sleep(pause)
 
     def _notify(self, text: str) -> None:
         print(text, end="", file=sys.stderr, flush=True)
