@@ -17,6 +17,7 @@ from bench import (
     repos,
     sqlite_lookups,
     sqlite_writes,
+    webhook_listeners,
     webhook_peers,
     webhooks,
     whoami,
@@ -37,8 +38,9 @@ SUBJECTS: dict[str, Callable[[Workspace], Iterable[Table]]] = {
     "exchange": exchange.measure,
     "repos": repos.measure,
     "webhooks": webhooks.measure,
+    "listeners": webhook_listeners.measure,
 }
-ON_POSTGRES = ("postgres", "whoami", "oauth", "exchange", "repos", "webhooks")
+ON_POSTGRES = ("postgres", "whoami", "oauth", "exchange", "repos", "webhooks", "listeners")
 FULL = Budget(rounds=5, scale=1.0)
 QUICK = Budget(rounds=3, scale=0.1)
 

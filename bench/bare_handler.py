@@ -44,7 +44,7 @@ async def main() -> None:
     listener = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
     listener.setblocking(False)
     print(listener.getsockname()[1], flush=True)
-    await serve_with_granian(app, listener, stop_event(), on_ready=lambda: None)
+    await serve_with_granian(app, listener, stop_event(), on_ready=lambda: None, on_stop=lambda: None)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,11 @@
 import httpx
 import pytest
 from tests.bed.apps import SCOPES, approve, create_app, redirect_parameters
+from tests.bed.event_streams import open_stream
 from tests.bed.people import api, browser_of, create_organization, create_token, create_user
+from tests.bed.repos import create_repo
 from tests.bed.running_hub import RunningHub
+from tests.bed.webhooks import settle
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 BODY = {"url": "https://receiver.example/hook", "watched": [{"type": "user", "name": "ada"}]}
@@ -45,6 +48,24 @@ def test_o74_secret_cannot_be_read_back(hub: RunningHub, at: str) -> None:
         assert replaced["secret"] == "another"
         removed = owner.post(one, json={"secret": ""}).json()["webhook"]
         assert ("secret" in removed, removed["hasSecret"]) == (False, False)
+
+
+def test_o74_pulled_events_are_signed_without_the_secret(hub: RunningHub) -> None:
+    """The hub sends the secret to a receiver in a header, which pages and streams of events leave out."""
+    ada = create_user(hub, "ada")
+    with api(hub, create_token(hub, ada)) as owner, api(hub, create_token(hub, ada, role="read")) as reader:
+        body = {"pull": True, "watched": BODY["watched"], "secret": SECRET}
+        webhook = owner.post("/api/settings/webhooks", json=body).json()["webhook"]
+        events = f"/api/settings/webhooks/{webhook['id']}/events"
+        create_repo(owner, "tiny")
+        settle(hub)
+        pulled = reader.get(events)
+        says_no_secret(pulled)
+        with open_stream(reader, events) as stream:
+            assert stream.next() == pulled.json()["events"]
+        (event,) = pulled.json()["events"]
+        assert event["headers"]["webhook-signature"].startswith("v1,")
+        assert "x-webhook-secret" not in {name.lower() for name in event["headers"]}
 
 
 def says_no_secret(answer: httpx.Response) -> None:

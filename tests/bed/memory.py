@@ -9,7 +9,14 @@ from pathlib import Path
 
 from tests.bed.processes import children_of
 
+_RESIDENT = re.compile(r"^VmRSS:\s+(\d+) kB", re.MULTILINE)
 _PEAK = re.compile(r"^VmHWM:\s+(\d+) kB", re.MULTILINE)
+
+
+def resident_memory(pid: int) -> int:
+    """The memory of a process and its descendants at this moment, in bytes."""
+    found = _RESIDENT.search(Path(f"/proc/{pid}/status").read_text())
+    return (int(found[1]) * 1024 if found else 0) + sum(map(resident_memory, children_of(pid)))
 
 
 @dataclass

@@ -98,7 +98,7 @@ class RunningHub:
         self._hub = replace(opened, egress=self.egress or opened.egress, limits=self.limits)
         try:
             server = SERVERS[self.settings.server]
-            await server(testbuild.build(self._hub), self._listener, self._stop, self._up.set)
+            await server(testbuild.build(self._hub), self._listener, self._stop, self._up.set, self._hub.end_streams)
         finally:
             await self._hub.close()
             logging.getLogger().removeHandler(handler)

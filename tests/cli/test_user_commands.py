@@ -27,7 +27,10 @@ HELP = [
     *(["repos", name] for name in ("create", "list", "delete")),
     *(
         ["webhooks", name]
-        for name in ("create", "update", "list", "get", "enable", "disable", "test", "delete", "activity", "replay")
+        for name in (
+            *("create", "update", "list", "get", "enable", "disable"),
+            *("test", "delete", "activity", "replay", "listen"),
+        )
     ),
 ]
 
@@ -203,7 +206,9 @@ def test_every_command_shows_examples(arguments: list[str], tmp_path: Path) -> N
     [
         ["webhooks"],
         ["webhoks"],
-        ["webhooks", "listen"],
+        ["webhooks", "lissen"],
+        ["webhooks", "listen", "--event", "push"],
+        ["webhooks", "listen", "--forward", "localhost:7860"],
         ["webhooks", "create", "--url", "http://x"],
         ["webhooks", "create", "--url", "http://x", "--watch", "acme"],
         ["webhooks", "create", "--url", "http://x", "--pull", "--watch", "org:acme"],

@@ -46,7 +46,7 @@ def test_webhook_commands(hub: RunningHub, shell: Shell) -> None:
     assert [f"{one['type']}:{one['name']}" for one in made["watched"]] == ["org:acme", "user:ada", "model:ada/x"]
     head, row = shell.says("webhooks", "list").splitlines()
     assert head.split() == ["ID", "STATE", "URL", "24H", "LAST"]
-    assert row.split() == [made["id"], "enabled", "https://ci.example/", "0", "-"]
+    assert row.split() == [made["id"][-6:], "enabled", "https://ci.example/", "0", "-"]
     shown = shell.says("webhooks", "get", made["id"])
     assert "secret   set\n" in shown
     updated = shell.run("webhooks", "update", made["id"], "--secret-stdin", "--json", stdin=b"fresh\n")

@@ -9,6 +9,7 @@ from hubgate.client.base import BaseHub, copy_signature
 from hubgate.client.files import downloads, uploads
 from hubgate.client.login import sign_in
 from hubgate.client.operations import accounts, oauth, repos, webhooks
+from hubgate.client.operations import webhook_events as events
 from hubgate.client.session import Session
 from hubgate.client.wire import Flow
 
@@ -66,6 +67,8 @@ class AsyncHub(BaseHub):
     get_replay = _awaitable(webhooks.get_replay)
     follow_replay = _awaitable(webhooks.follow_replay)
     cancel_replay = _awaitable(webhooks.cancel_replay)
+    webhook_events = _awaitable(events.webhook_events)
+    follow_webhook = _awaitable(events.follow_webhook)
     create_repo = _awaitable(repos.create_repo)
     delete_repo = _awaitable(repos.delete_repo)
     move_repo = _awaitable(repos.move_repo)

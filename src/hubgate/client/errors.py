@@ -14,6 +14,7 @@ HubgateError
 │   ├── NotFound 404         does not exist, or is hidden from this user
 │   │   └── RepoNotFound, RevisionNotFound, EntryNotFound
 │   ├── Conflict 409         the name is taken, or the current state does not allow the request
+│   ├── Gone 410             no longer stored; `oldest` is the number of the oldest event that is
 │   ├── Stale 412            the target was changed concurrently
 │   ├── BadRequest 400, 413, 415, 422   the request is invalid; the message says why
 │   ├── RateLimited 429      too many requests; `retry_after` is the time to wait
@@ -103,6 +104,10 @@ class Conflict(Refused):
     pass
 
 
+class Gone(Refused):
+    oldest: int | None = None
+
+
 class Stale(Refused):
     pass
 
@@ -153,6 +158,7 @@ _BY_STATUS: Mapping[int, type[Refused]] = {
     403: Forbidden,
     404: NotFound,
     409: Conflict,
+    410: Gone,
     412: Stale,
     429: RateLimited,
 }

@@ -8,6 +8,7 @@ from hubgate.client.base import BaseHub, copy_signature
 from hubgate.client.files import downloads, uploads
 from hubgate.client.login import sign_in
 from hubgate.client.operations import accounts, oauth, repos, webhooks
+from hubgate.client.operations import webhook_events as events
 from hubgate.client.session import Session
 from hubgate.client.transport import Driver
 from hubgate.client.wire import Flow
@@ -74,6 +75,8 @@ class Hub(BaseHub):
     get_replay = _blocking(webhooks.get_replay)
     follow_replay = _blocking(webhooks.follow_replay)
     cancel_replay = _blocking(webhooks.cancel_replay)
+    webhook_events = _blocking(events.webhook_events)
+    follow_webhook = _blocking(events.follow_webhook)
 
     # Repos. `repo` is namespace/name; `type` is model, dataset or space.
     create_repo = _blocking(repos.create_repo)

@@ -103,6 +103,27 @@ class Replay:
 
 
 @dataclass(frozen=True)
+class WebhookEvent:
+    """An event of a webhook: a delivery with its number. `headers` and `body` are those of the request; both are None
+    if the event was skipped, for the reason in `skipped`.
+    """
+
+    cursor: int
+    id: str
+    headers: dict[str, str] | None = field(default=None, repr=False)
+    body: str | None = field(default=None, repr=False)
+    skipped: str | None = None
+
+
+@dataclass(frozen=True)
+class EventPage:
+    """Events in order, and the cursor to continue after."""
+
+    events: list[WebhookEvent]
+    cursor: int
+
+
+@dataclass(frozen=True)
 class OrganizationRef:
     """An organization of the signed-in user, with the user's role in it."""
 

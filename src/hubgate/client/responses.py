@@ -5,7 +5,7 @@ import re
 import unicodedata
 from typing import Any
 
-from hubgate.client.errors import HubgateError, UnexpectedResponse, refusal_for
+from hubgate.client.errors import Gone, HubgateError, UnexpectedResponse, refusal_for
 from hubgate.client.retry_policy import retry_after
 from hubgate.client.wire import Response
 
@@ -40,13 +40,24 @@ def refusal(response: Response, now: float) -> HubgateError:
     """The exception for a response that is not a success."""
     code = sanitized(response.headers.get("x-error-code", ""), 60)
     message = _message(response) or f"{_source(response)} answered with status {response.status}."
-    return refusal_for(response.status, code)(
+    error = refusal_for(response.status, code)(
         message,
         status=response.status,
         code=code,
         request_id=sanitized(response.headers.get("x-request-id", ""), 80),
         retry_after=retry_after(response.headers.get("retry-after"), now),
     )
+    if isinstance(error, Gone):
+        error.oldest = _oldest(response)
+    return error
+
+
+def _oldest(response: Response) -> int | None:
+    try:
+        oldest = json.loads(response.body)["oldest"]
+    except (ValueError, RecursionError, TypeError, KeyError):
+        return None
+    return oldest if type(oldest) is int else None
 
 
 def oauth_error(response: Response) -> tuple[str, str]:

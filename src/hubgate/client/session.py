@@ -54,6 +54,8 @@ class Call:
     send_token: bool = True
     # Whether a POST is safe to retry: it only reads, or repeating it does no harm.
     repeatable: bool = False
+    # Whether failures are retried. False for a stream, which its caller resumes where it ended.
+    retried: bool = True
     # Whether to follow a redirect to another origin, without the token.
     follow_to_other_origin: bool = False
     # Whether to return a redirect to another origin as the response.
@@ -140,20 +142,21 @@ class Session:
 
     def _send_with_retries(self, request: Request, call: Call) -> Flow[Response]:
         repeatable = call.repeatable or request.method in retry_policy.IDEMPOTENT
+        retries = self.retries if call.retried else 0
         tries, may_have_succeeded = 0, False
         while True:
             tries += 1
             try:
                 response = yield from send(request)
             except HubgateError as error:
-                if tries > self.retries or not retry_policy.may_repeat_after_error(error, repeatable=repeatable):
+                if tries > retries or not retry_policy.may_repeat_after_error(error, repeatable=repeatable):
                     raise
                 may_have_succeeded, requested = may_have_succeeded or isinstance(error, ConnectionLost), None
             else:
                 if may_have_succeeded and request.method == "DELETE" and response.status == 404:
                     # An earlier try succeeded, and only its response was lost.
                     return Response(200, {"content-type": "application/json"}, response.url, b"{}")
-                if tries > self.retries or not retry_policy.may_repeat_after_response(response, repeatable=repeatable):
+                if tries > retries or not retry_policy.may_repeat_after_response(response, repeatable=repeatable):
                     return response
                 may_have_succeeded = may_have_succeeded or response.status != 429
                 requested = retry_policy.retry_after(response.headers.get("retry-after"), self.clock())

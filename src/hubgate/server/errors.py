@@ -10,6 +10,7 @@ HubError
 ├── MethodNotAllowed 405
 ├── RequestTimeout 408       the body was not received in time
 ├── Conflict 409
+├── Gone 410                 no longer stored
 ├── PreconditionFailed 412
 ├── Unprocessable 422        well-formed, but a value is invalid; names the field
 │   └── FieldErrors          one message per form field
@@ -100,6 +101,10 @@ class RequestTimeout(HubError):
 
 class Conflict(HubError):
     status = 409
+
+
+class Gone(HubError):
+    status = 410
 
 
 class PreconditionFailed(HubError):

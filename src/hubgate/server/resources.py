@@ -38,6 +38,7 @@ from hubgate.server.storage.engines import open_database
 from hubgate.server.throttle.rate_limiter import Limiter
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.retention import deletion as webhook_deletion
+from hubgate.server.webhooks.stream.live import LiveStreams
 from hubgate.server.webhooks.tunnels.context import Tunnels
 from hubgate.server.webhooks.watches import store as watches
 
@@ -137,6 +138,13 @@ class Hub(Struct, frozen=True, dict=True):
         return Tunnels(self.db, self.clock, self.secret, self.limiter, links, is_on=self.settings.tunnel)
 
     @cached_property
+    def live_streams(self) -> LiveStreams:
+        limits = self.limits
+        return LiveStreams(
+            self.db, limits.streams, limits.streams_per_user, limits.stream_comment_seconds, limits.stream_stall_seconds
+        )
+
+    @cached_property
     def gateway(self) -> Gateway:
         settings = self.settings
         return Gateway(
@@ -163,6 +171,10 @@ class Hub(Struct, frozen=True, dict=True):
     @property
     def limiter(self) -> Limiter:
         return Limiter(self.db, self.clock)
+
+    def end_streams(self) -> None:
+        """End live streams, which a stopping web process would otherwise wait for."""
+        self.live_streams.stop()
 
     async def close(self) -> None:
         await self.tunnels.close()

@@ -1,14 +1,13 @@
 """Create, list, change and test webhooks, which send a POST to your URL when something you watch changes."""
 
 import argparse
-import os
-import sys
 from datetime import UTC, datetime, timedelta
 from typing import cast, get_args, get_type_hints
 
-from hubgate.cli.user import common, deliveries
-from hubgate.cli.user.webhook_arguments import add, add_with_id, org_option
-from hubgate.client import Hub, HubgateError
+from hubgate.cli.user import common, deliveries, listen
+from hubgate.cli.user.webhook_arguments import add, add_watch, add_with_id, org_option, short_ids
+from hubgate.cli.user.webhook_secrets import add_secret, given_secret
+from hubgate.client import Hub
 from hubgate.client.models import Webhook, WebhookOptions
 from hubgate.client.responses import sanitized
 
@@ -28,6 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _configure_changes(commands)
     _configure_queries(commands)
     deliveries.configure(commands)
+    listen.configure(commands)
 
 
 def _configure_changes(commands: common.Subparsers) -> None:
@@ -37,15 +37,15 @@ def _configure_changes(commands: common.Subparsers) -> None:
     where = create.add_mutually_exclusive_group(required=True)
     where.add_argument("--url", help="the URL to send events to")
     where.add_argument("--pull", action="store_true", help="store events until they are pulled")
-    _add_watch(create, required=True)
-    _add_secret(create.add_mutually_exclusive_group())
+    _add_settings(create, required=True)
+    add_secret(create.add_mutually_exclusive_group())
 
     example = "  hubgate webhooks update 6530c2a1b2c3d4e5f6071829 --secret-stdin --overlap 3600 < secret.txt"
     update = add_with_id(commands, "update", "change a webhook; other settings stay unchanged", _update, example)
     update.add_argument("--url", help="the URL to send events to")
-    _add_watch(update, required=False)
+    _add_settings(update, required=False)
     secret = update.add_mutually_exclusive_group()
-    _add_secret(secret)
+    add_secret(secret)
     secret.add_argument("--no-secret", action="store_true", help="remove the secret")
     update.add_argument("--overlap", type=int, metavar="SECONDS", help="also sign with the old secret for this time")
 
@@ -71,11 +71,8 @@ def run(options: argparse.Namespace) -> int:
     return common.perform(options)
 
 
-def _add_watch(parser: argparse.ArgumentParser, *, required: bool) -> None:
-    watch = "user:NAME, org:NAME, model:NAME, dataset:NAME or space:NAME; may be repeated"
-    parser.add_argument(
-        "--watch", nargs="+", action="extend", type=_watch, required=required, metavar="TYPE:NAME", help=watch
-    )
+def _add_settings(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    add_watch(parser, required=required)
     parser.add_argument(
         "--domain", action="append", choices=DOMAINS, help="repo or discussion; may be repeated (default both)"
     )
@@ -94,62 +91,12 @@ def _webhook_options(options: argparse.Namespace) -> WebhookOptions:
     return cast("WebhookOptions", {name: getattr(options, name) for name in _OPTIONS})
 
 
-def _add_secret(group: "argparse._MutuallyExclusiveGroup") -> None:
-    group.add_argument(
-        "--secret",
-        type=_secret_argument,
-        metavar="S",
-        help="the secret; other users of this machine can see it, so prefer --secret-stdin",
-    )
-    group.add_argument("--secret-stdin", action="store_true", help="read the secret from standard input")
-
-
-def _watch(text: str) -> str:
-    kind, _, name = text.partition(":")
-    if not kind or not name:
-        raise argparse.ArgumentTypeError(f"must be TYPE:NAME, such as org:acme, not {text!r}")
-    return text
-
-
-def _secret_argument(text: str) -> str:
-    """Reject an empty secret: an unset variable would silently create a webhook without a secret."""
-    if not text.isascii() or not text.isprintable() or not text:
-        raise argparse.ArgumentTypeError("must have at least one character, all printable ASCII")
-    return text
-
-
-def _secret(options: argparse.Namespace) -> str | None:
-    if options.secret_stdin:
-        return _read_secret()
-    given: str | None = options.secret
-    return given
-
-
-_MAX_READ = 4096
-
-
-def _read_secret() -> str:
-    """Read one line, without waiting for the end of input: the writer may leave the pipe open."""
-    read = b""
-    while b"\n" not in read and len(read) < _MAX_READ and (part := os.read(sys.stdin.fileno(), _MAX_READ)):
-        read += part
-    line, _, more = read.strip().partition(b"\n")
-    if not line:
-        raise HubgateError("the secret on standard input is empty. Write it as one line.")
-    if more:
-        raise HubgateError("standard input has more than one line. A secret is one line.")
-    secret = line.strip().decode("latin-1")
-    if not secret.isascii() or not secret.isprintable():
-        raise HubgateError("the secret on standard input has characters other than printable ASCII.")
-    return secret
-
-
 def _create(options: argparse.Namespace, hub: Hub) -> int:
     created = hub.create_webhook(
         options.url,
         watched=options.watch,
         domains=options.domain,
-        secret=_secret(options),
+        secret=given_secret(options),
         organization=options.org,
         pull=options.pull,
         **_webhook_options(options),
@@ -173,7 +120,7 @@ def _update(options: argparse.Namespace, hub: Hub) -> int:
         options.url,
         options.watch,
         options.domain,
-        secret="" if options.no_secret else _secret(options),
+        secret="" if options.no_secret else given_secret(options),
         overlap_seconds=options.overlap,
         organization=options.org,
         **_webhook_options(options),
@@ -204,13 +151,14 @@ def _list(options: argparse.Namespace, hub: Hub) -> int:
     if not found and not options.json:
         print("No webhooks. Try: hubgate webhooks create --help")
         return 0
-    rows = [] if options.json else [_row(hub, webhook, options.org) for webhook in found]
+    shown_ids = short_ids([_id(webhook) for webhook in found])
+    rows = [] if options.json else [_row(hub, webhook, shown_ids[_id(webhook)], options.org) for webhook in found]
     return common.print_rows(options, found, ["ID", "STATE", "URL", "24H", "LAST"], rows)
 
 
-def _row(hub: Hub, webhook: Webhook, organization: str | None) -> list[str]:
+def _row(hub: Hub, webhook: Webhook, shown_id: str, organization: str | None) -> list[str]:
     url = "(pull)" if webhook.url is None else sanitized(webhook.url, 120)
-    return [_id(webhook), _state(webhook), url, *_recent_activity(hub, webhook, organization)]
+    return [shown_id, _state(webhook), url, *_recent_activity(hub, webhook, organization)]
 
 
 def _recent_activity(hub: Hub, webhook: Webhook, organization: str | None) -> tuple[str, str]:

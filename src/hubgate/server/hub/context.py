@@ -42,6 +42,12 @@ class Limits(Struct, frozen=True):
     forwarded_requests: int = 2048
     forwarded_per_user: int = 256
     forwarding_wait_seconds: float = 30.0
+    # Live streams of events in a web process, in all and for one user; the interval of comments in them; and how long a
+    # client may read nothing, because its part of the stream waits in memory.
+    streams: int = 5000
+    streams_per_user: int = 1500
+    stream_comment_seconds: float = 15.0
+    stream_stall_seconds: float = 30.0
     # Branches and tags of a repo: every clone receives the whole list.
     refs: int = 50_000
     # Repos swept for guest data in one step of housekeeping.

@@ -16,14 +16,16 @@ from typing import Protocol
 
 
 class Signal(Enum):
-    """What there is to process: new events, deliveries to read, shards to claim, requests to receivers behind tunnels,
-    or their answers. The values are sent."""
+    """What there is to process: new events, deliveries to read, shards to claim, entries of live streams, requests to
+    receivers behind tunnels, or their answers. The values are sent.
+    """
 
     EVENTS = "e"
     DELIVERIES = "d"
     SHARDS = "s"
     TUNNEL_REQUESTS = "t"
     TUNNEL_ANSWERS = "a"
+    STREAMS = "l"
 
 
 OnSignal = Callable[[Signal], None]

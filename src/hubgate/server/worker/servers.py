@@ -1,4 +1,5 @@
 """Runs an ASGI app on granian or uvicorn, on a socket that is already listening, until the stop event is set.
+`on_stop` is then called before requests in flight are awaited, to end those that would not end by themselves.
 
 The supervisor passes its socket to every web process: a port conflict is detected once, and connections in the accept
 queue survive the death of a worker.
@@ -14,6 +15,7 @@ from typing import Any
 from starlette.types import ASGIApp
 
 OnReady = Callable[[], None]
+OnStop = Callable[[], None]
 
 HEADER_SECONDS = 10
 MAX_CONNECTIONS = 10_000
@@ -23,7 +25,9 @@ GRACE_SECONDS = 7
 MAX_MESSAGE_BYTES = 128 * 1024
 
 
-async def serve_with_granian(app: ASGIApp, listener: socket.socket, stop: asyncio.Event, on_ready: OnReady) -> None:
+async def serve_with_granian(
+    app: ASGIApp, listener: socket.socket, stop: asyncio.Event, on_ready: OnReady, on_stop: OnStop
+) -> None:
     from granian.constants import HTTPModes, Interfaces
     from granian.http import HTTP1Settings
     from granian.net import SocketHolder
@@ -53,11 +57,14 @@ async def serve_with_granian(app: ASGIApp, listener: socket.socket, stop: asynci
     )
     serving = asyncio.create_task(server.serve())
     await _wait_for_either(serving, stop)
+    on_stop()
     server.stop()
     await _finish(serving)
 
 
-async def serve_with_uvicorn(app: ASGIApp, listener: socket.socket, stop: asyncio.Event, on_ready: OnReady) -> None:
+async def serve_with_uvicorn(
+    app: ASGIApp, listener: socket.socket, stop: asyncio.Event, on_ready: OnReady, on_stop: OnStop
+) -> None:
     import uvicorn
 
     class ServerWithoutSignals(uvicorn.Server):
@@ -89,6 +96,7 @@ async def serve_with_uvicorn(app: ASGIApp, listener: socket.socket, stop: asynci
     server = ServerWithoutSignals(config)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     await _wait_for_either(serving, stop)
+    on_stop()
     server.should_exit = True
     await _finish(serving)
 

@@ -33,7 +33,7 @@ async def _serve(listen_fd: int, ready_fd: int, build: Callable[[Hub], ASGIApp])
     # Modules and routes are permanent: garbage collection need not scan them while requests wait.
     gc.freeze()
     try:
-        await SERVERS[settings.server](app, listener, stop, lambda: report_ready(ready_fd))
+        await SERVERS[settings.server](app, listener, stop, lambda: report_ready(ready_fd), hub.end_streams)
     finally:
         await hub.close()
 

@@ -8,7 +8,6 @@ from starlette.types import ASGIApp
 from hubgate.server.access.visibility import VisibleRepos, visible_repos
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.edge.routes import KIB, Handler, Query, Route
-from hubgate.server.errors import Forbidden
 from hubgate.server.http.render import JsonResponse
 from hubgate.server.http.request import HubRequest
 from hubgate.server.http.surface import Surface
@@ -19,6 +18,7 @@ from hubgate.server.web.api.listing import PAGING, page_response
 from hubgate.server.web.owner_routes import WEBHOOKS, OwnerContext
 from hubgate.server.webhooks.activity import delivery_log, replays
 from hubgate.server.webhooks.activity.store import DeliveryFilter
+from hubgate.server.webhooks.activity.visibility import visible_deliveries
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.management import activation, lifecycle
 from hubgate.server.webhooks.management.lifecycle import StoredWebhook
@@ -118,15 +118,9 @@ class _Api:
     async def _with_visible_repos(
         self, request: HubRequest, context: OwnerContext
     ) -> tuple[StoredWebhook, VisibleRepos | None]:
-        """Return the webhook, and the repos whose deliveries the caller may read. Payloads reveal private repos, so an
-        app may read only deliveries of webhooks that it created, for repos that it may see.
-        """
-        stored, grant = await self._stored(request, context), grant_of(self._webhooks, context.identity)
-        if grant is None:
-            return stored, None
-        if not grant.manages(stored.webhook):
-            raise Forbidden("This app did not create this webhook, so the app cannot see its deliveries.")
-        return stored, visible_repos(context.identity)
+        """Return the webhook, and the repos whose deliveries the caller may read."""
+        stored = await self._stored(request, context)
+        return stored, visible_deliveries(self._webhooks, context.identity, stored.webhook)
 
     async def _visible_to_caller(self, found: list[StoredWebhook], context: OwnerContext) -> list[StoredWebhook]:
         grant = grant_of(self._webhooks, context.identity)

@@ -14,6 +14,7 @@ import msgspec
 from hubgate.server import failpoint
 from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Tx
+from hubgate.server.storage.signals import Signal
 from hubgate.server.storage.sqltext import Value
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.deliverer import Deliverer
@@ -143,6 +144,8 @@ class FanOut:
                     items.append(_item(str(row["id"]), chunk.event, webhook, now, moment))
         self._attempted = list(reserved)
         await store.add(tx, rows, now)
+        if rows:
+            tx.signal(Signal.STREAMS)
         handed_over = {item.webhook_id for item in items}
         if elsewhere := {webhook_id for webhook_id in handed_over if shard_of(webhook_id) not in owned}:
             await wake(tx, sorted(elsewhere), now)

@@ -79,14 +79,9 @@ def prepare(
 ) -> Prepared:
     """Prepare requests of a webhook, whose settings are as the last check found them."""
     headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT, "X-Hubgate-Webhook": webhook_id}
-    text, sign_old = "", None
-    if settings.secret is not None:
-        text = headers[SECRET] = opened_secret(secret, webhook_id, settings.secret)
-        sign = signing.hmac_signer(text)
-        if settings.old_secret is not None:
-            sign_old = signing.hmac_signer(opened_secret(secret, webhook_id, settings.old_secret))
-    else:
-        sign = signing.ed25519_signer(opened_key(secret, webhook_id, settings.private_key))
+    sign, sign_old, text = signers(secret, webhook_id, settings.secret, settings.old_secret, settings.private_key)
+    if text:
+        headers[SECRET] = text
     target = parse_target(settings.url or "")
     link = links.find(target)
     return Prepared(
@@ -104,6 +99,19 @@ def prepare(
         _spellings(text),
         link,
     )
+
+
+def signers(
+    secret: ServerSecret, webhook_id: str, current: bytes | None, old: bytes | None, private_key: bytes
+) -> tuple[signing.Sign, signing.Sign | None, str]:
+    """The functions that sign with the current and with the old secret of a webhook, and the current secret. Without a
+    secret, the webhook's private key signs.
+    """
+    if current is None:
+        return signing.ed25519_signer(opened_key(secret, webhook_id, private_key)), None, ""
+    text = opened_secret(secret, webhook_id, current)
+    sign_old = None if old is None else signing.hmac_signer(opened_secret(secret, webhook_id, old))
+    return signing.hmac_signer(text), sign_old, text
 
 
 def unusable(webhook_id: str, settings: WebhookSettings) -> Prepared:

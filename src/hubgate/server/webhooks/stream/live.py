@@ -1,0 +1,178 @@
+"""Live streams of a web process: wakes them when their webhooks have new deliveries, and lets them share reads.
+
+One task looks up the latest numbers of all followed webhooks, after a signal of another process and once a second. A
+thousand streams of one webhook cost one look-up and one read for each event.
+"""
+
+import asyncio
+import contextlib
+import contextvars
+import logging
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec import Struct
+
+from hubgate.server.errors import HubError, Unavailable
+from hubgate.server.storage.database import Database
+from hubgate.server.storage.signals import Signal
+from hubgate.server.webhooks.stream import store
+
+log = logging.getLogger("hubgate.streams")
+
+# Signals may be lost.
+POLL_SECONDS = 1.0
+# Between two look-ups under load.
+SHORTEST_PAUSE_SECONDS = 0.02
+# Streams share a read for this long: when an event is sent, the check of the permission is not older (attack W31).
+SHARED_SECONDS = 0.1
+TOO_MANY = "Too many live streams at once. Read pages of events instead, or try again later."
+
+
+class Part(Struct, frozen=True):
+    """The next part of a stream, encoded, and the cursor after it. Without new events, `data` is empty."""
+
+    data: bytes
+    cursor: int
+
+
+@dataclass(eq=False)
+class Stream:
+    """A live stream of one client."""
+
+    webhook_id: str
+    user: str
+    # The latest known number of the webhook.
+    latest: int = 0
+    # The client has disconnected, the webhook was deleted, or the process stops.
+    is_over: bool = False
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def advance(self, latest: int) -> None:
+        if latest > self.latest:
+            self.latest = latest
+            self._wake.set()
+
+    def end(self) -> None:
+        self.is_over = True
+        self._wake.set()
+
+    async def wait(self, cursor: int, seconds: float) -> None:
+        """Wait until there is a delivery after `cursor` or the stream is over, but not longer than `seconds`."""
+        self._wake.clear()
+        if self.latest <= cursor and not self.is_over:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._wake.wait()
+
+
+@dataclass(eq=False)
+class LiveStreams:
+    db: Database
+    # Streams of this process, in all and for one user.
+    limit: int
+    limit_per_user: int
+    # Interval of comments, which show both sides that the connection works.
+    comment_seconds: float
+    # A client that reads nothing for this long is disconnected: its part of the stream waits in memory.
+    stall_seconds: float
+    _streams: dict[str, set[Stream]] = field(default_factory=dict)
+    _users: Counter[str] = field(default_factory=Counter)
+    _reads: "dict[object, asyncio.Task[Part]]" = field(default_factory=dict)
+    _hint: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_stopping: bool = False
+    _looking: "asyncio.Task[None] | None" = None
+
+    @contextlib.contextmanager
+    def follow(self, webhook_id: str, user: str) -> Iterator[Stream]:
+        """Begin a stream; Unavailable if there are too many."""
+        if self._is_stopping:
+            raise Unavailable("The hub is restarting. Try again shortly.")
+        if self.count >= self.limit or self._users[user] >= self.limit_per_user:
+            raise Unavailable(TOO_MANY, retry_after=30)
+        stream = Stream(webhook_id, user)
+        self._streams.setdefault(webhook_id, set()).add(stream)
+        self._users[user] += 1
+        if self._looking is None:
+            self._looking = asyncio.create_task(self._look_regularly(), context=contextvars.Context())
+        self._hint.set()
+        try:
+            yield stream
+        finally:
+            self._remove(stream)
+
+    def _remove(self, stream: Stream) -> None:
+        streams = self._streams[stream.webhook_id]
+        streams.discard(stream)
+        if not streams:
+            del self._streams[stream.webhook_id]
+        self._users[stream.user] -= 1
+        if not self._users[stream.user]:
+            del self._users[stream.user]
+        if not self._streams and self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+
+    @property
+    def count(self) -> int:
+        """The number of open streams."""
+        return self._users.total()
+
+    def stop(self) -> None:
+        """End all streams: the process stops, and would otherwise wait for them."""
+        self._is_stopping = True
+        for streams in self._streams.values():
+            for stream in streams:
+                stream.end()
+
+    async def shared(self, key: object, read: Callable[[], Coroutine[Any, Any, Part]]) -> Part:
+        """The result of a read that all streams with this key share."""
+        task = self._reads.get(key)
+        if task is None:
+            # In an empty context: the first stream's client may disconnect, which must not end the read of the others.
+            task = self._reads[key] = asyncio.create_task(read(), context=contextvars.Context())
+            task.add_done_callback(lambda done: self._forget(key, done))
+        return await asyncio.shield(task)
+
+    def _forget(self, key: object, done: "asyncio.Task[Part]") -> None:
+        # Also retrieves the exception: asyncio would log it if no stream is left that awaits the task.
+        if done.cancelled() or done.exception() is not None or not done.result().data:
+            self._reads.pop(key, None)
+        else:
+            asyncio.get_running_loop().call_later(SHARED_SECONDS, self._reads.pop, key, None)
+
+    async def _look_regularly(self) -> None:
+        listening = await self.db.listen(self._on_signal)
+        try:
+            while True:
+                self._hint.clear()
+                try:
+                    await self._look()
+                except HubError:
+                    # The database is unavailable; streams notice that themselves.
+                    pass
+                except Exception:
+                    log.exception("looking for new deliveries failed and will be retried")
+                await asyncio.sleep(SHORTEST_PAUSE_SECONDS)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(POLL_SECONDS):
+                        await self._hint.wait()
+        finally:
+            await listening.close()
+
+    def _on_signal(self, signal: Signal) -> None:
+        # Replays and tests signal deliveries, the fan-out signals streams.
+        if signal in (Signal.STREAMS, Signal.DELIVERIES):
+            self._hint.set()
+
+    async def _look(self) -> None:
+        followed = list(self._streams)
+        found = await store.latest(self.db, followed)
+        for webhook_id in followed:
+            for stream in self._streams.get(webhook_id, ()):
+                if webhook_id in found:
+                    stream.advance(found[webhook_id])
+                else:
+                    stream.end()
