@@ -14,6 +14,7 @@ from tests.bed.engines import SqliteEngine, settings_for
 from tests.bed.listeners import ListenProcess, listening
 from tests.bed.people import api, create_organization, create_token, create_user
 from tests.bed.processes import until
+from tests.bed.receiver_library import SECRET, serve_receiver
 from tests.bed.repos import create_commit, create_repo
 from tests.bed.running_hub import RunningHub, run_hub
 from tests.bed.webhooks import Receiver, logs, run_receiver, settle
@@ -24,6 +25,8 @@ from hubgate.cli.user.cursors import StoredCursor
 from hubgate.cli.user.interrupts import Interrupts
 from hubgate.cli.user.listening import EventPrinter, Listener, Patience
 from hubgate.client import Unreachable
+from hubgate.receiver import WebhookPayload, WebhooksServer
+from hubgate.server.clock import SECOND
 from hubgate.server.resources import Hub as OpenedHub
 from hubgate.server.webhooks.retention.deletion import Retention
 
@@ -94,6 +97,28 @@ def test_events_are_shown_and_forwarded(hub: RunningHub, shell: Shell, ada: http
         assert sent.headers["x-webhook-secret"] == "s3cret"
         assert sent.headers["webhook-signature"].startswith("v1,")
     assert receiver.received[2].headers["webhook-id"] != receiver.received[1].headers["webhook-id"]
+
+
+def test_receiver_library_accepts_forwarded_events(hub: RunningHub, shell: Shell, ada: httpx.Client) -> None:
+    """It checks the secret, the signature and the time."""
+    app, handled = WebhooksServer(webhook_secret=SECRET), []
+
+    @app.add_webhook("/train")
+    def train(payload: WebhookPayload) -> None:
+        handled.append(payload.repo.name)
+
+    hub.clock.advance(time.time() - hub.clock() / SECOND)
+    with (
+        serve_receiver(app),
+        listening(
+            shell.folder, shell.variables, "--forward", f"{app.url}/webhooks/train", "--secret", SECRET
+        ) as listener,
+    ):
+        begun(listener, ada)
+        create_repo(ada, "tiny")
+        settle(hub)
+        assert [listener.line(), listener.line()[:5]] == ["→ repo create ada/tiny #1", "← 200"]
+    assert handled == ["ada/tiny"]
 
 
 def test_receiver_that_is_down_is_shown(hub: RunningHub, shell: Shell, ada: httpx.Client) -> None:
@@ -175,9 +200,9 @@ def test_event_in_progress_is_finished_before_the_command_ends(
     receiver.hold()
     with listening(shell.folder, shell.variables, "--keep", "--forward", receiver.url) as listener:
         webhook = begun(listener, ada)
-        create_repo(ada, "one")
-        create_repo(ada, "two")
-        settle(hub)
+        for name in ("one", "two"):
+            create_repo(ada, name)
+            settle(hub)
         until(lambda: len(receiver.received) == 1)
         listener.process.send_signal(signal.SIGINT)
         receiver.release(1)
@@ -236,6 +261,7 @@ def test_webhook_of_a_killed_command_is_deleted_by_the_next(shell: Shell, ada: h
 
 def test_refusals_end_the_command(hub: RunningHub, shell: Shell, ada: httpx.Client) -> None:
     assert shell.refused("webhooks", "listen", "0" * 24).startswith("Webhook not found")
+    assert shell.refused("webhooks", "listen", "../../x").startswith("this is not the ID of a webhook.")
     assert "rejected HUBGATE_TOKEN" in shell.refused("webhooks", "listen", "0" * 24, HUBGATE_TOKEN="hf_wrong")
     create_organization(hub, "beta", create_user(hub, "bob"), ada="read")
     assert shell.refused("webhooks", "listen", "0" * 24, "--org", "beta")

@@ -24,7 +24,7 @@ def test_events_are_read_and_followed(sqlite_hub: RunningHub, as_user: Callable[
     webhook = hub.create_webhook(watched=["user:ada"], pull=True)
     for name in ("one", "two", "three"):
         hub.create_repo(f"ada/{name}")
-    settle(sqlite_hub)
+        settle(sqlite_hub)
     page = hub.webhook_events(webhook.id, limit=2)
     assert ([event.cursor for event in page.events], page.cursor) == ([1, 2], 2)
     assert '"name":"ada/one"' in (page.events[0].body or "")

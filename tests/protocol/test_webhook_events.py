@@ -280,7 +280,7 @@ def test_app_reads_what_it_may_see_of_its_own_webhooks(hub: RunningHub) -> None:
         with api(hub, stage.token) as owner:
             for repo in ("ada/secret", "ada/open"):
                 change_repo(owner, repo)
-        settle(hub)
+                settle(hub)
         assert [event.get("skipped") for event in page(app, webhook)["events"]] == [None, None]
         refused = app.get(f"{PATH}/{of_owner['id']}/events")
         assert (refused.status_code, "did not create" in refused.json()["error"]) == (403, True)

@@ -7,6 +7,7 @@ loses at most the number of the event that it was forwarding.
 import contextlib
 import hashlib
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -14,6 +15,7 @@ from typing import IO
 from hubgate.client import HubgateError, StoreUnusable
 from hubgate.client.store import default_folder, try_lock
 
+_ID = re.compile(r"[0-9A-Za-z]{1,64}\Z")
 _MAX_BYTES = 1000
 # Marks the cursor of a webhook that its command deletes on exit.
 _TEMPORARY = "temporary"
@@ -50,6 +52,9 @@ class StoredCursor:
 
 @contextlib.contextmanager
 def open_cursor(endpoint: str, webhook_id: str) -> Iterator[StoredCursor]:
+    if not _ID.match(webhook_id):
+        # The id is part of a path, and a hub could send any text.
+        raise HubgateError("this is not the ID of a webhook. Try: hubgate webhooks list")
     path = _folder() / f"{_prefix(endpoint)}{webhook_id}"
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

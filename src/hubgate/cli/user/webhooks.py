@@ -101,9 +101,9 @@ def _create(options: argparse.Namespace, hub: Hub) -> int:
         pull=options.pull,
         **_webhook_options(options),
     )
-    return common.print_result(
-        options, created, f"✓ Created {_id(created)}. Try: hubgate webhooks test {_id(created)}{org_option(options)}"
-    )
+    next_command = "listen" if options.pull else "test"
+    suggested = f"hubgate webhooks {next_command} {_id(created)}{org_option(options)}"
+    return common.print_result(options, created, f"✓ Created {_id(created)}. Try: {suggested}")
 
 
 def _update(options: argparse.Namespace, hub: Hub) -> int:

@@ -2,8 +2,9 @@
 
 Every change to a repo stores its event in the same transaction (`events/`). `fanout/` creates a delivery for each
 watching webhook that may read the repo; `shards/` decides which process sends it; `delivering/` queues deliveries in
-memory and stores the results; `requests/` builds and sends the requests. `activity/` shows deliveries to the owner, and
-`retention/` deletes them. All state is in the database, so a crash loses no work: delivery is at least once.
+memory and stores the results; `requests/` builds and sends the requests. `activity/` shows deliveries to the owner,
+`stream/` lets the owner pull and follow them, and `retention/` deletes them. All state is in the database, so a crash
+loses no work: delivery is at least once.
 
 `management/` creates and changes webhooks, with the options in `options.py`; `watches/` stores the watched names, and
 `permissions/` decides what a webhook may report on. `tunnels/` reaches receivers on machines that the hub cannot
