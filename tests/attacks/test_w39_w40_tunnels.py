@@ -113,7 +113,8 @@ def test_w39_credentials_cross_in_neither_direction(hub: RunningHub) -> None:
         with socket_to(hub, tunnel["id"], token) as socket:
             receiver = HostileReceiver(socket)
             # `client` sends its token with every request.
-            answer = client.post(f"/tunnel/{tunnel['id']}/webhooks/x", cookies=cookies, content=b"{}")
+            header = "; ".join(f"{name}={value}" for name, value in cookies.items())
+            answer = client.post(f"/tunnel/{tunnel['id']}/webhooks/x", headers={"Cookie": header}, content=b"{}")
     assert (answer.status_code, answer.content) == (200, PAGE)
     assert answer.headers["content-type"] == "application/json"
     assert answer.headers["content-security-policy"] == "sandbox; default-src 'none'"
