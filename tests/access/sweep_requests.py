@@ -57,6 +57,8 @@ _JSON: tuple[tuple[str, Any], ...] = (
     ("/tokens/{id}", {"name": "taken"}),
     ("/webhooks", _WEBHOOK),
     ("/webhooks/{id}", _WEBHOOK),
+    ("/webhooks/dry-run", _WEBHOOK),
+    ("/webhooks/{id}/dry-run", _WEBHOOK),
 )
 _FORMS: tuple[tuple[str, dict[str, str]], ...] = (
     ("/settings/access/handle", {"user": "eve", "status": "accepted"}),

@@ -106,7 +106,8 @@ async def build_previous(url: str, revision: str = REVISIONS[-1]) -> None:
             known = [column for column in table.columns if column.server_default is None and not column.nullable]
             columns = {column.name: sample(column) for column in known}
             names, values = ", ".join(columns), ", ".join(f":{name}" for name in columns)
-            sql = f"INSERT INTO {table.name} ({names}) VALUES ({values})"
+            # Migration 0024 already adds all shards.
+            sql = f"INSERT INTO {table.name} ({names}) VALUES ({values}) ON CONFLICT DO NOTHING"
             await db.write(lambda tx, sql=sql, columns=columns: tx.exec(sql, columns))
 
 

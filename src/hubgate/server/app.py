@@ -26,6 +26,7 @@ from hubgate.server.web.api import (
     redirects,
     sessions,
     tokens,
+    webhook_matching,
     webhooks,
     whoami,
 )
@@ -78,6 +79,7 @@ def build_app(hub: Hub, extra_routes: Sequence[Route] = ()) -> Edge:
         *token_endpoint.routes(hub.oauth),
         *device_endpoint.routes(hub.oauth),
         *webhooks.routes(hub.webhooks, hub.accounts),
+        *webhook_matching.routes(hub.webhooks, hub.accounts),
         *event_schemas.routes(settings.base_url),
         *webhook_pages.routes(pages, hub.webhooks, hub.accounts),
         *userinfo.routes(settings.base_url),

@@ -19,6 +19,7 @@ from hubgate.server.webhooks.deliveries_store import (
 )
 from hubgate.server.webhooks.model import LANE_BLOCKED_FOR, NO_ID, PARKED, SKIPPED
 from hubgate.server.webhooks.permissions.store import may_read
+from hubgate.server.webhooks.permissions.visible_store import SeesRepo
 
 
 class LoggedDelivery(Struct, frozen=True):
@@ -159,18 +160,7 @@ def _visible_to_app(visible: VisibleRepos, values: dict[str, str | int]) -> str:
     was at the event. The webhook may have reported on more before the app took it over, or while the app had more
     permissions (attack W41).
     """
-
-    def among(owners: Sequence[str], name: str) -> str:
-        named = {f"{name}{number}": owner for number, owner in enumerate(owners)}
-        values.update(named)
-        return f"IN ({', '.join(f':{each}' for each in named) or 'NULL'})"
-
-    values["seeing_client"] = visible.client_id or ""
-    seen, created = among(visible.owners, "seen"), among(visible.owners_of_created, "created")
-
-    def sees(private: str, owner: str) -> str:
-        return f"({private} = 0 OR {owner} {seen} OR ({owner} {created} AND r.creator_client = :seeing_client))"
-
+    sees = SeesRepo(visible, values)
     return f"""
         (d.repo_id = '{NO_ID}' OR EXISTS (
             SELECT 1 FROM webhooks w LEFT JOIN events e ON e.id = d.event_id LEFT JOIN repos r ON r.id = d.repo_id
@@ -200,6 +190,18 @@ async def one(
         {**values, "id": delivery_id},
     )
     return LoggedDelivery(*row) if row else None
+
+
+async def of_event(tx: Tx, webhook_id: str, event_id: str, now: int) -> list[LoggedDelivery]:
+    """The delivery of an event, followed by its replays."""
+    rows = await tx.all(
+        f"""
+        {_BLOCKED_REPOS} SELECT {_COLUMNS} FROM deliveries d
+        WHERE d.event_id = :event_id AND d.webhook_id = :webhook_id ORDER BY d.seq
+        """,
+        {"webhook_id": webhook_id, "event_id": event_id, "now": now},
+    )
+    return [LoggedDelivery(*row) for row in rows]
 
 
 async def body(tx: Tx, delivery_id: str) -> bytes | None:
