@@ -199,7 +199,7 @@ delivery_hours = Table(
     Column("waiting", BigInteger, nullable=False, server_default="0"),
     # Including cancelled ones.
     Column("skipped", BigInteger, nullable=False, server_default="0"),
-    # First attempts with a response by duration: a count for each range of webhooks/activity/durations.py. Null at first.
+    # First attempts with a response, counted for each range of durations (webhooks/activity/durations.py), or null.
     Column("durations", Text),
     Index(None, "webhook_id", "last_seq"),
     Index("ix_delivery_hours_due", "next_at", sqlite_where=_DUE, postgresql_where=_DUE),
