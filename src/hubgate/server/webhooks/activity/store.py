@@ -8,6 +8,7 @@ from msgspec.structs import fields
 from hubgate.server.access.visibility import VisibleRepos
 from hubgate.server.ids import is_id
 from hubgate.server.storage.database import Row, Tx
+from hubgate.server.storage.sqltext import containing
 from hubgate.server.webhooks.deliveries_store import (
     ABOUT,
     ALIVE,
@@ -92,6 +93,9 @@ _COLUMNS = ", ".join(
 )
 
 
+NOT_ANSWERED = (0, 0)
+
+
 class DeliveryFilter(Struct, frozen=True):
     """Criteria for listing deliveries."""
 
@@ -99,6 +103,10 @@ class DeliveryFilter(Struct, frozen=True):
     # Including its namespace.
     repo: str = ""
     scope: str = ""
+    # A part of the repo's name, with or without its namespace.
+    repo_part: str = ""
+    # The status of the last response: `answered[0]` to `answered[1]`; (0, 0) if there was no response.
+    answered: tuple[int, int] | None = None
     # Limits an app to deliveries it may see; None shows all deliveries.
     visible: VisibleRepos | None = None
 
@@ -150,6 +158,14 @@ def _matching(webhook_id: str, criteria: DeliveryFilter, now: int) -> tuple[str,
         # Names are case-insensitive.
         conditions.append("lower(d.repo_name) = :repo")
         values["repo"] = criteria.repo.lower()
+    if criteria.repo_part:
+        conditions.append("lower(d.repo_name) LIKE :repo_part ESCAPE '!'")
+        values["repo_part"] = containing(criteria.repo_part.lower())
+    if criteria.answered == NOT_ANSWERED:
+        conditions.append("d.status IS NULL AND d.attempts > 0")
+    elif criteria.answered is not None:
+        conditions.append("d.status >= :first_status AND d.status <= :last_status")
+        values["first_status"], values["last_status"] = criteria.answered
     if criteria.visible is not None:
         conditions.append(_visible_to_app(criteria.visible, values))
     return " AND ".join(conditions), values

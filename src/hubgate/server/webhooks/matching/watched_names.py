@@ -19,7 +19,10 @@ async def unknown_names(webhooks: Webhooks, watched: Sequence[Watch], visible: V
     """
 
     async def unit(tx: Tx) -> list[Watch]:
-        return [watch for watch in watched if not await names_store.is_known(tx, watch, visible)]
+        # An empty target is a stored watch that has ended.
+        return [
+            watch for watch in watched if watch.target_id == "" or not await names_store.is_known(tx, watch, visible)
+        ]
 
     return await webhooks.db.read_long(unit)
 

@@ -2,7 +2,7 @@
 
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.edge.routes import Route
-from hubgate.server.web.pages.webhooks import activity, catalogue, create, edit
+from hubgate.server.web.pages.webhooks import activity, catalogue, create, edit, explain
 from hubgate.server.web.pages.webhooks.page_context import WebhookPageContext
 from hubgate.server.web.rendering import Pages
 from hubgate.server.webhooks.context import Webhooks
@@ -14,5 +14,6 @@ def routes(pages: Pages, webhooks: Webhooks, accounts: Accounts) -> list[Route]:
         *create.routes(base),
         *activity.routes(base),
         *edit.routes(base),
+        *explain.routes(base),
         *catalogue.routes(pages),
     ]
