@@ -58,6 +58,8 @@ _JSON: tuple[tuple[str, Any], ...] = (
     ("/webhooks/{id}/replays", {"since": "2026-01-01T00:00:00Z"}),
     ("/webhooks", _WEBHOOK),
     ("/webhooks/{id}", _WEBHOOK),
+    ("/webhooks/dry-run", _WEBHOOK),
+    ("/webhooks/{id}/dry-run", _WEBHOOK),
 )
 _FORMS: tuple[tuple[str, dict[str, str]], ...] = (
     ("/settings/access/handle", {"user": "eve", "status": "accepted"}),

@@ -1,4 +1,4 @@
-"""All statements of fan-out and delivery. `python -m tests.bed.delivery_statements` prints them for each engine."""
+"""All statements of fan-out, delivery and roll-up. `python -m tests.bed.delivery_statements` prints them."""
 
 import ast
 import importlib
@@ -11,6 +11,7 @@ from types import ModuleType
 
 from hubgate.server.storage.sqltext import RowStatement, as_single_statement, positional
 from hubgate.server.webhooks import delivering, fanout, insight, replaying, shards, watches
+from hubgate.server.webhooks.activity import rollup_store
 
 _SQL = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE)\s")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z][a-z0-9_]*)")
@@ -21,11 +22,13 @@ Statement = str | RowStatement
 def statements() -> dict[str, Statement]:
     """By module and name, or by module and line for those inside functions."""
     found: dict[str, Statement] = {}
+    modules = [rollup_store]
     for package in (delivering, fanout, insight, replaying, shards, watches):
-        for info in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
-            module = importlib.import_module(info.name)
-            name = info.name.removeprefix("hubgate.server.webhooks.")
-            found.update({f"{name} {where}": statement for where, statement in _of_module(module)})
+        found_modules = pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
+        modules += [importlib.import_module(info.name) for info in found_modules]
+    for module in modules:
+        name = module.__name__.removeprefix("hubgate.server.webhooks.")
+        found.update({f"{name} {where}": statement for where, statement in _of_module(module)})
     return found
 
 

@@ -9,6 +9,7 @@ from hubgate.server.events.payload import RefChange, Snapshot, body_of
 from hubgate.server.resources import Hub
 from hubgate.server.storage.database import Tx
 from hubgate.server.webhooks import deliveries_store as queue
+from hubgate.server.webhooks.activity.rollup import RollUp
 from hubgate.server.webhooks.deliveries_store import NewDelivery
 from hubgate.server.webhooks.delivering import results_store
 from hubgate.server.webhooks.delivering.results_store import Result
@@ -82,6 +83,32 @@ async def add_webhooks(hub: Hub, ada: User, acme: Organization) -> None:
         await _replays(tx, now)
 
     await hub.db.write_long(unit)
+    await _roll_up(hub, now)
+
+
+async def _roll_up(hub: Hub, now: int) -> None:
+    """The roll-up of the deliveries, and of a day before them that is not stored any more."""
+    job = RollUp(hub.webhooks)
+    while await job.step():
+        pass
+    last = now // HOUR * HOUR - 8 * HOUR
+    hours = [
+        {
+            "id": _WORKING,
+            "hour": last - place * HOUR,
+            "total": 4 + place * 7 % 23,
+            "delivered": 3 + place * 7 % 23 - place % 4,
+            "failed": place % 4,
+            "durations": f"0 {place % 5} 9 4 {place % 3} 0 0 {place % 2} 0 0 0 0",
+        }
+        for place in range(60)
+        if place % 9
+    ]
+    sql = """
+        INSERT INTO delivery_hours (webhook_id, hour, first_seq, last_seq, total, delivered, failed, skipped, durations)
+        VALUES (:id, :hour, 0, 0, :total, :delivered, :failed, 1, :durations)
+    """
+    await hub.db.write_long(lambda tx: tx.exec_many(sql, hours))
 
 
 async def _replays(tx: Tx, now: int) -> None:
@@ -123,7 +150,7 @@ def _webhook(hub: Hub, webhook_id: str, user_id: str | None, url: str | None, no
         state=ENABLED,
         failing_since=None,
         closed_until=0,
-        last_trigger_at=None,
+        last_trigger_at=now - HOUR,
         suspended_at=None,
         created_at=now - 30 * DAY,
     )

@@ -92,7 +92,8 @@ def test_webhook_is_created_on_the_page(hub: RunningHub, browser: httpx.Client, 
     assert f'<a class="button button-primary" href="{ROOT}/new">New webhook</a>' in empty.text
     assert '<a href="/settings/webhooks" aria-current="page">Webhooks</a>' in empty.text
     begun = browser.get(f"{ROOT}/new").text
-    assert '<button class="button button-primary">Save</button>' in begun
+    assert f'<button class="button button-primary" formaction="{ROOT}/dry-run">See last 7 days</button>' in begun
+    assert '<button class="button">Save</button>' in begun
     assert re.search(r"<textarea[^>]* id=\"watched\"[^>]*>\nuser:ada</textarea>", begun)
     assert "\nmodel:a/b&lt;</textarea>" in browser.get(f"{ROOT}/new", params={"watch": "model:a/b<"}).text
 

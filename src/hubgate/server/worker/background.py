@@ -17,6 +17,7 @@ from hubgate.server.audit.seal import Sealer
 from hubgate.server.hub.repos import commit_counts, housekeeping
 from hubgate.server.resources import Hub, open_hub
 from hubgate.server.settings import Settings
+from hubgate.server.webhooks.activity import rollup
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering.deliverer import POLL_SECONDS, Deliverer
 from hubgate.server.webhooks.fanout.fanning import FanOut
@@ -68,6 +69,7 @@ async def run(
         Loop("commit counts", commit_counts.EVERY_SECONDS, commit_counts.CommitCounter(hub.repos).step),
         Loop("fan-out", POLL_SECONDS, fan_out.step, lease_seconds=FAN_OUT_LEASE_SECONDS, wake=deliverer.new_events),
         Loop("backlogs", backlogs.EVERY_SECONDS, backlogs.Backlogs(webhooks).step),
+        Loop("activity roll-up", rollup.EVERY_SECONDS, rollup.RollUp(webhooks).step),
         Loop("webhooks of apps", grants.EVERY_SECONDS, grants.GrantChecks(webhooks).step),
         Loop("delivery retention", EVERY_SECONDS, Retention(webhooks, settings.delivery_retention_days).step),
         *_audit_loops(hub),

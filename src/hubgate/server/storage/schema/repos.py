@@ -231,6 +231,7 @@ pull_request_commits = Table(
 )
 
 _UNFANNED = text("fanned_at IS NULL")
+_MOVES = text("scope = 'repo' AND action = 'move'")
 
 # Every change of a repo, in order, as it is delivered to webhooks. Events are retained after their repo is deleted.
 events = Table(
@@ -266,4 +267,7 @@ events = Table(
         postgresql_where=_UNFANNED,
     ),
     Index(None, "created_at"),
+    # For dry runs of webhooks.
+    Index(None, "owner_id", "created_at"),
+    Index("ix_events_moves", "created_at", sqlite_where=_MOVES, postgresql_where=_MOVES),
 )

@@ -211,6 +211,35 @@ replays = Table(
     Index(None, "webhook_id", "id"),
 )
 
+_DUE = text("next_at IS NOT NULL")
+# Deliveries of a webhook by the hour of their creation, for charts (webhooks/activity/rollup.py).
+delivery_hours = Table(
+    "delivery_hours",
+    metadata,
+    owner("webhooks", "webhook_id", key=True),
+    # The start of the hour.
+    Column("hour", BigInteger, primary_key=True, autoincrement=False),
+    # The numbers of its first and its last delivery. Numbers between them may belong to other hours.
+    Column("first_seq", BigInteger, nullable=False),
+    Column("last_seq", BigInteger, nullable=False),
+    # The sums below are computed again at this time; null if they are final.
+    Column("next_at", BigInteger),
+    Column("total", BigInteger, nullable=False, server_default="0"),
+    Column("delivered", BigInteger, nullable=False, server_default="0"),
+    # After the last attempt, and before another attempt.
+    Column("failed", BigInteger, nullable=False, server_default="0"),
+    Column("retrying", BigInteger, nullable=False, server_default="0"),
+    # Not tried yet.
+    Column("waiting", BigInteger, nullable=False, server_default="0"),
+    # Including cancelled ones.
+    Column("skipped", BigInteger, nullable=False, server_default="0"),
+    # First attempts with a response, counted for each range of durations (webhooks/activity/durations.py), or null.
+    Column("durations", Text),
+    Index(None, "webhook_id", "last_seq"),
+    Index("ix_delivery_hours_due", "next_at", sqlite_where=_DUE, postgresql_where=_DUE),
+    sqlite_with_rowid=False,
+)
+
 # The running processes that send deliveries (webhooks/delivering/ownership.py).
 senders = Table(
     "senders",

@@ -82,5 +82,34 @@ const refresh = async () => {
 };
 if (document.querySelector("[data-refresh]")) setTimeout(refresh, 2000);
 
+// Times: local, with seconds and the distance to now; the title has the full time.
+const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+
+function distance(seconds) {
+  const [size, unit] = UNITS.find(([size]) => Math.abs(seconds) >= size) ?? [1, "s"];
+  const text = `${Math.round(Math.abs(seconds) / size)} ${unit}`;
+  return seconds < 0 ? `in ${text}` : `${text} ago`;
+}
+
+function showLocalTimes(part) {
+  const now = new Date();
+  for (const shown of part.querySelectorAll("time[data-local]")) {
+    const time = new Date(shown.dateTime);
+    const day = time.toDateString() === now.toDateString() ? {} : { day: "numeric", month: "short" };
+    if (time.getFullYear() !== now.getFullYear()) day.year = "numeric";
+    const clock = time.toLocaleString("en-GB", { ...day, hour: "2-digit", minute: "2-digit", second: "2-digit" });
+    const text = `${clock} · ${distance((now - time) / 1000)}`;
+    if (shown.textContent !== text) shown.textContent = text;
+    shown.title ||= time.toLocaleString("en-GB", { dateStyle: "full", timeStyle: "long" });
+  }
+}
+showLocalTimes(document);
+if (document.querySelector("time[data-local]")) setInterval(() => showLocalTimes(document), 10000);
+
 // response_mode=form_post: submit the response to the app.
 document.querySelector("form[data-submit]")?.submit();
+
+// Scripts of single pages: each gets its element.
+for (const element of document.querySelectorAll("[data-module]")) {
+  import(element.dataset.module).then((script) => script.default(element, { showLocalTimes }));
+}

@@ -8,6 +8,7 @@ from msgspec.structs import fields
 from hubgate.server.access.visibility import VisibleRepos
 from hubgate.server.ids import is_id
 from hubgate.server.storage.database import Row, Tx
+from hubgate.server.storage.sqltext import containing
 from hubgate.server.webhooks.deliveries_store import (
     ABOUT,
     ALIVE,
@@ -19,6 +20,7 @@ from hubgate.server.webhooks.deliveries_store import (
 )
 from hubgate.server.webhooks.model import LANE_BLOCKED_FOR, NO_ID, PARKED, SKIPPED
 from hubgate.server.webhooks.permissions.store import may_read
+from hubgate.server.webhooks.permissions.visible_store import SeesRepo
 
 
 class LoggedDelivery(Struct, frozen=True):
@@ -91,6 +93,9 @@ _COLUMNS = ", ".join(
 )
 
 
+NOT_ANSWERED = (0, 0)
+
+
 class DeliveryFilter(Struct, frozen=True):
     """Criteria for listing deliveries."""
 
@@ -98,6 +103,10 @@ class DeliveryFilter(Struct, frozen=True):
     # Including its namespace.
     repo: str = ""
     scope: str = ""
+    # A part of the repo's name, with or without its namespace.
+    repo_part: str = ""
+    # The status of the last response: `answered[0]` to `answered[1]`; (0, 0) if there was no response.
+    answered: tuple[int, int] | None = None
     # Limits an app to deliveries it may see; None shows all deliveries.
     visible: VisibleRepos | None = None
 
@@ -149,6 +158,14 @@ def _matching(webhook_id: str, criteria: DeliveryFilter, now: int) -> tuple[str,
         # Names are case-insensitive.
         conditions.append("lower(d.repo_name) = :repo")
         values["repo"] = criteria.repo.lower()
+    if criteria.repo_part:
+        conditions.append("lower(d.repo_name) LIKE :repo_part ESCAPE '!'")
+        values["repo_part"] = containing(criteria.repo_part.lower())
+    if criteria.answered == NOT_ANSWERED:
+        conditions.append("d.status IS NULL AND d.attempts > 0")
+    elif criteria.answered is not None:
+        conditions.append("d.status >= :first_status AND d.status <= :last_status")
+        values["first_status"], values["last_status"] = criteria.answered
     if criteria.visible is not None:
         conditions.append(visible_to_app(criteria.visible, values))
     return " AND ".join(conditions), values
@@ -159,18 +176,7 @@ def visible_to_app(visible: VisibleRepos, values: dict[str, str | int]) -> str:
     was at the event. The webhook may have reported on more before the app took it over, or while the app had more
     permissions (attack W41).
     """
-
-    def among(owners: Sequence[str], name: str) -> str:
-        named = {f"{name}{number}": owner for number, owner in enumerate(owners)}
-        values.update(named)
-        return f"IN ({', '.join(f':{each}' for each in named) or 'NULL'})"
-
-    values["seeing_client"] = visible.client_id or ""
-    seen, created = among(visible.owners, "seen"), among(visible.owners_of_created, "created")
-
-    def sees(private: str, owner: str) -> str:
-        return f"({private} = 0 OR {owner} {seen} OR ({owner} {created} AND r.creator_client = :seeing_client))"
-
+    sees = SeesRepo(visible, values)
     return f"""
         (d.repo_id = '{NO_ID}' OR EXISTS (
             SELECT 1 FROM webhooks w LEFT JOIN events e ON e.id = d.event_id LEFT JOIN repos r ON r.id = d.repo_id
@@ -200,6 +206,18 @@ async def one(
         {**values, "id": delivery_id},
     )
     return LoggedDelivery(*row) if row else None
+
+
+async def of_event(tx: Tx, webhook_id: str, event_id: str, now: int) -> list[LoggedDelivery]:
+    """The delivery of an event, followed by its replays."""
+    rows = await tx.all(
+        f"""
+        {_BLOCKED_REPOS} SELECT {_COLUMNS} FROM deliveries d
+        WHERE d.event_id = :event_id AND d.webhook_id = :webhook_id ORDER BY d.seq
+        """,
+        {"webhook_id": webhook_id, "event_id": event_id, "now": now},
+    )
+    return [LoggedDelivery(*row) for row in rows]
 
 
 async def body(tx: Tx, delivery_id: str) -> bytes | None:

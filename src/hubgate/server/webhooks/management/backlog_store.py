@@ -1,6 +1,7 @@
 """Statements that skip the waiting deliveries of a webhook, or queue missed ones again, in batches."""
 
 from hubgate.server.storage.database import Tx
+from hubgate.server.webhooks.activity.rollup_store import compute_again
 from hubgate.server.webhooks.deliveries_store import ALIVE
 from hubgate.server.webhooks.model import FAILED, PENDING, RETRYING, SKIPPED, SUSPENDED
 from hubgate.server.webhooks.replaying.store import cancel_all
@@ -72,6 +73,7 @@ async def requeue_missed(tx: Tx, webhook_id: str, since: int, now: int) -> int:
         {"id": webhook_id, "since": since},
     )
     await requeue_batch(tx, webhook_id, now)
+    await compute_again(tx, webhook_id, now)
     return queued
 
 

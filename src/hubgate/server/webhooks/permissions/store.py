@@ -191,6 +191,15 @@ async def set_grant(tx: Tx, webhook: Webhook, read_scopes: Iterable[str], now: i
     )
 
 
+async def exchanged_under(tx: Tx, org_id: str | None, grant: Grant) -> str | None:
+    """The value of `granted_under` that `set_grant` would store for a webhook of this organization."""
+    row = await tx.one(
+        f"SELECT ({_SELECT_EXCHANGED_UNDER}) AS granted_under FROM (SELECT CAST(:org_id AS text) AS org_id) w",
+        {"org_id": org_id, "granted_by": grant.user_id, "client_id": grant.client_id},
+    )
+    return row["granted_under"] if row else None
+
+
 async def clear_grant(tx: Tx, webhook_id: str) -> None:
     await tx.exec(
         """

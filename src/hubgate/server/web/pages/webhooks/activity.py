@@ -3,10 +3,8 @@
 import json
 import shlex
 from typing import Any
-from urllib.parse import urlencode
 
 from msgspec import Struct
-from msgspec.structs import replace
 from starlette.responses import Response
 
 from hubgate.server.edge.routes import Route
@@ -16,9 +14,13 @@ from hubgate.server.http.request import HubRequest
 from hubgate.server.paging import PageRequest, decode_cursor, encode_cursor
 from hubgate.server.web.owner_routes import OwnerContext
 from hubgate.server.web.pages.listing import ROWS
+from hubgate.server.web.pages.webhooks import charts
+from hubgate.server.web.pages.webhooks.activity_filter import ANSWERS, TypedFilter
+from hubgate.server.web.pages.webhooks.delivery_links import links_of
 from hubgate.server.web.pages.webhooks.page_context import ONE, WebhookPageContext
 from hubgate.server.web.untrusted_text import clean
 from hubgate.server.webhooks.activity import delivery_log, replays
+from hubgate.server.webhooks.activity.charts import SPANS, activity
 from hubgate.server.webhooks.activity.delivery_log import FullDelivery
 from hubgate.server.webhooks.activity.store import DeliveryFilter, LoggedDelivery
 from hubgate.server.webhooks.management import activation
@@ -43,7 +45,6 @@ _DELIVERY = f"{ONE}/deliveries/{{delivery}}"
 _WAIT_SECONDS = 3.0
 _MAX_SHOWN = 16 * 1024
 _OLDER, _NEWER = "older", "newer"
-_LONGEST_NAME = 200
 SCOPES = tuple(dict.fromkeys(kind.scope for kind in Kind))
 
 
@@ -58,27 +59,33 @@ def routes(base: WebhookPageContext) -> list[Route]:
 
     async def show_activity(request: HubRequest, context: OwnerContext) -> Response:
         stored, query = await base.load(request, context), request.query()
-        at, webhook = context.address_of(stored.webhook.id), stored.webhook
-        texts = {name: query.get(name, "").strip()[:_LONGEST_NAME] for name in ("state", "repo", "scope")}
-        criteria = DeliveryFilter(texts["state"], texts["repo"], texts["scope"])
-        values: dict[str, Any] = {"states": STATES, "scopes": SCOPES, "criteria": criteria, **await health(stored)}
+        at, webhook, typed = context.address_of(stored.webhook.id), stored.webhook, TypedFilter.of(query)
+        span = charts.span_named(query.get("range", ""))
+        values: dict[str, Any] = {
+            "states": STATES,
+            "scopes": SCOPES,
+            "answers": ANSWERS,
+            "typed": typed,
+            "spans": SPANS,
+            "drawn": charts.draw(await activity(webhooks, webhook, span)) if webhook.last_trigger_at else None,
+            **await health(stored),
+        }
         try:
-            delivery_log.check_filter(criteria)
+            criteria = typed.criteria()
         except FieldErrors as error:
-            return base.show_one(
-                request,
-                context,
-                stored,
-                "activity.html",
-                error.fields,
-                **_list_values(at, DeliveryFilter(), _Rows([]), 0),
-                **values,
-            )
-        rows = await page(webhook, criteria, query.get("cursor", ""))
+            empty = _list_values(at, TypedFilter(), _Rows([]), 0)
+            return base.show_one(request, context, stored, "activity.html", error.fields, **empty, **values)
+        cursor = query.get("cursor", "")
+        rows = await page(webhook, criteria, cursor)
         count = await delivery_log.count(webhooks, webhook, criteria)
-        return base.show_one(
-            request, context, stored, "activity.html", **_list_values(at, criteria, rows, count), **values
-        )
+        listed = _list_values(at, typed, rows, count, is_live=not cursor)
+        return base.show_one(request, context, stored, "activity.html", **listed, **values)
+
+    async def show_rows(request: HubRequest, context: OwnerContext) -> Response:
+        """The first rows of the list, for the script that updates it."""
+        stored = await base.load(request, context)
+        rows = await page(stored.webhook, TypedFilter.of(request.query()).criteria(), "")
+        return base.show_one(request, context, stored, "new_rows.html", rows=rows.items)
 
     async def health(stored: StoredWebhook) -> dict[str, Any]:
         """The state of the webhook, for the banner."""
@@ -123,6 +130,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
             next_at=full.logged.due_at if full.logged.state in ALIVE else None,
             payload=_payload_view(full.payload),
             curl=_curl(full),
+            links=links_of(full),
         )
 
     async def payload(request: HubRequest, context: OwnerContext) -> Response:
@@ -159,6 +167,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
 
     return [
         *base.views(ONE, show_activity, "Deliveries of a webhook"),
+        *base.views(f"{ONE}/rows", show_rows, "The newest deliveries of a webhook, for its list"),
         *base.views(_DELIVERY, delivery, "One delivery of a webhook"),
         *base.views(f"{_DELIVERY}/payload", payload, "The payload of a delivery, as a download"),
         *base.forms("POST", f"{_DELIVERY}/replay", replay, "Send a delivery again"),
@@ -170,27 +179,16 @@ def _cursor(direction: str, logged: LoggedDelivery) -> str:
     return encode_cursor((direction, logged.seq))
 
 
-def _list_values(at: str, criteria: DeliveryFilter, rows: _Rows, count: int) -> dict[str, Any]:
-    def address(only: DeliveryFilter, cursor: str | None = None) -> str:
-        query = {"state": only.state, "repo": only.repo, "scope": only.scope, "cursor": cursor}
-        encoded = urlencode({name: value for name, value in query.items() if value})
-        return f"{at}?{encoded}" if encoded else at
-
-    chips = [
-        (text, address(without))
-        for text, without in (
-            (criteria.state, replace(criteria, state="")),
-            (criteria.repo, replace(criteria, repo="")),
-            (criteria.scope, replace(criteria, scope="")),
-        )
-        if text
-    ]
+def _list_values(at: str, typed: TypedFilter, rows: _Rows, count: int, *, is_live: bool = False) -> dict[str, Any]:
     return {
         "rows": rows.items,
         "count": count,
-        "chips": chips,
-        "newer": address(criteria, rows.newer) if rows.newer else "",
-        "older": address(criteria, rows.older) if rows.older else "",
+        "chips": typed.chips(at),
+        "newer": typed.address(at, rows.newer) if rows.newer else "",
+        "older": typed.address(at, rows.older) if rows.older else "",
+        "is_live": is_live,
+        "live_address": typed.address(f"{at}/rows"),
+        "row_limit": ROWS,
     }
 
 

@@ -26,6 +26,7 @@ from hubgate.server.web.pages.webhooks.form import (
     validate,
 )
 from hubgate.server.web.pages.webhooks.page_context import ONE, WebhookPageContext, name_of
+from hubgate.server.web.pages.webhooks.preview import Preview, preview_changes, unknown_to
 from hubgate.server.web.rendering import NO_ERRORS
 from hubgate.server.webhooks.activity import delivery_log
 from hubgate.server.webhooks.activity.store import DeliveryFilter
@@ -48,6 +49,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
         stored: StoredWebhook,
         draft: Draft,
         errors: Mapping[str, str] = NO_ERRORS,
+        preview: Preview | None = None,
     ) -> Response:
         now = webhooks.clock()
         until = stored.webhook.old_secret_until
@@ -62,6 +64,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
             domain_words=DOMAIN_LABELS,
             options=OPTIONS,
             overlap_until=until if until is not None and until > now else None,
+            preview=preview,
         )
 
     async def settings(request: HubRequest, context: OwnerContext) -> Response:
@@ -88,11 +91,24 @@ def routes(base: WebhookPageContext) -> list[Route]:
             return show(request, context, stored, draft, error.fields)
         return base.pages.redirect(f"{context.address_of(webhook.id)}/settings", "Saved.")
 
+    async def show_preview(request: HubRequest, context: OwnerContext) -> Response:
+        """Show the form again, with the events that the changed webhook would have received. Nothing is stored."""
+        stored = await base.load(request, context)
+        shown = concurrent_edits.parse_hidden_fields(request.form_fields, stored)
+        draft = shown.merge(parse_draft(request.form_fields), stored)
+        try:
+            settings = validate(draft, webhooks.egress, pull=stored.webhook.url is None)
+            preview = await preview_changes(webhooks, context, stored, settings)
+        except FieldErrors as error:
+            return show(request, context, stored, draft, error.fields)
+        return show(request, context, stored, draft, preview=preview)
+
     async def events(request: HubRequest, context: OwnerContext) -> Response:
         stored = await base.load(request, context)
         domains = stored.webhook.domains.split()
         kinds = [(kind, kind.domain in domains) for kind in Kind]
-        return base.show_one(request, context, stored, "events.html", kinds=kinds)
+        unknown = await unknown_to(webhooks, context, stored.watched)
+        return base.show_one(request, context, stored, "events.html", kinds=kinds, unknown=unknown)
 
     async def switch(request: HubRequest, context: OwnerContext, *, on: bool) -> Response:
         stored = await base.load(request, context)
@@ -188,6 +204,7 @@ def routes(base: WebhookPageContext) -> list[Route]:
     return [
         *base.views(_SETTINGS, settings, "Settings of a webhook"),
         *base.forms("POST", _SETTINGS, save, "Change a webhook"),
+        *base.forms("POST", f"{ONE}/dry-run", show_preview, "Settings of a webhook, with a dry run"),
         *base.views(f"{ONE}/events", events, "Kinds of events that a webhook sends"),
         *base.forms("POST", f"{ONE}/enable", enable, "Enable a webhook"),
         *base.forms("POST", f"{ONE}/disable", disable, "Disable a webhook"),

@@ -2,7 +2,7 @@
 
 from hubgate.server.accounts.context import Accounts
 from hubgate.server.edge.routes import Route
-from hubgate.server.web.pages.webhooks import activity, catalogue, create, edit, replays
+from hubgate.server.web.pages.webhooks import activity, catalogue, create, edit, explain, replays
 from hubgate.server.web.pages.webhooks.page_context import WebhookPageContext
 from hubgate.server.web.rendering import Pages
 from hubgate.server.webhooks.context import Webhooks
@@ -15,5 +15,6 @@ def routes(pages: Pages, webhooks: Webhooks, accounts: Accounts) -> list[Route]:
         *activity.routes(base),
         *edit.routes(base),
         *replays.routes(base),
+        *explain.routes(base),
         *catalogue.routes(pages),
     ]
