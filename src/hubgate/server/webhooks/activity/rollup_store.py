@@ -174,7 +174,9 @@ _CLOSE = RowStatement(
 
 async def close(tx: Tx, hours: Iterable[HourRange]) -> None:
     """Make the stored sums of hours final."""
-    rows = [{"webhook_id": each.webhook_id, "hour": each.hour, "last_seq": each.last_seq} for each in hours]
+    rows: list[Params] = [
+        {"webhook_id": each.webhook_id, "hour": each.hour, "last_seq": each.last_seq} for each in hours
+    ]
     await tx.each(_CLOSE, rows)
 
 
