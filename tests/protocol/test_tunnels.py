@@ -334,7 +334,7 @@ def test_links_with_a_host_of_their_own_serve_nothing_else(engine: Engine, tmp_p
             with deliver_in_background(own):
                 answer(socket, read_request(socket)[0]["id"], 200)
                 until(lambda: [one["state"] for one in logs(ada, webhook)] == ["delivered"])
-        # Neither is the hub itself at these names, nor are links at its own.
+        # The hub has no pages at these names, and no links at its own.
         for other in ("tunnels.example.org", "x.tunnels.example.org", f"x.{host}"):
             assert ada.get("/login", headers={"Host": other}).status_code == 404
         assert ada.get("/login", headers={"Host": "tunnels.example.org.example.com"}).status_code == 200

@@ -10,7 +10,7 @@ _ANSWERED = text("answer IS NOT NULL")
 tunnels = Table(
     "tunnels",
     metadata,
-    # Random: whoever knows it can send requests to the receiver.
+    # Random: anyone with the id can send requests to the receiver.
     Column("id", Text, primary_key=True),
     owner("users", "user_id"),
     # The process with the WebSocket of the receiver; null before the receiver has connected.

@@ -53,7 +53,7 @@ class Tunnels:
         return tunnel
 
     async def find(self, tunnel_id: str) -> Tunnel:
-        """The tunnel with this id, whoever opened it."""
+        """The tunnel with this id, of any user."""
         found = await store.find(self._db, tunnel_id, self._clock()) if self._is_on else None
         if found is None:
             raise NotFound(NO_LINK)
