@@ -52,7 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     statements.start_recording()
-    examples = 300 if config.getoption("--all-engines") else hypothesis.settings.default.max_examples
+    examples = 300 if config.getoption("--all-engines") else 100
     # Without a deadline: an example that shares the cores with other tests may take a second.
     hypothesis.settings.register_profile("tests", hypothesis.settings.default, max_examples=examples, deadline=None)
     hypothesis.settings.load_profile("tests")
