@@ -2,9 +2,9 @@
 
 from hubgate.server.clock import HOUR, SECOND
 from hubgate.server.webhooks.delivering.queue import Queue
-from hubgate.server.webhooks.delivering.throughput import Throughput
 from hubgate.server.webhooks.delivering.webhook_queue import Item, Source, Window
 from hubgate.server.webhooks.health import WELL
+from hubgate.server.webhooks.insight.throughput import Throughput
 
 NOW, WEBHOOK = 1_000 * HOUR, "0a"
 INTERVAL = SECOND // 4

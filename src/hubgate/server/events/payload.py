@@ -83,3 +83,20 @@ def _repo(kind: Kind, repo: Snapshot, base_url: str) -> dict[str, Any]:
     if repo.type == "space":
         fields["subdomain"] = repo.name.lower().replace("/", "-").replace("_", "-").replace(".", "-")
     return fields
+
+
+class _Owner(msgspec.Struct):
+    id: str
+
+
+class _NamedRepo(msgspec.Struct):
+    name: str
+    owner: _Owner
+
+
+class EventNames(msgspec.Struct, rename="camel"):
+    """The names in the body of a stored event."""
+
+    repo: _NamedRepo
+    # The name and owner after a move. They may have changed again since then.
+    moved_to: _NamedRepo | None = None

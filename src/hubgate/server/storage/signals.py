@@ -89,3 +89,11 @@ class ListeningFifo:
         asyncio.get_running_loop().remove_reader(self._descriptor)
         self._path.unlink(missing_ok=True)
         os.close(self._descriptor)
+
+
+async def wait_for(event: asyncio.Event, seconds: float | None) -> None:
+    """Wait until an event is set or the time is over, and clear the event."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    event.clear()

@@ -17,16 +17,17 @@ from pathlib import Path
 from hubgate.server import failpoint
 from hubgate.server.clock import SECOND
 from hubgate.server.storage.database import Tx
-from hubgate.server.storage.signals import Signal
+from hubgate.server.storage.signals import Signal, wait_for
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering import windows_store
 from hubgate.server.webhooks.delivering.dispatch import Dispatch
 from hubgate.server.webhooks.delivering.queue import FEWEST_PER_HOST, FRESH_SECONDS, MAX_PER_HOST
 from hubgate.server.webhooks.delivering.recording import Batch, record
-from hubgate.server.webhooks.delivering.throughput import Throughput
 from hubgate.server.webhooks.delivering.webhook_queue import Item, Window
+from hubgate.server.webhooks.insight.throughput import Throughput
 from hubgate.server.webhooks.requests.request import WebhookSettings
 from hubgate.server.webhooks.shards import store as shards_store
+from hubgate.server.webhooks.shards import work_store
 from hubgate.server.webhooks.shards.ownership import Ownership, TakenOver
 from hubgate.server.webhooks.shards.store import shard_of
 
@@ -120,7 +121,7 @@ class Deliverer:
                 await self._start_over()
             except Exception:
                 log.exception("a heartbeat failed and will be retried")
-            await _wait(self._beat_now, self.webhooks.pace.heartbeat_seconds)
+            await wait_for(self._beat_now, self.webhooks.pace.heartbeat_seconds)
 
     async def _watch(self) -> None:
         """Abort requests before another process can take over, even while a heartbeat waits for the database."""
@@ -166,10 +167,10 @@ class Deliverer:
 
     async def _find_work(self, dispatch: Dispatch, claimed: set[int]) -> None:
         """Find the webhooks of new shards that have deliveries, with a seek in an index for each webhook."""
-        for statement in windows_store.WITH_WORK:
+        for statement in work_store.WITH_WORK:
             after = ""
             while found := await self.webhooks.db.read_long(
-                partial(windows_store.with_work, statement=statement, after=after, limit=FOUND_AT_ONCE)
+                partial(work_store.with_work, statement=statement, after=after, limit=FOUND_AT_ONCE)
             ):
                 after = found[-1]
                 for webhook_id in found:
@@ -336,7 +337,7 @@ class Deliverer:
             except Exception:
                 log.exception("looking for deliveries failed and will be retried")
             left = max(polled + POLL_SECONDS - time.monotonic(), 0.001)
-            await _wait(self._look_now, min(self._seconds_until_due(), left))
+            await wait_for(self._look_now, min(self._seconds_until_due(), left))
 
     def _seconds_until_due(self) -> float:
         due_at = self.dispatch.queue.next_time()
@@ -387,10 +388,3 @@ class Deliverer:
         while not condition() and time.monotonic() < deadline:
             self._work.set()
             await asyncio.sleep(0.01)
-
-
-async def _wait(event: asyncio.Event, seconds: float) -> None:
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    event.clear()

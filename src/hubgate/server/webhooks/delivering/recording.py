@@ -1,20 +1,17 @@
-"""Stores the results of many attempts in one unit, and suspends webhooks that have failed for too long."""
+"""Stores the results of many attempts in one unit."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
 from hubgate.server.storage.database import Row, Tx
-from hubgate.server.webhooks import notifications
 from hubgate.server.webhooks.context import Webhooks
 from hubgate.server.webhooks.delivering import results_store
 from hubgate.server.webhooks.delivering.results_store import Result
 from hubgate.server.webhooks.health import Health
-from hubgate.server.webhooks.management import backlog_store
 from hubgate.server.webhooks.management import store as management_store
-from hubgate.server.webhooks.model import DELIVERED, RETRYING, SUSPENDED, SUSPENDED_AFTER
-from hubgate.server.webhooks.requests.outcome import GONE
+from hubgate.server.webhooks.management.suspension import suspend_or_warn
+from hubgate.server.webhooks.model import DELIVERED, RETRYING, SUSPENDED
 
 
 @dataclass
@@ -69,12 +66,12 @@ async def record(tx: Tx, webhooks: Webhooks, batch: Batch, now: int) -> set[str]
             of_webhook = [
                 each for each in failed if each.webhook_id == webhook_id and each.id not in moved and not each.is_test
             ]
-            health = await _follow(tx, webhooks, row, healths[webhook_id][1], of_webhook, now)
+            health = await suspend_or_warn(tx, webhooks, row, healths[webhook_id][1], of_webhook, now)
             if health != healths[webhook_id][1]:
                 warned.add(webhook_id)
             healths[webhook_id] = (row["resets"], health)
     await results_store.set_health(tx, healths)
-    await results_store.reset(tx, warned)
+    await management_store.reset_health(tx, warned)
     changed = warned | {
         webhook_id
         for webhook_id, (resets, _) in healths.items()
@@ -86,23 +83,3 @@ async def record(tx: Tx, webhooks: Webhooks, batch: Batch, now: int) -> set[str]
 def _is_of_old_url(result: Result, locked: dict[str, Row]) -> bool:
     row = locked.get(result.webhook_id)
     return row is not None and row["url"] is not None and row["url"] != result.url
-
-
-async def _follow(tx: Tx, webhooks: Webhooks, row: Row, health: Health, failed: Sequence[Result], now: int) -> Health:
-    """Suspend the webhook after 410 or five days without a success; half-way, warn its owner."""
-    webhook_id, since = row["id"], health.failing_since
-    lasted = 0 if since is None else now - since
-    is_gone = any(result.status == GONE for result in failed)
-    if is_gone or (failed and lasted >= SUSPENDED_AFTER):
-        if await management_store.suspend(tx, webhook_id, now):
-            await backlog_store.skip_all(tx, webhook_id, SUSPENDED, now)
-            # Including the failed delivery: all that enabling the webhook would send again.
-            missed = await backlog_store.missed(tx, webhook_id, now)
-            await notifications.notify_suspended(tx, webhooks, webhook_id, missed)
-        if since is None:
-            # Another request succeeded after the 410.
-            return replace(health, failing_since=now)
-    elif failed and since is not None and lasted >= SUSPENDED_AFTER // 2 and health.warned_at is None:
-        await notifications.warn_half_way(tx, webhooks, webhook_id, since, failed[-1].status)
-        return replace(health, warned_at=now)
-    return health

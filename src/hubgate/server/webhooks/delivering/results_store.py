@@ -118,11 +118,3 @@ async def set_health(tx: Tx, healths: Mapping[str, tuple[int, Health]]) -> None:
         {"id": webhook_id, "resets": resets, **asdict(health)} for webhook_id, (resets, health) in healths.items()
     ]
     await tx.each(_SET_HEALTH, rows)
-
-
-_RESET = RowStatement("UPDATE webhooks SET resets = resets + 1 /*pg FROM batch */ WHERE id = :id", {"id": "text"})
-
-
-async def reset(tx: Tx, webhook_ids: Iterable[str]) -> None:
-    """Give the stored health of webhooks precedence over what is in memory."""
-    await tx.each(_RESET, [{"id": webhook_id} for webhook_id in webhook_ids])

@@ -12,6 +12,7 @@ from functools import partial
 import msgspec
 
 from hubgate.server import failpoint
+from hubgate.server.events.payload import EventNames
 from hubgate.server.ids import new_id
 from hubgate.server.storage.database import Tx
 from hubgate.server.storage.signals import Signal
@@ -29,21 +30,6 @@ from hubgate.server.webhooks.watches import store as watches
 
 MAX_EVENTS = 64
 WATCHERS_AT_ONCE = 500
-
-
-class _Owner(msgspec.Struct):
-    id: str
-
-
-class _Repo(msgspec.Struct):
-    name: str
-    owner: _Owner
-
-
-class _Body(msgspec.Struct, rename="camel"):
-    repo: _Repo
-    # The name and owner after a move. They may have changed again since then.
-    moved_to: _Repo | None = None
 
 
 class _Chunk(msgspec.Struct, frozen=True):
@@ -110,7 +96,7 @@ class FanOut:
         events = await store.unfanned(tx, self._after_repo, limit)
         if not events:
             events = await store.unfanned(tx, "", limit)
-        bodies = {event.id: msgspec.json.decode(event.body, type=_Body) for event in events}
+        bodies = {event.id: msgspec.json.decode(event.body, type=EventNames) for event in events}
         chunks = await _next_chunks(tx, await _bind_watches(tx, events, bodies), bodies, now)
         await store.advance(tx, [(chunk.event, chunk.cursor) for chunk in chunks], now)
         items, settings = await self._add(tx, chunks, owned, now, moment)
@@ -206,7 +192,7 @@ def _item(delivery_id: str, event: UnfannedEvent, webhook: Reserved, now: int, m
     return item
 
 
-async def _bind_watches(tx: Tx, events: list[UnfannedEvent], bodies: dict[str, _Body]) -> list[UnfannedEvent]:
+async def _bind_watches(tx: Tx, events: list[UnfannedEvent], bodies: dict[str, EventNames]) -> list[UnfannedEvent]:
     """Bind watches to the owners and repos that these events name, and return the events of this step.
 
     Of a repo, the step ends before an event that binds watches, which do not apply to the events before it, and after a
@@ -235,7 +221,7 @@ async def _bind_watches(tx: Tx, events: list[UnfannedEvent], bodies: dict[str, _
     return list(selected.values())
 
 
-async def _next_chunks(tx: Tx, events: list[UnfannedEvent], bodies: dict[str, _Body], now: int) -> list[_Chunk]:
+async def _next_chunks(tx: Tx, events: list[UnfannedEvent], bodies: dict[str, EventNames], now: int) -> list[_Chunk]:
     """The next watchers of the first events. Repos get equal shares of a step; an event follows when the one before it
     has no more watchers.
     """

@@ -1,6 +1,6 @@
 """SQL statements for webhooks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -8,7 +8,7 @@ from msgspec.structs import fields
 
 from hubgate.server.accounts.roles import Role
 from hubgate.server.storage.database import Database, Row, Tx
-from hubgate.server.storage.sqltext import Value, insert_row
+from hubgate.server.storage.sqltext import RowStatement, Value, insert_row
 from hubgate.server.webhooks.model import DISABLED, ENABLED, SUSPENDED, Webhook
 from hubgate.server.webhooks.options import OPTIONS
 
@@ -244,3 +244,11 @@ async def oldest_waiting(db: Database, now: int) -> int | None:
         {"now": now},
     )
     return row["moment"] if row else None
+
+
+_RESET = RowStatement("UPDATE webhooks SET resets = resets + 1 /*pg FROM batch */ WHERE id = :id", {"id": "text"})
+
+
+async def reset_health(tx: Tx, webhook_ids: Iterable[str]) -> None:
+    """Give the stored health of webhooks precedence over what is in memory."""
+    await tx.each(_RESET, [{"id": webhook_id} for webhook_id in webhook_ids])

@@ -1,12 +1,11 @@
 """A loop that runs a step after each signal, and once a second while the step has something to wait for."""
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 
 from hubgate.server.storage.database import Database
-from hubgate.server.storage.signals import Signal
+from hubgate.server.storage.signals import Signal, wait_for
 
 log = logging.getLogger("hubgate.tunnels")
 
@@ -40,8 +39,7 @@ class SignalledLoop:
         listening = await self._db.listen(self._on_signal)
         try:
             while True:
-                self._woken.clear()
-                await self._wait(polls=await self._step_safely())
+                await wait_for(self._woken, POLL_SECONDS if await self._step_safely() else None)
         finally:
             await listening.close()
 
@@ -55,8 +53,3 @@ class SignalledLoop:
         except Exception:
             log.exception("requests through tunnels could not be processed, which will be retried")
             return True
-
-    async def _wait(self, *, polls: bool) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(POLL_SECONDS if polls else None):
-                await self._woken.wait()
